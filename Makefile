@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views cluster-owner worlds revokes soak bench bench-postgres fuzz clean
+.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views cluster-owner worlds revokes maintenance-scale soak bench bench-postgres fuzz clean
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -83,6 +83,9 @@ revokes: REVOKES ?= 10000
 revokes:
 	go test -v -timeout 4h ./catalog -run TestRevokeHoldsAtOnce -revokes $(REVOKES)
 	go test -v -timeout 4h ./interop/cluster -run TestRevokes -revokes $(REVOKES)
+
+maintenance-scale: ## maintenance beside a million idle tables and half a million events, and each call of the store that fails
+	go test -v -timeout 4h ./maintenance/planner -long
 
 soak: SOAK = $(if $(filter file,$(origin DURATION)),1h,$(DURATION))
 soak: ## all nodes under load while every fault happens to them, for an hour; DURATION=10m for less

@@ -28,7 +28,6 @@ type following struct {
 	walksAt time.Time // when it looked for walks
 	walkAt  time.Time // before which no walk reads documents, unless it hurries
 	hurries bool
-	shadow  time.Time // when tables are looked at at random next
 	// cares and properties are what it knows of tables; see caresMax.
 	cares      map[registry.ID]schedule.Care
 	properties map[registry.ID]said
@@ -45,7 +44,9 @@ func newFollowing(ctx context.Context, m *Monitor) (*following, error) {
 	f := &following{Monitor: m}
 	f.forget()
 	now := m.config.Now()
-	f.saved, f.shadow = now, now.Add(time.Duration(m.jitter.Int64N(int64(shadowPause))))
+	if f.saved = now; m.shadow.IsZero() {
+		m.shadow = now.Add(time.Duration(m.jitter.Int64N(int64(shadowPause))))
+	}
 	var err error
 	if f.matcher, err = m.config.Policies.Reload(ctx); err != nil {
 		return nil, err

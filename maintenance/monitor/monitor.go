@@ -83,7 +83,10 @@ type Monitor struct {
 	log    *slog.Logger
 	loop   *worker.Worker
 	kicks  chan struct{} // holds one kick that was not heeded yet
-	jitter *rand.Rand    // only used by the node that follows
+	// jitter and shadow, when tables are looked at at random next, belong to the goroutine that has
+	// the claim.
+	jitter *rand.Rand
+	shadow time.Time
 
 	mu    sync.Mutex // guards stats; leaf
 	stats Stats

@@ -1,7 +1,6 @@
 package planner_test
 
 import (
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,39 +163,6 @@ func TestHotTableWritesNothing(t *testing.T) {
 	}
 }
 
-// TestIdleTablesCostNothing: what maintenance asks of the store in rounds without changes is the
-// same with many tables as with none.
-func TestIdleTablesCostNothing(t *testing.T) {
-	t.Parallel()
-	count := 60
-	if !testing.Short() {
-		count = 600
-	}
-	var want []string
-	for _, tables := range []int{0, count} {
-		w := newWorld(t)
-		w.put(warehouse, policy.SnapshotManagement, nil)
-		for i := range tables {
-			_, history := w.table("t"+string(rune('a'+i/26/26))+string(rune('a'+i/26%26))+string(rune('a'+i%26)), 1)
-			_ = history
-		}
-		w.tend(w.node)
-		w.tend(w.node)
-		w.store.take()
-		for range 3 {
-			w.clock.Advance(time.Minute)
-			must(t, w.monitor.RunOnce(w.ctx))
-			must(t, w.planner.RunOnce(w.ctx))
-		}
-		calls := w.store.take()
-		if tables == 0 {
-			want = calls
-		} else if !slices.Equal(calls, want) {
-			t.Errorf("with %d tables: %d calls, %q\nwith none: %d calls, %q", tables, len(calls), calls, len(want), want)
-		}
-	}
-}
-
 // TestTwoMonitors: of two nodes one follows, and both together make each table due once.
 func TestTwoMonitors(t *testing.T) {
 	t.Parallel()
@@ -274,5 +240,31 @@ func TestPausedScopeIsLeftAlone(t *testing.T) {
 	w.tend(w.node)
 	if n := w.snapshots("t"); n != 1 {
 		t.Errorf("a resumed table has %d snapshots", n)
+	}
+}
+
+// TestSnapshotsThatLookOld: a client whose clock is behind makes snapshots that look old. They do
+// not expire before the server has known them for an hour.
+func TestSnapshotsThatLookOld(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, history := w.table("t", 1)
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	w.tend(w.node)
+	w.clock.Advance(10 * 24 * time.Hour)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...) // their time is ten days ago
+	}
+	for range 5 {
+		w.tend(w.node)
+		w.clock.Advance(11 * time.Minute)
+	}
+	if n := w.snapshots("t"); n != 30 {
+		t.Errorf("%d snapshots are left that are not an hour old", n)
+	}
+	w.clock.Advance(10 * time.Minute)
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("%d snapshots are left after an hour", n)
 	}
 }

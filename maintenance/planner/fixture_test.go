@@ -159,11 +159,17 @@ func newWorld(t testing.TB) *world {
 	w.store = &recorder{Store: memoryregistry.NewWithClock(w.random, w.clock.Now)}
 	w.files = memorystorage.NewWithClock(w.clock.Now)
 	w.node = w.newNode(w.store, true)
-	_, err := w.ann().CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "w", Location: "file:///wh"})
-	must(t, err)
-	_, err = w.ann().CreateNamespace(w.ctx, "w", moorage.Namespace{"ns"}, nil)
-	must(t, err)
+	w.makeWarehouse()
 	return w
+}
+
+// makeWarehouse makes w and w.ns.
+func (w *world) makeWarehouse() {
+	w.t.Helper()
+	_, err := w.ann().CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "w", Location: "file:///wh"})
+	must(w.t, err)
+	_, err = w.ann().CreateNamespace(w.ctx, "w", moorage.Namespace{"ns"}, nil)
+	must(w.t, err)
 }
 
 func (w *world) ann() *catalog.Catalog { return w.catalog.As(moorage.Anonymous()) }

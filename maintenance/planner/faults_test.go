@@ -1,0 +1,297 @@
+package planner_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"testing"
+	"time"
+
+	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/planner"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/schedule"
+	"moorage/maintenance/steer"
+	"moorage/registry"
+	"moorage/registry/registrytest"
+)
+
+var longFlag = flag.Bool("long", false, "all calls of the store, a million tables and as many events, not a part of them")
+
+// wantAgreed fails the test unless care and due index say the same.
+func (w *world) wantAgreed(at string) {
+	w.t.Helper()
+	says := map[string]bool{}
+	cares, err := w.store.Store.List(w.ctx, registry.TableCare, "", "", 1000)
+	must(w.t, err)
+	for _, record := range cares {
+		care, err := registry.Decode[registry.Care](record)
+		must(w.t, err)
+		var pointer registry.ID
+		must(w.t, pointer.UnmarshalText([]byte(record.Key.ID)))
+		for _, job := range care.Jobs {
+			if !job.Due.IsZero() {
+				says[registry.DueKey(pointer, job.Kind, job.Due).ID] = true
+			}
+		}
+	}
+	dues, err := w.store.Store.List(w.ctx, registry.TableDue, "", "", 1000)
+	must(w.t, err)
+	for _, record := range dues {
+		if _, _, _, err := registry.ParseDue(record.Key); err == nil && !says[record.Key.ID] {
+			w.t.Errorf("%s: %s is due, and no care says so", at, record.Key)
+		}
+		delete(says, record.Key.ID)
+	}
+	if len(says) > 0 {
+		w.t.Errorf("%s: care says %v, and the index does not", at, says)
+	}
+}
+
+// TestCrashEveryCall: whatever call of the store fails, loses its answer or is the last of a node,
+// care and index agree, and another node brings the table into order. Nothing goes before its time.
+func TestCrashEveryCall(t *testing.T) {
+	t.Parallel()
+	for name, action := range map[string]registrytest.Action{
+		"fail": registrytest.Fail, "lose": registrytest.Lose, "die": registrytest.Die,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			step := 7 // with the others, a part of the calls
+			if *longFlag {
+				step = 1
+			}
+			for k := int(action) % step; ; k += step {
+				w := newWorld(t)
+				id, history := w.table("t", 1)
+				for range 5 {
+					w.clock.Advance(time.Second)
+					w.commit("t", history.Append("main", 1)...)
+				}
+				w.put(warehouse, policy.SnapshotManagement, policy.Settings{
+					policy.MaxSnapshotAgeHours: "2", policy.MinSnapshotsToExpire: "1", policy.DeleteDelayHours: "1",
+				})
+				before := 1 << 30
+				faulty := registrytest.Faulty(w.store, func(call int, _ string) registrytest.Action {
+					if call == before+k {
+						return action
+					}
+					return registrytest.Pass
+				})
+				first := w.newNode(faulty, false)
+				before = faulty.Calls()
+				round := func() {
+					_ = first.monitor.RunOnce(w.ctx)
+					_ = first.planner.RunOnce(w.ctx)
+					_ = first.jobs.RunOnce(w.ctx)
+				}
+				round()
+				w.wantAgreed("after the first round")
+				if n := w.snapshots("t"); n != 5 {
+					t.Fatalf("call %d: %d snapshots are left before their time", k, n)
+				}
+				w.clock.Advance(3 * time.Hour)
+				round()
+				w.wantAgreed("after the second round")
+				w.clock.Advance(3 * time.Hour)
+				round()
+				second := w.newNode(w.store, false)
+				for range 6 {
+					w.clock.Advance(time.Hour) // claims of the first have ended
+					w.tend(second)
+				}
+				w.wantAgreed("in the end")
+				if n := w.snapshots("t"); n != 1 {
+					t.Errorf("call %d: %d snapshots are left: %+v", k, n, w.care(id))
+				}
+				if under, _, err := second.jobs.List(w.ctx, registry.ID{}, "", 0); err != nil || len(under) > 0 {
+					t.Errorf("call %d: jobs are left: %+v, %v", k, under, err)
+				}
+				if faulty.Calls()-before <= k {
+					if k < 30 {
+						t.Errorf("only %d calls were made", k)
+					}
+					return // the fault did not come
+				}
+			}
+		})
+	}
+}
+
+// TestLostLog: changes that were deleted before they were read are made up for by a walk.
+func TestLostLog(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id, history := w.table("t", 1)
+	w.put(warehouse, policy.SnapshotManagement, nil)
+	w.tend(w.node)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	head, err := registry.Head(w.ctx, w.store, 0)
+	must(t, err)
+	value, err := registry.Encode(registry.Horizon{Position: head})
+	must(t, err)
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.HorizonKey(), registry.StateNone, value)}})
+	must(t, err)
+	w.tend(w.node)
+	if job := w.care(id).Job("snapshots"); job.Due.IsZero() || job.Mode != schedule.ModeWalk {
+		t.Errorf("the care is %+v", job)
+	}
+	w.wantAgreed("after the walk")
+}
+
+// forgetDue takes the care of a table and its times away, as a fault of ours might.
+func (w *world) forgetDue(id registry.ID) {
+	w.t.Helper()
+	cares, err := schedule.Read(w.ctx, ledger.Over(w.store), id)
+	must(w.t, err)
+	change := cares[0].End()
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: change.Writes})
+	must(w.t, err)
+}
+
+// TestMissedTable: a table that is not due though it should be is found by the daily look, and
+// counted. An operator can have all looked at.
+func TestMissedTable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var ids []registry.ID
+	for _, name := range []string{"a", "b", "c"} {
+		id, history := w.table(name, 1)
+		w.commit(name, history.Append("main", 1)...)
+		w.commit(name, history.Append("main", 1)...)
+		ids = append(ids, id)
+	}
+	w.put(warehouse, policy.SnapshotManagement, nil)
+	w.tend(w.node)
+	steering := &steer.Steering{Ledger: ledger.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	for _, id := range ids {
+		w.forgetDue(id)
+	}
+	must(t, steering.Rescan(w.ctx, catalog.ScopesOf(w.ann()), ident("a")))
+	w.tend(w.node)
+	for i, want := range []bool{true, false, false} {
+		if due := !w.care(ids[i]).Job("snapshots").Due.IsZero(); due != want {
+			t.Errorf("after a rescan of the first table, table %d is due: %t", i, due)
+		}
+	}
+	for range 20 { // the look begins at a random place
+		w.clock.Advance(25 * time.Hour)
+		must(t, w.monitor.RunOnce(w.ctx))
+	}
+	for i, id := range ids {
+		if w.care(id).Job("snapshots").Due.IsZero() {
+			t.Errorf("table %d is not found", i)
+		}
+	}
+	if missed := w.monitor.Stats().Missed; missed != 2 {
+		t.Errorf("%d tables are counted, want 2", missed)
+	}
+}
+
+// failing are jobs that fail.
+type failing struct {
+	planner.Jobs
+	err error
+}
+
+func (f *failing) Expire(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings, extra jobs.Extra) (
+	jobs.Began, error) {
+	if f.err != nil {
+		return jobs.Began{}, f.err
+	}
+	return f.Jobs.Expire(ctx, pointer, s, extra)
+}
+
+// TestBlocker: a failure that every look would meet blocks the kind after five of them, and only an
+// operator ends that. One that may pass blocks it much later.
+func TestBlocker(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err         error
+		least, most int
+	}{
+		"lasts":    {&jobs.BlockedError{Why: "broken"}, 5, 5},
+		"may pass": {ledger.StoreError("x", errors.New("away")), 15, 30},
+	} {
+		w := newWorld(t)
+		id, history := w.table("t", 1)
+		for range 30 {
+			w.commit("t", history.Append("main", 1)...)
+		}
+		w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+		broken := &failing{Jobs: w.jobs, err: tt.err}
+		var err error
+		tables := catalog.TablesOf(w.catalog)
+		w.planner, err = planner.New(planner.Config{
+			Store: w.store, Jobs: broken, Tables: tables, Policies: w.policies, Alone: true, Now: w.clock.Now, Random: w.random,
+		})
+		must(t, err)
+		w.tend(w.node)
+		w.clock.Advance(2 * time.Hour)
+		looks := 0
+		for ; looks < 40 && w.care(id).Job("snapshots").Held == ""; looks++ {
+			w.clock.Advance(16 * time.Minute)
+			w.tend(w.node)
+			w.wantAgreed(name)
+		}
+		if looks < tt.least || looks > tt.most {
+			t.Errorf("%s: blocked after %d looks", name, looks)
+		}
+		steering := &steer.Steering{Ledger: ledger.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: tables}
+		if blockers, _, err := steering.Blockers(w.ctx, "", 10); err != nil || len(blockers) != 1 || blockers[0].Table.Name != "t" {
+			t.Errorf("%s: the blockers are %+v, %v", name, blockers, err)
+		}
+		broken.err = nil
+		w.commit("t", history.Append("main", 1)...)
+		w.clock.Advance(100 * time.Hour)
+		w.tend(w.node)
+		if n := w.snapshots("t"); n != 31 {
+			t.Errorf("%s: a blocked table has %d snapshots", name, n)
+		}
+		must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Snapshots))
+		w.tend(w.node)
+		if n := w.snapshots("t"); n > 2 {
+			t.Errorf("%s: a table that was unblocked has %d snapshots: %+v", name, n, w.care(id))
+		}
+	}
+}
+
+// TestOrphansByPolicy: orphans are looked for once in a while, and those that were there before
+// somebody asked stay.
+func TestOrphansByPolicy(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id, history := w.table("t", 1)
+	w.commit("t", history.Append("main", 1)...)
+	old := "file:///wh/ns/t/data/old.parquet"
+	loaded, err := w.ann().LoadTable(w.ctx, ident("t"))
+	must(t, err)
+	old, stray := loaded.Document.Location()+"/data/old.parquet", loaded.Document.Location()+"/data/stray.parquet"
+	must(t, w.files.Create(w.ctx, old, []byte("x")))
+	w.clock.Advance(time.Hour)
+	w.put(warehouse, policy.UnreferencedFileRemoval, policy.Settings{policy.UnreferencedDays: "1", policy.NonCurrentDays: "1"})
+	w.tend(w.node)
+	w.clock.Advance(time.Minute)
+	must(t, w.files.Create(w.ctx, stray, []byte("x")))
+	for range 5 {
+		w.clock.Advance(30 * time.Hour)
+		w.commit("t", history.Append("main", 1)...)
+		w.tend(w.node)
+	}
+	for range 12 {
+		w.clock.Advance(30 * time.Hour)
+		w.commit("t", history.Append("main", 1)...)
+		w.tend(w.node)
+	}
+	if _, err := w.files.Stat(w.ctx, old); err != nil {
+		t.Errorf("a file from before the policy: %v", err)
+	}
+	if _, err := w.files.Stat(w.ctx, stray); err == nil {
+		runs, _ := w.jobs.Runs(w.ctx, id, 10)
+		t.Errorf("an orphan is left: %+v, %+v", w.care(id), runs)
+	}
+}
