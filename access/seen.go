@@ -23,7 +23,8 @@ const (
 // PlanList plans the list of those children of a container that are of kind. The path begins with
 // the container; the empty path lists warehouses, which are few and never come as ListChildren. Ids
 // come with ListChildren alone: at most ChildrenMax, sorted, owned by the caller. What the asker
-// made himself is not among them, unless something is granted on it.
+// made himself is not among them, unless something is granted on it: who made something in the
+// container has OwnsBeneath there, and goes through all.
 func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 	path = withoutServer(path)
 	if !w.Seen(path) {

@@ -165,17 +165,27 @@ func (a Access) ask(ctx context.Context, v verb.Verb) (*asking, error) {
 
 // decide returns the refusal of what is asked on object, by the rule that asked stands for.
 func (a *asking) decide(ctx context.Context, object guard.Object, asked access.Privileges,
-	rule func(who *access.Who) access.Decision) error {
+	rule func(who *access.Who, path []access.Object) access.Decision) error {
 	if a.who == nil {
 		return nil
 	}
 	q := guard.Question{Caller: a.catalog.caller, Verb: a.verb, Object: object, Asked: asked}
-	return a.catalog.planner.guard.Heard(ctx, a.policy, q, rule(a.who))
+	decision := rule(a.who, object.Path)
+	if decision.Outcome == access.Hidden {
+		shown, err := a.catalog.planner.guard.Shown(ctx, q.Caller, object.Path)
+		if err != nil {
+			return err
+		}
+		if shown != nil {
+			decision = rule(a.who, shown)
+		}
+	}
+	return a.catalog.planner.guard.Heard(ctx, a.policy, q, decision)
 }
 
 // onServer returns nil if the caller has privileges on the server.
 func (a *asking) onServer(ctx context.Context, asked access.Privileges) error {
-	return a.decide(ctx, guard.Object{}, asked, func(who *access.Who) access.Decision {
+	return a.decide(ctx, guard.Object{}, asked, func(who *access.Who, _ []access.Object) access.Decision {
 		return who.Decide(nil, asked)
 	})
 }

@@ -76,6 +76,13 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 	who := a.policy.Who(access.Caller{
 		Name: caller.Name, Roles: caller.Roles, Only: caller.Only, Acting: len(caller.Via) > 0,
 	})
+	shown, err := a.catalog.planner.guard.Shown(ctx, caller, g.object.Path)
+	if err != nil {
+		return AccessAnswer{}, err
+	}
+	if shown != nil {
+		g.object.Path = shown
+	}
 	if !explained {
 		return AccessAnswer{Allowed: who.Decide(g.object.Path, asked).Outcome == access.Allow}, nil
 	}

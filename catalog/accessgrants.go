@@ -216,9 +216,10 @@ func (a *asking) apply(ctx context.Context, g *granted, change GrantChange) erro
 	if change.Privileges == 0 {
 		return moorage.Errorf(moorage.KindIllegalArgument, "No privileges for %s", change.Grantee)
 	}
-	err := a.decide(ctx, g.object, access.Manage|change.Privileges, func(who *access.Who) access.Decision {
-		return who.DecideGrant(g.object.Path, change.Privileges)
-	})
+	rule := func(who *access.Who, path []access.Object) access.Decision {
+		return who.DecideGrant(path, change.Privileges)
+	}
+	err := a.decide(ctx, g.object, access.Manage|change.Privileges, rule)
 	if err != nil {
 		return err
 	}
@@ -274,8 +275,8 @@ func (a Access) SetOwner(ctx context.Context, object ObjectRef, owner string) er
 		if err != nil {
 			return e, err
 		}
-		err = a.decide(ctx, g.object, access.See, func(who *access.Who) access.Decision {
-			return who.DecideTransfer(g.object.Path)
+		err = a.decide(ctx, g.object, access.See, func(who *access.Who, path []access.Object) access.Decision {
+			return who.DecideTransfer(path)
 		})
 		if err != nil {
 			return e, err
@@ -305,8 +306,8 @@ func (a Access) SetManaged(ctx context.Context, object ObjectRef, managed bool) 
 
 // mayManage returns nil if the caller may see and change who may do what on g.
 func (a *asking) mayManage(ctx context.Context, g *granted) error {
-	return a.decide(ctx, g.object, access.Manage, func(who *access.Who) access.Decision {
-		return who.DecideGrant(g.object.Path, 0)
+	return a.decide(ctx, g.object, access.Manage, func(who *access.Who, path []access.Object) access.Decision {
+		return who.DecideGrant(path, 0)
 	})
 }
 

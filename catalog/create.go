@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"moorage"
@@ -14,6 +15,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/catalog/guard"
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/metadata"
@@ -124,6 +126,7 @@ type newborn struct {
 	document document
 	file     documents.File
 	creator  string
+	way      guard.Way // of creator to it
 }
 
 // readCreation reads what a create depends on, and chooses the location. It returns
@@ -157,9 +160,13 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	if err != nil {
 		return newborn{}, err
 	}
+	way, err := p.guard.Way(ctx, by.Creator(), path.Above())
+	if err != nil {
+		return newborn{}, err
+	}
 	return p.name(newborn{
 		kind: asked.kind, ident: ident, id: id, parent: parentAt(path), document: document, claim: claim,
-		creator: by.Creator(),
+		creator: by.Creator(), way: way,
 	})
 }
 
@@ -291,8 +298,8 @@ func planCreation(attempt *commit.Attempt, b newborn) (*commit.Plan, error) {
 			registry.Absent(entryKey),
 			registry.Absent(pointerKey),
 			registry.Absent(uuidKey),
-		}, b.claim.Conditions...),
-		Writes: writes, File: b.file, Place: b.place,
+		}, slices.Concat(b.claim.Conditions, b.way.Conditions)...),
+		Writes: append(writes, b.way.Writes...), File: b.file, Place: b.place,
 		Items: []registry.Item{commit.WithFacts(registry.PointerItem(registry.Pointer{}, pointer), b.document)},
 		Answer: commit.Outcome{Version: &commit.Version{
 			Ident: b.ident, Pointer: b.id, Location: b.file.Location, Document: b.document, Storage: b.parent.storage,
@@ -347,9 +354,13 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	if err != nil {
 		return newborn{}, p.unlessTaken(ctx, ident, claims.Refusal(err, document.Location()))
 	}
+	way, err := p.guard.Way(ctx, by.Creator(), path.Above())
+	if err != nil {
+		return newborn{}, err
+	}
 	return p.name(newborn{
 		kind: tableKind, ident: ident, id: id, parent: parentAt(path), document: document, claim: claim,
-		creator: by.Creator(),
+		creator: by.Creator(), way: way,
 	})
 }
 

@@ -37,6 +37,16 @@ type listing struct {
 // lister lists names, a page at a time.
 type lister struct{ planner *planner }
 
+// stand is listFor of the container called on, for as long as the caller may see it.
+func (l lister) stand(ctx context.Context, by directory.Asker, path *directory.Path, on moorage.Identifier,
+	of listing, page Page) (names []string, next string, err error) {
+	err = l.planner.directory.StandAt(ctx, by, access.See, path, on, func(ctx context.Context) (err error) {
+		names, next, err = l.listFor(ctx, by, path, of, page)
+		return err
+	})
+	return names, next, err
+}
+
 // listFor lists the names of what is in the container of path and which the caller sees. A page of
 // a caller who sees all costs what the page has. Else it looks at a bounded number of records, and
 // may be short or empty although it is not the last. The position after such a page is sealed: it
@@ -54,7 +64,18 @@ func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory
 	if who == nil {
 		return l.planner.listNames(ctx, of.table, of.prefix, page, keep)
 	}
-	plan, ids := who.PlanList(path.Above(), of.kind)
+	above := path.Above()
+	plan, ids := who.PlanList(above, of.kind)
+	var made map[access.ID]bool
+	if plan != access.ListAll {
+		if made, err = l.planner.guard.MadeIn(ctx, by.Caller); err != nil {
+			return nil, "", err
+		}
+		for i := range above {
+			above[i].OwnsBeneath = made[above[i].ID]
+		}
+		plan, ids = who.PlanList(above, of.kind)
+	}
 	switch {
 	case plan == access.ListAll:
 		return l.planner.listNames(ctx, of.table, of.prefix, page, keep)
@@ -63,7 +84,7 @@ func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory
 	case plan == access.ListChildren && of.table == registry.TableEntry:
 		names, next, err = l.listGranted(ctx, path, of, ids, page)
 	default: // namespaces have no key by their id
-		names, next, err = l.listSeen(ctx, who, of, page, keep)
+		names, next, err = l.listSeen(ctx, who, made, of, page, keep)
 	}
 	if err != nil || next == "" {
 		return names, "", err
@@ -72,9 +93,9 @@ func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory
 	return names, next, err
 }
 
-// listSeen is listFor of a caller who sees some of what is there. next names the last record that
-// was looked at.
-func (l lister) listSeen(ctx context.Context, who *access.Who, of listing, page Page,
+// listSeen is listFor of a caller who sees some of what is there, and made something in what is in
+// made. next names the last record that was looked at.
+func (l lister) listSeen(ctx context.Context, who *access.Who, made map[access.ID]bool, of listing, page Page,
 	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
 	after := ""
@@ -89,6 +110,7 @@ func (l lister) listSeen(ctx context.Context, who *access.Who, of listing, page 
 			if err != nil {
 				return false, err
 			}
+			child.OwnsBeneath = made[child.ID]
 			if who.SeenIn(child) {
 				names = append(names, name)
 			}

@@ -10,6 +10,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
+	"moorage/catalog/guard"
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
@@ -69,6 +70,7 @@ type newNamespace struct {
 	ids        []registry.ID // one for each namespace that is made
 	properties map[string]string
 	creator    string
+	way        guard.Way // of creator to them
 }
 
 // readNewNamespace reads the lowest parent that exists.
@@ -95,7 +97,12 @@ func (p *planner) readNewNamespace(ctx context.Context, by directory.Asker, iden
 		}
 		made.ids = append(made.ids, id)
 	}
-	return made, nil
+	above := path.Above()
+	for _, id := range made.ids[:max(0, len(made.ids)-1)] {
+		above = append(above, access.Object{ID: access.ID(id), Kind: access.Namespace})
+	}
+	made.way, err = p.guard.Way(ctx, made.creator, above)
+	return made, err
 }
 
 // planNamespace plans the records of all namespaces that are missing on the way to n.
@@ -121,7 +128,7 @@ func planNamespace(attempt *commit.Attempt, n newNamespace) (*commit.Plan, error
 	}
 	writes, err := ledger.Encode(puts...)
 	return &commit.Plan{
-		Conditions: conditions, Writes: writes, Items: items,
+		Conditions: append(conditions, n.way.Conditions...), Writes: append(writes, n.way.Writes...), Items: items,
 		Answer: commit.Outcome{Properties: answeredProperties(n.parent.warehouse, n.ident.Namespace, n.properties)},
 	}, err
 }
@@ -176,12 +183,13 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 			return nil, "", moorage.Annotate(op, parent.String(), err)
 		}
 	}
-	resolved, err := c.resolve(ctx, verb.ListNamespaces, moorage.Identifier{Warehouse: warehouse, Namespace: parent})
+	on := moorage.Identifier{Warehouse: warehouse, Namespace: parent}
+	resolved, err := c.resolve(ctx, verb.ListNamespaces, on)
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
 	}
 	prefix := registry.NamespacePrefix(resolved.Path.Warehouse.ID, resolved.Path.ID())
-	names, next, err := lister{c.planner}.listFor(ctx, askerOf(c, verb.ListNamespaces), resolved.Path,
+	names, next, err := lister{c.planner}.stand(ctx, askerOf(c, verb.ListNamespaces), resolved.Path, on,
 		listing{table: registry.TableNamespace, prefix: prefix, kind: access.Namespace}, page)
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
@@ -209,7 +217,8 @@ func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns
 	if err := ns.Validate(); err != nil {
 		return nil, "", err
 	}
-	resolved, err := c.resolve(ctx, k.list, moorage.Identifier{Warehouse: warehouse, Namespace: ns})
+	on := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
+	resolved, err := c.resolve(ctx, k.list, on)
 	if err != nil {
 		return nil, "", err
 	}
@@ -220,7 +229,7 @@ func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns
 	if k == viewKind {
 		list.kind = access.View
 	}
-	return lister{c.planner}.listFor(ctx, askerOf(c, k.list), resolved.Path, list, page)
+	return lister{c.planner}.stand(ctx, askerOf(c, k.list), resolved.Path, on, list, page)
 }
 
 // listNames lists the rest of each ID of table that begins with prefix. It passes over the records

@@ -13,6 +13,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/catalog/guard"
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
@@ -106,6 +107,7 @@ type registration struct {
 	now       time.Time     // by the clock of the store
 	creator   string        // of a new pointer
 	policy    ledger.Policy // that its grants stand elsewhere
+	way       guard.Way     // of its creator to its new place
 }
 
 // readPointer decides which pointer gets the name of r: the one that has the table-uuid, or a new
@@ -202,6 +204,9 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	}
 	if r.pointer.NamespaceID != path.ID() {
 		if r.policy, err = p.moveGrants(ctx, r.pointer, path); err != nil {
+			return nil, err
+		}
+		if r.way, err = p.guard.Way(ctx, r.pointer.Creator, path.Above()); err != nil {
 			return nil, err
 		}
 	}
@@ -358,8 +363,8 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		writes = append(writes, registry.Delete(registry.TaskKey(r.pointer.Task)))
 	}
 	return &commit.Plan{
-		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions),
-		Writes:     append(writes, r.policy.Writes...),
+		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions, r.way.Conditions),
+		Writes:     slices.Concat(writes, r.policy.Writes, r.way.Writes),
 		Items:      append(items, commit.WithFacts(registry.PointerItem(r.pointer, pointer), r.document)),
 		// The cached version of the same file, if its owner wrote the file again.
 		Outdated: commit.Kept{

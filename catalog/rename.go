@@ -2,11 +2,13 @@ package catalog
 
 import (
 	"context"
+	"slices"
 
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
+	"moorage/catalog/guard"
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
@@ -65,6 +67,7 @@ type renaming struct {
 	target   parent          // the namespace of to
 	occupant directory.Entry // what has the name to
 	policy   ledger.Policy   // that its grants stand elsewhere
+	way      guard.Way       // of its creator to its new place
 }
 
 func (p *planner) readRenaming(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
@@ -84,6 +87,9 @@ func (p *planner) readRenaming(ctx context.Context, by directory.Asker, asked ac
 	r.target = parentAt(path)
 	if pointer := r.source.pointer.Pointer; pointer.NamespaceID != path.ID() {
 		if r.policy, err = p.moveGrants(ctx, pointer, path); err != nil {
+			return r, err
+		}
+		if r.way, err = p.guard.Way(ctx, pointer.Creator, path.Above()); err != nil {
 			return r, err
 		}
 	}
@@ -117,8 +123,9 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 	)
 	return &commit.Plan{
 		Conditions: append(append(r.source.conditions(),
-			r.target.unchanged(), registry.Absent(targetKey)), r.policy.Conditions...),
-		Writes: append(append(writes, registry.Delete(r.source.entry.Record.Key)), r.policy.Writes...),
-		Items:  []registry.Item{registry.PointerItem(r.source.pointer.Pointer, pointer)},
+			r.target.unchanged(), registry.Absent(targetKey)), slices.Concat(r.policy.Conditions, r.way.Conditions)...),
+		Writes: slices.Concat(writes, []registry.Write{registry.Delete(r.source.entry.Record.Key)}, r.policy.Writes,
+			r.way.Writes),
+		Items: []registry.Item{registry.PointerItem(r.source.pointer.Pointer, pointer)},
 	}, err
 }

@@ -172,9 +172,14 @@ func (c *Catalog) Warehouses(ctx context.Context) ([]Warehouse, error) {
 	if err != nil {
 		return nil, moorage.Annotate(op, "", err)
 	}
+	made, err := c.planner.guard.MadeIn(ctx, c.caller)
+	if err != nil {
+		return nil, moorage.Annotate(op, "", err)
+	}
 	err = c.planner.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Warehouse](record)
 		at := access.Object{ID: access.ID(value.ID), Kind: access.Warehouse, Creator: value.Creator}
+		at.OwnsBeneath = made[at.ID]
 		if err == nil && (who == nil || who.Seen([]access.Object{at})) {
 			found = append(found, warehouseOf(record.Key.ID, value))
 		}

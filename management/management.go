@@ -110,7 +110,14 @@ func (s *server) gated(op operation) web.Handler {
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
 		request := verb.Request{Caller: web.CallerOf(r), Verb: op.verb()}
-		return verb.Pass(r.Context(), s.config.Gate, request, func() error { return op.handle(w, r) })
+		return verb.Pass(r.Context(), s.config.Gate, request, func() error {
+			if row, _ := request.Verb.Row(); !row.Reads && request.Verb != verb.Backup {
+				return op.handle(w, r) // a change decides again where it happens
+			}
+			return verb.Stand(r.Context(), func(ctx context.Context) error {
+				return s.config.Gate.Authorize(ctx, request)
+			}, func(ctx context.Context) error { return op.handle(w, r.WithContext(ctx)) })
+		})
 	}
 }
 

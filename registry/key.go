@@ -32,7 +32,7 @@ const (
 	TableGrants      Table = 14 // id of the object, or "server"
 	TablePolicy      Table = 15 // name; nothing writes it yet
 	TableSecret      Table = 16 // name; nothing writes it yet
-	TableAccess      Table = 17 // "epoch", "recent", "store", and "key/" with the id of a public key
+	TableAccess      Table = 17 // "epoch", "recent", "store", "key/" and "maker/" with ids
 	TableCursor      Table = 18 // name of what follows the order of changes, such as "horizon"
 	TableCare        Table = 19 // pointer id
 	TableDue         Table = 20 // shard / time / pointer id / kind, or "blocked/" and pointer id / kind

@@ -18,6 +18,7 @@ import (
 func TestKeysAreFormat1(t *testing.T) {
 	t.Parallel()
 	const some, other = "a1000000000000000000000000000001", "b2000000000000000000000000000002"
+	const sumOfAnn = "8b13e5c9cedbdfb2b9d5d82be867d8fa93334d8237a61f3dd09b817ae9542d0f"
 	tests := []struct {
 		key   registry.Key
 		table registry.Table
@@ -42,6 +43,7 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.RecentKey(), 17, "recent"},
 		{registry.AccessStoreKey(), 17, "store"},
 		{registry.PublicKeyKey("k1"), 17, "key/k1"},
+		{registry.MakerKey("corp:ann", someID), 17, "maker/" + sumOfAnn + "/" + some},
 		{registry.CareKey(someID), 19, some},
 		{registry.DueKey(someID, "snapshots", time.Unix(0x6943a1f0, 0)), 20, "a/06943a1f0/" + some + "/snapshots"},
 		{registry.DueBlockedKey(someID, "snapshots"), 20, "blocked/" + some + "/snapshots"},

@@ -22,6 +22,7 @@ var (
 	recentMembers        = MembersOf[Recent]()
 	accessStoreMembers   = MembersOf[AccessStore]()
 	publicKeyMembers     = MembersOf[PublicKey]()
+	makerMembers         = MembersOf[Maker]()
 )
 
 // Members implements Value.
@@ -83,3 +84,6 @@ func (AccessStore) Members() *Members { return accessStoreMembers }
 
 // Members implements Value.
 func (PublicKey) Members() *Members { return publicKeyMembers }
+
+// Members implements Value.
+func (Maker) Members() *Members { return makerMembers }

@@ -1,7 +1,10 @@
 package registry
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"slices"
+	"strings"
 	"time"
 
 	"moorage"
@@ -193,6 +196,40 @@ func AccessStoreKey() Key { return Key{TableAccess, "store"} }
 
 // PublicKeyPrefix is what the IDs of all records of PublicKeyKey begin with.
 const PublicKeyPrefix = "key/"
+
+// Maker is the value of a record of MakerKey: somebody made something in a container, or beneath
+// it. Its maker sees the container from then on, whatever is granted to him. The record stays when
+// what he made is gone.
+type Maker struct {
+	Unknown
+	Name string `json:"name"` // of the principal
+}
+
+// makerPrefix is what the IDs of all records of MakerKey begin with.
+const makerPrefix = "maker/"
+
+// IsMakerKey reports whether key is one of MakerKey.
+func IsMakerKey(key Key) bool {
+	return key.Table == TableAccess && strings.HasPrefix(key.ID, makerPrefix)
+}
+
+// MakerPrefix is what the IDs of the records of one maker begin with.
+func MakerPrefix(maker string) string {
+	sum := sha256.Sum256([]byte(maker))
+	return makerPrefix + hex.EncodeToString(sum[:]) + "/"
+}
+
+// MakerKey is the key of the record that says that maker made something in the namespace or
+// warehouse called container.
+func MakerKey(maker string, container ID) Key {
+	return Key{TableAccess, MakerPrefix(maker) + container.String()}
+}
+
+// MakerContainer returns the container of a key of MakerKey.
+func MakerContainer(key Key) (container ID, err error) {
+	err = container.UnmarshalText([]byte(key.ID[strings.LastIndexByte(key.ID, '/')+1:]))
+	return container, err
+}
 
 // PublicKeyKey is the key of the public key called kid.
 func PublicKeyKey(kid string) Key { return Key{TableAccess, PublicKeyPrefix + kid} }

@@ -136,6 +136,7 @@ func goldenValues() map[string][2]registry.Value {
 			{Epoch: 7, Keys: []registry.Key{registry.RoleKey("analysts"), registry.GrantsKey(registry.ID{})}},
 		}}, registry.Recent{}},
 		"access-store": {registry.AccessStore{ID: someID, PageKey: registry.Hash{31: 1}, Since: someTime}, registry.AccessStore{}},
+		"maker":        {registry.Maker{Name: "corp:ann"}, registry.Maker{}},
 		"public-key":   {registry.PublicKey{Algorithm: "EdDSA", Key: "AQID", Ends: someTime}, registry.PublicKey{}},
 		"maintenance-policy": {registry.MaintenancePolicy{
 			Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}}, Jobs: []registry.JobPolicy{{
@@ -279,6 +280,7 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("epoch", registrytest.KeepsUnknown[registry.Epoch])
 	t.Run("recent", registrytest.KeepsUnknown[registry.Recent])
 	t.Run("access-store", registrytest.KeepsUnknown[registry.AccessStore])
+	t.Run("maker", registrytest.KeepsUnknown[registry.Maker])
 	t.Run("public-key", registrytest.KeepsUnknown[registry.PublicKey])
 }
 
@@ -330,6 +332,7 @@ func decoders() map[reflect.Type]func(registry.Record) (registry.Value, error) {
 	addDecoder[registry.Epoch](decoders)
 	addDecoder[registry.Recent](decoders)
 	addDecoder[registry.AccessStore](decoders)
+	addDecoder[registry.Maker](decoders)
 	addDecoder[registry.PublicKey](decoders)
 	return decoders
 }

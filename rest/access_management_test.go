@@ -306,6 +306,7 @@ func TestManagementMatrix(t *testing.T) {
 func (l *lake) checkManaged(t *testing.T, absent map[string]*lake, p principal, c managementCell, grants []access.Grants,
 	objects map[string][]access.Object, answer *httptest.ResponseRecorder) {
 	t.Helper()
+	objects = shownTo(p.caller, objects)
 	who := access.New(1, access.Records{Grants: grants}).Who(access.Caller{Name: p.caller})
 	for _, of := range []verb.Subject{verb.OfServer, verb.OfObject} {
 		asked, asks := c.asked(p.caller, of)

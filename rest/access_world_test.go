@@ -133,6 +133,29 @@ func (w *guardedWorld) objects() map[string][]access.Object {
 	return found
 }
 
+// shownTo returns objects as decisions about caller are made on them: who made something sees what
+// is above it.
+func shownTo(caller string, objects map[string][]access.Object) map[string][]access.Object {
+	above := make(map[access.ID]bool)
+	for _, path := range objects {
+		if path[0].Creator != caller {
+			continue
+		}
+		for _, container := range path[1:] {
+			above[container.ID] = true
+		}
+	}
+	shown := make(map[string][]access.Object, len(objects))
+	for name, path := range objects {
+		path = slices.Clone(path)
+		for i := range path {
+			path[i].OwnsBeneath = above[path[i].ID]
+		}
+		shown[name] = path
+	}
+	return shown
+}
+
 func (w *guardedWorld) list(table registry.Table) []registry.Record {
 	w.t.Helper()
 	records, err := w.store.List(w.t.Context(), table, "", "", registry.ListLimitMax)

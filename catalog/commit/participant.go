@@ -311,6 +311,7 @@ func (t *transaction) batch() (registry.Batch, error) {
 				puts[write.Key] = write.State
 				merged.Writes = append(merged.Writes, write)
 			case state == registry.StateBelow && write.State == registry.StateBelow: // folders above two new tables
+			case registry.IsMakerKey(write.Key): // two new tables in one namespace
 			default:
 				return registry.Batch{}, overlap(p.Ident, write.Key)
 			}

@@ -81,14 +81,29 @@ func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges
 	if d.guard == nil {
 		return nil
 	}
-	object := path.object(on)
-	var missing error
+	return d.guard.Decide(ctx, d.question(by, asked, path, on))
+}
+
+// question asks whether somebody has privileges on the end of path, which leads to the namespace of
+// on.
+func (d *Directory) question(by Asker, asked access.Privileges, path *Path, on moorage.Identifier) guard.Question {
+	q := guard.Question{Caller: by.Caller, Verb: by.Verb, Object: path.object(on), Asked: asked}
 	if len(on.Namespace) > 0 {
-		missing = guard.NoSuchNamespace(on.Namespace) // also if only what is above it exists
+		q.Missing = guard.NoSuchNamespace(on.Namespace) // also if only what is above it exists
 	}
-	return d.guard.Decide(ctx, guard.Question{
-		Caller: by.Caller, Verb: by.Verb, Object: object, Asked: asked, Missing: missing,
-	})
+	return q
+}
+
+// StandAt calls do for a request that MayAt has let in and that may last long: while that lasts it
+// is decided again, by policy as the store has it then (verb.Stand).
+func (d *Directory) StandAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
+	on moorage.Identifier, do func(context.Context) error) error {
+	if d.guard == nil {
+		return do(ctx)
+	}
+	return verb.Stand(ctx, func(ctx context.Context) error {
+		return d.guard.Again(ctx, d.question(by, asked, path, on))
+	}, do)
 }
 
 // FindFor is Find for somebody who asks for privileges on what it finds.

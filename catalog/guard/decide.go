@@ -37,6 +37,17 @@ func (g *Guard) Decide(ctx context.Context, q Question) error {
 	return g.decide(ctx, v, q)
 }
 
+// Again is Decide for a request that lasts long, by policy as new as the store has it now.
+func (g *Guard) Again(ctx context.Context, q Question) error {
+	if g == nil {
+		return nil
+	}
+	if err := g.look(ctx); err != nil {
+		return err
+	}
+	return g.Decide(ctx, q)
+}
+
 // decide is Decide by v.
 func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	began := g.config.Now()
@@ -45,6 +56,15 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 		return err
 	}
 	decision := who.Decide(q.Object.Path, q.Asked)
+	if decision.Outcome == access.Hidden {
+		shown, err := g.Shown(ctx, q.Caller, q.Object.Path)
+		if err != nil {
+			return err
+		}
+		if shown != nil {
+			decision = who.Decide(shown, q.Asked)
+		}
+	}
 	if g.config.Decided != nil {
 		g.config.Decided(ctx, Decision{
 			Caller: q.Caller, Verb: q.Verb, Object: q.Object, Asked: q.Asked, Decision: decision, Epoch: v.Epoch(),

@@ -24,8 +24,14 @@
 // An object that the caller does not see is answered as if it did not exist, byte for byte. In a
 // warehouse that the caller does not see, everything is answered as if that did not exist.
 //
+// # The way to what somebody made
+//
+// Owners who made a thing are in no policy: its record names them. So that they see the namespaces
+// and the warehouse above it, whatever is granted to them, each create says so in a small record
+// for its maker and each container (Way). It is looked at only when something would be hidden.
+//
 // # What it must not know
 //
 // It knows no names of objects that it was not given, no files, no HTTP and no tokens. It writes
-// nothing.
+// nothing: what Way returns belongs into the Apply of others.
 package guard

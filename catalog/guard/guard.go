@@ -38,6 +38,7 @@ type Guard struct {
 	doubts, settled atomic.Uint64
 	// looked is when MayLook last let somebody look, in nanoseconds of the clock.
 	looked atomic.Int64
+	ways   ways
 	// following has room for the one request that makes the next view.
 	following chan struct{}
 }

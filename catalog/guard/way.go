@@ -1,0 +1,150 @@
+package guard
+
+import (
+	"context"
+	"sync"
+
+	"moorage"
+	"moorage/access"
+	"moorage/registry"
+)
+
+// waysMax bounds the ways that a process remembers, some 100 bytes each, and childrenMax how many
+// containers of one maker lists show that nothing else shows.
+const (
+	waysMax     = 100_000
+	childrenMax = 10_000
+)
+
+// ways are records of registry.MakerKey that a process knows to exist. They are never deleted. It
+// is safe for concurrent use.
+type ways struct {
+	mu    sync.Mutex // guards known; leaf
+	known map[registry.Key]struct{}
+}
+
+func (w *ways) has(key registry.Key) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, known := w.known[key]
+	return known
+}
+
+func (w *ways) add(key registry.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.known) >= waysMax || w.known == nil {
+		w.known = make(map[registry.Key]struct{})
+	}
+	w.known[key] = struct{}{}
+}
+
+// Way is what an Apply has to hold in addition when it makes something.
+type Way struct {
+	Conditions []registry.Condition
+	Writes     []registry.Write
+}
+
+// Way returns what the Apply must hold that makes something of maker in the innermost of above, so
+// that maker sees the way to what is his whatever is granted to him. Mostly that is nothing: one
+// record for each maker and container is enough. An empty maker is nobody.
+//
+// Errors are those of registry.Store.Get.
+func (g *Guard) Way(ctx context.Context, maker string, above []access.Object) (way Way, err error) {
+	if g == nil || maker == "" {
+		return Way{}, nil
+	}
+	var keys []registry.Key
+	for _, container := range above {
+		if key := registry.MakerKey(maker, registry.ID(container.ID)); !g.ways.has(key) {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return Way{}, nil
+	}
+	records, err := g.config.Store.Get(ctx, keys...)
+	if err != nil {
+		return Way{}, err
+	}
+	value, err := registry.Encode(registry.Maker{Name: maker})
+	if err != nil {
+		return Way{}, err
+	}
+	for i, key := range keys {
+		if records[i].Exists() {
+			g.ways.add(key)
+			continue
+		}
+		way.Conditions = append(way.Conditions, registry.Absent(key))
+		way.Writes = append(way.Writes, registry.Put(key, registry.StateNone, value))
+	}
+	return way, nil
+}
+
+// mayBeMaker reports whether what caller made is his: not with a token that is narrowed to roles.
+func mayBeMaker(caller moorage.Caller) bool {
+	return caller.Only == nil && access.GranteeOf(caller.Name) == access.IsPrincipal && !IsSystem(caller)
+}
+
+// Shown returns path with those containers marked that caller sees because he made something in
+// them. It is for a path on which something is hidden otherwise. It returns nil if it marks none.
+//
+// Errors: KindUnavailable.
+func (g *Guard) Shown(ctx context.Context, caller moorage.Caller, path []access.Object) ([]access.Object, error) {
+	if g == nil || !mayBeMaker(caller) {
+		return nil, nil
+	}
+	var keys []registry.Key
+	var at []int
+	for i, object := range path {
+		if object.Kind == access.Namespace || object.Kind == access.Warehouse {
+			keys = append(keys, registry.MakerKey(caller.Name, registry.ID(object.ID)))
+			at = append(at, i)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	records, err := g.config.Store.Get(ctx, keys...)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	var shown []access.Object
+	for i, record := range records {
+		if record.Exists() {
+			if shown == nil {
+				shown = append(shown, path...)
+			}
+			shown[at[i]].OwnsBeneath = true
+		}
+	}
+	return shown, nil
+}
+
+// MadeIn returns the containers in which caller made something, for lists: at most childrenMax.
+//
+// Errors: KindUnavailable.
+func (g *Guard) MadeIn(ctx context.Context, caller moorage.Caller) (map[access.ID]bool, error) {
+	if g == nil || !mayBeMaker(caller) {
+		return nil, nil
+	}
+	made := make(map[access.ID]bool)
+	prefix := registry.MakerPrefix(caller.Name)
+	for after := ""; len(made) < childrenMax; {
+		page, err := g.config.Store.ListKeys(ctx, registry.TableAccess, prefix, after, pageRecords)
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		for _, record := range page {
+			if container, err := registry.MakerContainer(record.Key); err == nil {
+				made[access.ID(container)] = true
+			}
+		}
+		if registry.IsLastPage(page, pageRecords) {
+			break
+		}
+		after = page[len(page)-1].Key.ID
+	}
+	return made, nil
+}
