@@ -152,6 +152,9 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	if err != nil {
 		return newborn{}, p.unlessTaken(ctx, ident, err)
 	}
+	if err := checkPaths(path.Warehouse, asked.properties, location); err != nil {
+		return newborn{}, err
+	}
 	env, err := p.newEnv()
 	if err != nil {
 		return newborn{}, err
@@ -251,6 +254,9 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 		// The location may be taken because the table was made since: then that is the answer.
 		return newborn{}, cmp.Or(p.checkFree(ctx, by, access.Create, asked.kind, ident), err)
 	}
+	if err := checkPaths(path.Warehouse, asked.properties, location); err != nil {
+		return newborn{}, err
+	}
 	env, err := p.newEnv()
 	if err != nil {
 		return newborn{}, err
@@ -340,6 +346,9 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 		return newborn{}, err
 	}
 	if err := p.mayCreate(ctx, by, path, ident, document.Location(), document.Properties()); err != nil {
+		return newborn{}, err
+	}
+	if err := checkPaths(path.Warehouse, document.Properties(), document.Location()); err != nil {
 		return newborn{}, err
 	}
 	id, err := p.ledger.NewID()

@@ -151,8 +151,7 @@ func TestCredentialIsOfTheClaims(t *testing.T) {
 	if !strings.HasPrefix(first, "s3://bucket/lake/ns/t-") {
 		t.Errorf("the table is at %s, which another one may have had", first)
 	}
-	_, err := f.Commit(f.ctx, lakeIdent(), commitRequest(t, `[]`, `[{"action":"set-location","location":"s3://bucket/lake/moved"},`+
-		`{"action":"set-properties","updates":{"write.data.path":"s3://bucket/lake/ns/others"}}]`))
+	_, err := f.Commit(f.ctx, lakeIdent(), commitRequest(t, `[]`, `[{"action":"set-location","location":"s3://bucket/lake/moved"}]`))
 	if err != nil {
 		t.Fatal(err)
 	}

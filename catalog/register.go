@@ -408,7 +408,7 @@ func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, er
 	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
 	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.parent.id, r.document.UUID(), r.location
 	pointer.Since, pointer.Task = attempt.Now, registry.ID{}
-	pointer.Storage, pointer.WarehouseID = nil, registry.ID{}
+	pointer.Storage, pointer.WarehouseID, pointer.ReachableUntil = nil, registry.ID{}, time.Time{}
 	var err error
 	pointer.Claims, err = claims.With(pointer.Claims, r.claimed.Normalised)
 	return pointer, err

@@ -40,6 +40,19 @@ func (u Update) Names() (names []string) {
 	return names
 }
 
+// Properties returns the values of the properties that the update sets, nil if it sets none.
+func (u Update) Properties() map[string]string {
+	op, _ := u.op.(setProperties)
+	var values map[string]string
+	for _, p := range op.updates {
+		if values == nil {
+			values = make(map[string]string, len(op.updates))
+		}
+		values[p.name] = p.value
+	}
+	return values
+}
+
 // Location returns the location that the update sets, empty if it sets none.
 func (u Update) Location() string {
 	op, _ := u.op.(setLocation)

@@ -169,6 +169,10 @@ type Pointer struct {
 	// ReplayableUntil is until when a version of the table may have to be answered again, zero if
 	// none may: a purge waits for it.
 	ReplayableUntil time.Time `json:"replayable-until,omitzero"`
+	// ReachableUntil is until when engines may hold credentials for the locations of a dropped
+	// table, by the store's clock; zero if its warehouse gives none. Nobody else can claim them
+	// before.
+	ReachableUntil time.Time `json:"reachable-until,omitzero"`
 	// Creator and Granted are as those of Warehouse. The Apply that moves or ends a pointer that is
 	// granted writes its grants record too.
 	Creator string `json:"creator,omitempty"`

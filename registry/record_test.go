@@ -52,6 +52,9 @@ func goldenValues() map[string][2]registry.Value {
 		"pointer-replayable": {registry.Pointer{
 			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", ReplayableUntil: someTime,
 		}, registry.Pointer{}},
+		"pointer-reachable": {registry.Pointer{
+			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", ReachableUntil: someTime,
+		}, registry.Pointer{}},
 		"pointer-registered": {registry.Pointer{
 			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Registration: otherID, Since: someTime,
 		}, registry.Pointer{}},

@@ -20,6 +20,12 @@ type Vender interface {
 	ProbeVending(ctx context.Context) error
 }
 
+// Limited is implemented by Venders that know how long the credentials live that they make.
+type Limited interface {
+	// CredentialLife is the longest time that a credential lives.
+	CredentialLife() time.Duration
+}
+
 // Scope says what a credential is to reach.
 type Scope struct {
 	// Locations are those of one table, the present one first. A store may leave out others than

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"moorage"
 	"moorage/ledger"
@@ -49,6 +50,8 @@ type Claimant struct {
 type TakenError struct {
 	At  string
 	Own Taking // what is in the way
+	// Until is when credentials of others end, of StillReached.
+	Until time.Time
 }
 
 // Taking is what takes a location: another table or view, or, by how it lies to the location, the
@@ -57,10 +60,11 @@ type Taking int
 
 // What takes a location.
 const (
-	ByAnother   Taking = iota // it is, contains or lies within that of another table or view
-	WithinOwn                 // it lies within one that the claimant has, or had
-	AroundOwn                 // it contains one that the claimant has, or had
-	AwaitsPurge               // a dropped table has it, and a purge deletes, or will delete, files there
+	ByAnother    Taking = iota // it is, contains or lies within that of another table or view
+	WithinOwn                  // it lies within one that the claimant has, or had
+	AroundOwn                  // it contains one that the claimant has, or had
+	AwaitsPurge                // a dropped table has it, and a purge deletes, or will delete, files there
+	StillReached               // a dropped table has it, and engines may hold credentials for it
 )
 
 // Error names the location that is taken.
@@ -129,7 +133,11 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, key registry.Key
 		return err
 	}
 	if records[0].Exists() && held.Pointer != who.Replaces {
-		if taken := takenBy(records[0]); taken != nil {
+		taken, err := c.takenBy(ctx, records[0])
+		if err != nil {
+			return err
+		}
+		if taken != nil {
 			taken.At = key.ID
 			return taken
 		}
@@ -143,17 +151,24 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, key registry.Key
 
 // takenBy returns why a location of holder does not pass on, or nil if it does. A purge deletes all
 // that the dropped table named there, so nobody may come to live in its files' place before it is
-// over. The claim must require that holder stays unchanged: the table may come back, and be dropped
-// with a purge then.
-func takenBy(holder registry.Record) *TakenError {
+// over. Nor may anybody while engines may hold credentials for the dropped table, which would reach
+// the files of another one. The claim must require that holder stays unchanged: the table may come
+// back, and be dropped with a purge then. The error is that of the store.
+func (c *Claims) takenBy(ctx context.Context, holder registry.Record) (*TakenError, error) {
 	pointer, err := registry.Decode[registry.Pointer](holder)
 	switch {
 	case !holder.State.IsDropped(), err != nil: // one that cannot be read may await a purge
-		return &TakenError{}
+		return &TakenError{}, nil
 	case holder.State == registry.StatePurging, !pointer.Task.IsZero():
-		return &TakenError{Own: AwaitsPurge}
+		return &TakenError{Own: AwaitsPurge}, nil
+	case pointer.ReachableUntil.IsZero():
+		return nil, nil
 	}
-	return nil
+	now, err := c.ledger.Time(ctx)
+	if err == nil && now.Before(pointer.ReachableUntil) {
+		return &TakenError{Own: StillReached, Until: pointer.ReachableUntil}, nil
+	}
+	return nil, err
 }
 
 // takenAbove says that somebody lives in a folder above the location.
@@ -195,7 +210,7 @@ func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations 
 		}
 		key := registry.LocationKey(location)
 		if slices.ContainsFunc(planned.Puts, func(p ledger.Write) bool { return p.Key == key }) {
-			return &TakenError{location, WithinOwn} // it was given up, and lies above the one that is planned
+			return &TakenError{At: location, Own: WithinOwn} // it was given up, and lies above the one that is planned
 		}
 		records, err := c.ledger.Get(ctx, key)
 		switch {
@@ -230,7 +245,7 @@ func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, l
 		case i < 0:
 			planned.Puts = append(planned.Puts, p)
 		case planned.Puts[i].State != p.State: // the one that is planned is a folder above it
-			return &TakenError{location, AroundOwn}
+			return &TakenError{At: location, Own: AroundOwn}
 		}
 	}
 	return nil
@@ -295,6 +310,10 @@ func Refusal(err error, location string) error {
 	case taken.Own == AwaitsPurge:
 		return moorage.Errorf(moorage.KindUnavailable, "The files of a dropped table at %s are still being purged; "+
 			"nothing was changed. Repeat the request later, or choose another location", location)
+	case taken.Own == StillReached:
+		return moorage.Errorf(moorage.KindCommitFailed, "A table that was dropped lived at %s, and engines may hold "+
+			"credentials for its files until %s. Repeat the request then, or choose another location", location,
+			taken.Until.UTC().Format(time.RFC3339))
 	}
 	return moorage.Errorf(moorage.KindBadRequest,
 		"Location is, contains or lies within the location of another table or view: %s", location)

@@ -125,6 +125,9 @@ func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credenti
 	return credential, err
 }
 
+// CredentialLife returns how long a credential lives.
+func (s *Store) CredentialLife() time.Duration { return s.client.vending.Duration }
+
 // within returns locations. All must be within the roots of the store.
 func (s *Store) within(locations []string) ([]storage.Location, error) {
 	parsed := make([]storage.Location, 0, len(locations))
