@@ -1,0 +1,196 @@
+package catalog_test
+
+import (
+	"context"
+	cryptorand "crypto/rand"
+	"fmt"
+	"testing"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog"
+	"moorage/registry"
+	memoryregistry "moorage/registry/memory"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+// interrupted is a store that lets something happen before the k-th of its calls.
+type interrupted struct {
+	registry.Store
+	k, calls int
+	happen   func() // nil while it is not armed, and after it happened
+}
+
+func (s *interrupted) call() {
+	if s.happen == nil {
+		return
+	}
+	if s.calls++; s.calls > s.k {
+		happen := s.happen
+		s.happen = nil
+		happen()
+	}
+}
+
+func (s *interrupted) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	s.call()
+	return s.Store.Get(ctx, keys...)
+}
+
+func (s *interrupted) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	s.call()
+	return s.Store.List(ctx, table, prefix, after, limit)
+}
+
+func (s *interrupted) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
+	s.call()
+	return s.Store.ListKeys(ctx, table, prefix, after, limit)
+}
+
+func (s *interrupted) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	s.call()
+	return s.Store.Apply(ctx, batch)
+}
+
+// secondActors are changes that another makes while bobName uses the table t, on which alone he has
+// privileges. Afterwards nobody lets bobName use what is called t.
+var secondActors = map[string]func(ctx context.Context, node *secured) error{
+	"revoke": func(_ context.Context, node *secured) error {
+		node.revoke(onTable("t"), bobName, bobsPrivileges)
+		return nil
+	},
+	"disable": func(ctx context.Context, node *secured) error {
+		_, err := node.admin().PutPrincipal(ctx, bobName, catalog.PrincipalSpec{Disabled: true})
+		return err
+	},
+	"rename, and make another": func(ctx context.Context, node *secured) error {
+		if err := node.as(annName).RenameTable(ctx, ident("t"), ident("former")); err != nil {
+			return err
+		}
+		_, err := node.as(annName).CreateTable(ctx, ident("t"), anotherTable)
+		return err
+	},
+	"drop, and make another": func(ctx context.Context, node *secured) error {
+		if err := node.as(annName).DropTable(ctx, ident("t"), catalog.DropOptions{}); err != nil {
+			return err
+		}
+		_, err := node.as(annName).CreateTable(ctx, ident("t"), anotherTable)
+		return err
+	},
+}
+
+// anotherTable is what is called t afterwards.
+var anotherTable = catalog.CreateTableRequest{Schema: []byte(testSchema), Properties: map[string]string{"secret": "of ann"}}
+
+const bobsPrivileges = access.Read | access.Alter | access.Drop
+
+// firstActors are what bobName does, and whether it is seen to have happened to a table.
+var firstActors = map[string]struct {
+	do       func(t *testing.T, ctx context.Context, bob *catalog.Catalog) error
+	happened func(table *catalog.Table, err error) bool
+}{
+	"load": {
+		do: func(t *testing.T, ctx context.Context, bob *catalog.Catalog) error {
+			table, err := bob.LoadTable(ctx, ident("t"))
+			if err == nil && table.Document.Properties()["secret"] != "" {
+				t.Error("he is shown a table that he may not see")
+			}
+			return err
+		},
+	},
+	"commit": {
+		do: func(t *testing.T, ctx context.Context, bob *catalog.Catalog) error {
+			table, err := bob.Commit(ctx, ident("t"), setProperty(t, "by", "bob"))
+			if err == nil && table.Document.Properties()["secret"] != "" {
+				t.Error("he is shown a table that he may not see")
+			}
+			return err
+		},
+		happened: func(table *catalog.Table, err error) bool {
+			return err == nil && table.Document.Properties()["by"] == "bob"
+		},
+	},
+	"drop": {
+		do: func(_ *testing.T, ctx context.Context, bob *catalog.Catalog) error {
+			return bob.DropTable(ctx, ident("t"), catalog.DropOptions{})
+		},
+		happened: func(_ *catalog.Table, err error) bool { return moorage.KindOf(err) == moorage.KindNoSuchTable },
+	},
+}
+
+// For k = 0, 1, 2 …: before the k-th call of the store that a request makes, somebody else takes
+// the right to it away, or puts another table in its place. What was decided on is what is used:
+// the other table is neither shown nor changed, and a request that was refused has changed nothing.
+func TestSecondActor(t *testing.T) {
+	t.Parallel()
+	for firstName, first := range firstActors {
+		for secondName, second := range secondActors {
+			t.Run(firstName+"/"+secondName, func(t *testing.T) {
+				t.Parallel()
+				ctx := t.Context()
+				for k := 0; ; k++ {
+					raw, files := memoryregistry.New(cryptorand.Reader), memorystorage.New()
+					share := func(c *catalog.Config) {
+						c.OpenStorage = func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) }
+					}
+					store := &interrupted{Store: raw}
+					node, other := newSecured(t, store, false, share), secure(t, raw, false, share)
+					node.populate()
+					node.grant(onTable("t"), bobName, bobsPrivileges)
+					bob := node.as(bobName)
+					if _, err := bob.LoadTable(ctx, ident("t")); err != nil { // it is in memory
+						t.Fatal(err)
+					}
+					before, err := node.as(annName).LoadTable(ctx, ident("t"))
+					if err != nil {
+						t.Fatal(err)
+					}
+					var secondErr error
+					store.k, store.calls = k, 0
+					store.happen = func() { secondErr = second(ctx, other) }
+					err = first.do(t, ctx, bob.Catalog)
+					survived := store.happen != nil
+					store.happen = nil
+					if survived {
+						if err != nil || k < 1 {
+							t.Fatalf("%d calls, and %v without a second actor", k, err)
+						}
+						return
+					}
+					at := fmt.Sprintf("before call %d: %v, the second actor %v", k, err, secondErr)
+					if k == 0 && (err == nil || secondErr != nil) {
+						t.Errorf("%s: what was answered before it began does not count", at)
+					}
+					checkSecond(t, at, other, before.PointerID(), err, first.happened)
+				}
+			})
+		}
+	}
+}
+
+// checkSecond checks what is left after a request that ended with err, about the table that was
+// called t.
+func checkSecond(t *testing.T, at string, node *secured, pointer registry.ID, err error,
+	happened func(*catalog.Table, error) bool) {
+	t.Helper()
+	ann := node.as(annName)
+	for _, name := range []string{"t", "former"} {
+		table, loadErr := ann.LoadTable(t.Context(), ident(name))
+		if loadErr == nil && table.PointerID() != pointer {
+			if table.Document.Properties()["secret"] == "" || table.Document.Properties()["by"] != "" {
+				t.Errorf("%s: the other table was changed: %v", at, table.Document.Properties())
+			}
+			continue
+		}
+		if happened == nil || loadErr != nil && name != "t" {
+			continue
+		}
+		if did := happened(table, loadErr); did && err != nil {
+			t.Errorf("%s, and yet it happened", at)
+		}
+	}
+	if _, err := node.as(bobName).LoadTable(t.Context(), ident("t")); err == nil {
+		t.Errorf("%s: he may still load it", at)
+	}
+}
