@@ -60,8 +60,12 @@ func (a Access) Enable(ctx context.Context) error {
 	return moorage.Annotate(op, "", err)
 }
 
-// raiseFormat makes the store one that older versions refuse, and waits until they have.
+// raiseFormat makes the store one that older versions refuse, and waits until they have. It refuses
+// that while nodes of older versions are known to run.
 func (a Access) raiseFormat(ctx context.Context) error {
+	if err := a.catalog.planner.ledger.RefuseBehind(ctx, registry.FormatAccess); err != nil {
+		return err
+	}
 	raised, err := a.catalog.planner.ledger.RaiseFormat(ctx, registry.FormatAccess)
 	if err != nil || !raised {
 		return err

@@ -4,6 +4,7 @@ The first administrator is made on the store, before the server starts; all else
 """
 
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 
@@ -14,6 +15,9 @@ COMMAND_SECONDS_MAX = 60
 
 # How long a token is good where a test waits for its end, and how long that takes with what a server forgives.
 LIFETIME_SECONDS = 5
+
+# The head of a token, and what follows it.
+TOKEN = re.compile(r"eyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]{10,}")
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,7 @@ class Secured(server.Moorage):
 
     def __init__(self, arguments: list[str] | None = None, s3: S3 | None = None):
         super().__init__(["--keys", *(arguments or [])], s3)
+        self._keys: list[Key] = []
         self.folder.joinpath("data").mkdir(exist_ok=True)
         self.admin = self._key(self._on_store("key", "create", "root", "--admin"), "key:root")
 
@@ -61,9 +66,24 @@ class Secured(server.Moorage):
         assert done.returncode == 0, f"moorage {' '.join(words)}: exit status {done.returncode}\n{done.stderr}"
         return done.stdout
 
-    @staticmethod
-    def _key(printed: str, principal: str) -> Key:
-        return Key(principal, printed.splitlines()[-1])
+    def _key(self, printed: str, principal: str) -> Key:
+        made = Key(principal, printed.splitlines()[-1])
+        self._keys.append(made)
+        return made
+
+    def _check(self) -> list[str]:
+        return super()._check() + self._leaks()
+
+    def _leaks(self) -> list[str]:
+        """Where a key or a token of the run stands in what the server wrote. A known text is found in each place first."""
+        faults = []
+        for place, known in {self.log: self.uri, self.data / "audit.log": self.admin.principal}.items():
+            written = place.read_text(errors="replace")
+            if known not in written:
+                faults.append(f"the search for secrets does not find {known!r} in {place.name}")
+            faults += [f"a secret of {key.principal} stands in {place.name}" for key in self._keys if key.secret in written]
+            faults += [f"a token stands in {place.name}: {found[:20]}…" for found in TOKEN.findall(written)]
+        return faults
 
     def key(self, name: str, *options: str) -> Key:
         """Makes a key of key:NAME."""
