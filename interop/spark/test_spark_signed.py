@@ -42,6 +42,7 @@ def test_life_of_a_table(sql, signing, lake):
     assert any(method == "POST" and uri.endswith("?delete") and body for method, uri, body, _ in made)
     assert {status for *_, status in made} == {200}
     assert sql(f"SELECT * FROM {events}") == [(1, "oslo"), (3, "lima"), (4, "kiev")]
+    made = signatures(signing)
     sql(f"DROP TABLE {events} PURGE")
     assert [exchange.path for exchange in signing.seen if exchange.method == "DELETE"][0].endswith("purgeRequested=true")
     assert signatures(signing) == made, "Spark deletes nothing by itself"

@@ -1,0 +1,115 @@
+"""A proxy before MinIO whose credentials end in seconds, where MinIO's own live for a quarter of an hour at least."""
+
+import http.client
+import re
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import urlsplit
+
+from harness import s3
+from harness.proxy import HOP_BY_HOP, NODE_SECONDS_MAX
+
+EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
+
+
+class Impatient:
+    """A proxy on a loopback port, as a context manager. It looks like the S3 server that it stands before.
+
+    What AssumeRole answers says that the credential ends in told_seconds. The proxy refuses it, as S3 does an old one,
+    once it is lives_seconds old. Clients of Java's renew theirs when a minute is left.
+    """
+
+    def __init__(self, files, told_seconds: float, lives_seconds: float):
+        self._files = files
+        self._told_seconds, self._lives_seconds = told_seconds, lives_seconds
+        self._mutex = threading.Lock()  # guards the fields below
+        self._made: dict[str, float] = {}  # access keys, and when they were made
+        self._refused: list[str] = []
+
+    def __getattr__(self, name: str):
+        return getattr(self._files, name)
+
+    def __enter__(self) -> "Impatient":
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def client(self, *keys: str):
+        """A client of the proxy."""
+        return s3.Server.client(self, *keys)
+
+    @property
+    def refused(self) -> list[str]:
+        """The access keys of requests that came too late."""
+        with self._mutex:
+            return list(self._refused)
+
+    def _is_old(self, authorization: str) -> bool:
+        found = re.search(r"Credential=([^/]+)/", authorization)
+        with self._mutex:
+            made = self._made.get(found.group(1)) if found else None
+            old = made is not None and time.monotonic() - made > self._lives_seconds
+            if old:
+                self._refused.append(found.group(1))
+        return old
+
+    def _shorten(self, answer: bytes) -> bytes:
+        """The answer to AssumeRole with another end, after it was noted."""
+        with self._mutex:
+            self._made[re.search(rb"<AccessKeyId>([^<]+)<", answer).group(1).decode()] = time.monotonic()
+        end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self._told_seconds))
+        return re.sub(rb"<Expiration>[^<]*<", f"<Expiration>{end}<".encode(), answer)
+
+    def _handler(self):
+        proxy = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def forward(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                if proxy._is_old(self.headers.get("Authorization", "")):
+                    self._answer(403, [("Content-Type", "application/xml")], EXPIRED)
+                    return
+                connection = http.client.HTTPConnection(urlsplit(proxy._files.url).netloc, timeout=NODE_SECONDS_MAX)
+                try:
+                    # The client signed the name of the host that it knows.
+                    connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
+                    for name, value in self.headers.items():
+                        if name.lower() not in HOP_BY_HOP - {"host", "content-length"} | {"expect"}:
+                            connection.putheader(name, value)
+                    connection.endheaders(body)
+                    answer = connection.getresponse()
+                    content = answer.read()
+                finally:
+                    connection.close()
+                if b"<AssumeRoleResponse" in content:
+                    content = proxy._shorten(content)
+                headers = [(name, value) for name, value in answer.getheaders() if name.lower() not in HOP_BY_HOP]
+                length = answer.getheader("Content-Length", "0") if self.command == "HEAD" else None
+                self._answer(answer.status, headers, content, length)
+
+            def _answer(self, status: int, headers: list[tuple[str, str]], content: bytes, length: str | None = None) -> None:
+                self.send_response_only(status)
+                for name, value in headers:
+                    self.send_header(name, value)
+                if status != http.client.NO_CONTENT:
+                    self.send_header("Content-Length", length or str(len(content)))
+                self.end_headers()
+                if self.command != "HEAD":
+                    self.wfile.write(content)
+
+            do_GET = do_HEAD = do_POST = do_DELETE = do_PUT = forward
+
+            def log_message(self, *_) -> None:
+                pass
+
+        return Handler
