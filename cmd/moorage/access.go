@@ -47,9 +47,6 @@ type roleMakers interface {
 	DeleteRole(ctx context.Context, name string) error
 }
 
-// whoOpened is the caller of commands on a store, which may do everything.
-const whoOpened = "command"
-
 // administer runs do on the server at c.URI, or on the store.
 func administer(ctx context.Context, c cli.Config, env cli.Environment, do func(administrators) error) error {
 	if c.URI != "" {

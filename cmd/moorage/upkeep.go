@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,6 +13,7 @@ import (
 	"moorage/internal/cli"
 	"moorage/internal/worker"
 	"moorage/ledger"
+	"moorage/maintenance/clocks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/monitor"
 	"moorage/maintenance/planner"
@@ -24,6 +26,9 @@ import (
 // policiesPause is how often a node of a database reads which policies other nodes have written.
 // The monitor does at once. An embedded store has one process, which reads them when it starts.
 const policiesPause = 30 * time.Second
+
+// whoOpened is the caller of commands on a store, which may do everything.
+const whoOpened = "command"
 
 // upkeep is what keeps tables in order by itself.
 type upkeep struct {
@@ -46,19 +51,25 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 	e := &upkeep{catalog: made, isOff: c.Maintenance == cli.MaintenanceOff}
 	e.policies = policies.New(ledger.Over(store), e.kick)
 	var err error
-	if e.jobs, err = jobs.New(jobs.Config{Store: store, Tables: tables, Alone: alone, Logger: logger}); err != nil {
+	var doubt func(ctx context.Context) (string, error)
+	if alone { // the clock of a database is that of all nodes
+		doubt = clocks.New(store, isOwn).Doubt
+	}
+	e.jobs, err = jobs.New(jobs.Config{Store: store, Tables: tables, Alone: alone, Doubt: doubt, Logger: logger})
+	if err != nil {
 		return nil, err
 	}
 	e.worker = e.jobs.NewWorker()
 	e.monitor, err = monitor.New(monitor.Config{
 		Store: store, Tables: tables, Policies: e.policies, Alone: alone, Logger: logger,
+		MadeDue: func() { e.planner.Kick() },
 	})
 	if err != nil {
 		return nil, err
 	}
 	e.planner, err = planner.New(planner.Config{
 		Store: store, Jobs: e.jobs, Tables: tables, Policies: e.policies, Alone: alone, Logger: logger,
-		Began: e.worker.Kick,
+		Began: e.worker.Kick, Doubt: doubt,
 	})
 	if err != nil {
 		return nil, err
@@ -72,6 +83,11 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 	})
 	meterMaintenance(metrics, e)
 	return e, nil
+}
+
+// isOwn reports whether a caller is a job of the server. Somebody who opened the store is none.
+func isOwn(principal string) bool {
+	return strings.HasPrefix(principal, moorage.System("").Name) && principal != moorage.System(whoOpened).Name
 }
 
 // readPolicies reads the policies, and has the others look if they ask for something.

@@ -69,6 +69,61 @@ func TestMaintenanceByPolicy(t *testing.T) {
 	command(0, "no problems", "check")
 }
 
+// TestServerMaintainsByItself: a server on which somebody has asked for it expires snapshots and
+// deletes their files. One on which nobody has, or that has maintenance off, deletes nothing.
+func TestServerMaintainsByItself(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	server := startServe(t, "--data", data, "--maintenance", "off")
+	made := server.makeTable(t)
+	location := regexp.MustCompile(`"location":"([^"]+)"`).FindStringSubmatch(made)[1]
+	files, err := file.New([]string{location})
+	if err != nil {
+		t.Fatal(err)
+	}
+	history := tabletest.New(t, files, location, rand.New(rand.NewPCG(1, 1)), time.Now().Add(-3*time.Hour).UnixMilli())
+	commit := func() {
+		t.Helper()
+		body := fmt.Sprintf(`{"requirements":[],"updates":[%s]}`, strings.Join(history.Append("main", 1), ","))
+		if code, answer := server.request(t, "POST", tablePath, body); code != http.StatusOK {
+			t.Fatalf("commit: %d %s", code, answer)
+		}
+	}
+	for range 4 {
+		commit()
+	}
+	lists := func() int {
+		found, err := filepath.Glob(strings.TrimPrefix(location, "file://") + "/metadata/snap-*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(found)
+	}
+	if lists() != 4 {
+		t.Fatalf("there are %d lists", lists())
+	}
+	enable := []string{
+		"maintain", "enable", "server", "--unsafe", "--set", "maxSnapshotAgeHours=0", "--set", "deleteDelayHours=0", "--set", "minSnapshotsToExpire=1",
+	}
+	if got := runToEnd(t, append(enable, "--uri", server.uri)...); got.code != 0 {
+		t.Fatal(got)
+	}
+	commit()
+	server.stop()
+	if lists() != 5 {
+		t.Errorf("a server without maintenance has left %d lists", lists())
+	}
+	server = startServe(t, "--data", data)
+	server.awaitLog(t, "maintenance job ended")
+	if lists() != 1 {
+		t.Errorf("the server has left %d lists", lists())
+	}
+	server.stop()
+	if got := runToEnd(t, "check", "--data", data); got.code != 0 {
+		t.Error(got)
+	}
+}
+
 // awaitText waits until text returns something with want in it.
 func awaitText(t *testing.T, text func() string, want string) {
 	t.Helper()

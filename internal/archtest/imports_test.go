@@ -71,6 +71,7 @@ func importTable() map[string][]string {
 		"maintenance/steer":     {"catalog", "catalog/verb", "ledger", "maintenance/jobs", "maintenance/policies", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
 		"maintenance/monitor":   {"catalog", "catalog/verb", "ledger", "maintenance/policies", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
 		"maintenance/planner":   {"catalog", "ledger", "maintenance/jobs", "maintenance/policies", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
+		"maintenance/clocks":    {"ledger", "registry"},
 		"maintenance/schedule":  {"ledger", "maintenance/policy", "registry"},
 		"maintenance/retention": {"catalog/claims", "ledger", "registry", "storage"},
 		"check":                 {"ledger", "txlog", "registry", "storage"},

@@ -62,6 +62,9 @@ type Config struct {
 	Tables Tables
 	// Alone says that no other process uses the store.
 	Alone bool
+	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
+	// nothing is deleted. Default: it can.
+	Doubt func(ctx context.Context) (string, error)
 	// Interval is the mean pause between two looks for jobs. Default 15 s.
 	Interval time.Duration
 	Now      func() time.Time // default time.Now
@@ -76,6 +79,7 @@ type Jobs struct {
 	claims *ledger.Claimer
 	owner  registry.ID
 	log    *slog.Logger
+	doubt  func(ctx context.Context) (string, error)
 
 	interval time.Duration
 	jitter   *rand.Rand
@@ -97,6 +101,9 @@ func New(config Config) (*Jobs, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
+	if config.Doubt == nil {
+		config.Doubt = func(context.Context) (string, error) { return "", nil }
+	}
 	records, err := ledger.New(ledger.Config{
 		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
@@ -113,7 +120,7 @@ func New(config Config) (*Jobs, error) {
 	}
 	return &Jobs{
 		tables: config.Tables, ledger: records, claims: ledger.NewClaimer(config.Store, owner), owner: owner,
-		log: config.Logger, interval: cmp.Or(config.Interval, lookEvery), jitter: jitter,
+		log: config.Logger, doubt: config.Doubt, interval: cmp.Or(config.Interval, lookEvery), jitter: jitter,
 	}, nil
 }
 

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -50,6 +51,11 @@ func (j *Jobs) step(ctx context.Context, at *job) error {
 	case registry.StateCollecting, registry.StateWaiting, registry.StateDeleting:
 	default:
 		return nil
+	}
+	if at.record.State != registry.StateCollecting {
+		if why, err := j.doubt(ctx); err != nil || why != "" {
+			return cmp.Or(err, errPaused) // the planner says so in the log
+		}
 	}
 	_, store, err := j.storeOf(ctx, at)
 	if called, ok := errors.AsType[*calledOff](err); ok {

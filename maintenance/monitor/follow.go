@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"moorage"
@@ -265,7 +266,17 @@ func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(reg
 		}}
 	}
 	f.count(func(s *Stats) { s.MadeDue += int64(len(moved)) })
+	if slices.ContainsFunc(moved, func(id registry.ID) bool { return isDue(after[id], now) }) {
+		f.config.MadeDue()
+	}
 	return nil
+}
+
+// isDue reports whether a table is due now.
+func isDue(care registry.Care, now time.Time) bool {
+	return slices.ContainsFunc(care.Jobs, func(job registry.JobCare) bool {
+		return !job.Due.IsZero() && !job.Due.After(now)
+	})
 }
 
 // readCares reads the cares that are not known.

@@ -52,6 +52,8 @@ type Config struct {
 	Store    registry.Store
 	Tables   Tables
 	Policies *policies.Policies
+	// MadeDue is called after a table was made due at once. Default: nothing.
+	MadeDue func()
 	// Alone says that no other process uses the store.
 	Alone bool
 	// Interval is the mean pause between two looks for changes. Default 2 s.
@@ -105,6 +107,9 @@ func New(config Config) (*Monitor, error) {
 	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	if config.MadeDue == nil {
+		config.MadeDue = func() {}
 	}
 	config.Interval, config.WalkRate = cmp.Or(config.Interval, pollPause), cmp.Or(config.WalkRate, walkRate)
 	records, err := ledger.New(ledger.Config{

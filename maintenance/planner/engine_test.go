@@ -1,12 +1,15 @@
 package planner_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/maintenance/jobs"
+	"moorage/maintenance/planner"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 )
@@ -266,5 +269,35 @@ func TestSnapshotsThatLookOld(t *testing.T) {
 	w.tend(w.node)
 	if n := w.snapshots("t"); n != 1 {
 		t.Errorf("%d snapshots are left after an hour", n)
+	}
+}
+
+// TestClockInDoubt: nothing is begun while the clock cannot be believed.
+func TestClockInDoubt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	why := "in doubt"
+	var err error
+	w.planner, err = planner.New(planner.Config{
+		Store: w.store, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog), Policies: w.policies, Alone: true, Now: w.clock.Now,
+		Random: w.random, Doubt: func(context.Context) (string, error) { return why, nil },
+	})
+	must(t, err)
+	for range 3 {
+		w.tend(w.node)
+		w.clock.Advance(10 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 30 {
+		t.Errorf("%d snapshots are left by a clock in doubt", n)
+	}
+	why = ""
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("%d snapshots are left by a clock that is believed", n)
 	}
 }

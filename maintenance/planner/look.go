@@ -29,7 +29,7 @@ const (
 	laterPause    = time.Minute
 	laterPauseMax = 15 * time.Minute
 	// seenMin is how long the server must have known a snapshot before it may expire, whatever its
-	// timestamp says: that is of a client's clock.
+	// timestamp says: that is of a client's clock. A shorter age wins.
 	seenMin = time.Hour
 	// fewPause is how long a few snapshots that are old wait for others.
 	fewPause = 24 * time.Hour
@@ -193,14 +193,17 @@ func (l *look) requires(ctx context.Context, matcher *policies.Matcher) ([]regis
 
 // expire expires snapshots.
 func (l *look) expire(ctx context.Context, required []registry.Condition) error {
-	care := l.care.Value
-	if care.Seq > 0 && l.now.Before(care.SeqAt.Add(seenMin)) {
+	care, known := l.care.Value, l.knownFor()
+	if care.Seq > 0 && l.now.Before(care.SeqAt.Add(known)) {
 		// It is not known yet which snapshots are at least so old as they say.
-		return l.settle(ctx, outcomeLater, care.SeqAt.Add(seenMin), "")
+		return l.settle(ctx, outcomeLater, care.SeqAt.Add(known), "")
 	}
-	if care.Seq == 0 && l.facts.Seq > 0 {
+	if care.Seq == 0 && l.facts.Seq > 0 && known > 0 {
 		l.seen()
-		return l.settle(ctx, outcomeLater, l.now.Add(seenMin), "")
+		return l.settle(ctx, outcomeLater, l.now.Add(known), "")
+	}
+	if known == 0 {
+		care.Seq = 0
 	}
 	settings := snapshotSettings(l.rule, care.Seq)
 	began, err := l.config.Jobs.Expire(ctx, l.pointer, settings, l.beside(required))
@@ -217,6 +220,11 @@ func (l *look) expire(ctx context.Context, required []registry.Condition) error 
 		}
 	}
 	return l.ran(ctx, outcome, settings)
+}
+
+// knownFor returns how long the server must have known a snapshot before it may expire.
+func (l *look) knownFor() time.Duration {
+	return min(seenMin, l.rule.Duration(policy.MaxSnapshotAgeHours))
 }
 
 // findOrphans makes the job that looks for orphans.
@@ -351,7 +359,7 @@ func (l *look) nextExpiry(ctx context.Context, settings jobs.SnapshotSettings) (
 	if int64(len(young)) < l.rule.Count(policy.MinSnapshotsToExpire) {
 		next = next.Add(fewPause)
 	}
-	if soonest := l.now.Add(seenMin); next.Before(soonest) {
+	if soonest := l.now.Add(max(l.knownFor(), laterPause)); next.Before(soonest) {
 		next = soonest
 	}
 	return next, nil

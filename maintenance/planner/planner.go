@@ -69,6 +69,9 @@ type Config struct {
 	Policies *policies.Policies
 	// Began is called after a job was begun. Default: nothing.
 	Began func()
+	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
+	// nothing is begun. Default: it can.
+	Doubt func(ctx context.Context) (string, error)
 	// Alone says that no other process uses the store.
 	Alone bool
 	// Interval is the mean pause between two looks at a shard. Default 15 s.
@@ -97,15 +100,17 @@ type Planner struct {
 	shards []*shard
 	lanes  map[policy.Kind]chan struct{}
 
-	mu    sync.Mutex // guards the fields below; leaf
-	stats Stats
-	busy  map[string]int       // tables that are looked at, by warehouse
-	rests map[string]time.Time // until when a warehouse is left alone, by the clock of this node
+	mu     sync.Mutex // guards the fields below; leaf
+	stats  Stats
+	busy   map[string]int       // tables that are looked at, by warehouse
+	warned time.Time            // when it warned of the clock, by that of this node
+	rests  map[string]time.Time // until when a warehouse is left alone, by the clock of this node
 }
 
 // shard is a part of the due index. Its fields belong to the goroutine that has its claim.
 type shard struct {
 	name    string
+	kicks   chan struct{} // holds one kick that was not heeded yet
 	jitter  *rand.Rand
 	cleared time.Time // up to which the last round came, by the store's clock
 	full    time.Time // when a round began at the start, by the store's clock
@@ -132,6 +137,9 @@ func New(config Config) (*Planner, error) {
 	}
 	if config.Began == nil {
 		config.Began = func() {}
+	}
+	if config.Doubt == nil {
+		config.Doubt = func(context.Context) (string, error) { return "", nil }
 	}
 	config.Interval = cmp.Or(config.Interval, roundPause)
 	records, err := ledger.New(ledger.Config{
@@ -169,7 +177,7 @@ func (p *Planner) addShard(name string) error {
 	if err != nil {
 		return err
 	}
-	s := &shard{name: name, jitter: own}
+	s := &shard{name: name, jitter: own, kicks: make(chan struct{}, 1)}
 	p.shards = append(p.shards, s)
 	p.loops = append(p.loops, worker.New(worker.Config{
 		Name: "maintenance shard " + name, Run: func(ctx context.Context) error { return p.hold(ctx, s) },
@@ -195,10 +203,14 @@ func (p *Planner) Stop() {
 	stopping.Wait()
 }
 
-// Kick has the node try to get shards now. It never blocks.
+// Kick has the node look at its shards now, and try to get others. It never blocks.
 func (p *Planner) Kick() {
-	for _, loop := range p.loops {
+	for i, loop := range p.loops {
 		loop.Kick()
+		select {
+		case p.shards[i].kicks <- struct{}{}:
+		default:
+		}
 	}
 }
 
@@ -238,6 +250,8 @@ func (p *Planner) hold(ctx context.Context, s *shard) error {
 			case <-ctx.Done():
 				pause.Stop()
 				return nil
+			case <-s.kicks:
+				pause.Stop()
 			case <-pause.C:
 			}
 		}
@@ -303,7 +317,11 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 				page = nil // the others are later
 				break
 			}
-			found++
+			if found++; found == 1 {
+				if doubted, err := p.doubts(ctx); doubted || err != nil {
+					return err
+				}
+			}
 			if _, _, at, err := registry.ParseDue(record.Key); err == nil {
 				overdue = max(overdue, now.Sub(at))
 			}
@@ -317,6 +335,21 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 	s.cleared = now
 	s.set(true, found, overdue)
 	return ctx.Err()
+}
+
+// doubts reports whether the clock cannot be believed. It says so in the log once in a while.
+func (p *Planner) doubts(ctx context.Context) (bool, error) {
+	why, err := p.config.Doubt(ctx)
+	if err != nil || why == "" {
+		return false, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := p.config.Now(); now.Sub(p.warned) >= time.Hour || now.Before(p.warned) {
+		p.warned = now
+		p.log.WarnContext(ctx, "maintenance rests until the clock is confirmed", "why", why)
+	}
+	return true, nil
 }
 
 // lookAt looks at the table of a due record, in the lane of its kind.

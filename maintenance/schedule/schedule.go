@@ -193,8 +193,15 @@ func Evaluate(care registry.Care, sight Sight, now time.Time) (after registry.Ca
 		if sight.Exact {
 			base.Rule, base.Rules = rule.Hash(), sight.Facts.Rules
 		}
-		due := policy.Due(sight.Facts, base, rule, now).UTC().Truncate(time.Second)
-		if due.Year() <= 1 || !job.Due.IsZero() && !due.Before(job.Due) {
+		due := policy.Due(sight.Facts, base, rule, now)
+		if due.IsZero() {
+			continue
+		}
+		if due.Before(now) {
+			due = now // readers of the index have passed what was before
+		}
+		due = due.UTC().Truncate(time.Second)
+		if !job.Due.IsZero() && !due.Before(job.Due) {
 			continue
 		}
 		job.Due, job.Rule, job.Mode, job.Held = due, rule.Hash(), sight.Mode, ""

@@ -79,6 +79,10 @@ func TestCareAndIndexAgree(t *testing.T) {
 	if !changed {
 		t.Fatal("a table with many snapshots is not due")
 	}
+	late := start.AddDate(1, 0, 0)
+	if overdue, _ := schedule.Evaluate(care.Value, sight, late); !overdue.Job("snapshots").Due.Equal(late) {
+		t.Errorf("a table that was due long ago is due at %s, want now: the index was read up to then", overdue.Job("snapshots").Due)
+	}
 	change, err := care.Move(after)
 	must(t, err)
 	care = apply(t, l, change)
