@@ -41,6 +41,10 @@ func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.
 		if err != nil {
 			return err
 		}
+		if r.Header.Get("If-Match") != "" || r.Header.Get("If-None-Match") != "" {
+			return moorage.Errorf(moorage.KindBadRequest,
+				"Changes here know no If-Match and no If-None-Match; those of members and grants add and remove")
+		}
 		body, err := s.ReadBody(w, r)
 		if err != nil {
 			return err

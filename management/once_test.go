@@ -47,6 +47,7 @@ func TestChangesHappenOnce(t *testing.T) {
 	wantFailure(t, send(h, "POST", path, `{"name":"tuesday"}`, "Idempotency-Key", someKey), 422, "UnprocessableEntityException")
 	wantFailure(t, send(h, "POST", "/management/v1/tasks/a1/abort", body, "Idempotency-Key", someKey), 422, "UnprocessableEntityException")
 	wantFailure(t, send(h, "POST", path, body, "Idempotency-Key", "none"), 400, "BadRequestException")
+	wantFailure(t, send(h, "POST", path, body, "If-Match", `"1"`), 400, "BadRequestException")
 	want(send(h, "POST", path, body), 200, "Backup monday", "Backup monday")
 
 	f.calls, f.fail = nil, moorage.Errorf(moorage.KindUnavailable, "no disk")

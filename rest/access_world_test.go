@@ -77,9 +77,12 @@ func (w *guardedWorld) warehouse(name string) {
 	}
 }
 
-// do sends a request in somebody's name.
-func (w *guardedWorld) do(caller, method, path, body string) *httptest.ResponseRecorder {
+// do sends a request in somebody's name, with headers: names and values in turns.
+func (w *guardedWorld) do(caller, method, path, body string, headers ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, "/", strings.NewReader(body))
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
 	r.URL, r.RemoteAddr = parseURL(w.t, path), "127.0.0.1:4711"
 	r = r.WithContext(moorage.WithArrival(r.Context(), moorage.Arrival{From: "test", Caller: as(caller)}))
 	answer := httptest.NewRecorder()

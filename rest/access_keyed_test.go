@@ -1,0 +1,47 @@
+package rest_test
+
+import (
+	"strings"
+	"testing"
+
+	"moorage/access"
+	memorystorage "moorage/storage/memory"
+)
+
+// A refusal for want of a right is not what a key stands for: the same request with the same key
+// happens once it may. What happened is answered to its repetition also when it may not any longer.
+func TestKeyedRequestsAndRights(t *testing.T) {
+	t.Parallel()
+	w := newGuardedWorld(t, memorystorage.New())
+	w.warehouse("w")
+	w.must(root, "POST", "/v1/w/namespaces", `{"namespace":["a"]}`)
+	w.must(root, "POST", "/v1/w/namespaces/a/tables", `{"name":"t","schema":`+schemaJSON+`}`)
+	objects := w.objects()
+	const first, second = "017f22e2-79b0-7cc3-98c4-dc0c0c07398f", "017f22e2-79b0-7cc3-98c4-dc0c0c073990"
+	commit := func(caller, key string) (int, string) {
+		answer := w.do(caller, "POST", "/v1/w/namespaces/a/tables/t",
+			`{"requirements":[],"updates":[{"action":"set-properties","updates":{"k":"`+key+`"}}]}`, "Idempotency-Key", key)
+		return answer.Code, answer.Body.String()
+	}
+	want := func(what, caller, key string, code int, text string) {
+		t.Helper()
+		if got, body := commit(caller, key); got != code || !strings.Contains(body, text) {
+			t.Errorf("%s: %d %s, want %d with %q", what, got, body, code, text)
+		}
+	}
+	w.setPolicy()
+	want("hidden", ann, first, 404, "Warehouse does not exist: w")
+	w.setPolicy(grantsAt(objects["w/a/t"], ann, access.Describe))
+	want("seen, and not allowed", ann, first, 403, "Not allowed: alter on table a.t")
+	w.setPolicy(grantsAt(objects["w/a/t"], ann, access.Alter))
+	want("allowed, with the same key", ann, first, 200, first)
+	w.setPolicy(grantsAt(objects["w/a/t"], ann, access.Describe))
+	want("its repetition, when it is not allowed any longer", ann, first, 200, first)
+	want("another one", ann, second, 403, "Not allowed: alter")
+	w.setPolicy()
+	want("its repetition, when nothing is seen any longer", ann, first, 200, first)
+	want("another one, when nothing is seen", ann, second, 404, "Warehouse does not exist: w")
+	if answer := w.do(root, "GET", "/v1/w/namespaces/a/tables/t", ""); strings.Contains(answer.Body.String(), second) {
+		t.Error("a refused commit happened")
+	}
+}
