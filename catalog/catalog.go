@@ -15,11 +15,13 @@ import (
 	"moorage/catalog/documents"
 	"moorage/catalog/guard"
 	"moorage/catalog/rebase"
+	"moorage/catalog/sealing"
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/metadata"
 	"moorage/registry"
+	"moorage/secrets"
 	"moorage/storage"
 	"moorage/txlog"
 )
@@ -41,6 +43,9 @@ type Config struct {
 	// call of the function that it returns gives the storage back. Default: OpenStorage, and
 	// nothing is given back.
 	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
+
+	// Sealer seals the secrets of warehouses. Nil: no warehouse can have one.
+	Sealer secrets.Sealer
 
 	// AllowedLocations are URIs below which tables of every warehouse may live, besides
 	// the warehouse's own.
@@ -144,7 +149,8 @@ func New(config Config) (*Catalog, error) {
 		ledger: records, directory: names, claims: claims.New(records),
 		documents: documents.New(records, names, config.DocumentCacheBytes, config.Logger),
 		now:       config.Now, random: config.Random, guard: config.Guard, guarded: config.Guard != nil,
-		vends: newVends(config.Now, config.Random),
+		vends:   newVends(config.Now, config.Random),
+		sealing: newSealing(config, records),
 	}
 	p.rebaser = rebase.New(names, p.documents, config.AppendRebase, config.AppendRefused)
 	if config.HedgeWrites {
@@ -161,6 +167,16 @@ func New(config Config) (*Catalog, error) {
 	})
 	return &Catalog{service: &service{p, pipeline, config.Gate}}, nil
 }
+
+// newSealing returns what seals the secrets of warehouses.
+func newSealing(config Config, records *ledger.Ledger) *sealing.Sealing {
+	return sealing.New(sealing.Config{
+		Ledger: records, Sealer: config.Sealer, Alone: config.AbortPending, Now: config.Now,
+	})
+}
+
+// SealingOf returns what seals the secrets of warehouses, for who can open the store.
+func SealingOf(c *Catalog) *sealing.Sealing { return c.planner.sealing }
 
 // As returns the catalog as caller has it.
 func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.service, caller, c.key, nil} }
@@ -190,7 +206,7 @@ func (c *Catalog) Documents() *documents.Documents { return c.planner.documents 
 
 // DeleteSurplus deletes the files of a transaction that no pointer names, ever named or will name.
 func (c *Catalog) DeleteSurplus(ctx context.Context, t txlog.Transaction) error {
-	return c.planner.documents.DeleteSurplus(ctx, storage.Place(t.Place), t.Surplus())
+	return c.planner.documents.DeleteSurplus(ctx, commit.PlaceOf(t.Place), t.Surplus())
 }
 
 // Refuse refuses a request for v that could not even be read, for the reason why. With a key it

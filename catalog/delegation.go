@@ -35,15 +35,16 @@ func checkDelegation(offers []Delegation) error {
 	return nil
 }
 
-// probeDelegation lets the storage show that it enforces what a new warehouse offers. value is its
-// record. One that does not is KindBadRequest: its credentials would open the files of all tables.
-func probeDelegation(ctx context.Context, p *planner, spec WarehouseSpec, value registry.Warehouse) error {
+// probeDelegation lets the storage show that it enforces what a new warehouse offers. place is
+// where its files are. One that does not is KindBadRequest: its credentials would open the files of
+// all tables.
+func probeDelegation(ctx context.Context, p *planner, spec WarehouseSpec, place storage.Place) error {
 	if len(spec.Delegation) == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, delegationProbeMax)
 	defer cancel()
-	store, giveBack, err := p.directory.Borrow(ctx, p.directory.PlaceOf(value))
+	store, giveBack, err := p.directory.Borrow(ctx, place)
 	if err != nil {
 		return moorage.E("catalog.probeDelegation", spec.Name, moorage.KindUnavailable, err)
 	}

@@ -143,6 +143,7 @@ func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
 	dropped.Since, dropped.Task = d.now, d.task
 	dropped.Storage, dropped.WarehouseID = d.pointer.Place.Options, d.pointer.Warehouse
 	dropped.ReachableUntil = reachableUntil(d.now, d.pointer.Delegation, d.pointer.Storage)
+	dropped.Secret = d.pointer.Secret
 	puts := []ledger.Write{ledger.Put(d.pointer.Record.Key, registry.StateDropped, &dropped)}
 	purges := !d.task.IsZero()
 	if purges {

@@ -9,6 +9,7 @@ import (
 	"moorage/catalog/documents"
 	"moorage/catalog/guard"
 	"moorage/catalog/rebase"
+	"moorage/catalog/sealing"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -22,6 +23,7 @@ type planner struct {
 	documents *documents.Documents
 	rebaser   *rebase.Rebaser
 	vends     *vends
+	sealing   *sealing.Sealing
 	now       func() time.Time
 	random    io.Reader
 	guard     *guard.Guard

@@ -397,6 +397,7 @@ func (r *registration) replace() ([]registry.Condition, []ledger.Write, []regist
 	replaced, err := ledger.Decode[registry.Pointer](r.occupant)
 	items := []registry.Item{registry.PointerItem(replaced, registry.Pointer{})}
 	replaced.Since, replaced.Storage, replaced.WarehouseID = r.now, r.parent.warehouse.Storage, r.parent.warehouse.ID
+	replaced.Secret = r.parent.warehouse.Secret.ID
 	return []registry.Condition{ledger.Unchanged(r.occupant)},
 		[]ledger.Write{ledger.Put(r.occupant.Key, registry.StateDropped, replaced)}, items, err
 }
@@ -409,6 +410,7 @@ func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, er
 	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.parent.id, r.document.UUID(), r.location
 	pointer.Since, pointer.Task = attempt.Now, registry.ID{}
 	pointer.Storage, pointer.WarehouseID, pointer.ReachableUntil = nil, registry.ID{}, time.Time{}
+	pointer.Secret = registry.ID{}
 	var err error
 	pointer.Claims, err = claims.With(pointer.Claims, r.claimed.Normalised)
 	return pointer, err

@@ -51,6 +51,9 @@ type WarehouseSpec struct {
 	AllowedLocations []string
 	// Storage says how the storage is reached, as storage.Place.Options does. No secrets.
 	Storage map[string]string
+	// Secrets are what the storage is reached with besides, by the names of storage.Secret. They
+	// are sealed before they are stored, and nobody is answered them. Nil: what the process has.
+	Secrets map[string]map[string]string
 	// Properties go to every client of the warehouse, as defaults of its own configuration. No
 	// secrets.
 	Properties map[string]string
@@ -66,6 +69,8 @@ type Warehouse struct {
 	AllowedLocations []string
 	Properties       map[string]string
 	Delegation       []Delegation
+	// Secrets are the names of those that it has.
+	Secrets []string
 }
 
 // CreateTableRequest is a request for a new table.

@@ -9,6 +9,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/commit"
+	"moorage/catalog/sealing"
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/metadata"
@@ -32,13 +33,31 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 		Since:            c.planner.now(),
 		Creator:          askerOf(c, verb.CreateWarehouse).Creator(),
 	}
+	place := c.planner.directory.PlaceOf(value)
+	var secret registry.Secret
 	_, err := c.submit(ctx, commit.Intent{
 		Verb: verb.CreateWarehouse, On: []moorage.Identifier{{Warehouse: spec.Name}},
 		Look: func(ctx context.Context) (commit.Scope, error) {
-			return commit.Scope{Warehouse: spec.Name}, c.planner.checkWarehouse(ctx, spec, value)
+			scope := commit.Scope{Warehouse: spec.Name}
+			if len(spec.Secrets) > 0 {
+				var err error
+				if value.ID, err = c.planner.ledger.NewID(); err != nil {
+					return scope, err
+				}
+				place.Secret, secret, err = c.planner.sealing.Seal(ctx, c.caller.Name, value.ID, spec.Secrets)
+				if err == nil {
+					value.Secret, err = sealing.RefOf(place.Secret)
+				}
+				if err != nil {
+					return scope, err
+				}
+			}
+			return scope, c.planner.checkWarehouse(ctx, spec, place)
 		},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (newWarehouse, error) {
-			return c.planner.readNewWarehouse(ctx, spec.Name, value)
+			made, err := c.planner.readNewWarehouse(ctx, spec.Name, value)
+			made.secret = secret
+			return made, err
 		}, planWarehouse),
 	})
 	if err != nil {
@@ -47,8 +66,8 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 	return warehouseOf(spec.Name, value), nil
 }
 
-// checkWarehouse returns why there can be no warehouse as spec has it; value is its record.
-func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, value registry.Warehouse) error {
+// checkWarehouse returns why there can be no warehouse as spec has it, whose files are in place.
+func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, place storage.Place) error {
 	const op = "catalog.checkWarehouse"
 	err := cmp.Or(moorage.ValidateName("warehouse name", spec.Name),
 		checkProperties(spec.Properties), checkOwn(spec.Properties), checkDelegation(spec.Delegation))
@@ -60,7 +79,7 @@ func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, value 
 			return moorage.Errorf(moorage.KindBadRequest, "Invalid location of a warehouse: %s", location)
 		}
 	}
-	err = p.directory.Probe(ctx, value)
+	err = p.directory.Probe(ctx, place)
 	switch {
 	case errors.Is(err, storage.ErrUnavailable):
 		return moorage.E(op, spec.Name, moorage.KindUnavailable, err)
@@ -68,7 +87,7 @@ func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, value 
 		return moorage.E(op, spec.Name, moorage.KindBadRequest,
 			moorage.Errorf(moorage.KindBadRequest, "Cannot open the location of the warehouse: %s", err))
 	}
-	return probeDelegation(ctx, p, spec, value)
+	return probeDelegation(ctx, p, spec, place)
 }
 
 // OwnProperties returns the names of the properties that only the server itself sends to clients.
@@ -94,6 +113,7 @@ func checkOwn(properties map[string]string) error {
 type newWarehouse struct {
 	name     string
 	value    registry.Warehouse
+	secret   registry.Secret // if value says that it has one
 	occupant registry.Record
 }
 
@@ -102,8 +122,10 @@ func (p *planner) readNewWarehouse(ctx context.Context, name string, value regis
 	if err != nil {
 		return newWarehouse{}, err
 	}
-	value.ID, err = p.ledger.NewID()
-	return newWarehouse{name, value, records[0]}, err
+	if value.ID.IsZero() {
+		value.ID, err = p.ledger.NewID()
+	}
+	return newWarehouse{name: name, value: value, occupant: records[0]}, err
 }
 
 func planWarehouse(_ *commit.Attempt, w newWarehouse) (*commit.Plan, error) {
@@ -111,9 +133,16 @@ func planWarehouse(_ *commit.Attempt, w newWarehouse) (*commit.Plan, error) {
 		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Warehouse already exists: %s", w.name)
 	}
 	key := registry.WarehouseKey(w.name)
-	writes, err := ledger.Encode(ledger.Put(key, registry.StateLive, w.value))
+	puts, conditions := []ledger.Write{ledger.Put(key, registry.StateLive, w.value)}, []registry.Condition{
+		registry.Absent(key),
+	}
+	if id := w.value.Secret.ID; !id.IsZero() {
+		puts = append(puts, ledger.Put(registry.SecretKey(id), registry.StateNone, w.secret))
+		conditions = append(conditions, registry.Absent(registry.SecretKey(id)))
+	}
+	writes, err := ledger.Encode(puts...)
 	return &commit.Plan{
-		Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes,
+		Conditions: conditions, Writes: writes,
 		Items: []registry.Item{registry.ContainerItem(moorage.Identifier{Warehouse: w.name}, w.value.ID)},
 	}, err
 }
@@ -125,6 +154,7 @@ func warehouseOf(name string, value registry.Warehouse) Warehouse {
 		AllowedLocations: value.AllowedLocations,
 		Properties:       maps.Clone(value.Properties),
 		Delegation:       delegationsOf(value.Delegation),
+		Secrets:          value.Secret.Names,
 	}
 }
 
@@ -214,16 +244,25 @@ func (c *Catalog) DropWarehouse(ctx context.Context, name string) error {
 	return moorage.Annotate("catalog.DropWarehouse", name, err)
 }
 
-// readContainerEnd returns how the grants on the namespace or warehouse end that is dropped.
+// readContainerEnd returns how the grants on the namespace or warehouse end that is dropped, and
+// the secret of the warehouse. A secret that dropped tables need stays for them.
 func (p *planner) readContainerEnd(ctx context.Context, attempt *commit.Attempt) (ledger.Policy, error) {
 	container := attempt.Container
 	marked, err := registry.DecodePart[struct {
-		Granted bool `json:"granted"`
+		Granted bool               `json:"granted"`
+		Secret  registry.SecretRef `json:"secret"`
 	}](container.Record)
 	if err != nil || !container.Empty {
 		return ledger.Policy{}, err
 	}
-	return p.ledger.EndGrants(ctx, marked.Granted, container.ID)
+	ends, err := p.ledger.EndGrants(ctx, marked.Granted, container.ID)
+	if id := marked.Secret.ID; err == nil && !id.IsZero() {
+		var needed bool
+		if needed, err = sealing.IsOfDropped(ctx, p.ledger, registry.SecretKey(id)); !needed {
+			ends.Writes = append(ends.Writes, registry.Delete(registry.SecretKey(id)))
+		}
+	}
+	return ends, err
 }
 
 // planContainerDrop plans the end of an empty namespace or warehouse, and with policy that of its

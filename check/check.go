@@ -34,6 +34,9 @@ import (
 type Files interface {
 	// PlaceOf returns where the tables of a warehouse may live, and how that is reached.
 	PlaceOf(warehouse registry.Warehouse) storage.Place
+	// OwnPlaceOf returns the locations that a table has claimed, as its own record says how they
+	// are reached.
+	OwnPlaceOf(pointer registry.Pointer) storage.Place
 	// UUIDIn returns the table-uuid or view-uuid in the metadata file that a pointer names. It
 	// reads the file in place, and makes no folder. A file that is missing is KindNotFound, one
 	// outside place storage.ErrOutside.

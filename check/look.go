@@ -468,5 +468,5 @@ func (l *look) readUUID(ctx context.Context, pointer registry.Pointer) (string, 
 			return uuid, err
 		}
 	}
-	return l.config.Files.UUIDIn(ctx, storage.Place{Roots: pointer.Claims, Options: pointer.Storage}, pointer)
+	return l.config.Files.UUIDIn(ctx, l.config.Files.OwnPlaceOf(pointer), pointer)
 }

@@ -31,7 +31,7 @@ const (
 	TableRole        Table = 13 // name
 	TableGrants      Table = 14 // id of the object, or "server"
 	TablePolicy      Table = 15 // name; nothing writes it yet
-	TableSecret      Table = 16 // name; nothing writes it yet
+	TableSecret      Table = 16 // id, or "store"
 	TableAccess      Table = 17 // "epoch", "recent", "store", "key/" and "maker/" with ids
 	TableCursor      Table = 18 // name of what follows the order of changes, such as "horizon"
 	TableCare        Table = 19 // pointer id
@@ -70,7 +70,7 @@ func (t Table) String() string {
 // logged reports whether change records name writes to the table.
 func (t Table) logged() bool {
 	switch t {
-	case TableWarehouse, TableNamespace, TableEntry, TablePointer:
+	case TableWarehouse, TableNamespace, TableEntry, TablePointer, TableSecret:
 		return true
 	}
 	return t.IsPolicy()
@@ -87,7 +87,8 @@ func (t Table) IsPolicy() bool {
 }
 
 // Key addresses a record. ID may hold any bytes. In the tables that changes name (warehouse,
-// namespace, entry, pointer, and those of policy) it is UTF-8. Keys of one table are ordered by ID.
+// namespace, entry, pointer, secret, and those of policy) it is UTF-8. Keys of one table are
+// ordered by ID.
 type Key struct {
 	Table Table  `json:"table"`
 	ID    string `json:"id"`

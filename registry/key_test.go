@@ -39,6 +39,8 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.RoleKey("analysts"), 13, "analysts"},
 		{registry.GrantsKey(someID), 14, some},
 		{registry.GrantsKey(registry.ID{}), 14, "server"},
+		{registry.SecretKey(someID), 16, some},
+		{registry.SecretStoreKey(), 16, "store"},
 		{registry.EpochKey(), 17, "epoch"},
 		{registry.RecentKey(), 17, "recent"},
 		{registry.AccessStoreKey(), 17, "store"},

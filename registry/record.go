@@ -22,10 +22,13 @@ const (
 	// FormatMaintenance is that of a store that has had a job of maintenance. A binary that does
 	// not know jobs would copy them into a backup, whose server would delete files of the original.
 	FormatMaintenance = 3
+	// FormatSecrets is that of a store with a secret. A binary that does not know it would reach
+	// the storage of a warehouse as somebody else.
+	FormatSecrets = 4
 	// FormatVersion is the newest version that this package knows. A store refuses to open a newer
 	// one, and a node whose store gets a newer one while it runs ends within seconds. A version
 	// never goes down.
-	FormatVersion = FormatMaintenance
+	FormatVersion = FormatSecrets
 )
 
 // ErrNewer says that a store needs a newer version than this one.
@@ -103,6 +106,8 @@ type Warehouse struct {
 	// Delegation says how engines reach its files without a key of their own, the preferred way
 	// first. Empty: not at all.
 	Delegation []string `json:"delegation,omitempty"`
+	// Secret is what its storage is reached with besides Storage; zero: what the process has.
+	Secret SecretRef `json:"secret,omitzero"`
 	// Since is when the present state began: StateDropping by the store's clock, or by the node's
 	// if an older version wrote it; others by the node's.
 	Since time.Time `json:"since"`
@@ -166,6 +171,9 @@ type Pointer struct {
 	// WarehouseID is kept by the drop too: another warehouse may get the name. Zero if the table is
 	// live, or an older version dropped it.
 	WarehouseID ID `json:"warehouse-id,omitzero"`
+	// Secret is the id of the secret of the warehouse, which the drop keeps likewise; zero: it has
+	// none.
+	Secret ID `json:"secret,omitzero"`
 	// ReplayableUntil is until when a version of the table may have to be answered again, zero if
 	// none may: a purge waits for it.
 	ReplayableUntil time.Time `json:"replayable-until,omitzero"`

@@ -141,6 +141,16 @@ func goldenValues() map[string][2]registry.Value {
 		"access-store": {registry.AccessStore{ID: someID, PageKey: registry.Hash{31: 1}, Since: someTime}, registry.AccessStore{}},
 		"maker":        {registry.Maker{Name: "corp:ann"}, registry.Maker{}},
 		"public-key":   {registry.PublicKey{Algorithm: "EdDSA", Key: "AQID", Ends: someTime}, registry.PublicKey{}},
+		"warehouse-secret": {registry.Warehouse{
+			ID: someID, Location: "s3://bucket/w", Since: someTime, Secret: registry.SecretRef{ID: otherID, Version: 2, Names: []string{"server"}},
+		}, registry.Warehouse{}},
+		"pointer-secret": {registry.Pointer{
+			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", WarehouseID: someID, Secret: otherID, Since: someTime,
+		}, registry.Pointer{}},
+		"secret": {registry.Secret{
+			Warehouse: someID, Sealed: map[string]string{"server": registry.SealedText([]byte{1, 2, 3})}, By: "corp:ann", At: someTime,
+		}, registry.Secret{}},
+		"secret-store": {registry.SecretStore{ID: someID}, registry.SecretStore{}},
 		"maintenance-policy": {registry.MaintenancePolicy{
 			Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}}, Jobs: []registry.JobPolicy{{
 				Type: "icebergSnapshotManagement", Status: "enabled", Settings: []byte(`{"maxSnapshotAgeHours":120}`), Since: someTime, By: "ann",
@@ -282,6 +292,8 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("grants", registrytest.KeepsUnknown[registry.Grants])
 	t.Run("epoch", registrytest.KeepsUnknown[registry.Epoch])
 	t.Run("recent", registrytest.KeepsUnknown[registry.Recent])
+	t.Run("secret", registrytest.KeepsUnknown[registry.Secret])
+	t.Run("secret-store", registrytest.KeepsUnknown[registry.SecretStore])
 	t.Run("access-store", registrytest.KeepsUnknown[registry.AccessStore])
 	t.Run("maker", registrytest.KeepsUnknown[registry.Maker])
 	t.Run("public-key", registrytest.KeepsUnknown[registry.PublicKey])
@@ -334,6 +346,8 @@ func decoders() map[reflect.Type]func(registry.Record) (registry.Value, error) {
 	addDecoder[registry.Grants](decoders)
 	addDecoder[registry.Epoch](decoders)
 	addDecoder[registry.Recent](decoders)
+	addDecoder[registry.Secret](decoders)
+	addDecoder[registry.SecretStore](decoders)
 	addDecoder[registry.AccessStore](decoders)
 	addDecoder[registry.Maker](decoders)
 	addDecoder[registry.PublicKey](decoders)

@@ -87,6 +87,12 @@ func Load(path string) (*Keyring, error) {
 // Primary returns the id of the key that Seal uses.
 func (k *Keyring) Primary() KeyID { return k.present().primary }
 
+// Reload reads the file again. From then on Seal uses what is the present key by now.
+func (k *Keyring) Reload() error {
+	_, err := k.readAgain()
+	return err
+}
+
 // Seal seals plain for owner.
 func (k *Keyring) Seal(plain []byte, owner Owner) ([]byte, error) {
 	return seal(k.present(), plain, owner)

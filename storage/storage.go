@@ -101,7 +101,30 @@ type Place struct {
 	// Options say how the storage is reached, by the names of ClientConfig. They hold no secrets.
 	// The settings of the process fill in what they leave open.
 	Options map[string]string
+	// Secret is what it is reached with besides. Zero: what the process has.
+	Secret Secret
 }
+
+// Secret names what a place is reached with, and has it in a sealed form. Who opens a Store opens
+// the values too; nobody else sees them.
+type Secret struct {
+	// ID, Store and Warehouse are what the values are sealed for.
+	ID, Store, Warehouse string
+	// Version differs for values that differ.
+	Version uint64
+	// Sealed are the values by name: see the names below. Nil: they were not read yet.
+	Sealed map[string][]byte
+}
+
+// The names of the values of a Secret. Each is a JSON object of texts.
+const (
+	// SecretServer is what the server reaches the storage with.
+	SecretServer = "server"
+	// SecretClients is a key that an operator made for engines that write, and SecretClientsRead
+	// one for those that only read. They do not end, so they are never the server's own.
+	SecretClients     = "clients"
+	SecretClientsRead = "clients-read"
+)
 
 // Errors that a Store returns. Callers distinguish them with errors.Is.
 var (

@@ -39,6 +39,10 @@ type Transaction struct {
 type Place struct {
 	Roots   []string          `json:"roots"`
 	Options map[string]string `json:"options,omitempty"`
+	// Secret is the id of the secret that it is reached with, and Warehouse that of the warehouse
+	// whose secret it is; zero: there is none.
+	Secret    registry.ID `json:"secret,omitzero"`
+	Warehouse registry.ID `json:"warehouse,omitzero"`
 }
 
 // Participant is a table that a transaction changes, or asks something of.

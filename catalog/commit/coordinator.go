@@ -152,9 +152,12 @@ func (o *coordinator) recordIntent(ctx context.Context, files []documents.File) 
 	var err error
 	if !o.record.Exists() {
 		began := o.pipeline.config.Now()
-		place := o.t.parts[0].place
+		place, placeErr := recorded(o.t.parts[0].place)
+		if placeErr != nil {
+			return moorage.E("commit.recordIntent", o.t.warehouse, moorage.KindInternal, placeErr)
+		}
 		next, err = o.pipeline.transactions.Begin(ctx, txlog.Transaction{
-			ID: o.change.ID, Warehouse: o.t.warehouse, Place: txlog.Place(place),
+			ID: o.change.ID, Warehouse: o.t.warehouse, Place: place,
 			Participants: o.t.participants(), Files: locationsOf(files),
 			Began: began, Deadline: began.Add(TransactionDeadline),
 			Principal: o.change.Principal, RequestID: o.change.RequestID,
@@ -342,7 +345,7 @@ func (o *coordinator) cleanUp(ctx context.Context) {
 		left.Files = slices.DeleteFunc(slices.Clone(left.Files), func(file string) bool {
 			return slices.Contains(o.foreign, file)
 		})
-		err = o.pipeline.config.Documents.DeleteSurplus(ctx, storage.Place(left.Place), left.Transaction.Surplus())
+		err = o.pipeline.config.Documents.DeleteSurplus(ctx, PlaceOf(left.Place), left.Transaction.Surplus())
 	}
 	if err == nil {
 		err = o.pipeline.transactions.Finish(ctx, o.record)

@@ -262,7 +262,7 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 	next documents.File, works ...*work) (to *directory.Found, plan *Plan, err error) {
 	to = &directory.Found{
 		Pointer: found.Pointer, Storage: found.Storage, Place: found.Place, Warehouse: found.Warehouse,
-		Above: found.Above, Delegation: found.Delegation,
+		Above: found.Above, Delegation: found.Delegation, Secret: found.Secret,
 	}
 	pointer := &to.Pointer
 	pointer.MetadataLocation, pointer.Registration = next.Location, registry.ID{}

@@ -23,6 +23,8 @@ type Found struct {
 	Warehouse registry.ID
 	// Delegation is that of the warehouse.
 	Delegation []string
+	// Secret is the id of the secret of the warehouse; zero: it has none.
+	Secret registry.ID
 	// Above are the namespaces that it is in, the nearest first, and last the warehouse. All that
 	// is in it stays as long as the pointer's namespace does.
 	Above []access.Object
@@ -196,7 +198,7 @@ func (d *Directory) newFound(record registry.Record, pointer registry.Pointer, p
 	return &Found{
 		Record: record, Pointer: pointer, Storage: path.Storage,
 		Place: d.PlaceOf(path.Warehouse), Warehouse: path.Warehouse.ID, Above: path.Above(),
-		Delegation: path.Warehouse.Delegation,
+		Delegation: path.Warehouse.Delegation, Secret: path.Warehouse.Secret.ID,
 	}
 }
 

@@ -18,7 +18,9 @@ import (
 // locations any more: then it is one that reaches the table's own locations.
 func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, state registry.State) (
 	storage.Store, func(), error) {
-	own := storage.Place{Roots: ownRoots(pointer), Options: pointer.Storage}
+	own := storage.Place{
+		Roots: ownRoots(pointer), Options: pointer.Storage, Secret: SecretOf(pointer.Secret, pointer.WarehouseID, 0),
+	}
 	records, err := d.ledger.Get(ctx, registry.WarehouseKey(pointer.Warehouse))
 	if err != nil {
 		return nil, nil, err
@@ -35,7 +37,7 @@ func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, sta
 			}
 			return ch.Storage, func() {}, nil
 		case isOfWarehouse(pointer, state, warehouse):
-			own.Options = warehouse.Storage
+			own.Options, own.Secret = warehouse.Storage, d.PlaceOf(warehouse).Secret
 		}
 	}
 	store, giveBack, err := d.storages.borrow(ctx, own)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -34,6 +35,7 @@ const (
 type storages struct {
 	openPlace   func(place storage.Place) (storage.Store, error)
 	borrowPlace func(place storage.Place) (storage.Store, func(), error)
+	readSecret  func(ctx context.Context, secret storage.Secret) (storage.Secret, error)
 
 	// mu guards the fields below; a leaf, never held while a storage is opened.
 	mu       sync.Mutex
@@ -57,6 +59,9 @@ type opening struct {
 func newStorages(config Config) *storages {
 	s := &storages{
 		openPlace: config.OpenStorage, borrowPlace: config.BorrowStorage,
+		readSecret: func(ctx context.Context, secret storage.Secret) (storage.Secret, error) {
+			return readSecret(ctx, config.Ledger, secret)
+		},
 		kept: make(map[string]storage.Store), openings: make(map[string]*opening), lendings: make(map[string]*opening),
 	}
 	if s.borrowPlace == nil {
@@ -80,6 +85,10 @@ func (s *storages) open(ctx context.Context, place storage.Place) (storage.Store
 	}
 	ctx, cancel := context.WithTimeout(ctx, OpenStorageMax)
 	defer cancel()
+	place, err := s.withSecret(ctx, place)
+	if err != nil {
+		return nil, err
+	}
 	now := s.joinOpening(key, place)
 	if err := now.wait(ctx); err != nil {
 		return nil, err
@@ -152,6 +161,9 @@ func (s *storages) borrow(ctx context.Context, place storage.Place) (
 	key := PlaceKey(place)
 	ctx, cancel := context.WithTimeout(ctx, OpenStorageMax)
 	defer cancel()
+	if place, err = s.withSecret(ctx, place); err != nil {
+		return nil, func() {}, err
+	}
 	for {
 		s.mu.Lock()
 		if store, ok := s.kept[key]; ok {
@@ -216,12 +228,18 @@ func PlaceKey(place storage.Place) string {
 	for _, name := range slices.Sorted(maps.Keys(place.Options)) {
 		key += "\x01" + name + "\x00" + place.Options[name]
 	}
+	if place.Secret.ID != "" {
+		key += "\x02" + place.Secret.ID + "\x00" + strconv.FormatUint(place.Secret.Version, 10)
+	}
 	return key
 }
 
 // PlaceOf returns where the tables of a warehouse may live, and how that is reached.
 func (d *Directory) PlaceOf(warehouse registry.Warehouse) storage.Place {
-	return storage.Place{Roots: d.Roots(warehouse), Options: warehouse.Storage}
+	return storage.Place{
+		Roots: d.Roots(warehouse), Options: warehouse.Storage,
+		Secret: SecretOf(warehouse.Secret.ID, warehouse.ID, warehouse.Secret.Version),
+	}
 }
 
 // ProbeAll probes the storage of every warehouse, several side by side, and calls unreachable, one
@@ -241,7 +259,7 @@ func (d *Directory) ProbeAll(ctx context.Context, unreachable func(warehouse, lo
 			err := worker.Safely(ctx, func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, probeMax)
 				defer cancel()
-				return d.Probe(ctx, value)
+				return d.Probe(ctx, d.PlaceOf(value))
 			})
 			if err != nil && ctx.Err() == nil {
 				mu.Lock()
@@ -256,9 +274,9 @@ func (d *Directory) ProbeAll(ctx context.Context, unreachable func(warehouse, lo
 	return moorage.Annotate(op, "", cmp.Or(err, ctx.Err()))
 }
 
-// Probe checks that a warehouse's storage can be reached, where that is a question.
-func (d *Directory) Probe(ctx context.Context, warehouse registry.Warehouse) error {
-	store, err := d.storages.open(ctx, d.PlaceOf(warehouse))
+// Probe checks that the storage of a place can be reached, where that is a question.
+func (d *Directory) Probe(ctx context.Context, place storage.Place) error {
+	store, err := d.storages.open(ctx, place)
 	if err != nil {
 		return err
 	}

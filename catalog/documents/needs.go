@@ -14,6 +14,15 @@ func (d *Documents) PlaceOf(warehouse registry.Warehouse) storage.Place {
 	return d.directory.PlaceOf(warehouse)
 }
 
+// OwnPlaceOf returns the locations that a table has claimed, and how they are reached by what its
+// own record says. It is one of check.Files.
+func (d *Documents) OwnPlaceOf(pointer registry.Pointer) storage.Place {
+	return storage.Place{
+		Roots: pointer.Claims, Options: pointer.Storage,
+		Secret: directory.SecretOf(pointer.Secret, pointer.WarehouseID, 0),
+	}
+}
+
 // UUIDIn returns the uuid in the present metadata file of pointer, which is in place. It borrows
 // the storage, so it makes no folder. It is one of check.Files.
 func (d *Documents) UUIDIn(ctx context.Context, place storage.Place, pointer registry.Pointer) (string, error) {

@@ -30,6 +30,7 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 	return cli.Run(ctx, args, env, cli.Actions{
 		Serve: serve, Migrate: migrate, Check: checkStore, Backup: backup,
 		RecoverList: recoverEach, RecoverRetry: recoverRetry, RecoverAbort: recoverAbort, RecoverForget: recoverForget,
+		SecretsInit: initSecrets, SecretsRotate: rotateSecrets,
 		WarehouseCreate: createWarehouse, WarehouseList: listWarehouses, WarehouseDrop: dropWarehouse,
 		AccessEnable: enableAccess, AccessExport: exportAccess,
 		KeyCreate: createKey, KeyList: listKeys, KeyRotate: rotateKey, KeyWithdraw: withdrawKey,

@@ -105,7 +105,11 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	locks.close = func() error { return errors.Join(peers.abandon(), closeLocks()) }
 	s3Options := c.S3Options()
 	s3Options.Logger = logger
-	files := newStorages(s3Options)
+	sealer, err := openSealer(c)
+	if err != nil {
+		return nil, errors.Join(err, locks.close(), opened.Close())
+	}
+	files := newStorages(s3Options, sealer)
 	kept, err := retention.New(retention.Config{
 		Store:           store,
 		KeyLife:         catalog.ChangeRetentionMin(c.KeyLifetime),
@@ -129,6 +133,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Locks:               locks,
 		OpenStorage:         files.open,
 		BorrowStorage:       files.borrow,
+		Sealer:              sealer,
 		AllowedLocations:    c.AllowLocations,
 		Random:              rand.Reader,
 		Logger:              logger,

@@ -74,9 +74,14 @@ func counted(n int, noun string) string {
 }
 
 func createWarehouse(ctx context.Context, c cli.Config, env cli.Environment) error {
+	values, err := readSecretFile(c.SecretFile)
+	if err != nil {
+		return err
+	}
 	return withStopped(ctx, c, env, func(node *node) error {
 		spec := catalog.WarehouseSpec{
-			Name: c.Operand, Location: c.Location, AllowedLocations: c.AllowLocations, Properties: c.Properties,
+			Secrets: values,
+			Name:    c.Operand, Location: c.Location, AllowedLocations: c.AllowLocations, Properties: c.Properties,
 		}
 		if slices.ContainsFunc(append(c.AllowLocations, c.Location), isInS3) {
 			spec.Storage = c.S3Place()

@@ -2,14 +2,18 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 
+	"moorage/catalog/sealing"
 	"moorage/internal/cli"
+	"moorage/secrets"
 	"moorage/storage"
 	"moorage/storage/file"
 	"moorage/storage/s3"
@@ -20,6 +24,8 @@ import (
 type storages struct {
 	s3    s3.Options // for what a place leaves open
 	files *file.Opener
+	// sealer opens the secrets of warehouses; nil: there is no key.
+	sealer secrets.Sealer
 
 	clients sync.Map // an *s3.Client for each s3.Options
 
@@ -44,8 +50,34 @@ type lentFiles interface {
 	Busy() bool
 }
 
-func newStorages(options s3.Options) *storages {
-	return &storages{s3: options, files: file.NewOpener(), lent: make(map[string]*lent)}
+func newStorages(options s3.Options, sealer secrets.Sealer) *storages {
+	return &storages{s3: options, files: file.NewOpener(), sealer: sealer, lent: make(map[string]*lent)}
+}
+
+// errNoSecretsKey says that the process has no key for the secret of a warehouse.
+var errNoSecretsKey = errors.New("the warehouse has a secret, and there is no key for it: say --secrets-key")
+
+// unseal returns what the server reaches a place with besides its options; nil: the place has no
+// secret.
+func (s *storages) unseal(secret storage.Secret) (values map[string]string, err error) {
+	if secret.ID == "" {
+		return nil, nil
+	}
+	if s.sealer == nil {
+		return nil, fmt.Errorf("%w: %w", storage.ErrUnavailable, errNoSecretsKey)
+	}
+	sealed, found := secret.Sealed[storage.SecretServer]
+	if !found {
+		return nil, nil
+	}
+	plain, err := s.sealer.Open(sealed, sealing.Owner(secret, storage.SecretServer))
+	if err != nil {
+		return nil, err
+	}
+	if json.Unmarshal(plain, &values) != nil {
+		return nil, errors.New("the secret of the warehouse is not a JSON object of texts")
+	}
+	return values, nil
 }
 
 // open returns the storage that reaches a place. It stays open until s is closed.
@@ -145,9 +177,12 @@ func (s *storages) openSchemes(
 		var store storage.Store
 		var err error
 		if scheme == storage.SchemeFile {
+			if place.Secret.ID != "" && len(roots) == 1 {
+				return nil, errors.New("files of this machine are reached without a secret")
+			}
 			store, err = openFiles(group)
 		} else {
-			store, err = s.openS3(storage.Place{Roots: group, Options: place.Options})
+			store, err = s.openS3(storage.Place{Roots: group, Options: place.Options, Secret: place.Secret})
 		}
 		if err != nil {
 			return nil, err
@@ -165,6 +200,13 @@ func (s *storages) openSchemes(
 // openS3 opens a place all of whose roots are in S3. Places that are reached alike share a client.
 func (s *storages) openS3(place storage.Place) (storage.Store, error) {
 	options, err := s.s3.With(place.Options)
+	if err != nil {
+		return nil, err
+	}
+	values, err := s.unseal(place.Secret)
+	if err == nil && values != nil {
+		options, err = options.WithSecret(values)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +242,36 @@ func (s *storages) close() error {
 	}
 	closing.Wait()
 	return errors.Join(faults...)
+}
+
+// openSealer returns the keys of --secrets-key; nil: there are none.
+func openSealer(c cli.Config) (secrets.Sealer, error) {
+	if c.SecretsKey == "" {
+		return nil, nil
+	}
+	return secrets.Load(c.SecretsKey)
+}
+
+// readSecretFile returns the secret in the file at path, a JSON object of texts; nil without one.
+// Its errors hold nothing of the file.
+func readSecretFile(path string) (map[string]map[string]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("open the secret: %w", err)
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, secrets.PlainBytesMax+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the secret: %w", err)
+	}
+	var values map[string]string
+	if len(content) > secrets.PlainBytesMax || json.Unmarshal(content, &values) != nil || len(values) == 0 {
+		return nil, fmt.Errorf("%s is not a JSON object of texts of at most %d bytes", path, secrets.PlainBytesMax)
+	}
+	return map[string]map[string]string{storage.SecretServer: values}, nil
 }
 
 // isInS3 reports whether uri, which was checked, is a location in S3.

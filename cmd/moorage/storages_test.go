@@ -22,7 +22,7 @@ func TestOpenS3BesideOneThatHangs(t *testing.T) {
 	}
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", there)
 	t.Setenv("AWS_CONFIG_FILE", pipe)
-	all := newStorages(s3.Options{})
+	all := newStorages(s3.Options{}, nil)
 	open := func(region string) error {
 		_, err := all.open(storage.Place{Roots: []string{"s3://bucket/lake"}, Options: map[string]string{s3.OptionRegion: region}})
 		return err
@@ -71,7 +71,7 @@ func (f *busyFiles) Close() error {
 // who gives something back closes them.
 func TestLentFilesThatHung(t *testing.T) {
 	t.Parallel()
-	all := newStorages(s3.Options{})
+	all := newStorages(s3.Options{}, nil)
 	files := &busyFiles{busy: true}
 	all.lent["stuck"] = &lent{files: files, users: 1}
 	all.giveBack("stuck", all.lent["stuck"])

@@ -220,3 +220,36 @@ func description() setting {
 	return setting{name: "description", value: "TEXT", flagOnly: true,
 		set: text(func(c *Config) *string { return &c.Description }), usage: "What it is for, for people."}
 }
+
+// secretsCommands returns the commands about the keys that secrets of warehouses are sealed with.
+func secretsCommands(actions Actions) []command {
+	return []command{
+		{
+			name: "secrets init", summary: "make the file with the keys that secrets are sealed with",
+			settings: []setting{configFile(), secretsKey()}, validate: validateSecretsKey, run: actions.SecretsInit,
+			text: `Makes the file that --secrets-key names, which must not exist, with one key. Only its owner may read
+it. Without it no secret of a warehouse opens: keep a copy, and not where backups of the store are.
+`,
+		},
+		{
+			name: "secrets rotate", summary: "seal all secrets with another key",
+			settings: nodeSettings(), validate: validateSecrets, run: actions.SecretsRotate,
+			text: `Adds a key to the file of --secrets-key, and seals all secrets of the store with it. The old key
+stays in the file, for backups from before. On a database, servers read the file again when they
+meet the new key; copy it to their machines at once. It may run again after an error.
+If the store is a folder, its server must be stopped.
+`,
+		},
+	}
+}
+
+func validateSecretsKey(c Config, faults *usageError) {
+	if c.SecretsKey == "" {
+		faults.addf("--secrets-key: the name of the file with the keys is needed")
+	}
+}
+
+func validateSecrets(c Config, faults *usageError) {
+	validateSecretsKey(c, faults)
+	validateStopped(c, faults)
+}

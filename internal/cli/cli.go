@@ -42,6 +42,7 @@ type Actions struct {
 	Serve, Migrate, Check, Backup                          Action
 	RecoverList, RecoverRetry, RecoverAbort, RecoverForget Action
 	WarehouseCreate, WarehouseList, WarehouseDrop          Action
+	SecretsInit, SecretsRotate                             Action
 	Version                                                Action
 
 	LeaseRun Action

@@ -32,6 +32,7 @@ func commands(actions Actions) []command {
 	all := slices.Concat(storeCommands(actions), recoverCommands(actions), maintainCommands(actions),
 		caringCommands(actions))
 	all = append(all, warehouseCommands(actions)...)
+	all = append(all, secretsCommands(actions)...)
 	all = append(all, accessCommands(actions)...)
 	all = append(all, leaseCommands(actions)...)
 	return append(all,
@@ -183,7 +184,7 @@ func warehouseCommands(actions Actions) []command {
 			settings: append(nodeSettings(), warehouseSettings()...), validate: validateStopped,
 			run: actions.WarehouseCreate,
 			text: `Adds a warehouse, whose tables go below --location. It keeps the endpoint, region, path style and
-profile of S3 that are given, and these win over the server's. It does not keep access keys.
+profile of S3 that are given, and these win over the server's. It keeps an access key only in a --secret-file.
 ` + stopped,
 		},
 		{

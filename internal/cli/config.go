@@ -78,6 +78,9 @@ type Config struct {
 	S3AccessKeyID     string // empty: the default chain
 	S3SecretAccessKey string // goes with S3AccessKeyID
 
+	SecretsKey string // file with the keys that secrets of warehouses are sealed with; empty: none
+	SecretFile string // warehouse create: file with the secret of the storage; empty: none
+
 	Location   string            // warehouse create: where its tables go
 	Properties map[string]string // warehouse create
 	// Delegation and StorageOptions are those of warehouse create.

@@ -173,11 +173,16 @@ func limitSettings() []setting {
 	}
 }
 
+// configFile returns the setting that names the file with others.
+func configFile() setting {
+	return setting{name: "config", value: "FILE", set: text(func(c *Config) *string { return &c.File }),
+		usage: "YAML file with settings."}
+}
+
 // storeSettings returns the settings that say where the store is.
 func storeSettings() []setting {
 	return []setting{
-		{name: "config", value: "FILE", set: text(func(c *Config) *string { return &c.File }),
-			usage: "YAML file with settings."},
+		configFile(),
 		{name: "data", value: "DIR", preset: "./moorage-data", set: folder(func(c *Config) *string { return &c.Data }),
 			usage: "Folder for everything the server keeps. If it is not there, serve makes it. The warehouse " +
 				"called default is the folder warehouse in it, unless it was made with --default-location."},
@@ -224,7 +229,15 @@ func nodeSettings() []setting {
 			set: text(func(c *Config) *string { return &c.S3SecretAccessKey }),
 			usage: "The secret that belongs to it. A variable or the file is better: other users of the machine can " +
 				"see command lines."},
+		secretsKey(),
 	}...)
+}
+
+// secretsKey returns the setting that says where the keys of secrets are.
+func secretsKey() setting {
+	return setting{name: "secrets-key", value: "FILE", set: text(func(c *Config) *string { return &c.SecretsKey }),
+		usage: "File with the keys that the secrets of warehouses are sealed with. moorage secrets init makes one. " +
+			"Default: none, and no warehouse can have a secret."}
 }
 
 // warehouseSettings returns the settings that only warehouse create has.
@@ -248,6 +261,10 @@ func warehouseSettings() []setting {
 				c.Delegation = values
 				return nil
 			}},
+		{name: "secret-file", value: "FILE", flagOnly: true,
+			set: text(func(c *Config) *string { return &c.SecretFile }),
+			usage: "JSON object with the access key for the storage, access-key-id and secret-access-key. It is " +
+				"sealed before it is stored; see --secrets-key. Default: the server's own."},
 		{name: "storage-option", value: "NAME=VALUE", list: true, flagOnly: true,
 			usage: "Option of the warehouse's storage, such as " +
 				"s3.sts.role-arn=arn:aws:iam::123456789012:role/engines. No secrets. May be repeated.",

@@ -73,6 +73,23 @@ func (o Options) With(place map[string]string) (Options, error) {
 	return o, nil
 }
 
+// The members of a secret.
+const (
+	SecretAccessKeyID = "access-key-id"
+	SecretAccessKey   = "secret-access-key"
+)
+
+// WithSecret returns o with the access key of a secret in place of what the process has. Its errors
+// hold nothing of the secret.
+func (o Options) WithSecret(secret map[string]string) (Options, error) {
+	id, key := secret[SecretAccessKeyID], secret[SecretAccessKey]
+	if len(secret) != 2 || id == "" || key == "" {
+		return o, fmt.Errorf("s3: a secret has the members %s and %s, and no other", SecretAccessKeyID, SecretAccessKey)
+	}
+	o.AccessKeyID, o.SecretAccessKey, o.Profile = id, key, ""
+	return o, nil
+}
+
 // Forms of the options that go into requests and policies as they are.
 var (
 	rolePattern       = regexp.MustCompile(`^arn:[a-z0-9-]+:iam::[0-9]*:role/[\w+=,.@/-]{1,512}$`)

@@ -1,0 +1,267 @@
+// Package sealing keeps the secrets of warehouses: sealed records, which open only with keys that
+// are not in the store. It seals them, seals them again with another key, and removes those that
+// nobody needs any more.
+//
+// # What it must not know
+//
+// It opens nothing, and does not know how a storage is reached.
+package sealing
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/catalog/directory"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/secrets"
+	"moorage/storage"
+)
+
+// Config is what a Sealing is made of. All but Sealer are required.
+type Config struct {
+	Ledger *ledger.Ledger
+	Sealer secrets.Sealer // nil: there is no key
+	Alone  bool           // no other node uses the store
+	Now    func() time.Time
+}
+
+// formatPause is how long a node waits between raising the format of a store that others use and
+// writing what older nodes would not heed. They look at the format each two or three seconds, and
+// serve nobody from then on.
+const formatPause = 5 * time.Second
+
+// Sealing seals the secrets of warehouses. It is safe for concurrent use.
+type Sealing struct{ config Config }
+
+// New returns a Sealing over the parts of config.
+func New(config Config) *Sealing { return &Sealing{config} }
+
+// Owner returns what the value called name of a secret is sealed for. So a value that is
+// moved to another record, warehouse or name does not open.
+func Owner(secret storage.Secret, name string) secrets.Owner {
+	return secrets.Owner{Store: secret.Store, Secret: secret.ID + "." + name, Warehouse: secret.Warehouse}
+}
+
+// secretNames are the names that a secret of a warehouse can have values by.
+func secretNames() []string { return []string{storage.SecretServer} }
+
+// Seal returns the secret that values become, with the id of its record, for a warehouse.
+//
+// Errors: KindBadRequest for values that no warehouse can have, and without a key; those of the
+// store.
+func (s *Sealing) Seal(ctx context.Context, by string, warehouse registry.ID, values map[string]map[string]string) (
+	secret storage.Secret, record registry.Secret, err error) {
+	if s.config.Sealer == nil {
+		return secret, record, moorage.Errorf(moorage.KindBadRequest,
+			"There is no key to seal a secret with: start the server with --secrets-key")
+	}
+	id, err := s.config.Ledger.NewID()
+	if err != nil {
+		return secret, record, err
+	}
+	store, err := s.storeID(ctx)
+	if err != nil {
+		return secret, record, err
+	}
+	secret = directory.SecretOf(id, warehouse, 1)
+	secret.Store, secret.Sealed = store.String(), make(map[string][]byte, len(values))
+	texts := make(map[string]string, len(values))
+	for name, value := range values {
+		if !slices.Contains(secretNames(), name) || len(value) == 0 {
+			return secret, record, moorage.Errorf(moorage.KindBadRequest, "No warehouse has a secret called %q", name)
+		}
+		plain, err := json.Marshal(value)
+		if err == nil {
+			secret.Sealed[name], err = s.config.Sealer.Seal(plain, Owner(secret, name))
+			texts[name] = registry.SealedText(secret.Sealed[name])
+		}
+		if err != nil {
+			return secret, record, moorage.E("sealing.Seal", "", moorage.KindInternal, err)
+		}
+	}
+	return secret, registry.Secret{Warehouse: warehouse, Sealed: texts, By: by, At: s.config.Now()}, nil
+}
+
+// storeID returns the id that stands for the store in what is sealed. It makes the store one that
+// older versions refuse, and draws the id, if there was no secret before.
+func (s *Sealing) storeID(ctx context.Context) (id registry.ID, err error) {
+	err = s.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		raised, err := s.config.Ledger.RaiseFormat(ctx, registry.FormatSecrets)
+		if err != nil {
+			return err
+		}
+		if raised && !s.config.Alone {
+			if err := waitForOlder(ctx); err != nil {
+				return err
+			}
+		}
+		key := registry.SecretStoreKey()
+		records, err := s.config.Ledger.Get(ctx, key)
+		if err != nil {
+			return err
+		}
+		if records[0].Exists() {
+			store, err := ledger.Decode[registry.SecretStore](records[0])
+			id = store.ID
+			return err
+		}
+		if id, err = s.config.Ledger.NewID(); err != nil {
+			return err
+		}
+		writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, registry.SecretStore{ID: id}))
+		if err != nil {
+			return err
+		}
+		_, err = s.config.Ledger.Step(ctx, registry.Batch{
+			Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes,
+		})
+		if err != nil {
+			return ledger.RetryOnConflict(ledger.StepError("sealing.storeID", err))
+		}
+		return nil
+	})
+	return id, err
+}
+
+// waitForOlder waits until nodes that do not know the format of the store have noticed.
+func waitForOlder(ctx context.Context) error {
+	timer := time.NewTimer(formatPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return moorage.E("sealing.waitForOlder", "", moorage.KindUnavailable, ctx.Err())
+	}
+}
+
+// RefOf returns what a warehouse says of its secret.
+func RefOf(secret storage.Secret) (registry.SecretRef, error) {
+	ref := registry.SecretRef{Version: secret.Version, Names: slices.Sorted(maps.Keys(secret.Sealed))}
+	return ref, ref.ID.UnmarshalText([]byte(secret.ID))
+}
+
+// Rewrap seals every secret of the store with the present key, and returns how many it
+// sealed again. It removes those of warehouses that are gone, if no dropped table needs them any
+// more. It may run again after an error. It is for who can open the store.
+//
+// Errors: KindBadRequest without a key; KindInternal for a secret that does not open; those of the
+// store.
+func (s *Sealing) Rewrap(ctx context.Context, caller moorage.Caller) (rewrapped int, err error) {
+	const op = "sealing.Rewrap"
+	if s.config.Sealer == nil {
+		return 0, moorage.Errorf(moorage.KindBadRequest, "There is no key to seal secrets with: say --secrets-key")
+	}
+	store := registry.ID{}
+	err = s.config.Ledger.Scan(ctx, registry.TableSecret, "", "", func(record registry.Record) (bool, error) {
+		if record.Key == registry.SecretStoreKey() {
+			return true, nil
+		}
+		if store.IsZero() {
+			if store, err = s.storeID(ctx); err != nil {
+				return false, err
+			}
+		}
+		changed, err := s.rewrap(ctx, caller, store, record.Key)
+		if changed {
+			rewrapped++
+		}
+		return true, err
+	})
+	return rewrapped, moorage.Annotate(op, "", err)
+}
+
+// rewrap seals the values of the secret at key with the present key, and reports whether one had
+// another.
+func (s *Sealing) rewrap(ctx context.Context, caller moorage.Caller, store registry.ID, key registry.Key) (
+	changed bool, err error) {
+	err = s.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		changed = false
+		records, err := s.config.Ledger.Get(ctx, key)
+		if err != nil || !records[0].Exists() {
+			return err
+		}
+		value, err := ledger.Decode[registry.Secret](records[0])
+		if err != nil {
+			return err
+		}
+		needed, err := isNeeded(ctx, s.config.Ledger, key, value.Warehouse)
+		if err != nil {
+			return err
+		}
+		write := registry.Delete(key)
+		if needed {
+			about := storage.Secret{ID: key.ID, Store: store.String(), Warehouse: value.Warehouse.String()}
+			if changed, err = s.rewrapValues(about, value); err != nil || !changed {
+				return err
+			}
+			writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, value))
+			if err != nil {
+				return err
+			}
+			write = writes[0]
+		}
+		change, err := s.config.Ledger.NewChange(ctx, caller, "rewrap-secret", moorage.Identifier{})
+		if err != nil {
+			return err
+		}
+		_, err = s.config.Ledger.Apply(ctx, ledger.Mutation{
+			Change: change, Conditions: []registry.Condition{ledger.Unchanged(records[0])},
+			Writes: []registry.Write{write},
+		})
+		return ledger.RetryOnConflict(err)
+	})
+	return changed, err
+}
+
+// rewrapValues seals the values of a secret again, in place.
+func (s *Sealing) rewrapValues(about storage.Secret, value registry.Secret) (changed bool, err error) {
+	for name, text := range value.Sealed {
+		sealed, err := registry.ParseSealed(text)
+		if err != nil {
+			return false, moorage.E("sealing.rewrapValues", about.ID, moorage.KindInternal, err)
+		}
+		again, other, err := s.config.Sealer.Rewrap(sealed, Owner(about, name))
+		if err != nil {
+			return false, moorage.E("sealing.rewrapValues", about.ID, moorage.KindInternal,
+				errors.Join(errors.New("a secret does not open with the keys of --secrets-key"), err))
+		}
+		value.Sealed[name] = registry.SealedText(again)
+		changed = changed || other
+	}
+	return changed, nil
+}
+
+// isNeeded reports whether a warehouse or a dropped table needs the secret at key, which is
+// that of the warehouse with an id.
+func isNeeded(ctx context.Context, l *ledger.Ledger, key registry.Key, warehouse registry.ID) (
+	needed bool, err error) {
+	err = l.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
+		value, err := ledger.Decode[registry.Warehouse](record)
+		needed = needed || err == nil && value.ID == warehouse
+		return !needed, err
+	})
+	if err != nil || needed {
+		return needed, err
+	}
+	return IsOfDropped(ctx, l, key)
+}
+
+// IsOfDropped reports whether a dropped table needs the secret at key.
+func IsOfDropped(ctx context.Context, l *ledger.Ledger, key registry.Key) (needed bool, err error) {
+	err = l.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+		if !record.State.IsDropped() {
+			return true, nil
+		}
+		pointer, err := ledger.Decode[registry.Pointer](record)
+		needed = err != nil || registry.SecretKey(pointer.Secret) == key // one that cannot be read may
+		return !needed, nil
+	})
+	return needed, err
+}
