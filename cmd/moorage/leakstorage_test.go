@@ -1,0 +1,131 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"moorage/internal/s3test"
+)
+
+// TestNothingOfStorageLeaks is TestNothingLeaks for credentials that the server makes, for requests
+// that it signs, and for its own key of the storage. The credentials are MinIO's.
+func TestNothingOfStorageLeaks(t *testing.T) {
+	t.Parallel()
+	run := &leakRun{t: t, folder: t.TempDir(), secrets: map[string]string{}, channels: map[string]*bytes.Buffer{}}
+	run.useStorage()
+	run.stop()
+	for _, name := range []string{"stderr", "answers", "audit log", "records", "changes", "files", "backup records", "backup files"} {
+		if run.channels[name] == nil || !holds(run.channels[name].Bytes(), seed) {
+			t.Errorf("the search does not find the seed in the %s (%d bytes)", name, run.channel(name).Len())
+		}
+	}
+	if len(run.secrets) < 10 {
+		t.Errorf("the run had %d secrets only: %q", len(run.secrets), run.secrets)
+	}
+	for channel, content := range run.channels {
+		for what, secret := range run.secrets {
+			if holds(content.Bytes(), secret) {
+				t.Errorf("%s is in the %s", what, channel)
+			}
+		}
+	}
+}
+
+// useStorage makes a warehouse that gives credentials and one that signs, and asks both for what
+// they give, as one who may and as one who may not.
+func (l *leakRun) useStorage() {
+	vends, signs := s3test.StartMinIO(l.t), s3test.Start(l.t)
+	data := filepath.Join(l.folder, "data")
+	l.secret("key of root", l.command(true, "key", "create", "root", "--admin", "--data", data))
+	l.secret("the server's key of the storage", s3test.SecretAccessKey)
+	own := []string{"--s3-access-key-id", s3test.AccessKeyID, "--s3-secret-access-key", s3test.SecretAccessKey}
+	warehouses := map[string]*s3test.Server{"vended-credentials": vends, "remote-signing": signs}
+	for way, server := range warehouses {
+		l.command(false, append([]string{"warehouse", "create", way, "--data", data, "--delegation", way, "--s3-region", s3test.Region,
+			"--location", "s3://" + server.NewBucket(l.t) + "/wh", "--s3-endpoint", server.Endpoint}, own...)...)
+	}
+	l.server, _ = startProcess(l.t, append([]string{"--data", data, "--keys", "--log-level", "debug", "--log-format", "json"}, own...)...)
+	etl := l.secret("key of etl", l.command(true, "key", "create", "etl", "--uri", l.server.uri))
+	other := l.secret("key of other", l.command(true, "key", "create", "other", "--uri", l.server.uri))
+	for way := range warehouses {
+		l.command(false, "owner", "warehouse", way, "to", "key:etl", "--uri", l.server.uri)
+		l.command(false, "grant", "describe", "on", "warehouse", way, "to", "key:other", "--uri", l.server.uri)
+		l.useTable(way, etl, other)
+	}
+	l.command(false, "backup", "copy", "--uri", l.server.uri)
+	_, metrics := l.ask(true, http.MethodGet, "/metrics", "", "Authorization", "Bearer "+l.secrets["key of root"])
+	l.channel("metrics").WriteString(metrics)
+}
+
+// useTable makes a table in the warehouse that is called like what it gives, and asks for that.
+func (l *leakRun) useTable(way, etl, other string) {
+	l.t.Helper()
+	must := func(secret bool, method, path, body string) string {
+		l.t.Helper()
+		status, answer := l.ask(secret, method, "/v1/"+way+path, body,
+			"Authorization", "Bearer "+etl, "X-Iceberg-Access-Delegation", way)
+		if status != http.StatusOK {
+			l.t.Fatalf("%s: %s %s: %d %s", way, method, path, status, answer)
+		}
+		return answer
+	}
+	must(false, http.MethodPost, "/namespaces", `{"namespace":["`+seed+`"]}`)
+	const table = "/namespaces/" + seed + "/tables/t"
+	const request = `{"name":"t","schema":{"type":"struct","fields":[]}}`
+	must(true, http.MethodPost, "/namespaces/"+seed+"/tables", request)
+	answers := []string{must(true, http.MethodGet, table, "")}
+	if way == "vended-credentials" {
+		answers = append(answers, must(true, http.MethodGet, table+"/credentials", ""))
+	}
+	for _, answer := range answers {
+		for _, name := range []string{"s3.secret-access-key", "s3.session-token"} {
+			found := regexp.MustCompile(`"` + name + `":"([^"]+)"`).FindStringSubmatch(answer)
+			if (found != nil) != (way == "vended-credentials") {
+				l.t.Fatalf("%s: %s is %q", way, name, found)
+			}
+			if found != nil {
+				l.secret(name, found[1])
+			}
+		}
+	}
+	if way == "remote-signing" {
+		l.signAt(table, answers[0], must)
+	}
+	// Who may not hears why, and nothing else.
+	for _, path := range []string{"", "/credentials"} {
+		l.ask(false, http.MethodGet, "/v1/"+way+table+path, "", "Authorization", "Bearer "+other, "X-Iceberg-Access-Delegation", way)
+	}
+	for _, key := range []string{etl, other} {
+		l.ask(false, http.MethodPost, "/v1/"+way+table+"/sign", `{"region":"`+s3test.Region+`","method":"GET","headers":{},`+
+			`"uri":"http://`+seed+`/x?X-Amz-Signature=y"}`, "Authorization", "Bearer "+key)
+	}
+}
+
+// signAt has the server sign a read of a table's own file, and notes the signature.
+func (l *leakRun) signAt(table, loaded string, must func(bool, string, string, string) string) {
+	l.t.Helper()
+	var at struct {
+		Location string            `json:"metadata-location"`
+		Config   map[string]string `json:"config"`
+	}
+	if err := json.Unmarshal([]byte(loaded), &at); err != nil {
+		l.t.Fatal(err)
+	}
+	asked, err := json.Marshal(map[string]any{
+		"region": s3test.Region, "method": http.MethodGet, "headers": map[string][]string{},
+		"uri": at.Config["s3.endpoint"] + "/" + at.Location[len("s3://"):],
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	answer := must(true, http.MethodPost, table+"/sign", string(asked))
+	found := regexp.MustCompile(`Signature=([0-9a-f]{64})`).FindStringSubmatch(answer)
+	if found == nil {
+		l.t.Fatalf("no signature in %s", answer)
+	}
+	l.secret("a signature", found[1])
+}
