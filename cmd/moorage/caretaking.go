@@ -166,3 +166,40 @@ func maintainBlockers(ctx context.Context, c cli.Config, env cli.Environment) er
 		return errors.New(counted(blocked, "blocker"))
 	})
 }
+
+// askJobs prints the jobs under way on the server at c.URI.
+func askJobs(ctx context.Context, c cli.Config, env cli.Environment) error {
+	asked := client.MaintenanceOf(client.New(c.URI, c.Token))
+	count, blocked := 0, 0
+	for page := (client.Page{Limit: 1000}); ; {
+		found, next, err := asked.MaintenanceJobs(ctx, page)
+		if err != nil {
+			return err
+		}
+		for _, job := range found {
+			table := "a table that is gone"
+			if job.Object != nil {
+				table = job.Object.String()
+			}
+			fmt.Fprintf(env.Stdout, "%s %s of %s: %s, %s to be deleted not before %s\n", job.ID, job.Kind,
+				table, job.State, counted(int(job.Files), "file"), job.NotBefore.UTC().Format(time.RFC3339))
+			if job.LastError != "" {
+				fmt.Fprintf(env.Stdout, "  %s\n", job.LastError)
+			}
+			if job.State == "blocked" {
+				blocked++
+			}
+		}
+		count += len(found)
+		if page.After = next; next == "" {
+			break
+		}
+	}
+	if count == 0 {
+		fmt.Fprintln(env.Stdout, "no maintenance is under way")
+	}
+	if blocked > 0 {
+		return fmt.Errorf("%s blocked", counted(blocked, "job"))
+	}
+	return nil
+}

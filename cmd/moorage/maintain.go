@@ -10,6 +10,7 @@ import (
 	"moorage"
 	"moorage/internal/cli"
 	"moorage/maintenance/jobs"
+	"moorage/management/client"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -160,6 +161,9 @@ func writeJob(out io.Writer, job jobs.Under) {
 }
 
 func maintainJobs(ctx context.Context, c cli.Config, env cli.Environment) error {
+	if c.URI != "" {
+		return askJobs(ctx, c, env)
+	}
 	return withStopped(ctx, c, env, func(n *node) error {
 		all, _, err := n.care.List(ctx, registry.ID{}, "", 0)
 		if err != nil {
@@ -211,6 +215,14 @@ func jobID(c cli.Config) (id registry.ID, err error) {
 }
 
 func maintainJob(ctx context.Context, c cli.Config, env cli.Environment) error {
+	if c.URI != "" {
+		asked := client.MaintenanceOf(client.New(c.URI, c.Token))
+		err := asked.ChangeMaintenanceJob(ctx, c.Maintain.Job, c.Maintain.Change, c.Maintain.Reason)
+		if err == nil {
+			fmt.Fprintln(env.Stdout, "done")
+		}
+		return err
+	}
 	return withStopped(ctx, c, env, func(n *node) error {
 		id, err := jobID(c)
 		if err != nil {

@@ -27,6 +27,10 @@ import (
 // The monitor does at once. An embedded store has one process, which reads them when it starts.
 const policiesPause = 30 * time.Second
 
+// deletesPerSecond is how many files jobs of one node delete: requests of clients to the storage
+// come first.
+const deletesPerSecond = 500
+
 // whoOpened is the caller of commands on a store, which may do everything.
 const whoOpened = "command"
 
@@ -55,7 +59,9 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 	if alone { // the clock of a database is that of all nodes
 		doubt = clocks.New(store, isOwn).Doubt
 	}
-	e.jobs, err = jobs.New(jobs.Config{Store: store, Tables: tables, Alone: alone, Doubt: doubt, Logger: logger})
+	e.jobs, err = jobs.New(jobs.Config{
+		Store: store, Tables: tables, Alone: alone, Doubt: doubt, DeletesPerSecond: deletesPerSecond, Logger: logger,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -56,6 +56,8 @@ func TestMaintenanceByPolicy(t *testing.T) {
 	command(0, "done", append([]string{"maintain", "now"}, table...)...)
 	command(0, "done", "maintain", "rescan", "server")
 	command(0, "nothing is blocked", "maintain", "blockers")
+	command(0, "no maintenance is under way", "maintain", "jobs")
+	command(1, "No maintenance job has the id", "maintain", "job", "cancel", strings.Repeat("a", 32))
 	command(1, "does not exist", "maintain", "policy", "table", "default.harbour.none")
 	awaitText(t, func() string {
 		return runToEnd(t, append([]string{"maintain", "policy", table[0], table[1]}, at...)...).stdout

@@ -308,6 +308,7 @@ jobs when it starts.
 
 func maintainCommands(actions Actions) []command {
 	with := func(more ...setting) []setting { return append(nodeSettings(), more...) }
+	asked := []setting{askedServer("Ask the server that runs at this address."), token()}
 	return []command{
 		{
 			name: "maintain plan", operand: "snapshots TABLE", words: wordsOfMaintain(KindSnapshots),
@@ -353,8 +354,8 @@ The command opens the store itself. If that is a folder, its server must be stop
 			text: "Prints the jobs of a table that are under way, and the last that ended.\n" + maintainText,
 		},
 		{
-			name: "maintain jobs", summary: "list all jobs under way", settings: with(), validate: validateStopped,
-			run: actions.MaintainJobs,
+			name: "maintain jobs", summary: "list all jobs under way", settings: with(asked...),
+			validate: validateStopped, run: actions.MaintainJobs,
 			text: `Prints every maintenance job under way. It exits with 1 if one is blocked: then mend what it
 names, and say maintain job retry.
 ` + maintainText,
@@ -368,9 +369,9 @@ names, and say maintain job retry.
 		{
 			name: "maintain job", operand: "cancel|retry|quarantine ID", words: wordsOfMaintainJob,
 			summary: "end, retry or stop a job",
-			settings: with(setting{name: "reason", value: "TEXT", flagOnly: true,
+			settings: with(append(asked, setting{name: "reason", value: "TEXT", flagOnly: true,
 				usage: "Why a job is put into quarantine.",
-				set:   text(func(c *Config) *string { return &c.Maintain.Reason })}),
+				set:   text(func(c *Config) *string { return &c.Maintain.Reason })})...),
 			validate: validateStopped, run: actions.MaintainJob,
 			text: `Cancel ends a job, and the files that it has not deleted stay. Retry lets a blocked job go on.
 Quarantine blocks a job, with --reason, until somebody cancels or retries it.

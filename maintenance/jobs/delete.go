@@ -54,6 +54,9 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 
 // deleteBatch deletes those files of a batch that may go.
 func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Listed) error {
+	if err := j.pace.wait(ctx, len(batch)); err != nil {
+		return err
+	}
 	if err := g.check(ctx, at); err != nil {
 		return err
 	}

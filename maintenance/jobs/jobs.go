@@ -65,6 +65,8 @@ type Config struct {
 	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
 	// nothing is deleted. Default: it can.
 	Doubt func(ctx context.Context) (string, error)
+	// DeletesPerSecond bounds how many files this process deletes. Default: no bound.
+	DeletesPerSecond int
 	// Interval is the mean pause between two looks for jobs. Default 15 s.
 	Interval time.Duration
 	Now      func() time.Time // default time.Now
@@ -80,6 +82,7 @@ type Jobs struct {
 	owner  registry.ID
 	log    *slog.Logger
 	doubt  func(ctx context.Context) (string, error)
+	pace   *pace
 
 	interval time.Duration
 	jitter   *rand.Rand
@@ -120,7 +123,8 @@ func New(config Config) (*Jobs, error) {
 	}
 	return &Jobs{
 		tables: config.Tables, ledger: records, claims: ledger.NewClaimer(config.Store, owner), owner: owner,
-		log: config.Logger, doubt: config.Doubt, interval: cmp.Or(config.Interval, lookEvery), jitter: jitter,
+		log: config.Logger, doubt: config.Doubt, pace: &pace{perSecond: config.DeletesPerSecond, now: config.Now},
+		interval: cmp.Or(config.Interval, lookEvery), jitter: jitter,
 	}, nil
 }
 
@@ -201,6 +205,11 @@ func (j *Jobs) put(ctx context.Context, at *job, state registry.State) error {
 	if err != nil {
 		return err
 	}
+	blocking, err := blockerOf(at, value, state, now)
+	if err != nil {
+		return err
+	}
+	writes = append(writes, blocking...)
 	etags, err := j.ledger.Step(ctx, registry.Batch{
 		Conditions: []registry.Condition{ledger.Unchanged(at.record)}, Writes: writes,
 	})
@@ -232,6 +241,9 @@ func (j *Jobs) end(ctx context.Context, at *job, outcome, why string) error {
 		return err
 	}
 	writes = append(append(writes, registry.Delete(at.record.Key)), trimmed...)
+	if at.record.State == registry.StateBlocked {
+		writes = append(writes, registry.Delete(registry.DueBlockedKey(run.pointer, at.value.Kind)))
+	}
 	_, err = j.ledger.Step(ctx, registry.Batch{
 		Conditions: []registry.Condition{ledger.Unchanged(at.record)}, Writes: writes,
 	})

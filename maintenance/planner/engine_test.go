@@ -93,6 +93,12 @@ func TestNothingHappensUnlessAsked(t *testing.T) {
 	if calls := w.store.take(); len(calls) > 0 {
 		t.Errorf("without a policy: %q", calls)
 	}
+	must(t, w.jobs.RunOnce(w.ctx))
+	for _, call := range w.store.take() {
+		if strings.HasPrefix(call, "Apply") {
+			t.Errorf("without a job: %q", call)
+		}
+	}
 	ns := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"other"}}
 	_, err := w.ann().CreateNamespace(w.ctx, "w", ns.Namespace, nil)
 	must(t, err)

@@ -295,3 +295,51 @@ func TestOrphansByPolicy(t *testing.T) {
 		t.Errorf("an orphan is left: %+v, %+v", w.care(id), runs)
 	}
 }
+
+// TestBlockedJob: a job that is blocked has a blocker as long as it is, and its table goes on as
+// before when it is retried.
+func TestBlockedJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	id, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	w.tend(w.node)
+	w.clock.Advance(2 * time.Hour)
+	w.tend(w.node)
+	steering := &steer.Steering{Ledger: ledger.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	want := func(at string, count int) {
+		t.Helper()
+		if blockers, _, err := steering.Blockers(w.ctx, "", 10); err != nil || len(blockers) != count {
+			t.Errorf("%s: %+v, %v", at, blockers, err)
+		}
+	}
+	under, _, err := w.jobs.List(w.ctx, id, "", 0)
+	must(t, err)
+	want("a job that waits", 0)
+	must(t, w.jobs.Quarantine(w.ctx, under[0].ID, "to look", "ann"))
+	want("in quarantine", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.clock.Advance(100 * time.Hour)
+	w.tend(w.node)
+	must(t, w.jobs.Retry(w.ctx, under[0].ID))
+	want("retried", 0)
+	for range 4 {
+		w.tend(w.node)
+		w.clock.Advance(30 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("after that the table has %d snapshots: %+v", n, w.care(id))
+	}
+	under, _, err = w.jobs.List(w.ctx, id, "", 0)
+	must(t, err)
+	for _, job := range under {
+		must(t, w.jobs.Quarantine(w.ctx, job.ID, "to look", "ann"))
+		must(t, w.jobs.Cancel(w.ctx, job.ID, "ann"))
+	}
+	want("cancelled", 0)
+}

@@ -93,9 +93,6 @@ func (l *look) run(ctx context.Context) error {
 	switch {
 	case records[0].State != registry.StateLive || l.table.View:
 		return l.settle(ctx, outcomeOff, time.Time{}, "")
-	case records[2].Exists():
-		l.job.Held = schedule.HeldBlocked
-		return l.settle(ctx, outcomeBlocked, time.Time{}, l.job.Error)
 	case records[4].Exists():
 		job, err := ledger.Decode[registry.Job](records[4])
 		if err != nil {
@@ -106,6 +103,9 @@ func (l *look) run(ctx context.Context) error {
 			next = job.NotBefore
 		}
 		return l.settle(ctx, outcomeLater, next.Add(jobPause), "")
+	case records[2].Exists():
+		l.job.Held = schedule.HeldBlocked
+		return l.settle(ctx, outcomeBlocked, time.Time{}, l.job.Error)
 	}
 	if isPaused(records[3], l.table) {
 		return l.settle(ctx, outcomeLater, l.now.Add(pausePause), "")
