@@ -12,6 +12,7 @@ import pytest
 pytest.register_assert_rewrite("harness")
 
 from harness import clients, cluster, delegated, paths, proxy, s3, secured, server, trino  # noqa: E402
+from harness.flink import Flink  # noqa: E402
 from harness.compare import ordered  # noqa: E402
 
 
@@ -176,6 +177,13 @@ def spark(catalog_server, jars):
         session = clients.spark_session(catalog_server, folder, jars("spark"))
         yield session
         session.stop()
+
+
+@pytest.fixture(scope="session")
+def flink(jars):
+    """A Flink cluster."""
+    with tempfile.TemporaryDirectory(prefix="moorage-flink-") as folder, Flink(folder, jars("flink")) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -1,17 +1,8 @@
 """Fixtures of the Flink suite."""
 
-import tempfile
-
 import pytest
 from harness.compare import ordered
-from harness.flink import BATCH, Feed, Flink
-
-
-@pytest.fixture(scope="session")
-def flink(jars):
-    """A Flink cluster."""
-    with tempfile.TemporaryDirectory(prefix="moorage-flink-") as folder, Flink(folder, jars("flink")) as running:
-        yield running
+from harness.flink import BATCH, Feed
 
 
 @pytest.fixture(scope="session")

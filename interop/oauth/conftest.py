@@ -5,7 +5,7 @@ from harness.keycloak import AUDIENCE, ROLE, Keycloak
 from harness.secured import Secured
 
 # One client of Keycloak for each engine: a principal of its own.
-ENGINES = ["pyiceberg", "duckdb", "spark", "trino", "curl"]
+ENGINES = ["pyiceberg", "duckdb", "spark", "trino", "flink", "curl"]
 
 ALIAS = "corp"
 

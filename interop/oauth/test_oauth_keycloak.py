@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from harness import clients
 from harness.compare import ordered, rows
+from harness.flink import BATCH
 from harness.keycloak import LIFETIME_SECONDS, SECRET
 from harness.secured import attach_duckdb, curl, trino_catalog, Key
 
@@ -82,3 +83,14 @@ def test_trino(engine, corporate_server, keycloak):
     time.sleep(UNTIL_IT_ENDS)
     engine.execute(f"INSERT INTO {catalog}.trino_oauth.events VALUES (2)")
     assert ordered(engine.execute(f"SELECT id FROM {catalog}.trino_oauth.events")) == [(1,), (2,)]
+
+
+def test_flink(flink, corporate_server, keycloak):
+    more = {"credential": f"flink:{SECRET}", "oauth2-server-uri": keycloak.token_endpoint, "scope": "profile"}
+    session = flink.session(corporate_server, BATCH, **more)
+    session.run("CREATE DATABASE flink_oauth")
+    session.run("CREATE TABLE flink_oauth.events (id BIGINT)")
+    session.run("INSERT INTO flink_oauth.events VALUES (1)")
+    time.sleep(UNTIL_IT_ENDS)
+    session.run("INSERT INTO flink_oauth.events VALUES (2)")
+    assert ordered(session.run("SELECT id FROM flink_oauth.events")) == [(1,), (2,)]
