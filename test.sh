@@ -171,7 +171,7 @@ if [[ " ${selected[*]} " =~ " "(go|processes|pyiceberg|spark|duckdb|cluster|clus
   interop/setup.sh s3 >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot install the S3 server" >&2; exit 2; }
 fi
-if [[ " ${selected[*]} " =~ " "(go|pyiceberg|spark|trino|duckdb)" " ]]; then
+if [[ " ${selected[*]} " =~ " "(go|pyiceberg|spark|trino|duckdb|cluster|cluster_s3)" " ]]; then
   interop/setup.sh minio >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot build MinIO" >&2; exit 2; }
 fi
