@@ -20,6 +20,8 @@ const (
 	TokenRefused Event = "token-refused"          // it refused one
 	KeyMade      Event = "key-made"               // an API key, or a further secret of one
 	KeyWithdrawn Event = "key-withdrawn"          // an API key ended
+	Vended       Event = "credential-vended"      // an engine was given a credential for the files of a table
+	Signed       Event = "request-signed"         // a request of an engine to the storage was signed
 	Refused      Event = "authentication-refused" // so many times in a minute
 	Dropped      Event = "lines-dropped"          // so many lines had no room here
 )
@@ -46,7 +48,15 @@ type Line struct {
 	Key       string // id of an API key
 	Principal string // whose key it is, or who gets a token
 	Reason    string // why credentials were refused
-	Count     int    // how many the line stands for
+
+	Credential string    // id of a vended credential, or a part of its hash: no secret
+	Mode       string    // read or write
+	Locations  []string  // that it reaches
+	Ends       time.Time // when it ends
+	Method     string    // of a signed request
+	Target     string    // SHA-256 of the path of a signed request
+
+	Count int // how many the line stands for
 
 	// Sampled says that the line is of a read that was let in: Config.Reads thins these, and they
 	// are the first to go when there is no room.
@@ -89,6 +99,14 @@ func (l *Line) append(dst []byte) []byte {
 	w.number("micros", l.Took.Microseconds())
 	w.string("principal", l.Principal)
 	w.string("key", l.Key)
+	w.string("credential", l.Credential)
+	w.string("mode", l.Mode)
+	w.strings("locations", l.Locations)
+	if !l.Ends.IsZero() {
+		w.string("ends", l.Ends.UTC().Format(time.RFC3339))
+	}
+	w.string("method", l.Method)
+	w.string("target", l.Target)
 	w.string("reason", l.Reason)
 	w.number("count", int64(l.Count))
 	return append(w.text, '}', '\n')

@@ -47,6 +47,10 @@ type Config struct {
 	// Sealer seals the secrets of warehouses. Nil: no warehouse can have one.
 	Sealer secrets.Sealer
 
+	// Given hears what engines are given to reach files with. It must not block. Default: does
+	// nothing.
+	Given func(ctx context.Context, given Given)
+
 	// AllowedLocations are URIs below which tables of every warehouse may live, besides
 	// the warehouse's own.
 	AllowedLocations []string
@@ -150,7 +154,7 @@ func New(config Config) (*Catalog, error) {
 		documents: documents.New(records, names, config.DocumentCacheBytes, config.Logger),
 		now:       config.Now, random: config.Random, guard: config.Guard, guarded: config.Guard != nil,
 		vends:   newVends(config.Now, config.Random),
-		sealing: newSealing(config, records),
+		sealing: newSealing(config, records), given: config.Given,
 	}
 	p.rebaser = rebase.New(names, p.documents, config.AppendRebase, config.AppendRefused)
 	if config.HedgeWrites {
@@ -254,6 +258,9 @@ func setDefaults(config *Config) {
 	}
 	if config.AppendRefused == nil {
 		config.AppendRefused = func(metadata.Misfit) {}
+	}
+	if config.Given == nil {
+		config.Given = func(context.Context, Given) {}
 	}
 	if config.KickPurge == nil {
 		config.KickPurge = func() {}

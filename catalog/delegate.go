@@ -172,6 +172,7 @@ func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location str
 		case offer == VendedCredentials:
 			made, err := f.vend(ctx, r, write)
 			if err == nil {
+				f.catalog.planner.given(ctx, r.vendedOf(f.catalog.caller, v, made, write))
 				return Delegated{
 					Delegation: VendedCredentials, Credential: made.credential, Version: made.version,
 					Prefix: storage.Trim(location) + "/", Refresh: r.found != nil,
@@ -266,6 +267,8 @@ func (f files) sign(ctx context.Context, ident moorage.Identifier, request SignR
 	request.Locations, request.Write = reach.locations, write
 	signature, err := signer.Sign(ctx, request)
 	switch {
+	case err == nil:
+		noteSigned(ctx, f.catalog.planner, f.catalog.caller, reach, request)
 	case errors.Is(err, storage.ErrNeedsWrite):
 		return Signature{}, moorage.Errorf(moorage.KindForbidden, "Not allowed: write on table %s", ident)
 	case errors.Is(err, storage.ErrMalformedRequest):

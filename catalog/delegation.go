@@ -94,6 +94,7 @@ func reachStaged(ctx context.Context, p *planner, table *Table, version *commit.
 		}
 	}
 	table.staged = &reach{
+		ident:  table.Identifier,
 		offers: delegationsOf(path.Warehouse.Delegation), store: version.Storage, locations: []string{location},
 		place: placeName(p.directory.PlaceOf(path.Warehouse), path.Warehouse.ID),
 	}

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"context"
 	"io"
 	"time"
 
@@ -24,6 +25,7 @@ type planner struct {
 	rebaser   *rebase.Rebaser
 	vends     *vends
 	sealing   *sealing.Sealing
+	given     func(ctx context.Context, given Given)
 	now       func() time.Time
 	random    io.Reader
 	guard     *guard.Guard

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/access"
 	"moorage/audit"
 	"moorage/catalog"
 	"moorage/identity"
@@ -113,6 +114,25 @@ func noteIssued(ctx context.Context, log *audit.Log, issued identity.Issued) {
 		Event: audit.TokenIssued, RequestID: moorage.RequestID(ctx), Principal: issued.Caller.Name,
 		Via: issued.Caller.Via, Address: issued.Caller.Address, Key: issued.Caller.KeyID,
 	})
+}
+
+// noteGiven writes into the audit log what an engine was given to reach files with.
+func noteGiven(ctx context.Context, log *audit.Log, given catalog.Given) {
+	line := lineFrom(ctx, given.Caller, given.Verb)
+	line.Object = audit.Object{
+		Kind: access.Table.String(), Warehouse: given.Table.Warehouse, Namespace: given.Table.Namespace,
+		Name: given.Table.Name,
+	}
+	line.Event, line.Mode = audit.Vended, "read"
+	if given.Write {
+		line.Mode = "write"
+	}
+	line.Credential, line.Locations, line.Ends = given.Credential, given.Locations, given.Ends
+	if given.Delegation == catalog.RemoteSigning {
+		line.Event, line.Method, line.Target = audit.Signed, given.Method, given.Target
+		line.Sampled = given.Method == http.MethodGet || given.Method == http.MethodHead
+	}
+	log.Note(line)
 }
 
 // drawKey draws an API key, or a further secret of one.

@@ -134,6 +134,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		OpenStorage:         files.open,
 		BorrowStorage:       files.borrow,
 		Sealer:              sealer,
+		Given:               func(ctx context.Context, given catalog.Given) { noteGiven(ctx, audits, given) },
 		AllowedLocations:    c.AllowLocations,
 		Random:              rand.Reader,
 		Logger:              logger,
