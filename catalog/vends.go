@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"sync"
@@ -150,13 +149,15 @@ func (v *vends) turn(ctx context.Context, place string) error {
 
 // vendKey names what a credential is for.
 func vendKey(place string, scope storage.Scope) string {
-	sum := sha256.New()
-	write := func(text string) { fmt.Fprintf(sum, "%d:%s", len(text), text) }
+	text := make([]byte, 0, 512)
+	write := func(part string) { text = append(append(strconv.AppendInt(text, int64(len(part)), 10), ':'), part...) }
 	write(place)
 	write(scope.Session)
-	write(fmt.Sprint(scope.Write, scope.Duration))
+	write(strconv.FormatBool(scope.Write))
+	write(scope.Duration.String())
 	for _, location := range scope.Locations {
 		write(location)
 	}
-	return string(sum.Sum(nil))
+	sum := sha256.Sum256(text)
+	return string(sum[:])
 }

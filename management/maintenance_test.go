@@ -21,7 +21,7 @@ import (
 type fakeCare struct{ *fake }
 
 func (f fakeCare) caretaker() Caretaker {
-	return Caretaker{Scopes: f, Policies: f, Steering: f, Jobs: fakeJobs{f.fake}, Caller: "ann"}
+	return Caretaker{Scopes: f, Policies: f, Steering: f, Jobs: fakeJobs(f), Caller: "ann"}
 }
 
 func (f fakeCare) Find(context.Context, verb.Verb, moorage.Identifier) (catalog.Scope, error) {

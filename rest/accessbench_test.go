@@ -77,14 +77,23 @@ func BenchmarkLoadAccess(b *testing.B) {
 }
 
 // newRequester returns what loads over a connection of its own, and returns how long it took.
-func newRequester(b *testing.B, server *httptest.Server, path string) func() time.Duration {
+func newRequester(b *testing.B, server *httptest.Server, path string, headers ...string) func() time.Duration {
 	b.Helper()
 	connection, err := net.Dial("tcp", server.Listener.Addr().String())
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = connection.Close() })
-	answer, err := http.Get(server.URL + path)
+	first, err := http.NewRequestWithContext(b.Context(), http.MethodGet, server.URL+path, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	lines := ""
+	for i := 0; i < len(headers); i += 2 {
+		first.Header.Set(headers[i], headers[i+1])
+		lines += headers[i] + ": " + headers[i+1] + "\r\n"
+	}
+	answer, err := http.DefaultClient.Do(first)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -94,7 +103,7 @@ func newRequester(b *testing.B, server *httptest.Server, path string) func() tim
 	if answer.StatusCode != http.StatusOK || answer.ContentLength <= 0 {
 		b.Fatal(answer.Status, answer.ContentLength)
 	}
-	request := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: x\r\nAccept-Encoding: identity\r\n\r\n", path)
+	request := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: x\r\nAccept-Encoding: identity\r\n%s\r\n", path, lines)
 	buffer := make([]byte, 1<<20)
 	return func() time.Duration {
 		start := time.Now()

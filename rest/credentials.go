@@ -103,10 +103,16 @@ func credentialOf(access catalog.Delegated, config map[string]string) storageCre
 // which some clients read alone.
 func encodeCredential(access catalog.Delegated, config map[string]string) (whole, credentials []byte, err error) {
 	credential := credentialOf(access, config)
-	if whole, err = json.Marshal(credential.Config); err == nil {
-		credentials, err = json.Marshal([]storageCredential{credential})
+	if whole, err = json.Marshal(credential.Config); err != nil {
+		return nil, nil, moorage.E("rest.encodeCredential", "", moorage.KindInternal, err)
 	}
-	return whole, credentials, moorage.E("rest.encodeCredential", "", moorage.KindInternal, err)
+	prefix, err := json.Marshal(credential.Prefix)
+	if err != nil {
+		return nil, nil, moorage.E("rest.encodeCredential", "", moorage.KindInternal, err)
+	}
+	credentials = make([]byte, 0, len(whole)+len(prefix)+len(`[{"prefix":,"config":}]`))
+	credentials = append(append(append(credentials, `[{"prefix":`...), prefix...), `,"config":`...)
+	return whole, append(append(credentials, whole...), `}]`...), nil
 }
 
 type credentialsAnswer struct {
