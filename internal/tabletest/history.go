@@ -113,6 +113,19 @@ func (h *History) Append(branch string, count int) []string {
 	return h.append(branch, entries)
 }
 
+// Replace adds a snapshot that shares no manifest with the one before: it has count new ones, each
+// with a data file that is not there. It returns the updates that commit it, as JSON.
+func (h *History) Replace(branch string, count int) []string {
+	return h.commit(branch, func(s *Snapshot) {
+		s.manifests = nil
+		for range count {
+			h.serial++
+			path := storage.Join(h.location, "data", fmt.Sprintf("f-%05d.parquet", h.serial))
+			s.manifests = append(s.manifests, h.manifest(s, []entry{{path, false}}, nil, nil))
+		}
+	})
+}
+
 func (h *History) append(branch string, entries []entry) []string {
 	return h.commit(branch, func(s *Snapshot) {
 		s.manifests = append(s.manifests, h.manifest(s, entries, nil, nil))

@@ -194,8 +194,10 @@ def run(spark, sizes: list[tuple[int, int, int]]) -> list[Copied]:
         for seed, version, _ in sizes:
             history = History(spark, bench.catalog, f"{NAMESPACE}.t{seed}", folder / "given", seed, version)
             bench.tables.append(Copied(history, history.chance.random() < 0.5, history.chance.randint(1, 3)))
-        for table, (_, _, steps) in zip(bench.tables, sizes, strict=True):
+        for table, (_, version, steps) in zip(bench.tables, sizes, strict=True):
             table.history.grow(steps)
+            if version >= 3:
+                table.history.do("shared vectors")
         time.sleep(PAUSE_SECONDS / 4)
         cutoff = time.time()
         time.sleep(PAUSE_SECONDS * 3 / 4)

@@ -35,6 +35,7 @@ const (
 	checkOwner    = "owner of the folder"
 	checkShare    = "share of orphans"
 	checkLookLike = "look-alike"
+	checkYoung    = "young file of a job"
 )
 
 // look reads the table of a job, which must be live, the same one, and free to have files deleted.

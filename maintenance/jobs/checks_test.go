@@ -191,6 +191,20 @@ func scenarios() []scenario {
 			}
 			w.clock.Advance(4 * 24 * time.Hour)
 		}, usual, orphans()[0])},
+		{jobs.CheckLook, orphan(func(w *world) {
+			w.commit(`{"action":"set-partition-statistics","partition-statistics":{"snapshot-id":1001,"statistics-path":"` +
+				tableAt + `/data/%6f1.parquet","file-size-in-bytes":5}}`)
+		}, usual, orphans()[0])},
+		{jobs.CheckYoung, func(w *world, without func(node)) bool {
+			w.due()
+			ours, _, _ := strings.Cut(w.job().Folder, "/"+w.job().ID.String())
+			begins := ours + "/" + registry.ID{15: 1}.String() + "/input.json"
+			must(w.t, w.files.Create(w.ctx, begins, nil))
+			n := w.newNode(w.store, w.files)
+			without(n)
+			must(w.t, n.jobs.Sweep(w.ctx))
+			return !w.exists(begins)
+		}},
 		{jobs.CheckDropped, func(w *world, without func(node)) bool {
 			ann := w.catalog.As(moorage.Anonymous())
 			w.strays()

@@ -31,7 +31,7 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 	if in.Orphans != nil {
 		err = j.mark(ctx, &value, look, *in.Orphans, set, writing)
 	} else {
-		err = j.doom(ctx, &value, look, in, set, writing)
+		err = doom(ctx, j, &value, look, in, set, writing)
 	}
 	if err == nil {
 		err = writing.flush(ctx)
@@ -66,7 +66,8 @@ func (j *Jobs) live(ctx context.Context, look *look, in input) (*reach.Set, reac
 }
 
 // doom lists the files that only expired snapshots reach.
-func (j *Jobs) doom(ctx context.Context, value *registry.Job, look *look, in input, set *reach.Set, to *lists) error {
+func doom(ctx context.Context, j *Jobs, value *registry.Job, look *look, in input, set *reach.Set,
+	to *lists) error {
 	kept, err := reach.Doomed(ctx, look.version.Storage, in.reach(), set, look.claims, func(f reach.File) error {
 		return to.add(ctx, string(f.Kind), Listed{Path: f.Location})
 	})

@@ -61,16 +61,21 @@ type kindOfJob struct {
 	wait  time.Duration
 }
 
-func kindsOfJobs() []kindOfJob {
+func kindsOfJobs() []kindOfJob { return kindsWith(time.Hour, 10*24*time.Hour) }
+
+// kindsWith returns the kinds, whose files go after these times.
+func kindsWith(delay, quarantine time.Duration) []kindOfJob {
+	expiry, orphans := settings(3*time.Second), orphanSettings()
+	expiry.Delay, orphans.Quarantine = delay, quarantine
 	return []kindOfJob{
 		{"expire", func(w *world, n node) error {
-			_, err := n.jobs.Expire(w.ctx, w.table, settings(3*time.Second), nil)
+			_, err := n.jobs.Expire(w.ctx, w.table, expiry, nil)
 			return err
-		}, time.Hour},
+		}, delay},
 		{"orphans", func(w *world, n node) error {
-			_, err := n.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+			_, err := n.jobs.FindOrphans(w.ctx, w.table, orphans, nil)
 			return err
-		}, 10 * 24 * time.Hour},
+		}, quarantine},
 	}
 }
 

@@ -113,12 +113,16 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 	if err := raiseFormat(ctx, j.ledger); err != nil {
 		return Began{}, moorage.Annotate(op, pointer.String(), err)
 	}
+	folder, err := jobsFolder(ctx, j.ledger, warehouse)
+	if err != nil {
+		return Began{}, moorage.Annotate(op, pointer.String(), err)
+	}
 	began := Began{Table: version.Ident}
 	e := &expiring{
 		jobs: j, settings: s, extra: extra, store: store, uuid: table.TableUUID,
 		job: registry.Job{
 			ID: id, Kind: KindSnapshots, Pointer: pointer, UUID: table.TableUUID, Rule: s.Rule, Caller: s.Caller,
-			Folder: storage.Join(warehouse, Folder, "jobs", id.String()), Node: j.owner,
+			Folder: storage.Join(folder, id.String()), Node: j.owner,
 		},
 	}
 	_, changed, err := j.tables.Tend(ctx, pointer, catalog.Tending{

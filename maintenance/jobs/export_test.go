@@ -16,6 +16,11 @@ const (
 	CheckAge     = checkAge
 	CheckOwner   = checkOwner
 	CheckShare   = checkShare
+	CheckBack    = checkBack
+	CheckUUID    = checkUUID
+	CheckCount   = checkCount
+	CheckYoung   = checkYoung
+	CheckLook    = checkLookLike
 )
 
 // Skip switches a check off.

@@ -85,7 +85,8 @@ type Jobs struct {
 	pace   *pace
 
 	interval time.Duration
-	jitter   *rand.Rand
+	// Each is used by one loop.
+	jitter, sweepJitter *rand.Rand
 	// skip has the checks that a test switches off, to see that it notices.
 	skip map[string]bool
 }
@@ -121,10 +122,14 @@ func New(config Config) (*Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
+	sweepJitter, err := ledger.NewJitter(config.Random)
+	if err != nil {
+		return nil, err
+	}
 	return &Jobs{
 		tables: config.Tables, ledger: records, claims: ledger.NewClaimer(config.Store, owner), owner: owner,
 		log: config.Logger, doubt: config.Doubt, pace: &pace{perSecond: config.DeletesPerSecond, now: config.Now},
-		interval: cmp.Or(config.Interval, lookEvery), jitter: jitter,
+		interval: cmp.Or(config.Interval, lookEvery), jitter: jitter, sweepJitter: sweepJitter,
 	}, nil
 }
 

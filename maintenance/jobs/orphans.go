@@ -75,9 +75,13 @@ func (j *Jobs) FindOrphans(ctx context.Context, pointer registry.ID, s OrphanSet
 	if err != nil {
 		return Began{}, err
 	}
+	folder, err := jobsFolder(ctx, j.ledger, warehouse)
+	if err != nil {
+		return Began{}, moorage.Annotate(op, pointer.String(), err)
+	}
 	value := registry.Job{
 		ID: id, Kind: KindOrphans, Pointer: pointer, UUID: table.TableUUID, Rule: s.Rule, Caller: s.Caller,
-		Folder: storage.Join(warehouse, Folder, "jobs", id.String()), Node: j.owner,
+		Folder: storage.Join(folder, id.String()), Node: j.owner,
 	}
 	at := &job{value: value}
 	if _, err := j.look(ctx, at, input{}); err != nil {
@@ -300,7 +304,7 @@ func (g *guard) asListed(ctx context.Context, batch []Listed, files []string) ([
 			return nil, err
 		case (found.Bytes != file.Bytes || !sameSecond(found.Modified, file.Modified)) && !g.jobs.skip[checkFile]:
 			g.kept[keptChanged]++
-		case g.set.HasElsewhere(file.Path) || g.set.LooksLike(file.Path):
+		case g.set.HasElsewhere(file.Path) || g.set.LooksLike(file.Path) && !g.jobs.skip[checkLookLike]:
 			g.kept[keptLookAlike]++
 		default:
 			same = append(same, file.Path)

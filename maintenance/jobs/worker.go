@@ -14,25 +14,35 @@ import (
 // atOnce is how many jobs one node works on.
 const atOnce = 4
 
-// Worker is the loop that takes jobs as far as they go. Every node runs one.
-type Worker struct{ loop *worker.Worker }
+// Worker is the loop that takes jobs as far as they go, and the one that deletes what ended jobs
+// have left. Every node runs one.
+type Worker struct{ loop, sweep *worker.Worker }
 
 // NewWorker returns a worker that is not started.
 func (j *Jobs) NewWorker() *Worker {
-	return &Worker{worker.New(worker.Config{
-		Name: "maintenance jobs", Run: j.RunOnce, Interval: j.interval, Jitter: j.jitter, Logger: j.log,
-	})}
+	return &Worker{
+		loop: worker.New(worker.Config{
+			Name: "maintenance jobs", Run: j.RunOnce, Interval: j.interval, Jitter: j.jitter, Logger: j.log,
+		}),
+		sweep: worker.New(worker.Config{
+			Name: "files of maintenance jobs", Run: j.Sweep, Interval: sweepEvery, Jitter: j.sweepJitter, Logger: j.log,
+		}),
+	}
 }
 
-// Start starts the loop with a look at once: the last process may have left jobs. It may be called
-// again after Stop.
+// Start starts the loops, the first with a look at once: the last process may have left jobs. It
+// may be called again after Stop.
 func (w *Worker) Start() {
 	w.loop.Start()
 	w.loop.Kick()
+	w.sweep.Start()
 }
 
 // Stop ends the loop and waits for it. It may be called again.
-func (w *Worker) Stop() { w.loop.Stop() }
+func (w *Worker) Stop() {
+	w.loop.Stop()
+	w.sweep.Stop()
+}
 
 // Kick has the loop look for jobs now. It never blocks.
 func (w *Worker) Kick() { w.loop.Kick() }

@@ -1,0 +1,120 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage/internal/nodetest"
+)
+
+const (
+	leaseKills   = 4 // of servers, before the failover
+	leaseTakers  = 4 // clients that take leases at once
+	leaseCalm    = 700 * time.Millisecond
+	leaseTTLSecs = 60
+)
+
+// granted is what a client was told about a lease.
+type granted struct {
+	token       uint64
+	began, told time.Time
+}
+
+// takeLeases takes and releases leases on one table until ctx ends, each time from another server.
+func takeLeases(ctx context.Context, c *cluster, taker int) (all []granted, err error) {
+	holder := fmt.Sprint("taker ", taker)
+	for turn := 0; ctx.Err() == nil; turn++ {
+		client := c.nodes[(taker+turn)%len(c.nodes)].client.Load()
+		began := time.Now()
+		answer := client.Manage(ctx, http.MethodPost, "leases", nodetest.Object{
+			"warehouse": "default", "namespace": []string{"leased"}, "name": "t", "holder": holder,
+			"scope": fmt.Sprintf("part:%x", taker), "ttl-seconds": leaseTTLSecs,
+		})
+		if answer.Outcome != nodetest.Acknowledged {
+			// The server may be gone, or a lease whose answer was lost is in the way.
+			client.Manage(ctx, http.MethodDelete, "leases?holder=taker+"+fmt.Sprint(taker), nil)
+			if pause(ctx, 20*time.Millisecond) != nil {
+				break
+			}
+			continue
+		}
+		var lease struct {
+			Lease string `json:"lease"`
+			Token uint64 `json:"token"`
+		}
+		if err := json.Unmarshal([]byte(answer.Text), &lease); err != nil {
+			return all, fmt.Errorf("%s: %w", answer.Text, err)
+		}
+		all = append(all, granted{lease.Token, began, time.Now()})
+		client.Manage(ctx, http.MethodDelete, "leases/"+lease.Lease, nil)
+	}
+	return all, nil
+}
+
+// TestLeaseTokens takes leases while servers are killed with SIGKILL and the database fails over to
+// its standby: no token is given out twice, and one that was asked for later is greater.
+func TestLeaseTokens(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(newSeed(t), 7))
+	primary := newDatabase(t)
+	standby := newStandby(t, primary)
+	c := &cluster{binary: nodetest.Build(t), data: newFolder(t), store: bothHosts(t, primary, standby)}
+	for range 2 {
+		c.startNode(t, nil, c.store)
+	}
+	client := c.nodes[0].client.Load()
+	mustDo(t, "create the namespace", client.CreateNamespace(t.Context(), "leased"))
+	mustDo(t, "create the table", client.Create(t.Context(), "leased", "t", nil))
+	ctx, end := context.WithCancel(t.Context())
+	defer end()
+	var takers sync.WaitGroup
+	taken := make([][]granted, leaseTakers)
+	for taker := range taken {
+		takers.Go(func() {
+			var err error
+			taken[taker], err = takeLeases(ctx, c, taker)
+			report(t, err)
+		})
+	}
+	for range leaseKills {
+		report(t, pause(ctx, leaseCalm))
+		n := c.nodes[random.IntN(len(c.nodes))]
+		n.process.Kill()
+		report(t, n.start(ctx, c.binary))
+	}
+	report(t, primary.Kill())
+	report(t, standby.Promote())
+	report(t, c.awaitReady(ctx))
+	report(t, pause(ctx, 2*leaseCalm))
+	end()
+	takers.Wait()
+	met := make(map[uint64]bool)
+	var all []granted
+	for _, some := range taken {
+		for _, lease := range some {
+			if met[lease.token] {
+				t.Errorf("the token %d was given out twice", lease.token)
+			}
+			met[lease.token] = true
+		}
+		all = append(all, some...)
+	}
+	for _, a := range all {
+		for _, b := range all {
+			if a.told.Before(b.began) && a.token >= b.token {
+				t.Errorf("the token %d was given out before %d", a.token, b.token)
+			}
+		}
+	}
+	if len(all) < 50 {
+		t.Errorf("only %d leases were given out", len(all))
+	}
+	c.store = standby.DSN()
+	c.stop(t)
+}

@@ -1,0 +1,117 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"moorage/catalog/documents"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+const (
+	// sweepAge is how old the files of a job without a record are when they go. The file of a job
+	// comes before its record, and no commit takes as long.
+	sweepAge = 7 * 24 * time.Hour
+	// sweepEvery is the mean pause between two looks for such files: one call of each warehouse.
+	sweepEvery = 6 * time.Hour
+	// sweepClaim is the claim on a look.
+	sweepClaim = "sweep/jobs"
+)
+
+// jobsFolder is where the jobs of this store keep their files in a warehouse. Other stores that use
+// the warehouse have folders of their own.
+func jobsFolder(ctx context.Context, l *ledger.Ledger, warehouse string) (string, error) {
+	id, err := storeID(ctx, l)
+	return storage.Join(warehouse, Folder, "jobs", id.String()), err
+}
+
+// Sweep deletes files that jobs have left behind, a week later: of jobs that never began, and lists
+// that were written again. It looks at all warehouses, and returns the errors of all. In a store
+// that never had a job it does nothing.
+func (j *Jobs) Sweep(ctx context.Context) error {
+	had, err := hadJobs(ctx, j.ledger)
+	if err != nil || !had {
+		return err
+	}
+	err = j.claims.Claim(ctx, sweepClaim, claimLife, func(ctx context.Context) error {
+		var failures []error
+		err := j.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
+			failures = append(failures, sweepWarehouse(ctx, j, record.Key.ID))
+			return ctx.Err() == nil, nil
+		})
+		return errors.Join(append(failures, err)...)
+	})
+	if errors.Is(err, ledger.ErrClaimed) {
+		return nil
+	}
+	return err
+}
+
+// hadJobs reports whether the store ever had a job.
+func hadJobs(ctx context.Context, l *ledger.Ledger) (bool, error) {
+	records, err := l.Get(ctx, registry.FormatKey(), registry.StoreIDKey())
+	if err != nil || !records[1].Exists() {
+		return false, err
+	}
+	format, err := ledger.Decode[registry.Format](records[0])
+	return format.Version >= registry.FormatMaintenance, err
+}
+
+// sweepWarehouse is Sweep for one warehouse.
+func sweepWarehouse(ctx context.Context, j *Jobs, name string) error {
+	warehouse, store, err := j.tables.WarehouseLocation(ctx, name)
+	if err != nil {
+		return err
+	}
+	folder, err := jobsFolder(ctx, j.ledger, warehouse)
+	if err != nil {
+		return err
+	}
+	lister, ok := store.(storage.Lister)
+	if !ok {
+		return nil
+	}
+	old := make(map[string][]string) // by the job
+	young := make(map[string]bool)
+	for after := ""; ; {
+		page, err := lister.List(ctx, folder, after, listPage)
+		if err != nil {
+			return err
+		}
+		for _, file := range page.Files {
+			job, _, found := strings.Cut(strings.TrimPrefix(file.Location, folder+"/"), "/")
+			if !found {
+				continue
+			}
+			if file.Modified.IsZero() || page.Now.Sub(file.Modified) < sweepAge {
+				young[job] = true
+			}
+			old[job] = append(old[job], file.Location)
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	// Those that have a record go on. It is looked for behind the listing: a job that began since
+	// then has a young file.
+	err = j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
+		value, err := ledger.Decode[registry.Job](record)
+		delete(old, value.ID.String())
+		return true, err // one that cannot be read may be any of them
+	})
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for job, files := range old {
+		if young[job] && !j.skip[checkYoung] {
+			continue
+		}
+		failures = append(failures, documents.DeleteJobFiles(ctx, store, storage.Join(folder, job), files))
+	}
+	return errors.Join(failures...)
+}
