@@ -121,7 +121,7 @@ func (f *fakeAccess) Check(_ context.Context, questions []catalog.AccessQuestion
 // configOf returns a config whose parts are all f.
 func configOf(f *fake) Config {
 	return Config{
-		Operator: operatorOf(f), Backup: backupOf(f), Authenticates: true,
+		Operator: operatorOf(f), Backup: backupOf(f), Authenticates: true, Work: fakeWork{fake: f},
 		Access:  func(caller moorage.Caller) Access { return &fakeAccess{f, caller} },
 		DrawKey: func(id string) (Drawn, error) { return Drawn{ID: max(id, "drawn"), Text: "mrg_text"}, nil },
 		Now:     func() time.Time { return fakeTime },

@@ -38,6 +38,8 @@ type Config struct {
 	// Leases are given out on the tables that FindTable finds.
 	Leases    Leases
 	FindTable FindTable
+	// Work is handed out to programs. Default: KindUnsupported.
+	Work Work
 	// Gate decides who may use which operation. Default: verb.Open.
 	Gate verb.Gate
 	// Access returns what a caller manages access with. Required.
@@ -69,6 +71,9 @@ func (c Config) withDefaults() Config {
 		c.DrawKey = func(string) (Drawn, error) {
 			return Drawn{}, moorage.Errorf(moorage.KindUnsupported, "This server has no keys: start it with --keys")
 		}
+	}
+	if c.Work == nil {
+		c.Work = noWork{}
 	}
 	if c.Note == nil {
 		c.Note = func(audit.Line) {}
@@ -157,6 +162,9 @@ func (s *server) operations() []operation {
 		{"listLeases", get, "/leases", list(s, "leases", pageSizes, s.listLeases, leasesPage)},
 		{"releaseLeases", remove, "/leases", s.change(s.releaseLeases)},
 		{"releaseLease", remove, "/leases/{lease}", s.change(s.releaseLease)},
+		{"claimWork", post, "/work", s.change(s.claimWork)},
+		{"progressWork", post, "/work/{job}/progress", s.change(s.progressWork)},
+		{"finishWork", post, "/work/{job}/finish", s.change(s.finishWork)},
 
 		{"checkByPost", post, "/check", s.check},
 		{"listBlockedPurges", get, "/blocked-purges",

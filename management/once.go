@@ -18,6 +18,9 @@ type made struct {
 	answer  any
 }
 
+// nothing is the answer of a change that has none: 204.
+var nothing any = struct{ none bool }{true}
+
 // Bounds of what is kept of changes.
 const (
 	madeMax      = 1000
@@ -66,6 +69,9 @@ func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.
 		}
 		if got.request != asked.request {
 			return moorage.Errorf(moorage.KindUnprocessable, "The Idempotency-Key was used for another request")
+		}
+		if got.answer == nothing {
+			return web.AnswerNothing(w)
 		}
 		return s.AnswerJSON(w, r, got.answer)
 	}

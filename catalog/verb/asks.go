@@ -172,6 +172,8 @@ func asks() map[Verb][]Ask {
 		RenewLeases:      one(OfServer, access.See),
 		ReleaseLease:     one(OfServer, access.See),
 		ListLeases:       operate,
+		ClaimWork:        one(OfServer, access.See), // only tables that the caller may write to
+		ReportWork:       one(OfServer, access.See), // only of the caller's own work
 	}
 	maps.Copy(all, administeringAsks())
 	maps.Copy(all, maintainingAsks())

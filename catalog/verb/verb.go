@@ -75,6 +75,8 @@ const (
 	RenewLeases      Verb = "renew-leases"
 	ReleaseLease     Verb = "release-lease"
 	ListLeases       Verb = "list-leases"
+	ClaimWork        Verb = "claim-work"
+	ReportWork       Verb = "report-work"
 )
 
 // The verbs of the server's own jobs.
@@ -205,6 +207,8 @@ func table() []Row {
 		{Verb: TakeLease, On: OnTable, Keyed: true, Management: []string{"takeLease"}},
 		{Verb: RenewLeases, On: OnServer, Keyed: true, Management: []string{"renewLeases"}},
 		{Verb: ReleaseLease, On: OnServer, Keyed: true, Management: []string{"releaseLease", "releaseLeases"}},
+		{Verb: ClaimWork, On: OnServer, Keyed: true, Management: []string{"claimWork"}},
+		{Verb: ReportWork, On: OnServer, Keyed: true, Management: []string{"progressWork", "finishWork"}},
 		{Verb: ListLeases, On: OnServer, Reads: true, Management: []string{"listLeases"}},
 
 		{Verb: Purge, On: OnTable},

@@ -38,8 +38,8 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 		Grant: grant, Revoke: revoke, Grants: showGrants, Owner: handOver, Explain: explain,
 		MaintainPlan: maintainPlan, MaintainRun: maintainRun, MaintainStatus: maintainStatus,
 		MaintainJobs: maintainJobs, MaintainFiles: maintainFiles, MaintainJob: maintainJob,
-		MaintainOrphans: maintainOrphans,
-		MaintainPolicy:  maintainPolicy, MaintainBlockers: maintainBlockers,
+		MaintainOrphans: maintainOrphans, MaintainWork: maintainWork,
+		MaintainPolicy: maintainPolicy, MaintainBlockers: maintainBlockers,
 		Version: printVersion, LeaseRun: leaseRun,
 	})
 }

@@ -33,6 +33,7 @@ import (
 	"moorage/maintenance/leases"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
+	"moorage/maintenance/work"
 	"moorage/management"
 	"moorage/recovery"
 	"moorage/registry"
@@ -196,6 +197,11 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		BodyBytesMax: c.BodyBytesMax,
 	})
 	faces := rest.Config{Catalog: made, IdempotencyLifetime: c.KeyLifetime, Router: peers.restRouter()}
+	worked, err := ledger.New(ledger.Config{Store: store, Random: rand.Reader, Logger: logger})
+	if err != nil {
+		return nil, errors.Join(err, locks.close(), opened.Close())
+	}
+	leased := leases.New(worked)
 	drawn := drawKey
 	if who != nil {
 		faces.Tokens = who
@@ -212,7 +218,11 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Maintenance: upkeep.caretaker,
 		Note:        audits.Note, Denials: audits.Denials, DrawKey: drawn,
 		Authenticates: c.Authenticates(),
-		Leases:        leases.New(ledger.Over(store)), FindTable: catalog.PointersOf(made).FindForLease,
+		Leases:        leased, FindTable: catalog.PointersOf(made).FindForLease,
+		Work: work.New(work.Config{
+			Ledger: worked, Leases: leased, Tables: catalog.TablesOf(made.As(moorage.System("expire"))),
+			Find: catalog.PointersOf(made).FindForLease,
+		}),
 	})
 	peers.attach(made, handler)
 	return &node{

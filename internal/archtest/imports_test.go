@@ -66,6 +66,7 @@ func importTable() map[string][]string {
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "storage", "metadata", "manifest"},
 		"maintenance/jobs":      {"catalog", "catalog/documents", "catalog/verb", "ledger", "maintenance/reach", "metadata", "registry", "storage", "txlog"},
 		"maintenance/reach":     {"manifest", "metadata", "storage"},
+		"maintenance/work":      {"catalog", "ledger", "maintenance/jobs", "maintenance/leases", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
 		"maintenance/leases":    {"ledger", "registry"},
 		"maintenance/policy":    {}, // pure
 		"maintenance/policies":  {"catalog", "catalog/verb", "ledger", "maintenance/policy", "registry"},
@@ -81,7 +82,7 @@ func importTable() map[string][]string {
 		"internal/web":          {"internal/jsontext"},
 		"rest":                  {"catalog", "catalog/verb", "cluster", "identity", "metadata", "internal/jsontext", "internal/web"},
 		"internal/cli":          {"access", "catalog", "identity", "management/client", "registry", "storage", "storage/s3"},
-		"management":            {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policies", "maintenance/policy", "maintenance/purge", "maintenance/steer", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
+		"management":            {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policies", "maintenance/policy", "maintenance/purge", "maintenance/steer", "maintenance/work", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
 		"management/client":     {},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only

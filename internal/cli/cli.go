@@ -54,7 +54,7 @@ type Actions struct {
 
 	MaintainPlan, MaintainRun, MaintainStatus Action
 	MaintainJobs, MaintainFiles, MaintainJob  Action
-	MaintainOrphans                           Action
+	MaintainOrphans, MaintainWork             Action
 	// MaintainPolicy is all commands about the maintenance of an object. Config says which.
 	MaintainPolicy, MaintainBlockers Action
 }

@@ -348,6 +348,23 @@ The command opens the store itself. If that is a folder, its server must be stop
 `,
 		},
 		{
+			name: "maintain work", summary: "run a program for each table that is due",
+			settings: workSettings(), run: actions.MaintainWork,
+			text: `Claims work from the server at --uri, table by table, and runs the program that --exec names for
+each: an engine that compacts the table, for example. Each piece comes with a lease, which is renewed
+as long as the program runs. Exit status 0 says that the work is done, anything else that it failed.
+Work that failed is due again a minute later, then two, and blocked after five times.
+
+The program gets no arguments, and no shell is in between. Names are in its environment, as for
+moorage lease run, and in the JSON file that MOORAGE_JOB names. Besides there are MOORAGE_KIND and
+MOORAGE_SETTINGS, the settings as JSON. Never put a name into the text of a script or of SQL.
+
+Its commits must send MOORAGE_LEASE in the header X-Moorage-Lease. If the lease is lost the program
+gets SIGTERM, and the server gives the work to another. The command ends at SIGINT or SIGTERM; with
+--once it does one piece, or none if nothing is due.
+`,
+		},
+		{
 			name: "maintain status", operand: "TABLE", words: wordsOfMaintainTable,
 			summary:  "show the jobs of a table, and those that ended",
 			settings: with(), validate: validateStopped, run: actions.MaintainStatus,
@@ -457,6 +474,31 @@ A commit that sends MOORAGE_LEASE in the header X-Moorage-Lease happens only whi
 held. Java and PyIceberg send it if the catalog has the property header.X-Moorage-Lease.
 `,
 	}}
+}
+
+func workSettings() []setting {
+	server := askedServer("The server that hands out work.")
+	server.required = true
+	return []setting{
+		server, token(),
+		{name: "kind", value: "KIND", list: true, required: true, flagOnly: true,
+			usage: "What the program does: compaction. It may be given several times.",
+			set: func(c *Config, v []string) error {
+				c.Maintain.Kinds = v
+				return nil
+			}},
+		{name: "holder", value: "TEXT", flagOnly: true,
+			usage: "What others are told about who works. Default: the machine and the process.",
+			set:   text(func(c *Config) *string { return &c.Maintain.Holder })},
+		{name: "ttl", value: "DURATION", preset: "2m", flagOnly: true,
+			usage: "How long a lease lasts without a renewal, 10s to 1h. It is renewed three times as often.",
+			set: one(within(time.ParseDuration, leaseTTLMin, leaseTTLMax), "a duration from 10s to 1h",
+				func(c *Config) *time.Duration { return &c.Maintain.TTL })},
+		{name: "once", flagOnly: true, usage: "Do one piece of work, or none.",
+			set: func(c *Config, _ []string) error { c.Maintain.Once = true; return nil }},
+		{name: "exec", value: "FILE", required: true, flagOnly: true, usage: "The program to run.",
+			set: text(func(c *Config) *string { return &c.Maintain.Exec })},
+	}
 }
 
 func leaseSettings() []setting {

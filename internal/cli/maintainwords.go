@@ -18,6 +18,11 @@ type MaintainWords struct {
 
 	Warehouse string // whose orphans
 
+	Kinds        []string // of work to claim
+	Holder, Exec string
+	TTL          time.Duration
+	Once         bool
+
 	MaxSnapshotAge, MaxRefAge, Delay time.Duration
 	MinSnapshots                     int
 	KeepFiles                        bool

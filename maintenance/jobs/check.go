@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -172,19 +173,31 @@ func mayGoOn(ctx context.Context, j *Jobs, at *job, table registry.Pointer) erro
 	if at.value.Paused && !j.skip[checkPaused] {
 		return errPaused
 	}
-	if !records[1].Exists() || j.skip[checkPaused] {
+	if j.skip[checkPaused] {
 		return nil
 	}
-	pauses, err := ledger.Decode[registry.Pauses](records[1])
+	if paused, err := IsPaused(records[1], table); err != nil || paused {
+		return cmp.Or(err, errPaused)
+	}
+	return nil
+}
+
+// IsPaused reports whether the pauses of the record PauseKey, which may be missing, are about a
+// table.
+func IsPaused(record registry.Record, table registry.Pointer) (bool, error) {
+	if !record.Exists() {
+		return false, nil
+	}
+	pauses, err := ledger.Decode[registry.Pauses](record)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, pause := range pauses.Pauses {
 		if pause.Covers(table) {
-			return errPaused
+			return true, nil
 		}
 	}
-	return nil
+	return false, nil
 }
 
 // errPaused says that an operator has paused the scope of a job.

@@ -235,19 +235,12 @@ func (j *Jobs) end(ctx context.Context, at *job, outcome, why string) error {
 	if err != nil {
 		return err
 	}
-	run := runOf(at.value, outcome, why, now)
-	runKey := registry.RunKey(run.pointer, now, run.value.Job)
-	writes, err := ledger.Encode(ledger.Put(runKey, registry.StateNone, run.value))
+	writes, err := EndWrites(ctx, j.ledger, at.value, outcome, why, now)
 	if err != nil {
 		return err
 	}
-	trimmed, err := surplusRuns(ctx, j.ledger, run.pointer)
-	if err != nil {
-		return err
-	}
-	writes = append(append(writes, registry.Delete(at.record.Key)), trimmed...)
 	if at.record.State == registry.StateBlocked {
-		writes = append(writes, registry.Delete(registry.DueBlockedKey(run.pointer, at.value.Kind)))
+		writes = append(writes, registry.Delete(registry.DueBlockedKey(at.value.Pointer, at.value.Kind)))
 	}
 	_, err = j.ledger.Step(ctx, registry.Batch{
 		Conditions: []registry.Condition{ledger.Unchanged(at.record)}, Writes: writes,
@@ -263,6 +256,20 @@ func (j *Jobs) end(ctx context.Context, at *job, outcome, why string) error {
 	return nil
 }
 
+// EndWrites returns the writes by which a job ends at now: its record goes, a run comes in its
+// place, and the oldest runs of the table go.
+func EndWrites(ctx context.Context, l *ledger.Ledger, job registry.Job, outcome, why string, now time.Time) (
+	[]registry.Write, error) {
+	run := runOf(job, outcome, why, now)
+	key := registry.RunKey(run.pointer, now, run.value.Job)
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, run.value))
+	if err != nil {
+		return nil, err
+	}
+	trimmed, err := surplusRuns(ctx, l, run.pointer)
+	return append(append(writes, registry.Delete(registry.JobKey(job.Pointer, job.Kind))), trimmed...), err
+}
+
 // runRecord is a run of a table.
 type runRecord struct {
 	pointer registry.ID
@@ -271,8 +278,9 @@ type runRecord struct {
 
 func runOf(value registry.Job, outcome, why string, now time.Time) runRecord {
 	return runRecord{value.Pointer, registry.Run{
-		Job: value.ID, Kind: value.Kind, Outcome: outcome, Rule: value.Rule, Caller: value.Caller, Commit: value.Commit,
-		Reach: value.Reach, Began: value.Created, Ended: now, Error: moorage.Cut(why, 1000), Totals: value.Totals,
+		Job: value.ID, Kind: value.Kind, Outcome: outcome, Rule: value.Rule, Caller: value.Caller, Holder: value.Holder,
+		Commit: value.Commit, Reach: value.Reach, Began: value.Created, Ended: now, Error: moorage.Cut(why, 1000),
+		Totals: value.Totals,
 	}}
 }
 

@@ -228,7 +228,10 @@ func (c *Client) ask(ctx context.Context, method, path string, body, answer any)
 		return fmt.Errorf("ask the server: %w", err)
 	}
 	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
+	switch {
+	case response.StatusCode == http.StatusNoContent:
+		return nil
+	case response.StatusCode != http.StatusOK:
 		return c.refusal(response)
 	}
 	if err := json.NewDecoder(io.LimitReader(response.Body, answerBytesMax)).Decode(answer); err != nil {

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/internal/cli"
+	"moorage/ledger"
+	"moorage/maintenance/schedule"
+	"moorage/registry"
+	"moorage/registry/pebble"
+)
+
+// worksSettings checks what the program for a piece of work is told beside the lease.
+const worksSettings = `#!/bin/sh
+case "$MOORAGE_SETTINGS" in *'"targetFileSizeMB":536870912'*) ;; *) echo "settings $MOORAGE_SETTINGS"; exit 4;; esac
+[ "$MOORAGE_KIND" = compaction ] || exit 5
+exec "$(dirname "$0")/compact"
+`
+
+// TestMaintainWork runs a program for a table that is due, and lets one fail. The table's name does
+// harm where it is put into a script.
+func TestMaintainWork(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	server := startServe(t, "--data", data)
+	if code, body := server.request(t, "POST", "/v1/namespaces", createNamespace); code != http.StatusOK {
+		t.Fatalf("create namespace: %d %s", code, body)
+	}
+	name := strings.NewReplacer(`"`, `\"`).Replace(hostile)
+	code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", strings.Replace(createTable, "ships", name, 1))
+	if code != http.StatusOK {
+		t.Fatalf("create table: %d %s", code, body)
+	}
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write := func(name, text string) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	work := func(program string) result {
+		return runToEnd(t, "maintain", "work", "--uri", server.uri, "--kind", "compaction", "--once", "--exec", program)
+	}
+	write("compact", compaction)
+	works, fails := write("works", worksSettings), write("fails", "#!/bin/sh\nexit 3\n")
+	if got := work(works); got.code != 0 || got.stdout != "nothing is due\n" {
+		t.Errorf("before anything is due: %+v", got)
+	}
+	for _, tt := range []struct {
+		program, outcome string
+		code             int
+		printed          string
+	}{
+		{works, "done", 0, "compacted"},
+		{fails, "failed", 1, "exit status 3"},
+	} {
+		server.stop()
+		makeDue(t, data)
+		server = startServe(t, "--data", data)
+		if got := work(tt.program); got.code != tt.code || !strings.Contains(got.stdout+got.stderr, tt.printed) {
+			t.Errorf("the program: %+v", got)
+		}
+		if code, body := server.request(t, "GET", "/management/v1/leases", ""); code != http.StatusOK || !strings.Contains(body, `"leases":[]`) {
+			t.Errorf("leases are left: %d %s", code, body)
+		}
+		server.stop()
+		if got := runToEnd(t, "check", "--data", data); got.code != 0 {
+			t.Errorf("check: %+v", got)
+		}
+		if outcome := makeDue(t, data); outcome != tt.outcome {
+			t.Errorf("the outcome is %q, want %q", outcome, tt.outcome)
+		}
+		server = startServe(t, "--data", data)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
+		t.Error("the name of the table was run")
+	}
+}
+
+// makeDue makes compaction of the only table due in a store without a server. It returns the
+// outcome of the last.
+func makeDue(t *testing.T, data string) (outcome string) {
+	t.Helper()
+	store, err := pebble.Open(cli.Config{Data: data}.StoreDir(), pebble.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, ctx := ledger.Over(store), context.Background()
+	do := func() error {
+		pointers, err := store.List(ctx, registry.TablePointer, "", "", 2)
+		if err != nil {
+			return err
+		}
+		pointer, err := registry.Decode[registry.Pointer](pointers[0])
+		if err != nil {
+			return err
+		}
+		cares, err := schedule.Read(ctx, l, pointer.ID)
+		if err != nil {
+			return err
+		}
+		outcome = cares[0].Value.Job("compaction").Outcome
+		change, err := cares[0].Move(cares[0].Value.With(registry.JobCare{Kind: "compaction", Due: time.Unix(1_700_000_000, 0)}))
+		if err != nil {
+			return err
+		}
+		_, err = store.Apply(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
+		return err
+	}
+	if err := do(); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return outcome
+}

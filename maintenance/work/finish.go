@@ -1,0 +1,168 @@
+package work
+
+import (
+	"context"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/leases"
+	"moorage/maintenance/schedule"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// Ended says how a piece of work ended.
+type Ended struct {
+	Outcome string // OutcomeDone, OutcomeNothing or OutcomeFailed
+	Files   int64  // that were rewritten
+	Bytes   int64
+	Error   string // of OutcomeFailed
+}
+
+// claimedJob is a job in somebody's hands.
+type claimedJob struct {
+	record registry.Record
+	value  registry.Job
+}
+
+// Progress renews the lease of a piece of work, and returns it.
+//
+// Errors: KindNotFound; KindForbidden for the work of another caller; KindCommitFailed if the lease
+// is lost: then the program must not go on; KindUnavailable, KindCommitUnknown: ask again.
+func (w *Work) Progress(ctx context.Context, caller moorage.Caller, id registry.ID) (leases.Granted, error) {
+	const op = "work.Progress"
+	at, err := w.find(ctx, caller, id)
+	if err != nil {
+		return leases.Granted{}, moorage.Annotate(op, id.String(), err)
+	}
+	lease := registry.LeaseID{Pointer: at.value.Pointer, Token: at.value.Lease}
+	renewed, _, err := w.config.Leases.Renew(ctx, caller, []leases.ID{lease})
+	if err != nil {
+		return leases.Granted{}, moorage.Annotate(op, id.String(), err)
+	}
+	if len(renewed) == 0 {
+		return leases.Granted{}, errLost(id)
+	}
+	return renewed[0], nil
+}
+
+func errLost(id registry.ID) error {
+	return moorage.Errorf(moorage.KindCommitFailed, "The lease of the job %s is lost: others may work on the table", id)
+}
+
+// Finish ends a piece of work, and its lease. One that failed is due again later, or blocked after
+// triesMax failures in a row.
+//
+// Errors: those of Progress, and KindBadRequest. To finish again what has ended is KindNotFound.
+func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID, ended Ended) error {
+	const op = "work.Finish"
+	switch {
+	case ended.Outcome != OutcomeDone && ended.Outcome != OutcomeNothing && ended.Outcome != OutcomeFailed:
+		return moorage.Errorf(moorage.KindBadRequest, "Invalid outcome %q: done, nothing or failed",
+			moorage.Cut(ended.Outcome, 50))
+	case ended.Files < 0 || ended.Bytes < 0:
+		return moorage.Errorf(moorage.KindBadRequest, "Files and bytes are not below zero")
+	}
+	err := w.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		at, err := w.find(ctx, caller, id)
+		if err != nil {
+			return err
+		}
+		planned, err := w.config.Leases.PlanEnd(ctx, leases.ID{Pointer: at.value.Pointer, Token: at.value.Lease}, id)
+		if err != nil {
+			return err
+		}
+		if planned == nil {
+			return errLost(id)
+		}
+		now, err := w.config.Ledger.Time(ctx)
+		if err != nil {
+			return err
+		}
+		done, err := w.end(ctx, at, schedule.Change{
+			Conditions: []registry.Condition{planned.Condition}, Writes: []registry.Write{planned.Write},
+		}, ended, now)
+		if err == nil && !done {
+			return ledger.ErrRetry
+		}
+		return err
+	})
+	return moorage.Annotate(op, id.String(), err)
+}
+
+// find returns the claimed job with an id.
+func (w *Work) find(ctx context.Context, caller moorage.Caller, id registry.ID) (found claimedJob, err error) {
+	err = w.config.Ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
+		value, err := ledger.Decode[registry.Job](record)
+		if err == nil && value.ID == id && record.State == registry.StateClaimed {
+			found = claimedJob{record, value}
+		}
+		return !found.record.Exists(), nil
+	})
+	switch {
+	case err != nil:
+	case !found.record.Exists():
+		err = moorage.Errorf(moorage.KindNotFound, "No job with the id %s is in anybody's hands", id)
+	case found.value.Caller != caller.Name:
+		err = moorage.Errorf(moorage.KindForbidden, "The job %s is in other hands", id)
+	}
+	return found, err
+}
+
+// end ends a job, with change beside it; false if a record has changed meanwhile.
+func (w *Work) end(ctx context.Context, at claimedJob, change schedule.Change, ended Ended, now time.Time) (
+	bool, error) {
+	records, err := w.config.Ledger.Get(ctx, registry.CareKey(at.value.Pointer))
+	if err != nil {
+		return false, err
+	}
+	care, err := schedule.Decode(at.value.Pointer, records[0])
+	if err != nil {
+		return false, err
+	}
+	moved, err := w.cared(ctx, care, at.value, ended, now)
+	if err != nil {
+		return false, err
+	}
+	change.Add(moved)
+	value := at.value
+	value.Totals.Files, value.Totals.Bytes = ended.Files, ended.Bytes
+	writes, err := jobs.EndWrites(ctx, w.config.Ledger, value, ended.Outcome, ended.Error, now)
+	if err != nil {
+		return false, err
+	}
+	change.Conditions = append(change.Conditions, ledger.Unchanged(at.record))
+	change.Writes = append(change.Writes, writes...)
+	return w.apply(ctx, "work.end", change)
+}
+
+// cared returns the change of the care of a table when work on it has ended.
+func (w *Work) cared(ctx context.Context, care schedule.Care, job registry.Job, ended Ended, now time.Time) (
+	schedule.Change, error) {
+	version, _, err := w.config.Tables.TableByID(ctx, job.Pointer)
+	if moorage.KindOf(err) == moorage.KindNoSuchTable {
+		return care.End(), nil
+	}
+	if err != nil {
+		return schedule.Change{}, err
+	}
+	kind := care.Value.Job(job.Kind)
+	kind.Last, kind.Outcome, kind.Error = now, ended.Outcome, moorage.Cut(moorage.OneLine(ended.Error), errorBytesMax)
+	if ended.Outcome == OutcomeDone || ended.Outcome == OutcomeNothing {
+		facts := version.Document.(*metadata.Document).Facts()
+		kind.Tries = 0
+		kind.Base.Snapshots, kind.Base.Seq = int64(facts.Snapshots), facts.Sequence
+		if facts.Files != metadata.Unsaid {
+			kind.Base.Files = facts.Files
+		}
+		return care.Move(care.Value.With(kind))
+	}
+	kind.Tries++
+	if kind.Tries >= triesMax {
+		return care.Block(kind, kind.Error, "", now)
+	}
+	kind.Due, kind.Mode = now.Add(againFirst<<(kind.Tries-1)).UTC().Truncate(time.Second), schedule.ModeEvent
+	return care.Move(care.Value.With(kind))
+}

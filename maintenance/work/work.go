@@ -1,0 +1,344 @@
+package work
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/leases"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/schedule"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+const (
+	// callerMax is how many pieces of work a caller has at a time.
+	callerMax = 16
+	// lookMax is how many due tables of a shard one look passes over at most.
+	lookMax = 200
+	// triesMax is after how many failures in a row a kind is blocked on a table.
+	triesMax = 5
+	// againFirst is after what time a failed piece of work is due again; it doubles.
+	againFirst = time.Minute
+	// errorBytesMax bounds what is kept of a failure.
+	errorBytesMax = 1000
+
+	pollFirst, pollMax = 100 * time.Millisecond, 2 * time.Second
+	shards             = "0123456789abcdef"
+)
+
+// Outcomes of work, as runs spell them.
+const (
+	OutcomeDone    = jobs.OutcomeDone
+	OutcomeNothing = jobs.OutcomeNothing
+	OutcomeFailed  = "failed"
+	outcomeLost    = "lost" // its lease ended
+)
+
+// kinds are those that programs outside the server do.
+var kinds = map[string]policy.Type{string(policy.Compact): policy.Compaction}
+
+// Tables finds tables for the server. *catalog.Tables is one.
+type Tables interface {
+	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
+}
+
+// FindTable returns the pointer of a table, if the caller may take a lease on it.
+type FindTable func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (registry.ID, string, error)
+
+// Config is what Work is made from. All fields are required.
+type Config struct {
+	Ledger *ledger.Ledger
+	Leases *leases.Leases
+	Tables Tables
+	Find   FindTable
+	// Rules returns what a table is to have; nil: what its properties say.
+	Rules func(table registry.Pointer, document *metadata.Document) policy.Rules
+}
+
+// Work hands out work. It is safe for concurrent use.
+type Work struct{ config Config }
+
+// New returns the work of a store.
+func New(config Config) *Work {
+	if config.Rules == nil {
+		config.Rules = func(_ registry.Pointer, document *metadata.Document) policy.Rules {
+			return policy.Effective(nil, document.Properties())
+		}
+	}
+	return &Work{config}
+}
+
+// Request asks for work.
+type Request struct {
+	Kinds  []string
+	Holder string        // as the program calls itself
+	TTL    time.Duration // of the lease; zero: leases.TTLDefault
+	Wait   time.Duration // how long to wait until something is due; at most leases.WaitMax
+}
+
+// Claimed is a piece of work.
+type Claimed struct {
+	Job       registry.ID
+	Kind      string
+	Lease     leases.Granted
+	Table     moorage.Identifier
+	TableUUID string
+	Rule      policy.Rule
+}
+
+// Claim hands out what is due, the earliest of a part of the tables first. found is false if
+// nothing was, until the time to wait was over.
+//
+// Errors: KindBadRequest; KindTooManyRequests if the caller has callerMax pieces; KindUnavailable;
+// KindCommitUnknown: it may have been handed out, and comes back when its lease ends.
+func (w *Work) Claim(ctx context.Context, caller moorage.Caller, request Request) (
+	claimed Claimed, found bool, err error) {
+	const op = "work.Claim"
+	if err := request.check(); err != nil {
+		return claimed, false, err
+	}
+	began, err := w.config.Ledger.Time(ctx)
+	if err != nil {
+		return claimed, false, moorage.Annotate(op, "", err)
+	}
+	for pause := pollFirst; ; pause = min(2*pause, pollMax) {
+		now, err := w.config.Ledger.Time(ctx)
+		if err != nil {
+			return claimed, false, moorage.Annotate(op, "", err)
+		}
+		if claimed, found, err = w.tryClaim(ctx, caller, request, now); err != nil || found {
+			return claimed, found, moorage.Annotate(op, "", err)
+		}
+		if now.Add(pause).Sub(began) > request.Wait || !sleep(ctx, pause) {
+			return claimed, false, nil
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (r Request) check() error {
+	if len(r.Kinds) == 0 {
+		return moorage.Errorf(moorage.KindBadRequest, "No kinds of work are named: compaction")
+	}
+	for _, kind := range r.Kinds {
+		if _, known := kinds[kind]; !known {
+			return moorage.Errorf(moorage.KindBadRequest, "Programs cannot claim work of the kind %q: compaction",
+				moorage.Cut(kind, 50))
+		}
+	}
+	if r.Wait < 0 || r.Wait > leases.WaitMax {
+		return moorage.Errorf(moorage.KindBadRequest, "Invalid wait %s: 0 to %s are allowed", r.Wait, leases.WaitMax)
+	}
+	return nil
+}
+
+// tryClaim looks once.
+func (w *Work) tryClaim(ctx context.Context, caller moorage.Caller, request Request, now time.Time) (
+	claimed Claimed, found bool, err error) {
+	own, err := w.takeStock(ctx, caller, now)
+	if err != nil {
+		return claimed, false, err
+	}
+	if own >= callerMax {
+		return claimed, false, moorage.Errorf(moorage.KindTooManyRequests,
+			"%d pieces of work are in your hands, at most %d can be", own, callerMax)
+	}
+	for _, shard := range shards {
+		records, err := w.config.Ledger.List(ctx, registry.TableDue, registry.DuePrefix(string(shard)), "", lookMax)
+		if err != nil {
+			return claimed, false, err
+		}
+		for _, record := range records {
+			pointer, kind, at, err := registry.ParseDue(record.Key)
+			if err != nil || !slices.Contains(request.Kinds, kind) {
+				continue
+			}
+			if at.After(now) {
+				break
+			}
+			claimed, found, err = w.claim(ctx, caller, request, kindOn{pointer, kind, record.Key}, now)
+			if err != nil || found {
+				return claimed, found, err
+			}
+		}
+	}
+	return claimed, false, nil
+}
+
+// kindOn is a kind of work on a table, and the record by which it is due.
+type kindOn struct {
+	pointer registry.ID
+	kind    string
+	due     registry.Key
+}
+
+// claim hands out one piece of work, unless something is in the way.
+func (w *Work) claim(ctx context.Context, caller moorage.Caller, request Request, on kindOn, now time.Time) (
+	claimed Claimed, found bool, err error) {
+	records, err := w.config.Ledger.Get(ctx, registry.JobKey(on.pointer, on.kind), registry.PauseKey(),
+		registry.CareKey(on.pointer))
+	if err != nil {
+		return claimed, false, err
+	}
+	care, err := schedule.Decode(on.pointer, records[2])
+	if err != nil {
+		return claimed, false, err
+	}
+	asked := care.Value.Job(on.kind)
+	if records[0].Exists() || asked.Due.IsZero() || registry.DueKey(on.pointer, on.kind, asked.Due) != on.due {
+		return claimed, false, nil
+	}
+	version, table, err := w.config.Tables.TableByID(ctx, on.pointer)
+	if moorage.KindOf(err) == moorage.KindNoSuchTable {
+		return claimed, false, nil // the planner removes what is due of it
+	}
+	if err != nil {
+		return claimed, false, err
+	}
+	paused, err := jobs.IsPaused(records[1], table)
+	if err != nil || paused {
+		return claimed, false, err
+	}
+	rule := w.config.Rules(table, version.Document.(*metadata.Document))[kinds[on.kind]]
+	if rule.Held != "" {
+		return claimed, false, nil
+	}
+	if found, _, err := w.config.Find(ctx, caller, table.Identifier()); err != nil || found != on.pointer {
+		return claimed, false, passable(err)
+	}
+	claimed = Claimed{Kind: on.kind, Table: table.Identifier(), TableUUID: table.TableUUID, Rule: rule}
+	found, err = w.handOut(ctx, caller, request, care, asked, &claimed, now)
+	return claimed, found, err
+}
+
+// passable returns nil for an error that says that a table is not for the caller.
+func passable(err error) error {
+	switch moorage.KindOf(err) {
+	case moorage.KindNoSuchTable, moorage.KindNoSuchNamespace, moorage.KindNoSuchWarehouse, moorage.KindForbidden,
+		moorage.KindNotAuthorized:
+		return nil
+	}
+	return err
+}
+
+// handOut makes the job, the lease and the care of claimed; false if something was changed
+// meanwhile, or another lease is in the way.
+func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request Request, care schedule.Care,
+	asked registry.JobCare, claimed *Claimed, now time.Time) (bool, error) {
+	id, err := w.config.Ledger.NewID()
+	if err != nil {
+		return false, err
+	}
+	err = w.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		_, err := w.config.Ledger.RaiseFormat(ctx, registry.FormatMaintenance)
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	granted, planned, err := w.config.Leases.PlanTake(ctx, caller, leases.Request{
+		Pointer: care.Pointer, Scope: "job:" + claimed.Kind, Holder: request.Holder, TTL: request.TTL, Job: id,
+	})
+	if _, held := errors.AsType[*leases.HeldError](err); held {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	asked.Due = time.Time{}
+	change, err := care.Move(care.Value.With(asked))
+	if err != nil {
+		return false, err
+	}
+	key := registry.JobKey(care.Pointer, claimed.Kind)
+	job := registry.Job{
+		ID: id, Kind: claimed.Kind, Pointer: care.Pointer, UUID: claimed.TableUUID, Rule: asked.Rule,
+		Caller:  caller.Name,
+		Created: now, Since: now, Touched: now, Lease: granted.Token, Holder: request.Holder, Tries: asked.Tries,
+	}
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateClaimed, job))
+	if err != nil {
+		return false, err
+	}
+	change.Conditions = append(change.Conditions, registry.Absent(key), planned.Condition,
+		registry.StateIs(registry.PointerKey(care.Pointer), registry.StateLive))
+	change.Writes = append(append(change.Writes, writes...), planned.Write)
+	claimed.Job, claimed.Lease = id, granted
+	return w.apply(ctx, "work.handOut", change)
+}
+
+// apply makes a change; false if a record has changed meanwhile.
+func (w *Work) apply(ctx context.Context, op string, change schedule.Change) (bool, error) {
+	_, err := w.config.Ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
+	if _, failed := registry.FailedCondition(err); failed {
+		return false, nil
+	}
+	return err == nil, ledger.StepError(op, err)
+}
+
+// takeStock returns how many pieces of work a caller has. It takes back those whose lease has
+// ended, of all callers.
+func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Time) (own int, err error) {
+	err = w.config.Ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
+		if record.State != registry.StateClaimed {
+			return true, nil
+		}
+		job, err := ledger.Decode[registry.Job](record)
+		if err != nil {
+			return true, nil // an operator finds it by moorage check
+		}
+		leased, err := w.config.Ledger.Get(ctx, registry.LeaseKey(job.Pointer))
+		if err != nil {
+			return false, err
+		}
+		if isLeased(leased[0], job, now) {
+			if job.Caller == caller.Name {
+				own++
+			}
+			return true, nil
+		}
+		_, err = w.end(ctx, claimedJob{record, job}, schedule.Change{Conditions: []registry.Condition{as(leased[0])}},
+			Ended{Outcome: outcomeLost, Error: fmt.Sprintf("the lease of %s has ended", job.Holder)}, now)
+		return err == nil, err
+	})
+	return own, err
+}
+
+// isLeased reports whether the lease of a job lives.
+func isLeased(record registry.Record, job registry.Job, now time.Time) bool {
+	if !record.Exists() {
+		return false
+	}
+	lease, err := ledger.Decode[registry.Lease](record)
+	if err != nil {
+		return true
+	}
+	hold, live := lease.Hold(job.Lease, now)
+	return live && hold.Job == job.ID
+}
+
+// as returns the condition that a record is as it was read.
+func as(record registry.Record) registry.Condition {
+	if record.Exists() {
+		return ledger.Unchanged(record)
+	}
+	return registry.Absent(record.Key)
+}

@@ -1,0 +1,308 @@
+package work_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/locks"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/leases"
+	"moorage/maintenance/schedule"
+	"moorage/maintenance/work"
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+const kind = "compaction"
+
+var ann, bob = moorage.Caller{Name: "ann"}, moorage.Caller{Name: "bob"}
+
+// world is tables that are due, over a store in memory whose clock the test moves.
+type world struct {
+	*work.Work
+	t      *testing.T
+	ctx    context.Context
+	mu     sync.Mutex // guards now
+	now    time.Time
+	store  registry.Store
+	ledger *ledger.Ledger
+	leases *leases.Leases
+	tables []registry.ID
+	// refused are the tables that nobody may write to.
+	refused map[registry.ID]bool
+}
+
+func (w *world) time() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newWorld(t *testing.T, tables int) *world {
+	t.Helper()
+	w := &world{t: t, ctx: t.Context(), now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), refused: map[registry.ID]bool{}}
+	w.store = memory.NewWithClock(rand.NewChaCha8([32]byte{1}), w.time)
+	files := memorystorage.New()
+	made, err := catalog.New(catalog.Config{
+		Store: w.store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: w.time, Random: rand.NewChaCha8([32]byte{2}),
+		OpenStorage: func(storage.Place) (storage.Store, error) { return files, nil }, Logger: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	anybody := made.As(moorage.Anonymous())
+	_, err = anybody.CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "w", Location: "file:///wh"})
+	must(t, err)
+	_, err = anybody.CreateNamespace(w.ctx, "w", moorage.Namespace{"ns"}, nil)
+	must(t, err)
+	w.ledger, err = ledger.New(ledger.Config{Store: w.store, Now: w.time, Random: rand.NewChaCha8([32]byte{3})})
+	must(t, err)
+	w.leases = leases.New(w.ledger)
+	maintained := catalog.TablesOf(made.As(moorage.System("expire")))
+	for n := range tables {
+		ident := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: fmt.Sprint("t", n)}
+		_, err := anybody.CreateTable(w.ctx, ident, catalog.CreateTableRequest{
+			Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}`),
+		})
+		must(t, err)
+		id, err := maintained.Find(w.ctx, ident)
+		must(t, err)
+		w.tables = append(w.tables, id)
+		w.due(id, w.now)
+	}
+	find := catalog.PointersOf(made)
+	w.Work = work.New(work.Config{
+		Ledger: w.ledger, Leases: w.leases, Tables: maintained,
+		Find: func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (registry.ID, string, error) {
+			id, uuid, err := find.FindForLease(ctx, moorage.Anonymous(), ident)
+			if err == nil && w.refused[id] {
+				err = moorage.Errorf(moorage.KindForbidden, "no")
+			}
+			return id, uuid, err
+		},
+	})
+	return w
+}
+
+// due makes compaction of a table due.
+func (w *world) due(table registry.ID, at time.Time) {
+	w.t.Helper()
+	care := w.care(table)
+	change, err := care.Move(care.Value.With(registry.JobCare{Kind: kind, Due: at}))
+	must(w.t, err)
+	_, err = w.store.Apply(w.ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
+	must(w.t, err)
+}
+
+func (w *world) care(table registry.ID) schedule.Care {
+	w.t.Helper()
+	care, err := schedule.Read(w.ctx, w.ledger, table)
+	must(w.t, err)
+	return care[0]
+}
+
+func asked() work.Request {
+	return work.Request{Kinds: []string{kind}, Holder: "spark 17", TTL: time.Minute}
+}
+
+// claim claims work that must be there.
+func (w *world) claim(caller moorage.Caller) work.Claimed {
+	w.t.Helper()
+	claimed, found, err := w.Claim(w.ctx, caller, asked())
+	if err != nil || !found {
+		w.t.Fatalf("Claim: %v, %v", found, err)
+	}
+	return claimed
+}
+
+func (w *world) wantNothing(caller moorage.Caller, why string) {
+	w.t.Helper()
+	if claimed, found, err := w.Claim(w.ctx, caller, asked()); err != nil || found {
+		w.t.Errorf("%s: %+v, %v", why, claimed, err)
+	}
+}
+
+func (w *world) wantKind(err error, kind moorage.Kind, why string) {
+	w.t.Helper()
+	if err == nil || moorage.KindOf(err) != kind {
+		w.t.Errorf("%s: %v, want %v", why, err, kind)
+	}
+}
+
+// A piece of work goes from hand to end: leased, renewed, finished, with a run in its place.
+func TestWork(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	claimed := w.claim(ann)
+	if claimed.Table.Name != "t0" || claimed.Lease.Scope != "job:"+kind || claimed.TableUUID == "" ||
+		claimed.Rule.Values["targetFileSizeMB"].Number != 512<<20 {
+		t.Errorf("claimed %+v", claimed)
+	}
+	if due, err := w.store.List(w.ctx, registry.TableDue, "", "", 10); err != nil || len(due) != 0 {
+		t.Errorf("it is still due: %v, %v", due, err)
+	}
+	w.wantNothing(bob, "it is in hand")
+	w.advance(50 * time.Second)
+	lease, err := w.Progress(w.ctx, ann, claimed.Job)
+	if err != nil || lease.Expires.Sub(w.time()) != time.Minute {
+		t.Errorf("Progress = %+v, %v", lease, err)
+	}
+	_, err = w.Progress(w.ctx, bob, claimed.Job)
+	w.wantKind(err, moorage.KindForbidden, "progress of another")
+	w.wantKind(w.Finish(w.ctx, bob, claimed.Job, work.Ended{Outcome: work.OutcomeDone}), moorage.KindForbidden, "the end of another")
+	w.wantKind(w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: "well"}), moorage.KindBadRequest, "an unknown outcome")
+	must(t, w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeDone, Files: 3, Bytes: 5}))
+	w.wantKind(w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeDone}), moorage.KindNotFound, "a second end")
+	runs, err := w.store.List(w.ctx, registry.TableRun, "", "", 10)
+	must(t, err)
+	run, err := registry.Decode[registry.Run](runs[0])
+	if err != nil || len(runs) != 1 || run.Outcome != work.OutcomeDone || run.Totals.Files != 3 || run.Holder != "spark 17" || run.Caller != "ann" {
+		t.Errorf("runs: %+v, %v", run, err)
+	}
+	if job := w.care(w.tables[0]).Value.Job(kind); job.Outcome != work.OutcomeDone || !job.Due.IsZero() || !job.Last.Equal(w.time()) {
+		t.Errorf("care: %+v", job)
+	}
+	if held, _, err := w.leases.List(w.ctx, "", 10); err != nil || len(held) > 0 {
+		t.Errorf("leases: %v, %v", held, err)
+	}
+	w.due(w.tables[0], w.time())
+	if again := w.claim(ann); again.Lease.Token <= claimed.Lease.Token {
+		t.Errorf("the token %d comes after %d", again.Lease.Token, claimed.Lease.Token)
+	}
+}
+
+// Work whose program died, or sleeps, is handed out again, and the sleeper cannot end it.
+func TestWorkOfTheDead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	first := w.claim(ann)
+	w.advance(time.Minute)
+	w.wantNothing(bob, "it failed a moment ago")
+	_, err := w.Progress(w.ctx, ann, first.Job)
+	w.wantKind(err, moorage.KindNotFound, "progress behind the end of the lease")
+	w.advance(time.Minute)
+	second := w.claim(bob)
+	w.wantKind(w.Finish(w.ctx, ann, first.Job, work.Ended{Outcome: work.OutcomeDone}), moorage.KindNotFound, "the sleeper's end")
+	must(t, w.Finish(w.ctx, bob, second.Job, work.Ended{Outcome: work.OutcomeNothing}))
+	if tries := w.care(w.tables[0]).Value.Job(kind).Tries; tries != 0 {
+		t.Errorf("%d tries are left", tries)
+	}
+	third := func() { w.due(w.tables[0], w.time()) }
+	third()
+	claimed := w.claim(ann)
+	w.advance(time.Minute)
+	// Before anybody looks: the lease has ended.
+	_, err = w.Progress(w.ctx, ann, claimed.Job)
+	w.wantKind(err, moorage.KindCommitFailed, "progress of a lost lease")
+	w.wantKind(w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeDone}), moorage.KindCommitFailed, "the end of a lost lease")
+}
+
+// Work that fails is due again later, and in the end blocked.
+func TestWorkThatFails(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1)
+	for try := range 5 {
+		claimed := w.claim(ann)
+		must(t, w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeFailed, Error: "no\nroom"}))
+		w.wantNothing(ann, "it has just failed")
+		w.advance(time.Minute << try)
+	}
+	w.advance(24 * time.Hour)
+	w.wantNothing(ann, "it is blocked")
+	blocked, err := w.store.Get(w.ctx, registry.DueBlockedKey(w.tables[0], kind))
+	if err != nil || !blocked[0].Exists() {
+		t.Errorf("it is not blocked: %v", err)
+	}
+	if job := w.care(w.tables[0]).Value.Job(kind); job.Held != schedule.HeldBlocked || job.Error != "no; room" {
+		t.Errorf("care: %+v", job)
+	}
+}
+
+// Nobody gets work on a table that he may not write to, nor more than 16 pieces, nor what is not
+// due, paused, leased or held.
+func TestWorkThatIsNotHandedOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 18)
+	w.refused[w.tables[0]] = true
+	for range 16 {
+		if claimed := w.claim(ann); claimed.Table.Name == "t0" {
+			t.Error("work on a table that ann may not write to")
+		}
+	}
+	_, _, err := w.Claim(w.ctx, ann, asked())
+	w.wantKind(err, moorage.KindTooManyRequests, "the 17th piece")
+	w.claim(bob)
+	w.wantNothing(bob, "what is left is refused")
+	w = newWorld(t, 1)
+	w.due(w.tables[0], w.time().Add(time.Hour))
+	w.wantNothing(ann, "it is not due yet")
+	w.due(w.tables[0], w.time())
+	lease, err := w.leases.Take(w.ctx, bob, leases.Request{Pointer: w.tables[0], Scope: leases.ScopeAll, Holder: "bob"})
+	must(t, err)
+	w.wantNothing(ann, "bob has the table")
+	must(t, w.leases.Release(w.ctx, bob, lease.ID, leases.OwnLeases))
+	value, err := registry.Encode(registry.Pauses{Pauses: []registry.Pause{{Scope: registry.ScopeServer}}})
+	must(t, err)
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.PauseKey(), registry.StateNone, value)}})
+	must(t, err)
+	w.wantNothing(ann, "the server is paused")
+	for _, bad := range []work.Request{{}, {Kinds: []string{jobs.KindOrphans}, Holder: "x"}, {Kinds: []string{kind}, Holder: "x", Wait: time.Hour}} {
+		_, _, err := w.Claim(w.ctx, ann, bad)
+		w.wantKind(err, moorage.KindBadRequest, fmt.Sprint(bad))
+	}
+}
+
+// Of many that ask at once each piece goes to one.
+func TestWorkGoesToOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 8)
+	var mu sync.Mutex // guards got
+	got := map[string]int{}
+	var all sync.WaitGroup
+	for n := range 4 {
+		all.Go(func() {
+			for {
+				claimed, found, err := w.Claim(w.ctx, moorage.Caller{Name: fmt.Sprint("c", n)}, asked())
+				if err != nil || !found {
+					if err != nil {
+						t.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				got[claimed.Table.Name]++
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	if len(got) != 8 {
+		t.Errorf("work on %d of 8 tables was handed out", len(got))
+	}
+	for table, times := range got {
+		if times != 1 {
+			t.Errorf("work on %s was handed out %d times", table, times)
+		}
+	}
+}

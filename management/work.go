@@ -1,0 +1,139 @@
+package management
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"moorage"
+	"moorage/internal/jsontext"
+	"moorage/internal/web"
+	"moorage/maintenance/leases"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/work"
+	"moorage/management/client"
+)
+
+// Work is what *work.Work does.
+type Work interface {
+	Claim(ctx context.Context, caller moorage.Caller, request work.Request) (work.Claimed, bool, error)
+	Progress(ctx context.Context, caller moorage.Caller, job leases.Table) (leases.Granted, error)
+	Finish(ctx context.Context, caller moorage.Caller, job leases.Table, ended work.Ended) error
+}
+
+// noWork hands out nothing.
+type noWork struct{}
+
+var errNoWork = moorage.Errorf(moorage.KindUnsupported, "This server hands out no work")
+
+func (noWork) Claim(context.Context, moorage.Caller, work.Request) (work.Claimed, bool, error) {
+	return work.Claimed{}, false, errNoWork
+}
+
+func (noWork) Progress(context.Context, moorage.Caller, leases.Table) (leases.Granted, error) {
+	return leases.Granted{}, errNoWork
+}
+
+func (noWork) Finish(context.Context, moorage.Caller, leases.Table, work.Ended) error {
+	return errNoWork
+}
+
+// claimWork hands out a piece of work, or answers 204.
+func (s *server) claimWork(r *http.Request, body []byte) (any, error) {
+	f, err := web.ParseFields(body, "request for work")
+	if err != nil {
+		return nil, err
+	}
+	f.Require("kinds")
+	f.Require("holder")
+	request := work.Request{
+		Kinds: f.Texts("kinds"), Holder: f.Text("holder"),
+		TTL: secondsIn(f, "ttl-seconds"), Wait: secondsIn(f, "wait-seconds"),
+	}
+	if f.Failure != nil {
+		return nil, f.Failure
+	}
+	claimed, found, err := s.config.Work.Claim(r.Context(), web.CallerOf(r), request)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nothing, nil
+	}
+	piece := client.Work{
+		Job: claimed.Job.String(), Kind: claimed.Kind, Lease: leaseOf(claimed.Lease),
+		Warehouse: claimed.Table.Warehouse, Namespace: claimed.Table.Namespace, Name: claimed.Table.Name,
+		TableUUID: claimed.TableUUID, Settings: make(map[string]any),
+	}
+	for name, value := range claimed.Rule.Values {
+		piece.Settings[name] = settingOf(value)
+	}
+	return piece, nil
+}
+
+// settingOf returns the value of a setting: a text, or a number of milliseconds, bytes or things.
+func settingOf(value policy.Value) any {
+	if value.Text != "" {
+		return value.Text
+	}
+	return value.Number
+}
+
+// jobIn returns the id of the job that a path names.
+func jobIn(r *http.Request) (id leases.Table, err error) {
+	text, err := web.PathParam(r, "job")
+	if err != nil {
+		return id, err
+	}
+	if err := id.UnmarshalText([]byte(text)); err != nil {
+		return id, moorage.Errorf(moorage.KindBadRequest, "Invalid id of a job %s: it is 32 hexadecimal digits",
+			strconv.Quote(moorage.Cut(text, 50)))
+	}
+	return id, nil
+}
+
+// progressWork renews the lease of a piece of work.
+func (s *server) progressWork(r *http.Request, _ []byte) (any, error) {
+	id, err := jobIn(r)
+	if err != nil {
+		return nil, err
+	}
+	renewed, err := s.config.Work.Progress(r.Context(), web.CallerOf(r), id)
+	return leaseOf(renewed), err
+}
+
+// finishWork ends a piece of work.
+func (s *server) finishWork(r *http.Request, body []byte) (any, error) {
+	id, err := jobIn(r)
+	if err != nil {
+		return nil, err
+	}
+	f, err := web.ParseFields(body, "end of a piece of work")
+	if err != nil {
+		return nil, err
+	}
+	f.Require("outcome")
+	ended := work.Ended{
+		Outcome: f.Text("outcome"), Files: countIn(f, "files"), Bytes: countIn(f, "bytes"), Error: f.Text("error"),
+	}
+	if f.Failure != nil {
+		return nil, f.Failure
+	}
+	if err := s.config.Work.Finish(r.Context(), web.CallerOf(r), id, ended); err != nil {
+		return nil, err
+	}
+	return client.WorkEnd(ended), nil
+}
+
+// countIn returns the member called name; zero if it is missing.
+func countIn(f *web.Fields, name string) int64 {
+	text := f.Typed(name, jsontext.Number).Bytes()
+	if len(text) == 0 {
+		return 0
+	}
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || n < 0 {
+		f.Fail("member %q must be a whole number", name)
+	}
+	return n
+}

@@ -1,0 +1,62 @@
+package management
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"moorage"
+	"moorage/maintenance/leases"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/work"
+)
+
+// fakeWork hands out one piece of work, or none.
+type fakeWork struct {
+	*fake
+	none bool
+}
+
+func (f fakeWork) Claim(context.Context, moorage.Caller, work.Request) (work.Claimed, bool, error) {
+	return work.Claimed{
+		Kind: "compaction", Lease: granted, Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
+		Rule: policy.Rule{Values: map[string]policy.Value{"strategy": {Text: "binpack"}, "targetFileSizeMB": {Number: 512 << 20}}},
+	}, !f.none, f.call("Claim")
+}
+
+func (f fakeWork) Progress(context.Context, moorage.Caller, leases.Table) (leases.Granted, error) {
+	return granted, f.call("Progress")
+}
+
+func (f fakeWork) Finish(context.Context, moorage.Caller, leases.Table, work.Ended) error {
+	return f.call("Finish")
+}
+
+func TestWork(t *testing.T) {
+	t.Parallel()
+	const path, ask, job = base + "/work", `{"kinds":["compaction"],"holder":"x"}`, "/0123456789abcdef0123456789abcdef"
+	config := configOf(&fake{})
+	h := newServer(t, config)
+	w := send(h, "POST", path, ask)
+	if body := w.Body.String(); w.Code != 200 || !strings.Contains(body, `"settings":{"strategy":"binpack","targetFileSizeMB":536870912}`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	config.Work = fakeWork{&fake{}, true}
+	if w := send(newServer(t, config), "POST", path, ask); w.Code != 204 || w.Body.Len() > 0 {
+		t.Errorf("when nothing is due: %d %s", w.Code, w.Body)
+	}
+	for _, tt := range []struct {
+		path, body string
+		status     int
+	}{
+		{path, `{`, 400}, {path, `{}`, 400}, {path, `{"kinds":[1],"holder":"x"}`, 400}, {path, `{"kinds":["compaction"]}`, 400},
+		{path, strings.Replace(ask, "}", `,"wait-seconds":-1}`, 1), 400},
+		{path + "/1/progress", `{}`, 400}, {path + "/1/finish", `{"outcome":"done"}`, 400}, {path + job + "/finish", `{}`, 400},
+		{path + job + "/finish", `{"outcome":"done","files":-1}`, 400}, {path + job + "/finish", `{"outcome":"done","files":"1"}`, 400},
+		{path + job + "/finish", `{"outcome":"done","files":1}`, 200}, {path + job + "/progress", ``, 200},
+	} {
+		if w := send(h, "POST", tt.path, tt.body); w.Code != tt.status {
+			t.Errorf("%s %s: %d %s, want %d", tt.path, tt.body, w.Code, w.Body, tt.status)
+		}
+	}
+}
