@@ -216,7 +216,7 @@ func TestPlanners(t *testing.T) {
 			return PropertiesChange{Updates: map[string]string{"b": strings.Repeat("x", PropertiesBytesMax)}}.plan(attempt, properties)
 		}, planned{refusal: moorage.KindTooLarge}},
 		{"drop an empty namespace", func() (*commit.Plan, error) { return planContainerDrop(drained, ledger.Policy{}) },
-			planned{conditions: []string{is(parentKey, tag(7))}, writes: []string{remove(parentKey)}}},
+			planned{conditions: []string{is(parentKey, tag(7))}, writes: []string{remove(parentKey), remove(registry.MaintenancePolicyKey(registry.NamespaceScope(registry.ID{})))}}},
 		{"drop a namespace with a table", func() (*commit.Plan, error) { return planContainerDrop(full, ledger.Policy{}) },
 			planned{refusal: moorage.KindNamespaceNotEmpty}},
 		{"create a warehouse", func() (*commit.Plan, error) { return planWarehouse(attempt, newWarehouse{name: "w"}) },

@@ -117,7 +117,7 @@ func TestOpenRefuses(t *testing.T) {
 		message string
 	}{
 		{"newer format", func(t *testing.T, fs vfs.FS) { rawPut(t, fs, formatKey, format(registry.FormatVersion+1)) },
-			ErrNewerFormat, "open store data/store: the store was written by a newer version of moorage: it has format 3, this one reads up to 2"},
+			ErrNewerFormat, fmt.Sprintf("open store data/store: the store was written by a newer version of moorage: it has format %d, this one reads up to %d", registry.FormatVersion+1, registry.FormatVersion)},
 		{"newer engine", func(t *testing.T, fs vfs.FS) {
 			rawPut(t, fs, formatKey, format(1))
 			if err := fs.Rename(fs.PathJoin(testDir, findMarker(t, fs, formatMarker)), fs.PathJoin(testDir, "marker.format-version.000099.999")); err != nil {
