@@ -169,7 +169,8 @@ func TestRevokes(t *testing.T) {
 	defer end()
 	var others sync.WaitGroup
 	others.Go(func() { run.commit(ctx) })
-	others.Go(func() { report(t, run.kill(ctx, rand.New(rand.NewPCG(random.Uint64(), 0)))) })
+	killer := rand.New(rand.NewPCG(random.Uint64(), 0))
+	others.Go(func() { report(t, run.kill(ctx, killer)) })
 	object := nodetest.Object{"warehouse": "default", "namespace": []string{"n"}, "table": "t"}
 	for round := 0; round < *revokesFlag && !t.Failed(); round++ {
 		for _, change := range []string{"grant", "revoke"} {
