@@ -14,11 +14,6 @@ import (
 	"moorage/registry"
 )
 
-// formatPause is how long a node waits between raising the format of a store that others use and
-// writing what older nodes would not heed. They look at the format each two or three seconds, and
-// serve nobody from then on.
-const formatPause = 5 * time.Second
-
 // IsOn reports whether access is on in the store: whether what callers may do is decided at all.
 func (a Access) IsOn(ctx context.Context) (bool, error) {
 	if a.catalog.planner.guard == nil {
@@ -51,36 +46,14 @@ func (a Access) Enable(ctx context.Context) error {
 	_, err = a.catalog.submit(ctx, commit.Intent{
 		Verb: verb.EnableAccess, On: []moorage.Identifier{{}}, Silent: true,
 		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
-			if err := a.raiseFormat(ctx); err != nil {
+			_, shared := a.catalog.planner.guard.Key()
+			if err := a.catalog.planner.ledger.RaiseFormatForAll(ctx, registry.FormatAccess, !shared); err != nil {
 				return nil, err
 			}
 			return a.catalog.planner.planEnable(ctx, by)
 		},
 	})
 	return moorage.Annotate(op, "", err)
-}
-
-// raiseFormat makes the store one that older versions refuse, and waits until they have. It refuses
-// that while nodes of older versions are known to run.
-func (a Access) raiseFormat(ctx context.Context) error {
-	if err := a.catalog.planner.ledger.RefuseBehind(ctx, registry.FormatAccess); err != nil {
-		return err
-	}
-	raised, err := a.catalog.planner.ledger.RaiseFormat(ctx, registry.FormatAccess)
-	if err != nil || !raised {
-		return err
-	}
-	if _, shared := a.catalog.planner.guard.Key(); !shared {
-		return nil
-	}
-	timer := time.NewTimer(formatPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return moorage.E("catalog.raiseFormat", "", moorage.KindUnavailable, ctx.Err())
-	}
 }
 
 // planEnable plans the first epoch.

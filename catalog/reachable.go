@@ -69,21 +69,28 @@ func checkPathsWithin(properties map[string]string, locations []string) error {
 // the caller does not find, or may not edit, is refused behind this.
 func checkPathUpdates(ctx context.Context, names *directory.Directory, by directory.Asker, target commit.Target,
 	steps []metadata.Step) error {
-	properties := make(map[string]string)
+	if target.Create != nil {
+		return nil
+	}
+	var properties map[string]string // most commits set none of these
 	var locations []string
 	for _, step := range steps {
 		for _, update := range step.Updates {
 			for name, value := range update.Properties() {
-				if verb.IsPathProperty(name) {
-					properties[name] = value
+				if !verb.IsPathProperty(name) {
+					continue
 				}
+				if properties == nil {
+					properties = make(map[string]string)
+				}
+				properties[name] = value
 			}
 			if location := update.Location(); location != "" {
 				locations = append(locations, location)
 			}
 		}
 	}
-	if len(properties) == 0 || target.Create != nil {
+	if len(properties) == 0 {
 		return nil
 	}
 	found, err := names.FindFor(ctx, by, target.Asks, target.Kind, target.Ident)

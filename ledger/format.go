@@ -2,6 +2,7 @@ package ledger
 
 import (
 	"context"
+	"time"
 
 	"moorage"
 	"moorage/registry"
@@ -37,4 +38,31 @@ func (l *Ledger) RaiseFormat(ctx context.Context, version int) (raised bool, err
 		return false, RetryOnConflict(StepError("ledger.RaiseFormat", err))
 	}
 	return true, nil
+}
+
+// formatPause is how long a node waits between raising the format of a store that others use and
+// writing what older nodes would not heed. They look at the format each two or three seconds, and
+// serve nobody from then on.
+const formatPause = 5 * time.Second
+
+// RaiseFormatForAll is RaiseFormat for what an operator switches on. While nodes of older versions
+// are known to run it refuses that. On a store that others use it waits until older nodes that it
+// does not know of have noticed.
+//
+// Errors: those of RefuseBehind and RaiseFormat; KindUnavailable if ctx ends meanwhile.
+func (l *Ledger) RaiseFormatForAll(ctx context.Context, version int, alone bool) error {
+	if err := l.RefuseBehind(ctx, version); err != nil {
+		return err
+	}
+	if raised, err := l.RaiseFormat(ctx, version); err != nil || !raised || alone {
+		return err
+	}
+	timer := time.NewTimer(formatPause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return moorage.E("ledger.RaiseFormatForAll", "", moorage.KindUnavailable, ctx.Err())
+	}
 }

@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -40,17 +41,16 @@ func (u Update) Names() (names []string) {
 	return names
 }
 
-// Properties returns the values of the properties that the update sets, nil if it sets none.
-func (u Update) Properties() map[string]string {
-	op, _ := u.op.(setProperties)
-	var values map[string]string
-	for _, p := range op.updates {
-		if values == nil {
-			values = make(map[string]string, len(op.updates))
+// Properties are the names and values of the properties that the update sets.
+func (u Update) Properties() iter.Seq2[string, string] {
+	return func(yield func(name, value string) bool) {
+		op, _ := u.op.(setProperties)
+		for _, p := range op.updates {
+			if !yield(p.name, p.value) {
+				return
+			}
 		}
-		values[p.name] = p.value
 	}
-	return values
 }
 
 // Location returns the location that the update sets, empty if it sets none.

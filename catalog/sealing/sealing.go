@@ -31,11 +31,6 @@ type Config struct {
 	Now    func() time.Time
 }
 
-// formatPause is how long a node waits between raising the format of a store that others use and
-// writing what older nodes would not heed. They look at the format each two or three seconds, and
-// serve nobody from then on.
-const formatPause = 5 * time.Second
-
 // Sealing seals the secrets of warehouses. It is safe for concurrent use.
 type Sealing struct{ config Config }
 
@@ -92,14 +87,8 @@ func (s *Sealing) Seal(ctx context.Context, by string, warehouse registry.ID, va
 // older versions refuse, and draws the id, if there was no secret before.
 func (s *Sealing) storeID(ctx context.Context) (id registry.ID, err error) {
 	err = s.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		raised, err := s.config.Ledger.RaiseFormat(ctx, registry.FormatSecrets)
-		if err != nil {
+		if err := s.config.Ledger.RaiseFormatForAll(ctx, registry.FormatSecrets, s.config.Alone); err != nil {
 			return err
-		}
-		if raised && !s.config.Alone {
-			if err := waitForOlder(ctx); err != nil {
-				return err
-			}
 		}
 		key := registry.SecretStoreKey()
 		records, err := s.config.Ledger.Get(ctx, key)
@@ -127,18 +116,6 @@ func (s *Sealing) storeID(ctx context.Context) (id registry.ID, err error) {
 		return nil
 	})
 	return id, err
-}
-
-// waitForOlder waits until nodes that do not know the format of the store have noticed.
-func waitForOlder(ctx context.Context) error {
-	timer := time.NewTimer(formatPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return moorage.E("sealing.waitForOlder", "", moorage.KindUnavailable, ctx.Err())
-	}
 }
 
 // RefOf returns what a warehouse says of its secret.

@@ -16,9 +16,9 @@ const StandMax = 10 * time.Second
 // do achieved is not taken back.
 func Stand(ctx context.Context, again, do func(context.Context) error) error {
 	standing, end := context.WithCancelCause(ctx)
-	defer end(nil)
-	ended := make(chan struct{})
+	deciding := make(chan struct{}) // closed when nobody decides any more
 	timer := time.AfterFunc(StandMax, func() {
+		defer close(deciding)
 		ticker := time.NewTicker(StandMax)
 		defer ticker.Stop()
 		for {
@@ -28,15 +28,17 @@ func Stand(ctx context.Context, again, do func(context.Context) error) error {
 			}
 			select {
 			case <-ticker.C:
-			case <-ended:
-				return
 			case <-standing.Done():
 				return
 			}
 		}
 	})
-	defer close(ended)
-	defer timer.Stop()
+	defer func() {
+		end(nil)
+		if !timer.Stop() {
+			<-deciding
+		}
+	}()
 	err := do(standing)
 	if refused, ok := context.Cause(standing).(*refusal); ok && err != nil && ctx.Err() == nil {
 		return refused.err

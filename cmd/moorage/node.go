@@ -221,7 +221,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Leases:        leased, FindTable: catalog.PointersOf(made).FindForLease,
 		Work: work.New(work.Config{
 			Ledger: worked, Leases: leased, Tables: catalog.TablesOf(made.As(moorage.System("expire"))),
-			Find: catalog.PointersOf(made).FindForLease,
+			Find: catalog.PointersOf(made).FindForLease, Rules: upkeep.rules,
 		}),
 	})
 	peers.attach(made, handler)

@@ -18,8 +18,10 @@ import (
 	"moorage/maintenance/monitor"
 	"moorage/maintenance/planner"
 	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
 	"moorage/maintenance/steer"
 	"moorage/management"
+	"moorage/metadata"
 	"moorage/registry"
 )
 
@@ -107,6 +109,20 @@ func (e *upkeep) readPolicies(ctx context.Context, alone bool) error {
 		e.kick()
 	}
 	return err
+}
+
+// rules returns what a table is to have. On a node where maintenance is off nobody else reads the
+// policies.
+func (e *upkeep) rules(ctx context.Context, table registry.Pointer, document *metadata.Document) (
+	policy.Rules, error) {
+	matcher := e.policies.Current()
+	if matcher == nil || e.isOff {
+		var err error
+		if matcher, err = e.policies.Reload(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties()), nil
 }
 
 // kick has the monitor and the planner look now, if they are started.

@@ -18,7 +18,7 @@ import (
 
 // worksSettings checks what the program for a piece of work is told beside the lease.
 const worksSettings = `#!/bin/sh
-case "$MOORAGE_SETTINGS" in *'"targetFileSizeMB":536870912'*) ;; *) echo "settings $MOORAGE_SETTINGS"; exit 4;; esac
+case "$MOORAGE_SETTINGS" in *'"targetFileSizeMB":268435456'*) ;; *) echo "settings $MOORAGE_SETTINGS"; exit 4;; esac
 [ "$MOORAGE_KIND" = compaction ] || exit 5
 exec "$(dirname "$0")/compact"
 `
@@ -52,6 +52,17 @@ func TestMaintainWork(t *testing.T) {
 	works, fails := write("works", worksSettings), write("fails", "#!/bin/sh\nexit 3\n")
 	if got := work(works); got.code != 0 || got.stdout != "nothing is due\n" {
 		t.Errorf("before anything is due: %+v", got)
+	}
+	server.stop()
+	makeDue(t, data)
+	server = startServe(t, "--data", data)
+	if got := work(works); got.code != 0 || got.stdout != "nothing is due\n" {
+		t.Errorf("while no policy asks for it: %+v", got)
+	}
+	enabled := runToEnd(t, "maintain", "enable", "warehouse", "default", "--kind", "compaction", "--uri", server.uri,
+		"--set", "targetFileSizeMB=256")
+	if enabled.code != 0 {
+		t.Fatalf("enable: %+v", enabled)
 	}
 	for _, tt := range []struct {
 		program, outcome string

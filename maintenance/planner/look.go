@@ -107,7 +107,7 @@ func (l *look) run(ctx context.Context) error {
 		l.job.Held = schedule.HeldBlocked
 		return l.settle(ctx, outcomeBlocked, time.Time{}, l.job.Error)
 	}
-	if isPaused(records[3], l.table) {
+	if paused, err := jobs.IsPaused(records[3], l.table); paused || err != nil { // one that cannot be read pauses all
 		return l.settle(ctx, outcomeLater, l.now.Add(pausePause), "")
 	}
 	if !l.enter(l.table.Warehouse) {
@@ -115,23 +115,6 @@ func (l *look) run(ctx context.Context) error {
 	}
 	defer l.leave(l.table.Warehouse)
 	return l.decide(ctx)
-}
-
-// isPaused reports whether an operator has paused a table. A record that cannot be read pauses all.
-func isPaused(record registry.Record, table registry.Pointer) bool {
-	if !record.Exists() {
-		return false
-	}
-	pauses, err := ledger.Decode[registry.Pauses](record)
-	if err != nil {
-		return true
-	}
-	for _, pause := range pauses.Pauses {
-		if pause.Covers(table) {
-			return true
-		}
-	}
-	return false
 }
 
 // decide goes by the present version of the table and the policies that are about it.

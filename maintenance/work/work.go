@@ -59,22 +59,15 @@ type Config struct {
 	Leases *leases.Leases
 	Tables Tables
 	Find   FindTable
-	// Rules returns what a table is to have; nil: what its properties say.
-	Rules func(table registry.Pointer, document *metadata.Document) policy.Rules
+	// Rules returns what a table is to have, by the policies that are about it and its properties.
+	Rules func(ctx context.Context, table registry.Pointer, document *metadata.Document) (policy.Rules, error)
 }
 
 // Work hands out work. It is safe for concurrent use.
 type Work struct{ config Config }
 
 // New returns the work of a store.
-func New(config Config) *Work {
-	if config.Rules == nil {
-		config.Rules = func(_ registry.Pointer, document *metadata.Document) policy.Rules {
-			return policy.Effective(nil, document.Properties())
-		}
-	}
-	return &Work{config}
-}
+func New(config Config) *Work { return &Work{config} }
 
 // Request asks for work.
 type Request struct {
@@ -217,8 +210,12 @@ func (w *Work) claim(ctx context.Context, caller moorage.Caller, request Request
 	if err != nil || paused {
 		return claimed, false, err
 	}
-	rule := w.config.Rules(table, version.Document.(*metadata.Document))[kinds[on.kind]]
-	if rule.Held != "" {
+	rules, err := w.config.Rules(ctx, table, version.Document.(*metadata.Document))
+	if err != nil {
+		return claimed, false, err
+	}
+	rule := rules[kinds[on.kind]]
+	if !rule.IsActive() {
 		return claimed, false, nil
 	}
 	if found, _, err := w.config.Find(ctx, caller, table.Identifier()); err != nil || found != on.pointer {

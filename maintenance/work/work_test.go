@@ -15,8 +15,10 @@ import (
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
+	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/maintenance/work"
+	"moorage/metadata"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/storage"
@@ -40,6 +42,8 @@ type world struct {
 	tables []registry.ID
 	// refused are the tables that nobody may write to.
 	refused map[registry.ID]bool
+	// unasked says that no policy asks for work.
+	unasked bool
 }
 
 func (w *world) time() time.Time {
@@ -100,6 +104,13 @@ func newWorld(t *testing.T, tables int) *world {
 				err = moorage.Errorf(moorage.KindForbidden, "no")
 			}
 			return id, uuid, err
+		},
+		Rules: func(_ context.Context, _ registry.Pointer, document *metadata.Document) (policy.Rules, error) {
+			rules := policy.Effective(nil, document.Properties())
+			rule := rules[policy.Compaction]
+			rule.Enabled = !w.unasked
+			rules[policy.Compaction] = rule
+			return rules, nil
 		},
 	})
 	return w
@@ -254,6 +265,9 @@ func TestWorkThatIsNotHandedOut(t *testing.T) {
 	w.wantKind(err, moorage.KindTooManyRequests, "the 17th piece")
 	w.claim(bob)
 	w.wantNothing(bob, "what is left is refused")
+	w = newWorld(t, 1)
+	w.unasked = true
+	w.wantNothing(ann, "no policy asks for it")
 	w = newWorld(t, 1)
 	w.due(w.tables[0], w.time().Add(time.Hour))
 	w.wantNothing(ann, "it is not due yet")
