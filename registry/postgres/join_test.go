@@ -18,9 +18,15 @@ import (
 // with the functions that end their contexts.
 func joinAll(t *testing.T, store *Store, batches []registry.Batch, while func(giveUp []context.CancelFunc)) []error {
 	t.Helper()
-	store.moves.mu.Lock()
-	store.moves.underWay = store.moves.most
-	store.moves.mu.Unlock()
+	// First until nothing counts as under way: what does would let the moves that wait go one by
+	// one when it is slow.
+	for taken := false; !taken; runtime.Gosched() {
+		store.moves.mu.Lock()
+		if taken = store.moves.underWay == 0; taken {
+			store.moves.underWay = store.moves.most
+		}
+		store.moves.mu.Unlock()
+	}
 	errs := make([]error, len(batches))
 	giveUp := make([]context.CancelFunc, len(batches))
 	var calls sync.WaitGroup
