@@ -175,6 +175,10 @@ if [[ " ${selected[*]} " =~ " "(go|pyiceberg|spark|trino|duckdb|cluster|cluster_
   interop/setup.sh minio >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot build MinIO" >&2; exit 2; }
 fi
+if [[ " ${selected[*]} " == *" go "* ]]; then
+  interop/setup.sh gcs >"$logs/setup.log" 2>&1 </dev/null ||
+    { cat "$logs/setup.log"; echo "test.sh: cannot install the double of Google Cloud Storage" >&2; exit 2; }
+fi
 parts=()
 for name in "${selected[@]}"; do
   case $name in

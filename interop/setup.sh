@@ -19,6 +19,7 @@
 #         hashes of s3server.txt
 # minio   the S3 server that makes credentials for engines (scripts/minioserver.py): built from its
 #         source, as Go's checksum database has it, in some minutes
+# gcs     the double of Google Cloud Storage that Go tests start (scripts/gcsserver.py), built likewise
 #
 # A part is fetched again when the file that pins it changed, or when it was not
 # fetched to the end. Needs python3 with venv, and mvn with a JDK.
@@ -87,14 +88,13 @@ trino() {
   echo "$key" >"$cache/trino.key"
 }
 
-# minio: the last version with a published module.
-readonly minio_version=v0.0.0-20260212201848-7aac2a2c5b7c
-
-minio() {
-  fresh minio "$minio_version" && return
-  rm -rf "$cache/minio" "$cache/minio.key"
-  (cd / && GOBIN=$cache/minio/bin GOFLAGS= retry go install "github.com/minio/minio@$minio_version")
-  echo "$minio_version" >"$cache/minio.key"
+# gobuilt PART MODULE VERSION: builds the program of a Go module into the folder of PART.
+gobuilt() {
+  local part=$1 module=$2 key=$3
+  fresh "$part" "$key" && return
+  rm -rf "${cache:?}/$part" "$cache/$part.key"
+  (cd / && GOBIN=$cache/$part/bin GOFLAGS= retry go install "$module@$key")
+  echo "$key" >"$cache/$part.key"
 }
 
 # keycloak: unpacks the server, and does what it would do at each start: its build and its database.
@@ -116,12 +116,14 @@ keycloak() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 trino flink flink-s3 keycloak s3 minio)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 trino flink flink-s3 keycloak s3 minio gcs)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
     s3) packages s3 s3 s3server.txt ;;
-    minio) minio ;;
+    # The last version with a published module.
+    minio) gobuilt minio github.com/minio/minio v0.0.0-20260212201848-7aac2a2c5b7c ;;
+    gcs) gobuilt gcs github.com/fsouza/fake-gcs-server v1.56.1 ;;
     rck | spark) jars "$part" "$part" ;;
     trino) trino ;;
     keycloak) keycloak ;;

@@ -21,10 +21,11 @@ func importTable() map[string][]string {
 		"internal/archtest":     {},
 		"internal/jsontext":     {},
 		"internal/certtest":     {}, // tests only
+		"internal/cloudtest":    {}, // tests only
 		"internal/historytest":  {"metadata"},
 		"internal/nodetest":     {},
 		"internal/pgtest":       {},
-		"internal/s3test":       {}, // tests only
+		"internal/s3test":       {"internal/cloudtest"}, // tests only
 		"internal/storetest":    {"internal/pgtest", "registry", "registry/memory", "registry/pebble", "registry/postgres"},
 		"internal/tabletest":    {"storage"}, // tests only
 		"internal/tcptest":      {},

@@ -8,16 +8,8 @@
 package s3test
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -25,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"moorage/internal/cloudtest"
 )
 
 // What clients sign with, as scripts/s3server.py has it. The server refuses everybody else.
@@ -41,8 +35,7 @@ type Server struct {
 
 	client  *s3.Client
 	buckets atomic.Int64
-	// alive keeps the server running; to lose it, even to the garbage collector, ends it.
-	alive io.Closer
+	process *cloudtest.Process
 }
 
 // The servers of this process.
@@ -120,34 +113,13 @@ func (s *Server) ListKeys(ctx context.Context, bucket string) (keys []string, er
 	return keys, nil
 }
 
-// start runs a script of the folder scripts, which ends when the pipe to it does. The system closes
-// the pipe with this process, even after a panic or a signal, so nobody needs to stop the server.
+// start runs a script of the folder scripts.
 func start(script string) (*Server, error) {
-	root, err := repository()
+	process, err := cloudtest.Start(script)
 	if err != nil {
 		return nil, err
 	}
-	var stderr bytes.Buffer
-	command := exec.CommandContext(context.Background(), "python3", filepath.Join(root, "scripts", script))
-	command.Stderr = &stderr
-	stdout, err := command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	stdin, err := command.StdinPipe()
-	if err != nil {
-		return nil, err
-	}
-	if err := command.Start(); err != nil {
-		return nil, fmt.Errorf("start the S3 server: %w", err)
-	}
-	line, err := bufio.NewReader(stdout).ReadString('\n')
-	if err != nil {
-		return nil, fmt.Errorf("start the S3 server: %w: %s", errors.Join(err, command.Wait()),
-			strings.TrimSpace(stderr.String()))
-	}
-	endpoint := strings.TrimSpace(line)
-	return &Server{Endpoint: endpoint, client: newClient(endpoint), alive: stdin}, nil
+	return &Server{Endpoint: process.URL, client: newClient(process.URL), process: process}, nil
 }
 
 func newClient(endpoint string) *s3.Client {
@@ -157,22 +129,4 @@ func newClient(endpoint string) *s3.Client {
 		UsePathStyle: true,
 		Credentials:  credentials.NewStaticCredentialsProvider(AccessKeyID, SecretAccessKey, ""),
 	})
-}
-
-// repository returns the folder above the working folder that holds go.mod.
-func repository() (string, error) {
-	folder, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
-			return folder, nil
-		}
-		parent := filepath.Dir(folder)
-		if parent == folder {
-			return "", errors.New("there is no go.mod above the working folder")
-		}
-		folder = parent
-	}
 }

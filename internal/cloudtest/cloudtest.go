@@ -1,0 +1,78 @@
+// Package cloudtest starts the servers that stand for a cloud's storage in tests: real ones that
+// speak its protocol, and doubles. Each is a process on 127.0.0.1 that a script of the folder
+// scripts runs, and whose program interop/setup.sh installs below .cache. Without it a test that
+// needs it fails.
+//
+// It must not know what is tested, nor which protocol a server speaks.
+package cloudtest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Process is a server that runs. It is safe for concurrent use.
+type Process struct {
+	// URL is where it answers, without a slash at the end.
+	URL string
+
+	// alive keeps the server running; to lose it, even to the garbage collector, ends it.
+	alive io.Closer
+}
+
+// Start runs a script of the folder scripts, such as s3server.py, and returns when its server
+// answers. The server ends with this process, however that ends: the script ends when the pipe to
+// it does, and the system closes the pipe even after a panic or a signal. So a server that all
+// tests of a process share needs nobody to stop it.
+func Start(script string) (*Process, error) {
+	root, err := repository()
+	if err != nil {
+		return nil, err
+	}
+	var stderr bytes.Buffer
+	command := exec.CommandContext(context.Background(), "python3", filepath.Join(root, "scripts", script))
+	command.Stderr = &stderr
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", script, err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w: %s", script, errors.Join(err, command.Wait()),
+			strings.TrimSpace(stderr.String()))
+	}
+	return &Process{URL: strings.TrimSpace(line), alive: stdin}, nil
+}
+
+// repository returns the folder above the working folder that holds go.mod.
+func repository() (string, error) {
+	folder, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder, nil
+		}
+		parent := filepath.Dir(folder)
+		if parent == folder {
+			return "", errors.New("there is no go.mod above the working folder")
+		}
+		folder = parent
+	}
+}
