@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -22,6 +23,9 @@ import (
 type Steering interface {
 	Status(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) (steer.Status, error)
 	Run(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, kind policy.Kind) error
+	Begin(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked steer.ByHand) (jobs.Began, error)
+	Plan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, kind policy.Kind, asked steer.ByHand,
+		sample int) (jobs.DryRun, error)
 	Pause(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, reason, by string) error
 	Resume(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error
 	Rescan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error
@@ -41,6 +45,10 @@ type Jobs interface {
 	Cancel(ctx context.Context, id registry.ID, caller string) error
 	Retry(ctx context.Context, id registry.ID) error
 	Quarantine(ctx context.Context, id registry.ID, reason, caller string) error
+	Pause(ctx context.Context, id registry.ID, reason, caller string) error
+	Resume(ctx context.Context, id registry.ID) error
+	Files(ctx context.Context, id registry.ID, skip, limit int) ([]jobs.Listed, error)
+	Adopt(ctx context.Context, warehouse string) (other string, err error)
 }
 
 // Caretaker is maintenance in the words of the API, for one caller. It is safe for concurrent use.
@@ -195,7 +203,7 @@ func (c Caretaker) MaintenanceStatus(ctx context.Context, object client.Object) 
 	}
 	status := client.MaintenanceStatus{
 		Object: object, Policies: make(map[string]client.MaintenancePolicy), Pauses: []client.MaintenancePause{},
-		Kinds: []client.MaintenanceKind{}, Runs: []client.MaintenanceRun{},
+		Kinds: []client.MaintenanceKind{}, Jobs: []client.MaintenanceJob{}, Runs: []client.MaintenanceRun{},
 	}
 	for t, said := range found.Said {
 		status.Policies[string(t)] = policyOf(t, said)
@@ -208,10 +216,14 @@ func (c Caretaker) MaintenanceStatus(ctx context.Context, object client.Object) 
 	for _, kind := range found.Kinds {
 		status.Kinds = append(status.Kinds, kindOf(kind, len(found.Pauses) > 0))
 	}
+	for _, job := range found.Jobs {
+		status.Jobs = append(status.Jobs, jobOf(job))
+	}
 	for _, run := range found.Runs {
 		status.Runs = append(status.Runs, client.MaintenanceRun{
 			Job: run.Job.String(), Kind: run.Kind, Outcome: run.Outcome, Began: run.Began, Ended: run.Ended,
 			Snapshots: run.Totals.Snapshots, Files: run.Totals.Files, Bytes: run.Totals.Bytes, Error: run.Error,
+			Kept: keptOf(run.Totals.Kept),
 		})
 	}
 	return status, nil
@@ -264,6 +276,8 @@ func stateOf(kind steer.Kind, paused bool) (state, why string) {
 		return "Blocked", job.LastError
 	case kind.Blocker != nil:
 		return "Blocked", kind.Blocker.Reason
+	case job != nil && job.Paused:
+		return "Paused", job.PausedWhy
 	case job != nil && paused, paused && kind.Rule.Enabled:
 		return "Paused", ""
 	case job != nil && job.State == registry.StateWaiting:
@@ -309,31 +323,27 @@ func (c Caretaker) RescanMaintenance(ctx context.Context, change client.Maintena
 	return err
 }
 
-// RunMaintenance has a table looked at now.
-func (c Caretaker) RunMaintenance(ctx context.Context, change client.MaintenanceChange) error {
-	ident, err := identOf(change.Object)
-	if err == nil {
-		err = c.Steering.Run(ctx, c.Scopes, ident, policy.Kind(change.Kind))
-	}
-	return err
-}
-
 // MaintenanceJobs returns a page of the jobs under way.
 func (c Caretaker) MaintenanceJobs(ctx context.Context, page client.Page) ([]client.MaintenanceJob, string, error) {
 	found, next, err := c.Jobs.List(ctx, registry.ID{}, page.After, page.Limit)
 	all := make([]client.MaintenanceJob, len(found))
 	for i, job := range found {
-		all[i] = client.MaintenanceJob{
-			ID: job.ID.String(), Kind: job.Kind, Object: objectIfAny(job.Table),
-			State: strings.ToLower(job.State.String()), Principal: job.Caller,
-			Created: job.Created, NotBefore: job.NotBefore, Deleted: job.Totals.Files,
-			LastError: job.LastError,
-		}
-		for _, list := range job.Lists {
-			all[i].Files += list.Count
-		}
+		all[i] = jobOf(job)
 	}
 	return all, next, err
+}
+
+func jobOf(job jobs.Under) client.MaintenanceJob {
+	answer := client.MaintenanceJob{
+		ID: job.ID.String(), Kind: job.Kind, Object: objectIfAny(job.Table),
+		State: strings.ToLower(job.State.String()), Principal: job.Caller,
+		Created: job.Created, NotBefore: job.NotBefore, Deleted: job.Totals.Files,
+		LastError: job.LastError, Paused: job.PausedWhy, Kept: keptOf(job.Totals.Kept),
+	}
+	for _, list := range job.Lists {
+		answer.Files += list.Count
+	}
+	return answer
 }
 
 func objectIfAny(ident moorage.Identifier) *client.Object {
@@ -358,18 +368,37 @@ func (c Caretaker) MaintenanceBlockers(ctx context.Context, page client.Page) ([
 	return all, next, err
 }
 
+func keptOf(kept []registry.KeptOf) (all []client.MaintenanceKept) {
+	for _, k := range kept {
+		all = append(all, client.MaintenanceKept{Reason: k.Reason, Files: k.Files})
+	}
+	return all
+}
+
+func jobCalled(id string) (job registry.ID, err error) {
+	if err := job.UnmarshalText([]byte(id)); err != nil {
+		return job, moorage.Errorf(moorage.KindNotFound, "%q is not the id of a job", moorage.Cut(id, 100))
+	}
+	return job, nil
+}
+
 // The changes of a job.
 const (
 	jobCancel     = "cancel"
 	jobRetry      = "retry"
 	jobQuarantine = "quarantine"
+	jobPause      = "pause"
+	jobResume     = "resume"
 )
 
-// ChangeMaintenanceJob cancels, retries or quarantines a job, for a reason.
+// ChangeMaintenanceJob cancels, retries, quarantines, pauses or resumes a job, for a reason.
 func (c Caretaker) ChangeMaintenanceJob(ctx context.Context, id, change, reason string) error {
-	var job registry.ID
-	if err := job.UnmarshalText([]byte(id)); err != nil {
-		return moorage.Errorf(moorage.KindNotFound, "%q is not the id of a job", moorage.Cut(id, 100))
+	job, err := jobCalled(id)
+	if err != nil {
+		return err
+	}
+	if reason == "" && slices.Contains([]string{jobQuarantine, jobPause}, change) {
+		return moorage.Errorf(moorage.KindBadRequest, "Say why: the reason is missing")
 	}
 	switch change {
 	case jobCancel:
@@ -377,11 +406,12 @@ func (c Caretaker) ChangeMaintenanceJob(ctx context.Context, id, change, reason 
 	case jobRetry:
 		return c.Jobs.Retry(ctx, job)
 	case jobQuarantine:
-		if reason == "" {
-			return moorage.Errorf(moorage.KindBadRequest, "Say for which reason the job is put into quarantine")
-		}
 		return c.Jobs.Quarantine(ctx, job, reason, c.Caller)
+	case jobPause:
+		return c.Jobs.Pause(ctx, job, reason, c.Caller)
+	case jobResume:
+		return c.Jobs.Resume(ctx, job)
 	}
-	return moorage.Errorf(moorage.KindBadRequest, "A job is cancelled, retried or quarantined, not %q",
+	return moorage.Errorf(moorage.KindBadRequest, "A job is cancelled, retried, quarantined, paused or resumed, not %q",
 		moorage.Cut(change, 100))
 }

@@ -25,10 +25,15 @@ func (s *server) maintenanceOperations() []operation {
 		{"resumeMaintenance", post, "/maintenance/resume", s.change(m.resumeMaintenance)},
 		{"rescanMaintenance", post, "/maintenance/rescan", s.change(m.rescanMaintenance)},
 		{"runMaintenance", post, "/maintenance/run", s.change(m.runMaintenance)},
+		{"planMaintenance", post, "/maintenance/plan", m.planMaintenance},
+		{"adoptOrphans", post, "/maintenance/adopt", s.change(m.adoptOrphans)},
+		{"listMaintenanceJobFiles", get, "/maintenance/jobs/{id}/files", m.listMaintenanceJobFiles},
 		{"cancelMaintenanceJob", post, "/maintenance/jobs/{id}/cancel", s.change(m.changeMaintenanceJob(jobCancel))},
 		{"retryMaintenanceJob", post, "/maintenance/jobs/{id}/retry", s.change(m.changeMaintenanceJob(jobRetry))},
 		{"quarantineMaintenanceJob", post, "/maintenance/jobs/{id}/quarantine",
 			s.change(m.changeMaintenanceJob(jobQuarantine))},
+		{"pauseMaintenanceJob", post, "/maintenance/jobs/{id}/pause", s.change(m.changeMaintenanceJob(jobPause))},
+		{"resumeMaintenanceJob", post, "/maintenance/jobs/{id}/resume", s.change(m.changeMaintenanceJob(jobResume))},
 	}
 }
 
@@ -165,14 +170,6 @@ func (m maintained) rescanMaintenance(r *http.Request, body []byte) (any, error)
 	change, err := maintenanceChange(body)
 	if err == nil {
 		err = m.caretaker(r).RescanMaintenance(r.Context(), change)
-	}
-	return change, err
-}
-
-func (m maintained) runMaintenance(r *http.Request, body []byte) (any, error) {
-	change, err := maintenanceChange(body)
-	if err == nil {
-		err = m.caretaker(r).RunMaintenance(r.Context(), change)
 	}
 	return change, err
 }

@@ -2,6 +2,7 @@ package management
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"moorage/maintenance/policy"
 	"moorage/maintenance/steer"
 	"moorage/management/client"
+	"moorage/metadata"
 	"moorage/registry"
 )
 
@@ -70,6 +72,17 @@ func (f fakeCare) Run(context.Context, policies.Scopes, moorage.Identifier, poli
 	return f.call("Run")
 }
 
+func (f fakeCare) Begin(context.Context, policies.Scopes, moorage.Identifier, steer.ByHand) (jobs.Began, error) {
+	return jobs.Began{Snapshots: 3}, f.call("Begin")
+}
+
+func (f fakeCare) Plan(_ context.Context, _ policies.Scopes, _ moorage.Identifier, kind policy.Kind, asked steer.ByHand, sample int) (jobs.DryRun, error) {
+	f.asked("Plan", string(kind), fmt.Sprint(asked.Snapshots != nil, asked.Orphans != nil, sample))
+	run := jobs.DryRun{Reach: "full", Files: 2, Sample: []jobs.Listed{{Path: "file:///a"}}, Kept: []registry.KeptOf{{Reason: "outside", Files: 1}}}
+	run.Expiry = metadata.Expiry{Refs: []string{"old"}, Snapshots: []metadata.Snapshot{{ID: 1, TimestampMS: 1000}}, Kept: []metadata.KeptSnapshot{{ID: 2, Why: "head"}}}
+	return run, f.call("Plan")
+}
+
 func (f fakeCare) Pause(context.Context, policies.Scopes, moorage.Identifier, string, string) error {
 	return f.call("Pause")
 }
@@ -93,7 +106,17 @@ func (f fakeJobs) List(context.Context, registry.ID, string, int) ([]jobs.Under,
 }
 
 func (f fakeJobs) Cancel(context.Context, registry.ID, string) error { return f.call("Cancel") }
-func (f fakeJobs) Retry(context.Context, registry.ID) error          { return f.call("Retry") }
+func (f fakeJobs) Pause(context.Context, registry.ID, string, string) error {
+	return f.call("PauseJob")
+}
+func (f fakeJobs) Resume(context.Context, registry.ID) error     { return f.call("ResumeJob") }
+func (f fakeJobs) Adopt(context.Context, string) (string, error) { return "other", f.call("Adopt") }
+func (f fakeJobs) Files(_ context.Context, _ registry.ID, skip, limit int) ([]jobs.Listed, error) {
+	files := []jobs.Listed{{Path: "file:///a"}, {Path: "file:///b"}, {Path: "file:///c"}}
+	return files[min(skip, 3):min(skip+limit, 3)], f.call("Files")
+}
+
+func (f fakeJobs) Retry(context.Context, registry.ID) error { return f.call("Retry") }
 func (f fakeJobs) Quarantine(context.Context, registry.ID, string, string) error {
 	return f.call("Quarantine")
 }
@@ -145,5 +168,59 @@ func TestStatusSaysWhoSaysSo(t *testing.T) {
 	}
 	if snapshots.State != "Paused" || status.Kinds[0].State != "Disabled" || snapshots.From != "warehouse main" {
 		t.Errorf("the kinds are %+v", status.Kinds)
+	}
+}
+
+// What somebody asks for by hand is read in full, and what cannot be asked for changes nothing.
+func TestByHand(t *testing.T) {
+	t.Parallel()
+	const object = `"object":{"warehouse":"w","namespace":["a"],"table":"t"}`
+	for name, tt := range map[string]struct {
+		path, body string
+		status     int
+		want       string // of the calls
+	}{
+		"a plan by the policies":   {"plan", `{` + object + `,"kind":"orphans","sample":7}`, 200, "Plan orphans false false 7,Plan"},
+		"a plan with settings":     {"plan", `{` + object + `,"kind":"snapshots","settings":{"delay-seconds":0}}`, 200, "Plan snapshots true false 0,Plan"},
+		"a plan of orphans":        {"plan", `{` + object + `,"kind":"orphans","settings":{}}`, 200, "Plan orphans false true 0,Plan"},
+		"a run by the policies":    {"run", `{` + object + `,"kind":"compaction"}`, 200, "Run"},
+		"a run with settings":      {"run", `{` + object + `,"kind":"snapshots","settings":{"min-snapshots":2}}`, 200, "Begin"},
+		"settings of orphans":      {"run", `{` + object + `,"kind":"snapshots","settings":{"confirm":true}}`, 400, ""},
+		"settings of compaction":   {"run", `{` + object + `,"kind":"compaction","settings":{}}`, 400, ""},
+		"a fraction of a second":   {"run", `{` + object + `,"kind":"snapshots","settings":{"delay-seconds":1.5}}`, 400, ""},
+		"a time below zero":        {"run", `{` + object + `,"kind":"snapshots","settings":{"delay-seconds":-1}}`, 400, ""},
+		"a time that is too long":  {"run", `{` + object + `,"kind":"snapshots","settings":{"delay-seconds":99999999999}}`, 400, ""},
+		"a number that is a text":  {"run", `{` + object + `,"kind":"snapshots","settings":{"min-snapshots":"2"}}`, 400, ""},
+		"no snapshot at all":       {"run", `{` + object + `,"kind":"snapshots","settings":{"min-snapshots":0}}`, 400, ""},
+		"too large a sample":       {"plan", `{` + object + `,"kind":"orphans","sample":1001}`, 400, ""},
+		"a view":                   {"plan", `{"object":{"warehouse":"w","namespace":["a"],"view":"v"},"kind":"orphans"}`, 400, ""},
+		"no warehouse to adopt":    {"adopt", `{}`, 400, ""},
+		"a pause without a reason": {"jobs/0123456789abcdef0123456789abcdef/pause", `{}`, 400, ""},
+	} {
+		f := &fake{}
+		w := send(newServer(t, configOf(f)), "POST", "/management/v1/maintenance/"+tt.path, tt.body)
+		if got := strings.Join(f.calls, ","); w.Code != tt.status || got != tt.want {
+			t.Errorf("%s: %d %s, calls %q, want %d, %q", name, w.Code, w.Body, got, tt.status, tt.want)
+		}
+	}
+}
+
+// Files are paged by how many came before.
+func TestPagesOfFiles(t *testing.T) {
+	t.Parallel()
+	care := fakeCare{&fake{}}.caretaker()
+	var all []string
+	for page := (client.Page{Limit: 2}); ; {
+		files, next, err := care.MaintenanceFiles(t.Context(), strings.Repeat("a", 32), page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, files...)
+		if page.After = next; next == "" {
+			break
+		}
+	}
+	if got := strings.Join(all, " "); got != "file:///a file:///b file:///c" {
+		t.Errorf("the files are %q", got)
 	}
 }

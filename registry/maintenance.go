@@ -148,6 +148,7 @@ type Job struct {
 	// Before is the state that a blocked job was in, and goes back to.
 	Before     State     `json:"before,omitempty"`
 	Paused     bool      `json:"paused,omitempty"`
+	PausedWhy  string    `json:"paused-why,omitempty"` // and by whom
 	Tries      int       `json:"tries,omitempty"`
 	Laters     int       `json:"laters,omitempty"`
 	LaterSince time.Time `json:"later-since,omitzero"`

@@ -95,6 +95,12 @@ type idleJobs struct{ *jobs.Jobs }
 func (idleJobs) Cancel(context.Context, registry.ID, string) error             { return nil }
 func (idleJobs) Retry(context.Context, registry.ID) error                      { return nil }
 func (idleJobs) Quarantine(context.Context, registry.ID, string, string) error { return nil }
+func (idleJobs) Pause(context.Context, registry.ID, string, string) error      { return nil }
+func (idleJobs) Resume(context.Context, registry.ID) error                     { return nil }
+func (idleJobs) Adopt(context.Context, string) (string, error)                 { return "", nil }
+func (idleJobs) Files(context.Context, registry.ID, int, int) ([]jobs.Listed, error) {
+	return nil, nil
+}
 
 // newManagedLake makes a lake with access on, in which there are etl and the role "staff".
 func newManagedLake(t testing.TB, without string) *lake {
@@ -204,6 +210,10 @@ func managementCells() []managementCell {
 		{operation: "cancelMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/cancel"},
 		{operation: "retryMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/retry"},
 		{operation: "quarantineMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/quarantine", body: `{"reason":"x"}`},
+		{operation: "pauseMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/pause", body: `{"reason":"x"}`},
+		{operation: "resumeMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/resume"},
+		{operation: "listMaintenanceJobFiles", method: "GET", path: "/maintenance/jobs/" + id + "/files"},
+		{operation: "adoptOrphans", method: "POST", path: "/maintenance/adopt", body: `{"warehouse":"w"}`},
 		{operation: "listPrincipals", method: "GET", path: "/principals"},
 		{operation: "loadPrincipal", method: "GET", path: person, about: etl},
 		{operation: "putPrincipal", method: "PUT", path: person, body: `{"description":"x"}`},
@@ -271,7 +281,8 @@ func maintenanceCells(name string, object [2]string) []managementCell {
 	}
 	if name == "w/a/t" {
 		run := `{"kind":"snapshots","object":` + object[0] + `}`
-		cells = append(cells, on("runMaintenance", "POST", "/maintenance/run", run))
+		cells = append(cells, on("runMaintenance", "POST", "/maintenance/run", run),
+			on("planMaintenance", "POST", "/maintenance/plan", run))
 	}
 	return cells
 }

@@ -13,6 +13,8 @@ const (
 	ResumeMaintenance       Verb = "resume-maintenance"
 	RescanMaintenance       Verb = "rescan-maintenance"
 	RunMaintenance          Verb = "run-maintenance"
+	PlanMaintenance         Verb = "plan-maintenance"
+	AdoptOrphans            Verb = "adopt-orphans"
 	ChangeMaintenanceJob    Verb = "change-maintenance-job"
 )
 
@@ -34,13 +36,17 @@ func maintaining() []Row {
 		changes(PutMaintenancePolicy, "putMaintenancePolicy"),
 		changes(DeleteMaintenancePolicy, "deleteMaintenancePolicy"),
 		reads(LoadMaintenance, "loadMaintenance"),
-		atGate(reads(ListMaintenance, "listMaintenanceJobs", "listMaintenanceBlockers")),
+		atGate(reads(ListMaintenance, "listMaintenanceJobs", "listMaintenanceBlockers",
+			"listMaintenanceJobFiles")),
 		changes(PauseMaintenance, "pauseMaintenance"),
 		changes(ResumeMaintenance, "resumeMaintenance"),
 		changes(RescanMaintenance, "rescanMaintenance"),
 		changes(RunMaintenance, "runMaintenance"),
+		reads(PlanMaintenance, "planMaintenance"),
+		atGate(changes(AdoptOrphans, "adoptOrphans")),
 		atGate(changes(ChangeMaintenanceJob,
-			"cancelMaintenanceJob", "retryMaintenanceJob", "quarantineMaintenanceJob")),
+			"cancelMaintenanceJob", "retryMaintenanceJob", "quarantineMaintenanceJob", "pauseMaintenanceJob",
+			"resumeMaintenanceJob")),
 	}
 }
 
@@ -60,6 +66,8 @@ func maintainingAsks() map[Verb][]Ask {
 		ResumeMaintenance:       maintain,
 		RescanMaintenance:       maintain,
 		RunMaintenance:          maintain,
+		PlanMaintenance:         maintain,
+		AdoptOrphans:            operate,
 		ChangeMaintenanceJob:    operate,
 	}
 }

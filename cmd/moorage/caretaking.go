@@ -26,7 +26,12 @@ type caretakers interface {
 	PauseMaintenance(ctx context.Context, change client.MaintenanceChange) error
 	ResumeMaintenance(ctx context.Context, change client.MaintenanceChange) error
 	RescanMaintenance(ctx context.Context, change client.MaintenanceChange) error
-	RunMaintenance(ctx context.Context, change client.MaintenanceChange) error
+	RunMaintenance(ctx context.Context, asked client.MaintenanceByHand) (client.MaintenanceBegun, error)
+	PlanMaintenance(ctx context.Context, asked client.MaintenanceByHand) (client.MaintenancePlan, error)
+	AdoptOrphans(ctx context.Context, warehouse string) (client.MaintenanceAdopted, error)
+	MaintenanceJobs(ctx context.Context, page client.Page) ([]client.MaintenanceJob, string, error)
+	MaintenanceFiles(ctx context.Context, job string, page client.Page) ([]string, string, error)
+	ChangeMaintenanceJob(ctx context.Context, id, change, reason string) error
 	MaintenanceBlockers(ctx context.Context, page client.Page) ([]client.MaintenanceBlocker, string, error)
 }
 
@@ -61,8 +66,7 @@ func maintainPolicy(ctx context.Context, c cli.Config, env cli.Environment) erro
 		case "rescan":
 			err = a.RescanMaintenance(ctx, change)
 		case "now":
-			change.Kind = string(kind)
-			err = a.RunMaintenance(ctx, change)
+			_, err = a.RunMaintenance(ctx, client.MaintenanceByHand{Object: object, Kind: string(kind)})
 		default:
 			status, err := a.MaintenanceStatus(ctx, object)
 			if err == nil {
@@ -128,10 +132,7 @@ func writeMaintenance(out io.Writer, status client.MaintenanceStatus) {
 			fmt.Fprintf(out, "  %s = %s (%s)\n", name, kind.Settings[name].Value, kind.Settings[name].From)
 		}
 	}
-	for _, run := range status.Runs {
-		fmt.Fprintf(out, "%s %s %s: %s; %s deleted\n", run.Ended.UTC().Format(time.RFC3339), run.Kind, run.Outcome,
-			counted(int(run.Snapshots), "snapshot"), counted(int(run.Files), "file"))
-	}
+	writeRuns(out, status.Runs)
 	if len(status.Pauses)+len(status.Policies)+len(status.Kinds) == 0 {
 		fmt.Fprintf(out, "%s says nothing\n", status.Object)
 	}
@@ -165,41 +166,4 @@ func maintainBlockers(ctx context.Context, c cli.Config, env cli.Environment) er
 		}
 		return errors.New(counted(blocked, "blocker"))
 	})
-}
-
-// askJobs prints the jobs under way on the server at c.URI.
-func askJobs(ctx context.Context, c cli.Config, env cli.Environment) error {
-	asked := client.MaintenanceOf(client.New(c.URI, c.Token))
-	count, blocked := 0, 0
-	for page := (client.Page{Limit: 1000}); ; {
-		found, next, err := asked.MaintenanceJobs(ctx, page)
-		if err != nil {
-			return err
-		}
-		for _, job := range found {
-			table := "a table that is gone"
-			if job.Object != nil {
-				table = job.Object.String()
-			}
-			fmt.Fprintf(env.Stdout, "%s %s of %s: %s, %s to be deleted not before %s\n", job.ID, job.Kind,
-				table, job.State, counted(int(job.Files), "file"), job.NotBefore.UTC().Format(time.RFC3339))
-			if job.LastError != "" {
-				fmt.Fprintf(env.Stdout, "  %s\n", job.LastError)
-			}
-			if job.State == "blocked" {
-				blocked++
-			}
-		}
-		count += len(found)
-		if page.After = next; next == "" {
-			break
-		}
-	}
-	if count == 0 {
-		fmt.Fprintln(env.Stdout, "no maintenance is under way")
-	}
-	if blocked > 0 {
-		return fmt.Errorf("%s blocked", counted(blocked, "job"))
-	}
-	return nil
 }

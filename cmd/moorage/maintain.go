@@ -9,233 +9,243 @@ import (
 
 	"moorage"
 	"moorage/internal/cli"
-	"moorage/maintenance/jobs"
 	"moorage/management/client"
-	"moorage/metadata"
 	"moorage/registry"
 )
 
-// cliCaller is who asks for jobs by a command that opens the store.
-const cliCaller = "cli"
-
-// withTable runs do on the table that the words of c name.
-func withTable(ctx context.Context, c cli.Config, env cli.Environment,
-	do func(n *node, ident moorage.Identifier, table registry.ID) error) error {
-	return withStopped(ctx, c, env, func(n *node) error {
-		named := c.Maintain.Table
-		ident := moorage.Identifier{Warehouse: named.Warehouse, Namespace: named.Namespace, Name: named.Table}
-		table, err := n.care.Find(ctx, ident)
-		if err != nil {
-			return err
-		}
-		return do(n, ident, table)
-	})
-}
-
-func snapshotSettingsOf(c cli.Config) jobs.SnapshotSettings {
-	m := c.Maintain
-	return jobs.SnapshotSettings{
-		Retention: metadata.Retention{
-			MaxSnapshotAge: m.MaxSnapshotAge, MinSnapshots: m.MinSnapshots, MaxRefAge: m.MaxRefAge,
-		},
-		KeepFiles: m.KeepFiles, Delay: m.Delay, Caller: cliCaller,
+// byHandOf returns what a command asks for.
+func byHandOf(words cli.MaintainWords) client.MaintenanceByHand {
+	asked := client.MaintenanceByHand{Object: words.Table, Kind: words.Kind, Sample: words.Sample}
+	if words.ByPolicy {
+		return asked
 	}
+	seconds := func(d time.Duration) *int64 {
+		n := int64(d / time.Second)
+		return &n
+	}
+	asked.Settings = &client.MaintenanceSettingsByHand{
+		OlderThanSeconds: seconds(words.OlderThan), QuarantineSeconds: seconds(words.Quarantine),
+		EqualAuthorities: words.EqualAuthorities, Confirm: words.Confirm,
+	}
+	if words.Kind == cli.KindSnapshots {
+		least := int64(words.MinSnapshots)
+		asked.Settings = &client.MaintenanceSettingsByHand{
+			MaxSnapshotAgeSeconds: seconds(words.MaxSnapshotAge), MinSnapshots: &least,
+			MaxRefAgeSeconds: seconds(words.MaxRefAge), DelaySeconds: seconds(words.Delay), KeepFiles: words.KeepFiles,
+		}
+	}
+	return asked
 }
 
 func maintainPlan(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return withTable(ctx, c, env, func(n *node, ident moorage.Identifier, table registry.ID) error {
-		plan, err := n.care.PlanSnapshots(ctx, table, snapshotSettingsOf(c))
+	return care(ctx, c, env, func(a caretakers) error {
+		plan, err := a.PlanMaintenance(ctx, byHandOf(c.Maintain))
 		if err != nil {
 			return err
 		}
-		writePlan(env.Stdout, ident, plan)
+		writePlan(env.Stdout, plan)
 		return nil
 	})
 }
 
 // writePlan prints a plan.
-func writePlan(out io.Writer, ident moorage.Identifier, plan jobs.Plan) {
+func writePlan(out io.Writer, plan client.MaintenancePlan) {
 	if plan.Held != "" {
-		fmt.Fprintf(out, "%s is held: %s\n", ident, plan.Held)
+		fmt.Fprintf(out, "%s is held: %s\n", plan.Object, plan.Held)
 		return
 	}
-	fmt.Fprintf(out, "%s: %s and %s would expire\n", ident,
-		counted(len(plan.Expiry.Snapshots), "snapshot"), counted(len(plan.Expiry.Refs), "ref"))
-	for _, name := range plan.Expiry.Refs {
+	if plan.Kind == cli.KindSnapshots {
+		expire := 0
+		for _, s := range plan.Snapshots {
+			if s.Expires {
+				expire++
+			}
+		}
+		fmt.Fprintf(out, "%s: %s and %s would expire\n", plan.Object, counted(expire, "snapshot"),
+			counted(len(plan.Refs), "ref"))
+	}
+	for _, name := range plan.Refs {
 		fmt.Fprintf(out, "  expires  ref %s\n", name)
 	}
-	for _, s := range plan.Expiry.Snapshots {
-		fmt.Fprintf(out, "  expires  %d of %s\n", s.ID, time.UnixMilli(s.TimestampMS).UTC().Format(time.RFC3339))
+	for _, s := range plan.Snapshots {
+		if s.Expires {
+			fmt.Fprintf(out, "  expires  %d of %s\n", s.ID, s.Time.UTC().Format(time.RFC3339))
+		} else {
+			fmt.Fprintf(out, "  stays    %d, %s\n", s.ID, s.Why)
+		}
 	}
-	for _, kept := range plan.Expiry.Kept {
-		fmt.Fprintf(out, "  stays    %d, %s\n", kept.ID, kept.Why)
+	if plan.Blocked != "" {
+		fmt.Fprintf(out, "the job would stop: %s\n", plan.Blocked)
+		return
+	}
+	if plan.Reach == "" {
+		return
+	}
+	fmt.Fprintf(out, "%s would be deleted", counted(int(plan.Files), "file"))
+	if plan.Kind == cli.KindOrphans {
+		fmt.Fprintf(out, ", %s", counted(int(plan.Bytes), "byte"))
+	}
+	fmt.Fprintf(out, "; that reads %s, %s\n", counted(int(plan.Manifests), "manifest"),
+		counted(int(plan.ReadBytes), "byte"))
+	for _, path := range plan.Sample {
+		fmt.Fprintf(out, "  %s\n", path)
+	}
+	writeKept(out, plan.Kept)
+}
+
+func writeKept(out io.Writer, all []client.MaintenanceKept) {
+	for _, kept := range all {
+		fmt.Fprintf(out, "  kept %s: %s\n", counted(int(kept.Files), "file"), kept.Reason)
 	}
 }
 
 func maintainRun(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return withTable(ctx, c, env, func(n *node, ident moorage.Identifier, table registry.ID) error {
-		began, err := beginJob(ctx, c, n, table)
-		switch {
-		case errors.Is(err, jobs.ErrBusy):
-			return fmt.Errorf("there is a job of this kind on %s; see moorage maintain status", ident)
-		case err != nil:
-			return err
-		case began.Outcome == jobs.OutcomeNothing:
-			fmt.Fprintf(env.Stdout, "%s: nothing expires\n", ident)
-			return nil
-		}
-		if c.Maintain.Kind == cli.KindSnapshots {
-			fmt.Fprintf(env.Stdout, "%s: %s and %s expired\n", ident, counted(began.Snapshots, "snapshot"),
-				counted(began.Refs, "ref"))
-		}
-		if began.Outcome == jobs.OutcomeDone {
-			return nil
-		}
-		if err := n.care.Step(ctx, registry.JobKey(table, c.Maintain.Kind)); err != nil {
-			fmt.Fprintf(env.Stderr, "the job is not done with its first step, and servers go on with it: %s\n", err)
-		}
-		return writeStatus(ctx, n, env.Stdout, table)
-	})
-}
-
-// beginJob begins the job that the words of c ask for.
-func beginJob(ctx context.Context, c cli.Config, n *node, table registry.ID) (jobs.Began, error) {
-	m := c.Maintain
-	if m.Kind == cli.KindOrphans {
-		return n.care.FindOrphans(ctx, table, jobs.OrphanSettings{
-			OlderThan: m.OlderThan, Quarantine: m.Quarantine, EqualAuthorities: m.EqualAuthorities,
-			Confirmed: m.Confirm, Caller: cliCaller,
-		}, nil)
+	if c.Maintain.DryRun {
+		return maintainPlan(ctx, c, env)
 	}
-	return n.care.Expire(ctx, table, snapshotSettingsOf(c), nil)
+	if c.URI != "" {
+		return care(ctx, c, env, func(a caretakers) error {
+			return runByHand(ctx, a, c, env, func(context.Context) error { return nil })
+		})
+	}
+	return orAsk(withStopped(ctx, c, env, func(n *node) error {
+		return runByHand(ctx, n.upkeep.caretaker(moorage.System(whoOpened)), c, env, func(ctx context.Context) error {
+			named := c.Maintain.Table
+			table, err := n.care.Find(ctx, moorage.Identifier{
+				Warehouse: named.Warehouse, Namespace: named.Namespace, Name: named.Table,
+			})
+			if err != nil {
+				return err
+			}
+			return n.care.Step(ctx, registry.JobKey(table, c.Maintain.Kind))
+		})
+	}))
 }
 
-func maintainStatus(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return withTable(ctx, c, env, func(n *node, _ moorage.Identifier, table registry.ID) error {
-		return writeStatus(ctx, n, env.Stdout, table)
-	})
-}
-
-// runsShown is how many runs a command prints.
-const runsShown = 20
-
-func writeStatus(ctx context.Context, n *node, out io.Writer, table registry.ID) error {
-	under, _, err := n.care.List(ctx, table, "", 0)
+// runByHand begins a job, and takes its first step.
+func runByHand(ctx context.Context, a caretakers, c cli.Config, env cli.Environment,
+	step func(ctx context.Context) error) error {
+	begun, err := a.RunMaintenance(ctx, byHandOf(c.Maintain))
 	if err != nil {
 		return err
 	}
-	for _, job := range under {
+	if begun.Outcome == client.BegunNothing {
+		fmt.Fprintf(env.Stdout, "%s: nothing expires\n", begun.Object)
+		return nil
+	}
+	if c.Maintain.Kind == cli.KindSnapshots {
+		fmt.Fprintf(env.Stdout, "%s: %s and %s expired\n", begun.Object, counted(begun.Snapshots, "snapshot"),
+			counted(begun.Refs, "ref"))
+	}
+	if begun.Outcome == client.BegunDone {
+		return nil
+	}
+	if err := step(ctx); err != nil {
+		fmt.Fprintf(env.Stderr, "the job is not done with its first step, and servers go on with it: %s\n", err)
+	}
+	return writeStatus(ctx, a, env.Stdout, c.Maintain.Table)
+}
+
+func maintainStatus(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return care(ctx, c, env, func(a caretakers) error { return writeStatus(ctx, a, env.Stdout, c.Maintain.Table) })
+}
+
+// writeStatus prints the jobs of a table, and those that ended.
+func writeStatus(ctx context.Context, a caretakers, out io.Writer, table client.Object) error {
+	status, err := a.MaintenanceStatus(ctx, table)
+	if err != nil {
+		return err
+	}
+	for _, job := range status.Jobs {
 		writeJob(out, job)
 	}
-	runs, err := n.care.Runs(ctx, table, runsShown)
+	writeRuns(out, status.Runs)
+	if len(status.Jobs)+len(status.Runs) == 0 {
+		fmt.Fprintln(out, "not yet run")
+	}
+	return nil
+}
+
+// writeRuns prints jobs that ended.
+func writeRuns(out io.Writer, runs []client.MaintenanceRun) {
 	for _, run := range runs {
 		fmt.Fprintf(out, "%s %s %s: %s; %s deleted\n", run.Ended.UTC().Format(time.RFC3339), run.Kind, run.Outcome,
-			counted(int(run.Totals.Snapshots), "snapshot"), counted(int(run.Totals.Files), "file"))
+			counted(int(run.Snapshots), "snapshot"), counted(int(run.Files), "file"))
+		writeKept(out, run.Kept)
 		if run.Error != "" {
 			fmt.Fprintf(out, "  %s\n", run.Error)
 		}
 	}
-	if len(under)+len(runs) == 0 && err == nil {
-		fmt.Fprintln(out, "not yet run")
-	}
-	return err
 }
 
-func writeJob(out io.Writer, job jobs.Under) {
-	files := int64(0)
-	for _, list := range job.Lists {
-		files += list.Count
-	}
-	table := job.Table.String()
-	if job.Table.Name == "" {
-		table = "a table that is gone"
+// writeJob prints a job under way.
+func writeJob(out io.Writer, job client.MaintenanceJob) {
+	table := "a table that is gone"
+	if job.Object != nil {
+		table = job.Object.String()
 	}
 	fmt.Fprintf(out, "%s %s of %s: %s, %s to be deleted not before %s\n", job.ID, job.Kind, table, job.State,
-		counted(int(files), "file"), job.NotBefore.UTC().Format(time.RFC3339))
-	for _, kept := range job.Totals.Kept {
-		fmt.Fprintf(out, "  kept %s: %s\n", counted(int(kept.Files), "file"), kept.Reason)
-	}
-	if job.LastError != "" {
-		fmt.Fprintf(out, "  %s\n", job.LastError)
+		counted(int(job.Files), "file"), job.NotBefore.UTC().Format(time.RFC3339))
+	writeKept(out, job.Kept)
+	for _, why := range []string{job.Paused, job.LastError} {
+		if why != "" {
+			fmt.Fprintf(out, "  %s\n", why)
+		}
 	}
 }
 
+// maintainJobs prints the jobs under way. It fails if one is blocked.
 func maintainJobs(ctx context.Context, c cli.Config, env cli.Environment) error {
-	if c.URI != "" {
-		return askJobs(ctx, c, env)
-	}
-	return withStopped(ctx, c, env, func(n *node) error {
-		all, _, err := n.care.List(ctx, registry.ID{}, "", 0)
-		if err != nil {
-			return err
-		}
-		blocked := 0
-		for _, job := range all {
-			writeJob(env.Stdout, job)
-			if job.State == registry.StateBlocked {
-				blocked++
+	return care(ctx, c, env, func(a caretakers) error {
+		count, blocked := 0, 0
+		for page := (client.Page{Limit: 1000}); ; {
+			found, next, err := a.MaintenanceJobs(ctx, page)
+			if err != nil {
+				return err
+			}
+			for _, job := range found {
+				writeJob(env.Stdout, job)
+				if job.State == "blocked" {
+					blocked++
+				}
+			}
+			count += len(found)
+			if page.After = next; next == "" {
+				break
 			}
 		}
-		if len(all) == 0 {
+		if count == 0 {
 			fmt.Fprintln(env.Stdout, "no maintenance is under way")
 		}
 		if blocked > 0 {
-			return fmt.Errorf("%s blocked", counted(blocked, "job"))
+			return errors.New(counted(blocked, "job") + " blocked")
 		}
 		return nil
 	})
 }
 
-// filesPage is how many files a command reads at a time.
-const filesPage = 10_000
-
+// maintainFiles prints the files that a job will delete.
 func maintainFiles(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return withStopped(ctx, c, env, func(n *node) error {
-		id, err := jobID(c)
-		if err != nil {
-			return err
-		}
-		for skip := 0; ; skip += filesPage {
-			files, err := n.care.Files(ctx, id, skip, filesPage)
+	return care(ctx, c, env, func(a caretakers) error {
+		for page := (client.Page{Limit: 1000}); ; {
+			files, next, err := a.MaintenanceFiles(ctx, c.Maintain.Job, page)
 			if err != nil {
 				return err
 			}
 			for _, file := range files {
-				fmt.Fprintln(env.Stdout, file.Path)
+				fmt.Fprintln(env.Stdout, file)
 			}
-			if len(files) < filesPage {
+			if page.After = next; next == "" {
 				return nil
 			}
 		}
 	})
 }
 
-func jobID(c cli.Config) (id registry.ID, err error) {
-	return id, id.UnmarshalText([]byte(c.Maintain.Job))
-}
-
+// maintainJob changes a job.
 func maintainJob(ctx context.Context, c cli.Config, env cli.Environment) error {
-	if c.URI != "" {
-		asked := client.MaintenanceOf(client.New(c.URI, c.Token))
-		err := asked.ChangeMaintenanceJob(ctx, c.Maintain.Job, c.Maintain.Change, c.Maintain.Reason)
-		if err == nil {
-			fmt.Fprintln(env.Stdout, "done")
-		}
-		return err
-	}
-	return withStopped(ctx, c, env, func(n *node) error {
-		id, err := jobID(c)
-		if err != nil {
-			return err
-		}
-		switch c.Maintain.Change {
-		case "cancel":
-			err = n.care.Cancel(ctx, id, cliCaller)
-		case "retry":
-			err = n.care.Retry(ctx, id)
-		default:
-			err = n.care.Quarantine(ctx, id, c.Maintain.Reason, cliCaller)
-		}
+	return care(ctx, c, env, func(a caretakers) error {
+		err := a.ChangeMaintenanceJob(ctx, c.Maintain.Job, c.Maintain.Change, c.Maintain.Reason)
 		if err == nil {
 			fmt.Fprintln(env.Stdout, "done")
 		}
@@ -243,11 +253,12 @@ func maintainJob(ctx context.Context, c cli.Config, env cli.Environment) error {
 	})
 }
 
+// maintainOrphans makes the store the one that removes orphans in a warehouse.
 func maintainOrphans(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return withStopped(ctx, c, env, func(n *node) error {
-		other, err := n.care.Adopt(ctx, c.Maintain.Warehouse)
-		if other != "" {
-			fmt.Fprintf(env.Stdout, "the store %s removed orphans in the warehouse %s until now\n", other,
+	return care(ctx, c, env, func(a caretakers) error {
+		adopted, err := a.AdoptOrphans(ctx, c.Maintain.Warehouse)
+		if adopted.Other != "" {
+			fmt.Fprintf(env.Stdout, "the store %s removed orphans in the warehouse %s until now\n", adopted.Other,
 				c.Maintain.Warehouse)
 		}
 		if err == nil {

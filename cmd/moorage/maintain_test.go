@@ -55,7 +55,10 @@ func TestMaintain(t *testing.T) {
 			t.Errorf("a listed file is not there: %v", err)
 		}
 	}
-	command(0, "snapshots of harbour.ships", "maintain", "jobs")
+	command(0, "snapshots of table default.harbour.ships", "maintain", "jobs")
+	command(0, "done", "maintain", "job", "pause", id, "--reason", "to wait")
+	command(0, "paused by", "maintain", "status", table)
+	command(0, "done", "maintain", "job", "resume", id)
 	command(0, "done", "maintain", "job", "quarantine", id, "--reason", "to look")
 	command(1, "1 job blocked", "maintain", "jobs")
 	command(0, "done", "maintain", "job", "retry", id)
@@ -83,4 +86,64 @@ func TestMaintain(t *testing.T) {
 	command(1, other, "maintain", "run", "orphans", table, "--older-than", "24h")
 	command(0, other, "maintain", "orphans", "adopt", "default")
 	command(0, "orphans done", "maintain", "run", "orphans", table, "--older-than", "24h")
+}
+
+// TestMaintainOnARunningServer does by hand what TestMaintain does, on a server that runs.
+func TestMaintainOnARunningServer(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	server := startServe(t, "--data", data)
+	made := server.makeTable(t)
+	location := regexp.MustCompile(`"location":"([^"]+)"`).FindStringSubmatch(made)[1]
+	files, err := file.New([]string{location})
+	if err != nil {
+		t.Fatal(err)
+	}
+	history := tabletest.New(t, files, location, rand.New(rand.NewPCG(1, 1)), time.Now().UnixMilli())
+	for range 4 {
+		body := fmt.Sprintf(`{"requirements":[],"updates":[%s]}`, strings.Join(history.Append("main", 1), ","))
+		if code, answer := server.request(t, "POST", tablePath, body); code != http.StatusOK {
+			t.Fatalf("commit: %d %s", code, answer)
+		}
+	}
+	const table = "default.harbour.ships"
+	command := func(code int, want string, args ...string) string {
+		t.Helper()
+		got := runToEnd(t, append(args, "--uri", server.uri)...)
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, want) {
+			t.Fatalf("%s: %d, %s%s; want %q", args, got.code, got.stdout, got.stderr, want)
+		}
+		return got.stdout
+	}
+	young := []string{"--max-snapshot-age", "0s"}
+	command(0, "0 snapshots and 0 refs would expire", "maintain", "plan", "snapshots", table)
+	command(0, "0 snapshots and 0 refs would expire", append([]string{"maintain", "plan", "snapshots", table, "--by-policy"}, young...)...)
+	plan := command(0, "5 files would be deleted", append([]string{"maintain", "plan", "snapshots", table}, young...)...)
+	if dry := command(0, "", append([]string{"maintain", "run", "snapshots", table, "--dry-run"}, young...)...); dry != plan {
+		t.Errorf("a dry run prints %s, and a plan %s", dry, plan)
+	}
+	command(0, "not yet run", "maintain", "status", table)
+	command(1, "a day old", "maintain", "plan", "orphans", table, "--older-than", "1h")
+	command(0, "done", "maintain", "pause", "server", "--reason", "we move")
+	command(1, "we move", append([]string{"maintain", "run", "snapshots", table}, young...)...)
+	command(0, "done", "maintain", "resume", "server")
+	command(0, "3 snapshots and 0 refs expired", append([]string{"maintain", "run", "snapshots", table}, young...)...)
+	status := ""
+	awaitText(t, func() string {
+		status = command(0, "", "maintain", "status", table)
+		return status
+	}, "waiting, 5 files")
+	id := regexp.MustCompile(`[0-9a-f]{32}`).FindString(status)
+	if listed := strings.Fields(command(0, "snap-", "maintain", "files", id)); len(listed) != 5 {
+		t.Errorf("the job will delete %q", listed)
+	}
+	command(0, "done", "maintain", "job", "pause", id, "--reason", "to look")
+	command(0, "to look", "maintain", "jobs")
+	command(0, "snapshots: Paused", "maintain", "policy", "table", table)
+	command(0, "done", "maintain", "job", "resume", id)
+	command(0, "done", "maintain", "job", "cancel", id)
+	command(0, "snapshots cancelled", "maintain", "status", table)
+	command(0, "this store removes orphans", "maintain", "orphans", "adopt", "default")
+	command(1, "does not exist", "maintain", "orphans", "adopt", "none")
+	command(0, "0 files would be deleted", "maintain", "plan", "orphans", table)
 }

@@ -125,10 +125,11 @@ func (e *upkeep) rules(ctx context.Context, table registry.Pointer, document *me
 	return policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties()), nil
 }
 
-// kick has the monitor and the planner look now, if they are started.
+// kick has the monitor, the planner and the jobs look now, if they are started.
 func (e *upkeep) kick() {
 	e.monitor.Kick()
 	e.planner.Kick()
+	e.worker.Kick()
 }
 
 // start starts the upkeep, unless maintenance is off.

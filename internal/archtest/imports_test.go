@@ -71,7 +71,7 @@ func importTable() map[string][]string {
 		"maintenance/leases":    {"ledger", "registry"},
 		"maintenance/policy":    {}, // pure
 		"maintenance/policies":  {"catalog", "catalog/verb", "ledger", "maintenance/policy", "registry"},
-		"maintenance/steer":     {"catalog", "catalog/verb", "ledger", "maintenance/jobs", "maintenance/policies", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
+		"maintenance/steer":     {"catalog", "catalog/verb", "ledger", "maintenance/jobs", "maintenance/planner", "maintenance/policies", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
 		"maintenance/monitor":   {"catalog", "catalog/verb", "ledger", "maintenance/policies", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
 		"maintenance/planner":   {"catalog", "ledger", "maintenance/jobs", "maintenance/policies", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
 		"maintenance/clocks":    {"ledger", "registry"},

@@ -1,9 +1,192 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
+	"time"
 )
+
+const maintainText = `
+A table is called by warehouse, namespace and name, such as default.sales.orders. With --uri the
+command asks the server that runs there. Without it the command opens the store itself. If that is a
+folder, its server must be stopped; the server carries on with the jobs when it starts.
+`
+
+func maintainCommands(actions Actions) []command {
+	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."), token())
+	with := func(more ...setting) []setting { return slices.Concat(settings, more) }
+	byHand := append(snapshotSettings(), orphanSettings()...)
+	return []command{
+		{
+			name: "maintain plan", operand: "snapshots|orphans TABLE",
+			words:    wordsOfMaintain(KindSnapshots, KindOrphans),
+			summary:  "say what would go, and why the rest stays",
+			settings: with(append(byHand, planSettings()...)...), validate: validateStopped, run: actions.MaintainPlan,
+			text: `Prints what maintain run would do now, and changes nothing: the snapshots, branches and tags that
+would expire, why each other one stays, and the files that would be deleted. It reads what the job would
+read. What the table says itself wins over the flags: by its properties
+history.expire.max-snapshot-age-ms, .min-snapshots-to-keep and .max-ref-age-ms, and by the limits of
+each branch and tag. With --by-policy the settings are those of the policies about the table.
+` + maintainText,
+		},
+		{
+			name: "maintain run", operand: "snapshots|orphans TABLE",
+			words:    wordsOfMaintain(KindSnapshots, KindOrphans),
+			summary:  "expire snapshots, or find orphans, and delete files later",
+			settings: with(append(byHand, runSettings()...)...), validate: validateStopped,
+			run: actions.MaintainRun,
+			text: `For snapshots, removes from the table what maintain plan prints, at once, and makes a job that
+deletes the files which only that has reached, after --delay. For orphans, makes a job that lists the files
+in the locations of the table which no version of it reaches; it deletes them after --quarantine if
+they are still not reached. Until then maintain job cancel keeps all files.
+
+Policies have no say in it, but pauses do. Nothing is deleted of a table with gc.enabled=false or
+moorage.maintenance.hold=true, nor of an encrypted one. Metadata files, and files outside the locations
+of the table, stay in any case.
+` + maintainText,
+		},
+		{
+			name: "maintain orphans", operand: "adopt WAREHOUSE", words: wordsOfMaintainOrphans,
+			summary:  "say that this store alone has tables in a folder",
+			settings: settings, validate: validateStopped, run: actions.MaintainOrphans,
+			text: `Makes this store the one that removes orphans in the folder of a warehouse, and prints the id of the
+one that did. Each store would take the files of the other for orphans. So the first one that looks
+for orphans writes its id to ~moorage/owner, and others are refused. A restored backup is another
+store. Say this once no other store uses tables there.
+` + accessText,
+		},
+		{
+			name: "maintain work", summary: "run a program for each table that is due",
+			settings: workSettings(), run: actions.MaintainWork,
+			text: `Claims work from the server at --uri, table by table, and runs the program that --exec names for
+each: an engine that compacts the table, for example. Each piece comes with a lease, which is renewed
+as long as the program runs. Exit status 0 says that the work is done, anything else that it failed.
+Work that failed is due again a minute later, then two, and blocked after five times.
+
+The program gets no arguments, and no shell is in between. Names are in its environment, as for
+moorage lease run, and in the JSON file that MOORAGE_JOB names. Besides there are MOORAGE_KIND and
+MOORAGE_SETTINGS, the settings as JSON. Never put a name into the text of a script or of SQL.
+
+Its commits must send MOORAGE_LEASE in the header X-Moorage-Lease. If the lease is lost the program
+gets SIGTERM, and the server gives the work to another. The command ends at SIGINT or SIGTERM; with
+--once it does one piece, or none if nothing is due.
+`,
+		},
+		{
+			name: "maintain status", operand: "TABLE", words: wordsOfMaintainTable,
+			summary:  "show the jobs of a table, and those that ended",
+			settings: settings, validate: validateStopped, run: actions.MaintainStatus,
+			text: "Prints the jobs of a table that are under way, and the last that ended.\n" + maintainText,
+		},
+		{
+			name: "maintain jobs", summary: "list all jobs under way", settings: settings,
+			validate: validateStopped, run: actions.MaintainJobs,
+			text: `Prints every maintenance job under way. It exits with 1 if one is blocked: then mend what it
+names, and say maintain job retry.
+` + maintainText,
+		},
+		{
+			name: "maintain files", operand: "ID", words: wordsOfMaintainID,
+			summary:  "list the files that a job will delete",
+			settings: settings, validate: validateStopped, run: actions.MaintainFiles,
+			text: "Prints the location of each file that a job will delete, one a line.\n" + maintainText,
+		},
+		{
+			name: "maintain job", operand: "cancel|retry|quarantine|pause|resume ID", words: wordsOfMaintainJob,
+			summary: "end, retry or stop a job",
+			settings: with(setting{name: "reason", value: "TEXT", flagOnly: true,
+				usage: "Why a job is put into quarantine, or paused.",
+				set:   text(func(c *Config) *string { return &c.Maintain.Reason })}),
+			validate: validateStopped, run: actions.MaintainJob,
+			text: `Cancel ends a job, and the files that it has not deleted stay. Retry lets a blocked job go on.
+Quarantine blocks a job, with --reason, until somebody cancels or retries it. Pause has a job rest where
+it is, with --reason, until somebody says resume: it is no blocker, so nobody is woken.
+` + maintainText,
+		},
+	}
+}
+
+// planSettings are those of maintain plan beside the settings of jobs.
+func planSettings() []setting {
+	return []setting{
+		{name: "by-policy", flagOnly: true,
+			usage: "Take the settings of the policies about the table, in the place of all flags.",
+			set:   func(c *Config, _ []string) error { c.Maintain.ByPolicy = true; return nil }},
+		{name: "sample", value: "NUMBER", preset: "10", flagOnly: true,
+			usage: "How many files are named at most, up to 1000.",
+			set: func(c *Config, v []string) (err error) {
+				c.Maintain.Sample, err = strconv.Atoi(v[0])
+				if err != nil || c.Maintain.Sample < 0 || c.Maintain.Sample > 1000 {
+					err = fmt.Errorf("%q is not a number from 0 to 1000", v[0])
+				}
+				return err
+			}},
+	}
+}
+
+// runSettings are those of maintain run beside the settings of jobs.
+func runSettings() []setting {
+	return []setting{{name: "dry-run", flagOnly: true, usage: "Print what maintain plan prints, and change nothing.",
+		set: func(c *Config, _ []string) error {
+			c.Maintain.DryRun, c.Maintain.Sample = true, 10
+			return nil
+		}}}
+}
+
+func snapshotSettings() []setting {
+	return []setting{
+		{name: "max-snapshot-age", value: "DURATION", preset: "120h", flagOnly: true,
+			usage: "How old a snapshot of a branch grows at least, besides the last ones.",
+			set:   span(func(c *Config) *time.Duration { return &c.Maintain.MaxSnapshotAge })},
+		{name: "min-snapshots", value: "NUMBER", preset: "1", flagOnly: true,
+			usage: "How many snapshots of each branch stay in any case.",
+			set: func(c *Config, v []string) (err error) {
+				c.Maintain.MinSnapshots, err = strconv.Atoi(v[0])
+				if err != nil || c.Maintain.MinSnapshots < 1 {
+					err = fmt.Errorf("%q is not a number above zero", v[0])
+				}
+				return err
+			}},
+		{name: "max-ref-age", value: "DURATION", preset: "0s", flagOnly: true,
+			usage: "How old the snapshot of a tag, or of a branch other than main, may be before that goes. " +
+				"0: any age.",
+			set: span(func(c *Config) *time.Duration { return &c.Maintain.MaxRefAge })},
+		{name: "delay", value: "DURATION", preset: "24h", flagOnly: true,
+			usage: "How long files stay after their snapshots expired, for queries that began before.",
+			set:   span(func(c *Config) *time.Duration { return &c.Maintain.Delay })},
+		{name: "keep-files", flagOnly: true, usage: "Delete no file, only take the snapshots out of the table.",
+			set: func(c *Config, _ []string) error { c.Maintain.KeepFiles = true; return nil }},
+	}
+}
+
+func orphanSettings() []setting {
+	return []setting{
+		{name: "older-than", value: "DURATION", preset: "72h", flagOnly: true,
+			usage: "How old an orphan is at least when it is found; a day or more.",
+			set:   span(func(c *Config) *time.Duration { return &c.Maintain.OlderThan })},
+		{name: "quarantine", value: "DURATION", preset: "240h", flagOnly: true,
+			usage: "How long an orphan stays after it was found.",
+			set:   span(func(c *Config) *time.Duration { return &c.Maintain.Quarantine })},
+		{name: "equal-authorities", flagOnly: true,
+			usage: "Keep files whose paths differ from those of the table in scheme or bucket only, without asking.",
+			set:   func(c *Config, _ []string) error { c.Maintain.EqualAuthorities = true; return nil }},
+		{name: "confirm", flagOnly: true, usage: "It is right that most files of the table are orphans.",
+			set: func(c *Config, _ []string) error { c.Maintain.Confirm = true; return nil }},
+	}
+}
+
+// span is the set of a setting that takes a time span of 0 or more, in whole seconds.
+func span(field func(*Config) *time.Duration) func(*Config, []string) error {
+	return func(c *Config, values []string) error {
+		d, err := time.ParseDuration(values[0])
+		if err != nil || d < 0 || d%time.Second != 0 {
+			return fmt.Errorf("%q is not a time span such as 24h, in whole seconds", values[0])
+		}
+		*field(c) = d
+		return nil
+	}
+}
 
 // The kinds of maintenance that a policy can ask for.
 var maintainKinds = []string{KindSnapshots, KindOrphans, "compaction"}

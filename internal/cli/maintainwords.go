@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,10 +12,12 @@ import (
 
 // MaintainWords are what the words of a command about maintenance come to.
 type MaintainWords struct {
-	Kind   string        // of the job: snapshots or orphans
-	Table  client.Object // whose
-	Change string        // of a job: cancel, retry or quarantine; of an object: the last word of the command
-	Job    string        // id
+	Kind  string        // of the job: snapshots or orphans
+	Table client.Object // whose
+	// Change is what becomes of a job, one of jobChanges; or of an object, the last word of the
+	// command.
+	Change string
+	Job    string // id
 
 	Warehouse string // whose orphans
 
@@ -31,6 +34,8 @@ type MaintainWords struct {
 	Reason                           string
 	Settings                         map[string]string // of a policy, by name
 	Unsafe                           bool
+	ByPolicy, DryRun                 bool
+	Sample                           int // files that a plan names at most
 }
 
 // Kinds of jobs, as commands name them.
@@ -75,13 +80,16 @@ func wordsOfMaintainID(c *Config, words []string) error {
 	return nil
 }
 
+// jobChanges are what maintain job does.
+var jobChanges = []string{"cancel", "retry", "quarantine", "pause", "resume"}
+
 // wordsOfMaintainJob reads what to do and ID.
 func wordsOfMaintainJob(c *Config, words []string) error {
-	if len(words) == 2 && (words[0] == "cancel" || words[0] == "retry" || words[0] == "quarantine") {
+	if len(words) == 2 && slices.Contains(jobChanges, words[0]) {
 		c.Maintain.Change = words[0]
 		return wordsOfMaintainID(c, words[1:])
 	}
-	return fmt.Errorf("takes cancel, retry or quarantine, and the ID of a job")
+	return fmt.Errorf("takes cancel, retry, quarantine, pause or resume, and the ID of a job")
 }
 
 // wordsOfMaintainOrphans reads adopt and WAREHOUSE.

@@ -29,9 +29,15 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 	value.Reach, value.Looked, value.Lists = reachFull, look.version.Location, nil
 	value.Totals.Read, value.Totals.Kept = cost.Bytes, nil
 	if in.Orphans != nil {
-		err = j.mark(ctx, &value, look, *in.Orphans, set, writing)
+		value.Totals.Kept, err = j.mark(ctx, look, *in.Orphans, set, writing)
 	} else {
-		err = doom(ctx, j, &value, look, in, set, writing)
+		var kept reach.Kept
+		kept, err = doom(ctx, look, in, set, writing)
+		for _, why := range kept.Unreadable {
+			j.log.WarnContext(ctx, "maintenance: a list or manifest of an expired snapshot is skipped; "+
+				"files that only it names are left behind", "job", value.ID, "pointer", value.Pointer, "error", why)
+		}
+		value.Totals.Kept = keptOf(map[string]int64{keptOutside: kept.Outside, keptUnreadable: kept.Skipped})
 	}
 	if err == nil {
 		err = writing.flush(ctx)
@@ -66,20 +72,10 @@ func (j *Jobs) live(ctx context.Context, look *look, in input) (*reach.Set, reac
 }
 
 // doom lists the files that only expired snapshots reach.
-func doom(ctx context.Context, j *Jobs, value *registry.Job, look *look, in input, set *reach.Set,
-	to *lists) error {
-	kept, err := reach.Doomed(ctx, look.version.Storage, in.reach(), set, look.claims, func(f reach.File) error {
+func doom(ctx context.Context, look *look, in input, set *reach.Set, to sink) (reach.Kept, error) {
+	return reach.Doomed(ctx, look.version.Storage, in.reach(), set, look.claims, func(f reach.File) error {
 		return to.add(ctx, string(f.Kind), Listed{Path: f.Location})
 	})
-	if err != nil {
-		return err
-	}
-	for _, why := range kept.Unreadable {
-		j.log.WarnContext(ctx, "maintenance: a list or manifest of an expired snapshot is skipped; "+
-			"files that only it names are left behind", "job", value.ID, "pointer", value.Pointer, "error", why)
-	}
-	value.Totals.Kept = keptOf(map[string]int64{keptOutside: kept.Outside, keptUnreadable: kept.Skipped})
-	return nil
 }
 
 // The reasons for which files stay, as records spell them.

@@ -93,7 +93,7 @@ func (j *Jobs) endWith(ctx context.Context, at *job, store storage.Store, outcom
 	if err := j.end(ctx, at, outcome, why); err != nil {
 		return err
 	}
-	j.deleteOwn(ctx, store, at.value)
+	deleteOwn(ctx, j, store, at.value)
 	return nil
 }
 

@@ -199,7 +199,7 @@ func (e *expiring) beside(ctx context.Context, before, next *catalog.Version) (c
 		return beside, moorage.E("jobs.beside", value.Folder, moorage.KindUnavailable, err)
 	}
 	beside.Lost = func(ctx context.Context) {
-		e.jobs.deleteFiles(context.WithoutCancel(ctx), e.store, value.Folder, []string{file.Location})
+		deleteFiles(context.WithoutCancel(ctx), e.jobs, e.store, value.Folder, []string{file.Location})
 	}
 	value.Input = &file
 	key := registry.JobKey(value.Pointer, value.Kind)
@@ -222,30 +222,4 @@ func inputOf(before, next *metadata.Document) input {
 	}
 	in.Stats = before.StatisticsOf(in.ids())
 	return in
-}
-
-// Plan is what Expire would do.
-type Plan struct {
-	Table  moorage.Identifier
-	Expiry metadata.Expiry
-	// Held says why nothing may happen; empty if it may.
-	Held string
-}
-
-// PlanSnapshots returns what Expire would do. It changes nothing.
-func (j *Jobs) PlanSnapshots(ctx context.Context, pointer registry.ID, s SnapshotSettings) (Plan, error) {
-	version, _, err := j.tables.TableByID(ctx, pointer)
-	if err != nil {
-		return Plan{}, err
-	}
-	now, err := j.ledger.Time(ctx)
-	if err != nil {
-		return Plan{}, err
-	}
-	plan := Plan{Table: version.Ident}
-	plan.Expiry, err = planExpiry(version.Document.(*metadata.Document), s, now)
-	if why, ok := errors.AsType[*HeldError](err); ok {
-		plan.Held, err = why.Why, nil
-	}
-	return plan, err
 }

@@ -141,6 +141,11 @@ func (j *Jobs) readList(ctx context.Context, store storage.Store, file registry.
 	return all, nil
 }
 
+// sink takes the files that are to be deleted.
+type sink interface {
+	add(ctx context.Context, what string, file Listed) error
+}
+
 // lists writes the lists of a job, one kind of files in each.
 type lists struct {
 	jobs   *Jobs
@@ -180,7 +185,7 @@ func (l *lists) flush(ctx context.Context) error {
 }
 
 // deleteOwn deletes the files of a job whose record is gone. What stays is left for the sweep.
-func (j *Jobs) deleteOwn(ctx context.Context, store storage.Store, value registry.Job) {
+func deleteOwn(ctx context.Context, j *Jobs, store storage.Store, value registry.Job) {
 	var files []string
 	if value.Input != nil {
 		files = append(files, value.Input.Location)
@@ -188,10 +193,10 @@ func (j *Jobs) deleteOwn(ctx context.Context, store storage.Store, value registr
 	for _, list := range value.Lists {
 		files = append(files, list.Location)
 	}
-	j.deleteFiles(ctx, store, value.Folder, files)
+	deleteFiles(ctx, j, store, value.Folder, files)
 }
 
-func (j *Jobs) deleteFiles(ctx context.Context, store storage.Store, folder string, files []string) {
+func deleteFiles(ctx context.Context, j *Jobs, store storage.Store, folder string, files []string) {
 	if len(files) == 0 {
 		return
 	}

@@ -59,9 +59,8 @@ func DefaultOrphans() OrphanSettings {
 // KindCommitUnknown there may be the job.
 func (j *Jobs) FindOrphans(ctx context.Context, pointer registry.ID, s OrphanSettings, extra Extra) (Began, error) {
 	const op = "jobs.FindOrphans"
-	if s.OlderThan < orphanAgeMin && !s.Unsafe {
-		return Began{}, moorage.Errorf(moorage.KindIllegalArgument,
-			"Orphans are at least a day old: a younger file may belong to a commit that is under way")
+	if err := checkOrphans(s); err != nil {
+		return Began{}, err
 	}
 	version, table, err := j.tables.TableByID(ctx, pointer)
 	if err != nil {
@@ -95,6 +94,14 @@ func (j *Jobs) FindOrphans(ctx context.Context, pointer registry.ID, s OrphanSet
 	}
 	began := Began{Table: version.Ident, Job: id}
 	return began, j.beginOrphans(ctx, value, store, s, extra)
+}
+
+func checkOrphans(s OrphanSettings) error {
+	if s.OlderThan < orphanAgeMin && !s.Unsafe {
+		return moorage.Errorf(moorage.KindIllegalArgument,
+			"Orphans are at least a day old: a younger file may belong to a commit that is under way")
+	}
+	return nil
 }
 
 // asHeld turns the reason why a job would be called off into one why it does not begin.
@@ -137,35 +144,36 @@ func (j *Jobs) beginOrphans(ctx context.Context, value registry.Job, store stora
 	}
 	_, err = j.ledger.Step(ctx, batch)
 	if _, failed := registry.FailedCondition(err); failed {
-		j.deleteFiles(context.WithoutCancel(ctx), store, value.Folder, []string{file.Location})
+		deleteFiles(context.WithoutCancel(ctx), j, store, value.Folder, []string{file.Location})
 		return ErrBusy
 	}
 	return ledger.StepError("jobs.beginOrphans", err)
 }
 
-// mark lists the orphans in the claims of a table. set has what its versions reach.
-func (j *Jobs) mark(ctx context.Context, value *registry.Job, look *look, s OrphanSettings, set *reach.Set,
-	to *lists) error {
+// mark lists the orphans in the claims of a table. set has what its versions reach. It returns what
+// else it kept.
+func (j *Jobs) mark(ctx context.Context, look *look, s OrphanSettings, set *reach.Set, to sink) (
+	[]registry.KeptOf, error) {
 	lister, ok := look.version.Storage.(storage.Lister)
 	if !ok {
-		return &BlockedError{"the storage cannot list files"}
+		return nil, &BlockedError{"the storage cannot list files"}
 	}
 	if err := j.mayMark(ctx, look, set); err != nil {
-		return err
+		return nil, err
 	}
 	m := &marking{jobs: j, look: look, settings: s, set: set, to: to, kept: make(map[string]int64)}
 	for _, claim := range look.claims {
 		if claim.Path == "/" {
-			return &calledOff{"the location of the table is all of its storage"}
+			return nil, &calledOff{"the location of the table is all of its storage"}
 		}
 		for after := ""; ; {
 			page, err := lister.List(ctx, claim.String(), after, listPage)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			for _, file := range page.Files {
 				if err := m.add(ctx, claim, file, page.Now); err != nil {
-					return err
+					return nil, err
 				}
 			}
 			if after = page.Next; after == "" {
@@ -173,8 +181,7 @@ func (j *Jobs) mark(ctx context.Context, value *registry.Job, look *look, s Orph
 			}
 		}
 	}
-	value.Totals.Kept = keptOf(m.kept)
-	return m.judge()
+	return keptOf(m.kept), m.judge()
 }
 
 // mayMark adds what transactions name to set. It refuses if a dropped table that could come back
@@ -231,7 +238,7 @@ type marking struct {
 	look     *look
 	settings OrphanSettings
 	set      *reach.Set
-	to       *lists
+	to       sink
 	kept     map[string]int64
 
 	files, bytes, allBytes int64

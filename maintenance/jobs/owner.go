@@ -31,8 +31,12 @@ func ownFolder(ctx context.Context, j *Jobs, store storage.Store, warehouse stri
 	if err != nil || other == "" {
 		return err
 	}
+	return foreignOwner(other, warehouse)
+}
+
+func foreignOwner(other, warehouse string) error {
 	return &BlockedError{fmt.Sprintf("another store, %s, removes orphans in %s. If that store is gone, say: "+
-		"moorage maintain orphans adopt WAREHOUSE", moorage.Cut(other, 100), warehouse)}
+		"moorage maintain orphans adopt WAREHOUSE", moorage.Cut(cmp.Or(other, "without a name"), 100), warehouse)}
 }
 
 // ownerOf makes the owner file, if there is none, and returns whose it is; empty: it has id.
@@ -50,6 +54,34 @@ func ownerOf(ctx context.Context, store storage.Store, warehouse string, id regi
 		return "", nil
 	}
 	return cmp.Or(other, "without a name"), nil
+}
+
+// foreign returns why this store may not remove orphans in a warehouse; empty if it may. It makes
+// no owner file.
+func foreign(ctx context.Context, j *Jobs, warehouse string) (why string, err error) {
+	location, store, err := j.tables.WarehouseLocation(ctx, warehouse)
+	if err != nil {
+		return "", err
+	}
+	there, err := storage.ReadAll(ctx, store, ownerFile(location), ownerBytesMax)
+	if errors.Is(err, storage.ErrNotFound) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	records, err := j.ledger.Get(ctx, registry.StoreIDKey())
+	if err != nil {
+		return "", err
+	}
+	owner := strings.TrimSpace(string(there))
+	if records[0].Exists() {
+		id, err := ledger.Decode[registry.StoreID](records[0])
+		if err != nil || id.ID.String() == owner {
+			return "", err
+		}
+	}
+	return foreignOwner(owner, location).Error(), nil
 }
 
 // Adopt makes this store the one that removes orphans in a warehouse, and returns the id of the one

@@ -123,7 +123,7 @@ func (j *Jobs) Cancel(ctx context.Context, id registry.ID, caller string) error 
 		if err := j.end(ctx, at, OutcomeCancelled, "cancelled by "+caller); err != nil || store == nil {
 			return err
 		}
-		j.deleteOwn(ctx, store, at.value)
+		deleteOwn(ctx, j, store, at.value)
 		return nil
 	})
 }
@@ -145,13 +145,56 @@ func (j *Jobs) Retry(ctx context.Context, id registry.ID) error {
 	})
 }
 
+// Pause has a job rest where it is, for a reason, until somebody resumes it. The node that works on
+// it notices before its next batch.
+//
+// Errors: KindCommitFailed if it is paused already, or a program outside the server has it.
+func (j *Jobs) Pause(ctx context.Context, id registry.ID, reason, caller string) error {
+	return j.change(ctx, "jobs.Pause", id, func(at *job) error {
+		if at.value.Paused {
+			return moorage.Errorf(moorage.KindCommitFailed, "The job %s is paused already", id)
+		}
+		if err := notClaimed(at); err != nil {
+			return err
+		}
+		at.value.Paused = true
+		at.value.PausedWhy = moorage.Cut("paused by "+caller+": "+reason, 1000)
+		return j.put(ctx, at, at.record.State)
+	})
+}
+
+// Resume ends the pause of a job.
+//
+// Errors: KindCommitFailed if it is not paused.
+func (j *Jobs) Resume(ctx context.Context, id registry.ID) error {
+	return j.change(ctx, "jobs.Resume", id, func(at *job) error {
+		if !at.value.Paused {
+			return moorage.Errorf(moorage.KindCommitFailed, "The job %s is not paused", id)
+		}
+		at.value.Paused, at.value.PausedWhy = false, ""
+		return j.put(ctx, at, at.record.State)
+	})
+}
+
+// notClaimed refuses a job that a program outside the server has.
+func notClaimed(at *job) error {
+	if at.record.State != registry.StateClaimed {
+		return nil
+	}
+	return moorage.Errorf(moorage.KindCommitFailed,
+		"%s works on the job %s outside the server. Stop that, or cancel the job", at.value.Holder, at.value.ID)
+}
+
 // Quarantine blocks a job, for a reason, until somebody retries or cancels it.
 //
-// Errors: KindCommitFailed if it is blocked.
+// Errors: KindCommitFailed if it is blocked, or a program outside the server has it.
 func (j *Jobs) Quarantine(ctx context.Context, id registry.ID, reason, caller string) error {
 	return j.change(ctx, "jobs.Quarantine", id, func(at *job) error {
 		if at.record.State == registry.StateBlocked {
 			return moorage.Errorf(moorage.KindCommitFailed, "The job %s is blocked", id)
+		}
+		if err := notClaimed(at); err != nil {
+			return err
 		}
 		at.value.Before = at.record.State
 		at.value.LastError = moorage.Cut("quarantined by "+caller+": "+reason, 1000)

@@ -52,6 +52,9 @@ func (j *Jobs) step(ctx context.Context, at *job) error {
 	default:
 		return nil
 	}
+	if at.value.Paused && !j.skip[checkPaused] {
+		return errPaused
+	}
 	if at.record.State != registry.StateCollecting {
 		if why, err := j.doubt(ctx); err != nil || why != "" {
 			return cmp.Or(err, errPaused) // the planner says so in the log

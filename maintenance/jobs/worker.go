@@ -53,14 +53,11 @@ func (j *Jobs) RunOnce(ctx context.Context) error {
 	group := new(errgroup.Group)
 	group.SetLimit(atOnce)
 	err := j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
-		switch record.State {
-		case registry.StateCollecting, registry.StateDeleting:
-		case registry.StateWaiting:
-			due, err := isDue(ctx, j.ledger, record)
-			if err != nil || !due {
-				return true, err
-			}
-		default:
+		due, err := isDue(ctx, j.ledger, record)
+		if err != nil {
+			j.log.WarnContext(ctx, "a maintenance job is skipped", "job", record.Key.ID, "error", err)
+		}
+		if !due {
 			return true, nil
 		}
 		group.Go(func() error {
@@ -75,11 +72,17 @@ func (j *Jobs) RunOnce(ctx context.Context) error {
 	return errors.Join(err, group.Wait())
 }
 
-// isDue reports whether the time of a job that waits has come.
+// isDue reports whether there is something to do for a job: it is neither blocked, paused nor in
+// other hands, and its time has come if it waits for that.
 func isDue(ctx context.Context, l *ledger.Ledger, record registry.Record) (bool, error) {
+	switch record.State {
+	case registry.StateCollecting, registry.StateDeleting, registry.StateWaiting:
+	default:
+		return false, nil
+	}
 	value, err := ledger.Decode[registry.Job](record)
-	if err != nil {
-		return false, err
+	if err != nil || value.Paused || record.State != registry.StateWaiting {
+		return err == nil && !value.Paused, err
 	}
 	now, err := l.Time(ctx)
 	return err == nil && !now.Before(value.NotBefore), err

@@ -188,7 +188,7 @@ func (l *look) expire(ctx context.Context, required []registry.Condition) error 
 	if known == 0 {
 		care.Seq = 0
 	}
-	settings := snapshotSettings(l.rule, care.Seq)
+	settings := SnapshotSettings(l.rule, care.Seq)
 	began, err := l.config.Jobs.Expire(ctx, l.pointer, settings, l.beside(required))
 	if err != nil {
 		return l.failed(ctx, err)
@@ -212,7 +212,7 @@ func (l *look) knownFor() time.Duration {
 
 // findOrphans makes the job that looks for orphans.
 func (l *look) findOrphans(ctx context.Context, required []registry.Condition) error {
-	_, err := l.config.Jobs.FindOrphans(ctx, l.pointer, orphanSettings(l.rule), l.beside(required))
+	_, err := l.config.Jobs.FindOrphans(ctx, l.pointer, OrphanSettings(l.rule), l.beside(required))
 	if err != nil {
 		return l.failed(ctx, err)
 	}
@@ -228,8 +228,9 @@ func (l *look) began() {
 	l.config.Began()
 }
 
-// snapshotSettings returns the settings of a rule.
-func snapshotSettings(rule policy.Rule, seen int64) jobs.SnapshotSettings {
+// SnapshotSettings returns what a rule asks for. seen is the sequence number of the last snapshot
+// that the server has known for long enough; 0: all are.
+func SnapshotSettings(rule policy.Rule, seen int64) jobs.SnapshotSettings {
 	return jobs.SnapshotSettings{
 		Retention: metadata.Retention{
 			MaxSnapshotAge: rule.Duration(policy.MaxSnapshotAgeHours),
@@ -249,9 +250,9 @@ func askerOf(rule policy.Rule) string {
 	return "policy of " + string(rule.From.Level) + " " + rule.From.Name
 }
 
-// orphanSettings returns the settings of a rule. Files that were there before somebody asked stay,
+// OrphanSettings returns what a rule asks for. Files that were there before somebody asked stay,
 // unless that asks for them too.
-func orphanSettings(rule policy.Rule) jobs.OrphanSettings {
+func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
 	settings := jobs.OrphanSettings{
 		OlderThan: rule.Duration(policy.UnreferencedDays), Quarantine: rule.Duration(policy.NonCurrentDays),
 		EqualAuthorities: rule.Text(policy.EqualAuthorities) == "true",

@@ -5,7 +5,8 @@
 //
 //   - A caller needs on a scope what the table of verbs says.
 //   - What it tells of a table is what the planner goes by: the same rules, from the same records.
-//   - It begins no job. To run one now it makes the table due, so policies and pauses hold.
+//   - A look that somebody asks for goes by the policies. A job that somebody begins has settings
+//     of its own. Pauses hold for both.
 //
 // # What it must not know
 //
@@ -68,7 +69,8 @@ type Status struct {
 	Said   map[policy.Type]policies.Said // by the scope itself
 	Pauses []registry.Pause              // that are about it
 	// The others are of a table.
-	Kinds []Kind // in the order of their types
+	Kinds []Kind       // in the order of their types
+	Jobs  []jobs.Under // under way
 	Runs  []registry.Run
 }
 
@@ -86,11 +88,8 @@ func (s *Steering) Status(ctx context.Context, scopes policies.Scopes, ident moo
 	if err != nil {
 		return Status{}, err
 	}
-	asTable := registry.Pointer{
-		ID: scope.Pointer, Warehouse: ident.Warehouse, Namespace: ident.Namespace, Name: ident.Name,
-	}
 	for _, pause := range pauses.Pauses {
-		if pause.Covers(asTable) {
+		if pause.Covers(asPointer(scope)) {
 			status.Pauses = append(status.Pauses, pause)
 		}
 	}
@@ -120,6 +119,7 @@ func (s *Steering) addTable(ctx context.Context, scope catalog.Scope, status *St
 	if err != nil {
 		return err
 	}
+	status.Jobs = under
 	for _, t := range policy.Types() {
 		kind := Kind{Rule: rules[t], Care: cares[0].Value.Job(string(t.Kind()))}
 		for i := range under {

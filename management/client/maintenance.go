@@ -55,6 +55,14 @@ type MaintenanceRun struct {
 	Files     int64     `json:"files"`
 	Bytes     int64     `json:"bytes"`
 	Error     string    `json:"error,omitempty"`
+	// Kept counts the files that stayed although they were listed, or could have been.
+	Kept []MaintenanceKept `json:"kept,omitempty"`
+}
+
+// MaintenanceKept counts files that stay, for a reason.
+type MaintenanceKept struct {
+	Reason string `json:"reason"` // outside, unreadable, named again, look-alike or changed
+	Files  int64  `json:"files"`
 }
 
 // MaintenancePause says that nothing is done to a scope.
@@ -65,13 +73,14 @@ type MaintenancePause struct {
 	Since  time.Time `json:"since"`
 }
 
-// MaintenanceStatus is what is known of the maintenance of a scope. Kinds and Runs are those of a
-// table.
+// MaintenanceStatus is what is known of the maintenance of a scope. Kinds, Jobs and Runs are those
+// of a table.
 type MaintenanceStatus struct {
 	Object   Object                       `json:"object"`
 	Policies map[string]MaintenancePolicy `json:"policies"` // of the scope itself, by type
 	Pauses   []MaintenancePause           `json:"pauses"`
 	Kinds    []MaintenanceKind            `json:"kinds"`
+	Jobs     []MaintenanceJob             `json:"jobs"` // under way
 	Runs     []MaintenanceRun             `json:"runs"`
 }
 
@@ -87,6 +96,9 @@ type MaintenanceJob struct {
 	Files     int64     `json:"files"` // that will be deleted, as far as that is known
 	Deleted   int64     `json:"deleted"`
 	LastError string    `json:"last-error,omitempty"`
+	Paused    string    `json:"paused,omitempty"` // by whom, and why; empty: it is not
+	// Kept counts the files that stay so far.
+	Kept []MaintenanceKept `json:"kept,omitempty"`
 }
 
 // MaintenanceJobsPage is a page of jobs.
@@ -117,10 +129,97 @@ type MaintenanceChange struct {
 	Reason string `json:"reason,omitempty"` // of a pause
 }
 
+// MaintenanceSettingsByHand are the settings of a job that somebody begins. What is nil is as
+// Moorage has it by default. Times are whole seconds.
+type MaintenanceSettingsByHand struct {
+	// Of snapshots.
+	MaxSnapshotAgeSeconds *int64 `json:"max-snapshot-age-seconds,omitempty"` // default 5 days
+	MinSnapshots          *int64 `json:"min-snapshots,omitempty"`            // of each branch; default 1
+	MaxRefAgeSeconds      *int64 `json:"max-ref-age-seconds,omitempty"`      // default 0: refs stay
+	DelaySeconds          *int64 `json:"delay-seconds,omitempty"`            // until files go; default a day
+	KeepFiles             bool   `json:"keep-files,omitempty"`               // no file is deleted
+	// Of orphans.
+	OlderThanSeconds  *int64 `json:"older-than-seconds,omitempty"` // default 3 days
+	QuarantineSeconds *int64 `json:"quarantine-seconds,omitempty"` // default 10 days
+	EqualAuthorities  bool   `json:"equal-authorities,omitempty"`
+	Confirm           bool   `json:"confirm,omitempty"` // it is right that most files are orphans
+}
+
+// MaintenanceByHand asks what a job would do, or for the job.
+type MaintenanceByHand struct {
+	Object Object `json:"object"` // a table
+	Kind   string `json:"kind"`   // snapshots or orphans
+	// Settings of nil are those of the policies: a plan is what they would do, and a run looks at
+	// the table now.
+	Settings *MaintenanceSettingsByHand `json:"settings,omitempty"`
+	Sample   int                        `json:"sample,omitempty"` // files that a plan names at most
+}
+
+// MaintenanceBegun is what became of a run.
+type MaintenanceBegun struct {
+	Object Object `json:"object"`
+	Kind   string `json:"kind"`
+	// Outcome is begun, done if no file is to be deleted, nothing if nothing expires, or due if the
+	// server looks at the table by its policies.
+	Outcome   string `json:"outcome"`
+	Job       string `json:"job,omitempty"` // of begun and done
+	Snapshots int    `json:"snapshots"`     // that expired
+	Refs      int    `json:"refs"`
+}
+
+// The outcomes of MaintenanceBegun.
+const (
+	BegunBegun   = "begun"
+	BegunDone    = "done"
+	BegunNothing = "nothing"
+	BegunDue     = "due"
+)
+
+// MaintenancePlan is what a job would do now.
+type MaintenancePlan struct {
+	Object  Object `json:"object"`
+	Kind    string `json:"kind"`
+	Held    string `json:"held,omitempty"`    // why nothing may be deleted
+	Blocked string `json:"blocked,omitempty"` // why the job would stop until an operator looks
+	// Snapshots are all that the table has, and Refs those that would go.
+	Snapshots []MaintenancePlanSnapshot `json:"snapshots"`
+	Refs      []string                  `json:"refs"`
+	// Reach is how files are found: "full", or empty if there is nothing to find. Manifests and
+	// ReadBytes are what the job reads for that.
+	Reach     string            `json:"reach,omitempty"`
+	Manifests int64             `json:"manifests"`
+	ReadBytes int64             `json:"read-bytes"`
+	Files     int64             `json:"files"` // that would be deleted
+	Bytes     int64             `json:"bytes"` // of orphans
+	Kept      []MaintenanceKept `json:"kept,omitempty"`
+	Sample    []string          `json:"sample"` // locations of the first of the files
+}
+
+// MaintenancePlanSnapshot is a snapshot in a plan.
+type MaintenancePlanSnapshot struct {
+	ID      int64     `json:"snapshot-id"`
+	Time    time.Time `json:"time,omitzero"` // of one that expires
+	Expires bool      `json:"expires"`
+	Why     string    `json:"why,omitempty"` // it stays
+}
+
+// MaintenanceFilesPage is a page of the files that a job will delete.
+type MaintenanceFilesPage struct {
+	Files         []string `json:"files"` // locations
+	NextPageToken *string  `json:"next-page-token"`
+}
+
+// MaintenanceAdopted says which store removed orphans in a warehouse until now; empty: this one, or
+// none.
+type MaintenanceAdopted struct {
+	Warehouse string `json:"warehouse"`
+	Other     string `json:"other,omitempty"`
+}
+
 // MaintenanceJobChange is what was done to a job.
 type MaintenanceJobChange struct {
 	Job    string `json:"job"`
-	Change string `json:"change"` // cancel, retry or quarantine
+	Change string `json:"change"` // cancel, retry, quarantine, pause or resume
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -175,9 +274,31 @@ func (m Maintenance) RescanMaintenance(ctx context.Context, change MaintenanceCh
 	return m.changeMaintenance(ctx, "rescan", change)
 }
 
-// RunMaintenance has a table looked at now.
-func (m Maintenance) RunMaintenance(ctx context.Context, change MaintenanceChange) error {
-	return m.changeMaintenance(ctx, "run", change)
+// RunMaintenance begins a job on a table, or has the server look at it now.
+func (m Maintenance) RunMaintenance(ctx context.Context, asked MaintenanceByHand) (begun MaintenanceBegun, err error) {
+	err = m.client.ask(ctx, http.MethodPost, maintenancePath+"/run", asked, &begun)
+	return begun, err
+}
+
+// PlanMaintenance returns what a job on a table would do now.
+func (m Maintenance) PlanMaintenance(ctx context.Context, asked MaintenanceByHand) (plan MaintenancePlan, err error) {
+	err = m.client.ask(ctx, http.MethodPost, maintenancePath+"/plan", asked, &plan)
+	return plan, err
+}
+
+// AdoptOrphans makes the store of the server the one that removes orphans in a warehouse.
+func (m Maintenance) AdoptOrphans(ctx context.Context, warehouse string) (adopted MaintenanceAdopted, err error) {
+	err = m.client.ask(ctx, http.MethodPost, maintenancePath+"/adopt",
+		MaintenanceAdopted{Warehouse: warehouse}, &adopted)
+	return adopted, err
+}
+
+// MaintenanceFiles returns a page of the files that a job will delete.
+func (m Maintenance) MaintenanceFiles(ctx context.Context, job string, page Page) ([]string, string, error) {
+	var answer MaintenanceFilesPage
+	path := maintenancePath + "/jobs/" + url.PathEscape(job) + "/files" + query(page)
+	err := m.client.ask(ctx, http.MethodGet, path, nil, &answer)
+	return answer.Files, valueOf(answer.NextPageToken), err
 }
 
 func (m Maintenance) changeMaintenance(ctx context.Context, what string, change MaintenanceChange) error {
@@ -199,7 +320,7 @@ func (m Maintenance) MaintenanceBlockers(ctx context.Context, page Page) ([]Main
 	return answer.Blockers, valueOf(answer.NextPageToken), err
 }
 
-// ChangeMaintenanceJob cancels, retries or quarantines a job, for a reason.
+// ChangeMaintenanceJob cancels, retries, quarantines, pauses or resumes a job, for a reason.
 func (m Maintenance) ChangeMaintenanceJob(ctx context.Context, id, change, reason string) error {
 	var answer MaintenanceJobChange
 	path := maintenancePath + "/jobs/" + url.PathEscape(id) + "/" + url.PathEscape(change)

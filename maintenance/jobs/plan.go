@@ -1,0 +1,168 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+
+	"moorage"
+	"moorage/maintenance/reach"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// Plan is what Expire would do.
+type Plan struct {
+	Table  moorage.Identifier
+	Expiry metadata.Expiry
+	// Held says why nothing may happen; empty if it may.
+	Held string
+}
+
+// PlanSnapshots returns what Expire would do. It changes nothing.
+func (j *Jobs) PlanSnapshots(ctx context.Context, pointer registry.ID, s SnapshotSettings) (Plan, error) {
+	version, _, err := j.tables.TableByID(ctx, pointer)
+	if err != nil {
+		return Plan{}, err
+	}
+	now, err := j.ledger.Time(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	plan := Plan{Table: version.Ident}
+	plan.Expiry, err = planExpiry(version.Document.(*metadata.Document), s, now)
+	if why, ok := errors.AsType[*HeldError](err); ok {
+		plan.Held, err = why.Why, nil
+	}
+	return plan, err
+}
+
+// DryRun is what a job would do now, and what it would read for that.
+type DryRun struct {
+	Plan           // of orphans only Table and Held
+	Blocked string // why the job would need an operator at once; empty if it would not
+	Reach   string // how the files are found; empty if none need be
+	Cost    reach.Cost
+	Files   int64 // that would be deleted
+	Bytes   int64 // of orphans: nothing says how long an expired file is
+	Kept    []registry.KeptOf
+	Sample  []Listed // the first of the files
+}
+
+// sampler is the sink of a dry run. Doomed files may come more than once.
+type sampler struct {
+	run  *DryRun
+	most int // that the sample has
+	met  *reach.Set
+}
+
+func (s *sampler) add(_ context.Context, _ string, file Listed) error {
+	if s.met.Has(file.Path) {
+		return nil
+	}
+	s.met.Add(file.Path)
+	s.run.Files, s.run.Bytes = s.run.Files+1, s.run.Bytes+file.Bytes
+	if len(s.run.Sample) < s.most {
+		s.run.Sample = append(s.run.Sample, file)
+	}
+	return nil
+}
+
+// DryRunSnapshots returns what Expire and its job would do now, with sample of the files that would
+// be deleted at most. It reads what the job would read, and changes nothing.
+//
+// Errors: those of TableByID; an UnreadableError where the job would be blocked is none.
+func DryRunSnapshots(ctx context.Context, j *Jobs, pointer registry.ID, s SnapshotSettings, sample int) (
+	DryRun, error) {
+	const op = "jobs.DryRunSnapshots"
+	plan, err := j.PlanSnapshots(ctx, pointer, s)
+	run := DryRun{Plan: plan}
+	if err != nil || plan.Held != "" || len(plan.Expiry.Snapshots) == 0 || s.KeepFiles {
+		return run, moorage.Annotate(op, pointer.String(), err)
+	}
+	look, before, err := rehearse(ctx, j, pointer, s)
+	if err != nil {
+		return run, moorage.Annotate(op, pointer.String(), err)
+	}
+	in := inputOf(before, look.document)
+	set, err := run.live(ctx, j, look, in)
+	if err == nil && run.Blocked == "" {
+		var kept reach.Kept
+		kept, err = doom(ctx, look, in, set, &sampler{&run, sample, reach.NewSet(0)})
+		run.Kept = keptOf(map[string]int64{keptOutside: kept.Outside, keptUnreadable: kept.Skipped})
+	}
+	return run, moorage.Annotate(op, pointer.String(), err)
+}
+
+// rehearse returns a table as Expire would leave it, and its document before.
+func rehearse(ctx context.Context, j *Jobs, pointer registry.ID, s SnapshotSettings) (
+	*look, *metadata.Document, error) {
+	look, err := lookByID(ctx, j, pointer)
+	if err != nil {
+		return nil, nil, asHeld(err)
+	}
+	now, err := j.ledger.Time(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	before := look.document
+	expiry, err := planExpiry(before, s, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	look.document, err = before.Apply(expiry.Updates(), metadata.Env{Now: now, BaseLocation: look.version.Location})
+	return look, before, err
+}
+
+// lookByID looks at a table as a job that begins now does. The errors are those of look.
+func lookByID(ctx context.Context, j *Jobs, pointer registry.ID) (*look, error) {
+	_, table, err := j.tables.TableByID(ctx, pointer)
+	if err != nil {
+		return nil, err
+	}
+	return j.look(ctx, &job{value: registry.Job{Pointer: pointer, UUID: table.TableUUID}}, input{})
+}
+
+// live reads the live side of a dry run. What cannot be read is why the job would be blocked.
+func (r *DryRun) live(ctx context.Context, j *Jobs, look *look, in input) (set *reach.Set, err error) {
+	r.Reach = reachFull
+	set, r.Cost, err = j.live(ctx, look, in)
+	if unreadable, ok := errors.AsType[*reach.UnreadableError](err); ok {
+		r.Blocked, err = unreadable.Error(), nil
+	}
+	return set, err
+}
+
+// DryRunOrphans returns what the job of FindOrphans would find now, with sample of the files at
+// most. It reads what the job would read, and changes nothing.
+func DryRunOrphans(ctx context.Context, j *Jobs, pointer registry.ID, s OrphanSettings, sample int) (
+	DryRun, error) {
+	const op = "jobs.DryRunOrphans"
+	run := DryRun{}
+	look, err := lookByID(ctx, j, pointer)
+	if called, ok := errors.AsType[*calledOff](err); ok {
+		run.Held = called.why
+		return run, nil
+	}
+	if err != nil {
+		return run, moorage.Annotate(op, pointer.String(), err)
+	}
+	run.Table = look.version.Ident
+	if err := checkOrphans(s); err != nil {
+		return run, err
+	}
+	if run.Blocked, err = foreign(ctx, j, look.table.Warehouse); err != nil || run.Blocked != "" {
+		return run, moorage.Annotate(op, pointer.String(), err)
+	}
+	set, err := run.live(ctx, j, look, input{Orphans: &s})
+	if err != nil || run.Blocked != "" {
+		return run, moorage.Annotate(op, pointer.String(), err)
+	}
+	run.Kept, err = j.mark(ctx, look, s, set, &sampler{&run, sample, reach.NewSet(0)})
+	if blocked, ok := errors.AsType[*BlockedError](err); ok {
+		run.Blocked, err = blocked.Why, nil
+	}
+	if called, ok := errors.AsType[*calledOff](err); ok {
+		run.Held, err = called.why, nil
+	}
+	return run, moorage.Annotate(op, pointer.String(), err)
+}

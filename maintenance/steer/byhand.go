@@ -1,0 +1,154 @@
+package steer
+
+import (
+	"context"
+	"errors"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/planner"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/schedule"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// ByHand is a job that somebody asks for. One of the two says with which settings.
+type ByHand struct {
+	Snapshots *jobs.SnapshotSettings
+	Orphans   *jobs.OrphanSettings
+}
+
+// Begin begins a job on the table called ident, whatever policies say.
+//
+// Errors: KindIllegalArgument if nothing may be deleted of the table, or the scope is paused;
+// KindCommitFailed if there is such a job; those of catalog.Scopes.Find and of jobs.Expire.
+func (s *Steering) Begin(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked ByHand) (
+	jobs.Began, error) {
+	const op = "steer.Begin"
+	scope, err := findTable(ctx, scopes, verb.RunMaintenance, ident)
+	if err != nil {
+		return jobs.Began{}, err
+	}
+	if err := s.isPaused(ctx, scope); err != nil {
+		return jobs.Began{}, err
+	}
+	var began jobs.Began
+	if asked.Orphans != nil {
+		began, err = s.Jobs.FindOrphans(ctx, scope.Pointer, *asked.Orphans, nil)
+	} else {
+		began, err = s.Jobs.Expire(ctx, scope.Pointer, *asked.Snapshots, nil)
+	}
+	if err = told(ident, err); err == nil {
+		s.kick()
+	}
+	return began, moorage.Annotate(op, ident.String(), err)
+}
+
+func findTable(ctx context.Context, scopes policies.Scopes, v verb.Verb, ident moorage.Identifier) (
+	catalog.Scope, error) {
+	if ident.Name == "" {
+		return catalog.Scope{}, moorage.Errorf(moorage.KindIllegalArgument, "Name a table")
+	}
+	return scopes.Find(ctx, v, ident)
+}
+
+// isPaused refuses a table whose maintenance is paused.
+func (s *Steering) isPaused(ctx context.Context, scope catalog.Scope) error {
+	pauses, _, err := s.pauses(ctx)
+	if err != nil {
+		return err
+	}
+	for _, pause := range pauses.Pauses {
+		if pause.Covers(asPointer(scope)) {
+			return moorage.Errorf(moorage.KindIllegalArgument, "Maintenance is paused by %s: %s. "+
+				"Let it go on with moorage maintain resume", pause.By, pause.Reason)
+		}
+	}
+	return nil
+}
+
+// asPointer returns a scope as pauses ask for it.
+func asPointer(scope catalog.Scope) registry.Pointer {
+	ident := scope.Ident
+	return registry.Pointer{
+		ID: scope.Pointer, Warehouse: ident.Warehouse, Namespace: ident.Namespace, Name: ident.Name,
+	}
+}
+
+// told turns the reasons why a job does not begin into errors for who asked.
+func told(ident moorage.Identifier, err error) error {
+	if held, ok := errors.AsType[*jobs.HeldError](err); ok {
+		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held)
+	}
+	if blocked, ok := errors.AsType[*jobs.BlockedError](err); ok {
+		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, blocked)
+	}
+	if errors.Is(err, jobs.ErrBusy) {
+		return moorage.Errorf(moorage.KindCommitFailed,
+			"There is a job of this kind on %s; see moorage maintain status", ident)
+	}
+	return err
+}
+
+// Plan returns what a job on the table called ident would do now, with sample of the files at most.
+// It changes nothing. Without settings in asked they are those of the policies, also of one that is
+// not enabled.
+//
+// Errors: KindIllegalArgument for a kind that the server does not do itself; those of
+// catalog.Scopes.Find.
+func (s *Steering) Plan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, kind policy.Kind,
+	asked ByHand, sample int) (jobs.DryRun, error) {
+	const op = "steer.Plan"
+	scope, err := findTable(ctx, scopes, verb.PlanMaintenance, ident)
+	if err != nil {
+		return jobs.DryRun{}, err
+	}
+	if asked == (ByHand{}) {
+		if asked, err = s.byPolicy(ctx, scope, kind); err != nil {
+			return jobs.DryRun{}, moorage.Annotate(op, ident.String(), err)
+		}
+	}
+	var run jobs.DryRun
+	if asked.Orphans != nil {
+		run, err = jobs.DryRunOrphans(ctx, s.Jobs, scope.Pointer, *asked.Orphans, sample)
+	} else {
+		run, err = jobs.DryRunSnapshots(ctx, s.Jobs, scope.Pointer, *asked.Snapshots, sample)
+	}
+	return run, moorage.Annotate(op, ident.String(), err)
+}
+
+// byPolicy returns what the policies say of a kind, as the planner goes by it.
+func (s *Steering) byPolicy(ctx context.Context, scope catalog.Scope, kind policy.Kind) (ByHand, error) {
+	t, ok := policy.TypeOf(kind)
+	if !ok || kind != policy.Snapshots && kind != policy.Orphans {
+		return ByHand{}, moorage.Errorf(moorage.KindIllegalArgument, "Name the kind snapshots or orphans")
+	}
+	matcher, err := s.Policies.Reload(ctx)
+	if err != nil {
+		return ByHand{}, err
+	}
+	version, table, err := s.Tables.TableByID(ctx, scope.Pointer)
+	if err != nil {
+		return ByHand{}, err
+	}
+	document := version.Document.(*metadata.Document)
+	rule := policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties())[t]
+	if rule.Held != "" {
+		return ByHand{}, moorage.Errorf(moorage.KindIllegalArgument, "%s of %s is held: %s", t, table.Identifier(),
+			rule.Held)
+	}
+	if kind == policy.Orphans {
+		settings := planner.OrphanSettings(rule)
+		return ByHand{Orphans: &settings}, nil
+	}
+	cares, err := schedule.Read(ctx, s.Ledger, scope.Pointer)
+	if err != nil {
+		return ByHand{}, err
+	}
+	settings := planner.SnapshotSettings(rule, cares[0].Value.Seq)
+	return ByHand{Snapshots: &settings}, nil
+}

@@ -1,0 +1,268 @@
+package management
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"time"
+
+	"moorage"
+	"moorage/internal/jsontext"
+	"moorage/internal/web"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/steer"
+	"moorage/management/client"
+)
+
+// sampleMax is how many files a plan names at most.
+const sampleMax = 1000
+
+// The settings of each kind that somebody begins by hand.
+var settingsByHand = map[string][]string{
+	jobs.KindSnapshots: {
+		"max-snapshot-age-seconds", "min-snapshots", "max-ref-age-seconds", "delay-seconds", "keep-files",
+	},
+	jobs.KindOrphans: {"older-than-seconds", "quarantine-seconds", "equal-authorities", "confirm"},
+}
+
+// byHandIn reads what somebody asks about a job.
+func byHandIn(body []byte) (asked client.MaintenanceByHand, err error) {
+	f, err := web.ParseFields(body, "request")
+	if err != nil {
+		return asked, err
+	}
+	asked = client.MaintenanceByHand{Object: objectIn(f), Kind: f.Text("kind"), Sample: int(countIn(f, "sample"))}
+	if asked.Sample > sampleMax {
+		f.Fail("member %q is at most %d", "sample", sampleMax)
+	}
+	if value := f.Typed("settings", jsontext.Object); !value.IsZero() && f.Failure == nil {
+		if settingsByHand[asked.Kind] == nil {
+			return asked, moorage.Errorf(moorage.KindBadRequest,
+				"Settings are of the kind snapshots or orphans, not of %q", moorage.Cut(asked.Kind, 50))
+		}
+		inner := f.Within(value, "settings", "")
+		asked.Settings = settingsIn(inner, asked.Kind)
+		f.Keep(inner.Failure)
+	}
+	return asked, f.Failure
+}
+
+// settingsIn reads the settings of a kind, and refuses those of the other.
+func settingsIn(f *web.Fields, kind string) *client.MaintenanceSettingsByHand {
+	for other, names := range settingsByHand {
+		for _, name := range names {
+			if other != kind && f.Has(name) {
+				f.Fail("%q is a setting of %s", name, other)
+			}
+		}
+	}
+	number := func(name string) *int64 {
+		if f.Get(name).IsZero() {
+			return nil
+		}
+		n := countIn(f, name)
+		if n > secondsMax {
+			f.Fail("member %q is too large", name)
+		}
+		return &n
+	}
+	return &client.MaintenanceSettingsByHand{
+		MaxSnapshotAgeSeconds: number("max-snapshot-age-seconds"), MinSnapshots: number("min-snapshots"),
+		MaxRefAgeSeconds: number("max-ref-age-seconds"), DelaySeconds: number("delay-seconds"),
+		KeepFiles:        f.Boolean("keep-files"),
+		OlderThanSeconds: number("older-than-seconds"), QuarantineSeconds: number("quarantine-seconds"),
+		EqualAuthorities: f.Boolean("equal-authorities"), Confirm: f.Boolean("confirm"),
+	}
+}
+
+// byHand returns the job that settings ask for; zero without settings.
+func (c Caretaker) byHand(kind string, said *client.MaintenanceSettingsByHand) (asked steer.ByHand, err error) {
+	if said == nil {
+		return asked, nil
+	}
+	seconds := func(into *time.Duration, n *int64) {
+		if n != nil {
+			*into = time.Duration(*n) * time.Second
+		}
+	}
+	switch kind {
+	case jobs.KindSnapshots:
+		s := jobs.DefaultSnapshots()
+		seconds(&s.Retention.MaxSnapshotAge, said.MaxSnapshotAgeSeconds)
+		seconds(&s.Retention.MaxRefAge, said.MaxRefAgeSeconds)
+		seconds(&s.Delay, said.DelaySeconds)
+		if n := said.MinSnapshots; n != nil {
+			s.Retention.MinSnapshots = int(*n)
+		}
+		if s.Retention.MinSnapshots < 1 {
+			return asked, moorage.Errorf(moorage.KindIllegalArgument, "A branch keeps at least one snapshot")
+		}
+		s.KeepFiles, s.Caller = said.KeepFiles, c.Caller
+		asked.Snapshots = &s
+	case jobs.KindOrphans:
+		s := jobs.DefaultOrphans()
+		seconds(&s.OlderThan, said.OlderThanSeconds)
+		seconds(&s.Quarantine, said.QuarantineSeconds)
+		s.EqualAuthorities, s.Confirmed, s.Caller = said.EqualAuthorities, said.Confirm, c.Caller
+		asked.Orphans = &s
+	default:
+		return asked, moorage.Errorf(moorage.KindIllegalArgument, "Name the kind snapshots or orphans")
+	}
+	return asked, nil
+}
+
+func (m maintained) runMaintenance(r *http.Request, body []byte) (any, error) {
+	asked, err := byHandIn(body)
+	if err != nil {
+		return nil, err
+	}
+	return m.caretaker(r).RunMaintenance(r.Context(), asked)
+}
+
+// RunMaintenance begins a job on a table with the settings that are asked for. Without settings it
+// has the server look at the table now, by its policies.
+func (c Caretaker) RunMaintenance(ctx context.Context, asked client.MaintenanceByHand) (
+	client.MaintenanceBegun, error) {
+	begun := client.MaintenanceBegun{Object: asked.Object, Kind: asked.Kind, Outcome: client.BegunDue}
+	ident, err := identOf(asked.Object)
+	if err != nil {
+		return begun, err
+	}
+	if asked.Settings == nil {
+		return begun, c.Steering.Run(ctx, c.Scopes, ident, policy.Kind(asked.Kind))
+	}
+	job, err := c.byHand(asked.Kind, asked.Settings)
+	if err != nil {
+		return begun, err
+	}
+	began, err := c.Steering.Begin(ctx, c.Scopes, ident, job)
+	if err != nil {
+		return begun, err
+	}
+	begun.Snapshots, begun.Refs = began.Snapshots, began.Refs
+	switch began.Outcome {
+	case jobs.OutcomeNothing:
+		begun.Outcome = client.BegunNothing
+		return begun, nil
+	case jobs.OutcomeDone:
+		begun.Outcome = client.BegunDone
+	default:
+		begun.Outcome = client.BegunBegun
+	}
+	begun.Job = began.Job.String()
+	return begun, nil
+}
+
+func (m maintained) planMaintenance(w http.ResponseWriter, r *http.Request) error {
+	body, err := m.server.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	asked, err := byHandIn(body)
+	if err != nil {
+		return err
+	}
+	plan, err := m.caretaker(r).PlanMaintenance(r.Context(), asked)
+	if err != nil {
+		return err
+	}
+	return m.server.AnswerJSON(w, r, plan)
+}
+
+// PlanMaintenance returns what a job on a table would do now.
+func (c Caretaker) PlanMaintenance(ctx context.Context, asked client.MaintenanceByHand) (
+	client.MaintenancePlan, error) {
+	var none client.MaintenancePlan
+	ident, err := identOf(asked.Object)
+	if err != nil {
+		return none, err
+	}
+	job, err := c.byHand(asked.Kind, asked.Settings)
+	if err != nil {
+		return none, err
+	}
+	run, err := c.Steering.Plan(ctx, c.Scopes, ident, policy.Kind(asked.Kind), job, asked.Sample)
+	if err != nil {
+		return none, err
+	}
+	plan := client.MaintenancePlan{
+		Object: asked.Object, Kind: asked.Kind, Held: run.Held, Blocked: run.Blocked,
+		Snapshots: []client.MaintenancePlanSnapshot{}, Refs: append([]string{}, run.Expiry.Refs...),
+		Reach: run.Reach, Manifests: run.Cost.Manifests, ReadBytes: run.Cost.Bytes,
+		Files: run.Files, Bytes: run.Bytes, Kept: keptOf(run.Kept), Sample: pathsOf(run.Sample),
+	}
+	for _, s := range run.Expiry.Snapshots {
+		plan.Snapshots = append(plan.Snapshots, client.MaintenancePlanSnapshot{
+			ID: s.ID, Time: time.UnixMilli(s.TimestampMS).UTC(), Expires: true,
+		})
+	}
+	for _, kept := range run.Expiry.Kept {
+		plan.Snapshots = append(plan.Snapshots, client.MaintenancePlanSnapshot{ID: kept.ID, Why: string(kept.Why)})
+	}
+	return plan, nil
+}
+
+func pathsOf(files []jobs.Listed) []string {
+	paths := make([]string, len(files))
+	for i, file := range files {
+		paths[i] = file.Path
+	}
+	return paths
+}
+
+func (m maintained) listMaintenanceJobFiles(w http.ResponseWriter, r *http.Request) error {
+	id, err := web.PathParam(r, "id")
+	if err != nil {
+		return err
+	}
+	find := func(ctx context.Context, page client.Page) ([]string, string, error) {
+		return m.caretaker(r).MaintenanceFiles(ctx, id, page)
+	}
+	return list(m.server, "files of the job "+id, pageSizes, find, func(files []string, next *string) any {
+		return client.MaintenanceFilesPage{Files: files, NextPageToken: next}
+	})(w, r)
+}
+
+// MaintenanceFiles returns a page of the files that a job will delete. After is how many were
+// before it.
+func (c Caretaker) MaintenanceFiles(ctx context.Context, id string, page client.Page) ([]string, string, error) {
+	job, err := jobCalled(id)
+	if err != nil {
+		return nil, "", err
+	}
+	skip := 0
+	if page.After != "" {
+		if skip, err = strconv.Atoi(page.After); err != nil || skip < 0 {
+			return nil, "", moorage.Errorf(moorage.KindBadRequest, "Invalid page token")
+		}
+	}
+	files, err := c.Jobs.Files(ctx, job, skip, page.Limit+1)
+	if err != nil {
+		return nil, "", err
+	}
+	next := ""
+	if len(files) > page.Limit {
+		next = strconv.Itoa(skip + page.Limit)
+	}
+	return pathsOf(files[:min(len(files), page.Limit)]), next, nil
+}
+
+func (m maintained) adoptOrphans(r *http.Request, body []byte) (any, error) {
+	f, err := web.ParseFields(body, "request")
+	if err != nil {
+		return nil, err
+	}
+	f.Require("warehouse")
+	warehouse := f.Text("warehouse")
+	if f.Failure != nil {
+		return nil, f.Failure
+	}
+	return m.caretaker(r).AdoptOrphans(r.Context(), warehouse)
+}
+
+// AdoptOrphans makes this store the one that removes orphans in a warehouse.
+func (c Caretaker) AdoptOrphans(ctx context.Context, warehouse string) (client.MaintenanceAdopted, error) {
+	other, err := c.Jobs.Adopt(ctx, warehouse)
+	return client.MaintenanceAdopted{Warehouse: warehouse, Other: other}, err
+}
