@@ -84,8 +84,11 @@ revokes:
 	go test -v -timeout 4h ./catalog -run TestRevokeHoldsAtOnce -revokes $(REVOKES)
 	go test -v -timeout 4h ./interop/cluster -run TestRevokes -revokes $(REVOKES)
 
-maintenance-scale: ## maintenance beside a million idle tables and half a million events, and each call of the store that fails
+maintenance-scale: ## maintenance beside a million idle tables, 10,000 events a second and 100,000 manifests, and each call that fails
+	scripts/packages.sh
 	go test -v -timeout 4h ./maintenance/planner -long
+	go test -v -timeout 4h ./maintenance/jobs -run TestExpireLongHistory -snapshots 10000
+	go test -v -timeout 4h ./maintenance/jobs -skip TestExpireLongHistory -every
 
 soak: SOAK = $(if $(filter file,$(origin DURATION)),1h,$(DURATION))
 soak: ## all nodes under load while every fault happens to them, for an hour; DURATION=10m for less

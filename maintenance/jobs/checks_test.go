@@ -242,15 +242,21 @@ func scenarios() []scenario {
 // the check keeps.
 func TestEveryCheckIsNeeded(t *testing.T) {
 	t.Parallel()
-	for _, s := range scenarios() {
-		t.Run(s.check, func(t *testing.T) {
-			t.Parallel()
-			if s.lose(newWorld(t, inMemory, 5, 7), func(node) {}) {
-				t.Error("with all checks a file is lost")
-			}
-			if !s.lose(newWorld(t, inMemory, 5, 7), func(n node) { n.jobs.Skip(s.check) }) {
-				t.Error("without the check nothing is lost")
-			}
-		})
+	stores := map[string]newStore{"memory": inMemory}
+	if *every {
+		stores["pebble"], stores["postgres"] = inPebble, inPostgres
+	}
+	for name, open := range stores {
+		for _, s := range scenarios() {
+			t.Run(name+"/"+s.check, func(t *testing.T) {
+				t.Parallel()
+				if s.lose(newWorld(t, open, 5, 7), func(node) {}) {
+					t.Error("with all checks a file is lost")
+				}
+				if !s.lose(newWorld(t, open, 5, 7), func(n node) { n.jobs.Skip(s.check) }) {
+					t.Error("without the check nothing is lost")
+				}
+			})
+		}
 	}
 }

@@ -61,21 +61,17 @@ type kindOfJob struct {
 	wait  time.Duration
 }
 
-func kindsOfJobs() []kindOfJob { return kindsWith(time.Hour, 10*24*time.Hour) }
-
-// kindsWith returns the kinds, whose files go after these times.
-func kindsWith(delay, quarantine time.Duration) []kindOfJob {
+func kindsOfJobs() []kindOfJob {
 	expiry, orphans := settings(3*time.Second), orphanSettings()
-	expiry.Delay, orphans.Quarantine = delay, quarantine
 	return []kindOfJob{
 		{"expire", func(w *world, n node) error {
 			_, err := n.jobs.Expire(w.ctx, w.table, expiry, nil)
 			return err
-		}, delay},
+		}, expiry.Delay},
 		{"orphans", func(w *world, n node) error {
 			_, err := n.jobs.FindOrphans(w.ctx, w.table, orphans, nil)
 			return err
-		}, quarantine},
+		}, orphans.Quarantine},
 	}
 }
 
@@ -164,9 +160,9 @@ func crash(t *testing.T, open newStore, kind kindOfJob, k, action int) (survived
 }
 
 // inPebble makes a store on a file system in memory.
-func inPebble(t testing.TB, random *lockedRandom, now func() time.Time) registry.Store {
+func inPebble(t testing.TB, random *lockedRandom, clock *clock) registry.Store {
 	t.Helper()
-	store, err := pebble.Open("store", pebble.Options{FS: vfs.NewMem(), Random: random, Now: now})
+	store, err := pebble.Open("store", pebble.Options{FS: vfs.NewMem(), Random: random, Now: clock.Now})
 	must(t, err)
 	t.Cleanup(func() { must(t, store.Close()) })
 	return store

@@ -25,8 +25,9 @@ import (
 
 // clock is a time that stands still until a test moves it.
 type clock struct {
-	mu  sync.Mutex // guards now
-	now time.Time
+	mu    sync.Mutex // guards the fields below
+	now   time.Time
+	moved func(time.Time) // sets the clock of the store, if that has one of its own
 }
 
 func (c *clock) Now() time.Time {
@@ -39,6 +40,9 @@ func (c *clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
+	if c.moved != nil {
+		c.moved(c.now)
+	}
 }
 
 // lockedRandom is a seeded source of bits that many goroutines may read.
@@ -85,11 +89,11 @@ type world struct {
 	orphaned bool
 }
 
-// newStore makes a store of records whose clock is now.
-type newStore func(t testing.TB, random *lockedRandom, now func() time.Time) registry.Store
+// newStore makes an empty store of records whose clock is that of the test.
+type newStore func(t testing.TB, random *lockedRandom, clock *clock) registry.Store
 
-func inMemory(_ testing.TB, random *lockedRandom, now func() time.Time) registry.Store {
-	return memoryregistry.NewWithClock(random, now)
+func inMemory(_ testing.TB, random *lockedRandom, clock *clock) registry.Store {
+	return memoryregistry.NewWithClock(random, clock.Now)
 }
 
 func newWorld(t testing.TB, open newStore, seed uint64, steps int) *world {
@@ -98,7 +102,7 @@ func newWorld(t testing.TB, open newStore, seed uint64, steps int) *world {
 		t: t, ctx: t.Context(), clock: &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)},
 		random: newLockedRandom(1),
 	}
-	w.store, w.files = open(t, w.random, w.clock.Now), memorystorage.NewWithClock(w.clock.Now)
+	w.store, w.files = open(t, w.random, w.clock), memorystorage.NewWithClock(w.clock.Now)
 	w.node = w.newNode(w.store, w.files)
 	ann := w.catalog.As(moorage.Anonymous())
 	_, err := ann.CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "w", Location: "file:///wh"})

@@ -32,7 +32,7 @@ func TestExpireLongHistory(t *testing.T) {
 	folder := t.TempDir()
 	files, err := file.New([]string{"file://" + folder})
 	must(t, err)
-	w.store = inMemory(t, w.random, w.clock.Now)
+	w.store = inMemory(t, w.random, w.clock)
 	w.node = w.newNode(w.store, files)
 	ann := w.catalog.As(moorage.Anonymous())
 	_, err = ann.CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "w", Location: "file://" + folder})

@@ -2,9 +2,14 @@ package planner_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"moorage"
 	"moorage/catalog"
@@ -18,9 +23,9 @@ var warehouse = moorage.Identifier{Warehouse: "w"}
 
 // TestTableKeepsItselfInOrder: with one policy, a table expires its snapshots and deletes the files
 // by itself, when they are due and not before.
-func TestTableKeepsItselfInOrder(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestTableKeepsItselfInOrder(t *testing.T) { overStores(t, testTableKeepsItselfInOrder) }
+
+func testTableKeepsItselfInOrder(t *testing.T, w *world) {
 	id, history := w.table("t", 1)
 	for range 30 {
 		w.clock.Advance(time.Second)
@@ -80,9 +85,9 @@ func (w *world) list() (names []string) {
 
 // TestNothingHappensUnlessAsked: without a policy maintenance calls no store. A policy that is
 // disabled, a table that says no and another scope's policy make nothing happen.
-func TestNothingHappensUnlessAsked(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestNothingHappensUnlessAsked(t *testing.T) { overStores(t, testNothingHappensUnlessAsked) }
+
+func testNothingHappensUnlessAsked(t *testing.T, w *world) {
 	id, history := w.table("t", 1)
 	for range 5 {
 		w.commit("t", history.Append("main", 1)...)
@@ -133,8 +138,10 @@ func TestNothingHappensUnlessAsked(t *testing.T) {
 
 // TestDroppedNamespaceTakesItsPolicyAlong: another one of the name inherits nothing.
 func TestDroppedNamespaceTakesItsPolicyAlong(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+	overStores(t, testDroppedNamespaceTakesItsPolicyAlong)
+}
+
+func testDroppedNamespaceTakesItsPolicyAlong(t *testing.T, w *world) {
 	ns := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"brief"}}
 	_, err := w.ann().CreateNamespace(w.ctx, "w", ns.Namespace, nil)
 	must(t, err)
@@ -149,9 +156,9 @@ func TestDroppedNamespaceTakesItsPolicyAlong(t *testing.T) {
 
 // TestHotTableWritesNothing: once a time stands, commits cost a read of the log and no write but
 // that of the position.
-func TestHotTableWritesNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestHotTableWritesNothing(t *testing.T) { overStores(t, testHotTableWritesNothing) }
+
+func testHotTableWritesNothing(t *testing.T, w *world) {
 	_, history := w.table("t", 1)
 	w.put(warehouse, policy.SnapshotManagement, nil)
 	w.tend(w.node)
@@ -173,9 +180,9 @@ func TestHotTableWritesNothing(t *testing.T) {
 }
 
 // TestTwoMonitors: of two nodes one follows, and both together make each table due once.
-func TestTwoMonitors(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestTwoMonitors(t *testing.T) { overStores(t, testTwoMonitors) }
+
+func testTwoMonitors(t *testing.T, w *world) {
 	_, history := w.table("t", 1)
 	w.put(warehouse, policy.SnapshotManagement, nil)
 	other := w.newNode(w.store, false)
@@ -190,10 +197,77 @@ func TestTwoMonitors(t *testing.T) {
 	}
 }
 
+// TestNodesShareTheWork: two nodes look at the tables of different shards at the same moment, and
+// each job is done once.
+func TestNodesShareTheWork(t *testing.T) { overStores(t, testNodesShareTheWork) }
+
+func testNodesShareTheWork(t *testing.T, w *world) {
+	const tables = 24
+	files := make(map[string]bool)
+	for n := range tables {
+		name := fmt.Sprint("t", n)
+		_, history := w.table(name, uint64(n))
+		for range 5 {
+			w.commit(name, history.Append("main", 1)...)
+		}
+		maps.Copy(files, history.Reach(map[int64]bool{history.Heads["main"].ID: true}))
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{
+		policy.MaxSnapshotAgeHours: "1", policy.MinSnapshotsToExpire: "1", policy.DeleteDelayHours: "1",
+	})
+	nodes := []node{w.newNode(w.store, false), w.newNode(w.store, false)}
+	rounds := func(count int) {
+		for range count {
+			var both errgroup.Group
+			for _, n := range nodes {
+				both.Go(func() error {
+					return errors.Join(n.monitor.RunOnce(w.ctx), n.planner.RunOnce(w.ctx), n.jobs.RunOnce(w.ctx))
+				})
+			}
+			must(t, both.Wait())
+			w.clock.Advance(2 * time.Hour)
+		}
+	}
+	rounds(6)
+	w.wantAgreed("in the end")
+	var began [2]int64
+	for i, n := range nodes {
+		began[i] = n.planner.Stats().Began[string(policy.Snapshots)]
+	}
+	t.Logf("the nodes began %d jobs", began)
+	if began[0]+began[1] != tables || began[0] == 0 || began[1] == 0 {
+		t.Errorf("the nodes began %d jobs, want %d together", began, tables)
+	}
+	runs, err := w.store.List(w.ctx, registry.TableRun, "", "", 1000)
+	must(t, err)
+	met := make(map[registry.ID]bool)
+	for _, record := range runs {
+		run, err := registry.Decode[registry.Run](record)
+		must(t, err)
+		if met[run.Job] || run.Outcome != jobs.OutcomeDone || run.Totals.Snapshots != 4 {
+			t.Errorf("the job ran again, or otherwise: %+v", run)
+		}
+		met[run.Job] = true
+	}
+	if len(met) != tables {
+		t.Errorf("%d jobs have ended, want %d", len(met), tables)
+	}
+	for n := range tables {
+		if left := w.snapshots(fmt.Sprint("t", n)); left != 1 {
+			t.Errorf("table %d has %d snapshots", n, left)
+		}
+	}
+	for file := range files {
+		if _, err := w.files.Stat(w.ctx, file); err != nil {
+			t.Errorf("the live file %s: %v", file, err)
+		}
+	}
+}
+
 // TestPolicyWinsOverJob: a policy that changes between the look and its Apply stops the job.
-func TestPolicyWinsOverJob(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestPolicyWinsOverJob(t *testing.T) { overStores(t, testPolicyWinsOverJob) }
+
+func testPolicyWinsOverJob(t *testing.T, w *world) {
 	id, history := w.table("t", 1)
 	for range 30 {
 		w.commit("t", history.Append("main", 1)...)
@@ -225,9 +299,9 @@ func TestPolicyWinsOverJob(t *testing.T) {
 }
 
 // TestPausedScopeIsLeftAlone: until it is resumed.
-func TestPausedScopeIsLeftAlone(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestPausedScopeIsLeftAlone(t *testing.T) { overStores(t, testPausedScopeIsLeftAlone) }
+
+func testPausedScopeIsLeftAlone(t *testing.T, w *world) {
 	_, history := w.table("t", 1)
 	for range 30 {
 		w.commit("t", history.Append("main", 1)...)
@@ -254,9 +328,9 @@ func TestPausedScopeIsLeftAlone(t *testing.T) {
 
 // TestSnapshotsThatLookOld: a client whose clock is behind makes snapshots that look old. They do
 // not expire before the server has known them for an hour.
-func TestSnapshotsThatLookOld(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestSnapshotsThatLookOld(t *testing.T) { overStores(t, testSnapshotsThatLookOld) }
+
+func testSnapshotsThatLookOld(t *testing.T, w *world) {
 	_, history := w.table("t", 1)
 	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
 	w.tend(w.node)
@@ -279,9 +353,9 @@ func TestSnapshotsThatLookOld(t *testing.T) {
 }
 
 // TestClockInDoubt: nothing is begun while the clock cannot be believed.
-func TestClockInDoubt(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestClockInDoubt(t *testing.T) { overStores(t, testClockInDoubt) }
+
+func testClockInDoubt(t *testing.T, w *world) {
 	_, history := w.table("t", 1)
 	for range 30 {
 		w.commit("t", history.Append("main", 1)...)

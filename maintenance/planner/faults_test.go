@@ -50,80 +50,89 @@ func (w *world) wantAgreed(at string) {
 	}
 }
 
+// crashSteps are how many calls the short form passes over between two that meet a fault. The long
+// one lets all of them meet each.
+var crashSteps = map[string]int{"memory": 7, "postgres": 150}
+
 // TestCrashEveryCall: whatever call of the store fails, loses its answer or is the last of a node,
 // care and index agree, and another node brings the table into order. Nothing goes before its time.
 func TestCrashEveryCall(t *testing.T) {
 	t.Parallel()
-	for name, action := range map[string]registrytest.Action{
-		"fail": registrytest.Fail, "lose": registrytest.Lose, "die": registrytest.Die,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			step := 7 // with the others, a part of the calls
-			if *longFlag {
-				step = 1
-			}
-			for k := int(action) % step; ; k += step {
-				w := newWorld(t)
-				id, history := w.table("t", 1)
-				for range 5 {
-					w.clock.Advance(time.Second)
-					w.commit("t", history.Append("main", 1)...)
+	for store, open := range stores() {
+		for name, action := range map[string]registrytest.Action{
+			"fail": registrytest.Fail, "lose": registrytest.Lose, "die": registrytest.Die,
+		} {
+			t.Run(store+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				step := crashSteps[store]
+				if *longFlag {
+					step = 1
 				}
-				w.put(warehouse, policy.SnapshotManagement, policy.Settings{
-					policy.MaxSnapshotAgeHours: "2", policy.MinSnapshotsToExpire: "1", policy.DeleteDelayHours: "1",
-				})
-				before := 1 << 30
-				faulty := registrytest.Faulty(w.store, func(call int, _ string) registrytest.Action {
-					if call == before+k {
-						return action
-					}
-					return registrytest.Pass
-				})
-				first := w.newNode(faulty, false)
-				before = faulty.Calls()
-				round := func() {
-					_ = first.monitor.RunOnce(w.ctx)
-					_ = first.planner.RunOnce(w.ctx)
-					_ = first.jobs.RunOnce(w.ctx)
+				for k := int(action) % step; crash(t, open, k, action); k += step {
 				}
-				round()
-				w.wantAgreed("after the first round")
-				if n := w.snapshots("t"); n != 5 {
-					t.Fatalf("call %d: %d snapshots are left before their time", k, n)
-				}
-				w.clock.Advance(3 * time.Hour)
-				round()
-				w.wantAgreed("after the second round")
-				w.clock.Advance(3 * time.Hour)
-				round()
-				second := w.newNode(w.store, false)
-				for range 6 {
-					w.clock.Advance(time.Hour) // claims of the first have ended
-					w.tend(second)
-				}
-				w.wantAgreed("in the end")
-				if n := w.snapshots("t"); n != 1 {
-					t.Errorf("call %d: %d snapshots are left: %+v", k, n, w.care(id))
-				}
-				if under, _, err := second.jobs.List(w.ctx, registry.ID{}, "", 0); err != nil || len(under) > 0 {
-					t.Errorf("call %d: jobs are left: %+v, %v", k, under, err)
-				}
-				if faulty.Calls()-before <= k {
-					if k < 30 {
-						t.Errorf("only %d calls were made", k)
-					}
-					return // the fault did not come
-				}
-			}
-		})
+			})
+		}
 	}
 }
 
+// crash lets one call of a node meet a fault. It reports whether one did.
+func crash(t *testing.T, open newStore, k int, action registrytest.Action) (met bool) {
+	t.Helper()
+	w := newWorld(t, open)
+	id, history := w.table("t", 1)
+	for range 5 {
+		w.clock.Advance(time.Second)
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{
+		policy.MaxSnapshotAgeHours: "2", policy.MinSnapshotsToExpire: "1", policy.DeleteDelayHours: "1",
+	})
+	before := 1 << 30
+	faulty := registrytest.Faulty(w.store, func(call int, _ string) registrytest.Action {
+		if call == before+k {
+			return action
+		}
+		return registrytest.Pass
+	})
+	first := w.newNode(faulty, false)
+	before = faulty.Calls()
+	round := func() {
+		_ = first.monitor.RunOnce(w.ctx)
+		_ = first.planner.RunOnce(w.ctx)
+		_ = first.jobs.RunOnce(w.ctx)
+	}
+	round()
+	w.wantAgreed("after the first round")
+	if n := w.snapshots("t"); n != 5 {
+		t.Fatalf("call %d: %d snapshots are left before their time", k, n)
+	}
+	w.clock.Advance(3 * time.Hour)
+	round()
+	w.wantAgreed("after the second round")
+	w.clock.Advance(3 * time.Hour)
+	round()
+	second := w.newNode(w.store, false)
+	for range 6 {
+		w.clock.Advance(time.Hour) // claims of the first have ended
+		w.tend(second)
+	}
+	w.wantAgreed("in the end")
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("call %d: %d snapshots are left: %+v", k, n, w.care(id))
+	}
+	if under, _, err := second.jobs.List(w.ctx, registry.ID{}, "", 0); err != nil || len(under) > 0 {
+		t.Errorf("call %d: jobs are left: %+v, %v", k, under, err)
+	}
+	if met = faulty.Calls()-before > k; !met && k < 30 {
+		t.Errorf("only %d calls were made", k)
+	}
+	return met && !t.Failed()
+}
+
 // TestLostLog: changes that were deleted before they were read are made up for by a walk.
-func TestLostLog(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestLostLog(t *testing.T) { overStores(t, testLostLog) }
+
+func testLostLog(t *testing.T, w *world) {
 	id, history := w.table("t", 1)
 	w.put(warehouse, policy.SnapshotManagement, nil)
 	w.tend(w.node)
@@ -155,9 +164,9 @@ func (w *world) forgetDue(id registry.ID) {
 
 // TestMissedTable: a table that is not due though it should be is found by the daily look, and
 // counted. An operator can have all looked at.
-func TestMissedTable(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestMissedTable(t *testing.T) { overStores(t, testMissedTable) }
+
+func testMissedTable(t *testing.T, w *world) {
 	var ids []registry.ID
 	for _, name := range []string{"a", "b", "c"} {
 		id, history := w.table(name, 1)
@@ -217,7 +226,7 @@ func TestBlocker(t *testing.T) {
 		"lasts":    {&jobs.BlockedError{Why: "broken"}, 5, 5},
 		"may pass": {ledger.StoreError("x", errors.New("away")), 15, 30},
 	} {
-		w := newWorld(t)
+		w := newWorld(t, inMemory)
 		id, history := w.table("t", 1)
 		for range 30 {
 			w.commit("t", history.Append("main", 1)...)
@@ -262,9 +271,9 @@ func TestBlocker(t *testing.T) {
 
 // TestOrphansByPolicy: orphans are looked for once in a while, and those that were there before
 // somebody asked stay.
-func TestOrphansByPolicy(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestOrphansByPolicy(t *testing.T) { overStores(t, testOrphansByPolicy) }
+
+func testOrphansByPolicy(t *testing.T, w *world) {
 	id, history := w.table("t", 1)
 	w.commit("t", history.Append("main", 1)...)
 	old := "file:///wh/ns/t/data/old.parquet"
@@ -298,9 +307,9 @@ func TestOrphansByPolicy(t *testing.T) {
 
 // TestBlockedJob: a job that is blocked has a blocker as long as it is, and its table goes on as
 // before when it is retried.
-func TestBlockedJob(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestBlockedJob(t *testing.T) { overStores(t, testBlockedJob) }
+
+func testBlockedJob(t *testing.T, w *world) {
 	id, history := w.table("t", 1)
 	for range 30 {
 		w.commit("t", history.Append("main", 1)...)

@@ -29,8 +29,9 @@ import (
 
 // clock is moved by tests.
 type clock struct {
-	mu  sync.Mutex // guards now
-	now time.Time
+	mu    sync.Mutex // guards the fields below
+	now   time.Time
+	moved func(time.Time) // sets the clock of the store, if that has one of its own
 }
 
 func (c *clock) Now() time.Time {
@@ -43,6 +44,9 @@ func (c *clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
+	if c.moved != nil {
+		c.moved(c.now)
+	}
 }
 
 // lockedRandom is a seeded source of bits that many goroutines may read.
@@ -150,13 +154,37 @@ type world struct {
 	files  *memorystorage.Store
 }
 
-func newWorld(t testing.TB) *world {
+// newStore makes an empty store whose clock is that of the test.
+type newStore func(t testing.TB, random *lockedRandom, clock *clock) registry.Store
+
+func inMemory(_ testing.TB, random *lockedRandom, clock *clock) registry.Store {
+	return memoryregistry.NewWithClock(random, clock.Now)
+}
+
+// stores are what the suite runs over, except for what asks for one of them.
+func stores() map[string]newStore {
+	return map[string]newStore{"memory": inMemory, "postgres": inPostgres}
+}
+
+// overStores runs a test over each of stores.
+func overStores(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	t.Parallel()
+	for name, open := range stores() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newWorld(t, open))
+		})
+	}
+}
+
+func newWorld(t testing.TB, open newStore) *world {
 	t.Helper()
 	w := &world{
 		t: t, ctx: t.Context(), clock: &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)},
 		random: &lockedRandom{source: rand.NewChaCha8([32]byte{1})},
 	}
-	w.store = &recorder{Store: memoryregistry.NewWithClock(w.random, w.clock.Now)}
+	w.store = &recorder{Store: open(t, w.random, w.clock)}
 	w.files = memorystorage.NewWithClock(w.clock.Now)
 	w.node = w.newNode(w.store, true)
 	w.makeWarehouse()

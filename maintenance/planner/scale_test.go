@@ -70,7 +70,7 @@ func TestIdleTablesCostNothing(t *testing.T) {
 	}
 	var want []string
 	for _, tables := range []int{0, count} {
-		w := newWorld(t)
+		w := newWorld(t, inMemory)
 		w.put(warehouse, policy.SnapshotManagement, nil)
 		w.tend(w.node)
 		for i, id := range w.pointers(tables) {
@@ -97,23 +97,31 @@ func TestIdleTablesCostNothing(t *testing.T) {
 	}
 }
 
-// TestManyEvents: over Pebble, the monitor reads events faster than 10,000 a second come, and an
-// event of a table whose time stands costs no write of its own.
+// overStore returns a world over a store with a clock of its own, in which a policy asks.
+func overStore(t *testing.T, store registry.Store) *world {
+	t.Helper()
+	w := newWorld(t, func(testing.TB, *lockedRandom, *clock) registry.Store { return store })
+	w.put(warehouse, policy.SnapshotManagement, nil)
+	must(t, w.monitor.RunOnce(w.ctx))
+	return w
+}
+
+func openPebble(t *testing.T) registry.Store {
+	t.Helper()
+	store, err := pebble.Open(t.TempDir(), pebble.Options{})
+	must(t, err)
+	t.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+// TestManyEvents: over Pebble, an event of a table whose time stands costs no write of its own.
 func TestManyEvents(t *testing.T) {
 	t.Parallel()
 	events, tables := 10_000, 500
 	if *longFlag {
 		events, tables = 500_000, 10_000
 	}
-	w := newWorld(t)
-	store, err := pebble.Open(t.TempDir(), pebble.Options{})
-	must(t, err)
-	t.Cleanup(func() { _ = store.Close() })
-	w.store = &recorder{Store: store}
-	w.node = w.newNode(w.store, true)
-	w.makeWarehouse()
-	w.put(warehouse, policy.SnapshotManagement, nil)
-	must(t, w.monitor.RunOnce(w.ctx))
+	w := overStore(t, openPebble(t))
 	ids := w.pointers(tables)
 	var writers errgroup.Group
 	writers.SetLimit(64) // as many share one sync
@@ -150,9 +158,9 @@ func TestManyEvents(t *testing.T) {
 
 // TestRoundTrips: what a look for changes, a fold of one new table and a due table ask of the
 // store. Claims are left out: a node takes one for long.
-func TestRoundTrips(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
+func TestRoundTrips(t *testing.T) { overStores(t, testRoundTrips) }
+
+func testRoundTrips(t *testing.T, w *world) {
 	_, history := w.table("t", 1)
 	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
 	w.tend(w.node)

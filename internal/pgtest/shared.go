@@ -1,0 +1,86 @@
+package pgtest
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Shared is a server that the tests of a package share. The first that wants a schema starts it. It
+// forgets in a power cut what it acknowledged, which makes it fast. TestMain stops it. It is safe
+// for concurrent use.
+type Shared struct {
+	once   sync.Once
+	server *Server
+	err    error
+}
+
+func (s *Shared) start() (*Server, error) {
+	s.once.Do(func() {
+		s.server, s.err = Start("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+	})
+	return s.server, s.err
+}
+
+// Schema makes an empty schema with a random name, and returns a connection string for it.
+func (s *Shared) Schema(ctx context.Context) (dsn string, err error) {
+	server, err := s.start()
+	if err != nil {
+		return "", err
+	}
+	return server.NewSchema(ctx, randomName())
+}
+
+func randomName() string { return "test_" + strings.ToLower(rand.Text()) }
+
+// SchemaWithClock is Schema whose clock_timestamp() stands still: at now, until set moves it. set
+// panics if the server does not take the time.
+func (s *Shared) SchemaWithClock(ctx context.Context, now time.Time) (dsn string, set func(time.Time), err error) {
+	server, err := s.start()
+	if err != nil {
+		return "", nil, err
+	}
+	name := randomName()
+	if dsn, err = server.NewSchema(ctx, name); err != nil {
+		return "", nil, err
+	}
+	// The function has a schema of its own: migrations refuse a schema with what is not theirs.
+	clock := pgx.Identifier{name + "_clock"}.Sanitize()
+	exec := func(ctx context.Context, sql string, args ...any) error {
+		conn, err := pgx.Connect(ctx, server.DSN())
+		if err != nil {
+			return err
+		}
+		defer conn.Close(ctx)
+		_, err = conn.Exec(ctx, sql, args...)
+		return err
+	}
+	if err := exec(ctx, "CREATE SCHEMA "+clock+"; CREATE TABLE "+clock+".time (now timestamptz NOT NULL); "+
+		"INSERT INTO "+clock+".time VALUES ('"+now.UTC().Format(time.RFC3339Nano)+"'); "+
+		"CREATE FUNCTION "+clock+".clock_timestamp() RETURNS timestamptz LANGUAGE sql VOLATILE AS "+
+		"'SELECT now FROM "+clock+".time'"); err != nil {
+		return "", nil, err
+	}
+	set = func(now time.Time) {
+		if err := exec(context.WithoutCancel(ctx), "UPDATE "+clock+".time SET now = $1", now); err != nil {
+			panic("pgtest: set the clock of " + name + ": " + err.Error())
+		}
+	}
+	// A schema that is listed before pg_catalog hides the function of that name there.
+	path := url.QueryEscape(name + "," + name + "_clock,pg_catalog")
+	return strings.Replace(dsn, "search_path="+name, "search_path="+path, 1), set, nil
+}
+
+// Stop ends the server, if it was started, and removes its files.
+func (s *Shared) Stop() error {
+	s.once.Do(func() {})
+	if s.server == nil {
+		return nil
+	}
+	return s.server.Stop()
+}

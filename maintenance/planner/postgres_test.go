@@ -1,0 +1,43 @@
+package planner_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"moorage/internal/pgtest"
+	"moorage/registry"
+	"moorage/registry/postgres"
+)
+
+var database pgtest.Shared
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := database.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// inPostgres makes a store in an empty schema. The test moves its clock.
+func inPostgres(t testing.TB, random *lockedRandom, clock *clock) registry.Store {
+	t.Helper()
+	dsn, set, err := database.SchemaWithClock(t.Context(), clock.Now())
+	must(t, err)
+	clock.moved = set
+	return openPostgres(t, dsn, postgres.Options{Random: random})
+}
+
+func openPostgres(t testing.TB, dsn string, options postgres.Options) registry.Store {
+	t.Helper()
+	_, err := postgres.Migrate(t.Context(), dsn)
+	must(t, err)
+	options.AcquireTimeout = time.Minute
+	store, err := postgres.Open(t.Context(), dsn+"&pool_max_conns=4", options)
+	must(t, err)
+	t.Cleanup(func() { must(t, store.Close()) })
+	return store
+}
