@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views cluster-owner worlds revokes maintenance-scale soak bench bench-postgres fuzz clean
+.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views cluster-owner worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz clean
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -89,6 +89,13 @@ maintenance-scale: ## maintenance beside a million idle tables, 10,000 events a 
 	go test -v -timeout 4h ./maintenance/planner -long
 	go test -v -timeout 4h ./maintenance/jobs -run TestExpireLongHistory -snapshots 10000
 	go test -v -timeout 4h ./maintenance/jobs -skip TestExpireLongHistory -every
+
+maintenance-chaos: CHAOS = $(if $(filter file,$(origin DURATION)),30m,$(DURATION))
+maintenance-chaos: ENGINES ?= pyiceberg,spark
+maintenance-chaos: ## ENGINES=pyiceberg,spark write for DURATION=30m while everything is deleted at once and nodes are killed
+	scripts/packages.sh
+	interop/setup.sh python spark trino
+	go test -v -timeout 12h ./interop/chaos -run TestChaos -duration $(CHAOS) -engines $(ENGINES)
 
 soak: SOAK = $(if $(filter file,$(origin DURATION)),1h,$(DURATION))
 soak: ## all nodes under load while every fault happens to them, for an hour; DURATION=10m for less

@@ -45,7 +45,7 @@ step_rules() { go test ./internal/archtest/...; }
 gotest() { go test -json -race -count=1 -timeout 60m "$@" | python3 scripts/gotest.py; }
 
 # Suites of server processes, which hold them to times: they have the machine to themselves.
-readonly processes='^moorage/interop/(cluster|soak|torture)$'
+readonly processes='^moorage/interop/(chaos|cluster|soak|torture)$'
 
 # With the corpora of the fuzz targets.
 step_go() {
@@ -55,7 +55,7 @@ step_go() {
   gotest $packages
 }
 
-# The short forms of interop/cluster, interop/soak and interop/torture, one after the other.
+# The short forms of interop/chaos, interop/cluster, interop/soak and interop/torture, one after the other.
 step_processes() {
   local packages
   packages=$(go list ./interop/... | grep -E "$processes")

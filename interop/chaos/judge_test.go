@@ -1,0 +1,271 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/apache/iceberg-go"
+	icebergio "github.com/apache/iceberg-go/io"
+	"github.com/apache/iceberg-go/table"
+
+	"moorage/management/client"
+)
+
+// judge looks whether the files that tables reach are there. It reads them with iceberg-go and the
+// system, and asks nothing of the server but the present metadata. It belongs to one goroutine.
+type judge struct {
+	*world
+	// named has what manifests name that were read before; they never change.
+	named map[string][]string
+	looks int
+	files int // that were there, in all looks
+	// runs are the jobs that have ended, as far as it saw them.
+	runs map[string]client.MaintenanceRun
+}
+
+func newJudge(w *world) *judge {
+	return &judge{world: w, named: make(map[string][]string), runs: make(map[string]client.MaintenanceRun)}
+}
+
+// run looks at one table after the other until ctx ends. The error names a live file that is gone.
+func (j *judge) run(ctx context.Context) error {
+	for turn := 0; sleep(ctx, 20*time.Millisecond) == nil; turn++ {
+		name, at := j.tables[turn%len(j.tables)], turn%len(j.nodes)
+		if err := j.look(ctx, name, at); err != nil {
+			return err
+		}
+		_ = j.note(ctx, name, at) // the node may be gone
+	}
+	return nil
+}
+
+// look looks at one table. What it misses must be of no snapshot any more when it loads the table
+// again.
+func (j *judge) look(ctx context.Context, name string, at int) error {
+	loaded, err := j.load(ctx, name, at)
+	if err != nil {
+		return nil //nolint:nilerr // the node is gone; the next look asks another
+	}
+	var missing error
+	for _, snapshot := range loaded.Metadata().Snapshots() {
+		if _, err := j.reach(ctx, loaded, snapshot); err != nil {
+			missing = errors.Join(missing, j.unlessExpired(ctx, name, snapshot.SnapshotID, err))
+		}
+	}
+	for file := range j.beside(loaded) {
+		if _, err := os.Stat(local(file)); err != nil {
+			missing = errors.Join(missing, fmt.Errorf("%s: a metadata file: %w", name, err))
+		}
+	}
+	j.looks++
+	return missing
+}
+
+func (j *judge) load(ctx context.Context, name string, at int) (*table.Table, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	return j.direct.catalogs[at].LoadTable(ctx, table.Identifier{namespace, name})
+}
+
+// unlessExpired returns missing unless the snapshot is gone by now, or names other statistics.
+func (j *judge) unlessExpired(ctx context.Context, name string, id int64, missing error) error {
+	for at := 0; ctx.Err() == nil; at++ {
+		again, err := j.load(ctx, name, at%len(j.nodes))
+		if err != nil {
+			_ = sleep(ctx, readPause) // its error is that of ctx
+			continue
+		}
+		snapshot := again.SnapshotByID(id)
+		if snapshot == nil {
+			return nil
+		}
+		if _, err := j.reach(ctx, again, *snapshot); err == nil {
+			return nil
+		}
+		return fmt.Errorf("%s: snapshot %d, which is in the table, misses a file: %w", name, id, missing)
+	}
+	return nil
+}
+
+// beside returns the files that the metadata itself names.
+func (j *judge) beside(loaded *table.Table) map[string]bool {
+	files := map[string]bool{loaded.MetadataLocation(): true}
+	for entry := range loaded.Metadata().PreviousFiles() {
+		files[entry.MetadataFile] = true
+	}
+	return files
+}
+
+// reach returns the files that a snapshot reaches, which must be there.
+func (j *judge) reach(ctx context.Context, loaded *table.Table, snapshot table.Snapshot) ([]string, error) {
+	body, err := os.ReadFile(local(snapshot.ManifestList))
+	if err != nil {
+		return nil, err
+	}
+	manifests, err := iceberg.ReadManifestList(bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", snapshot.ManifestList, err)
+	}
+	reached := []string{snapshot.ManifestList}
+	for _, m := range manifests {
+		reached = append(reached, m.FilePath())
+		names, known := j.named[m.FilePath()]
+		if !known {
+			files, err := loaded.FS(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if names, err = namedBy(m, files); err != nil {
+				return nil, err
+			}
+			j.named[m.FilePath()] = names
+		}
+		reached = append(reached, names...)
+	}
+	for statistics := range loaded.Metadata().Statistics() {
+		if statistics.SnapshotID == snapshot.SnapshotID {
+			reached = append(reached, statistics.StatisticsPath)
+		}
+	}
+	for _, file := range reached {
+		if _, err := os.Stat(local(file)); err != nil {
+			return nil, err
+		}
+	}
+	j.files += len(reached)
+	return reached, nil
+}
+
+// namedBy returns the live files that a manifest names.
+func namedBy(m iceberg.ManifestFile, files icebergio.IO) (names []string, err error) {
+	entries, err := m.FetchEntries(files, true)
+	if err != nil {
+		return nil, err
+	}
+	for _, entry := range entries {
+		names = append(names, entry.DataFile().FilePath())
+	}
+	return names, nil
+}
+
+// local returns the path of a location.
+func local(location string) string { return strings.TrimPrefix(location, "file://") }
+
+// surplus returns the files in the folders of tables that no snapshot reaches. Metadata files stay
+// in any case, and so do hidden ones.
+func (j *judge) surplus(ctx context.Context) (files []string, err error) {
+	for _, name := range j.tables {
+		loaded, err := j.load(ctx, name, 0)
+		if err != nil {
+			return nil, err
+		}
+		live := make(map[string]bool)
+		for _, snapshot := range loaded.Metadata().Snapshots() {
+			reached, err := j.reach(ctx, loaded, snapshot)
+			if err != nil {
+				return nil, err
+			}
+			for _, file := range reached {
+				live[local(file)] = true
+			}
+		}
+		err = filepath.WalkDir(local(loaded.Location()), func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && !entry.IsDir() && !live[path] && isTabular(path) {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// isTabular reports whether a file is one that maintenance deletes.
+func isTabular(path string) bool {
+	return !strings.Contains(path, ".metadata.json") && !strings.Contains(path, "/.") && !strings.Contains(path, "/_")
+}
+
+// awaitOrder has all tables looked at until nothing is left but what they reach.
+func (j *judge) awaitOrder(ctx context.Context, span time.Duration) error {
+	var left []string
+	for deadline := time.Now().Add(span); time.Now().Before(deadline); {
+		for i, name := range j.tables {
+			j.world.look(ctx, i, name, "snapshots")
+			j.world.look(ctx, i, name, "orphans")
+			if err := j.note(ctx, name, i%len(j.nodes)); err != nil {
+				return err
+			}
+		}
+		var err error
+		if left, err = j.surplus(ctx); err != nil {
+			return err
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		if err := sleep(ctx, time.Second); err != nil {
+			return err
+		}
+	}
+	slices.Sort(left)
+	return fmt.Errorf("%d files are left that no snapshot reaches, such as %s\n%s\n%s", len(left), left[0],
+		j.output("maintain", "jobs"), j.output("maintain", "blockers"))
+}
+
+// plant makes files that nobody names, and returns how many.
+func (j *judge) plant(ctx context.Context) (count int, err error) {
+	for _, name := range j.tables {
+		loaded, err := j.load(ctx, name, 0)
+		if err != nil {
+			return count, err
+		}
+		for _, stray := range []string{"data/stray.parquet", "metadata/stray.avro", "data/deep/er/stray.puffin"} {
+			path := filepath.Join(local(loaded.Location()), stray)
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				return count, err
+			}
+			if err := os.WriteFile(path, []byte("stray"), 0o644); err != nil {
+				return count, err
+			}
+			count++
+		}
+	}
+	return count, nil
+}
+
+// note notes the jobs of a table that have ended. A server shows the last ones.
+func (j *judge) note(ctx context.Context, name string, at int) error {
+	status, err := j.status(ctx, name, at)
+	if err != nil {
+		return err
+	}
+	for _, run := range status.Runs {
+		j.runs[run.Job] = run
+	}
+	for _, kind := range status.Kinds {
+		if kind.State == "Blocked" {
+			return fmt.Errorf("%s of %s is blocked: %s", kind.Kind, name, kind.Why)
+		}
+	}
+	return nil
+}
+
+// counts returns how many jobs have ended, by kind and outcome, and how many files they deleted.
+func (j *judge) counts() (jobs map[string]int, files int64) {
+	jobs = make(map[string]int)
+	for _, run := range j.runs {
+		jobs[run.Kind+" "+run.Outcome]++
+		files += run.Files
+	}
+	return jobs, files
+}

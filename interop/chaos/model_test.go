@@ -1,0 +1,104 @@
+package chaos
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// row is what tables hold: who wrote it, and a number that he never uses twice.
+type row struct{ writer, number int64 }
+
+// content is a set of rows.
+type content map[row]bool
+
+func (c content) String() string {
+	rows := make([]string, 0, len(c))
+	for r := range c {
+		rows = append(rows, fmt.Sprintf("%d/%d", r.writer, r.number))
+	}
+	slices.Sort(rows)
+	return strings.Join(rows, " ")
+}
+
+// effect is what a change does to the rows of a ref. It changes nothing that it is given.
+type effect func(before content) content
+
+func adds(rows []row) effect {
+	return func(before content) content {
+		after := maps.Clone(before)
+		for _, r := range rows {
+			after[r] = true
+		}
+		return after
+	}
+}
+
+func removesBelow(number int64) effect {
+	return func(before content) content {
+		after := maps.Clone(before)
+		maps.DeleteFunc(after, func(r row, _ bool) bool { return r.number < number })
+		return after
+	}
+}
+
+func becomes(rows content) effect { return func(content) content { return rows } }
+
+// model is what a writer knows of the rows of main. A change without an answer may have happened, so
+// it can be one of several contents. Of tags and branches it knows those that were acknowledged.
+type model struct {
+	may []content
+	// unsettled says that a change may still happen. Each requires main as it was, so the next one
+	// that is acknowledged ends that.
+	unsettled bool
+	refs      map[string]content
+}
+
+func newModel() *model { return &model{may: []content{{}}, refs: make(map[string]content)} }
+
+// did notes what became of a change of main.
+func (m *model) did(change effect, acknowledged bool) {
+	var after []content
+	if !acknowledged {
+		after = slices.Clone(m.may)
+	}
+	for _, before := range m.may {
+		next := change(before)
+		if !slices.ContainsFunc(after, func(c content) bool { return maps.Equal(c, next) }) {
+			after = append(after, next)
+		}
+	}
+	m.may, m.unsettled = after, !acknowledged
+}
+
+// known returns the rows of main; false if they are not certain.
+func (m *model) known() (content, bool) {
+	if len(m.may) != 1 || m.unsettled {
+		return nil, false
+	}
+	return m.may[0], true
+}
+
+// met compares what was read of main with what it can be.
+func (m *model) met(rows content) error {
+	for _, possible := range m.may {
+		if !maps.Equal(possible, rows) {
+			continue
+		}
+		if !m.unsettled {
+			m.may = []content{possible}
+		}
+		return nil
+	}
+	var nearest string
+	for _, possible := range m.may {
+		lost, back := maps.Clone(possible), maps.Clone(rows)
+		maps.DeleteFunc(lost, func(r row, _ bool) bool { return rows[r] })
+		maps.DeleteFunc(back, func(r row, _ bool) bool { return possible[r] })
+		if text := fmt.Sprintf("lost [%s], should not be there [%s]", lost, back); nearest == "" || len(text) < len(nearest) {
+			nearest = text
+		}
+	}
+	return fmt.Errorf("%d rows are read, of %d possible contents the nearest says: %s", len(rows), len(m.may), nearest)
+}

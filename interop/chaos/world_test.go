@@ -1,0 +1,302 @@
+package chaos
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/apache/iceberg-go"
+	icebergcatalog "github.com/apache/iceberg-go/catalog"
+	"github.com/apache/iceberg-go/table"
+
+	"moorage/internal/nodetest"
+	"moorage/internal/pgtest"
+	"moorage/maintenance/policy"
+	"moorage/management/client"
+	"moorage/registry"
+	"moorage/registry/postgres"
+)
+
+const (
+	nodesCount = 3
+	namespace  = "chaos"
+	// orphansEvery is how many looks at snapshots come for one at orphans, which lists all files. It
+	// shares no factor with the number of tables.
+	orphansEvery = 5
+	// startsMax bounds how often a node is started whose port another process has just now.
+	startsMax = 20
+	// requestTimeout bounds one request of the test's own.
+	requestTimeout = 30 * time.Second
+)
+
+// world is three nodes over a database, and the engines.
+type world struct {
+	t       *testing.T
+	binary  string
+	data    string // the folder that the nodes share
+	dsn     string
+	nodes   []*node
+	store   registry.Store // past the nodes
+	direct  *native        // for what engines cannot
+	engines [2]engine
+	// opTimeout bounds one change of an engine. Files that nobody names go when they are older than
+	// orphanAge.
+	opTimeout, orphanAge time.Duration
+	tables               []string
+}
+
+// node is one of the servers, through all its lives, at one address.
+type node struct {
+	args    []string
+	uri     string
+	process *nodetest.Node
+	kills   atomic.Int64
+}
+
+func (n *node) start(ctx context.Context, binary string) error {
+	var failures error
+	for range startsMax {
+		process, err := nodetest.Start(binary, n.args...)
+		if err == nil {
+			n.process = process
+			return nil
+		}
+		failures = errors.Join(failures, err)
+		if sleep(ctx, 200*time.Millisecond) != nil {
+			break
+		}
+	}
+	return failures
+}
+
+// sleep returns after d, or with an error when ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newWorld starts the nodes. The first one gets the policy before the others start, which read
+// policies only now and then.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	database, err := pgtest.Start("fsync=off", "synchronous_commit=off")
+	must(t, err)
+	t.Cleanup(func() { must(t, database.Stop()) })
+	data, err := os.MkdirTemp("", "moorage-chaos-")
+	must(t, err)
+	t.Cleanup(func() {
+		if !t.Failed() {
+			must(t, os.RemoveAll(data))
+		}
+	})
+	w := &world{
+		t: t, binary: nodetest.Build(t), data: data, dsn: database.DSN(), opTimeout: opTimeout, orphanAge: orphanAge,
+	}
+	for i := range nodesCount {
+		address := freeAddress(t)
+		n := &node{uri: "http://" + address, args: []string{
+			"--store", w.dsn, "--data", w.data, "--migrate", "--listen", address,
+		}}
+		must(t, n.start(t.Context(), w.binary))
+		t.Cleanup(func() { n.process.Kill() })
+		w.nodes = append(w.nodes, n)
+		if i == 0 {
+			w.enable()
+		}
+	}
+	w.store, err = postgres.Open(t.Context(), w.dsn, postgres.Options{AcquireTimeout: time.Minute})
+	must(t, err)
+	t.Cleanup(func() { must(t, w.store.Close()) })
+	w.direct, err = newNative(t.Context(), w.uris())
+	must(t, err)
+	return w
+}
+
+// freeAddress returns an address of this machine that no other process listens at now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func (w *world) uris() []string {
+	uris := make([]string, len(w.nodes))
+	for i, n := range w.nodes {
+		uris[i] = n.uri
+	}
+	return uris
+}
+
+// enable lets everything go as early as it can.
+func (w *world) enable() {
+	w.t.Helper()
+	ask := client.MaintenanceOf(client.New(w.nodes[0].uri, ""))
+	for of, settings := range map[policy.Type]map[string]string{
+		policy.SnapshotManagement: {
+			policy.MaxSnapshotAgeHours: "0", policy.DeleteDelayHours: "0", policy.MinSnapshotsToExpire: "1",
+		},
+		policy.UnreferencedFileRemoval: {
+			policy.UnreferencedDays: "0", policy.NonCurrentDays: "0", policy.IncludeOlder: `"true"`,
+		},
+	} {
+		said := client.MaintenanceSettings{}
+		for name, value := range settings {
+			said[name] = json.RawMessage(value)
+		}
+		must(w.t, ask.PutMaintenancePolicy(w.t.Context(), client.Object{}, string(of), client.MaintenancePolicy{
+			Status: string(policy.Enabled), Unsafe: true,
+			Settings: map[string]client.MaintenanceSettings{string(of): said},
+		}))
+	}
+}
+
+// makeTables makes empty tables. Some have merge-on-read for engines that can.
+func (w *world) makeTables(names []string) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	must(w.t, w.direct.catalogs[0].CreateNamespace(ctx, table.Identifier{namespace}, nil))
+	for i, name := range names {
+		mode := []string{"copy-on-write", "merge-on-read"}[i%2]
+		_, err := w.direct.catalogs[0].CreateTable(ctx, table.Identifier{namespace, name}, schema, icebergcatalog.WithProperties(iceberg.Properties{
+			"format-version": "2", "write.delete.mode": mode,
+			"moorage.maintenance.orphans.unreferenced-ms": fmt.Sprint(w.orphanAge.Milliseconds()),
+			"moorage.maintenance.orphans.noncurrent-ms":   "0",
+			// Writers of a shared table meet at each commit.
+			"commit.retry.num-retries": "20", "commit.retry.max-wait-ms": "500",
+			"commit.retry.total-timeout-ms": fmt.Sprint(w.opTimeout.Milliseconds()),
+		}))
+		must(w.t, err)
+	}
+	w.tables = names
+}
+
+// disturb kills nodes and starts them again, and takes claims away, until ctx ends. In the end all
+// nodes run.
+func (w *world) disturb(ctx context.Context, random *rand.Rand, calm time.Duration) error {
+	for sleep(ctx, calm/2+time.Duration(random.Int64N(int64(calm)))) == nil {
+		n := w.nodes[random.IntN(len(w.nodes))]
+		n.process.Kill()
+		n.kills.Add(1)
+		// The claims of the dead hold for minutes. Those of the living are taken away too, as when
+		// their nodes stood still: they find out when they renew them.
+		if err := w.endClaims(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+		if err := n.start(context.WithoutCancel(ctx), w.binary); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endClaims removes all claims.
+func (w *world) endClaims(ctx context.Context) error {
+	claims, err := w.store.List(ctx, registry.TableClaim, "", "", 1000)
+	if err != nil || len(claims) == 0 {
+		return err
+	}
+	var batch registry.Batch
+	for _, claim := range claims {
+		batch.Writes = append(batch.Writes, registry.Delete(claim.Key))
+	}
+	_, err = w.store.Apply(ctx, batch)
+	return err
+}
+
+// steer has one table after the other looked at, at one node after the other, until ctx ends.
+func (w *world) steer(ctx context.Context, pause time.Duration) {
+	for turn := 0; sleep(ctx, pause) == nil; turn++ {
+		kind := policy.Snapshots
+		if turn%orphansEvery == 0 {
+			kind = policy.Orphans
+		}
+		w.look(ctx, turn, w.tables[turn%len(w.tables)], string(kind))
+	}
+}
+
+// look has a table looked at now for a kind. The node may be gone, or somebody else be looking.
+func (w *world) look(ctx context.Context, at int, name, kind string) {
+	ask := client.MaintenanceOf(client.New(w.nodes[at%len(w.nodes)].uri, ""))
+	_ = ask.RunMaintenance(ctx, client.MaintenanceChange{
+		Object: client.Object{Warehouse: "default", Namespace: []string{namespace}, Table: name}, Kind: kind,
+	})
+}
+
+// status returns what a node knows of the maintenance of a table.
+func (w *world) status(ctx context.Context, name string, at int) (client.MaintenanceStatus, error) {
+	ask := client.MaintenanceOf(client.New(w.nodes[at].uri, ""))
+	return ask.MaintenanceStatus(ctx, client.Object{Warehouse: "default", Namespace: []string{namespace}, Table: name})
+}
+
+// setRef makes a ref what another one is.
+func (w *world) setRef(ctx context.Context, name, ref string, kind table.RefType, to string, at int) error {
+	ident := table.Identifier{namespace, name}
+	loaded, err := w.direct.catalogs[at].LoadTable(ctx, ident)
+	if err != nil {
+		return err
+	}
+	target := loaded.SnapshotByName(to)
+	if target == nil {
+		return fmt.Errorf("%w: %s", errNoRef, to)
+	}
+	var head *int64 // as it is before
+	if snapshot := loaded.SnapshotByName(ref); snapshot != nil {
+		head = &snapshot.SnapshotID
+	}
+	_, _, err = w.direct.catalogs[at].CommitTable(ctx, ident, []table.Requirement{
+		table.AssertTableUUID(loaded.Metadata().TableUUID()), table.AssertRefSnapshotID(ref, head),
+	}, []table.Update{table.NewSetSnapshotRefUpdate(ref, target.SnapshotID, kind, 0, 0, 0)})
+	return err
+}
+
+// dropRef removes a tag or branch.
+func (w *world) dropRef(ctx context.Context, name, ref string, at int) error {
+	ident := table.Identifier{namespace, name}
+	_, _, err := w.direct.catalogs[at].CommitTable(ctx, ident, nil,
+		[]table.Update{table.NewRemoveSnapshotRefUpdate(ref)})
+	return err
+}
+
+// stop ends all nodes as an operator does, and has `moorage check` look at what they leave.
+func (w *world) stop() {
+	w.t.Helper()
+	for i, n := range w.nodes {
+		if err := n.process.Stop(); err != nil {
+			w.t.Errorf("node %d: %v", i, err)
+		}
+	}
+	if err := nodetest.Check(w.t.Context(), w.binary, "--store", w.dsn, "--data", w.data); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// output runs a command of the server's binary on the store.
+func (w *world) output(words ...string) string {
+	command := exec.CommandContext(w.t.Context(), w.binary, append(words, "--store", w.dsn, "--data", w.data)...)
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	_ = command.Run() // the output says what was the matter
+	return out.String()
+}

@@ -1,0 +1,290 @@
+package chaos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/apache/iceberg-go/table"
+)
+
+const (
+	// readSpan is how long a read is tried again: the snapshot that it read may expire meanwhile, or
+	// its node be killed.
+	readSpan = 90 * time.Second
+	// readPause is the time between two tries.
+	readPause = 100 * time.Millisecond
+	// rowsMax bounds the rows of one append, and contentMax those that a writer lets stand.
+	rowsMax    = 3
+	contentMax = 60
+	// refsMax bounds the tags and branches that a writer has at a time.
+	refsMax = 3
+)
+
+// writer changes one table. On a table of its own it does everything; on a shared one it adds and
+// deletes rows of its own. It belongs to one goroutine.
+type writer struct {
+	*world
+	id     int64
+	table  string
+	shared bool
+	random *rand.Rand
+	model  *model
+	serial int64 // of rows and refs
+
+	done, failed map[string]int // changes by what they were
+	reads        int
+	lastFailure  error
+}
+
+func newWriter(w *world, id int64, name string, shared bool, random *rand.Rand) *writer {
+	return &writer{
+		world: w, id: id, table: name, shared: shared, random: random, model: newModel(),
+		done: make(map[string]int), failed: make(map[string]int),
+	}
+}
+
+// engine returns one of the two, by chance, and the other one.
+func (w *writer) engine() (writes, reads engine) {
+	if w.random.IntN(2) == 0 {
+		return w.engines[0], w.engines[1]
+	}
+	return w.engines[1], w.engines[0]
+}
+
+func (w *writer) node() int { return w.random.IntN(len(w.nodes)) }
+
+// numbers returns some that were never used.
+func (w *writer) numbers() []int64 {
+	numbers := make([]int64, 1+w.random.IntN(rowsMax))
+	for i := range numbers {
+		w.serial++
+		numbers[i] = w.serial
+	}
+	return numbers
+}
+
+func (w *writer) rows(numbers []int64) []row {
+	rows := make([]row, len(numbers))
+	for i, n := range numbers {
+		rows[i] = row{w.id, n}
+	}
+	return rows
+}
+
+// run writes and reads until ctx ends. The error says what must not happen.
+func (w *writer) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		writes, reads := w.engine()
+		w.change(ctx, writes)
+		if ctx.Err() != nil {
+			return nil // the last change may be half way
+		}
+		if err := w.readBack(ctx, reads); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change makes one change, by chance, with an engine or past it.
+func (w *writer) change(ctx context.Context, e engine) {
+	dice := w.random.IntN(20)
+	known, certain := w.model.known()
+	switch {
+	case dice < 8 || w.model.unsettled:
+		w.append(ctx, e)
+	case dice < 12 || len(known) > contentMax:
+		w.delete(ctx, e)
+	case w.shared:
+		w.append(ctx, e)
+	case dice == 12 && can(e, overwrites):
+		numbers := w.numbers()
+		rows := content{}
+		for _, r := range w.rows(numbers) {
+			rows[r] = true
+		}
+		w.do(ctx, e, request{Action: overwrites, Numbers: numbers}, becomes(rows))
+	case dice == 13 && can(e, picks):
+		numbers := w.numbers()
+		w.do(ctx, e, request{Action: picks, Numbers: numbers}, adds(w.rows(numbers)))
+	case !certain || len(known) == 0:
+		w.append(ctx, e)
+	case dice < 17 && len(w.model.refs) < refsMax:
+		w.makeRef(ctx, known)
+	default:
+		w.useRef(ctx, e)
+	}
+}
+
+func (w *writer) append(ctx context.Context, e engine) {
+	numbers := w.numbers()
+	w.do(ctx, e, request{Action: appends, Numbers: numbers}, adds(w.rows(numbers)))
+}
+
+func (w *writer) delete(ctx context.Context, e engine) {
+	below := w.serial - w.random.Int64N(contentMax)
+	w.do(ctx, e, request{Action: deletes, Below: below}, removesBelow(below))
+}
+
+// do lets an engine change main.
+func (w *writer) do(ctx context.Context, e engine, r request, change effect) {
+	r.Table, r.Writer, r.Node = w.table, w.id, w.node()
+	err := w.timed(ctx, func(ctx context.Context) error {
+		_, err := e.do(ctx, r)
+		return err
+	})
+	w.note(string(r.Action)+" by "+e.name(), err)
+	w.model.did(change, err == nil)
+}
+
+// timed calls do with a deadline. A writer that ends lets its last change come to its end.
+func (w *writer) timed(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.opTimeout)
+	defer cancel()
+	return do(ctx)
+}
+
+func (w *writer) note(what string, err error) {
+	if err == nil {
+		w.done[what]++
+		return
+	}
+	w.failed[what]++
+	w.lastFailure = fmt.Errorf("%s: %w", what, err)
+}
+
+// names returns the refs that the writer knows.
+func (w *writer) names() []string {
+	names := make([]string, 0, len(w.model.refs))
+	for name := range w.model.refs {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// makeRef makes a tag or a branch of what main is.
+func (w *writer) makeRef(ctx context.Context, known content) {
+	kind, letter := table.BranchRef, "b"
+	if w.random.IntN(2) == 0 {
+		kind, letter = table.TagRef, "t"
+	}
+	w.serial++
+	name := fmt.Sprintf("%s%d", letter, w.serial)
+	err := w.timed(ctx, func(ctx context.Context) error { return w.setRef(ctx, w.table, name, kind, table.MainBranch, w.node()) })
+	w.note("make a ref", err)
+	if err == nil {
+		w.model.refs[name] = known // one that was not acknowledged is never used
+	}
+}
+
+// useRef writes to a branch, publishes it, rolls back to a tag, or drops one of them.
+func (w *writer) useRef(ctx context.Context, e engine) {
+	names := w.names()
+	if len(names) == 0 {
+		return
+	}
+	name := names[w.random.IntN(len(names))]
+	switch dice := w.random.IntN(4); {
+	case dice == 0 || len(names) >= refsMax && dice == 1:
+		delete(w.model.refs, name)
+		w.note("drop a ref", w.timed(ctx, func(ctx context.Context) error { return w.dropRef(ctx, w.table, name, w.node()) }))
+	case dice == 1 || strings.HasPrefix(name, "t"):
+		rows := w.model.refs[name]
+		err := w.timed(ctx, func(ctx context.Context) error {
+			return w.setRef(ctx, w.table, table.MainBranch, table.BranchRef, name, w.node())
+		})
+		w.note("set main to a ref", err)
+		w.model.did(becomes(rows), err == nil)
+	default:
+		if _, branches := e.does(); !branches {
+			return
+		}
+		numbers := w.numbers()
+		err := w.timed(ctx, func(ctx context.Context) error {
+			_, err := e.do(ctx, request{
+				Action: appends, Table: w.table, Ref: name, Writer: w.id, Numbers: numbers, Node: w.node(),
+			})
+			return err
+		})
+		w.note("append to a branch by "+e.name(), err)
+		rows := w.model.refs[name]
+		if delete(w.model.refs, name); err == nil {
+			w.model.refs[name] = adds(w.rows(numbers))(rows)
+		}
+	}
+}
+
+// readBack reads main, or a tag or branch, and compares it with what it must be.
+func (w *writer) readBack(ctx context.Context, e engine) error {
+	ref := ""
+	if names := w.names(); len(names) > 0 && w.random.IntN(4) == 0 {
+		ref = names[w.random.IntN(len(names))]
+	}
+	return w.compare(ctx, e, ref)
+}
+
+// compare reads a ref and compares it with what it must be.
+func (w *writer) compare(ctx context.Context, e engine, ref string) error {
+	rows, err := w.read(ctx, e, ref)
+	if err != nil || rows == nil {
+		return err
+	}
+	if ref == "" {
+		err = w.model.met(rows)
+	} else if want := w.model.refs[ref]; want.String() != rows.String() {
+		err = fmt.Errorf("ref %s has [%s], want [%s]", ref, rows, want)
+	}
+	if err != nil {
+		return fmt.Errorf("%s reads %s as writer %d: %w", e.name(), w.table, w.id, err)
+	}
+	w.reads++
+	return nil
+}
+
+// read reads the rows of the writer in a ref. It tries again for a while: nodes are killed, and a
+// snapshot may expire while it is read. nil if ctx ends.
+func (w *writer) read(ctx context.Context, e engine, ref string) (content, error) {
+	var last error
+	for deadline := time.Now().Add(readSpan); time.Now().Before(deadline); {
+		var found []row
+		err := w.timed(ctx, func(ctx context.Context) (err error) {
+			found, err = e.do(ctx, request{Action: reads, Table: w.table, Ref: ref, Node: w.node()})
+			return err
+		})
+		if err == nil {
+			return w.mine(found)
+		}
+		if errors.Is(err, errNoRef) {
+			return nil, fmt.Errorf("%s: %w", w.table, err)
+		}
+		last = err
+		if sleep(ctx, readPause) != nil {
+			return nil, nil
+		}
+	}
+	return nil, fmt.Errorf("%s does not read %s %s: %w", e.name(), w.table, ref, last)
+}
+
+// mine returns the rows of the writer. A row that is there twice is an error.
+func (w *writer) mine(found []row) (content, error) {
+	rows := content{}
+	for _, r := range found {
+		if r.writer != w.id {
+			if !w.shared {
+				return nil, fmt.Errorf("%s has a row of writer %d", w.table, r.writer)
+			}
+			continue
+		}
+		if rows[r] {
+			return nil, fmt.Errorf("%s has the row %d/%d twice", w.table, r.writer, r.number)
+		}
+		rows[r] = true
+	}
+	return rows, nil
+}
