@@ -1,5 +1,5 @@
-// Package chaos lets engines write tables while everything that maintenance deletes goes as early as
-// it can, and the nodes that do that are killed.
+// Package chaos lets engines write tables while maintenance deletes everything as early as it can,
+// and the nodes that do that are killed.
 //
 // Three nodes run over PostgreSQL. A policy of the server lets snapshots expire at age 0, and their
 // files go at once; orphans go after some seconds. A script that the seed decides kills nodes with

@@ -45,8 +45,8 @@ func removesBelow(number int64) effect {
 
 func becomes(rows content) effect { return func(content) content { return rows } }
 
-// model is what a writer knows of the rows of main. A change without an answer may have happened, so
-// it can be one of several contents. Of tags and branches it knows those that were acknowledged.
+// model is what a writer knows of the rows of main. A change without an answer may have happened,
+// so it can be one of several contents. Of tags and branches it knows those that were acknowledged.
 type model struct {
 	may []content
 	// unsettled says that a change may still happen. Each requires main as it was, so the next one

@@ -29,8 +29,8 @@ import (
 const (
 	nodesCount = 3
 	namespace  = "chaos"
-	// orphansEvery is how many looks at snapshots come for one at orphans, which lists all files. It
-	// shares no factor with the number of tables.
+	// orphansEvery is how many looks at snapshots come for one at orphans, which lists all files.
+	// It shares no factor with the number of tables.
 	orphansEvery = 5
 	// startsMax bounds how often a node is started whose port another process has just now.
 	startsMax = 20

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// readSpan is how long a read is tried again: the snapshot that it read may expire meanwhile, or
-	// its node be killed.
-	readSpan = 90 * time.Second
+	// readSpan and some changes' time are how long a read is tried again: the snapshot that it read
+	// may expire meanwhile, or its node be killed.
+	readSpan = time.Minute
 	// readPause is the time between two tries.
 	readPause = 100 * time.Millisecond
 	// rowsMax bounds the rows of one append, and contentMax those that a writer lets stand.
@@ -251,7 +251,7 @@ func (w *writer) compare(ctx context.Context, e engine, ref string) error {
 // snapshot may expire while it is read. nil if ctx ends.
 func (w *writer) read(ctx context.Context, e engine, ref string) (content, error) {
 	var last error
-	for deadline := time.Now().Add(readSpan); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(readSpan + 5*w.opTimeout); time.Now().Before(deadline); {
 		var found []row
 		err := w.timed(ctx, func(ctx context.Context) (err error) {
 			found, err = e.do(ctx, request{Action: reads, Table: w.table, Ref: ref, Node: w.node()})

@@ -32,8 +32,8 @@
 // acknowledged, while the table changes and servers are killed. No request may be let in that began
 // after the acknowledgement.
 //
-// TestMaintenanceTakeover kills the server that plans maintenance, and the one that deletes files. The
-// other one goes on. TestWorkIsHandedOutOnce asks two servers for work at the same moment.
+// TestMaintenanceTakeover kills the server that plans maintenance, and the one that deletes files.
+// The other one goes on. TestWorkIsHandedOutOnce asks two servers for work at the same moment.
 //
 // TestStoreAway, TestCommitUnknown and TestStopWithoutStore look at one server whose database is
 // away. They look at what it answers, and that it ends when it gets the signal to stop.

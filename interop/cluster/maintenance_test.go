@@ -162,8 +162,8 @@ func (w *tended) left(name string) (count int) {
 	return count
 }
 
-// endClaims removes all claims, as if their time were over: those of a dead server hold for minutes.
-// A server that lives finds out when it renews its own.
+// endClaims removes all claims, as if their time were over: those of a dead server hold for
+// minutes. A server that lives finds out when it renews its own.
 func (w *tended) endClaims() {
 	w.t.Helper()
 	claims, err := w.store.List(w.t.Context(), registry.TableClaim, "", "", 1000)
@@ -196,9 +196,9 @@ func (w *tended) await(what string, at int, done func() bool) {
 	}
 }
 
-// TestMaintenanceTakeover kills the server that plans maintenance with SIGKILL after its first jobs,
-// and the one that took over while it deletes. The other one goes on each time. Live files are there
-// all the time, and in the end nothing else is.
+// TestMaintenanceTakeover kills the server that plans maintenance after its first jobs, and the one
+// that took over while it deletes. The other one goes on each time. Live files are there all the
+// time, and in the end nothing else is.
 func TestMaintenanceTakeover(t *testing.T) {
 	t.Parallel()
 	w := newTended(t)
@@ -263,8 +263,8 @@ func (w *tended) wantOneRunEach() {
 	}
 }
 
-// TestWorkIsHandedOutOnce lets programs ask two servers for work at the same moment. Each piece goes
-// to one of them, with a token of its own.
+// TestWorkIsHandedOutOnce lets programs ask two servers for work at the same moment. Each piece
+// goes to one of them, with a token of its own.
 func TestWorkIsHandedOutOnce(t *testing.T) {
 	t.Parallel()
 	const tables, takers = 16, 6

@@ -40,8 +40,8 @@ func inPostgres(t testing.TB, random *lockedRandom, clock *clock) registry.Store
 // crashStride is how many calls the short form passes over between two that meet a fault.
 const crashStride = 9
 
-// TestCrashEveryCallOverPostgres is TestCrashEveryCall over PostgreSQL. The short form lets a part of
-// the calls be the last.
+// TestCrashEveryCallOverPostgres is TestCrashEveryCall over PostgreSQL. The short form lets a part
+// of the calls be the last.
 func TestCrashEveryCallOverPostgres(t *testing.T) {
 	t.Parallel()
 	for at, kind := range kindsOfJobs() {
