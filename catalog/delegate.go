@@ -10,6 +10,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/directory"
 	"moorage/catalog/verb"
+	"moorage/registry"
 	"moorage/storage"
 )
 
@@ -37,6 +38,9 @@ type Delegated struct {
 	Delegation Delegation
 	// Credential is what it was given of VendedCredentials.
 	Credential storage.Credential
+	// Encoded has the parts of Credential as members of a JSON object, without its braces. It is
+	// kept with the credential, and must not be changed.
+	Encoded []byte
 	// Prefix is the location that the credential is for, as the table spells it, with a slash at
 	// its end.
 	Prefix string
@@ -87,10 +91,11 @@ type files struct{ catalog *Catalog }
 
 // reach is what the files of a table are reached by.
 type reach struct {
-	offers    []Delegation
+	offers    []string // the delegations of the warehouse
 	store     storage.Store
-	place     string   // a text that differs for storages that differ
-	locations []string // the present one first
+	warehouse registry.ID
+	place     storage.Place // that store reaches
+	locations []string      // the present one first
 	// found is nil for a staged table, which belongs to who made it.
 	found *directory.Found
 	ident moorage.Identifier
@@ -101,18 +106,14 @@ func reachOf(found *directory.Found, ident moorage.Identifier) *reach {
 	locations := slices.Clone(found.Pointer.Claims)
 	slices.Reverse(locations) // the present one is last there
 	return &reach{
-		offers: delegationsOf(found.Delegation), store: found.Storage,
-		place: placeName(found.Place, found.Warehouse), locations: locations,
-		found: found, ident: ident,
+		offers: found.Delegation, store: found.Storage, warehouse: found.Warehouse, place: found.Place,
+		locations: locations, found: found, ident: ident,
 	}
 }
 
-func delegationsOf(names []string) []Delegation {
-	offers := make([]Delegation, len(names))
-	for i, name := range names {
-		offers[i] = Delegation(name)
-	}
-	return offers
+// offersOne reports whether r can be reached by one of the delegations.
+func (r *reach) offersOne(asked ...Delegation) bool {
+	return slices.ContainsFunc(r.offers, func(offer string) bool { return slices.Contains(asked, Delegation(offer)) })
 }
 
 // Delegate: see Files.
@@ -145,8 +146,7 @@ func (f files) Delegate(ctx context.Context, table *Table, asked []Delegation) (
 // may read the table. Who may only describe it is given nothing.
 func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location string, asked []Delegation) (
 	Delegated, error) {
-	offers := slices.DeleteFunc(slices.Clone(r.offers), func(o Delegation) bool { return !slices.Contains(asked, o) })
-	if len(offers) == 0 {
+	if !r.offersOne(asked...) {
 		return Delegated{}, nil
 	}
 	write, err := f.may(ctx, v, r, access.Write)
@@ -160,8 +160,9 @@ func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location str
 		}
 	}
 	var reason string
-	for _, offer := range offers {
-		switch {
+	for _, name := range r.offers {
+		switch offer := Delegation(name); {
+		case !slices.Contains(asked, offer):
 		case offer == RemoteSigning && r.found == nil:
 			reason = "requests for a table are signed once it is made"
 		case offer == RemoteSigning:
@@ -174,7 +175,8 @@ func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location str
 			if err == nil {
 				f.catalog.planner.given(ctx, r.vendedOf(f.catalog.caller, v, made, write))
 				return Delegated{
-					Delegation: VendedCredentials, Credential: made.credential, Version: made.version,
+					Delegation: VendedCredentials, Credential: made.credential, Encoded: made.encoded,
+					Version: made.version,
 					Prefix: storage.Trim(location) + "/", Refresh: r.found != nil,
 				}, nil
 			}
@@ -211,7 +213,7 @@ func (f files) vend(ctx context.Context, r *reach, write bool) (vended, error) {
 	if r.found == nil {
 		scope.Duration = stagedDuration
 	}
-	return f.catalog.planner.vends.get(ctx, vender, r.place, scope)
+	return f.catalog.planner.vends.get(ctx, wanted{vender, r.warehouse, r.place, scope})
 }
 
 // LoadCredentials: see Files.
@@ -226,7 +228,7 @@ func (f files) loadCredentials(ctx context.Context, ident moorage.Identifier) (D
 		return Delegated{}, err
 	}
 	reach := reachOf(resolved.Found, ident)
-	if !slices.Contains(reach.offers, VendedCredentials) {
+	if !reach.offersOne(VendedCredentials) {
 		return Delegated{}, moorage.Errorf(moorage.KindBadRequest,
 			"The warehouse %s gives no credentials for its storage", ident.Warehouse)
 	}
@@ -256,7 +258,7 @@ func (f files) sign(ctx context.Context, ident moorage.Identifier, request SignR
 	}
 	reach := reachOf(resolved.Found, ident)
 	signer, ok := reach.store.(storage.Signer)
-	if !ok || !slices.Contains(reach.offers, RemoteSigning) {
+	if !ok || !reach.offersOne(RemoteSigning) {
 		return Signature{}, moorage.Errorf(moorage.KindBadRequest,
 			"The warehouse %s signs no requests to its storage", ident.Warehouse)
 	}

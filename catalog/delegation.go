@@ -8,8 +8,6 @@ import (
 
 	"moorage"
 	"moorage/catalog/commit"
-	"moorage/catalog/directory"
-	"moorage/registry"
 	"moorage/storage"
 )
 
@@ -22,6 +20,14 @@ func namesOf(offers []Delegation) (names []string) {
 		names = append(names, string(offer))
 	}
 	return names
+}
+
+func delegationsOf(names []string) []Delegation {
+	offers := make([]Delegation, len(names))
+	for i, name := range names {
+		offers[i] = Delegation(name)
+	}
+	return offers
 }
 
 // checkDelegation returns KindBadRequest if a warehouse cannot offer what it is to.
@@ -95,13 +101,8 @@ func reachStaged(ctx context.Context, p *planner, table *Table, version *commit.
 	}
 	table.staged = &reach{
 		ident:  table.Identifier,
-		offers: delegationsOf(path.Warehouse.Delegation), store: version.Storage, locations: []string{location},
-		place: placeName(p.directory.PlaceOf(path.Warehouse), path.Warehouse.ID),
+		offers: path.Warehouse.Delegation, store: version.Storage, locations: []string{location},
+		warehouse: path.Warehouse.ID, place: p.directory.PlaceOf(path.Warehouse),
 	}
 	return nil
-}
-
-// placeName returns a text that differs for warehouses that differ.
-func placeName(place storage.Place, warehouse registry.ID) string {
-	return directory.PlaceKey(place) + warehouse.String()
 }

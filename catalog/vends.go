@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -15,11 +17,13 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"moorage"
+	"moorage/catalog/directory"
+	"moorage/registry"
 	"moorage/storage"
 )
 
 const (
-	// vendsMax bounds the credentials that are kept. One takes some 3 KiB with its session token.
+	// vendsMax bounds the credentials that are kept. One takes some 4 KiB with its session token.
 	vendsMax = 50_000
 	// vendLeftMin is how long a credential must be good for when it is given again. Java's clients
 	// renew theirs 5 minutes before the end, and keep tables for 5 minutes.
@@ -34,43 +38,91 @@ const (
 
 // vends makes credentials and gives each again for a while. It is safe for concurrent use.
 type vends struct {
-	cache  *otter.Cache[string, vended]
+	cache  *otter.Cache[vendKey, vended]
 	flight singleflight.Group
 	now    func() time.Time
 	random io.Reader
 
 	// mu guards the fields below; a leaf.
 	mu    sync.Mutex
-	turns map[string]time.Time // by place: when the next credential may be asked for
+	turns map[registry.ID]time.Time // by warehouse: when the next credential may be asked for
+}
+
+// wanted is what a credential is asked for.
+type wanted struct {
+	vender    storage.Vender
+	warehouse registry.ID
+	place     storage.Place // that vender makes credentials for
+	scope     storage.Scope
+}
+
+// vendKey names what is wanted, cheaply. A credential that is kept under it may be for what a table
+// or a warehouse was before; see vended.isFor.
+type vendKey struct {
+	warehouse         registry.ID
+	location, session string
+	write             bool
+	duration          time.Duration
+}
+
+func (w wanted) key() vendKey {
+	return vendKey{w.warehouse, w.scope.Locations[0], w.scope.Session, w.scope.Write, w.scope.Duration}
+}
+
+// name returns a text that differs for whatever differs.
+func (w wanted) name() string {
+	text := make([]byte, 0, 512)
+	write := func(part string) { text = append(append(strconv.AppendInt(text, int64(len(part)), 10), ':'), part...) }
+	write(directory.PlaceKey(w.place))
+	write(w.warehouse.String())
+	write(w.scope.Session)
+	write(strconv.FormatBool(w.scope.Write))
+	write(w.scope.Duration.String())
+	for _, location := range w.scope.Locations {
+		write(location)
+	}
+	sum := sha256.Sum256(text)
+	return string(sum[:])
 }
 
 // vended is a credential that was made.
 type vended struct {
 	credential storage.Credential
-	version    string
+	// encoded are the parts of the credential as members of a JSON object.
+	encoded []byte
+	version string
 	// until is how long it is given again.
 	until time.Time
+
+	vender    storage.Vender
+	locations []string
+}
+
+// isFor reports whether v is for what is wanted, which has the same vendKey. A storage that is
+// opened again, with another key say, is another Vender.
+func (v vended) isFor(w wanted) bool {
+	return v.vender == w.vender && slices.Equal(v.locations, w.scope.Locations)
 }
 
 func newVends(now func() time.Time, random io.Reader) *vends {
 	return &vends{
-		cache: otter.Must(&otter.Options[string, vended]{MaximumSize: vendsMax}),
-		now:   now, random: random, turns: make(map[string]time.Time),
+		cache: otter.Must(&otter.Options[vendKey, vended]{MaximumSize: vendsMax}),
+		now:   now, random: random, turns: make(map[registry.ID]time.Time),
 	}
 }
 
-// get returns a credential for scope, which vender makes if none that is good is kept. Those who
-// ask for the same at the same time share one. place names the storage.
-func (v *vends) get(ctx context.Context, vender storage.Vender, place string, scope storage.Scope) (vended, error) {
-	key := vendKey(place, scope)
-	if kept, ok := v.cache.GetIfPresent(key); ok && v.now().Before(kept.until) {
+// get returns a credential for what is wanted, and makes it if none that is good is kept. Those who
+// ask for the same at the same time share one.
+func (v *vends) get(ctx context.Context, w wanted) (vended, error) {
+	if kept, ok := v.cache.GetIfPresent(w.key()); ok && kept.isFor(w) && v.now().Before(kept.until) {
 		return kept, nil
 	}
-	done := v.flight.DoChan(key, func() (any, error) {
+	name := w.name()
+	done := v.flight.DoChan(name, func() (any, error) {
 		// The first who asked may leave; the others still wait.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), vendTimeout)
 		defer cancel()
-		return v.make(ctx, vender, key, place, scope)
+		return v.make(ctx, w, name)
 	})
 	select {
 	case result := <-done:
@@ -82,14 +134,13 @@ func (v *vends) get(ctx context.Context, vender storage.Vender, place string, sc
 }
 
 // make asks for a credential and keeps it.
-func (v *vends) make(ctx context.Context, vender storage.Vender, key, place string, scope storage.Scope) (
-	vended, error) {
+func (v *vends) make(ctx context.Context, w wanted, name string) (vended, error) {
 	const op = "catalog.make"
-	if err := v.turn(ctx, place); err != nil {
+	if err := v.turn(ctx, w.warehouse); err != nil {
 		return vended{}, err
 	}
 	asked := v.now()
-	credential, err := vender.Vend(ctx, scope)
+	credential, err := w.vender.Vend(ctx, w.scope)
 	switch {
 	case errors.Is(err, storage.ErrUnscopable):
 		return vended{}, err
@@ -101,11 +152,18 @@ func (v *vends) make(ctx context.Context, vender storage.Vender, key, place stri
 	if err != nil {
 		return vended{}, moorage.E(op, "", moorage.KindInternal, err)
 	}
+	encoded, err := json.Marshal(credential.Config)
+	if err != nil {
+		return vended{}, moorage.E(op, "", moorage.KindInternal, err)
+	}
 	lives := credential.Expires.Sub(asked)
 	left := max(time.Duration(float64(lives/2)*spread), vendLeftMin)
-	sum := sha256.Sum256([]byte(key + strconv.FormatInt(credential.Expires.UnixNano(), 10)))
-	made := vended{credential, hex.EncodeToString(sum[:8]), credential.Expires.Add(-left)}
-	v.cache.Set(key, made)
+	sum := sha256.Sum256([]byte(name + strconv.FormatInt(credential.Expires.UnixNano(), 10)))
+	made := vended{
+		credential: credential, encoded: encoded[1 : len(encoded)-1], version: hex.EncodeToString(sum[:8]),
+		until: credential.Expires.Add(-left), vender: w.vender, locations: w.scope.Locations,
+	}
+	v.cache.Set(w.key(), made)
 	return made, nil
 }
 
@@ -117,17 +175,17 @@ func (v *vends) spread() (float64, error) {
 	return 0.9 + 0.2*float64(binary.BigEndian.Uint16(drawn[:]))/(1<<16), err
 }
 
-// turn waits until the warehouse at place may ask for another credential.
-func (v *vends) turn(ctx context.Context, place string) error {
+// turn waits until another credential may be asked for in a warehouse.
+func (v *vends) turn(ctx context.Context, warehouse registry.ID) error {
 	v.mu.Lock()
 	now := v.now()
-	begins := v.turns[place]
+	begins := v.turns[warehouse]
 	if begins.Before(now) {
 		begins = now
 	}
 	wait := begins.Sub(now)
 	if wait <= vendWaitMax {
-		v.turns[place] = begins.Add(time.Second / vendRate)
+		v.turns[warehouse] = begins.Add(time.Second / vendRate)
 	}
 	v.mu.Unlock()
 	if wait > vendWaitMax {
@@ -145,19 +203,4 @@ func (v *vends) turn(ctx context.Context, place string) error {
 	case <-ctx.Done():
 		return moorage.E("catalog.turn", "", moorage.KindUnavailable, context.Cause(ctx))
 	}
-}
-
-// vendKey names what a credential is for.
-func vendKey(place string, scope storage.Scope) string {
-	text := make([]byte, 0, 512)
-	write := func(part string) { text = append(append(strconv.AppendInt(text, int64(len(part)), 10), ':'), part...) }
-	write(place)
-	write(scope.Session)
-	write(strconv.FormatBool(scope.Write))
-	write(scope.Duration.String())
-	for _, location := range scope.Locations {
-		write(location)
-	}
-	sum := sha256.Sum256(text)
-	return string(sum[:])
 }

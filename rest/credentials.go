@@ -3,7 +3,6 @@ package rest
 import (
 	"cmp"
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -47,32 +46,45 @@ func asksFor(r *http.Request) (asked []catalog.Delegation) {
 	return asked
 }
 
-// configWith returns config with what access adds, apart from the parts of a credential, which are
-// secret.
-func configWith(r *http.Request, ident moorage.Identifier, config map[string]string,
-	access catalog.Delegated) map[string]string {
-	if access.Delegation == "" && access.Reason == "" {
-		return config
-	}
-	config = maps.Clone(config)
-	if config == nil {
-		config = make(map[string]string)
-	}
-	path := pathOfTable(r, ident)
+// withAccess returns config, a JSON object, with what access adds, apart from the parts of a
+// credential, which are secret. It may write to the memory of config.
+func withAccess(r *http.Request, ident moorage.Identifier, config []byte, access catalog.Delegated) []byte {
 	switch access.Delegation {
 	case catalog.VendedCredentials:
 		if access.Refresh {
-			config[configRefresh] = path + "/credentials"
+			config = withMember(config, configRefresh, pathOfTable(r, ident)+"/credentials")
 		}
 	case catalog.RemoteSigning:
-		config[configSigning] = "true"
-		config[configSignerEndpoint], config[configSignerNew] = path+"/sign", path+"/sign"
+		endpoint := pathOfTable(r, ident) + "/sign"
 		// PyIceberg signs so with this implementation alone.
-		config[configSigner], config[configFileIO] = "S3V4RestSigner", "pyiceberg.io.fsspec.FsspecFileIO"
+		for _, member := range [][2]string{
+			{configSigning, "true"}, {configSignerEndpoint, endpoint}, {configSignerNew, endpoint},
+			{configSigner, "S3V4RestSigner"}, {configFileIO, "pyiceberg.io.fsspec.FsspecFileIO"},
+		} {
+			config = withMember(config, member[0], member[1])
+		}
 	default:
-		config[configReason] = "none: " + access.Reason
+		if access.Reason != "" {
+			config = withMember(config, configReason, "none: "+access.Reason)
+		}
 	}
 	return config
+}
+
+// withMember returns a JSON object with one member more.
+func withMember(object []byte, name, value string) []byte {
+	object = openObject(object)
+	object = append(jsontext.AppendQuoted(object, name), ':')
+	return append(jsontext.AppendQuoted(object, value), '}')
+}
+
+// openObject returns a JSON object without its end, so that a member can follow.
+func openObject(object []byte) []byte {
+	object = object[:len(object)-1]
+	if len(object) > 1 {
+		object = append(object, ',')
+	}
+	return object
 }
 
 // pathOfTable returns the path of a table, relative to the catalog's address. So a client finds it
@@ -83,40 +95,23 @@ func pathOfTable(r *http.Request, ident moorage.Identifier) string {
 	return head + "/namespaces/" + namespace + "/tables/" + url.PathEscape(ident.Name)
 }
 
-// storageCredential is a credential in an answer. Source: REST specification, StorageCredential.
-type storageCredential struct {
-	Prefix string            `json:"prefix"`
-	Config map[string]string `json:"config"`
+// appendConfig appends config, a JSON object, with the parts of a credential; nil: there is none.
+func appendConfig(dst, config, credential []byte) []byte {
+	if credential == nil {
+		return append(dst, config...)
+	}
+	return append(append(openObject(append(dst, config...)), credential...), '}')
 }
 
-// credentialOf returns the one credential of an answer. Java and Trino refuse two.
-func credentialOf(access catalog.Delegated, config map[string]string) storageCredential {
-	whole := maps.Clone(config)
-	if whole == nil {
-		whole = make(map[string]string)
-	}
-	maps.Copy(whole, access.Credential.Config)
-	return storageCredential{access.Prefix, whole}
-}
-
-// encodeCredential returns the members of an answer that hold a credential, config among them,
-// which some clients read alone.
-func encodeCredential(access catalog.Delegated, config map[string]string) (whole, credentials []byte, err error) {
-	credential := credentialOf(access, config)
-	if whole, err = json.Marshal(credential.Config); err != nil {
-		return nil, nil, moorage.E("rest.encodeCredential", "", moorage.KindInternal, err)
-	}
-	prefix, err := json.Marshal(credential.Prefix)
-	if err != nil {
-		return nil, nil, moorage.E("rest.encodeCredential", "", moorage.KindInternal, err)
-	}
-	credentials = make([]byte, 0, len(whole)+len(prefix)+len(`[{"prefix":,"config":}]`))
-	credentials = append(append(append(credentials, `[{"prefix":`...), prefix...), `,"config":`...)
-	return whole, append(append(credentials, whole...), `}]`...), nil
+// appendCredential appends the list of the one credential of an answer. Java and Trino refuse two.
+// Source: REST specification, StorageCredential.
+func appendCredential(dst []byte, prefix string, config, credential []byte) []byte {
+	dst = jsontext.AppendQuoted(append(dst, `[{"prefix":`...), prefix)
+	return append(appendConfig(append(dst, `,"config":`...), config, credential), `}]`...)
 }
 
 type credentialsAnswer struct {
-	StorageCredentials []storageCredential `json:"storage-credentials"`
+	StorageCredentials json.RawMessage `json:"storage-credentials"`
 }
 
 // loadCredentials answers new credentials for a table. The parameter planId is for plans, which the
@@ -131,8 +126,8 @@ func (s *server) loadCredentials(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	w.Header()["Cache-Control"] = headerPrivate
-	config := configWith(r, ident, nil, access)
-	return s.AnswerJSON(w, r, credentialsAnswer{[]storageCredential{credentialOf(access, config)}})
+	config := withAccess(r, ident, []byte("{}"), access)
+	return s.AnswerJSON(w, r, credentialsAnswer{appendCredential(nil, access.Prefix, config, access.Encoded)})
 }
 
 // signAnswer is what a client is told of a signature. Source: REST specification, RemoteSignResult.

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ func vendedAccess(version string) catalog.Delegated {
 			Config:  map[string]string{"s3.access-key-id": "AK" + version, "s3.session-token": "token"},
 			Expires: time.Unix(1, 0),
 		},
+		Encoded: fmt.Appendf(nil, `"s3.access-key-id":"AK%s","s3.session-token":"token"`, version),
 	}
 }
 

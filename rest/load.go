@@ -64,11 +64,11 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 			return err
 		}
 	}
-	open := configWith(r, table.Identifier, table.Config, given)
-	config, err := encodeConfig(open)
+	config, err := encodeConfig(table.Config)
 	if err != nil {
 		return err
 	}
+	config = withAccess(r, table.Identifier, config, given)
 	w.Header()["Vary"] = headerVaryLoad
 	tag := ""
 	if form.tag && table.MetadataLocation != "" {
@@ -86,16 +86,12 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	if !form.config {
 		config = nil
 	}
-	var credentials []byte
-	if given.Delegation == catalog.VendedCredentials {
+	if given.Encoded != nil {
 		w.Header()["Cache-Control"] = headerPrivate
-		if config, credentials, err = encodeCredential(given, open); err != nil {
-			return err
-		}
 	}
 	return s.answerDocument(w, r, document{
-		location: table.MetadataLocation, text: text, config: config, credentials: credentials, tag: tag,
-		key: keyOf(table, form)})
+		location: table.MetadataLocation, text: text, config: config, credential: given.Encoded, prefix: given.Prefix,
+		tag: tag, key: keyOf(table, form)})
 }
 
 // document is the text of a metadata document, and what stands around it in an answer.
@@ -103,10 +99,12 @@ type document struct {
 	location string // of the metadata file; empty: there is none
 	text     []byte
 	config   []byte // JSON; nil: none is answered
-	// credentials are JSON; nil: none are answered. They are secret.
-	credentials []byte
-	tag         string        // the ETag; empty: none is answered
-	key         compressedKey // names text
+	// credential has the members of a JSON object; nil: none is answered. It is secret. prefix is
+	// what it is for.
+	credential []byte
+	prefix     string
+	tag        string        // the ETag; empty: none is answered
+	key        compressedKey // names text
 }
 
 // envelope is what stands before and behind a document in one answer. It is made for each answer,
@@ -126,10 +124,10 @@ func (e *envelope) of(d document) {
 	}
 	e.head = append(e.head, `"metadata":`...)
 	if d.config != nil {
-		e.tail = append(append(e.tail, `,"config":`...), d.config...)
+		e.tail = appendConfig(append(e.tail, `,"config":`...), d.config, d.credential) // some clients read this alone
 	}
-	if d.credentials != nil {
-		e.tail = append(append(e.tail, `,"storage-credentials":`...), d.credentials...)
+	if d.credential != nil {
+		e.tail = appendCredential(append(e.tail, `,"storage-credentials":`...), d.prefix, d.config, d.credential)
 	}
 	e.tail = append(e.tail, '}')
 }
