@@ -142,7 +142,9 @@ func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
 	dropped := d.pointer.Pointer
 	dropped.Since, dropped.Task = d.now, d.task
 	dropped.Storage, dropped.WarehouseID = d.pointer.Place.Options, d.pointer.Warehouse
-	dropped.ReachableUntil = reachableUntil(d.now, d.pointer.Delegation, d.pointer.Storage)
+	if !dropped.View {
+		dropped.ReachableUntil = reachableUntil(d.now, d.pointer.Delegation, d.pointer.Storage)
+	}
 	dropped.Secret = d.pointer.Secret
 	puts := []ledger.Write{ledger.Put(d.pointer.Record.Key, registry.StateDropped, &dropped)}
 	purges := !d.task.IsZero()
@@ -166,7 +168,7 @@ type leaving struct {
 	named
 	document document
 	released []registry.Condition // that its claims are as they were read
-	deletes  []registry.Write     // of those
+	deletes  []registry.Write     // that give those up
 	policy   ledger.Policy        // that its grants end
 }
 
@@ -178,7 +180,14 @@ func (p *planner) readLeaving(ctx context.Context, by directory.Asker, ident moo
 	if l.document, err = p.documents.Current(ctx, l.pointer); err != nil {
 		return l, err
 	}
-	if l.released, l.deletes, err = p.claims.Release(ctx, l.pointer.Pointer); err != nil {
+	var now, reachable time.Time
+	if len(l.pointer.Delegation) > 0 {
+		if now, err = p.ledger.Time(ctx); err != nil {
+			return l, err
+		}
+		reachable = reachableUntil(now, l.pointer.Delegation, l.pointer.Storage)
+	}
+	if l.released, l.deletes, err = p.claims.Release(ctx, l.pointer.Pointer, now, reachable); err != nil {
 		return l, err
 	}
 	l.policy, err = p.ledger.EndGrants(ctx, l.pointer.Pointer.Granted, l.pointer.Pointer.ID)

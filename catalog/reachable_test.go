@@ -13,7 +13,7 @@ import (
 // limitedFiles is a venderFiles whose credentials live for two hours at most.
 type limitedFiles struct{ venderFiles }
 
-func (limitedFiles) CredentialLife() time.Duration { return 2 * time.Hour }
+func (limitedFiles) CredentialLife() time.Duration { return limitedLife }
 
 // TestClaimPassesWhenCredentialsHaveEnded makes tables at the location of one that was dropped.
 func TestClaimPassesWhenCredentialsHaveEnded(t *testing.T) {

@@ -309,12 +309,15 @@ func (p *planner) readHolders(ctx context.Context, r *registration) error {
 // it made before. If one of those has passed to another table or view since this one was dropped,
 // this one cannot come back: each would take the other's files for its own.
 func (p *planner) readClaims(ctx context.Context, r *registration) error {
-	r.who = claims.Claimant{Pointer: r.pointer.ID}
+	r.who = claims.Claimant{Pointer: r.pointer.ID, TableUUID: r.document.UUID()}
 	var err error
 	if r.occupant.Exists() && r.entry.Value.Pointer != r.pointer.ID {
 		r.who.Replaces = r.entry.Value.Pointer
 		if r.now, err = p.ledger.Time(ctx); err != nil {
 			return err
+		}
+		if r.kind == tableKind {
+			r.who.ReplacedUntil = reachableUntil(r.now, r.parent.warehouse.Delegation, r.parent.storage)
 		}
 	}
 	roots := p.directory.Roots(r.parent.warehouse)
@@ -397,7 +400,7 @@ func (r *registration) replace() ([]registry.Condition, []ledger.Write, []regist
 	replaced, err := ledger.Decode[registry.Pointer](r.occupant)
 	items := []registry.Item{registry.PointerItem(replaced, registry.Pointer{})}
 	replaced.Since, replaced.Storage, replaced.WarehouseID = r.now, r.parent.warehouse.Storage, r.parent.warehouse.ID
-	replaced.Secret = r.parent.warehouse.Secret.ID
+	replaced.Secret, replaced.ReachableUntil = r.parent.warehouse.Secret.ID, r.who.ReplacedUntil
 	return []registry.Condition{ledger.Unchanged(r.occupant)},
 		[]ledger.Write{ledger.Put(r.occupant.Key, registry.StateDropped, replaced)}, items, err
 }

@@ -401,6 +401,9 @@ func (l *look) locations(ctx context.Context) error {
 		if record.State != registry.StateOwner {
 			return
 		}
+		if _, exists := l.pointers[value.Pointer]; ok && value.IsLeft() && !exists {
+			return // it waits for the end of credentials
+		}
 		held[record.Key.ID] = value.Pointer
 		if !ok || !l.identifies(record, value.Pointer) || l.hidden(registry.PointerKey(value.Pointer)) {
 			return

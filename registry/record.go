@@ -202,7 +202,17 @@ type TableUUIDClaim struct {
 type LocationClaim struct {
 	Unknown
 	Pointer ID `json:"pointer,omitzero"`
+	// ReachableUntil is, once the pointer is gone, until when engines may hold credentials for the
+	// location, by the store's clock. Nobody can claim it before, except the table that has
+	// TableUUID. Zero while the pointer exists.
+	ReachableUntil time.Time `json:"reachable-until,omitzero"`
+	TableUUID      string    `json:"table-uuid,omitempty"`
 }
+
+// IsLeft reports whether the table that claimed the location is gone, and has left the claim for
+// the sake of credentials. A claim that was made since by an older version keeps what it does not
+// know, so its pointer may exist all the same.
+func (c LocationClaim) IsLeft() bool { return !c.ReachableUntil.IsZero() }
 
 // Version is what a change did to one record. A zero ETag means that there was no record, or is
 // none. Old is also zero if the batch did not ask for a version.

@@ -60,6 +60,9 @@ func goldenValues() map[string][2]registry.Value {
 		}, registry.Pointer{}},
 		"table-uuid": {registry.TableUUIDClaim{Pointer: someID}, registry.TableUUIDClaim{}},
 		"location":   {registry.LocationClaim{Pointer: someID}, registry.LocationClaim{}},
+		"location-left": {registry.LocationClaim{
+			Pointer: someID, ReachableUntil: someTime, TableUUID: "u",
+		}, registry.LocationClaim{}},
 		"change": {registry.Change{
 			ID: someID, Operation: "commit", Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
 			Principal: "ann", RequestID: "r-1", Time: someTime, MetadataLocation: "file:///data/w/t/metadata/00002.metadata.json",

@@ -41,6 +41,11 @@ type Claimant struct {
 	Pointer  registry.ID
 	Fresh    bool        // the pointer is new, and has claimed nothing
 	Replaces registry.ID // a pointer that is dropped in the same Apply; zero if none
+	// ReplacedUntil is until when engines may hold credentials for what is replaced, if it is
+	// dropped now; zero: they hold none.
+	ReplacedUntil time.Time
+	// TableUUID is that of the table, if it may have lived at the location before; else empty.
+	TableUUID string
 	// FromMemory lets the folders above the location be as they are remembered. If they are not,
 	// the Apply fails on a condition. It is for a first attempt, which another one follows.
 	FromMemory bool
@@ -50,7 +55,7 @@ type Claimant struct {
 type TakenError struct {
 	At  string
 	Own Taking // what is in the way
-	// Until is when credentials of others end, of StillReached.
+	// Until is when credentials of others end, of StillReached and ReplacedReached.
 	Until time.Time
 }
 
@@ -64,14 +69,16 @@ const (
 	WithinOwn                  // it lies within one that the claimant has, or had
 	AroundOwn                  // it contains one that the claimant has, or had
 	AwaitsPurge                // a dropped table has it, and a purge deletes, or will delete, files there
-	StillReached               // a dropped table has it, and engines may hold credentials for it
+	StillReached               // a table that is gone had it, and engines may hold credentials for it
+	ReplacedReached            // the table that is to be replaced has it, and engines may hold credentials for it
 )
 
 // Error names the location that is taken.
 func (e *TakenError) Error() string { return "catalog: location is taken at " + e.At }
 
 // Plan reads the records of location and of the folders above it, and returns what claiming it for
-// who takes. A claim that a dropped pointer holds passes on, unless the drop was with a purge. The
+// who takes. A claim that a dropped pointer holds passes on, unless the drop was with a purge. In
+// warehouses that give credentials it passes once those have ended that reach the location. The
 // error is *TakenError if the location cannot be had, and KindBadRequest if it is malformed or
 // outside the warehouse's roots.
 func (c *Claims) Plan(ctx context.Context, roots []string, location string, who Claimant) (Claim, error) {
@@ -97,14 +104,26 @@ func (c *Claims) Plan(ctx context.Context, roots []string, location string, who 
 		case record.State == registry.StateBelow:
 			planned.Conditions = append(planned.Conditions, ledger.Unchanged(record))
 		case record.State == registry.StateDropping: // about to be removed, see sweepFolders
-			planned.Conditions = append(planned.Conditions, ledger.Unchanged(record))
-			below := registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](record)}
-			planned.Puts = append(planned.Puts, ledger.Put(key, registry.StateBelow, below))
+			planned.below(record)
 		default:
-			return Claim{}, takenAbove(record, who)
+			taken, err := c.takenAbove(ctx, record, who)
+			if err != nil {
+				return Claim{}, err
+			}
+			if taken != nil {
+				return Claim{}, taken
+			}
+			planned.below(record) // its table is gone
 		}
 	}
 	return planned, nil
+}
+
+// below plans that a folder has claims beneath it, whatever its record was.
+func (c *Claim) below(record registry.Record) {
+	below := registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](record)}
+	c.Conditions = append(c.Conditions, ledger.Unchanged(record))
+	c.Puts = append(c.Puts, ledger.Put(record.Key, registry.StateBelow, below))
 }
 
 // planOwner plans the record of the location itself.
@@ -127,21 +146,26 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, key registry.Key
 		planned.Conditions = append(planned.Conditions, registry.ETagIs(key, record.ETag))
 		return nil
 	}
-	holder := registry.PointerKey(held.Pointer)
-	records, err := c.ledger.Get(ctx, holder)
+	records, err := c.ledger.Get(ctx, registry.PointerKey(held.Pointer))
 	if err != nil {
 		return err
 	}
-	if records[0].Exists() && held.Pointer != who.Replaces {
-		taken, err := c.takenBy(ctx, records[0])
-		if err != nil {
-			return err
-		}
-		if taken != nil {
-			taken.At = key.ID
-			return taken
-		}
-		planned.Conditions = append(planned.Conditions, ledger.Unchanged(records[0]))
+	var taken *TakenError
+	switch holder := records[0]; {
+	case !holder.Exists():
+		taken, err = c.takenByLeft(ctx, held, who)
+	case held.Pointer != who.Replaces:
+		taken, err = c.takenBy(ctx, holder)
+		planned.Conditions = append(planned.Conditions, ledger.Unchanged(holder))
+	case !who.ReplacedUntil.IsZero():
+		taken = &TakenError{Own: ReplacedReached, Until: who.ReplacedUntil}
+	}
+	if err != nil {
+		return err
+	}
+	if taken != nil {
+		taken.At = key.ID
+		return taken
 	}
 	owner.Unknown = held.Unknown
 	planned.Conditions = append(planned.Conditions, registry.ETagIs(key, record.ETag))
@@ -171,13 +195,44 @@ func (c *Claims) takenBy(ctx context.Context, holder registry.Record) (*TakenErr
 	return nil, err
 }
 
-// takenAbove says that somebody lives in a folder above the location.
-func takenAbove(folder registry.Record, who Claimant) *TakenError {
-	taken := &TakenError{At: folder.Key.ID}
-	if held, err := ledger.Decode[registry.LocationClaim](folder); err == nil && held.Pointer == who.Pointer {
-		taken.Own = WithinOwn
+// takenByLeft returns why a location does not pass on whose table is gone, or nil if it does:
+// engines may hold credentials for that table, which would reach the files of another one. The
+// error is that of the store.
+func (c *Claims) takenByLeft(ctx context.Context, held registry.LocationClaim, who Claimant) (*TakenError, error) {
+	if !held.IsLeft() || held.TableUUID != "" && held.TableUUID == who.TableUUID {
+		return nil, nil
 	}
-	return taken
+	now, err := c.ledger.Time(ctx)
+	if err == nil && now.Before(held.ReachableUntil) {
+		return &TakenError{Own: StillReached, Until: held.ReachableUntil}, nil
+	}
+	return nil, err
+}
+
+// takenAbove returns why a location is taken above which folder was claimed, or nil if the table of
+// that claim is gone, and its credentials have ended. The error is that of the store.
+func (c *Claims) takenAbove(ctx context.Context, folder registry.Record, who Claimant) (*TakenError, error) {
+	taken := &TakenError{At: folder.Key.ID}
+	held, err := ledger.Decode[registry.LocationClaim](folder)
+	switch {
+	case err != nil:
+		return taken, nil
+	case held.Pointer == who.Pointer:
+		taken.Own = WithinOwn
+		return taken, nil
+	case !held.IsLeft():
+		return taken, nil
+	}
+	records, err := c.ledger.Get(ctx, registry.PointerKey(held.Pointer))
+	if err != nil || records[0].Exists() {
+		return taken, err
+	}
+	who.TableUUID = "" // it lived there, not here
+	left, err := c.takenByLeft(ctx, held, who)
+	if left != nil {
+		left.At = folder.Key.ID
+	}
+	return left, err
 }
 
 // takenBeneath says that somebody lives beneath the location; it looks who. What it finds is for
@@ -311,17 +366,22 @@ func Refusal(err error, location string) error {
 		return moorage.Errorf(moorage.KindUnavailable, "The files of a dropped table at %s are still being purged; "+
 			"nothing was changed. Repeat the request later, or choose another location", location)
 	case taken.Own == StillReached:
-		return moorage.Errorf(moorage.KindCommitFailed, "A table that was dropped lived at %s, and engines may hold "+
-			"credentials for its files until %s. Repeat the request then, or choose another location", location,
+		return moorage.Errorf(moorage.KindCommitFailed, "A table that is gone lived at %s, and engines may hold "+
+			"credentials for its files until %s. Repeat the request then, or choose another location", taken.At,
+			taken.Until.UTC().Format(time.RFC3339))
+	case taken.Own == ReplacedReached:
+		return moorage.Errorf(moorage.KindCommitFailed, "The table that is to be replaced lives at %s, and engines may "+
+			"hold credentials for its files. Drop it now, and repeat the request after %s", taken.At,
 			taken.Until.UTC().Format(time.RFC3339))
 	}
 	return moorage.Errorf(moorage.KindBadRequest,
 		"Location is, contains or lies within the location of another table or view: %s", location)
 }
 
-// Release returns the conditions and deletes that give up those of the pointer's claims that it
-// still holds.
-func (c *Claims) Release(ctx context.Context, pointer registry.Pointer) (
+// Release returns the conditions and writes that give up those of the pointer's claims that it
+// still holds. reachable is until when engines may hold credentials for its locations: before that
+// time the claims stay, without the pointer. now is by the clock of the store.
+func (c *Claims) Release(ctx context.Context, pointer registry.Pointer, now, reachable time.Time) (
 	[]registry.Condition, []registry.Write, error) {
 	keys := []registry.Key{registry.UUIDKey(pointer.TableUUID)}
 	for _, location := range pointer.Claims {
@@ -341,10 +401,20 @@ func (c *Claims) Release(ctx context.Context, pointer registry.Pointer) (
 		if err != nil {
 			return nil, nil, err
 		}
-		if held.Pointer == pointer.ID {
-			conditions = append(conditions, registry.ETagIs(record.Key, record.ETag))
-			writes = append(writes, registry.Delete(record.Key))
+		if held.Pointer != pointer.ID {
+			continue
 		}
+		conditions = append(conditions, registry.ETagIs(record.Key, record.ETag))
+		if record.Key.Table != registry.TableLocation || !now.Before(reachable) {
+			writes = append(writes, registry.Delete(record.Key))
+			continue
+		}
+		held.ReachableUntil, held.TableUUID = reachable, pointer.TableUUID
+		left, err := ledger.Encode(ledger.Put(record.Key, registry.StateOwner, held))
+		if err != nil {
+			return nil, nil, err
+		}
+		writes = append(writes, left...)
 	}
 	return conditions, writes, nil
 }

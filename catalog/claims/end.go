@@ -2,6 +2,7 @@ package claims
 
 import (
 	"context"
+	"time"
 
 	"moorage"
 	"moorage/ledger"
@@ -9,7 +10,8 @@ import (
 )
 
 // End removes, in one Apply, a dropped pointer, the claims that it still holds, its task and the
-// record of its leases.
+// record of its leases. Claims of locations that engines may hold credentials for stay until those
+// have ended: see Release.
 // operation names that in the change record. Nothing happens, without an error, if the pointer is
 // gone, or over reports that it is not to go.
 func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
@@ -23,7 +25,13 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
 		if err != nil || !over(records[0].State, pointer) {
 			return err
 		}
-		conditions, deletes, err := c.Release(ctx, pointer)
+		var now time.Time
+		if !pointer.ReachableUntil.IsZero() {
+			if now, err = c.ledger.Time(ctx); err != nil {
+				return err
+			}
+		}
+		conditions, deletes, err := c.Release(ctx, pointer, now, pointer.ReachableUntil)
 		if err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package retention
 
 import (
 	"context"
+	"time"
 
 	"moorage/ledger"
 	"moorage/registry"
@@ -19,18 +20,42 @@ import (
 // dropping, the claim writes below. So the look sees what was claimed before the mark. A later
 // claim takes the mark away, and without the mark the folder does not go. A mark whose node died
 // stays until then, or until the next look.
+//
+// It also removes the claims that tables left which are gone, once the credentials for them have
+// ended.
 type folders struct {
 	ledger *ledger.Ledger
 	scan   scan
 }
 
 func (f *folders) run(ctx context.Context) error {
+	now, err := f.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
 	return f.scan.next(ctx, func(record registry.Record) error {
-		if record.State != registry.StateBelow && record.State != registry.StateDropping {
-			return nil
+		switch record.State {
+		case registry.StateBelow, registry.StateDropping:
+			return ledger.IgnoreRetry(f.remove(ctx, record))
+		case registry.StateOwner:
+			return ledger.IgnoreRetry(f.removeLeft(ctx, record, now))
 		}
-		return ledger.IgnoreRetry(f.remove(ctx, record))
+		return nil
 	})
+}
+
+// removeLeft removes a claim whose table is gone, if no credentials for it are good any more.
+func (f *folders) removeLeft(ctx context.Context, record registry.Record, now time.Time) error {
+	claim, err := ledger.Decode[registry.LocationClaim](record)
+	if err != nil || !claim.IsLeft() || now.Before(claim.ReachableUntil) {
+		return err
+	}
+	holder, err := f.ledger.Get(ctx, registry.PointerKey(claim.Pointer))
+	if err != nil || holder[0].Exists() {
+		return err
+	}
+	_, err = f.apply(ctx, record, registry.Delete(record.Key))
+	return err
 }
 
 // remove removes the record of a folder that is empty; ledger.ErrRetry if another process wrote it
