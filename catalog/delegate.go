@@ -28,8 +28,8 @@ const (
 // Delegations returns all that a warehouse can offer.
 func Delegations() []Delegation { return []Delegation{VendedCredentials, RemoteSigning} }
 
-// stagedDuration is how long the credentials of a table live that is not stored yet: long enough
-// for the first write of a job, and nothing renews them.
+// stagedDuration is how long the credentials of a table live that is not stored yet: nobody
+// can be told from its records that they were given.
 const stagedDuration = 15 * time.Minute
 
 // Delegated is how a client reaches the files of a table.
@@ -46,8 +46,11 @@ type Delegated struct {
 	Prefix string
 	// Version is the same as long as the same credential is given. It is no secret.
 	Version string
-	// Refresh says that LoadCredentials renews the credential.
+	// Refresh says that LoadCredentials renews the credential, or that Sign signs.
 	Refresh bool
+	// Staged is the location of a table that is not stored yet, for LoadCredentials and Sign, which
+	// cannot know it otherwise; empty: it is stored.
+	Staged string
 	// Reason says why the client was given nothing although it asked and the warehouse offers it.
 	Reason string
 }
@@ -63,19 +66,21 @@ type Files interface {
 	// many were asked for. The table is as it was.
 	Delegate(ctx context.Context, table *Table, asked []Delegation) (Delegated, error)
 	// LoadCredentials returns new credentials for the files of a table, for a client that was given
-	// some before.
+	// some before. If Delegated.Staged was not empty then, staged is what it was. Such a table need
+	// not be stored yet: a caller who may make it is given credentials for a short while, as long as
+	// nobody else lives there.
 	//
 	// Errors: those of Delegate; KindNoSuchTable; KindForbidden; KindBadRequest if the warehouse
 	// gives no credentials, or none can be made for this table. Source: REST specification,
 	// loadCredentials.
-	LoadCredentials(ctx context.Context, ident moorage.Identifier) (Delegated, error)
+	LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string) (Delegated, error)
 	// Sign signs a request that a client is about to send to the storage of a table. The request
-	// needs no locations: they are the table's.
+	// needs no locations: they are the table's. staged is as for LoadCredentials.
 	//
 	// Errors: KindNoSuchTable; KindBadRequest if the warehouse signs nothing, or the request cannot
 	// be read; KindForbidden if it is not one that is signed, or that the caller may send. Source:
 	// REST specification, signRequest.
-	Sign(ctx context.Context, ident moorage.Identifier, request SignRequest) (Signature, error)
+	Sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest) (Signature, error)
 }
 
 // FilesOf returns the verbs about files, for the caller of v.
@@ -96,9 +101,11 @@ type reach struct {
 	warehouse registry.ID
 	place     storage.Place // that store reaches
 	locations []string      // the present one first
-	// found is nil for a staged table, which belongs to who made it.
-	found *directory.Found
-	ident moorage.Identifier
+	// found is nil for a staged table, which belongs to who made it. staged is its location, if its
+	// credentials are renewed and its requests are signed.
+	found  *directory.Found
+	staged string
+	ident  moorage.Identifier
 }
 
 // reachOf returns how the files of a pointer are reached, which was asked for as ident.
@@ -110,6 +117,9 @@ func reachOf(found *directory.Found, ident moorage.Identifier) *reach {
 		locations: locations, found: found, ident: ident,
 	}
 }
+
+// renews reports whether there is more than the first answer to be had for r.
+func (r *reach) renews() bool { return r.found != nil || r.staged != "" }
 
 // offersOne reports whether r can be reached by one of the delegations.
 func (r *reach) offersOne(asked ...Delegation) bool {
@@ -163,11 +173,11 @@ func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location str
 	for _, name := range r.offers {
 		switch offer := Delegation(name); {
 		case !slices.Contains(asked, offer):
-		case offer == RemoteSigning && r.found == nil:
-			reason = "requests for a table are signed once it is made"
+		case offer == RemoteSigning && !r.renews():
+			reason = "requests for a table at a location that its client chose are signed once it is made"
 		case offer == RemoteSigning:
 			if _, ok := r.store.(storage.Signer); ok {
-				return Delegated{Delegation: RemoteSigning}, nil
+				return Delegated{Delegation: RemoteSigning, Refresh: true, Staged: r.staged}, nil
 			}
 			reason = "this storage signs no requests"
 		case offer == VendedCredentials:
@@ -177,7 +187,7 @@ func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location str
 				return Delegated{
 					Delegation: VendedCredentials, Credential: made.credential, Encoded: made.encoded,
 					Version: made.version,
-					Prefix: storage.Trim(location) + "/", Refresh: r.found != nil,
+					Prefix:  storage.Trim(location) + "/", Refresh: r.renews(), Staged: r.staged,
 				}, nil
 			}
 			if !errors.Is(err, storage.ErrUnscopable) {
@@ -217,17 +227,16 @@ func (f files) vend(ctx context.Context, r *reach, write bool) (vended, error) {
 }
 
 // LoadCredentials: see Files.
-func (f files) LoadCredentials(ctx context.Context, ident moorage.Identifier) (Delegated, error) {
-	given, err := f.loadCredentials(ctx, ident)
+func (f files) LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string) (Delegated, error) {
+	given, err := f.loadCredentials(ctx, ident, staged)
 	return given, moorage.Annotate("catalog.LoadCredentials", ident.String(), err)
 }
 
-func (f files) loadCredentials(ctx context.Context, ident moorage.Identifier) (Delegated, error) {
-	resolved, err := f.catalog.resolve(ctx, verb.LoadCredentials, ident)
+func (f files) loadCredentials(ctx context.Context, ident moorage.Identifier, staged string) (Delegated, error) {
+	reach, err := f.reachNow(ctx, verb.LoadCredentials, verb.LoadStaged, ident, staged)
 	if err != nil {
 		return Delegated{}, err
 	}
-	reach := reachOf(resolved.Found, ident)
 	if !reach.offersOne(VendedCredentials) {
 		return Delegated{}, moorage.Errorf(moorage.KindBadRequest,
 			"The warehouse %s gives no credentials for its storage", ident.Warehouse)
@@ -246,17 +255,18 @@ type (
 )
 
 // Sign: see Files.
-func (f files) Sign(ctx context.Context, ident moorage.Identifier, request SignRequest) (Signature, error) {
-	signature, err := f.sign(ctx, ident, request)
+func (f files) Sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest) (
+	Signature, error) {
+	signature, err := f.sign(ctx, ident, staged, request)
 	return signature, moorage.Annotate("catalog.Sign", ident.String(), err)
 }
 
-func (f files) sign(ctx context.Context, ident moorage.Identifier, request SignRequest) (Signature, error) {
-	resolved, err := f.catalog.resolve(ctx, verb.Sign, ident)
+func (f files) sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest) (
+	Signature, error) {
+	reach, err := f.reachNow(ctx, verb.Sign, verb.SignStaged, ident, staged)
 	if err != nil {
 		return Signature{}, err
 	}
-	reach := reachOf(resolved.Found, ident)
 	signer, ok := reach.store.(storage.Signer)
 	if !ok || !reach.offersOne(RemoteSigning) {
 		return Signature{}, moorage.Errorf(moorage.KindBadRequest,

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog/commit"
 	"moorage/storage"
 )
 
@@ -80,29 +79,4 @@ func probeOffer(ctx context.Context, store storage.Store, offer Delegation) erro
 		}
 	}
 	return errors.New("there is no such thing for this kind of storage")
-}
-
-// reachStaged notes how the files of a staged table are reached. A location that the client chose
-// is nobody's until the commit claims it, and is reached only if isDrawn.
-func reachStaged(ctx context.Context, p *planner, table *Table, version *commit.Version, chosen bool) error {
-	path, err := p.directory.Path(ctx, table.Identifier.Warehouse, nil)
-	if err != nil || len(path.Warehouse.Delegation) == 0 {
-		return err
-	}
-	location, err := storage.Normalise(table.Document.Location())
-	if err != nil {
-		return err
-	}
-	if chosen {
-		folder := folderOf(path.Warehouse, table.Identifier.Namespace)
-		if drawn, err := isDrawn(ctx, version.Storage, location, folder); err != nil || !drawn {
-			return err
-		}
-	}
-	table.staged = &reach{
-		ident:  table.Identifier,
-		offers: path.Warehouse.Delegation, store: version.Storage, locations: []string{location},
-		warehouse: path.Warehouse.ID, place: p.directory.PlaceOf(path.Warehouse),
-	}
-	return nil
 }

@@ -51,7 +51,7 @@ func New(config Config) (*Authenticator, error) {
 	config = config.withDefaults()
 	a := &Authenticator{
 		config: config, issuers: map[string]*issuer{}, aliases: map[string]bool{},
-		mint:     newMint(config),
+		mint:     newMint(config, config.Records),
 		verified: otter.Must(&otter.Options[[sha256.Size]byte, *verified]{MaximumSize: verifiedMax}),
 		failures: newLimiter(config.Now, failuresMax),
 	}

@@ -59,20 +59,26 @@ type Issued struct {
 // Records is what the store knows of keys. All methods are safe for concurrent use. An error means
 // that the store did not answer.
 type Records interface {
+	PublicKeys
 	// APIKey returns the key with that id. found is false if there is none, or its principal is
 	// disabled.
 	APIKey(ctx context.Context, id string) (key APIKey, found bool, err error)
+	// SpeaksFor returns the alias of the issuer for whose subjects caller may ask. may is false if
+	// it may for none.
+	SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error)
+	// HasRole reports whether caller has a role, by itself or through others.
+	HasRole(ctx context.Context, caller moorage.Caller, role string) (bool, error)
+}
+
+// PublicKeys is where nodes find each other's keys. All methods are safe for concurrent use. An
+// error means that the store did not answer.
+type PublicKeys interface {
 	// Store returns an id of the store that no other has. It stands in each token of ours.
 	Store(ctx context.Context) (id string, err error)
 	// PublicKey returns a key that a node has published.
 	PublicKey(ctx context.Context, kid string) (key PublicKey, found bool, err error)
 	// Publish makes key known to all nodes. It is durable when this returns.
 	Publish(ctx context.Context, kid string, key PublicKey) error
-	// SpeaksFor returns the alias of the issuer for whose subjects caller may ask. may is false if
-	// it may for none.
-	SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error)
-	// HasRole reports whether caller has a role, by itself or through others.
-	HasRole(ctx context.Context, caller moorage.Caller, role string) (bool, error)
 }
 
 // APIKey is a key as the store knows it.

@@ -35,6 +35,7 @@ const (
 
 // mint signs tokens of ours, and has the keys to verify them. It is safe for concurrent use.
 type mint struct {
+	records PublicKeys
 	config  Config
 	turn    chan struct{} // holds the right to draw and publish a key
 	lookups *limiter
@@ -52,15 +53,17 @@ type signer struct {
 	retires time.Time
 }
 
-func newMint(config Config) *mint {
+// newMint returns a mint whose keys are in records. It needs config's Now, Random and
+// TokenLifetime.
+func newMint(config Config, records PublicKeys) *mint {
 	return &mint{
-		config: config, turn: make(chan struct{}, 1), lookups: newLimiter(config.Now, lookupsMax),
+		records: records, config: config, turn: make(chan struct{}, 1), lookups: newLimiter(config.Now, lookupsMax),
 		public: map[string]PublicKey{}, missed: map[string]time.Time{},
 	}
 }
 
-// sign returns a token with these claims.
-func (m *mint) sign(ctx context.Context, c ownClaims) (string, error) {
+// sign returns a token with these claims, which JSON can hold.
+func (m *mint) sign(ctx context.Context, c any) (string, error) {
 	by, err := m.current(ctx)
 	if err != nil {
 		return "", err
@@ -95,7 +98,7 @@ func (m *mint) current(ctx context.Context) (*signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.config.Records.Publish(ctx, drawn.kid, public); err != nil {
+	if err := m.records.Publish(ctx, drawn.kid, public); err != nil {
 		return nil, unavailable("publish a key", err)
 	}
 	m.mu.Lock()
@@ -148,7 +151,7 @@ func (m *mint) keyOf(ctx context.Context, kid string) (key ed25519.PublicKey, fo
 	case !m.lookups.add(""):
 		return nil, false, unavailable("look up a key", errors.New("too many keys are looked up"))
 	}
-	known, found, err = m.config.Records.PublicKey(ctx, kid)
+	known, found, err = m.records.PublicKey(ctx, kid)
 	if err != nil {
 		return nil, false, unavailable("look up a key", err)
 	}
@@ -172,6 +175,28 @@ func (m *mint) rememberLocked(kid string, key PublicKey) {
 		clear(m.public) // the store has them
 	}
 	m.public[kid] = key
+}
+
+// verify returns the body of a token that a node of this store has signed.
+func (m *mint) verify(ctx context.Context, t *token) ([]byte, error) {
+	if t.algorithm != jose.EdDSA {
+		return nil, refuse(reasonAlgorithm)
+	}
+	if t.kid == "" {
+		return nil, refuse(reasonNoKeyID)
+	}
+	key, found, err := m.keyOf(ctx, t.kid)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, refuse(reasonKey)
+	}
+	body, err := t.signed.Verify(key)
+	if err != nil {
+		return nil, refuse(reasonSignature)
+	}
+	return body, nil
 }
 
 // ownClaims are the claims of a token of ours.

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-jose/go-jose/v4"
-
 	"moorage"
 )
 
@@ -34,22 +32,9 @@ func (a *Authenticator) ownClaimsOf(ctx context.Context, t *token, which expiry)
 	if a.config.Records == nil {
 		return ownClaims{}, refuse(reasonIssuer)
 	}
-	if t.algorithm != jose.EdDSA {
-		return ownClaims{}, refuse(reasonAlgorithm)
-	}
-	if t.kid == "" {
-		return ownClaims{}, refuse(reasonNoKeyID)
-	}
-	key, found, err := a.mint.keyOf(ctx, t.kid)
+	body, err := a.mint.verify(ctx, t)
 	if err != nil {
 		return ownClaims{}, err
-	}
-	if !found {
-		return ownClaims{}, refuse(reasonKey)
-	}
-	body, err := t.signed.Verify(key)
-	if err != nil {
-		return ownClaims{}, refuse(reasonSignature)
 	}
 	store, err := a.config.Records.Store(ctx)
 	if err != nil {

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/verb"
+	"moorage/identity"
 	"moorage/internal/jsontext"
 	"moorage/internal/web"
 )
@@ -48,14 +50,25 @@ func asksFor(r *http.Request) (asked []catalog.Delegation) {
 
 // withAccess returns config, a JSON object, with what access adds, apart from the parts of a
 // credential, which are secret. It may write to the memory of config.
-func withAccess(r *http.Request, ident moorage.Identifier, config []byte, access catalog.Delegated) []byte {
+func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []byte, access catalog.Delegated) (
+	[]byte, error) {
+	query := ""
+	if access.Staged != "" {
+		token, err := s.config.Stages.Token(r.Context(), identity.Stage{
+			Caller: web.CallerOf(r).Name, Table: ident, Location: access.Staged,
+		})
+		if err != nil {
+			return nil, err
+		}
+		query = "?" + paramStaged + "=" + token
+	}
 	switch access.Delegation {
 	case catalog.VendedCredentials:
 		if access.Refresh {
-			config = withMember(config, configRefresh, pathOfTable(r, ident)+"/credentials")
+			config = withMember(config, configRefresh, pathOfTable(r, ident)+"/credentials"+query)
 		}
 	case catalog.RemoteSigning:
-		endpoint := pathOfTable(r, ident) + "/sign"
+		endpoint := pathOfTable(r, ident) + "/sign" + query
 		// PyIceberg signs so with this implementation alone.
 		for _, member := range [][2]string{
 			{configSigning, "true"}, {configSignerEndpoint, endpoint}, {configSignerNew, endpoint},
@@ -68,7 +81,26 @@ func withAccess(r *http.Request, ident moorage.Identifier, config []byte, access
 			config = withMember(config, configReason, "none: "+access.Reason)
 		}
 	}
-	return config
+	return config, nil
+}
+
+// paramStaged is the query parameter with the token of a table that is about to be made.
+const paramStaged = "staged"
+
+// Stages makes tokens for tables that are about to be made; *identity.Stages does.
+type Stages interface {
+	Token(ctx context.Context, stage identity.Stage) (string, error)
+	Location(ctx context.Context, token, caller string, table moorage.Identifier) (string, error)
+}
+
+// stagedAt returns the location of a table that is about to be made, which the token in r has;
+// empty: there is no token.
+func (s *server) stagedAt(r *http.Request, ident moorage.Identifier) (string, error) {
+	token, given, err := web.QueryOf(r).Text(paramStaged)
+	if err != nil || !given {
+		return "", err
+	}
+	return s.config.Stages.Location(r.Context(), token, web.CallerOf(r).Name, ident)
 }
 
 // withMember returns a JSON object with one member more.
@@ -121,12 +153,19 @@ func (s *server) loadCredentials(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	access, err := catalog.FilesOf(s.as(r)).LoadCredentials(r.Context(), ident)
+	staged, err := s.stagedAt(r, ident)
+	if err != nil {
+		return err
+	}
+	access, err := catalog.FilesOf(s.as(r)).LoadCredentials(r.Context(), ident, staged)
+	if err != nil {
+		return err
+	}
+	config, err := s.withAccess(r, ident, []byte("{}"), access)
 	if err != nil {
 		return err
 	}
 	w.Header()["Cache-Control"] = headerPrivate
-	config := withAccess(r, ident, []byte("{}"), access)
 	return s.AnswerJSON(w, r, credentialsAnswer{appendCredential(nil, access.Prefix, config, access.Encoded)})
 }
 
@@ -155,7 +194,11 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 		on := moorage.Identifier{Warehouse: ident.Warehouse}
 		return cmp.Or(s.as(r).Refuse(r.Context(), verb.Sign, on, err), err)
 	}
-	signature, err := catalog.FilesOf(s.as(r)).Sign(r.Context(), ident, request)
+	staged, err := s.stagedAt(r, ident)
+	if err != nil {
+		return err
+	}
+	signature, err := catalog.FilesOf(s.as(r)).Sign(r.Context(), ident, staged, request)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,5 +165,55 @@ func TestSignRequest(t *testing.T) {
 	fake.fail = moorage.Errorf(moorage.KindForbidden, "not ours")
 	if w := send(h, "POST", tablePath+"/sign", good); w.Code != 403 {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// TestStagedAccess: a table that is not stored yet is asked for with a token, which is good for the
+// table and the caller that it was given to.
+func TestStagedAccess(t *testing.T) {
+	t.Parallel()
+	const location = "s3://lake/wh/a/t-12"
+	vending, signing := vendedAccess("1"), catalog.Delegated{Delegation: catalog.RemoteSigning}
+	vending.Staged, signing.Staged = location, location
+	sign := `{"region":"us-east-1","uri":"http://s3/b/k","method":"GET","headers":{}}`
+	fake := &fakeCatalog{table: sampleTable(t, 1)}
+	h := NewServer(TestConfig{Catalog: fake})
+	create := func(access catalog.Delegated) map[string]string {
+		fake.access = access
+		body := `{"name":"t","stage-create":true,"schema":{"type":"struct","fields":[]}}`
+		w := send(h, "POST", "/v1/w/namespaces/a/tables", body, "X-Iceberg-Access-Delegation", string(access.Delegation))
+		if w.Code != 200 {
+			t.Fatal(w.Code, w.Body)
+		}
+		return takeApart(t, w.Body.Bytes()).Config
+	}
+	refresh := create(vending)["client.refresh-credentials-endpoint"]
+	endpoint := create(signing)["s3.signer.endpoint"]
+	for _, path := range []string{refresh, endpoint} {
+		if !strings.HasPrefix(path, "v1/w/namespaces/a/tables/t/") || !strings.Contains(path, "?staged=") {
+			t.Fatalf("the endpoint is %q", path)
+		}
+	}
+	fake.access = vending
+	w := send(h, "GET", "/"+refresh, "")
+	if w.Code != 200 || !strings.Contains(w.Body.String(), `tables/t/credentials?staged=`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if w := send(h, "POST", "/"+endpoint, sign); w.Code != 200 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	if !slices.Equal(fake.staged, []string{location, location}) {
+		t.Errorf("the catalog was told %q", fake.staged)
+	}
+	for _, path := range []string{
+		strings.Replace(refresh, "tables/t/", "tables/u/", 1), "v1/w/namespaces/a/tables/t/credentials?staged=x",
+		"v1/w/namespaces/a/tables/t/credentials?staged=",
+	} {
+		if w := send(h, "GET", "/"+path, ""); w.Code != 403 {
+			t.Errorf("GET %s: %d %s", path, w.Code, w.Body)
+		}
+	}
+	if len(fake.staged) != 2 {
+		t.Errorf("the catalog was asked %d times", len(fake.staged))
 	}
 }

@@ -39,6 +39,7 @@ type fakeCatalog struct {
 	access       catalog.Delegated
 	delegation   []catalog.Delegation
 	signed       catalog.SignRequest
+	staged       []string // what LoadCredentials and Sign were told
 }
 
 func (f *fakeCatalog) call(name string) error {
@@ -67,13 +68,14 @@ func (f *fakeCatalog) Delegate(context.Context, *catalog.Table, []catalog.Delega
 	return f.access, f.fail
 }
 
-func (f *fakeCatalog) LoadCredentials(context.Context, moorage.Identifier) (catalog.Delegated, error) {
+func (f *fakeCatalog) LoadCredentials(_ context.Context, _ moorage.Identifier, staged string) (catalog.Delegated, error) {
+	f.staged = append(f.staged, staged)
 	return f.access, f.call("LoadCredentials")
 }
 
-func (f *fakeCatalog) Sign(_ context.Context, _ moorage.Identifier, request catalog.SignRequest) (
+func (f *fakeCatalog) Sign(_ context.Context, _ moorage.Identifier, staged string, request catalog.SignRequest) (
 	catalog.Signature, error) {
-	f.signed = request
+	f.signed, f.staged = request, append(f.staged, staged)
 	return catalog.Signature{Headers: map[string][]string{"Authorization": {"AWS4"}}}, f.call("Sign")
 }
 

@@ -68,7 +68,9 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	if err != nil {
 		return err
 	}
-	config = withAccess(r, table.Identifier, config, given)
+	if config, err = s.withAccess(r, table.Identifier, config, given); err != nil {
+		return err
+	}
 	w.Header()["Vary"] = headerVaryLoad
 	tag := ""
 	if form.tag && table.MetadataLocation != "" {

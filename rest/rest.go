@@ -11,6 +11,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/cluster"
+	"moorage/identity"
 	"moorage/internal/web"
 )
 
@@ -38,6 +39,9 @@ type Config struct {
 	CompressedBytesMax int64
 	// Tokens answers requests for tokens. Default: gives out none, and says so.
 	Tokens Tokens
+	// Stages makes tokens for tables that are about to be made. Default: only this process reads
+	// them.
+	Stages Stages
 	// Router sends commits of tables and views to other nodes. Default: none is sent.
 	Router Router
 }
@@ -68,6 +72,9 @@ func mount(on *web.Server, config Config) *server {
 	}
 	if config.Tokens == nil {
 		config.Tokens = noTokens{}
+	}
+	if config.Stages == nil {
+		config.Stages = identity.NewStages(identity.StagesConfig{})
 	}
 	s := &server{
 		Server: on,

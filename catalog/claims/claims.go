@@ -65,12 +65,12 @@ type Taking int
 
 // What takes a location.
 const (
-	ByAnother    Taking = iota // it is, contains or lies within that of another table or view
-	WithinOwn                  // it lies within one that the claimant has, or had
-	AroundOwn                  // it contains one that the claimant has, or had
-	AwaitsPurge                // a dropped table has it, and a purge deletes, or will delete, files there
-	StillReached               // a table that is gone had it, and engines may hold credentials for it
-	ReplacedReached            // the table that is to be replaced has it, and engines may hold credentials for it
+	ByAnother       Taking = iota // it is, contains or lies within that of another table or view
+	WithinOwn                     // it lies within one that the claimant has, or had
+	AroundOwn                     // it contains one that the claimant has, or had
+	AwaitsPurge                   // a dropped table has it, and a purge deletes, or will delete, files there
+	StillReached                  // a table that is gone had it, and engines may hold credentials for it
+	ReplacedReached               // the table that is to be replaced has it, and engines may hold credentials for it
 )
 
 // Error names the location that is taken.
@@ -117,6 +117,25 @@ func (c *Claims) Plan(ctx context.Context, roots []string, location string, who 
 		}
 	}
 	return planned, nil
+}
+
+// IsFree reports whether nobody has claimed a normalised location, one above it or one beneath it.
+func (c *Claims) IsFree(ctx context.Context, location string) (bool, error) {
+	place, err := storage.Parse(location)
+	if err != nil {
+		return false, nil
+	}
+	keys := []registry.Key{registry.LocationKey(location)}
+	for _, folder := range place.Ancestors() {
+		keys = append(keys, registry.LocationKey(folder.String()))
+	}
+	records, err := c.ledger.Get(ctx, keys...)
+	if err != nil || records[0].Exists() { // also if only claims beneath it made that record
+		return false, err
+	}
+	return !slices.ContainsFunc(records, func(record registry.Record) bool {
+		return record.Exists() && record.State == registry.StateOwner
+	}), nil
 }
 
 // below plans that a folder has claims beneath it, whatever its record was.

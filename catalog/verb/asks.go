@@ -157,6 +157,8 @@ func asks() map[Verb][]Ask {
 		// What writes takes write too: that is asked for when it is known what is to be done.
 		LoadCredentials: one(OfObject, access.Read),
 		Sign:            one(OfObject, access.Read),
+		LoadStaged:      one(OfContainer, access.Create),
+		SignStaged:      one(OfContainer, access.Create),
 		ReportMetrics:   one(OfServer, access.See), // about a table that need not exist
 
 		Describe:         one(OfServer, access.See),

@@ -55,9 +55,12 @@ const (
 	// LoadCredentials and Sign are about the files of a table.
 	LoadCredentials Verb = "load-credentials"
 	Sign            Verb = "sign-request"
-	ListViews       Verb = "list-views"
-	LoadView        Verb = "load-view"
-	ViewExists      Verb = "view-exists"
+	// LoadStaged and SignStaged are the same for a table that is about to be made.
+	LoadStaged Verb = "load-staged-credentials"
+	SignStaged Verb = "sign-staged-request"
+	ListViews  Verb = "list-views"
+	LoadView   Verb = "load-view"
+	ViewExists Verb = "view-exists"
 )
 
 // The verbs of those who operate a server.
@@ -188,6 +191,8 @@ func table() []Row {
 		{Verb: ReportMetrics, On: OnTable, Reads: true, Iceberg: []string{"reportMetrics"}},
 		{Verb: LoadCredentials, On: OnTable, Reads: true, Iceberg: []string{"loadCredentials"}},
 		{Verb: Sign, On: OnTable, Reads: true, Iceberg: []string{"signRequest"}},
+		{Verb: LoadStaged, On: OnTable, Reads: true, Iceberg: []string{"loadCredentials"}},
+		{Verb: SignStaged, On: OnTable, Reads: true, Iceberg: []string{"signRequest"}},
 		{Verb: ListViews, On: OnNamespace, Reads: true, Iceberg: []string{"listViews"}},
 		{Verb: LoadView, On: OnView, Reads: true, Iceberg: []string{"loadView"}},
 		{Verb: ViewExists, On: OnView, Reads: true, Iceberg: []string{"viewExists"}},

@@ -41,6 +41,40 @@ func openIdentity(c cli.Config, made *catalog.Catalog, log *audit.Log, logger *s
 	return identity.New(config)
 }
 
+// openStages returns what makes tokens for tables that are about to be made.
+func openStages(made *catalog.Catalog) *identity.Stages {
+	records := keyRecords{catalog.AccessOf(made.As(moorage.System(whoAuthenticates)))}
+	return identity.NewStages(identity.StagesConfig{Keys: stageKeys{records}})
+}
+
+// stageKeys are the public keys of a store. One without access control has none, so that older
+// versions can open it: each of its nodes reads its own tokens only.
+type stageKeys struct{ keyRecords }
+
+// Store returns the id of the store; empty: it has none.
+func (k stageKeys) Store(ctx context.Context) (string, error) {
+	if on, err := k.access.IsOn(ctx); err != nil || !on {
+		return "", err
+	}
+	return k.keyRecords.Store(ctx)
+}
+
+// PublicKey returns a key that a node has published.
+func (k stageKeys) PublicKey(ctx context.Context, kid string) (key identity.PublicKey, found bool, err error) {
+	if on, err := k.access.IsOn(ctx); err != nil || !on {
+		return key, false, err
+	}
+	return k.keyRecords.PublicKey(ctx, kid)
+}
+
+// Publish makes key known to all nodes.
+func (k stageKeys) Publish(ctx context.Context, kid string, key identity.PublicKey) error {
+	if on, err := k.access.IsOn(ctx); err != nil || !on {
+		return err
+	}
+	return k.keyRecords.Publish(ctx, kid, key)
+}
+
 // asking returns what the HTTP server asks who sends a request; nil if it asks nobody.
 func asking(a *identity.Authenticator) func(*http.Request) (moorage.Caller, error) {
 	if a == nil {

@@ -196,7 +196,9 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Hosts:        c.HostNames(),
 		BodyBytesMax: c.BodyBytesMax,
 	})
-	faces := rest.Config{Catalog: made, IdempotencyLifetime: c.KeyLifetime, Router: peers.restRouter()}
+	faces := rest.Config{
+		Catalog: made, IdempotencyLifetime: c.KeyLifetime, Router: peers.restRouter(), Stages: openStages(made),
+	}
 	worked, err := ledger.New(ledger.Config{Store: store, Random: rand.Reader, Logger: logger})
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())

@@ -1,0 +1,94 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/catalog/verb"
+	"moorage/storage"
+)
+
+// reachStaged notes how the files of a staged table are reached. A location that the client chose
+// is nobody's until the commit claims it, and is reached only if isDrawn.
+func reachStaged(ctx context.Context, p *planner, table *Table, version *commit.Version, chosen bool) error {
+	path, err := p.directory.Path(ctx, table.Identifier.Warehouse, nil)
+	if err != nil || len(path.Warehouse.Delegation) == 0 {
+		return err
+	}
+	location, err := storage.Normalise(table.Document.Location())
+	if err != nil {
+		return err
+	}
+	if chosen {
+		folder := folderOf(path.Warehouse, table.Identifier.Namespace)
+		if drawn, err := isDrawn(ctx, version.Storage, location, folder); err != nil || !drawn {
+			return err
+		}
+	}
+	table.staged = p.reachAt(path, table.Identifier, location)
+	if !chosen {
+		table.staged.staged = location
+	}
+	return nil
+}
+
+// reachAt returns how files at a location in the warehouse of path are reached, of a table that is
+// not stored yet.
+func (p *planner) reachAt(path *directory.Path, ident moorage.Identifier, location string) *reach {
+	return &reach{
+		ident: ident, offers: path.Warehouse.Delegation, store: path.Storage, locations: []string{location},
+		warehouse: path.Warehouse.ID, place: p.directory.PlaceOf(path.Warehouse),
+	}
+}
+
+// reachNow returns how a caller reaches the files of ident by the verb stored. If the table is not
+// stored yet, staged is the location that the server chose for it, and the verb is about.
+func (f files) reachNow(ctx context.Context, stored, about verb.Verb, ident moorage.Identifier, staged string) (
+	*reach, error) {
+	p := f.catalog.planner
+	if staged != "" {
+		found, err := p.directory.Find(ctx, directory.Table(), ident)
+		if err != nil || !slices.Contains(found.Pointer.Claims, staged) {
+			return f.reachBefore(ctx, about, ident, staged)
+		}
+	}
+	resolved, err := f.catalog.resolve(ctx, stored, ident)
+	if err != nil {
+		return nil, err
+	}
+	return reachOf(resolved.Found, ident), nil
+}
+
+// reachBefore is reachNow for a table that is not stored yet. What is stored at its location, or
+// above or beneath that, is another table's, so the caller's does not exist.
+func (f files) reachBefore(ctx context.Context, v verb.Verb, ident moorage.Identifier, staged string) (
+	r *reach, err error) {
+	p, by := f.catalog.planner, askerOf(f.catalog, v)
+	request := verb.Request{Caller: f.catalog.caller, Verb: v, On: []moorage.Identifier{ident}}
+	err = verb.Pass(ctx, f.catalog.gate, request, func() error {
+		path, entry, err := p.directory.PathAndEntry(ctx, ident)
+		if err != nil {
+			return p.directory.Missing(ctx, by, ident.Warehouse, err)
+		}
+		if err := p.directory.MayAt(ctx, by, access.Create, path, ident); err != nil {
+			return err
+		}
+		free := false
+		if !entry.Record.Exists() {
+			if free, err = p.claims.IsFree(ctx, staged); err != nil {
+				return err
+			}
+		}
+		if !free {
+			return directory.Table().NoSuch(ident)
+		}
+		r = p.reachAt(path, ident, staged)
+		r.staged = staged
+		return nil
+	})
+	return r, err
+}

@@ -1,0 +1,150 @@
+package identity
+
+import (
+	"cmp"
+	"context"
+	cryptorand "crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"moorage"
+)
+
+// stageLife is how long a token of a Stage is good: a job that makes a table takes no longer.
+const stageLife = 24 * time.Hour
+
+// stageAudience says what such a token is for. It has no subject, so it shows nobody who somebody
+// is.
+const stageAudience = "stage"
+
+// Stage is a table that a caller is about to make. Nothing is stored of it yet.
+type Stage struct {
+	Caller   string // the whole name
+	Table    moorage.Identifier
+	Location string // that the server has chosen
+}
+
+// stageClaims are the claims of the token of a Stage.
+type stageClaims struct {
+	Issuer    string            `json:"iss"`
+	Audience  string            `json:"aud"`
+	Caller    string            `json:"caller"`
+	Warehouse string            `json:"warehouse"`
+	Namespace moorage.Namespace `json:"namespace"`
+	Name      string            `json:"name"`
+	Location  string            `json:"location"`
+	Issued    int64             `json:"iat"`
+	Ends      int64             `json:"exp"`
+}
+
+func (c stageClaims) stage() Stage {
+	table := moorage.Identifier{Warehouse: c.Warehouse, Namespace: c.Namespace, Name: c.Name}
+	return Stage{c.Caller, table, c.Location}
+}
+
+// Stages signs tokens for tables that are about to be made, and reads them again. So a client can
+// show what the server has chosen for it. It is safe for concurrent use.
+type Stages struct {
+	mint *mint
+	now  func() time.Time
+}
+
+// StagesConfig is what Stages are made of.
+type StagesConfig struct {
+	// Keys has the public keys of all nodes. Default: only this process reads its tokens.
+	Keys PublicKeys
+	// Now gives the time. Default time.Now.
+	Now func() time.Time
+	// Random draws the keys. Default crypto/rand.
+	Random io.Reader
+}
+
+// NewStages returns Stages. They draw a key with the first token.
+func NewStages(config StagesConfig) *Stages {
+	if config.Keys == nil {
+		config.Keys = noKeys{}
+	}
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	random := cmp.Or[io.Reader](config.Random, cryptorand.Reader)
+	made := newMint(Config{Now: config.Now, Random: random, TokenLifetime: stageLife}, config.Keys)
+	return &Stages{made, config.Now}
+}
+
+// noKeys are the public keys of a process that publishes none.
+type noKeys struct{}
+
+func (noKeys) Store(context.Context) (string, error) { return "", nil }
+
+func (noKeys) PublicKey(context.Context, string) (PublicKey, bool, error) {
+	return PublicKey{}, false, nil
+}
+
+func (noKeys) Publish(context.Context, string, PublicKey) error { return nil }
+
+// Token returns a token for stage, in characters that need no escape in a URL. It is good for a day.
+//
+// Errors: KindUnavailable if the store does not answer.
+func (s *Stages) Token(ctx context.Context, stage Stage) (string, error) {
+	const op = "identity.Token"
+	store, err := s.mint.records.Store(ctx)
+	if err != nil {
+		return "", moorage.E(op, "", moorage.KindUnavailable, err)
+	}
+	now := s.now()
+	text, err := s.mint.sign(ctx, stageClaims{
+		Issuer: ownIssuer + store, Audience: stageAudience, Caller: stage.Caller,
+		Warehouse: stage.Table.Warehouse, Namespace: stage.Table.Namespace, Name: stage.Table.Name,
+		Location: stage.Location, Issued: now.Unix(), Ends: now.Add(stageLife).Unix(),
+	})
+	return text, moorage.E(op, "", moorage.KindInternal, err)
+}
+
+// Location returns the location in a token that caller was given for a table.
+//
+// Errors: KindForbidden if it is no such token, or has ended. KindUnavailable if that cannot be
+// found out now.
+func (s *Stages) Location(ctx context.Context, text, caller string, table moorage.Identifier) (string, error) {
+	stage, err := s.read(ctx, text)
+	if err == nil && (stage.Caller != caller || !stage.Table.Equal(table)) {
+		err = refuse(reasonAudience)
+	}
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		return "", &moorage.Error{
+			Kind: moorage.KindForbidden, Err: refused,
+			Message: "Not allowed: staged is not a token that you were given for this table, or has ended",
+		}
+	}
+	return stage.Location, err
+}
+
+func (s *Stages) read(ctx context.Context, text string) (Stage, error) {
+	t, err := parseToken(text)
+	if err != nil {
+		return Stage{}, err
+	}
+	body, err := s.mint.verify(ctx, t)
+	if err != nil {
+		return Stage{}, err
+	}
+	store, err := s.mint.records.Store(ctx)
+	if err != nil {
+		return Stage{}, unavailable("look up the store", err)
+	}
+	var c stageClaims
+	if audience, err := t.claims.texts("aud"); err != nil || !slices.Equal(audience, []string{stageAudience}) {
+		return Stage{}, refuse(reasonAudience)
+	}
+	if json.Unmarshal(body, &c) != nil || c.Location == "" {
+		return Stage{}, refuse(reasonClaims)
+	}
+	if c.Issuer != ownIssuer+store {
+		return Stage{}, refuse(reasonStore)
+	}
+	_, err = t.claims.checkTimes(s.now(), stageLife, 0)
+	return c.stage(), err
+}
