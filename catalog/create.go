@@ -147,7 +147,9 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	if err != nil {
 		return newborn{}, err
 	}
-	claimant := claims.Claimant{Pointer: id, Fresh: true, FromMemory: attempt.Number == 0}
+	claimant := claims.Claimant{
+		Pointer: id, Fresh: true, FromMemory: attempt.Number == 0, MayTake: p.taking(by, asked.location),
+	}
 	location, claim, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
 		return newborn{}, p.unlessTaken(ctx, ident, err)
@@ -249,7 +251,8 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	if err := p.mayCreate(ctx, by, path, ident, asked.location, asked.properties); err != nil {
 		return newborn{}, err
 	}
-	location, _, err := p.chooseLocation(ctx, path, ident, asked, claims.Claimant{Fresh: true})
+	claimant := claims.Claimant{Fresh: true, MayTake: p.taking(by, asked.location)}
+	location, _, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
 		// The location may be taken because the table was made since: then that is the answer.
 		return newborn{}, cmp.Or(p.checkFree(ctx, by, access.Create, asked.kind, ident), err)
@@ -358,7 +361,7 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	if err := p.checkFreeUUID(ctx, document.UUID()); err != nil {
 		return newborn{}, p.unlessTaken(ctx, ident, err)
 	}
-	claimant := claims.Claimant{Pointer: id, Fresh: true}
+	claimant := claims.Claimant{Pointer: id, Fresh: true, MayTake: p.directory.Taking(by)}
 	claim, err := p.claims.Plan(ctx, p.directory.Roots(path.Warehouse), document.Location(), claimant)
 	if err != nil {
 		return newborn{}, p.unlessTaken(ctx, ident, claims.Refusal(err, document.Location()))

@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/access"
+	"moorage/catalog/claims"
 	"moorage/catalog/directory"
 	"moorage/catalog/verb"
 	"moorage/ledger"
@@ -63,6 +64,16 @@ func (p *planner) mayCreate(ctx context.Context, by directory.Asker, path *direc
 	return p.directory.MayAt(ctx, by, asked, path, ident)
 }
 
+// taking returns what decides whether the claim of a dropped table or view may be taken over for a
+// new one at a location; empty: the server chooses, and leaves those alone if anything is decided
+// at all.
+func (p *planner) taking(by directory.Asker, location string) func(context.Context, registry.Pointer) error {
+	if location == "" && p.guarded {
+		return func(context.Context, registry.Pointer) error { return new(claims.TakenError) }
+	}
+	return p.directory.Taking(by)
+}
+
 // mayReplace returns nil if somebody may take the name of r from what has it, and take back what
 // was dropped: each takes drop.
 func (p *planner) mayReplace(ctx context.Context, by directory.Asker, path *directory.Path, r *registration) error {
@@ -81,7 +92,7 @@ func (p *planner) mayReplace(ctx context.Context, by directory.Asker, path *dire
 	if err != nil {
 		return err
 	}
-	above, err := p.aboveOf(ctx, pointer)
+	above, err := p.directory.AboveOf(ctx, pointer)
 	if err != nil {
 		return err
 	}
@@ -101,23 +112,6 @@ func (p *planner) mayDrop(ctx context.Context, by directory.Asker, record regist
 		return err
 	}
 	return p.directory.May(ctx, by, access.Drop, &directory.Found{Pointer: pointer, Above: above}, ident)
-}
-
-// aboveOf returns what a pointer is in, or was when it was dropped, as far as that still exists.
-func (p *planner) aboveOf(ctx context.Context, pointer registry.Pointer) ([]access.Object, error) {
-	path, err := p.directory.Path(ctx, pointer.Warehouse, pointer.Namespace)
-	switch kind := moorage.KindOf(err); {
-	case err == nil && path.ID() == pointer.NamespaceID:
-		return path.Above(), nil
-	case err == nil, kind == moorage.KindNoSuchWarehouse, kind == moorage.KindNoSuchNamespace:
-		// Another one has the name now, whose grants do not count.
-		if path == nil || !pointer.WarehouseID.IsZero() && path.Warehouse.ID != pointer.WarehouseID {
-			return []access.Object{{ID: access.ID(pointer.WarehouseID), Kind: access.Warehouse}}, nil
-		}
-		above := path.Above()
-		return above[len(above)-1:], nil
-	}
-	return nil, err
 }
 
 // moveGrants plans that the grants of a pointer stand where path leads to.

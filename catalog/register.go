@@ -210,7 +210,7 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 			return nil, err
 		}
 	}
-	return r, p.readClaims(ctx, r)
+	return r, p.readClaims(ctx, by, r)
 }
 
 // tellFile adds the name of a metadata file to the refusal of its content. Without the name the
@@ -308,8 +308,10 @@ func (p *planner) readHolders(ctx context.Context, r *registration) error {
 // readClaims plans the claim of the document's location, and that the pointer keeps the claims that
 // it made before. If one of those has passed to another table or view since this one was dropped,
 // this one cannot come back: each would take the other's files for its own.
-func (p *planner) readClaims(ctx context.Context, r *registration) error {
-	r.who = claims.Claimant{Pointer: r.pointer.ID, TableUUID: r.document.UUID()}
+func (p *planner) readClaims(ctx context.Context, by directory.Asker, r *registration) error {
+	r.who = claims.Claimant{
+		Pointer: r.pointer.ID, TableUUID: r.document.UUID(), MayTake: p.directory.Taking(by),
+	}
 	var err error
 	if r.occupant.Exists() && r.entry.Value.Pointer != r.pointer.ID {
 		r.who.Replaces = r.entry.Value.Pointer

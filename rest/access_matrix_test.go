@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"moorage/access"
+	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/rest"
 	memorystorage "moorage/storage/memory"
@@ -22,6 +23,7 @@ import (
 //	w/a    t and gone (dropped) and the view v of maker, u of other; all else is of root
 //	w/c    nothing
 //	w/e    nothing
+//	d/a    t of maker, whose files engines are given credentials and signatures for
 //
 // Two metadata files that no record knows lie in the warehouse too.
 type lake struct {
@@ -35,6 +37,7 @@ func newLake(t testing.TB, without string) *lake {
 	files := memorystorage.New()
 	l := &lake{guardedWorld: newGuardedWorld(t, files)}
 	l.newTable, l.newView = strangers(t, files)
+	l.makeDelegating(without)
 	if without == "w" {
 		return l
 	}
@@ -60,6 +63,22 @@ func newLake(t testing.TB, without string) *lake {
 		l.must(maker, "POST", "/v1/w/namespaces/a/views", viewJSON("v"))
 	}
 	return l
+}
+
+// makeDelegating makes the warehouse d and what is in it.
+func (l *lake) makeDelegating(without string) {
+	l.t.Helper()
+	if without == "d" {
+		return
+	}
+	l.warehouse("d", catalog.Delegations()...)
+	if without == "d/a" {
+		return
+	}
+	l.must(root, "POST", "/v1/d/namespaces", `{"namespace":["a"]}`)
+	if without != "d/a/t" {
+		l.must(maker, "POST", "/v1/d/namespaces/a/tables", `{"name":"t","schema":`+schemaJSON+`}`)
+	}
 }
 
 // strangers returns the metadata locations of a table and a view that another catalog made in the
@@ -114,6 +133,9 @@ func (l *lake) cells() []cell {
 		a          = namespaces + "/a"
 		t          = a + "/tables/t"
 		v          = a + "/views/v"
+		vended     = "/v1/d/namespaces/a/tables"
+		staged     = "?staged=file%3A%2F%2F%2Flake%2Fd%2Fa%2Fnew-1"
+		sign       = `{"region":"r","uri":"http://s3/b/k","method":"GET","headers":{}}`
 	)
 	on := func(name string) map[verb.Subject]string { return map[verb.Subject]string{verb.OfObject: name} }
 	in := func(name string) map[verb.Subject]string { return map[verb.Subject]string{verb.OfContainer: name} }
@@ -143,6 +165,8 @@ func (l *lake) cells() []cell {
 		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","location":"file:///lake/w/a/x","schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: in("w/a")},
 		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","properties":{"write.data.path":"file:///lake/w/x"},"schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: in("w/a"), when: []verb.When{verb.IfLocated}},
 		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","stage-create":true,"schema":` + schemaJSON + `}`, verb: verb.StageTable, on: in("w/a")},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","location":"file:///lake/w/a/gone","schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: map[verb.Subject]string{verb.OfContainer: "w/a", verb.OfDropped: "w/a/gone"}, when: []verb.When{verb.IfLocated, verb.IfTakingOver}},
+		{operation: "updateTable", method: "POST", path: t, body: `{"requirements":[],"updates":[{"action":"set-location","location":"file:///lake/w/a/gone"}]}`, verb: verb.Commit, on: map[verb.Subject]string{verb.OfObject: "w/a/t", verb.OfDropped: "w/a/gone"}, when: []verb.When{verb.ForUpdates, verb.IfTakingOver}, updates: access.Locate},
 		{operation: "loadTable", method: "GET", path: t, verb: verb.LoadTable, on: on("w/a/t")},
 		{operation: "tableExists", method: "HEAD", path: t, verb: verb.TableExists, on: on("w/a/t")},
 		{operation: "dropTable", method: "DELETE", path: t, verb: verb.DropTable, on: on("w/a/t")},
@@ -162,6 +186,10 @@ func (l *lake) cells() []cell {
 		{operation: "renameView", method: "POST", path: "/v1/w/views/rename", body: rename("v", "a", "new"), verb: verb.RenameView, on: to("w/a/v", "w/a")},
 		{operation: "renameView", method: "POST", path: "/v1/w/views/rename", body: rename("v", "c", "v"), verb: verb.RenameView, on: to("w/a/v", "w/c"), when: []verb.When{verb.IfMoving}},
 		{operation: "registerView", method: "POST", path: a + "/register-view", body: register("new", l.newView, ""), verb: verb.RegisterView, on: in("w/a")},
+		{operation: "loadCredentials", method: "GET", path: vended + "/t/credentials", verb: verb.LoadCredentials, on: on("d/a/t")},
+		{operation: "loadCredentials", method: "GET", path: vended + "/new/credentials" + staged, verb: verb.LoadStaged, on: in("d/a")},
+		{operation: "signRequest", method: "POST", path: vended + "/t/sign", body: sign, verb: verb.Sign, on: on("d/a/t")},
+		{operation: "signRequest", method: "POST", path: vended + "/new/sign" + staged, body: sign, verb: verb.SignStaged, on: in("d/a")},
 		{operation: "reportMetrics", method: "POST", path: t + "/metrics", body: rest.ScanReportJSON, verb: verb.ReportMetrics, on: map[verb.Subject]string{verb.OfServer: ""}},
 	}
 	for _, update := range []struct {

@@ -13,6 +13,7 @@ import (
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/guard"
+	"moorage/identity"
 	"moorage/internal/web"
 	"moorage/locks"
 	"moorage/registry"
@@ -52,26 +53,40 @@ func newGuardedWorld(t testing.TB, files *memorystorage.Store) *guardedWorld {
 	w.store = w.guard.Watch(records)
 	made, err := catalog.New(catalog.Config{
 		Store: w.store, Guard: w.guard, Locks: locks.NewLocal(locks.LocalConfig{}),
-		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
+		OpenStorage: func(place storage.Place) (storage.Store, error) {
+			within, err := files.Within(place.Roots)
+			return vendingFiles{within}, err
+		},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.catalog = made
 	server := web.New(web.Config{})
-	rest.Mount(server, rest.Config{Catalog: made})
+	rest.Mount(server, rest.Config{Catalog: made, Stages: trustingStages{}})
 	mountManagement(server, w)
 	w.Handler = server
 	return w
+}
+
+// trustingStages takes the location of a table that is about to be made for its token.
+type trustingStages struct{}
+
+func (trustingStages) Token(_ context.Context, stage identity.Stage) (string, error) {
+	return stage.Location, nil
+}
+
+func (trustingStages) Location(_ context.Context, token, _ string, _ moorage.Identifier) (string, error) {
+	return token, nil
 }
 
 // as returns a caller who showed who he is.
 func as(name string) moorage.Caller { return moorage.Caller{Name: name} }
 
 // warehouse makes a warehouse in the name of root.
-func (w *guardedWorld) warehouse(name string) {
+func (w *guardedWorld) warehouse(name string, offers ...catalog.Delegation) {
 	w.t.Helper()
-	spec := catalog.WarehouseSpec{Name: name, Location: "file:///lake/" + name}
+	spec := catalog.WarehouseSpec{Name: name, Location: "file:///lake/" + name, Delegation: offers}
 	if _, err := w.catalog.As(as(root)).CreateWarehouse(w.t.Context(), spec); err != nil {
 		w.t.Fatal(err)
 	}

@@ -58,6 +58,9 @@ func TestLoadAnswersCredentials(t *testing.T) {
 		if got := w.Header().Get("Cache-Control"); got != "private, no-store" {
 			t.Errorf("Cache-Control is %q", got)
 		}
+		if got := w.Header().Get("Vary"); !strings.Contains(got, "Authorization") {
+			t.Errorf("Vary is %q", got)
+		}
 	}
 	w := send(h, "GET", tablePath, "")
 	if body := w.Body.String(); strings.Contains(body, "AK1") || strings.Contains(body, "storage-credentials") {

@@ -18,8 +18,8 @@ import (
 	memorystorage "moorage/storage/memory"
 )
 
-// vendingFiles is a storage that makes credentials of the size that Amazon's have.
-type vendingFiles struct{ storage.Store }
+// vendingFiles is a storage that makes credentials of the size that Amazon's have, and signs.
+type vendingFiles struct{ *memorystorage.Store }
 
 func (vendingFiles) Vend(context.Context, storage.Scope) (storage.Credential, error) {
 	return storage.Credential{Expires: time.Now().Add(time.Hour), Config: map[string]string{
@@ -29,6 +29,12 @@ func (vendingFiles) Vend(context.Context, storage.Scope) (storage.Credential, er
 }
 
 func (vendingFiles) ProbeVending(context.Context) error { return nil }
+
+func (vendingFiles) Sign(context.Context, storage.SignRequest) (storage.Signature, error) {
+	return storage.Signature{Headers: map[string][]string{"Authorization": {"AWS4"}}}, nil
+}
+
+func (vendingFiles) ProbeSigning(context.Context) error { return nil }
 
 // BenchmarkLoadCredentials loads a table in turns without a credential and with one, which is in
 // memory after the first. It reports the medians of both, and how many times as long the second is.

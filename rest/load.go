@@ -17,6 +17,9 @@ import (
 // headerVaryLoad is the Vary of answers that depend on the access that a client asks for too.
 var headerVaryLoad = []string{"Accept-Encoding, X-Iceberg-Access-Delegation"}
 
+// headerVaryCredential is that of answers that have a credential, which is its caller's.
+var headerVaryCredential = []string{"Accept-Encoding, X-Iceberg-Access-Delegation, Authorization"}
+
 // answerForm says what stands around a table's metadata in an answer, and which load the
 // answer's tag stands for.
 type answerForm struct {
@@ -89,7 +92,7 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 		config = nil
 	}
 	if given.Encoded != nil {
-		w.Header()["Cache-Control"] = headerPrivate
+		w.Header()["Cache-Control"], w.Header()["Vary"] = headerPrivate, headerVaryCredential
 	}
 	return s.answerDocument(w, r, document{
 		location: table.MetadataLocation, text: text, config: config, credential: given.Encoded, prefix: given.Prefix,

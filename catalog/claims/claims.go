@@ -46,6 +46,9 @@ type Claimant struct {
 	ReplacedUntil time.Time
 	// TableUUID is that of the table, if it may have lived at the location before; else empty.
 	TableUUID string
+	// MayTake returns nil if the claimant may take over the claim of a dropped pointer of another
+	// table, and the error of the claim if not. Nil: anybody may.
+	MayTake func(ctx context.Context, dropped registry.Pointer) error
 	// FromMemory lets the folders above the location be as they are remembered. If they are not,
 	// the Apply fails on a condition. It is for a first attempt, which another one follows.
 	FromMemory bool
@@ -174,7 +177,7 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, key registry.Key
 	case !holder.Exists():
 		taken, err = c.takenByLeft(ctx, held, who)
 	case held.Pointer != who.Replaces:
-		taken, err = c.takenBy(ctx, holder)
+		taken, err = c.takenBy(ctx, holder, who)
 		planned.Conditions = append(planned.Conditions, ledger.Unchanged(holder))
 	case !who.ReplacedUntil.IsZero():
 		taken = &TakenError{Own: ReplacedReached, Until: who.ReplacedUntil}
@@ -196,15 +199,21 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, key registry.Key
 // that the dropped table named there, so nobody may come to live in its files' place before it is
 // over. Nor may anybody while engines may hold credentials for the dropped table, which would reach
 // the files of another one. The claim must require that holder stays unchanged: the table may come
-// back, and be dropped with a purge then. The error is that of the store.
-func (c *Claims) takenBy(ctx context.Context, holder registry.Record) (*TakenError, error) {
+// back, and be dropped with a purge then. The error is that of the store, or of who.MayTake.
+func (c *Claims) takenBy(ctx context.Context, holder registry.Record, who Claimant) (*TakenError, error) {
 	pointer, err := registry.Decode[registry.Pointer](holder)
 	switch {
 	case !holder.State.IsDropped(), err != nil: // one that cannot be read may await a purge
 		return &TakenError{}, nil
 	case holder.State == registry.StatePurging, !pointer.Task.IsZero():
 		return &TakenError{Own: AwaitsPurge}, nil
-	case pointer.ReachableUntil.IsZero():
+	}
+	if who.MayTake != nil {
+		if err := who.MayTake(ctx, pointer); err != nil {
+			return nil, err
+		}
+	}
+	if pointer.ReachableUntil.IsZero() {
 		return nil, nil
 	}
 	now, err := c.ledger.Time(ctx)

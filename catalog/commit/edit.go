@@ -272,7 +272,7 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 	conditions := []registry.Condition{ledger.Unchanged(found.Record)}
 	var puts []ledger.Write
 	if next.Document.Location() != base.Location() {
-		moved, err := p.claimMove(ctx, found, next.Document.Location())
+		moved, err := p.claimMove(ctx, found, next.Document.Location(), works)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -287,14 +287,18 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 	return to, &Plan{Conditions: conditions, Writes: writes, File: next, Items: items}, err
 }
 
-// claimMove plans the claim of a location that set-location asked for. The table or view keeps the
-// old claim.
-func (p *Pipeline) claimMove(ctx context.Context, found *directory.Found, location string) (claims.Claim, error) {
+// claimMove plans the claim of a location that set-location asked for, on behalf of works. The
+// table or view keeps the old claim.
+func (p *Pipeline) claimMove(ctx context.Context, found *directory.Found, location string, works []*work) (
+	claims.Claim, error) {
 	path, err := p.config.Directory.Path(ctx, found.Pointer.Warehouse, nil)
 	if err != nil {
 		return claims.Claim{}, err
 	}
 	claimant := claims.Claimant{Pointer: found.Pointer.ID}
+	for _, w := range works { // one, as what moves shares no version
+		claimant.MayTake = p.config.Directory.Taking(w.asker())
+	}
 	planned, err := p.config.Claims.Plan(ctx, p.config.Directory.Roots(path.Warehouse), location, claimant)
 	return planned, claims.Refusal(err, location)
 }

@@ -7,6 +7,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/guard"
 	"moorage/catalog/verb"
+	"moorage/registry"
 )
 
 // Resolved is what a verb that reads is about, as of one read.
@@ -151,4 +152,43 @@ func (d *Directory) Missing(ctx context.Context, by Asker, warehouse string, err
 		return refusal
 	}
 	return err
+}
+
+// Taking returns what decides whether somebody may take over the claim of a dropped table or view;
+// nil: nothing is decided. It takes drop on that: what lived there cannot come back then.
+//
+// Errors: KindForbidden, also for who does not see it; those of guard.Guard.Decide.
+func (d *Directory) Taking(by Asker) func(context.Context, registry.Pointer) error {
+	if d.guard == nil {
+		return nil
+	}
+	return func(ctx context.Context, dropped registry.Pointer) error {
+		above, err := d.AboveOf(ctx, dropped)
+		if err != nil {
+			return err
+		}
+		err = d.May(ctx, by, access.Drop, &Found{Pointer: dropped, Above: above}, dropped.Identifier())
+		if kind := moorage.KindOf(err); err != nil && (kind == moorage.KindForbidden || moorage.IsHidden(err)) {
+			return moorage.Errorf(moorage.KindForbidden,
+				"Not allowed: drop on the dropped table or view that lived at the location")
+		}
+		return err
+	}
+}
+
+// AboveOf returns what a pointer is in, or was when it was dropped, as far as that still exists.
+func (d *Directory) AboveOf(ctx context.Context, pointer registry.Pointer) ([]access.Object, error) {
+	path, err := d.Path(ctx, pointer.Warehouse, pointer.Namespace)
+	switch kind := moorage.KindOf(err); {
+	case err == nil && path.ID() == pointer.NamespaceID:
+		return path.Above(), nil
+	case err == nil, kind == moorage.KindNoSuchWarehouse, kind == moorage.KindNoSuchNamespace:
+		// Another one has the name now, whose grants do not count.
+		if path == nil || !pointer.WarehouseID.IsZero() && path.Warehouse.ID != pointer.WarehouseID {
+			return []access.Object{{ID: access.ID(pointer.WarehouseID), Kind: access.Warehouse}}, nil
+		}
+		above := path.Above()
+		return above[len(above)-1:], nil
+	}
+	return nil, err
 }

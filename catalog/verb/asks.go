@@ -26,7 +26,8 @@ const (
 	OfContainer
 	// OfDestination is the namespace that a rename leads to.
 	OfDestination
-	// OfDropped is the dropped table or view that a register takes back.
+	// OfDropped is the dropped table or view that a register takes back, or whose location is taken
+	// over.
 	OfDropped
 	// OfServer is the server.
 	OfServer
@@ -48,10 +49,14 @@ const (
 	IfMoving
 	// IfTakingBack: the metadata file is that of a dropped table or view.
 	IfTakingBack
+	// IfTakingOver: a location passes from a dropped table or view to what the verb is about.
+	IfTakingOver
 	// IfCreating: a table of a transaction does not exist yet.
 	IfCreating
 	// ForProperties: without it, the answer has no properties.
 	ForProperties
+	// ForWriting: without it, what is given reaches files for reading only.
+	ForWriting
 	// ForUpdates: what each update asks for (OfUpdate), instead of For.
 	ForUpdates
 	// IfOther: it is about another than the caller, who needs nothing for what is his own.
@@ -114,8 +119,11 @@ func (r Row) Needs(of Subject) (privileges access.Privileges, asks bool) {
 func asks() map[Verb][]Ask {
 	one := func(of Subject, privileges access.Privileges) []Ask { return []Ask{{Of: of, For: privileges}} }
 	see, operate := one(OfObject, access.See), one(OfServer, access.Operate)
-	create := []Ask{{Of: OfContainer, For: access.Create}, {OfContainer, access.Locate, IfLocated}}
-	register := []Ask{{Of: OfContainer, For: access.Create | access.Locate}, {OfDropped, access.Drop, IfTakingBack}}
+	over := Ask{OfDropped, access.Drop, IfTakingOver}
+	create := []Ask{{Of: OfContainer, For: access.Create}, {OfContainer, access.Locate, IfLocated}, over}
+	register := []Ask{
+		{Of: OfContainer, For: access.Create | access.Locate}, {OfDropped, access.Drop, IfTakingBack}, over,
+	}
 	rename := []Ask{
 		{Of: OfObject, For: access.Drop}, {OfObject, access.Manage, IfMoving}, {Of: OfDestination, For: access.Create},
 	}
@@ -137,26 +145,25 @@ func asks() map[Verb][]Ask {
 		DropView:         one(OfObject, access.Drop),
 		Rename:           rename,
 		RenameView:       rename,
-		Commit:           {{Of: OfObject, For: access.Describe}, {Of: OfObject, When: ForUpdates}},
+		Commit:           {{Of: OfObject, For: access.Describe}, {Of: OfObject, When: ForUpdates}, over},
 		Transaction: {
 			{Of: OfObject, For: access.Describe}, {Of: OfObject, When: ForUpdates},
-			{OfContainer, access.Create, IfCreating}, {OfContainer, access.Locate, IfLocated},
+			{OfContainer, access.Create, IfCreating}, {OfContainer, access.Locate, IfLocated}, over,
 		},
-		Replace: {{Of: OfObject, For: access.Alter}, {Of: OfObject, When: ForUpdates}},
+		Replace: {{Of: OfObject, For: access.Alter}, {Of: OfObject, When: ForUpdates}, over},
 
-		ListWarehouses: one(OfServer, access.See),
-		LoadWarehouse:  see,
-		ListNamespaces: see,
-		LoadNamespace:  {{Of: OfObject}, {OfObject, access.Describe, ForProperties}},
-		ListTables:     see,
-		ListViews:      see,
-		LoadTable:      one(OfObject, access.Describe),
-		TableExists:    one(OfObject, access.Describe),
-		LoadView:       one(OfObject, access.Describe),
-		ViewExists:     one(OfObject, access.Describe),
-		// What writes takes write too: that is asked for when it is known what is to be done.
-		LoadCredentials: one(OfObject, access.Read),
-		Sign:            one(OfObject, access.Read),
+		ListWarehouses:  one(OfServer, access.See),
+		LoadWarehouse:   see,
+		ListNamespaces:  see,
+		LoadNamespace:   {{Of: OfObject}, {OfObject, access.Describe, ForProperties}},
+		ListTables:      see,
+		ListViews:       see,
+		LoadTable:       one(OfObject, access.Describe),
+		TableExists:     one(OfObject, access.Describe),
+		LoadView:        one(OfObject, access.Describe),
+		ViewExists:      one(OfObject, access.Describe),
+		LoadCredentials: {{Of: OfObject, For: access.Read}, {OfObject, access.Write, ForWriting}},
+		Sign:            {{Of: OfObject, For: access.Read}, {OfObject, access.Write, ForWriting}},
 		LoadStaged:      one(OfContainer, access.Create),
 		SignStaged:      one(OfContainer, access.Create),
 		ReportMetrics:   one(OfServer, access.See), // about a table that need not exist
