@@ -461,7 +461,7 @@ func (f *fixture) switchAccessOn(warehouse string, privileges map[string]string)
 	}
 	grants := registry.Grants{Kind: "warehouse", Ident: moorage.Identifier{Warehouse: warehouse}}
 	for _, grantee := range slices.Sorted(maps.Keys(privileges)) {
-		grants.Grants = append(grants.Grants, registry.Grant{Grantee: grantee, Privileges: []string{privileges[grantee]}})
+		grants.Grants = append(grants.Grants, registry.Grant{Grantee: grantee, Privileges: strings.Split(privileges[grantee], ",")})
 	}
 	var writes []registry.Write
 	for _, record := range []struct {
