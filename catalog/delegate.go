@@ -28,8 +28,8 @@ const (
 // Delegations returns all that a warehouse can offer.
 func Delegations() []Delegation { return []Delegation{VendedCredentials, RemoteSigning} }
 
-// stagedDuration is how long the credentials of a table live that is not stored yet: nobody
-// can be told from its records that they were given.
+// stagedDuration is how long the credentials of a table live that is not stored yet. It is short
+// because no record keeps others away from their location.
 const stagedDuration = 15 * time.Minute
 
 // Delegated is how a client reaches the files of a table.

@@ -112,19 +112,13 @@ type Secret struct {
 	ID, Store, Warehouse string
 	// Version differs for values that differ.
 	Version uint64
-	// Sealed are the values by name: see the names below. Nil: they were not read yet.
+	// Sealed are the values by name, see SecretServer. Nil: they were not read yet.
 	Sealed map[string][]byte
 }
 
-// The names of the values of a Secret. Each is a JSON object of texts.
-const (
-	// SecretServer is what the server reaches the storage with.
-	SecretServer = "server"
-	// SecretClients is a key that an operator made for engines that write, and SecretClientsRead
-	// one for those that only read. They do not end, so they are never the server's own.
-	SecretClients     = "clients"
-	SecretClientsRead = "clients-read"
-)
+// SecretServer names the value of a Secret that the server reaches the storage with: a JSON object
+// of texts.
+const SecretServer = "server"
 
 // Errors that a Store returns. Callers distinguish them with errors.Is.
 var (
