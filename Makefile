@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views cluster-owner worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz clean
+.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views cluster-owner worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz clean figures
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -108,6 +108,10 @@ bench: ## Go benchmarks, six runs each, for benchstat
 
 bench-postgres: ## the catalog over PostgreSQL beside pgbench on the same server
 	go test -run '^$$' -bench 'Benchmark(Postgres|CreateWithLocks)' -benchmem -benchtime 2s -timeout 1h ./catalog
+
+figures: ## the goals of docs/performance.md, measured in one go and printed as one table; ONLY="loads memory" for some
+	scripts/packages.sh
+	python3 scripts/figures.py $(ONLY)
 
 fuzz: ## every fuzz target for FUZZTIME=1m
 	scripts/fuzz.sh $(FUZZTIME)

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -233,6 +234,33 @@ func (s *syncFolder) create(name string, body []byte) error {
 		return err
 	}
 	return s.folder.Sync()
+}
+
+// createTable makes the folder of a table, and in it a folder with a metadata file, and notes it.
+func (s *syncFolder) createTable(name string, body []byte) error {
+	table := filepath.Join(s.path, name)
+	metadata := syncFolder{path: filepath.Join(table, "metadata")}
+	if err := os.MkdirAll(metadata.path, 0o755); err != nil {
+		return err
+	}
+	opened, err := os.Open(metadata.path)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	metadata.folder = opened
+	if err := metadata.create("0", body); err != nil {
+		return err
+	}
+	above, err := os.Open(table)
+	if err != nil {
+		return err
+	}
+	defer above.Close()
+	if err := errors.Join(above.Sync(), s.folder.Sync()); err != nil {
+		return err
+	}
+	return s.note(body[:600])
 }
 
 // note writes a line of the log and syncs it.

@@ -51,7 +51,7 @@ func benchmarkLoads(b *testing.B, tables int) {
 	var clients, shares []float64
 	for b.Loop() {
 		client := cpuOf(b, os.Getpid())
-		requests := of["handler"].ask(b, loads) + of["moorage"].ask(b, loads)
+		requests := of["handler"].askLoads(b, loads) + of["moorage"].askLoads(b, loads)
 		clients = append(clients, float64((cpuOf(b, os.Getpid())-client).Microseconds())/requests)
 		shares = append(shares, last(of["moorage"].rates)/last(of["handler"].rates))
 	}
@@ -119,41 +119,50 @@ type loaded struct {
 	costs   []float64 // microseconds of processor time a request
 }
 
-// ask sends loads for loadTime over all connections, each its next request after the answer to the
-// one before. It returns the number of requests.
-func (l *loaded) ask(b *testing.B, loads []preparedLoad) float64 {
+// askLoads asks for loads over loadConnections.
+func (l *loaded) askLoads(b *testing.B, loads []preparedLoad) float64 {
 	b.Helper()
-	var connections []net.Conn
-	for range loadConnections {
+	return l.ask(b, loadConnections, func(client int, connection net.Conn) func(n int) error {
+		buffer := make([]byte, 64<<10)
+		return func(n int) error { return loads[(n+client)%len(loads)].send(connection, buffer) }
+	})
+}
+
+// ask lets clients ask the server for loadTime, each its next request after the answer to the one
+// before. begin returns what a client does with its n-th request. ask returns the number of
+// requests.
+func (l *loaded) ask(b *testing.B, clients int, begin func(client int, connection net.Conn) func(n int) error) float64 {
+	b.Helper()
+	var asking []func(n int) error
+	for client := range clients {
 		connection, err := net.Dial("tcp", l.address)
 		if err != nil {
 			b.Fatal(err)
 		}
 		defer connection.Close()
-		connections = append(connections, connection)
+		asking = append(asking, begin(client, connection))
 	}
 	before, began := cpuOf(b, l.pid), time.Now()
 	var requests atomic.Int64
 	var stop atomic.Bool
 	timer := time.AfterFunc(loadTime, func() { stop.Store(true) })
 	defer timer.Stop()
-	var clients sync.WaitGroup
-	for i, connection := range connections {
-		clients.Go(func() {
-			buffer := make([]byte, 64<<10)
+	var group sync.WaitGroup
+	for _, ask := range asking {
+		group.Go(func() {
 			for n := 0; ; n++ {
 				if stop.Load() {
 					requests.Add(int64(n))
 					return
 				}
-				if err := loads[(n+i)%len(loads)].send(connection, buffer); err != nil {
+				if err := ask(n); err != nil {
 					b.Error(err)
 					return
 				}
 			}
 		})
 	}
-	clients.Wait()
+	group.Wait()
 	elapsed, cost, total := time.Since(began), cpuOf(b, l.pid)-before, float64(requests.Load())
 	l.rates = append(l.rates, total/elapsed.Seconds())
 	l.costs = append(l.costs, float64(cost.Microseconds())/total)

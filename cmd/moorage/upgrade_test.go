@@ -20,7 +20,7 @@ const formerCommit = "eeeac2424c05141cbdbc35a279fbefb5b2825d41"
 
 // buildFormer returns the binary of formerCommit, which it builds from the history of this
 // repository: once, as a commit never changes.
-func buildFormer(t *testing.T) string {
+func buildFormer(t testing.TB) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// workload is what clients ask of a server, over a connection each.
+type workload struct {
+	name    string
+	clients int
+	// tables is how many there are before the clients begin.
+	tables int
+	// request returns the request that is the serial-th of the server, from 1, and of the client.
+	request func(client, serial int) []byte
+}
+
+// transactionTables is how many tables a transaction of the workloads commits to.
+const transactionTables = 10
+
+// workloads returns what BenchmarkServerFormer compares. Tables are called ships0, ships1, …
+func workloads() []workload {
+	return []workload{
+		{"create", 8, 0, func(_, serial int) []byte {
+			return requestOf("POST", "/v1/namespaces/harbour/tables", tableBody(fmt.Sprintf("new%07d", serial)))
+		}},
+		{"commits of 300 tables", 16, 300, func(_, serial int) []byte {
+			return requestOf("POST", fmt.Sprintf("/v1/namespaces/harbour/tables/ships%d", serial%300),
+				`{"requirements":[],"updates":`+newProperty(serial)+`}`)
+		}},
+		{"transactions", 8, 8 * transactionTables, func(client, serial int) []byte {
+			var changes []string
+			for i := range transactionTables {
+				changes = append(changes, fmt.Sprintf(`{"identifier":{"namespace":["harbour"],"name":"ships%d"},"requirements":[],"updates":%s}`,
+					client*transactionTables+i, newProperty(serial)))
+			}
+			return requestOf("POST", "/v1/transactions/commit", `{"table-changes":[`+strings.Join(changes, ",")+`]}`)
+		}},
+		{"list", 8, 2500, func(int, int) []byte {
+			return requestOf("GET", "/v1/namespaces/harbour/tables?pageToken=&pageSize=1000", "")
+		}},
+	}
+}
+
+func newProperty(serial int) string {
+	return fmt.Sprintf(`[{"action":"set-properties","updates":{"at":"%d"}}]`, serial)
+}
+
+// tableBody returns the body that creates a table. Its metadata does not grow with its commits.
+func tableBody(name string) string {
+	return strings.TrimSuffix(strings.Replace(createTable, `"ships"`, strconv.Quote(name), 1), "}") +
+		`,"properties":{"write.metadata.previous-versions-max":"1"}}`
+}
+
+func requestOf(method, path, body string) []byte {
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+		method, path, len(body), body)
+}
+
+// worked is a server that has workloads.
+type worked struct {
+	loaded
+	serial atomic.Int64 // of its requests
+}
+
+// newWorked prepares a server for a workload.
+func newWorked(b *testing.B, server *served, process *exec.Cmd, tables int) *worked {
+	b.Helper()
+	server.request(b, "POST", "/v1/namespaces", createNamespace)
+	var makers sync.WaitGroup
+	var next atomic.Int64
+	for range loadConnections {
+		makers.Go(func() {
+			for n := next.Add(1); n <= int64(tables); n = next.Add(1) {
+				body := tableBody(fmt.Sprintf("ships%d", n-1))
+				if code, answer := server.request(b, "POST", "/v1/namespaces/harbour/tables", body); code != http.StatusOK {
+					b.Errorf("create table: %d %s", code, answer)
+					return
+				}
+			}
+		})
+	}
+	makers.Wait()
+	return &worked{loaded: loaded{address: server.address(), pid: process.Process.Pid}}
+}
+
+// work lets clients ask for loadTime, and returns the number of requests.
+func (w *worked) work(b *testing.B, load workload) float64 {
+	b.Helper()
+	return w.ask(b, load.clients, func(client int, connection net.Conn) func(int) error {
+		answers := bufio.NewReader(connection)
+		return func(int) error {
+			if _, err := connection.Write(load.request(client, int(w.serial.Add(1)))); err != nil {
+				return err
+			}
+			answer, err := http.ReadResponse(answers, nil)
+			if err != nil {
+				return err
+			}
+			if answer.StatusCode >= http.StatusMultipleChoices {
+				text, _ := io.ReadAll(answer.Body) // for the message
+				return fmt.Errorf("answered %d %s", answer.StatusCode, text)
+			}
+			_, err = io.Copy(io.Discard, answer.Body)
+			return err
+		}
+	})
+}
+
+// BenchmarkServerFormer compares this version with formerCommit: whole servers in processes of
+// their own, each over an embedded store and a warehouse on the disk of TMPDIR. They are asked in
+// turns, one turn of each an iteration. It reports medians: requests a second, processor time a
+// request, and what this version's are divided by the former's.
+//
+// The clients are in this process and share the processors with the servers.
+func BenchmarkServerFormer(b *testing.B) {
+	former := buildFormer(b)
+	for _, load := range workloads() {
+		b.Run(load.name, func(b *testing.B) {
+			server, process := startProcess(b, "--data", b.TempDir())
+			now := newWorked(b, server, process, load.tables)
+			process = exec.CommandContext(b.Context(), former, "serve", "--listen", "127.0.0.1:0", "--data", b.TempDir())
+			before := newWorked(b, startReady(b, process), process, load.tables)
+			var rates, costs []float64
+			for b.Loop() {
+				before.work(b, load)
+				now.work(b, load)
+				rates = append(rates, last(now.rates)/last(before.rates))
+				costs = append(costs, last(now.costs)/last(before.costs))
+			}
+			for name, server := range map[string]*worked{"former": before, "now": now} {
+				b.ReportMetric(median(server.rates), name+"-req/s")
+				b.ReportMetric(median(server.costs), name+"-cpu-µs/req")
+			}
+			b.ReportMetric(median(rates), "rate-ratio")
+			b.ReportMetric(median(costs), "cpu-ratio")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

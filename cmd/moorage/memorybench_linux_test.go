@@ -1,0 +1,65 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+)
+
+const (
+	startsMeasured  = 5
+	createsMeasured = 50_000
+)
+
+// BenchmarkServerMemory measures, in megabytes of resident memory, a server that has just started,
+// one that has had each of the workloads for a second, and one in which 8 clients have made 50,000
+// tables. It also measures how long a start takes, until the server is ready. That is about one
+// thing after another, so one iteration is enough (-benchtime 1x).
+func BenchmarkServerMemory(b *testing.B) {
+	for b.Loop() {
+		var starts []float64
+		for range startsMeasured {
+			began := time.Now()
+			server, process := startProcess(b, "--data", b.TempDir())
+			starts = append(starts, float64(time.Since(began).Microseconds())/1000)
+			if server.request(b, "GET", "/v1/config", ""); len(starts) == startsMeasured {
+				b.ReportMetric(residentMB(b, process.Process.Pid), "idle-MB")
+			}
+			server.stop()
+		}
+		b.ReportMetric(median(starts), "start-ms")
+
+		all := workloads()
+		server, process := startProcess(b, "--data", b.TempDir())
+		mixed := newWorked(b, server, process, all[len(all)-1].tables)
+		for _, load := range all {
+			mixed.work(b, load)
+		}
+		b.ReportMetric(residentMB(b, process.Process.Pid), "mixed-MB")
+		server.stop()
+
+		server, process = startProcess(b, "--data", b.TempDir())
+		creates := newWorked(b, server, process, 0)
+		for made := 0.0; made < createsMeasured && !b.Failed(); {
+			made += creates.work(b, all[0])
+		}
+		b.ReportMetric(residentMB(b, process.Process.Pid), "creates-MB")
+		server.stop()
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// residentMB returns how much memory of the machine a process holds, in megabytes.
+func residentMB(b *testing.B, pid int) float64 {
+	b.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		b.Fatal(err)
+	}
+	var size, resident int
+	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
+		b.Fatalf("memory in %s: %v", text, err)
+	}
+	return float64(resident*os.Getpagesize()) / 1e6
+}
