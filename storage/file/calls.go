@@ -146,8 +146,8 @@ type terms struct {
 // aLook returns the terms of a call that changes nothing: nobody needs its answer later.
 func aLook() terms { return terms{slots: 1} }
 
-// aWrite returns the terms of a call that works on so many files at a time, batchAtOnce at most,
-// with bodies of so many bytes.
+// aWrite returns the terms of a call that works on so many files or folders at a time, batchAtOnce
+// at most, with bodies of so many bytes.
 func aWrite(files int, bytes int64) terms {
 	if bytes < bytesOfCall {
 		bytes = 0

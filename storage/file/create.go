@@ -33,7 +33,8 @@ const (
 // ext4 without a journal. To sync it again comes too late, because the name may be durable before
 // that.
 //
-// The folders that lead to the file and are not known to be durable are synced at the end.
+// The folders that lead to the file and are not known to be durable are synced at the end, together
+// with the file's own.
 //
 // If ctx ends, Create returns although its present step may not have ended, and no other step
 // follows. If the file has its name by then, or gets it with that step, Create takes the name away
@@ -43,7 +44,10 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	if err != nil {
 		return err
 	}
-	write := aWrite(1, int64(len(body)))
+	if !c.root.isSettled(c.folder()) {
+		c.atOnce = min(foldersAtOnce, s.atOnce)
+	}
+	write := aWrite(c.atOnce, int64(len(body)))
 	if err := s.calls.enter(ctx, &write); err != nil {
 		return c.explain(err)
 	}
@@ -66,11 +70,13 @@ type creation struct {
 	mine *writing // set by start
 	// unsettled are folders that have to be durable before anybody hears of the file.
 	unsettled []string
+	// atOnce is how many folders are synced at a time. Each counts as a call of its own.
+	atOnce int
 }
 
 func (s *Store) newCreation(ctx context.Context, file storage.File) (*creation, error) {
 	root, name, err := s.locate(ctx, file.Location)
-	return &creation{root: root, name: name, file: file}, err
+	return &creation{root: root, name: name, file: file, atOnce: 1}, err
 }
 
 // start waits until nobody else in this process makes the file; if it succeeds, end must be called.
@@ -178,11 +184,7 @@ type draft struct {
 
 // exists returns fs.ErrExist, which says of a file that it is durable, or why that is not known.
 func (c *creation) exists(ctx context.Context) error {
-	err := ctx.Err()
-	if err == nil {
-		err = c.root.settleFolders(c.unsettled)
-	}
-	return cmp.Or(err, fs.ErrExist)
+	return cmp.Or(c.root.settleFolders(ctx, c.unsettled, c.atOnce), ctx.Err(), fs.ErrExist)
 }
 
 // newDraft writes the file of c under a temporary name, in its folder; close must be called.
@@ -269,13 +271,7 @@ func (d *draft) isLinked() bool {
 // settle makes the file's name durable, and the folders that lead to it, unless nobody waits for
 // the draft any more.
 func (d *draft) settle(ctx context.Context) error {
-	err := ctx.Err()
-	if err == nil {
-		err = cmp.Or(d.parent.Sync(), ctx.Err())
-	}
-	if err == nil {
-		err = cmp.Or(d.root.settleFolders(d.unsettled), ctx.Err())
-	}
+	err := cmp.Or(d.root.settleFolders(ctx, d.unsettled, d.atOnce, d.parent.Sync), ctx.Err())
 	if err != nil {
 		// Nobody knew of the file or could read it: if this removes it, it was never there.
 		_ = d.parent.Remove(d.base())

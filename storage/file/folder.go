@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,8 +10,11 @@ import (
 	"path"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
+
+	"moorage/internal/worker"
 )
 
 const (
@@ -18,6 +22,9 @@ const (
 	attemptsMax = 5
 	// knownMax bounds how many folders a root remembers; about 10 MB.
 	knownMax = 1 << 16
+	// foldersAtOnce is how many folders a Create in a new folder syncs at a time: the metadata
+	// folder, the table's and the namespace's.
+	foldersAtOnce = 3
 )
 
 // MakeFolder creates the folder at location, and those that lead to it, durably. A folder that is
@@ -29,7 +36,7 @@ func (s *Store) MakeFolder(ctx context.Context, location string) error {
 	}
 	_, err = ask(ctx, s.calls, aWrite(1, 0), func() (struct{}, error) {
 		return struct{}{}, root.inFolder(ctx, name, func(unsettled []string) error {
-			if err := root.settleFolders(unsettled); err != nil {
+			if err := root.settleFolders(ctx, unsettled, 1); err != nil {
 				return err
 			}
 			now := s.now()
@@ -115,7 +122,7 @@ func (r *root) inFolder(ctx context.Context, name string, do func(unsettled []st
 // To settle them is left for the end of what is done in them. One write of the file system's
 // journal may make durable by then what would take one for each folder before.
 func (r *root) makeFolders(name string) (unsettled []string, err error) {
-	if name == "." || r.durable.has(name) {
+	if r.isSettled(name) {
 		return nil, nil
 	}
 	if unsettled, err = r.makeFolders(path.Dir(name)); err != nil {
@@ -131,20 +138,81 @@ func (r *root) makeFolders(name string) (unsettled []string, err error) {
 	return append(unsettled, name), nil
 }
 
-// settleFolders makes durable the folders that makeFolders returned. A folder that was there may
-// be lost in a power cut as one that was made can, because an engine or a concurrent Create just
-// made it. The store remembers what it made durable.
-func (r *root) settleFolders(unsettled []string) error {
+// isSettled reports whether the folder called name is known to be durable.
+func (r *root) isSettled(name string) bool { return name == "." || r.durable.has(name) }
+
+// settleFolders makes durable the folders that makeFolders returned, and whatever also syncs. A
+// folder that was there may be lost in a power cut as one that was made can, because an engine or a
+// concurrent Create just made it. The store remembers what it made durable.
+//
+// The syncs need nothing of each other, so atOnce of them are under way at a time. A folder is
+// durable only together with those that lead to it: none is remembered before all are.
+func (r *root) settleFolders(ctx context.Context, unsettled []string, atOnce int, also ...func() error) error {
+	syncs := also
 	for _, name := range unsettled {
-		if r.durable.has(name) { // somebody else was faster
-			continue
+		if !r.durable.has(name) { // else somebody else was faster
+			syncs = append(syncs, func() error { return syncFolder(r.files, path.Dir(name)) })
 		}
-		if err := syncFolder(r.files, path.Dir(name)); err != nil {
-			return err
-		}
+	}
+	if err := callAll(ctx, min(atOnce, len(syncs)), syncs); err != nil {
+		return err
+	}
+	for _, name := range unsettled {
 		r.durable.add(name)
 	}
 	return nil
+}
+
+// callAll calls all of calls, atOnce of them at a time; one after the other it stops at the first
+// that fails. None begins after the end of ctx.
+//
+// Of several errors it returns one that is not fs.ErrNotExist, if there is one. What is missing is
+// made again and synced again, but a sync that failed must not be forgotten: the kernel reports it
+// once, and the next sync would succeed.
+func callAll(ctx context.Context, atOnce int, calls []func() error) error {
+	failures := make([]error, len(calls))
+	call := func(i int) error {
+		failures[i] = worker.Safely(ctx, func(ctx context.Context) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return calls[i]()
+		})
+		return failures[i]
+	}
+	if atOnce <= 1 {
+		for i := range calls {
+			if err := call(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1); i <= int64(len(calls)); i = next.Add(1) {
+			_ = call(int(i - 1)) // it is among failures
+		}
+	}
+	var helpers sync.WaitGroup
+	for range atOnce - 1 {
+		helpers.Go(work)
+	}
+	work()
+	helpers.Wait()
+	return gravest(failures)
+}
+
+// gravest returns an error of failures that is not fs.ErrNotExist, else one that is, else nil.
+func gravest(failures []error) error {
+	var missing error
+	for _, err := range failures {
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		missing = cmp.Or(missing, err)
+	}
+	return missing
 }
 
 // makeFolder makes the folder called name, and reports whether it was not there.
