@@ -23,7 +23,6 @@ const headerDelegation = "X-Iceberg-Access-Delegation"
 // Names of what clients are told of their access. Java reads one name for the endpoint of
 // signatures up to 1.10 and the other from 1.11 on.
 const (
-	configRefresh        = "client.refresh-credentials-endpoint"
 	configSigning        = "s3.remote-signing-enabled"
 	configSignerEndpoint = "s3.signer.endpoint"
 	configSignerNew      = "signer.endpoint"
@@ -64,8 +63,8 @@ func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []
 	}
 	switch access.Delegation {
 	case catalog.VendedCredentials:
-		if access.Refresh {
-			config = withMember(config, configRefresh, pathOfTable(r, ident)+"/credentials"+query)
+		if name := access.Credential.RefreshedAt; access.Refresh && name != "" {
+			config = withMember(config, name, pathOfTable(r, ident)+"/credentials"+query)
 		}
 	case catalog.RemoteSigning:
 		endpoint := pathOfTable(r, ident) + "/sign" + query

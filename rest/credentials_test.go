@@ -20,7 +20,7 @@ func vendedAccess(version string) catalog.Delegated {
 		Delegation: catalog.VendedCredentials, Prefix: "s3://lake/wh/a/t/", Version: version, Refresh: true,
 		Credential: storage.Credential{
 			Config:  map[string]string{"s3.access-key-id": "AK" + version, "s3.session-token": "token"},
-			Expires: time.Unix(1, 0),
+			Expires: time.Unix(1, 0), RefreshedAt: "client.refresh-credentials-endpoint",
 		},
 		Encoded: fmt.Appendf(nil, `"s3.access-key-id":"AK%s","s3.session-token":"token"`, version),
 	}

@@ -25,10 +25,10 @@ const (
 // bytes behind the scheme as they stand, so file:///a%20b is the file called "a%20b". A reader that
 // decoded it would look at another file than the engines do.
 type Location struct {
-	Scheme    string // SchemeFile, SchemeMemory or SchemeS3
+	Scheme    string // SchemeFile, SchemeMemory, SchemeS3 or SchemeGCS
 	Authority string // the bucket; empty for file, may be empty for memory
 	// Path is absolute and has no "." or ".." segments and no trailing slash; the root is "/". Only
-	// s3, where keys are opaque, allows empty segments.
+	// s3 and gs, where the names of objects are opaque, allow empty segments.
 	Path string
 }
 
@@ -37,12 +37,13 @@ const (
 	SchemeFile   = "file"
 	SchemeMemory = "memory"
 	SchemeS3     = "s3"
+	SchemeGCS    = "gs"
 )
 
 // Parse reads a location in any spelling that clients use: file:/x, file:///x, file://localhost/x
-// and the bare path /x; memory://a/x; s3://bucket/key. Anything else is ErrLocation: relative
-// paths, ".." segments, '?' and '#' (some engines end the path there and some do not), control
-// characters, bytes that are not UTF-8.
+// and the bare path /x; memory://a/x; s3://bucket/key; gs://bucket/name. Anything else is
+// ErrLocation: relative paths, ".." segments, '?' and '#' (some engines end the path there and some
+// do not), control characters, bytes that are not UTF-8.
 func Parse(location string) (Location, error) {
 	if err := checkCharacters(location); err != nil {
 		return Location{}, err
@@ -64,10 +65,14 @@ func Parse(location string) (Location, error) {
 			return Location{}, malformed(location, "the bucket is missing")
 		}
 		parsed.Scheme = SchemeS3
+	case SchemeGCS:
+		if authority == "" {
+			return Location{}, malformed(location, "the bucket is missing")
+		}
 	default:
 		return Location{}, malformed(location, "the scheme is not supported")
 	}
-	parsed.Path, err = clean(location, path, parsed.Scheme == SchemeS3)
+	parsed.Path, err = clean(location, path, parsed.Scheme == SchemeS3 || parsed.Scheme == SchemeGCS)
 	return parsed, err
 }
 

@@ -1,6 +1,6 @@
 // Package storage is the port to the places where files are. The catalog writes metadata files
 // there once, under names never used before. It reads and deletes the files of tables when it
-// purges a table. Its sub-packages file, memory and s3 keep the contract of Store; storagetest
+// purges a table. Its sub-packages file, gcs, memory and s3 keep the contract of Store; storagetest
 // checks that they do.
 //
 // It also owns how a location is spelled (Location): what clients may send, what the server

@@ -35,8 +35,8 @@ type Scope struct {
 	Write bool
 	// Session names who asks, for the logs of the storage. It is cut and spelled as these need it.
 	Session string
-	// Duration is how long the credential is to live. The storage may make it shorter. Zero: what
-	// the options of the store say.
+	// Duration is how long the credential is to live. The storage may make it shorter, and longer
+	// if it knows one length only. Zero: what the options of the store say.
 	Duration time.Duration
 }
 
@@ -47,6 +47,9 @@ type Credential struct {
 	Config map[string]string
 	// Expires is when it ends, by the storage's clock.
 	Expires time.Time
+	// RefreshedAt is the name that clients have for the address at which they renew it; empty if
+	// they know none.
+	RefreshedAt string
 }
 
 // Signer is implemented by stores that can sign single requests of engines, where the storage

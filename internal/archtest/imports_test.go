@@ -20,11 +20,14 @@ func importTable() map[string][]string {
 		"internal/worker":       {},
 		"internal/archtest":     {},
 		"internal/jsontext":     {},
-		"internal/certtest":     {}, // tests only
-		"internal/cloudtest":    {}, // tests only
+		"internal/certtest":     {},                     // tests only
+		"internal/cloudtest":    {},                     // tests only
+		"internal/gcstest":      {"internal/cloudtest"}, // tests only
 		"internal/historytest":  {"metadata"},
+		"internal/impatient":    {},
 		"internal/nodetest":     {},
 		"internal/pgtest":       {},
+		"internal/resumed":      {},
 		"internal/s3test":       {"internal/cloudtest"}, // tests only
 		"internal/storetest":    {"internal/pgtest", "registry", "registry/memory", "registry/pebble", "registry/postgres"},
 		"internal/tabletest":    {"storage"}, // tests only
@@ -44,7 +47,8 @@ func importTable() map[string][]string {
 		"storage":               {},
 		"storage/file":          {"storage"},
 		"storage/memory":        {"storage"},
-		"storage/s3":            {"storage"},
+		"storage/gcs":           {"internal/impatient", "internal/resumed", "storage"},
+		"storage/s3":            {"internal/impatient", "internal/resumed", "storage"},
 		"storage/storagetest":   {"storage"},
 		"registry":              {"internal/jsontext"},
 		"registry/memory":       {"registry"},
@@ -82,15 +86,16 @@ func importTable() map[string][]string {
 		"identity":              {},
 		"internal/web":          {"internal/jsontext"},
 		"rest":                  {"catalog", "catalog/verb", "cluster", "identity", "metadata", "internal/jsontext", "internal/web"},
-		"internal/cli":          {"access", "catalog", "identity", "management/client", "registry", "storage", "storage/s3"},
-		"management":            {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policies", "maintenance/policy", "maintenance/purge", "maintenance/steer", "maintenance/work", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
-		"management/client":     {},
-		"cmd/moorage":           {everything},
-		"interop/catalogtest":   {everything}, // tests only
-		"interop/chaos":         {everything}, // tests only
-		"interop/cluster":       {everything}, // tests only
-		"interop/soak":          {everything}, // tests only
-		"interop/torture":       {everything}, // tests only
+		"internal/cli": {"access", "catalog", "identity", "management/client", "registry", "storage", "storage/gcs",
+			"storage/s3"},
+		"management":          {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policies", "maintenance/policy", "maintenance/purge", "maintenance/steer", "maintenance/work", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
+		"management/client":   {},
+		"cmd/moorage":         {everything},
+		"interop/catalogtest": {everything}, // tests only
+		"interop/chaos":       {everything}, // tests only
+		"interop/cluster":     {everything}, // tests only
+		"interop/soak":        {everything}, // tests only
+		"interop/torture":     {everything}, // tests only
 	}
 }
 
@@ -158,10 +163,12 @@ func drivers() []driver {
 		{"github.com/aws/", []string{"storage/s3", "internal/s3test"}},
 		{"github.com/minio/", []string{"storage/s3"}},
 		{"cloud.google.com/", nil},
+		{"golang.org/x/oauth2", []string{"storage/gcs"}},
+		{"cel.dev/cel-go", []string{"internal/gcstest"}}, // tests only
 		{"github.com/go-chi/", []string{"internal/web"}},
 		{"net/http", []string{
 			"internal/web", "rest", "cluster", "management", "management/client", "cmd/moorage", "storage/s3",
-			"internal/nodetest", "internal/transfertest", "internal/viewtest", "identity",
+			"storage/gcs", "internal/cloudtest", "internal/gcstest", "internal/impatient", "internal/nodetest", "internal/transfertest", "internal/viewtest", "identity",
 		}},
 		{"go.yaml.in/", []string{"internal/cli"}},
 		{"github.com/go-jose/", []string{"identity"}},
@@ -254,7 +261,8 @@ func unwantedDependencies() []string {
 	const iceberg = "github.com/apache/iceberg-go/"
 	return []string{
 		iceberg + "table", iceberg + "view", iceberg + "catalog", // four times the size of the binary
-		"cloud.google.com/", // not before a backend needs them
+		"cloud.google.com/go/storage", // 12 MB and more
+		"cel.dev/cel-go",              // tests only
 		"testing",
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"moorage/internal/cloudtest"
 	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
@@ -22,11 +23,11 @@ func TestDamagedAnswers(t *testing.T) {
 		return body
 	}
 	for name, do := range map[string]fault{
-		"a bit":     edit(flip),
-		"shorter":   edit(func(body []byte) []byte { return body[:len(body)-1] }),
-		"longer":    edit(func(body []byte) []byte { return append(body, 'x') }),
-		"empty":     edit(func([]byte) []byte { return nil }),
-		"other end": edit(func(body []byte) []byte { return append(body[:len(body)-1:len(body)-1], 'x') }),
+		"a bit":     cloudtest.Edit(flip),
+		"shorter":   cloudtest.Edit(func(body []byte) []byte { return body[:len(body)-1] }),
+		"longer":    cloudtest.Edit(func(body []byte) []byte { return append(body, 'x') }),
+		"empty":     cloudtest.Edit(func([]byte) []byte { return nil }),
+		"other end": cloudtest.Edit(func(body []byte) []byte { return append(body[:len(body)-1:len(body)-1], 'x') }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +35,7 @@ func TestDamagedAnswers(t *testing.T) {
 			read := calls()[1]
 			location := storage.Join(root, "a")
 			read.prepare(t, store, location)
-			proxy.follow(every(http.MethodGet, do))
+			proxy.Follow(cloudtest.Every(http.MethodGet, do))
 			if content, err := readTo(t.Context(), store, location); err == nil {
 				t.Errorf("%d bytes were read, without an error", len(content))
 			}
@@ -54,7 +55,7 @@ func TestCutAgainAndAgain(t *testing.T) {
 	location := storage.Join(root, "a")
 	read.prepare(t, store, location)
 	for cuts, whole := range map[int]bool{4: true, 5: false} {
-		proxy.follow(firstN(cuts, cutInAnswer))
+		proxy.Follow(cloudtest.FirstN(cuts, cloudtest.CutInAnswer))
 		content, err := readTo(t.Context(), store, location)
 		if (err == nil) != whole || bytes.Equal(content, read.after) != whole {
 			t.Errorf("after %d cuts %d bytes, %v; want all: %t", cuts, len(content), err, whole)
@@ -72,7 +73,7 @@ func TestSilentInAnswer(t *testing.T) {
 	read := calls()[1]
 	location := storage.Join(root, "a")
 	read.prepare(t, store, location)
-	proxy.follow(nth(0, silentInAnswer))
+	proxy.Follow(cloudtest.Nth(0, cloudtest.SilentInAnswer))
 	if content, err := readTo(t.Context(), store, location); err != nil || !bytes.Equal(content, read.after) {
 		t.Errorf("%d bytes, %v", len(content), err)
 	}
@@ -90,10 +91,10 @@ func TestGoesOnWithTheSameObject(t *testing.T) {
 			read := calls()[1]
 			location := storage.Join(root, "a")
 			read.prepare(t, store, location)
-			proxy.follow(func(call int, r *http.Request) fault {
+			proxy.Follow(func(call int, r *http.Request) fault {
 				switch {
 				case call == 0:
-					return cutInAnswer
+					return cloudtest.CutInAnswer
 				case name == "range ignored":
 					return func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *http.Response) {
 						w.WriteHeader(http.StatusOK)
@@ -159,10 +160,10 @@ func TestMoreThanTheObjectHas(t *testing.T) {
 		}
 	}
 	for surplus, whole := range map[string]bool{"": true, "x": false} {
-		longer := edit(func(body []byte) []byte { return append(body, surplus...) })
-		proxy.follow(func(call int, _ *http.Request) fault {
+		longer := cloudtest.Edit(func(body []byte) []byte { return append(body, surplus...) })
+		proxy.Follow(func(call int, _ *http.Request) fault {
 			if call == 0 {
-				return withoutChecksum(cutInAnswer)
+				return withoutChecksum(cloudtest.CutInAnswer)
 			}
 			return withoutChecksum(longer)
 		})
@@ -170,7 +171,7 @@ func TestMoreThanTheObjectHas(t *testing.T) {
 		if (err == nil) != whole || whole && !bytes.Equal(content, read.after) {
 			t.Errorf("with %q behind it: %d bytes, %v; want all: %t", surplus, len(content), err, whole)
 		}
-		if requests := proxy.requests(); requests != "GET GET" {
+		if requests := proxy.Requests(); requests != "GET GET" {
 			t.Errorf("with %q behind it: %s, want GET GET", surplus, requests)
 		}
 	}

@@ -22,6 +22,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
+
+	"moorage/internal/impatient"
 )
 
 const (
@@ -115,7 +117,7 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 		o.UsePathStyle = options.Addressing == AddressPath || options.Addressing == AddressDefault &&
 			o.BaseEndpoint != nil
 		o.Retryer = newRetryer(options)
-		o.HTTPClient = impatient{o.HTTPClient, options.StallTimeout}
+		o.HTTPClient = impatient.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
 		// The reader of this package checks the bytes that it reads, also across a connection that
 		// was cut.
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
@@ -192,7 +194,7 @@ func newRetryer(options Options) aws.Retryer {
 
 // isCutAnswer reports whether the connection ended, or was given up, within the body of an answer.
 func isCutAnswer(err error) aws.Ternary {
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errStalled) {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, impatient.ErrStalled) {
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary

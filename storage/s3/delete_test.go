@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"moorage/internal/cloudtest"
 	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
@@ -28,11 +29,11 @@ func TestDeleteManyObjects(t *testing.T) {
 			}
 		}
 	}
-	proxy.follow(nil)
+	proxy.Follow(nil)
 	if err := store.Delete(t.Context(), locations...); err != nil {
 		t.Error(err)
 	}
-	if got, want := proxy.requests(), "POST POST POST"; got != want {
+	if got, want := proxy.Requests(), "POST POST POST"; got != want {
 		t.Errorf("requests %s, want %s", got, want)
 	}
 	if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) > 0 {
@@ -77,7 +78,7 @@ func TestDeleteInPart(t *testing.T) {
 			t.Parallel()
 			proxy, store, root := newProxy(t)
 			var asked []string
-			proxy.follow(firstN(100, failing(tt.code, &asked)))
+			proxy.Follow(cloudtest.FirstN(100, failing(tt.code, &asked)))
 			err := store.Delete(t.Context(), storage.Join(root, "bad"), storage.Join(root, "good"), storage.Join(root, "worse"))
 			if (err != nil) != (len(tt.failures) > 0) {
 				t.Errorf("Delete = %v", err)
@@ -107,7 +108,7 @@ func TestDeletePassingFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked []string
-	proxy.follow(firstN(2, failing("SlowDown", &asked)))
+	proxy.Follow(cloudtest.FirstN(2, failing("SlowDown", &asked)))
 	if err := store.Delete(t.Context(), location); err != nil {
 		t.Errorf("Delete = %v", err)
 	}
@@ -126,12 +127,12 @@ func TestDeleteNamesAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	proxy.follow(nth(0, answerOK("<DeleteResult><Error><Key>w/other</Key><Code>InternalError</Code></Error></DeleteResult>")))
+	proxy.Follow(cloudtest.Nth(0, answerOK("<DeleteResult><Error><Key>w/other</Key><Code>InternalError</Code></Error></DeleteResult>")))
 	err := store.Delete(t.Context(), storage.Join(root, "asked"))
 	if err == nil || !strings.Contains(err.Error(), "w/other: InternalError") {
 		t.Errorf("Delete = %v, want what the server said", err)
 	}
-	if got := proxy.requests(); got != "POST" {
+	if got := proxy.Requests(); got != "POST" {
 		t.Errorf("requests %s, want one", got)
 	}
 	if keys := s3test.Start(t).Keys(t, bucketOf(root)); !slices.Equal(keys, []string{"w/asked", "w/other"}) {
@@ -159,11 +160,11 @@ func TestDeleteAnsweredBySomethingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy, store, root := newProxy(t)
-			proxy.follow(nth(0, answerOK(tt.answer)))
+			proxy.Follow(cloudtest.Nth(0, answerOK(tt.answer)))
 			if err := store.Delete(t.Context(), storage.Join(root, "a")); (err == nil) != tt.deleted {
 				t.Errorf("Delete = %v, want success: %t", err, tt.deleted)
 			}
-			if got := proxy.requests(); got != tt.requests {
+			if got := proxy.Requests(); got != tt.requests {
 				t.Errorf("requests %s, want %s", got, tt.requests)
 			}
 		})
@@ -232,7 +233,7 @@ func TestPaths(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
 	var sent []string
-	proxy.follow(func(_ int, r *http.Request) fault {
+	proxy.Follow(func(_ int, r *http.Request) fault {
 		sent = append(sent, strings.TrimPrefix(r.URL.Path, "/"+bucketOf(root)+"/w/"))
 		return refuse(http.StatusNotFound, "NoSuchKey")
 	})
@@ -251,7 +252,7 @@ func TestPaths(t *testing.T) {
 func TestKeysThatXMLCannotSpell(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
-	proxy.follow(func(_ int, r *http.Request) fault {
+	proxy.Follow(func(_ int, r *http.Request) fault {
 		if r.Method == http.MethodPost {
 			return refuse(http.StatusBadRequest, "MalformedXML")
 		}
@@ -279,8 +280,8 @@ func TestKeysThatXMLCannotSpell(t *testing.T) {
 func TestNamesThatNoObjectHas(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
-	whole := open(t, options(proxy.url), "s3://"+bucketOf(root))
-	proxy.follow(nil)
+	whole := open(t, options(proxy.URL), "s3://"+bucketOf(root))
+	proxy.Follow(nil)
 	for _, tt := range []struct {
 		store    *s3.Store
 		location string
@@ -299,7 +300,7 @@ func TestNamesThatNoObjectHas(t *testing.T) {
 			t.Errorf("Delete = %v", err)
 		}
 	}
-	if got := proxy.requests(); got != "" {
+	if got := proxy.Requests(); got != "" {
 		t.Errorf("requests %s, want none", got)
 	}
 }

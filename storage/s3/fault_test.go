@@ -13,6 +13,7 @@ import (
 	"testing/iotest"
 	"time"
 
+	"moorage/internal/cloudtest"
 	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
@@ -84,11 +85,11 @@ func (c call) check(t *testing.T, store *s3.Store, location string) {
 func TestPassingFaults(t *testing.T) {
 	t.Parallel()
 	faults := map[string]fault{
-		"cut":              cut,
-		"cut in request":   cutInRequest,
-		"lost answer":      lose,
-		"cut in answer":    cutInAnswer,
-		"silent":           silent,
+		"cut":              cloudtest.Cut,
+		"cut in request":   cloudtest.CutInRequest,
+		"lost answer":      cloudtest.Lose,
+		"cut in answer":    cloudtest.CutInAnswer,
+		"silent":           cloudtest.Silent,
 		"slow down":        refuse(http.StatusServiceUnavailable, "SlowDown"),
 		"too many":         refuse(http.StatusTooManyRequests, "TooManyRequests"),
 		"too many, silent": refuse(http.StatusTooManyRequests, ""),
@@ -107,14 +108,14 @@ func TestPassingFaults(t *testing.T) {
 				})
 				for k := 0; ; k++ {
 					location := storage.Join(root, fmt.Sprint(k))
-					proxy.follow(nil)
+					proxy.Follow(nil)
 					c.prepare(t, store, location)
-					proxy.follow(nth(k, do))
+					proxy.Follow(cloudtest.Nth(k, do))
 					if err := c.make(t.Context(), store, location); err != nil {
 						t.Errorf("request %d: %v", k, err)
 					}
-					count := len(strings.Fields(proxy.requests()))
-					proxy.follow(nil)
+					count := len(strings.Fields(proxy.Requests()))
+					proxy.Follow(nil)
 					c.check(t, store, location)
 					if count <= k {
 						break
@@ -137,12 +138,12 @@ func TestLastingThrottle(t *testing.T) {
 			proxy, store, root := newProxy(t)
 			location := storage.Join(root, "a")
 			c.prepare(t, store, location)
-			proxy.follow(firstN(100, refuse(http.StatusServiceUnavailable, "SlowDown")))
+			proxy.Follow(cloudtest.FirstN(100, refuse(http.StatusServiceUnavailable, "SlowDown")))
 			err := c.make(t.Context(), store, location)
 			if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("%v, want an error that says nothing about the file", err)
 			}
-			if got := len(strings.Fields(proxy.requests())); got != 5 {
+			if got := len(strings.Fields(proxy.Requests())); got != 5 {
 				t.Errorf("%d requests, want 5", got)
 			}
 		})
@@ -154,7 +155,7 @@ func TestLastingThrottle(t *testing.T) {
 func TestDeadline(t *testing.T) {
 	t.Parallel()
 	for name, do := range map[string]fault{
-		"throttle": refuse(http.StatusServiceUnavailable, "SlowDown"), "silent": silent, "silent in answer": silentInAnswer,
+		"throttle": refuse(http.StatusServiceUnavailable, "SlowDown"), "silent": cloudtest.Silent, "silent in answer": cloudtest.SilentInAnswer,
 	} {
 		for _, c := range calls() {
 			if name == "silent in answer" && c.name != "Open" {
@@ -165,7 +166,7 @@ func TestDeadline(t *testing.T) {
 				proxy, store, root := newProxy(t, func(o *s3.Options) { o.RetryDelayMax, o.StallTimeout = time.Hour, time.Hour })
 				location := storage.Join(root, "a")
 				c.prepare(t, store, location)
-				proxy.follow(firstN(100, do))
+				proxy.Follow(cloudtest.FirstN(100, do))
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 				defer cancel()
 				began := time.Now()
@@ -187,11 +188,11 @@ func TestLostAnswer(t *testing.T) {
 	proxy, store, root := newProxy(t)
 	location := storage.Join(root, "a")
 	calls()[0].prepare(t, store, location)
-	proxy.follow(nth(0, lose))
+	proxy.Follow(cloudtest.Nth(0, cloudtest.Lose))
 	if err := store.Create(t.Context(), location, []byte("body")); err != nil {
 		t.Errorf("Create = %v", err)
 	}
-	if got, want := proxy.requests(), "PUT PUT HEAD"; got != want {
+	if got, want := proxy.Requests(), "PUT PUT HEAD"; got != want {
 		t.Errorf("requests %s, want %s", got, want)
 	}
 	if err := store.Create(t.Context(), location, []byte("body")); !errors.Is(err, storage.ErrExists) {
@@ -207,7 +208,7 @@ func TestLostToAnother(t *testing.T) {
 	other := open(t, options(s3test.Start(t).Endpoint), root)
 	location := storage.Join(root, "a")
 	calls()[0].prepare(t, store, location)
-	proxy.follow(nth(0, func(http.ResponseWriter, *http.Request, func(*http.Request) *http.Response) {
+	proxy.Follow(cloudtest.Nth(0, func(http.ResponseWriter, *http.Request, func(*http.Request) *http.Response) {
 		if err := other.Create(t.Context(), location, []byte("body")); err != nil {
 			t.Errorf("the other's Create: %v", err)
 		}
@@ -223,20 +224,20 @@ func TestLostToAnother(t *testing.T) {
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, plan := range map[string]plan{
-		"all answers lost": firstN(100, lose),
+		"all answers lost": cloudtest.FirstN(100, cloudtest.Lose),
 		"cannot look": func(call int, r *http.Request) fault {
 			switch {
 			case call == 0:
-				return lose
+				return cloudtest.Lose
 			case r.Method == http.MethodHead:
-				return cut
+				return cloudtest.Cut
 			}
 			return nil
 		},
 		"looked and found nothing": func(call int, r *http.Request) fault {
 			switch {
 			case call == 0:
-				return lose
+				return cloudtest.Lose
 			case r.Method == http.MethodHead:
 				return refuse(http.StatusNotFound, "NoSuchKey")
 			}
@@ -249,12 +250,12 @@ func TestUnknownOutcome(t *testing.T) {
 			location := storage.Join(root, "a")
 			create := calls()[0]
 			create.prepare(t, store, location)
-			proxy.follow(plan)
+			proxy.Follow(plan)
 			err := create.make(t.Context(), store, location)
 			if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("Create = %v, want an error that says nothing about the file", err)
 			}
-			proxy.follow(nil)
+			proxy.Follow(nil)
 			create.check(t, store, location)
 		})
 	}
@@ -268,17 +269,17 @@ func TestAnsweredBySomethingElse(t *testing.T) {
 	withoutVersion := func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 		answer := forward(r)
 		answer.Header.Del("ETag")
-		answerWith(w, answer, readBody(answer))
+		cloudtest.AnswerWith(w, answer, cloudtest.ReadBody(answer))
 	}
 	for _, tt := range []struct {
 		name string
 		plan plan
 		made bool
 	}{
-		{"a page", nth(0, page), false},
-		{"a page for everything", firstN(100, page), false},
-		{"nothing", nth(0, answerOK("")), false},
-		{"no version", nth(0, withoutVersion), true},
+		{"a page", cloudtest.Nth(0, page), false},
+		{"a page for everything", cloudtest.FirstN(100, page), false},
+		{"nothing", cloudtest.Nth(0, answerOK("")), false},
+		{"no version", cloudtest.Nth(0, withoutVersion), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -286,19 +287,19 @@ func TestAnsweredBySomethingElse(t *testing.T) {
 			location := storage.Join(root, "a")
 			create := calls()[0]
 			create.prepare(t, store, location)
-			proxy.follow(tt.plan)
+			proxy.Follow(tt.plan)
 			err := create.make(t.Context(), store, location)
 			if (err == nil) != tt.made || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("Create = %v, want made: %t, or an error that says nothing about the file", err, tt.made)
 			}
-			if got := proxy.requests(); got != "PUT HEAD" {
+			if got := proxy.Requests(); got != "PUT HEAD" {
 				t.Errorf("requests %s, want PUT HEAD", got)
 			}
-			proxy.follow(nil)
+			proxy.Follow(nil)
 			if tt.made {
 				create.check(t, store, location)
 			}
-			proxy.follow(tt.plan)
+			proxy.Follow(tt.plan)
 			if err := store.Probe(t.Context()); tt.name == "a page for everything" && err == nil {
 				t.Error("Probe found a server where there is none")
 			}
@@ -317,7 +318,7 @@ func withoutCondition(direct *s3.Store, location func(r *http.Request) string) p
 			if err := direct.Delete(r.Context(), location(r)); err != nil {
 				panic(http.ErrAbortHandler)
 			}
-			pass(w, r, forward)
+			cloudtest.Pass(w, r, forward)
 		}
 	}
 }
@@ -341,7 +342,7 @@ func TestServersWithoutConditions(t *testing.T) {
 					return nil
 				}
 			}
-			proxy.follow(plan)
+			proxy.Follow(plan)
 			for range 2 {
 				if err := store.Probe(t.Context()); err != nil {
 					t.Fatal(err)
@@ -373,7 +374,7 @@ func TestRefusedCondition(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	proxy, store, root := newProxy(t, func(o *s3.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-	proxy.follow(func(_ int, r *http.Request) fault {
+	proxy.Follow(func(_ int, r *http.Request) fault {
 		switch {
 		case strings.Contains(r.URL.Path, "moorage-probe-"):
 			return refuse(http.StatusForbidden, "AccessDenied")
@@ -392,7 +393,7 @@ func TestRefusedCondition(t *testing.T) {
 	if content, err := storage.ReadAll(t.Context(), store, location, 100); string(content) != "first" {
 		t.Errorf("the file has %q, %v", content, err)
 	}
-	if got, want := proxy.requests(), "PUT PUT HEAD PUT HEAD GET"; got != want {
+	if got, want := proxy.Requests(), "PUT PUT HEAD PUT HEAD GET"; got != want {
 		t.Errorf("requests %s, want %s: a probe, a write that is refused, then a look before each", got, want)
 	}
 	if got := strings.Count(log.String(), "does not honour"); got != 1 {
@@ -404,13 +405,13 @@ func TestRefusedCondition(t *testing.T) {
 func TestFirstCreateProbes(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
-	proxy.follow(nil)
+	proxy.Follow(nil)
 	for i := range 2 {
 		if err := store.Create(t.Context(), storage.Join(root, fmt.Sprint(i)), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got, want := proxy.requests(), "PUT PUT PUT PUT POST PUT PUT"; got != want {
+	if got, want := proxy.Requests(), "PUT PUT PUT PUT POST PUT PUT"; got != want {
 		t.Errorf("requests %s, want %s: a probe once", got, want)
 	}
 }
@@ -419,7 +420,7 @@ func TestFirstCreateProbes(t *testing.T) {
 func TestProbeThatFails(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
-	proxy.follow(func(_ int, r *http.Request) fault {
+	proxy.Follow(func(_ int, r *http.Request) fault {
 		if strings.Contains(r.URL.Path, "moorage-probe-") {
 			return refuse(http.StatusForbidden, "AccessDenied")
 		}
@@ -447,8 +448,8 @@ func TestProbeLeavesNothing(t *testing.T) {
 			proxy, store, root := newProxy(t)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			seen := make(map[string]bool) // guarded by proxy.mu: probes whose first write was let through
-			proxy.follow(func(_ int, r *http.Request) fault {
+			seen := make(map[string]bool) // the plan is asked one at a time: probes whose first write was let through
+			proxy.Follow(func(_ int, r *http.Request) fault {
 				switch {
 				case r.Method != http.MethodPut || !seen[r.URL.Path]:
 					seen[r.URL.Path] = true
@@ -461,7 +462,7 @@ func TestProbeLeavesNothing(t *testing.T) {
 			if err := store.Probe(ctx); err == nil {
 				t.Error("a probe that found out nothing is no error")
 			}
-			if got, want := proxy.requests(), "HEAD PUT PUT POST"; got != want {
+			if got, want := proxy.Requests(), "HEAD PUT PUT POST"; got != want {
 				t.Errorf("requests %s, want %s", got, want)
 			}
 			if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) > 0 {

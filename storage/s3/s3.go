@@ -58,11 +58,11 @@ func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, stora
 	if err != nil {
 		return nil, storage.Info{}, err
 	}
-	opened, err := s.client.get(ctx, object)
+	body, info, err := s.client.get(ctx, object)
 	if err != nil {
 		return nil, storage.Info{}, translate(object, err)
 	}
-	return opened, opened.info, nil
+	return body, info, nil
 }
 
 // Stat describes an object.

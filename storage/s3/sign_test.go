@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
+	"moorage/internal/cloudtest"
 	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
@@ -307,9 +307,8 @@ func changes(sent sentRequest) map[string]func(r *http.Request) {
 // signed is an error.
 func strict(t *testing.T, server *s3test.Server) string {
 	t.Helper()
-	p := &proxy{server: server.Endpoint, client: &http.Client{Transport: &http.Transport{DisableCompression: true}}}
-	t.Cleanup(p.client.CloseIdleConnections)
-	p.follow(func(_ int, r *http.Request) fault {
+	p := cloudtest.NewProxy(t, server.Endpoint)
+	p.Follow(func(_ int, r *http.Request) fault {
 		_, list, _ := strings.Cut(r.Header.Get("Authorization"), "SignedHeaders=")
 		list, _, _ = strings.Cut(list, ",")
 		signed := strings.Split(list, ";")
@@ -320,9 +319,7 @@ func strict(t *testing.T, server *s3test.Server) string {
 		}
 		return nil
 	})
-	front := httptest.NewServer(p)
-	t.Cleanup(front.Close)
-	return front.URL
+	return p.URL
 }
 
 func TestProbeSigning(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"moorage/internal/cloudtest"
 	"moorage/storage"
 	"moorage/storage/s3"
 )
@@ -16,7 +17,7 @@ import (
 func standStill(status int) fault {
 	return func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 		if status == http.StatusOK {
-			readBody(forward(r))
+			cloudtest.ReadBody(forward(r))
 		} else {
 			_, _ = io.Copy(io.Discard, r.Body)
 		}
@@ -43,14 +44,14 @@ func TestAnswersThatStandStill(t *testing.T) {
 				proxy, store, root := newProxy(t, func(o *s3.Options) { o.StallTimeout = time.Second })
 				location := storage.Join(root, "a")
 				c.prepare(t, store, location)
-				proxy.follow(nth(0, standStill(status)))
+				proxy.Follow(cloudtest.Nth(0, standStill(status)))
 				if err := c.make(t.Context(), store, location); err != nil {
 					t.Errorf("%s = %v", c.name, err)
 				}
-				if count := len(strings.Fields(proxy.requests())); count < 2 {
+				if count := len(strings.Fields(proxy.Requests())); count < 2 {
 					t.Errorf("%d requests, want more than the one that stood still", count)
 				}
-				proxy.follow(nil)
+				proxy.Follow(nil)
 				c.check(t, store, location)
 			})
 		}
@@ -66,7 +67,7 @@ func TestServerTakesNothing(t *testing.T) {
 	if err := store.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	proxy.follow(func(call int, _ *http.Request) fault {
+	proxy.Follow(func(call int, _ *http.Request) fault {
 		if call == 0 {
 			return func(http.ResponseWriter, *http.Request, func(*http.Request) *http.Response) { <-done }
 		}
@@ -77,7 +78,7 @@ func TestServerTakesNothing(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "AccessDenied") {
 		t.Errorf("Create = %v, want what the second try was answered", err)
 	}
-	if got, want := proxy.requests(), "PUT PUT"; got != want {
+	if got, want := proxy.Requests(), "PUT PUT"; got != want {
 		t.Errorf("requests %s, want %s", got, want)
 	}
 }

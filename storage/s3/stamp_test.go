@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"moorage/internal/cloudtest"
 	"moorage/internal/s3test"
 	"moorage/storage"
 )
@@ -72,13 +73,13 @@ func withCRC32C(do fault) plan {
 // ignoresChecksums is a server that keeps a body whatever its checksum is.
 func ignoresChecksums(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 	answer := forward(r)
-	body := readBody(answer)
+	body := cloudtest.ReadBody(answer)
 	if answer.StatusCode == http.StatusBadRequest {
 		w.Header().Set("ETag", `"kept"`)
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	answerWith(w, answer, body)
+	cloudtest.AnswerWith(w, answer, body)
 }
 
 // refusesRight passes writes whose CRC32C is wrong, and does a fault to those in which it is
@@ -94,7 +95,7 @@ func refusesRight(do fault) fault {
 			do(w, r, forward)
 			return
 		}
-		pass(w, r, forward)
+		cloudtest.Pass(w, r, forward)
 	}
 }
 
@@ -105,7 +106,7 @@ func TestStamp(t *testing.T) {
 	withoutETag := func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 		answer := forward(r)
 		answer.Header.Del("ETag")
-		answerWith(w, answer, readBody(answer))
+		cloudtest.AnswerWith(w, answer, cloudtest.ReadBody(answer))
 	}
 	for _, tt := range []struct {
 		name string
@@ -121,7 +122,7 @@ func TestStamp(t *testing.T) {
 		{"breaks down", withCRC32C(refuse(http.StatusInternalServerError, "InternalError")), headerSHA256},
 		{"has a page for a right one", withCRC32C(refusesRight(answerOK("<html/>"))), headerSHA256},
 		{"names no version", withCRC32C(refusesRight(withoutETag)), headerSHA256},
-		{"is away", withCRC32C(cut), headerSHA256},
+		{"is away", withCRC32C(cloudtest.Cut), headerSHA256},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +131,7 @@ func TestStamp(t *testing.T) {
 				tt.plan = func(int, *http.Request) fault { return nil }
 			}
 			var stamps stamps
-			proxy.follow(stamps.note(tt.plan))
+			proxy.Follow(stamps.note(tt.plan))
 			if err := store.Probe(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -156,11 +157,11 @@ func TestStampIsProbedOnce(t *testing.T) {
 	t.Parallel()
 	proxy, store, _ := newProxy(t)
 	for _, want := range []string{"HEAD PUT PUT PUT PUT POST", "HEAD PUT PUT POST"} {
-		proxy.follow(nil)
+		proxy.Follow(nil)
 		if err := store.Probe(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if got := proxy.requests(); got != want {
+		if got := proxy.Requests(); got != want {
 			t.Errorf("requests %s, want %s", got, want)
 		}
 	}
@@ -177,11 +178,11 @@ func TestDamagedOnTheWay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy, store, root := newProxy(t)
-			proxy.follow(plan)
+			proxy.Follow(plan)
 			if err := store.Probe(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			proxy.follow(every(http.MethodPut, func(w http.ResponseWriter, r *http.Request,
+			proxy.Follow(cloudtest.Every(http.MethodPut, func(w http.ResponseWriter, r *http.Request,
 				forward func(*http.Request) *http.Response) {
 				if r.Header.Get(name) == "" {
 					t.Errorf("a write without %s", name)
@@ -192,7 +193,7 @@ func TestDamagedOnTheWay(t *testing.T) {
 				}
 				body[len(body)/2] ^= 1
 				r.Body = io.NopCloser(bytes.NewReader(body))
-				pass(w, r, forward)
+				cloudtest.Pass(w, r, forward)
 			}))
 			if err := store.Create(t.Context(), storage.Join(root, "a"), []byte("content")); err == nil {
 				t.Error("Create is no error")

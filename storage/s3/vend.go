@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/aws-sdk-go-v2/service/sts/types"
 
+	"moorage/internal/impatient"
 	"moorage/storage"
 )
 
@@ -39,6 +40,7 @@ const (
 	configSecretAccessKey = "s3.secret-access-key"
 	configSessionToken    = "s3.session-token"
 	configExpires         = "s3.session-token-expires-at-ms"
+	configRefresh         = "client.refresh-credentials-endpoint"
 )
 
 // Vending says how a Client makes credentials for engines.
@@ -95,7 +97,7 @@ func newSTS(loaded aws.Config, options Options, vending Vending) *sts.Client {
 		}
 		// Some servers have read the body by the time they check its hash.
 		o.APIOptions = append(o.APIOptions, v4.AddContentSHA256HeaderMiddleware)
-		o.HTTPClient = impatient{o.HTTPClient, options.StallTimeout}
+		o.HTTPClient = impatient.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
 		o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts = vendAttemptsMax
 			o.MaxBackoff = options.RetryDelayMax
@@ -188,7 +190,7 @@ func (c *Client) assumeRole(ctx context.Context, scope storage.Scope, policy str
 			configSessionToken:    *made.SessionToken,
 			configExpires:         strconv.FormatInt(made.Expiration.UnixMilli(), 10),
 		},
-		Expires: *made.Expiration,
+		Expires: *made.Expiration, RefreshedAt: configRefresh,
 	}, nil
 }
 

@@ -1,4 +1,9 @@
-package s3
+// Package impatient gives up requests to storages that stand still. A storage may accept a
+// connection and then neither take nor send a byte, and no other bound of an HTTP client ends that
+// without bounding how long a large file may take.
+//
+// It must not know: which protocol the requests are of.
+package impatient
 
 import (
 	"context"
@@ -7,40 +12,44 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// errStalled ends a try whose server stands still.
-var errStalled = errors.New("the server took or sent nothing for too long")
+// ErrStalled ends a try whose server stands still.
+var ErrStalled = errors.New("the server took or sent nothing for too long")
 
-// impatient is an HTTP client that gives a request up when no byte of a body moves for stall. That
-// holds for the body that is sent and for the answer's, regardless of its reader. It is safe for
-// concurrent use.
-type impatient struct {
-	client s3.HTTPClient
-	stall  time.Duration
+// Doer sends requests. An *http.Client is one.
+type Doer interface {
+	Do(request *http.Request) (*http.Response, error)
 }
 
-// Do implements s3.HTTPClient.
-func (i impatient) Do(request *http.Request) (*http.Response, error) {
+// Client is an HTTP client that gives a request up when no byte of a body moves for Stall. That
+// holds for the body that is sent and for the answer's, regardless of its reader. The wait for a
+// connection, and from the last byte of a request to the header of its answer, is the business of
+// Doer. It is safe for concurrent use if Doer is.
+type Client struct {
+	Doer  Doer
+	Stall time.Duration
+}
+
+// Do sends a request. The caller closes the body of the answer.
+func (c Client) Do(request *http.Request) (*http.Response, error) {
 	ctx, stop := context.WithCancelCause(request.Context())
 	request = request.WithContext(ctx)
-	watch := newWatch(i.stall, func() { stop(errStalled) })
+	watch := newWatch(c.Stall, func() { stop(ErrStalled) })
 	if request.Body != nil && request.Body != http.NoBody {
 		request.Body = sending{request.Body, watch}
 	}
-	answer, err := i.client.Do(request)
+	answer, err := c.Doer.Do(request)
 	watch.end()
 	if err != nil {
-		if cause := context.Cause(ctx); errors.Is(cause, errStalled) {
+		if cause := context.Cause(ctx); errors.Is(cause, ErrStalled) {
 			err = cause
 		}
 		stop(nil)
 		return nil, err
 	}
 	answer.Body = &answered{ReadCloser: answer.Body, ctx: func() error { return context.Cause(ctx) }, stop: stop,
-		stall: i.stall}
+		stall: c.Stall}
 	return answer, nil
 }
 
@@ -104,7 +113,7 @@ type answered struct {
 
 // Read reads from the answer, for at most the time that the server may be silent.
 func (a *answered) Read(into []byte) (int, error) {
-	timer := time.AfterFunc(a.stall, func() { a.stop(errStalled) })
+	timer := time.AfterFunc(a.stall, func() { a.stop(ErrStalled) })
 	defer timer.Stop()
 	n, err := a.ReadCloser.Read(into)
 	if cause := a.ctx(); err != nil && !errors.Is(err, io.EOF) && cause != nil {

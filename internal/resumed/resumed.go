@@ -1,0 +1,102 @@
+// Package resumed reads the content of an object of a storage behind cut connections, to the end or
+// to an error: nobody who reads it takes a part for the whole, or other bytes for those that were
+// written.
+//
+// It must not know: which protocol the storage speaks.
+package resumed
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// resumesMax is how often one content goes on behind a cut connection.
+const resumesMax = 4
+
+// Content describes an object that is read.
+type Content struct {
+	Name  string // for errors
+	Bytes int64  // that it has
+	// Resume asks for the bytes from offset on, of the same version of the object.
+	Resume func(offset int64) (io.ReadCloser, error)
+	// Sum is a hash that must end as Want. Nil: the storage has no checksum.
+	Sum  hash.Hash
+	Want []byte
+}
+
+// body reads a Content. It is for one goroutine.
+type body struct {
+	Content
+	stream  io.ReadCloser // of the latest answer
+	offset  int64
+	resumes int
+	end     error // what Read answers from now on, if it is set
+}
+
+// New returns what reads content, whose beginning stream has. It is for one goroutine. Its Read
+// answers io.EOF only if all is there and has the checksum. Close closes the stream.
+func New(stream io.ReadCloser, content Content) io.ReadCloser {
+	return &body{Content: content, stream: stream}
+}
+
+// Read reads on, behind a cut connection too.
+func (b *body) Read(into []byte) (int, error) {
+	for b.end == nil {
+		n, err := b.stream.Read(into)
+		b.offset += int64(n)
+		if b.Sum != nil {
+			b.Sum.Write(into[:n])
+		}
+		switch {
+		case err == nil:
+			return n, nil
+		case b.offset >= b.Bytes: // whatever err is, all is there
+			b.end = b.verify()
+		default:
+			b.end = b.goOn(err)
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+	return 0, b.end
+}
+
+// verify returns io.EOF if the bytes that were read are those that the storage has.
+func (b *body) verify() error {
+	switch {
+	case b.offset > b.Bytes:
+		return fmt.Errorf("%s has more than its %d bytes", b.Name, b.Bytes)
+	case b.Sum != nil && !bytes.Equal(b.Sum.Sum(nil), b.Want):
+		return fmt.Errorf("%s: its content and its checksum differ", b.Name)
+	}
+	return io.EOF
+}
+
+// goOn replaces a stream that ended early because of cause.
+func (b *body) goOn(cause error) error {
+	if errors.Is(cause, io.EOF) {
+		cause = io.ErrUnexpectedEOF
+	}
+	if b.resumes == resumesMax {
+		return fmt.Errorf("%s: cut %d times, the last at %d of %d bytes: %w", b.Name, b.resumes+1, b.offset, b.Bytes,
+			cause)
+	}
+	b.resumes++
+	if err := b.stream.Close(); err != nil {
+		cause = errors.Join(cause, err)
+	}
+	next, err := b.Resume(b.offset)
+	if err != nil {
+		return fmt.Errorf("%s: cut at %d of %d bytes: %w, and the rest cannot be read: %w", b.Name, b.offset, b.Bytes,
+			cause, err)
+	}
+	b.stream = next
+	return nil
+}
+
+// Close gives the connection back.
+func (b *body) Close() error { return b.stream.Close() }
