@@ -1,0 +1,237 @@
+package gcstest
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Account is the account whose key a Cloud knows, and Impersonated one that it may make tokens of.
+const (
+	Account      = "moorage@test.iam.gserviceaccount.com"
+	Impersonated = "engines@test.iam.gserviceaccount.com"
+)
+
+// key is drawn once: it takes a while.
+var key = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
+
+// Cloud is a double of what surrounds the storage, at one URL. It gives tokens for a key (/token),
+// tokens of other accounts (IAM credentials API), and narrower ones for those (security token
+// service). Before a Server it is a gate that asks for a token, and lets through what the token's
+// boundary allows, by evaluating its conditions. It is safe for concurrent use.
+type Cloud struct {
+	URL    string
+	Server *Server
+
+	// Loosen changes what a token is narrowed to before it is kept, for a cloud that does not
+	// enforce what it was asked for. Nil: nothing. It must not be changed after the first request.
+	Loosen func(rules []Rule) []Rule
+	// Life is how long tokens of keys live. It must not be changed after the first request.
+	Life time.Duration
+
+	proxy *httputil.ReverseProxy
+	key   *rsa.PrivateKey
+
+	// mu guards the fields below; a leaf.
+	mu     sync.Mutex
+	tokens map[string]*grant
+	count  int
+}
+
+// grant is what a token may do until it ends.
+type grant struct {
+	ends  time.Time
+	scope string
+	// gates are those of its boundary; nil: everything.
+	gates []gate
+}
+
+// Rule is a rule of a credential access boundary.
+type Rule struct {
+	Permissions []string `json:"availablePermissions"`
+	Resource    string   `json:"availableResource"`
+	Condition   *struct {
+		Expression string `json:"expression"`
+	} `json:"availabilityCondition"`
+}
+
+// NewCloud returns a Cloud before the server of this process.
+func NewCloud(tb testing.TB) *Cloud {
+	tb.Helper()
+	server := Start(tb)
+	target, err := url.Parse(server.URL)
+	if err != nil {
+		tb.Fatalf("gcstest: %v", err)
+	}
+	drawn, err := key()
+	if err != nil {
+		tb.Fatalf("gcstest: %v", err)
+	}
+	c := &Cloud{Server: server, Life: time.Hour, key: drawn, tokens: make(map[string]*grant)}
+	c.proxy = &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.Out.URL.Scheme, r.Out.URL.Host = target.Scheme, target.Host
+	}}
+	routes := http.NewServeMux()
+	routes.HandleFunc("POST /token", c.giveToken)
+	routes.HandleFunc("POST /v1/token", c.narrow)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Path == "/token" || r.URL.Path == "/v1/token":
+			routes.ServeHTTP(w, r)
+		case strings.HasPrefix(r.URL.Path, "/v1/projects/"):
+			c.impersonate(w, r)
+		default:
+			c.pass(w, r)
+		}
+	}))
+	tb.Cleanup(front.Close)
+	c.URL = front.URL
+	return c
+}
+
+// Key returns the key of Account as Google issues keys: a JSON object of texts.
+func (c *Cloud) Key(tb testing.TB) map[string]string {
+	tb.Helper()
+	private, err := x509.MarshalPKCS8PrivateKey(c.key)
+	if err != nil {
+		tb.Fatalf("gcstest: %v", err)
+	}
+	return map[string]string{
+		"type": "service_account", "project_id": "test", "private_key_id": "1", "client_email": Account,
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
+		"token_uri":   "http://127.0.0.1:1/nobody-asks-here",
+	}
+}
+
+// KeyText is Key as the text of a file.
+func (c *Cloud) KeyText(tb testing.TB) string {
+	tb.Helper()
+	text, err := json.Marshal(c.Key(tb))
+	if err != nil {
+		tb.Fatalf("gcstest: %v", err)
+	}
+	return string(text)
+}
+
+// issue makes a token.
+func (c *Cloud) issue(made *grant) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.count++
+	token := fmt.Sprintf("ya29.%s-%d", rand.Text(), c.count)
+	c.tokens[token] = made
+	return token
+}
+
+// bearer returns what the token of a request may do; nil: it has none that lives.
+func (c *Cloud) bearer(r *http.Request) *grant {
+	value, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return c.grantOf(value)
+}
+
+func (c *Cloud) grantOf(token string) *grant {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := c.tokens[token]
+	if found == nil || time.Now().After(found.ends) {
+		return nil
+	}
+	return found
+}
+
+// giveToken gives a token for an assertion that is signed with the key.
+func (c *Cloud) giveToken(w http.ResponseWriter, r *http.Request) {
+	claims, err := verify(r.FormValue("assertion"), &c.key.PublicKey)
+	if err != nil || claims.Issuer != Account {
+		refuse(w, http.StatusBadRequest, "Invalid JWT Signature.")
+		return
+	}
+	made := c.issue(&grant{ends: time.Now().Add(c.Life), scope: claims.Scope})
+	answer(w, map[string]any{"access_token": made, "token_type": "Bearer", "expires_in": int(c.Life.Seconds())})
+}
+
+// impersonate gives a token of Impersonated to Account.
+func (c *Cloud) impersonate(w http.ResponseWriter, r *http.Request) {
+	asker := c.bearer(r)
+	var asked struct {
+		Scope    []string
+		Lifetime string
+	}
+	account := strings.TrimPrefix(r.URL.Path, "/v1/projects/-/serviceAccounts/")
+	switch {
+	case asker == nil || asker.gates != nil || !strings.HasSuffix(asker.scope, "/cloud-platform"):
+		refuse(w, http.StatusUnauthorized, "Request had invalid authentication credentials.")
+		return
+	case account != Impersonated+":generateAccessToken":
+		refuse(w, http.StatusForbidden, "Permission 'iam.serviceAccounts.getAccessToken' denied")
+		return
+	case json.NewDecoder(r.Body).Decode(&asked) != nil:
+		refuse(w, http.StatusBadRequest, "Invalid JSON payload received.")
+		return
+	}
+	life, err := strconv.Atoi(strings.TrimSuffix(asked.Lifetime, "s"))
+	if err != nil || life < 1 || life > 3600 {
+		refuse(w, http.StatusBadRequest, "The token lifetime must be between 1 and 3600 seconds.")
+		return
+	}
+	ends := time.Now().Add(time.Duration(life) * time.Second)
+	answer(w, map[string]any{
+		"accessToken": c.issue(&grant{ends: ends, scope: strings.Join(asked.Scope, " ")}),
+		"expireTime":  ends.UTC().Format(time.RFC3339),
+	})
+}
+
+// narrow gives a token that is narrowed to a boundary and ends with the one that it is made from.
+func (c *Cloud) narrow(w http.ResponseWriter, r *http.Request) {
+	root := c.grantOf(r.FormValue("subject_token"))
+	if root == nil || root.gates != nil || !strings.HasSuffix(root.scope, "/cloud-platform") {
+		refuse(w, http.StatusBadRequest, "The subject token is not valid.")
+		return
+	}
+	var options struct {
+		AccessBoundary struct {
+			Rules []Rule `json:"accessBoundaryRules"`
+		} `json:"accessBoundary"`
+	}
+	if err := json.Unmarshal([]byte(r.FormValue("options")), &options); err != nil {
+		refuse(w, http.StatusBadRequest, "Invalid options.")
+		return
+	}
+	rules := options.AccessBoundary.Rules
+	gates, err := gatesOf(rules)
+	if err == nil && c.Loosen != nil {
+		gates, err = gatesOf(c.Loosen(rules))
+	}
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	made := c.issue(&grant{ends: root.ends, scope: root.scope, gates: gates})
+	answer(w, map[string]any{
+		"access_token": made, "token_type": "Bearer", "expires_in": int(time.Until(root.ends).Seconds()),
+		"issued_token_type": "urn:ietf:params:oauth:token-type:access_token",
+	})
+}
+
+func answer(w http.ResponseWriter, document any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(document) // the client may be gone
+}
+
+func refuse(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": status, "message": message}})
+}

@@ -1,0 +1,129 @@
+package gcs
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"moorage/storage"
+)
+
+// writeIDKey is the metadata in which an object carries the id of the call that made it.
+const writeIDKey = "moorage-write-id"
+
+// castagnoli is the polynomial of the server's checksums.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// resource is what the server says of an object. Source: JSON API, "Objects".
+type resource struct {
+	Name       string            `json:"name"`
+	Bytes      int64             `json:"size,string"`
+	Updated    time.Time         `json:"updated"`
+	Generation int64             `json:"generation,string"`
+	Metadata   map[string]string `json:"metadata"`
+}
+
+// info returns what the port says of an object. The header of a read has whole seconds.
+func (r resource) info() storage.Info {
+	return storage.Info{Bytes: r.Bytes, Modified: r.Updated.Truncate(time.Second)}
+}
+
+// Create writes a new object. See the package's comment.
+func (s *Store) Create(ctx context.Context, location string, body []byte) error {
+	object, err := s.locate(ctx, location)
+	if err != nil {
+		return err
+	}
+	id, err := s.client.draw()
+	if err != nil {
+		return fmt.Errorf("create %s: %w", location, err)
+	}
+	err = s.client.insert(ctx, object, body, id)
+	switch {
+	case statusOf(err) == http.StatusPreconditionFailed:
+		return s.client.settle(ctx, object, body, id)
+	case err != nil:
+		return fmt.Errorf("create %s: %w", location, err)
+	}
+	return nil
+}
+
+// insert sends body as the content of an object that must not be there. Its status is
+// http.StatusPreconditionFailed if it is.
+func (c *Client) insert(ctx context.Context, o object, body []byte, id string) error {
+	head, tail, contentType, err := envelope(o, body, id)
+	if err != nil {
+		return err
+	}
+	query := url.Values{"uploadType": {"multipart"}, "ifGenerationMatch": {"0"}, "fields": {"name,generation,size"}}
+	var made resource
+	err = c.doJSON(ctx, request{
+		method: http.MethodPost,
+		path:   "/upload/storage/v1/b/" + o.bucket + "/o?" + query.Encode(),
+		header: map[string]string{"Content-Type": contentType},
+		body: func() io.Reader {
+			return io.MultiReader(bytes.NewReader(head), bytes.NewReader(body), bytes.NewReader(tail))
+		},
+		bytes: int64(len(head) + len(body) + len(tail)),
+	}, &made)
+	if err == nil && (made.Name != o.name || made.Generation == 0 || made.Bytes != int64(len(body))) {
+		err = fmt.Errorf("the server says that it has %d bytes as %q, of %d", made.Bytes, made.Name, len(body))
+	}
+	return err
+}
+
+// envelope returns what goes before and behind the body of a write, and the type of the whole. The
+// id separates the parts: no body that was made before can hold it.
+func envelope(o object, body []byte, id string) (head, tail []byte, contentType string, err error) {
+	var sum [crc32.Size]byte
+	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(body, castagnoli))
+	metadata, err := json.Marshal(map[string]any{
+		"name": o.name, "crc32c": base64.StdEncoding.EncodeToString(sum[:]),
+		"contentType": "application/octet-stream", "metadata": map[string]string{writeIDKey: id},
+	})
+	if err != nil {
+		return nil, nil, "", err
+	}
+	head = fmt.Appendf(nil, "--%s\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n%s\r\n"+
+		"--%s\r\nContent-Type: application/octet-stream\r\n\r\n", id, metadata, id)
+	return head, fmt.Appendf(nil, "\r\n--%s--\r\n", id), "multipart/related; boundary=" + id, nil
+}
+
+// settle finds out who wrote the object that is in the way. An object is there whole or not at all,
+// so one that carries our id is ours. settle looks at its length because that costs nothing.
+func (c *Client) settle(ctx context.Context, o object, body []byte, id string) error {
+	found, err := c.describe(ctx, o)
+	switch {
+	case err != nil:
+		// Perhaps it was ours and somebody deleted it; perhaps it is there.
+		return fmt.Errorf("create %s: the name is taken, and the look at its object failed: %w", o.location, err)
+	case found.Metadata[writeIDKey] != id:
+		return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
+	case found.Bytes != int64(len(body)):
+		return fmt.Errorf("create %s: the server has %d bytes of %d", o.location, found.Bytes, len(body))
+	}
+	return nil
+}
+
+// describe asks what the server says of an object.
+func (c *Client) describe(ctx context.Context, o object) (found resource, err error) {
+	err = c.doJSON(ctx, request{
+		method: http.MethodGet,
+		path:   o.path() + "?" + url.Values{"fields": {"name,size,updated,generation,metadata"}}.Encode(),
+	}, &found)
+	if err == nil && found.Name != o.name {
+		err = fmt.Errorf("the server answered for %q", found.Name)
+	}
+	return found, err
+}
+
+// path returns the path of an object in the JSON API.
+func (o object) path() string { return "/storage/v1/b/" + o.bucket + "/o/" + url.PathEscape(o.name) }

@@ -1,0 +1,156 @@
+package gcs
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"moorage/storage"
+)
+
+// deleteBatchMax is how many calls the server takes in one request. Source: JSON API, "Batch
+// requests".
+const deleteBatchMax = 100
+
+// Delete removes objects, up to a hundred with one request. In a bucket that keeps versions or
+// deleted objects they stay, for the bucket's own rules to end.
+func (s *Store) Delete(ctx context.Context, locations ...string) error {
+	var failures []error
+	var objects []object
+	for _, location := range locations {
+		object, err := s.locate(ctx, location)
+		switch {
+		case errors.Is(err, storage.ErrNotFound): // no object can have such a name
+		case err != nil:
+			failures = append(failures, err)
+		default:
+			objects = append(objects, object)
+		}
+	}
+	for batch := range slices.Chunk(objects, deleteBatchMax) {
+		failures = append(failures, s.client.deleteObjects(ctx, batch)...)
+	}
+	return errors.Join(failures...)
+}
+
+// deleteObjects removes at most deleteBatchMax objects. The server may fail for some of them; those
+// are asked for again if such failures pass. It returns an error for each that is left.
+func (c *Client) deleteObjects(ctx context.Context, batch []object) []error {
+	if len(batch) == 1 {
+		return c.deleteOne(ctx, batch[0])
+	}
+	var lasting []error
+	for attempt := 0; ; attempt++ {
+		statuses, err := c.deleteBatch(ctx, batch)
+		if err != nil {
+			return append(lasting, fmt.Errorf("delete %s and %d more: %w", batch[0].location, len(batch)-1, err))
+		}
+		var again []object
+		var passing []error
+		for i, err := range statuses {
+			switch status := statusOf(err); {
+			case err == nil, status == http.StatusNotFound:
+			case isPassing(status):
+				passing = append(passing, fmt.Errorf("delete %s: %w", batch[i].location, err))
+				again = append(again, batch[i])
+			default:
+				lasting = append(lasting, fmt.Errorf("delete %s: %w", batch[i].location, err))
+			}
+		}
+		if batch = again; len(batch) == 0 || attempt == attemptsMax-1 || c.pause(ctx, attempt) != nil {
+			return append(lasting, passing...)
+		}
+	}
+}
+
+// deleteOne removes an object with a request of its own.
+func (c *Client) deleteOne(ctx context.Context, o object) []error {
+	err := c.do(ctx, request{method: http.MethodDelete, path: o.path()}, func(answer *http.Response) error {
+		return answer.Body.Close()
+	})
+	if err != nil && statusOf(err) != http.StatusNotFound {
+		return []error{fmt.Errorf("delete %s: %w", o.location, err)}
+	}
+	return nil
+}
+
+// deleteBatch asks for the removal of all of batch at once, and returns how each was answered. One
+// that was not answered may pass.
+func (c *Client) deleteBatch(ctx context.Context, batch []object) (answers []error, err error) {
+	boundary, err := c.draw()
+	if err != nil {
+		return nil, err
+	}
+	var body bytes.Buffer
+	for i, o := range batch {
+		fmt.Fprintf(&body, "--%s\r\nContent-Type: application/http\r\nContent-ID: <%d>\r\n\r\n"+
+			"DELETE %s HTTP/1.1\r\n\r\n\r\n", boundary, i, o.path())
+	}
+	fmt.Fprintf(&body, "--%s--\r\n", boundary)
+	err = c.do(ctx, request{
+		method: http.MethodPost, path: "/batch/storage/v1",
+		header: map[string]string{"Content-Type": "multipart/mixed; boundary=" + boundary},
+		body:   func() io.Reader { return bytes.NewReader(body.Bytes()) }, bytes: int64(body.Len()),
+	}, func(answer *http.Response) error {
+		defer answer.Body.Close()
+		answers, err = readBatch(answer, len(batch))
+		return err
+	})
+	return answers, err
+}
+
+// readBatch reads the answers to count calls, which may come in any order.
+func readBatch(answer *http.Response, count int) ([]error, error) {
+	answers := make([]error, count)
+	for i := range answers {
+		answers[i] = &statusError{status: http.StatusServiceUnavailable, message: "the server did not answer this one"}
+	}
+	kind, parameters, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
+	if err != nil || kind != "multipart/mixed" {
+		return nil, errors.New("the server did not answer with several answers")
+	}
+	content, err := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax))
+	if err != nil {
+		return nil, err // a part of it would look malformed
+	}
+	parts := multipart.NewReader(bytes.NewReader(content), parameters["boundary"])
+	for {
+		part, err := parts.NextPart()
+		if errors.Is(err, io.EOF) {
+			return answers, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read the answers: %w", err)
+		}
+		id := strings.TrimSuffix(strings.TrimPrefix(part.Header.Get("Content-ID"), "<response-"), ">")
+		number, err := strconv.Atoi(id)
+		if err != nil || number < 0 || number >= count {
+			return nil, fmt.Errorf("the server answered a call %q, which it was not sent", id)
+		}
+		if answers[number], err = readPart(part); err != nil {
+			return nil, fmt.Errorf("read the answer to call %d: %w", number, err)
+		}
+	}
+}
+
+// readPart reads the answer to one call. The first result is nil if it is a success.
+func readPart(part io.Reader) (failure, err error) {
+	one, err := http.ReadResponse(bufio.NewReader(part), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer one.Body.Close()
+	if one.StatusCode/100 == 2 {
+		return nil, nil
+	}
+	return newStatusError(one), nil
+}

@@ -1,0 +1,116 @@
+package gcs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"unicode"
+
+	"moorage/internal/impatient"
+	"moorage/storage"
+)
+
+// messageMax is how many characters of the server's message an error holds.
+const messageMax = 300
+
+// statusError is an answer that is not a success.
+type statusError struct {
+	status  int
+	message string // the server's
+}
+
+// Error returns the status, and what the server said.
+func (e *statusError) Error() string {
+	text := fmt.Sprintf("the server answered %d %s", e.status, http.StatusText(e.status))
+	if e.message != "" {
+		text += ": " + e.message
+	}
+	return text
+}
+
+// newStatusError reads an error of the server, in either of the forms that its parts have.
+func newStatusError(answer *http.Response) error {
+	content, err := io.ReadAll(io.LimitReader(answer.Body, errorBytesMax))
+	if err != nil {
+		content = nil // the status is enough
+	}
+	var document struct {
+		Error       json.RawMessage `json:"error"`
+		Description string          `json:"error_description"`
+	}
+	var inner struct {
+		Message string `json:"message"`
+	}
+	message := document.Description
+	if json.Unmarshal(content, &document) == nil {
+		message = document.Description
+		if json.Unmarshal(document.Error, &inner) == nil {
+			message = inner.Message
+		}
+	}
+	return &statusError{answer.StatusCode, printable(message)}
+}
+
+// printable returns the beginning of a message without line breaks and the like.
+func printable(message string) string {
+	message = strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(message, ""))
+	if characters := []rune(message); len(characters) > messageMax {
+		return string(characters[:messageMax]) + "…"
+	}
+	return message
+}
+
+// statusOf returns the status that the server answered with; 0 if there was no answer.
+func statusOf(err error) int {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.status
+	}
+	return 0
+}
+
+// mayPass reports whether a request that failed is worth another try.
+func mayPass(err error) bool {
+	if status := statusOf(err); status != 0 {
+		return isPassing(status)
+	}
+	var network *url.Error
+	return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, impatient.ErrStalled) ||
+		errors.Is(err, storage.ErrUnavailable)
+}
+
+// isPassing reports whether a status is that of a failure that passes.
+func isPassing(status int) bool {
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// translate gives the error of reading an object the port's meaning. A missing bucket is not
+// ErrNotFound: nobody should conclude from it that a file is gone for good. The server's answer is
+// the same for both, so this asks for the bucket.
+func (c *Client) translate(ctx context.Context, o object, err error) error {
+	if statusOf(err) != http.StatusNotFound {
+		return fmt.Errorf("%s: %w", o.location, err)
+	}
+	if bucketErr := c.lookForBucket(ctx, o.bucket, o.name); bucketErr != nil {
+		if errors.Is(bucketErr, storage.ErrNotFound) {
+			return fmt.Errorf("%s: there is no bucket called %s", o.location, o.bucket)
+		}
+		return fmt.Errorf("%s: %w, and the look for its bucket failed: %w", o.location, err, bucketErr)
+	}
+	return fmt.Errorf("%w: %s: %w", storage.ErrNotFound, o.location, err)
+}

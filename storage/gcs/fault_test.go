@@ -1,0 +1,431 @@
+package gcs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/internal/cloudtest"
+	"moorage/internal/gcstest"
+	"moorage/storage"
+	"moorage/storage/gcs"
+)
+
+// newProxy returns a proxy before the test server, a store behind it, and an empty root of the
+// store.
+func newProxy(t *testing.T, change ...func(*gcs.Options)) (*cloudtest.Proxy, *gcs.Store, string) {
+	t.Helper()
+	server := gcstest.Start(t)
+	proxy := cloudtest.NewProxy(t, server.URL)
+	opts := options(proxy.URL)
+	opts.RetryDelayMax = time.Millisecond
+	for _, each := range change {
+		each(&opts)
+	}
+	root := "gs://" + server.NewBucket(t) + "/w"
+	return proxy, open(t, opts, root), root
+}
+
+// refuse answers with an error of the JSON API.
+func refuse(status int) cloudtest.Fault {
+	return cloudtest.Answer(status, "application/json",
+		fmt.Sprintf(`{"error":{"code":%d,"message":"as planned\nand so on","errors":[]}}`, status))
+}
+
+// deaf passes a write on without its precondition.
+func deaf(w http.ResponseWriter, r *http.Request, forward cloudtest.Forward) {
+	r.RequestURI = strings.Replace(r.RequestURI, "ifGenerationMatch=0&", "", 1)
+	cloudtest.Pass(w, r, forward)
+}
+
+// call is one call of a method, and what the file at its location holds after it: nil for nothing.
+type call struct {
+	name   string
+	make   func(ctx context.Context, store *gcs.Store, location string) error
+	before bool // whether there is a file before the call
+	after  []byte
+}
+
+func calls() []call {
+	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<10)
+	return []call{
+		{"Create", func(ctx context.Context, store *gcs.Store, location string) error {
+			return store.Create(ctx, location, content)
+		}, false, content},
+		{"Open", func(ctx context.Context, store *gcs.Store, location string) error {
+			body, err := storage.ReadAll(ctx, store, location, 1<<20)
+			if err == nil && !bytes.Equal(body, content) {
+				err = fmt.Errorf("read %d bytes that are not those of the file", len(body))
+			}
+			return err
+		}, true, content},
+		{"Stat", func(ctx context.Context, store *gcs.Store, location string) error {
+			info, err := store.Stat(ctx, location)
+			if err == nil && info.Bytes != int64(len(content)) {
+				err = fmt.Errorf("%d bytes, want %d", info.Bytes, len(content))
+			}
+			return err
+		}, true, content},
+		{"List", func(ctx context.Context, store *gcs.Store, location string) error {
+			page, err := store.List(ctx, storage.Trim(location[:strings.LastIndexByte(location, '/')]), "", 10)
+			if err == nil && (len(page.Files) != 1 || page.Files[0].Location != location) {
+				err = fmt.Errorf("listed %v", page.Files)
+			}
+			return err
+		}, true, content},
+		{"Delete", func(ctx context.Context, store *gcs.Store, location string) error {
+			return store.Delete(ctx, location)
+		}, true, nil},
+		{"DeleteMany", func(ctx context.Context, store *gcs.Store, location string) error {
+			return store.Delete(ctx, location, location+".missing")
+		}, true, nil},
+	}
+}
+
+// prepare makes the file that a call begins with.
+func (c call) prepare(t *testing.T, store *gcs.Store, location string) {
+	t.Helper()
+	if c.before {
+		if err := store.Create(t.Context(), location, calls()[0].after); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// check looks at what the call left.
+func (c call) check(t *testing.T, store *gcs.Store, location string) {
+	t.Helper()
+	content, err := storage.ReadAll(t.Context(), store, location, 1<<20)
+	switch {
+	case c.after == nil && !errors.Is(err, storage.ErrNotFound):
+		t.Errorf("the file has %d bytes, %v; want none", len(content), err)
+	case c.after != nil && (err != nil || !bytes.Equal(content, c.after)):
+		t.Errorf("the file has %d bytes, %v; want %d", len(content), err, len(c.after))
+	}
+}
+
+// TestPassingFaults does each fault to each request of each method, until a run has no such
+// request: every call succeeds and does what it was to do.
+func TestPassingFaults(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]cloudtest.Fault{
+		"cut":            cloudtest.Cut,
+		"cut in request": cloudtest.CutInRequest,
+		"lost answer":    cloudtest.Lose,
+		"cut in answer":  cloudtest.CutInAnswer,
+		"silent":         cloudtest.Silent,
+		"stands still":   cloudtest.SilentInAnswer,
+		"timeout":        refuse(http.StatusRequestTimeout),
+		"too many":       refuse(http.StatusTooManyRequests),
+		"internal":       refuse(http.StatusInternalServerError),
+		"bad gateway":    cloudtest.Answer(http.StatusBadGateway, "text/html", "<html>"),
+		"unavailable":    refuse(http.StatusServiceUnavailable),
+	} {
+		for _, c := range calls() {
+			t.Run(name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				proxy, store, root := newProxy(t, func(o *gcs.Options) {
+					if name == "silent" || name == "stands still" { // elsewhere a slow machine must not look silent
+						o.StallTimeout = time.Second
+					}
+				})
+				for k := 0; ; k++ {
+					location := storage.Join(root, fmt.Sprint(k), "a")
+					proxy.Follow(nil)
+					c.prepare(t, store, location)
+					proxy.Follow(cloudtest.Nth(k, do))
+					if err := c.make(t.Context(), store, location); err != nil {
+						t.Errorf("request %d: %v", k, err)
+					}
+					count := len(strings.Fields(proxy.Requests()))
+					proxy.Follow(nil)
+					c.check(t, store, location)
+					if count <= k {
+						break
+					}
+					if k > 10 {
+						t.Fatal("the run does not end")
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestLastingFaults asks a server that always fails: a call gives up after five requests.
+func TestLastingFaults(t *testing.T) {
+	t.Parallel()
+	for _, c := range calls() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			location := storage.Join(root, "a")
+			c.prepare(t, store, location)
+			proxy.Follow(cloudtest.FirstN(100, refuse(http.StatusServiceUnavailable)))
+			err := c.make(t.Context(), store, location)
+			if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
+				t.Errorf("%v, want an error that says nothing about the file", err)
+			}
+			if got := len(strings.Fields(proxy.Requests())); got != 5 {
+				t.Errorf("%d requests, want 5", got)
+			}
+		})
+	}
+}
+
+// TestQuota asks a server that is down, again and again: in the end each call is sent once.
+func TestQuota(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	proxy.Follow(cloudtest.FirstN(1_000_000, refuse(http.StatusServiceUnavailable)))
+	for range 40 {
+		_, _ = store.Stat(t.Context(), storage.Join(root, "a"))
+	}
+	if got := len(strings.Fields(proxy.Requests())); got != 140 {
+		t.Errorf("40 calls sent %d requests, want 140", got)
+	}
+	proxy.Follow(nil)
+	if _, err := store.Stat(t.Context(), storage.Join(root, "a")); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Stat = %v, want ErrNotFound", err)
+	}
+}
+
+// TestDeadline asks servers that throttle or are silent, with a deadline: the call ends with it, in
+// the middle of a pause or of an answer.
+func TestDeadline(t *testing.T) {
+	t.Parallel()
+	for name, do := range map[string]cloudtest.Fault{
+		"throttle": refuse(http.StatusServiceUnavailable), "silent": cloudtest.Silent,
+		"silent in answer": cloudtest.SilentInAnswer,
+	} {
+		for _, c := range calls() {
+			if name == "silent in answer" && c.name == "Delete" {
+				continue // its answer has no body that is read
+			}
+			t.Run(name+"/"+c.name, func(t *testing.T) {
+				t.Parallel()
+				proxy, store, root := newProxy(t, func(o *gcs.Options) { o.RetryDelayMax, o.StallTimeout = time.Hour, time.Hour })
+				location := storage.Join(root, "a")
+				c.prepare(t, store, location)
+				proxy.Follow(cloudtest.FirstN(100, do))
+				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+				defer cancel()
+				began := time.Now()
+				err := c.make(ctx, store, location)
+				if err == nil || name != "throttle" && !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("%v, want context.DeadlineExceeded", err)
+				}
+				if took := time.Since(began); took > time.Minute {
+					t.Errorf("it took %v", took)
+				}
+			})
+		}
+	}
+}
+
+// TestLostAnswer loses the answer to a write whose repetition is refused: the file is the caller's
+// own.
+func TestLostAnswer(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	location := storage.Join(root, "a")
+	proxy.Follow(cloudtest.Nth(0, cloudtest.Lose))
+	if err := store.Create(t.Context(), location, []byte("body")); err != nil {
+		t.Errorf("Create = %v", err)
+	}
+	if got, want := proxy.Requests(), "POST POST GET"; got != want {
+		t.Errorf("requests %s, want %s", got, want)
+	}
+	if err := store.Create(t.Context(), location, []byte("body")); !errors.Is(err, storage.ErrExists) {
+		t.Errorf("a second Create with the same body = %v, want ErrExists", err)
+	}
+}
+
+// TestLostToAnother cuts off a write, while somebody else makes the same file, equal to the last
+// byte. The repetition is refused, and the file is not the caller's.
+func TestLostToAnother(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	other := open(t, options(gcstest.Start(t).URL), root)
+	location := storage.Join(root, "a")
+	proxy.Follow(cloudtest.Nth(0, func(http.ResponseWriter, *http.Request, cloudtest.Forward) {
+		if err := other.Create(t.Context(), location, []byte("body")); err != nil {
+			t.Errorf("the other's Create: %v", err)
+		}
+		panic(http.ErrAbortHandler)
+	}))
+	if err := store.Create(t.Context(), location, []byte("body")); !errors.Is(err, storage.ErrExists) {
+		t.Errorf("Create = %v, want ErrExists", err)
+	}
+}
+
+// TestUnknownOutcome loses every answer, or the look at the file that was met: the file is there,
+// so Create must not say that it is somebody else's.
+func TestUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	firstLostThen := func(do cloudtest.Fault) cloudtest.Plan {
+		return func(call int, r *http.Request) cloudtest.Fault {
+			switch {
+			case call == 0:
+				return cloudtest.Lose
+			case r.Method == http.MethodGet:
+				return do
+			}
+			return nil
+		}
+	}
+	for name, plan := range map[string]cloudtest.Plan{
+		"all answers lost":         cloudtest.FirstN(100, cloudtest.Lose),
+		"cannot look":              firstLostThen(cloudtest.Cut),
+		"looked and found nothing": firstLostThen(refuse(http.StatusNotFound)),
+		"answers of another kind":  cloudtest.Every(http.MethodPost, cloudtest.Edit(func([]byte) []byte { return []byte("<html>") })),
+		"answers for another": cloudtest.Every(http.MethodPost, cloudtest.Edit(func(body []byte) []byte {
+			return bytes.Replace(body, []byte(`"name":"w/`), []byte(`"name":"x/`), 1)
+		})),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			location := storage.Join(root, "a")
+			create := calls()[0]
+			proxy.Follow(plan)
+			err := create.make(t.Context(), store, location)
+			if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
+				t.Errorf("Create = %v, want an error that says nothing about the file", err)
+			}
+			proxy.Follow(nil)
+			create.check(t, store, location)
+		})
+	}
+}
+
+// TestDamagedAnswers reads through a connection that changes what is read: a reader hears an error,
+// and never that all is well.
+func TestDamagedAnswers(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(body []byte) []byte{
+		"a bit": func(body []byte) []byte {
+			body[len(body)/2] ^= 1
+			return body
+		},
+		"shorter": func(body []byte) []byte { return body[:len(body)-1] },
+		"longer":  func(body []byte) []byte { return append(body, 'x') },
+		"empty":   func([]byte) []byte { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			location := storage.Join(root, "a")
+			calls()[1].prepare(t, store, location)
+			proxy.Follow(cloudtest.Every(http.MethodGet, cloudtest.Edit(change)))
+			if _, err := storage.ReadAll(t.Context(), store, location, 1<<20); err == nil {
+				t.Error("ReadAll: no error")
+			}
+		})
+	}
+}
+
+// TestReplacedMeanwhile cuts a read, while the object is replaced: what is read is the beginning of
+// the old one, and then an error.
+func TestReplacedMeanwhile(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	other := open(t, options(gcstest.Start(t).URL), root)
+	location := storage.Join(root, "a")
+	calls()[1].prepare(t, store, location)
+	proxy.Follow(cloudtest.Nth(0, func(w http.ResponseWriter, r *http.Request, forward cloudtest.Forward) {
+		defer func() {
+			if err := errors.Join(other.Delete(r.Context(), location),
+				other.Create(r.Context(), location, bytes.Repeat([]byte("x"), 16<<10))); err != nil {
+				t.Error(err)
+			}
+			panic(http.ErrAbortHandler)
+		}()
+		answer := forward(r)
+		body := cloudtest.ReadBody(answer)
+		cloudtest.AnswerWith(w, answer, body[:len(body)/2])
+		_ = http.NewResponseController(w).Flush()
+	}))
+	body, _, err := store.Open(t.Context(), location)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer body.Close()
+	if content, err := io.ReadAll(body); err == nil || bytes.Contains(content, []byte("x")) {
+		t.Errorf("%d bytes, %v; want an error and nothing of the new object", len(content), err)
+	}
+}
+
+// TestServerTakesNothing sends a file to a server that stops reading it without closing.
+func TestServerTakesNothing(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t, func(o *gcs.Options) { o.StallTimeout = time.Second })
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	proxy.Follow(func(call int, _ *http.Request) cloudtest.Fault {
+		if call == 0 {
+			return func(http.ResponseWriter, *http.Request, cloudtest.Forward) { <-done }
+		}
+		return refuse(http.StatusForbidden)
+	})
+	const bytes = 16 << 20 // more than the system keeps between the two
+	err := store.Create(t.Context(), storage.Join(root, "a"), make([]byte, bytes))
+	if err == nil || !strings.Contains(err.Error(), "403 Forbidden: as planned and so on") {
+		t.Errorf("Create = %v, want what the second try was answered", err)
+	}
+}
+
+// TestRedirects: nobody is followed to another host, which would be sent a token.
+func TestRedirects(t *testing.T) {
+	t.Parallel()
+	proxy, store, root := newProxy(t)
+	proxy.Follow(cloudtest.FirstN(100, func(w http.ResponseWriter, r *http.Request, _ cloudtest.Forward) {
+		http.Redirect(w, r, "http://127.0.0.1:1/elsewhere", http.StatusTemporaryRedirect)
+	}))
+	_, err := store.Stat(t.Context(), storage.Join(root, "a"))
+	if err == nil || !strings.Contains(err.Error(), "307") || strings.Contains(proxy.Requests(), " ") {
+		t.Errorf("Stat = %v after %s, want the redirect itself", err, proxy.Requests())
+	}
+}
+
+// TestBatchAnswers reads answers to a bulk delete that are not what was asked for.
+func TestBatchAnswers(t *testing.T) {
+	t.Parallel()
+	const kind = "multipart/mixed; boundary=b"
+	part := func(id, status string) string {
+		return "--b\r\nContent-Type: application/http\r\nContent-ID: " + id + "\r\n\r\nHTTP/1.1 " + status + "\r\nContent-Length: 0\r\n\r\n\r\n"
+	}
+	for name, tt := range map[string]struct {
+		kind, body string
+		requests   int
+		want       string // in the error; empty: none
+	}{
+		"not several":    {"text/html", "<html>", 1, "several answers"},
+		"of another":     {kind, part("<response-7>", "204 No Content") + "--b--\r\n", 1, "not sent"},
+		"none":           {kind, "--b--\r\n", 5, "did not answer this one"},
+		"one missing":    {kind, part("<response-0>", "204 No Content") + "--b--\r\n", 2, ""}, // then the other is number 0
+		"no end":         {kind, part("<response-0>", "204 No Content"), 2, ""},
+		"no answer":      {kind, "--b\r\nContent-ID: <response-0>\r\n\r\nx\r\n--b--\r\n", 1, "the answer to call 0"},
+		"in other order": {kind, part("<response-1>", "204 No Content") + part("<response-0>", "404 Not Found") + "--b--\r\n", 1, ""},
+		"one refused":    {kind, part("<response-0>", "204 No Content") + part("<response-1>", "403 Forbidden") + "--b--\r\n", 1, "403 Forbidden"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			proxy, store, root := newProxy(t)
+			proxy.Follow(cloudtest.FirstN(100, cloudtest.Answer(http.StatusOK, tt.kind, tt.body)))
+			err := store.Delete(t.Context(), storage.Join(root, "a"), storage.Join(root, "b"))
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("Delete = %v, want %q", err, tt.want)
+			}
+			if got := len(strings.Fields(proxy.Requests())); got != tt.requests {
+				t.Errorf("%d requests, want %d", got, tt.requests)
+			}
+		})
+	}
+}

@@ -1,0 +1,133 @@
+package gcs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"moorage/storage"
+)
+
+// nameBytesMax is the longest name that an object can have.
+const nameBytesMax = 1024
+
+// bucketPattern is how the names of buckets look. They stand in paths and in conditions as they
+// are. Source: Cloud Storage, "About Cloud Storage buckets".
+var bucketPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
+
+// Store is a storage.Store over objects. It is safe for concurrent use, also by several processes.
+type Store struct {
+	client *Client
+	roots  []storage.Location
+}
+
+// object names an object.
+type object struct {
+	location     string // as the caller spelled it
+	bucket, name string
+}
+
+// Within returns a store of the objects at and below roots, which are locations. It sends nothing.
+// ErrLocation if one is not a location of Google Cloud Storage.
+func (c *Client) Within(roots []string) (*Store, error) {
+	store := &Store{client: c}
+	for _, root := range roots {
+		parsed, err := storage.Parse(root)
+		if err != nil {
+			return nil, err
+		}
+		if parsed.Scheme != storage.SchemeGCS {
+			return nil, fmt.Errorf("%w: %q: not a location of Google Cloud Storage", storage.ErrLocation, root)
+		}
+		if !bucketPattern.MatchString(parsed.Authority) {
+			return nil, fmt.Errorf("%w: %q: no bucket has such a name", storage.ErrLocation, root)
+		}
+		store.roots = append(store.roots, parsed)
+	}
+	return store, nil
+}
+
+// ClientConfig returns how an engine reaches the server.
+func (s *Store) ClientConfig() map[string]string { return s.client.clientConfig }
+
+// Open returns the content of an object. If a caller reads it to the end, it is whole and has the
+// checksum that the server keeps. It ends when ctx does. Open connects again, a few times, if the
+// connection is cut during the read.
+func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	object, err := s.locate(ctx, location)
+	if err != nil {
+		return nil, storage.Info{}, err
+	}
+	body, info, err := s.client.open(ctx, object)
+	if err != nil {
+		return nil, storage.Info{}, s.client.translate(ctx, object, err)
+	}
+	return body, info, nil
+}
+
+// Stat describes an object.
+func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error) {
+	object, err := s.locate(ctx, location)
+	if err != nil {
+		return storage.Info{}, err
+	}
+	found, err := s.client.describe(ctx, object)
+	if err != nil {
+		return storage.Info{}, s.client.translate(ctx, object, err)
+	}
+	return found.info(), nil
+}
+
+// locate returns the object at location. A location that no object can have is ErrNotFound.
+func (s *Store) locate(ctx context.Context, location string) (object, error) {
+	if err := ctx.Err(); err != nil {
+		return object{}, fmt.Errorf("%s: %w", location, err)
+	}
+	parsed, err := storage.Parse(location)
+	if err != nil {
+		return object{}, err
+	}
+	if !s.contains(parsed) {
+		return object{}, fmt.Errorf("%w: %s", storage.ErrOutside, location)
+	}
+	named := object{location: location, bucket: parsed.Authority, name: parsed.Path[1:]}
+	if named.name == "" || len(named.name) > nameBytesMax {
+		return object{}, fmt.Errorf("%w: %s: the name of an object has 1 to %d bytes", storage.ErrNotFound, location,
+			nameBytesMax)
+	}
+	return named, nil
+}
+
+// contains reports whether a location is at or below a root.
+func (s *Store) contains(location storage.Location) bool {
+	return slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(location) })
+}
+
+// rootNames returns, by bucket, the shortest name that is a root, and the buckets in order.
+func (s *Store) rootNames() (map[string]string, []string) {
+	names := make(map[string]string)
+	for _, root := range s.roots {
+		name := root.Path[1:]
+		if other, ok := names[root.Authority]; !ok || cmp.Less(len(name), len(other)) {
+			names[root.Authority] = name
+		}
+	}
+	return names, slices.Sorted(maps.Keys(names))
+}
+
+// under returns the beginning of the names below a folder.
+func under(folder string) string {
+	return strings.TrimPrefix(strings.TrimSuffix(folder, "/")+"/", "/")
+}
+
+var (
+	_ storage.Store  = (*Store)(nil)
+	_ storage.Remote = (*Store)(nil)
+	_ storage.Lister = (*Store)(nil)
+	_ storage.Vender = (*Store)(nil)
+)

@@ -1,0 +1,141 @@
+package gcs_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/internal/cloudtest"
+	"moorage/internal/gcstest"
+	"moorage/storage"
+	"moorage/storage/gcs"
+	"moorage/storage/storagetest"
+)
+
+func TestStore(t *testing.T) {
+	t.Parallel()
+	newStore := func(t *testing.T) (storage.Store, string) {
+		server := gcstest.Start(t)
+		root := "gs://" + server.NewBucket(t) + "/w"
+		return open(t, options(server.URL), root), root
+	}
+	storagetest.Run(t, newStore)
+	storagetest.RunLister(t, newStore)
+}
+
+// TestStoreWithTokens runs the suite through the gate, with the key of an account.
+func TestStoreWithTokens(t *testing.T) {
+	t.Parallel()
+	cloud := gcstest.NewCloud(t)
+	storagetest.Run(t, func(t *testing.T) (storage.Store, string) {
+		root := "gs://" + cloud.Server.NewBucket(t) + "/w"
+		return open(t, cloudOptions(t, cloud), root), root
+	})
+}
+
+// options lead to the server at url, which asks for no token. They are patient: a slow machine must
+// not look silent.
+func options(url string) gcs.Options {
+	return gcs.Options{Endpoint: url, NoAuth: true, StallTimeout: time.Minute}
+}
+
+// cloudOptions lead to a double of the cloud, with the key of its account.
+func cloudOptions(t *testing.T, cloud *gcstest.Cloud) gcs.Options {
+	t.Helper()
+	return gcs.Options{
+		Endpoint: cloud.URL, STS: cloud.URL, IAM: cloud.URL, TokenURL: cloud.URL + "/token", Key: cloud.KeyText(t),
+		StallTimeout: time.Minute,
+	}
+}
+
+func open(t *testing.T, options gcs.Options, roots ...string) *gcs.Store {
+	t.Helper()
+	client, err := gcs.Connect(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := client.Within(roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}
+
+func TestWithinRefuses(t *testing.T) {
+	t.Parallel()
+	client, err := gcs.Connect(options("http://127.0.0.1:1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, root := range []string{"s3://bucket/a", "file:///a", "gs://Bucket/a", "gs://b'c/a", "gs://b/a", "gs:///a"} {
+		if _, err := client.Within([]string{root}); !errors.Is(err, storage.ErrLocation) {
+			t.Errorf("Within(%q) = %v, want ErrLocation", root, err)
+		}
+	}
+}
+
+// TestMissingBucket: that a bucket is gone does not say that its files are gone for good.
+func TestMissingBucket(t *testing.T) {
+	t.Parallel()
+	store := open(t, options(gcstest.Start(t).URL), "gs://nobody-made-it/w")
+	if err := store.Probe(t.Context()); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Probe = %v, want ErrNotFound", err)
+	}
+	if _, err := store.Stat(t.Context(), "gs://nobody-made-it/w/a"); err == nil || errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("Stat = %v, want another error than ErrNotFound", err)
+	}
+	if err := store.Create(t.Context(), "gs://nobody-made-it/w/a", nil); err == nil || errors.Is(err, storage.ErrExists) {
+		t.Errorf("Create = %v, want an error", err)
+	}
+}
+
+// TestProbe: a probe leaves nothing, and finds a server that replaces what it is told to keep.
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	server := gcstest.Start(t)
+	bucket := server.NewBucket(t)
+	proxy := cloudtest.NewProxy(t, server.URL)
+	store := open(t, options(proxy.URL), "gs://"+bucket+"/w")
+	if err := store.Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
+	proxy.Follow(cloudtest.Every("POST", deaf))
+	if err := store.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "replaces objects") {
+		t.Errorf("Probe = %v, want that the server replaces objects", err)
+	}
+	if names := server.Names(t, bucket); len(names) > 0 {
+		t.Errorf("the probes left %q", names)
+	}
+}
+
+// TestDeleteMany deletes more than one request can, some of them missing.
+func TestDeleteMany(t *testing.T) {
+	t.Parallel()
+	server := gcstest.Start(t)
+	bucket := server.NewBucket(t)
+	proxy := cloudtest.NewProxy(t, server.URL)
+	root := "gs://" + bucket + "/w"
+	store := open(t, options(proxy.URL), root)
+	var locations []string
+	for i := range 205 {
+		location := storage.Join(root, "a"+strings.Repeat("b", i))
+		locations = append(locations, location)
+		if i%3 > 0 {
+			continue
+		}
+		if err := store.Create(t.Context(), location, []byte("body")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.Follow(nil)
+	if err := store.Delete(t.Context(), locations...); err != nil {
+		t.Error(err)
+	}
+	if got, want := proxy.Requests(), "POST POST POST"; got != want {
+		t.Errorf("requests %s, want %s", got, want)
+	}
+	if names := server.Names(t, bucket); len(names) > 0 {
+		t.Errorf("%d objects are left", len(names))
+	}
+}

@@ -1,0 +1,146 @@
+package gcs
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The options of a storage.Place that this package knows. Clients get the first three as well, by
+// the same names.
+const (
+	// OptionEndpoint is Options.Endpoint.
+	OptionEndpoint = "gcs.service.host"
+	// OptionProject is Options.Project.
+	OptionProject = "gcs.project-id"
+	// OptionNoAuth is Options.NoAuth: true or false.
+	OptionNoAuth = "gcs.no-auth"
+	// OptionImpersonate is Options.Impersonate.
+	OptionImpersonate = "gcs.impersonate"
+	// OptionSTS is Options.STS.
+	OptionSTS = "gcs.sts.endpoint"
+)
+
+// Google's addresses.
+const (
+	googleEndpoint = "https://storage.googleapis.com"
+	googleSTS      = "https://sts.googleapis.com"
+	googleIAM      = "https://iamcredentials.googleapis.com"
+	googleDomain   = "googleapis.com"
+)
+
+// Forms of the options that go into requests as they are.
+var (
+	accountPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}@[a-z0-9][a-z0-9.-]{0,252}$`)
+	projectPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.:-]{0,62}$`)
+)
+
+// With returns o with the options of a place in place of its own. An option that is not known, or
+// has an invalid value, is an error: a misspelled endpoint must not lead to another server. So is a
+// host that would be sent tokens, and is neither Google's nor that of o.
+func (o Options) With(place map[string]string) (Options, error) {
+	process := o
+	for _, name := range slices.Sorted(maps.Keys(place)) {
+		value := place[name]
+		var err error
+		switch name {
+		case OptionEndpoint:
+			o.Endpoint, err = value, CheckEndpoint(value)
+		case OptionSTS:
+			o.STS, err = value, CheckEndpoint(value)
+		case OptionProject:
+			o.Project, err = value, matches(projectPattern, value, "the id of a project")
+		case OptionImpersonate:
+			o.Impersonate, err = value, matches(accountPattern, value, "the e-mail address of a service account")
+		case OptionNoAuth:
+			o.NoAuth, err = strconv.ParseBool(value)
+			if err != nil {
+				err = fmt.Errorf("%q is not true or false", value)
+			}
+		default:
+			return o, fmt.Errorf("gcs: unknown option %s", name)
+		}
+		if err != nil {
+			return o, fmt.Errorf("gcs: the option %s: %w", name, err)
+		}
+	}
+	return o, o.checkHosts(process)
+}
+
+// checkHosts returns an error if tokens would go to a host that a place named.
+func (o Options) checkHosts(process Options) error {
+	if o.NoAuth {
+		return nil
+	}
+	for name, hosts := range map[string][2]string{
+		OptionEndpoint: {o.Endpoint, process.Endpoint}, OptionSTS: {o.STS, process.STS},
+	} {
+		if hosts[0] != hosts[1] && !isGoogles(hosts[0]) {
+			return fmt.Errorf("gcs: the option %s: tokens are not sent to %s. "+
+				"Name a host of %s, or the one that the server is started with, or say %s=true", name, hosts[0],
+				googleDomain, OptionNoAuth)
+		}
+	}
+	return nil
+}
+
+// isGoogles reports whether a URL, which was checked, leads to a host of Google's.
+func isGoogles(endpoint string) bool {
+	parsed, err := url.Parse(endpoint)
+	return err == nil && parsed.Scheme == "https" && parsed.Port() == "" &&
+		strings.HasSuffix(parsed.Hostname(), "."+googleDomain)
+}
+
+func matches(pattern *regexp.Regexp, value, what string) error {
+	if !pattern.MatchString(value) {
+		return fmt.Errorf("%q is not %s", value, what)
+	}
+	return nil
+}
+
+// WithSecret returns o with the key of a service account in place of what the process has. secret
+// is the JSON file that Google issues for it. Its errors hold nothing of the secret.
+func (o Options) WithSecret(secret map[string]string) (Options, error) {
+	if o.NoAuth {
+		// Which hosts may be sent tokens was not asked.
+		return o, fmt.Errorf("gcs: there is a secret, and %s says that none is used", OptionNoAuth)
+	}
+	text, err := json.Marshal(secret)
+	if err != nil {
+		return o, err
+	}
+	o.Key = string(text)
+	_, err = parseKey(o.Key)
+	return o, err
+}
+
+// CheckEndpoint returns an error that says what is wrong with the URL of a server, or nil.
+func CheckEndpoint(endpoint string) error {
+	parsed, err := url.Parse(endpoint)
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil ||
+		parsed.RawQuery != "" || strings.Trim(parsed.Path, "/") != "" {
+		return fmt.Errorf("%q is not the address of a server, such as https://storage.googleapis.com", endpoint)
+	}
+	return nil
+}
+
+// clientConfig returns what an engine must know to reach the same server, by the names that Java
+// and PyIceberg have for it. Without an address they ask Google's.
+func clientConfig(options Options) map[string]string {
+	config := make(map[string]string)
+	if options.Endpoint != googleEndpoint {
+		config[OptionEndpoint] = options.Endpoint
+	}
+	if options.Project != "" {
+		config[OptionProject] = options.Project
+	}
+	if options.NoAuth {
+		config[OptionNoAuth] = strconv.FormatBool(true)
+	}
+	return config
+}

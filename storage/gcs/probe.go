@@ -1,0 +1,76 @@
+package gcs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"moorage/storage"
+)
+
+// probePrefix begins the names of the objects that a probe makes and deletes.
+const probePrefix = "moorage-probe-"
+
+// probeEndTimeout bounds how long a probe tries to delete what it wrote.
+const probeEndTimeout = 5 * time.Second
+
+// Probe checks that the buckets of the roots exist and can be written to, and that the server keeps
+// writes from replacing what is there. It writes a small object below the root and deletes it. It
+// returns ErrNotFound if a bucket is missing.
+func (s *Store) Probe(ctx context.Context) error {
+	roots, buckets := s.rootNames()
+	var failures []error
+	for _, bucket := range buckets {
+		err := s.client.lookForBucket(ctx, bucket, under(roots[bucket]))
+		if err == nil {
+			err = s.client.probeWrites(ctx, bucket, roots[bucket])
+		}
+		if err != nil {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// lookForBucket returns nil if there is a bucket whose objects can be listed. Who may read and
+// write objects may not ask for the bucket itself. prefix is what may be listed.
+func (c *Client) lookForBucket(ctx context.Context, bucket, prefix string) error {
+	_, _, err := c.list(ctx, bucket, prefix, "", 1)
+	switch {
+	case err == nil:
+		return nil
+	case statusOf(err) == http.StatusNotFound:
+		return fmt.Errorf("%w: there is no bucket called %s", storage.ErrNotFound, bucket)
+	}
+	return fmt.Errorf("look for the bucket %s: %w", bucket, err)
+}
+
+// probeWrites writes one object twice; the second write must be refused. Its name is drawn, so a
+// first write that is refused has met itself.
+func (c *Client) probeWrites(ctx context.Context, bucket, root string) (err error) {
+	id, err := c.draw()
+	if err != nil {
+		return err
+	}
+	name := under(root) + probePrefix + id
+	probe := object{location: storage.SchemeGCS + "://" + bucket + "/" + name, bucket: bucket, name: name}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
+		defer cancel()
+		err = errors.Join(append([]error{err}, c.deleteOne(ctx, probe)...)...)
+	}()
+	if err := c.insert(ctx, probe, []byte(id), id); err != nil && statusOf(err) != http.StatusPreconditionFailed {
+		return fmt.Errorf("write to the bucket %s: %w", bucket, err)
+	}
+	err = c.insert(ctx, probe, []byte(id), id)
+	switch {
+	case err == nil:
+		return fmt.Errorf("the server of the bucket %s replaces objects that it is told to keep "+
+			"(ifGenerationMatch=0)", bucket)
+	case statusOf(err) != http.StatusPreconditionFailed:
+		return fmt.Errorf("write to the bucket %s again: %w", bucket, err)
+	}
+	return nil
+}

@@ -1,0 +1,26 @@
+package gcs
+
+import "sync/atomic"
+
+// quotaMax is how many attempts may be repeated before one has to succeed.
+const quotaMax = 100
+
+// quota keeps a server that is down from being asked five times by everybody. The zero value is
+// full. It is safe for concurrent use.
+type quota struct{ used atomic.Int64 }
+
+// take reports whether another attempt may be repeated.
+func (q *quota) take() bool {
+	if q.used.Add(1) <= quotaMax {
+		return true
+	}
+	q.used.Add(-1)
+	return false
+}
+
+// refill notes that a request was answered.
+func (q *quota) refill() {
+	if used := q.used.Load(); used > 0 {
+		q.used.CompareAndSwap(used, used-1) // one of those who refill at this moment is enough
+	}
+}

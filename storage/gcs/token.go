@@ -1,0 +1,230 @@
+package gcs
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
+	"golang.org/x/oauth2/jwt"
+	"golang.org/x/sync/singleflight"
+
+	"moorage/internal/impatient"
+	"moorage/storage"
+)
+
+const (
+	// tokenLeftMin is how long a token must be good for when it is used. The metadata service of
+	// Google's machines gives the same one until some four minutes before it ends.
+	tokenLeftMin = 225 * time.Second
+	// tokenLifeMax is how long a token lives.
+	tokenLifeMax = time.Hour
+	// tokenTimeout bounds how long a token may take to make.
+	tokenTimeout = 10 * time.Second
+)
+
+// What tokens are for. A token that is narrowed, or makes others, must be for everything first.
+const (
+	scopeStorage = "https://www.googleapis.com/auth/devstorage.read_write"
+	scopeAll     = "https://www.googleapis.com/auth/cloud-platform"
+)
+
+// token opens what its account may, until it ends.
+type token struct {
+	value string
+	ends  time.Time
+}
+
+// maker makes a token. It is asked by one goroutine at a time.
+type maker func(ctx context.Context) (token, error)
+
+// tokens keeps a token and makes the next before it ends. It is safe for concurrent use.
+type tokens struct {
+	make   maker
+	now    func() time.Time
+	flight singleflight.Group
+
+	// mu guards the field below; a leaf.
+	mu   sync.Mutex
+	kept token
+}
+
+// get returns a token that is good for left, or as long as the maker can. Those who ask at the same
+// time wait for one token, each as long as its context lasts. If none can be made, the last one is
+// used to its end.
+func (t *tokens) get(ctx context.Context, left time.Duration) (token, error) {
+	t.mu.Lock()
+	kept := t.kept
+	t.mu.Unlock()
+	if kept.ends.Sub(t.now()) >= left {
+		return kept, nil
+	}
+	done := t.flight.DoChan("", func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tokenTimeout)
+		defer cancel()
+		made, err := t.make(ctx)
+		if err == nil {
+			t.mu.Lock()
+			t.kept = made
+			t.mu.Unlock()
+		}
+		return made, err
+	})
+	select {
+	case result := <-done:
+		if result.Err != nil && kept.ends.Sub(t.now()) > tokenTimeout {
+			return kept, nil
+		}
+		made, _ := result.Val.(token)
+		return made, result.Err
+	case <-ctx.Done():
+		return token{}, context.Cause(ctx)
+	}
+}
+
+// source makes tokens of the account that the options name.
+type source struct {
+	http        impatient.Client
+	key         *jwt.Config // nil: what the environment has
+	impersonate string
+	iam         string
+}
+
+func newSource(options Options, client impatient.Client) (*source, error) {
+	made := &source{http: client, impersonate: options.Impersonate, iam: strings.TrimSuffix(options.IAM, "/")}
+	if options.Key == "" {
+		return made, nil
+	}
+	key, err := parseKey(options.Key)
+	if err != nil {
+		return nil, err
+	}
+	key.TokenURL = cmp.Or(options.TokenURL, key.TokenURL)
+	made.key = key
+	return made, nil
+}
+
+// parseKey reads the key of a service account. It always leads to Google: a key may name another
+// address, which would be sent what makes tokens. Its errors hold nothing of the key.
+func parseKey(text string) (*jwt.Config, error) {
+	key, err := google.JWTConfigFromJSON([]byte(text))
+	if err != nil || key.Email == "" || len(key.PrivateKey) == 0 {
+		return nil, errors.New(`gcs: a secret is the key of a service account, ` +
+			`the JSON file with "type": "service_account"`)
+	}
+	key.TokenURL = google.JWTTokenURL
+	return key, nil
+}
+
+// of returns what makes tokens for a scope, which live as long as they can.
+func (s *source) of(scope string) maker {
+	return func(ctx context.Context) (token, error) { return s.fetch(ctx, scope, tokenLifeMax) }
+}
+
+// fetch makes a token for a scope. Only tokens of an account that is impersonated can live for
+// another time than tokenLifeMax.
+func (s *source) fetch(ctx context.Context, scope string, life time.Duration) (token, error) {
+	if s.impersonate == "" {
+		return s.own(ctx, scope)
+	}
+	own, err := s.own(ctx, scopeAll)
+	if err != nil {
+		return token{}, err
+	}
+	var made struct {
+		Token string    `json:"accessToken"`
+		Ends  time.Time `json:"expireTime"`
+	}
+	at := s.iam + "/v1/projects/-/serviceAccounts/" + s.impersonate + ":generateAccessToken"
+	err = s.post(ctx, at, own.value, map[string]any{
+		"scope": []string{scope}, "lifetime": fmt.Sprintf("%ds", int(life.Seconds())),
+	}, &made)
+	if err == nil && (made.Token == "" || made.Ends.IsZero()) {
+		err = errors.New("the answer is not whole")
+	}
+	if err != nil {
+		return token{}, fmt.Errorf("get a token of %s: %w", s.impersonate, err)
+	}
+	return token{made.Token, made.Ends}, nil
+}
+
+// own makes a token of the account itself.
+func (s *source) own(ctx context.Context, scope string) (token, error) {
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: transport{s.http}})
+	var from oauth2.TokenSource
+	if s.key != nil {
+		key := *s.key
+		key.Scopes = []string{scope}
+		from = key.TokenSource(ctx)
+	} else {
+		found, err := google.FindDefaultCredentials(ctx, scope)
+		if err != nil {
+			return token{}, fmt.Errorf("there are no credentials for Google Cloud Storage: none are set, and none "+
+				"come from the environment (GOOGLE_APPLICATION_CREDENTIALS), gcloud's files or the machine's "+
+				"account: %w", err)
+		}
+		from = found.TokenSource
+	}
+	made, err := from.Token()
+	if err != nil {
+		return token{}, tokenError(err)
+	}
+	return token{made.AccessToken, made.Expiry}, nil
+}
+
+// tokenError returns the error of a service that made no token. A refusal has its status and its
+// words; else the service did not answer.
+func tokenError(err error) error {
+	var refused *oauth2.RetrieveError
+	if errors.As(err, &refused) && refused.Response != nil {
+		answer := *refused.Response
+		answer.Body = io.NopCloser(bytes.NewReader(refused.Body))
+		return fmt.Errorf("get a token: %w", newStatusError(&answer))
+	}
+	return fmt.Errorf("%w: get a token: %w", storage.ErrUnavailable, err)
+}
+
+// post sends a JSON document and reads the one that is answered.
+func (s *source) post(ctx context.Context, url, bearer string, document, answered any) error {
+	body, err := json.Marshal(document)
+	if err != nil {
+		return err
+	}
+	sent, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	sent.Header.Set("Content-Type", "application/json")
+	sent.Header.Set("Authorization", "Bearer "+bearer)
+	return exchange(s.http, sent, answered)
+}
+
+// exchange sends a request and reads the document that is answered.
+func exchange(client impatient.Client, sent *http.Request, answered any) error {
+	answer, err := client.Do(sent)
+	if err != nil {
+		return err
+	}
+	if answer.StatusCode/100 != 2 {
+		defer answer.Body.Close()
+		return newStatusError(answer)
+	}
+	return readJSON(answer, answered)
+}
+
+// transport sends the requests of the package oauth2.
+type transport struct{ client impatient.Client }
+
+// RoundTrip implements http.RoundTripper.
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	return t.client.Do(request)
+}
