@@ -8,20 +8,29 @@ import (
 
 	"moorage/catalog"
 	"moorage/internal/cli"
+	"moorage/storage"
 	"moorage/storage/s3"
 )
 
 // sparkRuntime is the Maven coordinate that the printed Spark line uses.
 const sparkRuntime = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
-// sparkAWS is that of what Spark needs beside it for warehouses in S3.
-const sparkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+// sparkAWS is that of what Spark needs beside it for warehouses in S3, and sparkGCP for those in
+// Google Cloud Storage.
+const (
+	sparkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
+	sparkGCP = "org.apache.iceberg:iceberg-gcp-bundle:1.12.0"
+)
 
 // flinkJars are the Maven coordinates that the printed lines for Flink name.
 const flinkJars = "org.apache.iceberg:iceberg-flink-runtime-2.1:1.11.0, org.apache.hadoop:hadoop-client-runtime:3.4.3"
 
-// flinkAWS is that of what Flink needs beside them for warehouses in S3.
-const flinkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.11.0"
+// flinkAWS is that of what Flink needs beside them for warehouses in S3, and flinkGCP for those in
+// Google Cloud Storage.
+const (
+	flinkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.11.0"
+	flinkGCP = "org.apache.iceberg:iceberg-gcp-bundle:1.11.0"
+)
 
 // printedURI is how a client on this machine reaches a server that listens on addr.
 func printedURI(addr net.Addr, encrypted bool) string {
@@ -67,17 +76,17 @@ func (s shown) property() string {
 // writeBanner says that the server is ready, and how each client reaches it. config says how
 // clients reach the files of the warehouse.
 func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse, config map[string]string, who shown) {
-	name, inS3 := warehouse.Name, isInS3(warehouse.Location)
+	name, scheme := warehouse.Name, schemeOf(warehouse.Location)
 	fmt.Fprintf(out, "Moorage is ready at %s\nWarehouse %s is at %s\n\n", uri, name, warehouse.Location)
 	show := func(client string, lines ...string) {
 		fmt.Fprintf(out, "%s\n  %s\n\n", client, strings.Join(lines, "\n  "))
 	}
 	show("curl", curlLine(uri, name, who))
-	show("PyIceberg", pyIcebergLines(uri, name, inS3, who)...)
-	show("Spark", strings.Join(sparkOptions(uri, name, inS3, who), " \\\n    "))
-	show("Trino, etc/catalog/moorage.properties", trinoProperties(uri, name, inS3, config, who)...)
-	show("Flink SQL, with "+flinkNeeds(inS3), flinkStatement(uri, name, inS3, who))
-	show("DuckDB", duckDBLines(uri, name, inS3, who)...)
+	show("PyIceberg", pyIcebergLines(uri, name, scheme, who)...)
+	show("Spark", strings.Join(sparkOptions(uri, name, scheme, who), " \\\n    "))
+	show("Trino, etc/catalog/moorage.properties", trinoProperties(uri, name, scheme, config, who)...)
+	show("Flink SQL, with "+flinkNeeds(scheme), flinkStatement(uri, name, scheme, who))
+	show("DuckDB", duckDBLines(uri, name, scheme, who)...)
 }
 
 func curlLine(uri, warehouse string, who shown) string {
@@ -88,12 +97,12 @@ func curlLine(uri, warehouse string, who shown) string {
 	return fmt.Sprintf("curl -s%s '%s/v1/config?warehouse=%s'", header, uri, warehouse)
 }
 
-func pyIcebergLines(uri, warehouse string, inS3 bool, who shown) []string {
+func pyIcebergLines(uri, warehouse string, scheme string, who shown) []string {
 	keys := ""
 	if who != shownNothing {
 		keys = fmt.Sprintf(`, %s="%s"`, who.property(), who)
 	}
-	if inS3 {
+	if scheme == storage.SchemeS3 {
 		keys += `, **{"s3.access-key-id": "…", "s3.secret-access-key": "…"}`
 	}
 	return []string{
@@ -102,7 +111,7 @@ func pyIcebergLines(uri, warehouse string, inS3 bool, who shown) []string {
 	}
 }
 
-func sparkOptions(uri, warehouse string, inS3 bool, who shown) []string {
+func sparkOptions(uri, warehouse string, scheme string, who shown) []string {
 	options := []string{
 		"spark-sql --packages " + sparkRuntime,
 		"--conf spark.sql.extensions=org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
@@ -117,16 +126,20 @@ func sparkOptions(uri, warehouse string, inS3 bool, who shown) []string {
 	if who == shownKey {
 		options = append(options, "--conf spark.sql.catalog.moorage.oauth2-server-uri="+tokenEndpoint(uri))
 	}
-	if inS3 {
+	switch scheme {
+	case storage.SchemeS3:
 		options[0] += "," + sparkAWS
-		return options
+	case storage.SchemeGCS:
+		options[0] += "," + sparkGCP
+	default:
+		options = append(options, "--conf spark.sql.catalog.moorage.io-impl=org.apache.iceberg.hadoop.HadoopFileIO")
 	}
-	return append(options, "--conf spark.sql.catalog.moorage.io-impl=org.apache.iceberg.hadoop.HadoopFileIO")
+	return options
 }
 
 // trinoProperties returns the properties of a catalog in Trino. Unlike other clients Trino ignores
-// what the server answers about files in S3.
-func trinoProperties(uri, warehouse string, inS3 bool, config map[string]string, who shown) []string {
+// what the server answers about files in S3 and Google Cloud Storage.
+func trinoProperties(uri, warehouse string, scheme string, config map[string]string, who shown) []string {
 	properties := []string{
 		"connector.name=iceberg",
 		"iceberg.catalog.type=rest",
@@ -138,7 +151,10 @@ func trinoProperties(uri, warehouse string, inS3 bool, config map[string]string,
 		properties = append(properties, "iceberg.rest-catalog.security=OAUTH2",
 			fmt.Sprintf("iceberg.rest-catalog.oauth2.%s=%s", who.property(), who))
 	}
-	if !inS3 {
+	switch scheme {
+	case storage.SchemeGCS:
+		return append(properties, "fs.native-gcs.enabled=true", "gcs.json-key-file-path=…")
+	case storage.SchemeFile:
 		return append(properties, "fs.native-local.enabled=true", "local.location=/")
 	}
 	properties = append(properties, "fs.native-s3.enabled=true")
@@ -151,14 +167,17 @@ func trinoProperties(uri, warehouse string, inS3 bool, config map[string]string,
 }
 
 // flinkNeeds names the jars that Flink needs.
-func flinkNeeds(inS3 bool) string {
-	if inS3 {
+func flinkNeeds(scheme string) string {
+	switch scheme {
+	case storage.SchemeS3:
 		return flinkJars + ", " + flinkAWS
+	case storage.SchemeGCS:
+		return flinkJars + ", " + flinkGCP
 	}
 	return flinkJars
 }
 
-func flinkStatement(uri, warehouse string, inS3 bool, who shown) string {
+func flinkStatement(uri, warehouse string, scheme string, who shown) string {
 	more := ""
 	if who != shownNothing {
 		more = fmt.Sprintf(", '%s' = '%s'", who.property(), who)
@@ -166,21 +185,21 @@ func flinkStatement(uri, warehouse string, inS3 bool, who shown) string {
 	if who == shownKey {
 		more += fmt.Sprintf(", 'oauth2-server-uri' = '%s'", tokenEndpoint(uri))
 	}
-	if !inS3 {
+	if scheme == storage.SchemeFile {
 		more += ", 'io-impl' = 'org.apache.iceberg.hadoop.HadoopFileIO'"
 	}
 	return fmt.Sprintf("CREATE CATALOG moorage WITH ('type' = 'iceberg', 'catalog-type' = 'rest', "+
 		"'uri' = '%s', 'warehouse' = '%s'%s);", uri, warehouse, more)
 }
 
-func duckDBLines(uri, warehouse string, inS3 bool, who shown) []string {
+func duckDBLines(uri, warehouse string, scheme string, who shown) []string {
 	lines := []string{"INSTALL iceberg; LOAD iceberg;"}
 	options := "AUTHORIZATION_TYPE 'none'"
 	if who != shownNothing {
 		lines = append(lines, fmt.Sprintf("CREATE SECRET moorage_secret (TYPE ICEBERG, TOKEN '%s');", who))
 		options = "SECRET moorage_secret"
 	}
-	if inS3 { // otherwise DuckDB takes what the server tells about the endpoint for credentials
+	if scheme != storage.SchemeFile { // otherwise DuckDB takes what the server tells about the endpoint for credentials
 		options += ", ACCESS_DELEGATION_MODE 'none'"
 	}
 	return append(lines, fmt.Sprintf("ATTACH '%s' AS moorage (TYPE ICEBERG, ENDPOINT '%s', "+

@@ -133,7 +133,7 @@ func TestS3Faults(t *testing.T) {
 		{[]string{"serve", "--s3-path-style", "maybe"}, "--s3-path-style"},
 		{[]string{"serve", "--s3-access-key-id", "a"}, "go together"},
 		{[]string{"check", "--s3-secret-access-key", "a"}, "go together"},
-		{[]string{"serve", "--default-location", "gs://bucket"}, "--default-location"},
+		{[]string{"serve", "--default-location", "abc://bucket"}, "--default-location"},
 		{[]string{"warehouse", "create", "w", "--location", "s3://"}, "--location"},
 	} {
 		if got := runToEnd(t, tt.args...); got.code != cli.ExitUsage || !strings.Contains(got.stderr, tt.want) {

@@ -15,6 +15,7 @@ import (
 	"moorage/management/client"
 	"moorage/registry/pebble"
 	"moorage/registry/postgres"
+	"moorage/storage"
 )
 
 // migrate brings the tables of a database to the version of this binary.
@@ -83,17 +84,9 @@ func createWarehouse(ctx context.Context, c cli.Config, env cli.Environment) err
 			Secrets: values,
 			Name:    c.Operand, Location: c.Location, AllowedLocations: c.AllowLocations, Properties: c.Properties,
 		}
-		if slices.ContainsFunc(append(c.AllowLocations, c.Location), isInS3) {
-			spec.Storage = c.S3Place()
-		}
+		spec.Storage = storageOptions(c)
 		for _, way := range c.Delegation {
 			spec.Delegation = append(spec.Delegation, catalog.Delegation(way))
-		}
-		if len(c.StorageOptions) > 0 {
-			if spec.Storage == nil {
-				spec.Storage = make(map[string]string)
-			}
-			maps.Copy(spec.Storage, c.StorageOptions)
 		}
 		made, err := node.catalog.CreateWarehouse(ctx, spec)
 		if err != nil {
@@ -102,6 +95,25 @@ func createWarehouse(ctx context.Context, c cli.Config, env cli.Environment) err
 		fmt.Fprintf(env.Stdout, "created warehouse %s at %s\n", made.Name, made.Location)
 		return nil
 	})
+}
+
+// storageOptions returns the options of the storage of a new warehouse: the settings for those
+// kinds of storage that it lies in, and what was given for it alone. Nil: none.
+func storageOptions(c cli.Config) map[string]string {
+	options := make(map[string]string)
+	for _, location := range append(slices.Clone(c.AllowLocations), c.Location) {
+		switch schemeOf(location) {
+		case storage.SchemeS3:
+			maps.Copy(options, c.S3Place())
+		case storage.SchemeGCS:
+			maps.Copy(options, c.GCSPlace())
+		}
+	}
+	maps.Copy(options, c.StorageOptions)
+	if len(options) == 0 {
+		return nil
+	}
+	return options
 }
 
 func listWarehouses(ctx context.Context, c cli.Config, env cli.Environment) error {

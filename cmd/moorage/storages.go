@@ -16,18 +16,20 @@ import (
 	"moorage/secrets"
 	"moorage/storage"
 	"moorage/storage/file"
+	"moorage/storage/gcs"
 	"moorage/storage/s3"
 )
 
 // storages opens the storage of each place, by the schemes of its roots, and closes what it opened.
 // It is safe for concurrent use.
 type storages struct {
-	s3    s3.Options // for what a place leaves open
+	s3    s3.Options  // for what a place leaves open
+	gcs   gcs.Options // likewise
 	files *file.Opener
 	// sealer opens the secrets of warehouses; nil: there is no key.
 	sealer secrets.Sealer
 
-	clients sync.Map // an *s3.Client for each s3.Options
+	clients sync.Map // an *s3.Client for each s3.Options, a *gcs.Client for each gcs.Options
 
 	// mu guards the fields below; a leaf, never held over a call.
 	mu     sync.Mutex
@@ -50,8 +52,8 @@ type lentFiles interface {
 	Busy() bool
 }
 
-func newStorages(options s3.Options, sealer secrets.Sealer) *storages {
-	return &storages{s3: options, files: file.NewOpener(), sealer: sealer, lent: make(map[string]*lent)}
+func newStorages(s3 s3.Options, gcs gcs.Options, sealer secrets.Sealer) *storages {
+	return &storages{s3: s3, gcs: gcs, files: file.NewOpener(), sealer: sealer, lent: make(map[string]*lent)}
 }
 
 // errNoSecretsKey says that the process has no key for the secret of a warehouse.
@@ -176,13 +178,17 @@ func (s *storages) openSchemes(
 	for scheme, group := range roots {
 		var store storage.Store
 		var err error
-		if scheme == storage.SchemeFile {
+		part := storage.Place{Roots: group, Options: optionsOf(scheme, place.Options, roots), Secret: place.Secret}
+		switch scheme {
+		case storage.SchemeFile:
 			if place.Secret.ID != "" && len(roots) == 1 {
 				return nil, errors.New("files of this machine are reached without a secret")
 			}
 			store, err = openFiles(group)
-		} else {
-			store, err = s.openS3(storage.Place{Roots: group, Options: place.Options, Secret: place.Secret})
+		case storage.SchemeGCS:
+			store, err = s.openGCS(part)
+		default:
+			store, err = s.openS3(part)
 		}
 		if err != nil {
 			return nil, err
@@ -195,6 +201,25 @@ func (s *storages) openSchemes(
 		}
 	}
 	return parts, nil
+}
+
+// optionPrefixes begin the names of the options of each kind of storage.
+var optionPrefixes = map[string]string{storage.SchemeS3: "s3.", storage.SchemeGCS: "gcs."}
+
+// optionsOf returns those of the options of a place that its storage of one scheme is to know: all
+// that no other storage of the place does.
+func optionsOf(scheme string, options map[string]string, roots map[string][]string) map[string]string {
+	own := make(map[string]string, len(options))
+	for name, value := range options {
+		others := false
+		for other, prefix := range optionPrefixes {
+			others = others || other != scheme && len(roots[other]) > 0 && strings.HasPrefix(name, prefix)
+		}
+		if !others {
+			own[name] = value
+		}
+	}
+	return own
 }
 
 // openS3 opens a place all of whose roots are in S3. Places that are reached alike share a client.
@@ -220,6 +245,31 @@ func (s *storages) openS3(place storage.Place) (storage.Store, error) {
 		client, _ = s.clients.LoadOrStore(options, connected)
 	}
 	return client.(*s3.Client).Within(place.Roots)
+}
+
+// openGCS opens a place all of whose roots are in Google Cloud Storage. Places that are reached
+// alike share a client, and with it the token.
+func (s *storages) openGCS(place storage.Place) (storage.Store, error) {
+	options, err := s.gcs.With(place.Options)
+	if err != nil {
+		return nil, err
+	}
+	values, err := s.unseal(place.Secret)
+	if err == nil && values != nil {
+		options, err = options.WithSecret(values)
+	}
+	if err != nil {
+		return nil, err
+	}
+	client, ok := s.clients.Load(options)
+	if !ok {
+		connected, err := gcs.Connect(options)
+		if err != nil {
+			return nil, err
+		}
+		client, _ = s.clients.LoadOrStore(options, connected)
+	}
+	return client.(*gcs.Client).Within(place.Roots)
 }
 
 // close closes what was opened, all at once: each may hang for a while.
@@ -274,10 +324,13 @@ func readSecretFile(path string) (map[string]map[string]string, error) {
 	return map[string]map[string]string{storage.SecretServer: values}, nil
 }
 
-// isInS3 reports whether uri, which was checked, is a location in S3.
-func isInS3(uri string) bool {
+// schemeOf returns the scheme of uri, which was checked.
+func schemeOf(uri string) string {
 	location, err := storage.Parse(uri)
-	return err == nil && location.Scheme == storage.SchemeS3
+	if err != nil {
+		return ""
+	}
+	return location.Scheme
 }
 
 // folderLocation returns a folder's location as the server spells it. It percent-encodes nothing,

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moorage/storage"
+	"moorage/storage/gcs"
 	"moorage/storage/s3"
 )
 
@@ -22,7 +23,7 @@ func TestOpenS3BesideOneThatHangs(t *testing.T) {
 	}
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", there)
 	t.Setenv("AWS_CONFIG_FILE", pipe)
-	all := newStorages(s3.Options{}, nil)
+	all := newStorages(s3.Options{}, gcs.Options{}, nil)
 	open := func(region string) error {
 		_, err := all.open(storage.Place{Roots: []string{"s3://bucket/lake"}, Options: map[string]string{s3.OptionRegion: region}})
 		return err
@@ -71,7 +72,7 @@ func (f *busyFiles) Close() error {
 // who gives something back closes them.
 func TestLentFilesThatHung(t *testing.T) {
 	t.Parallel()
-	all := newStorages(s3.Options{}, nil)
+	all := newStorages(s3.Options{}, gcs.Options{}, nil)
 	files := &busyFiles{busy: true}
 	all.lent["stuck"] = &lent{files: files, users: 1}
 	all.giveBack("stuck", all.lent["stuck"])
@@ -89,5 +90,25 @@ func TestLentFilesThatHung(t *testing.T) {
 	files.busy = false
 	if borrow(); !files.closed || len(all.lent) != 0 {
 		t.Errorf("closed: %t, %d are kept", files.closed, len(all.lent))
+	}
+}
+
+// A place in two kinds of storage has options for both, and each hears its own. Options for a kind
+// that the place does not lie in are unknown.
+func TestOptionsOfTwoKinds(t *testing.T) {
+	t.Parallel()
+	all := newStorages(s3.Options{}, gcs.Options{}, nil)
+	options := map[string]string{s3.OptionRegion: "eu-west-1", gcs.OptionProject: "lake"}
+	for _, tt := range []struct {
+		roots []string
+		opens bool
+	}{
+		{[]string{"gs://bucket/lake", "s3://bucket/lake"}, true},
+		{[]string{"gs://bucket/lake"}, false},
+		{[]string{"s3://bucket/lake"}, false},
+	} {
+		if _, err := all.open(storage.Place{Roots: tt.roots, Options: options}); (err == nil) != tt.opens {
+			t.Errorf("open %q: %v; want it to open: %t", tt.roots, err, tt.opens)
+		}
 	}
 }

@@ -39,7 +39,7 @@ func TestCommandLineFaults(t *testing.T) {
 	for _, args := range [][]string{
 		{}, {"frobnicate"}, {"warehouse"}, {"warehouse", "mend"}, {"serve", "--nonsense"}, {"version", "extra"},
 		{"check", "--uri", "no-address"}, {"check", "--store", "memory"}, {"warehouse", "create", "w"},
-		{"warehouse", "create", "w", "--location", "relative/folder"}, {"warehouse", "create", "w", "--location", "gs://bucket/x"},
+		{"warehouse", "create", "w", "--location", "relative/folder"}, {"warehouse", "create", "w", "--location", "abc://bucket/x"},
 		{"warehouse", "drop"},
 	} {
 		got := runToEnd(t, args...)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"log/slog"
+	"maps"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 
 	"moorage/catalog"
 	"moorage/identity"
+	"moorage/storage/gcs"
 	"moorage/storage/s3"
 )
 
@@ -77,6 +79,11 @@ type Config struct {
 	S3Profile         string // section of the shared AWS files; empty: what the environment says
 	S3AccessKeyID     string // empty: the default chain
 	S3SecretAccessKey string // goes with S3AccessKeyID
+
+	GCSServiceHost string // URL of the server of Cloud Storage; empty: Google's
+	GCSSTSEndpoint string // URL of the service that narrows tokens; empty: Google's
+	GCSProjectID   string // that engines name; empty: none
+	GCSNoAuth      string // "true", "false"; empty: false
 
 	SecretsKey string // file with the keys that secrets of warehouses are sealed with; empty: none
 	SecretFile string // warehouse create: file with the secret of the storage; empty: none
@@ -169,14 +176,30 @@ func (c Config) S3Options() s3.Options {
 
 // S3Place returns the settings as options of a place: all but the secrets.
 func (c Config) S3Place() map[string]string {
-	place := make(map[string]string)
-	for name, value := range map[string]string{
+	return filled(map[string]string{
 		s3.OptionEndpoint: c.S3Endpoint, s3.OptionRegion: c.S3Region,
 		s3.OptionPathStyle: c.S3PathStyle, s3.OptionProfile: c.S3Profile,
-	} {
-		if value != "" {
-			place[name] = value
-		}
-	}
-	return place
+	})
+}
+
+// GCSOptions returns how Google Cloud Storage is reached where a warehouse does not say it. Load
+// checked each setting.
+func (c Config) GCSOptions() gcs.Options {
+	// They name their own hosts, so tokens may go there.
+	options, _ := gcs.Options{Endpoint: c.GCSServiceHost, STS: c.GCSSTSEndpoint}.With(c.GCSPlace())
+	return options
+}
+
+// GCSPlace returns the settings as options of a place.
+func (c Config) GCSPlace() map[string]string {
+	return filled(map[string]string{
+		gcs.OptionEndpoint: c.GCSServiceHost, gcs.OptionSTS: c.GCSSTSEndpoint,
+		gcs.OptionProject: c.GCSProjectID, gcs.OptionNoAuth: c.GCSNoAuth,
+	})
+}
+
+// filled returns the options that have a value.
+func filled(options map[string]string) map[string]string {
+	maps.DeleteFunc(options, func(_, value string) bool { return value == "" })
+	return options
 }

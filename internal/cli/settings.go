@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"moorage/catalog"
+	"moorage/storage/gcs"
 	"moorage/storage/s3"
 )
 
@@ -95,8 +96,8 @@ func accessSettings() []setting {
 		{name: "migrate", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Migrate }),
 			usage: "Bring the tables of a PostgreSQL database to this version first, as moorage migrate does."},
 		{name: "default-location", value: "URI", set: place(func(c *Config) *string { return &c.DefaultLocation }),
-			usage: "Where the tables of the warehouse called default go, when it is made: s3://bucket/prefix, or " +
-				"file:///absolute/folder. Default: the folder warehouse in --data."},
+			usage: "Where the tables of the warehouse called default go, when it is made: s3://bucket/prefix, " +
+				"gs://bucket/prefix or file:///absolute/folder. Default: the folder warehouse in --data."},
 		allowLocation(),
 		{name: "backups", value: "DIR", set: folder(func(c *Config) *string { return &c.Backups }),
 			usage: "Folder in which the server makes the backups of moorage backup --uri. The folder that it is in " +
@@ -203,17 +204,14 @@ func storeSettings() []setting {
 }
 
 // nodeSettings returns the settings of every command that opens a catalog: where its store is, and
-// how S3 is reached as far as a warehouse does not say it itself.
+// how S3 and Google Cloud Storage are reached as far as a warehouse does not say it itself.
 func nodeSettings() []setting {
 	const amazon = " For warehouses that were made without one."
 	return append(storeSettings(), []setting{
 		{name: "s3-endpoint", value: "URL",
 			usage: "S3 server of warehouses on s3://, such as http://127.0.0.1:9000. Engines learn it too." + amazon +
 				" Default: what AWS_ENDPOINT_URL_S3 says, else Amazon's.",
-			set: func(c *Config, v []string) error {
-				c.S3Endpoint = v[0]
-				return s3.CheckEndpoint(v[0])
-			}},
+			set: checkedText(s3.CheckEndpoint, func(c *Config) *string { return &c.S3Endpoint })},
 		{name: "s3-region", value: "REGION", set: text(func(c *Config) *string { return &c.S3Region }),
 			usage: "Region of buckets." + amazon + " Default: what AWS_REGION or the profile says, else us-east-1."},
 		{name: "s3-path-style", value: "true|false",
@@ -229,8 +227,30 @@ func nodeSettings() []setting {
 			set: text(func(c *Config) *string { return &c.S3SecretAccessKey }),
 			usage: "The secret that belongs to it. A variable or the file is better: other users of the machine can " +
 				"see command lines."},
+		{name: "gcs-service-host", value: "URL",
+			usage: "Server of warehouses on gs://. Engines learn it too. Tokens are sent there." + amazon +
+				" Default: Google's.",
+			set: checkedText(gcs.CheckEndpoint, func(c *Config) *string { return &c.GCSServiceHost })},
+		{name: "gcs-sts-endpoint", value: "URL",
+			usage: "Server that makes credentials for engines of warehouses on gs://. Tokens are sent there." + amazon +
+				" Default: Google's.",
+			set: checkedText(gcs.CheckEndpoint, func(c *Config) *string { return &c.GCSSTSEndpoint })},
+		{name: "gcs-project-id", value: "ID", set: text(func(c *Config) *string { return &c.GCSProjectID }),
+			usage: "Project that engines name for warehouses on gs://." + amazon},
+		{name: "gcs-no-auth", value: "true|false",
+			usage: "Whether the server of warehouses on gs:// is sent no token, because it asks for none." + amazon +
+				" Default: false.",
+			set: one(oneOf("true", "false"), "true or false", func(c *Config) *string { return &c.GCSNoAuth })},
 		secretsKey(),
 	}...)
+}
+
+// checkedText is text for values that check must have nothing to say about.
+func checkedText(check func(string) error, field func(*Config) *string) func(*Config, []string) error {
+	return func(c *Config, values []string) error {
+		*field(c) = values[0]
+		return check(values[0])
+	}
 }
 
 // secretsKey returns the setting that says where the keys of secrets are.
@@ -247,7 +267,8 @@ func warehouseSettings() []setting {
 	return []setting{
 		{name: "location", value: "URI", set: place(func(c *Config) *string { return &c.Location }),
 			flagOnly: true, required: true,
-			usage: "Where the warehouse's tables go: file:///absolute/folder or s3://bucket/prefix."},
+			usage: "Where the warehouse's tables go: file:///absolute/folder, s3://bucket/prefix or " +
+				"gs://bucket/prefix."},
 		allow,
 		{name: "property", value: "KEY=VALUE", list: true, flagOnly: true,
 			usage: "Property of the warehouse. Every client that connects to it is told, and takes it for a default " +
@@ -263,8 +284,9 @@ func warehouseSettings() []setting {
 			}},
 		{name: "secret-file", value: "FILE", flagOnly: true,
 			set: text(func(c *Config) *string { return &c.SecretFile }),
-			usage: "JSON object with the access key for the storage, access-key-id and secret-access-key. It is " +
-				"sealed before it is stored; see --secrets-key. Default: the server's own."},
+			usage: "JSON object with the key for the storage: access-key-id and secret-access-key for S3, or the " +
+				"file of a service account's key for Google Cloud Storage. It is sealed before it is stored; see " +
+				"--secrets-key. Default: the server's own."},
 		{name: "storage-option", value: "NAME=VALUE", list: true, flagOnly: true,
 			usage: "Option of the warehouse's storage, such as " +
 				"s3.sts.role-arn=arn:aws:iam::123456789012:role/engines. No secrets. May be repeated.",

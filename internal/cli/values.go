@@ -172,18 +172,18 @@ func IsLoopback(hostPort string) bool {
 }
 
 // CheckLocation says what is wrong with a location that a user gave: Moorage has storage for those
-// like file:///srv/lake and s3://bucket/lake.
+// like file:///srv/lake, s3://bucket/lake and gs://bucket/lake.
 func CheckLocation(uri string) error {
 	location, err := storage.Parse(uri)
 	if err != nil {
-		return fmt.Errorf("%w; give one such as file:///srv/lake or s3://bucket/lake", err)
+		return fmt.Errorf("%w; give one such as file:///srv/lake, s3://bucket/lake or gs://bucket/lake", err)
 	}
 	switch location.Scheme {
-	case storage.SchemeFile, storage.SchemeS3:
+	case storage.SchemeFile, storage.SchemeS3, storage.SchemeGCS:
 		return nil
 	}
-	return fmt.Errorf("%q: only locations on local disks and in S3 are supported, "+
-		"such as file:///srv/lake and s3://bucket/lake", uri)
+	return fmt.Errorf("%q: only locations on local disks, in S3 and in Google Cloud Storage are supported, "+
+		"such as file:///srv/lake, s3://bucket/lake and gs://bucket/lake", uri)
 }
 
 // isEveryAddress reports whether host stands for all addresses of a machine: an address to listen
