@@ -67,8 +67,8 @@ type Files interface {
 	Delegate(ctx context.Context, table *Table, asked []Delegation) (Delegated, error)
 	// LoadCredentials returns new credentials for the files of a table, for a client that was given
 	// some before. If Delegated.Staged was not empty then, staged is what it was. Such a table need
-	// not be stored yet: a caller who may make it is given credentials for a short while, as long as
-	// nobody else lives there.
+	// not be stored yet: a caller who may make it is given credentials for a short while, if nobody
+	// else lives there.
 	//
 	// Errors: those of Delegate; KindNoSuchTable; KindForbidden; KindBadRequest if the warehouse
 	// gives no credentials, or none can be made for this table. Source: REST specification,

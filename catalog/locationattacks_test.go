@@ -22,8 +22,8 @@ func (f *fixture) forge(table *catalog.Table, file, uuid string, changes ...stri
 	return file
 }
 
-// TestForgedFileWidensNothing: what a registered file names besides its location is not reached, and
-// its location must be nobody's.
+// TestForgedFileWidensNothing: what a registered file names besides its location is not reached,
+// and its location must be nobody's.
 func TestForgedFileWidensNothing(t *testing.T) {
 	t.Parallel()
 	f, v, victim := newVendingFixture(t, bothWays...)

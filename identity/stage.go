@@ -86,7 +86,8 @@ func (noKeys) PublicKey(context.Context, string) (PublicKey, bool, error) {
 
 func (noKeys) Publish(context.Context, string, PublicKey) error { return nil }
 
-// Token returns a token for stage, in characters that need no escape in a URL. It is good for a day.
+// Token returns a token for stage, in characters that need no escape in a URL. It is good for a
+// day.
 //
 // Errors: KindUnavailable if the store does not answer.
 func (s *Stages) Token(ctx context.Context, stage Stage) (string, error) {

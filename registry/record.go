@@ -211,7 +211,7 @@ type LocationClaim struct {
 
 // IsLeft reports whether the table that claimed the location is gone, and has left the claim for
 // the sake of credentials. A claim that was made since by an older version keeps what it does not
-// know, so its pointer may exist all the same.
+// know, so its pointer may still exist.
 func (c LocationClaim) IsLeft() bool { return !c.ReachableUntil.IsZero() }
 
 // Version is what a change did to one record. A zero ETag means that there was no record, or is

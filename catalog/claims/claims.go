@@ -398,8 +398,8 @@ func Refusal(err error, location string) error {
 			"credentials for its files until %s. Repeat the request then, or choose another location", taken.At,
 			taken.Until.UTC().Format(time.RFC3339))
 	case taken.Own == ReplacedReached:
-		return moorage.Errorf(moorage.KindCommitFailed, "The table that is to be replaced lives at %s, and engines may "+
-			"hold credentials for its files. Drop it now, and repeat the request after %s", taken.At,
+		return moorage.Errorf(moorage.KindCommitFailed, "The table that is to be replaced lives at %s, and engines "+
+			"may hold credentials for its files. Drop it now, and repeat the request after %s", taken.At,
 			taken.Until.UTC().Format(time.RFC3339))
 	}
 	return moorage.Errorf(moorage.KindBadRequest,
