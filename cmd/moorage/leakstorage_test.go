@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"moorage/internal/s3test"
@@ -95,6 +96,7 @@ func (l *leakRun) useTable(way, etl, other string) {
 	if way == "remote-signing" {
 		l.signAt(table, answers[0], must)
 	}
+	l.useStaged(way, other, must)
 	// Who may not hears why, and nothing else.
 	for _, path := range []string{"", "/credentials"} {
 		l.ask(false, http.MethodGet, "/v1/"+way+table+path, "", "Authorization", "Bearer "+other, "X-Iceberg-Access-Delegation", way)
@@ -102,6 +104,43 @@ func (l *leakRun) useTable(way, etl, other string) {
 	for _, key := range []string{etl, other} {
 		l.ask(false, http.MethodPost, "/v1/"+way+table+"/sign", `{"region":"`+s3test.Region+`","method":"GET","headers":{},`+
 			`"uri":"http://`+seed+`/x?X-Amz-Signature=y"}`, "Authorization", "Bearer "+key)
+	}
+}
+
+// useStaged stages a table and asks for more for it with the token that the answer has. For somebody
+// else the token is good for nothing.
+func (l *leakRun) useStaged(way, other string, must func(bool, string, string, string) string) {
+	l.t.Helper()
+	answer := must(true, http.MethodPost, "/namespaces/"+seed+"/tables",
+		`{"name":"staged","stage-create":true,"schema":{"type":"struct","fields":[]}}`)
+	var staged struct {
+		Metadata struct{ Location string }
+		Config   map[string]string
+	}
+	if err := json.Unmarshal([]byte(answer), &staged); err != nil {
+		l.t.Fatal(err)
+	}
+	method, body := http.MethodGet, ""
+	endpoint := staged.Config["client.refresh-credentials-endpoint"]
+	if way == "remote-signing" {
+		method, endpoint = http.MethodPost, staged.Config["s3.signer.endpoint"]
+		body = `{"region":"` + s3test.Region + `","method":"PUT","headers":{},"uri":"` +
+			staged.Config["s3.endpoint"] + "/" + staged.Metadata.Location[len("s3://"):] + `/data/x"}`
+	}
+	path, found := strings.CutPrefix(endpoint, "v1/"+way)
+	_, token, named := strings.Cut(path, "?staged=")
+	if !found || !named {
+		l.t.Fatalf("%s: the endpoint of a staged table is %q", way, endpoint)
+	}
+	l.secret("a token of a staged table, "+way, token)
+	again := must(true, method, path, body)
+	for _, name := range []string{"s3.secret-access-key", "s3.session-token"} {
+		if part := regexp.MustCompile(`"` + name + `":"([^"]+)"`).FindStringSubmatch(again); part != nil {
+			l.secret("the "+name+" of a staged table", part[1])
+		}
+	}
+	if status, refused := l.ask(false, method, "/v1/"+way+path, body, "Authorization", "Bearer "+other); status != http.StatusForbidden {
+		l.t.Errorf("%s: another caller with the token is answered %d %s", way, status, refused)
 	}
 }
 
