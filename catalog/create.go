@@ -148,7 +148,7 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 		return newborn{}, err
 	}
 	claimant := claims.Claimant{
-		Pointer: id, Fresh: true, FromMemory: attempt.Number == 0, MayTake: p.taking(by, asked.location),
+		Pointer: id, Fresh: true, FromMemory: attempt.Number == 0, MayTake: taking(p, by, asked.location),
 	}
 	location, claim, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
@@ -251,7 +251,7 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	if err := p.mayCreate(ctx, by, path, ident, asked.location, asked.properties); err != nil {
 		return newborn{}, err
 	}
-	claimant := claims.Claimant{Fresh: true, MayTake: p.taking(by, asked.location)}
+	claimant := claims.Claimant{Fresh: true, MayTake: taking(p, by, asked.location)}
 	location, _, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
 		// The location may be taken because the table was made since: then that is the answer.

@@ -67,7 +67,7 @@ func (p *planner) mayCreate(ctx context.Context, by directory.Asker, path *direc
 // taking returns what decides whether the claim of a dropped table or view may be taken over for a
 // new one at a location; empty: the server chooses, and leaves those alone if anything is decided
 // at all.
-func (p *planner) taking(by directory.Asker, location string) func(context.Context, registry.Pointer) error {
+func taking(p *planner, by directory.Asker, location string) func(context.Context, registry.Pointer) error {
 	if location == "" && p.guarded {
 		return func(context.Context, registry.Pointer) error { return new(claims.TakenError) }
 	}

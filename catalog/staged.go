@@ -29,7 +29,7 @@ func reachStaged(ctx context.Context, p *planner, table *Table, version *commit.
 			return err
 		}
 	}
-	table.staged = p.reachAt(path, table.Identifier, location)
+	table.staged = reachAt(p, path, table.Identifier, location)
 	if !chosen {
 		table.staged.staged = location
 	}
@@ -38,7 +38,7 @@ func reachStaged(ctx context.Context, p *planner, table *Table, version *commit.
 
 // reachAt returns how files at a location in the warehouse of path are reached, of a table that is
 // not stored yet.
-func (p *planner) reachAt(path *directory.Path, ident moorage.Identifier, location string) *reach {
+func reachAt(p *planner, path *directory.Path, ident moorage.Identifier, location string) *reach {
 	return &reach{
 		ident: ident, offers: path.Warehouse.Delegation, store: path.Storage, locations: []string{location},
 		warehouse: path.Warehouse.ID, place: p.directory.PlaceOf(path.Warehouse),
@@ -86,7 +86,7 @@ func (f files) reachBefore(ctx context.Context, v verb.Verb, ident moorage.Ident
 		if !free {
 			return directory.Table().NoSuch(ident)
 		}
-		r = p.reachAt(path, ident, staged)
+		r = reachAt(p, path, ident, staged)
 		r.staged = staged
 		return nil
 	})
