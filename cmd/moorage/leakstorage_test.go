@@ -107,8 +107,8 @@ func (l *leakRun) useTable(way, etl, other string) {
 	}
 }
 
-// useStaged stages a table and asks for more for it with the token that the answer has. For somebody
-// else the token is good for nothing.
+// useStaged stages a table and asks for more for it with the token that the answer has. For
+// somebody else the token is good for nothing.
 func (l *leakRun) useStaged(way, other string, must func(bool, string, string, string) string) {
 	l.t.Helper()
 	answer := must(true, http.MethodPost, "/namespaces/"+seed+"/tables",

@@ -6,12 +6,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resolveCached is RESOLVE_CACHED of openat2(2), since Linux 5.12: the open fails with EAGAIN unless
-// all that it needs is in the kernel's memory.
+// resolveCached is RESOLVE_CACHED of openat2(2), since Linux 5.12: the open fails with EAGAIN
+// unless all that it needs is in the kernel's memory.
 const resolveCached = 0x20
 
-// remembersIn reports whether the kernel has in memory that a regular file is called name in folder.
-// It asks no disk and no server, and so returns at once also on a mount that hangs.
+// remembersIn reports whether the kernel has in memory that a regular file is called name in
+// folder. It asks no disk and no server, and so returns at once also on a mount that hangs.
 func remembersIn(folder *os.File, name string) bool {
 	conn, err := folder.SyscallConn()
 	if err != nil {

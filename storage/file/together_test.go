@@ -84,8 +84,8 @@ type gatedFolder struct {
 
 func (f gatedFolder) Sync() error { return f.gate.pass(f.folderFS.Sync) }
 
-// startGated begins to create a file in two new folders, and returns the syncs of its three folders,
-// which wait. The answer comes through the channel.
+// startGated begins to create a file in two new folders, and returns the syncs of its three
+// folders, which wait. The answer comes through the channel.
 func startGated(t *testing.T) (*Store, []*heldSync, <-chan error) {
 	t.Helper()
 	held := &gate{arrived: make(chan *heldSync)}
@@ -117,8 +117,8 @@ func known(store *Store) []string {
 	})
 }
 
-// TestFoldersSettleTogether syncs the folders of a new table at the same time. Until all of them are
-// synced no other Create may rely on one, and nobody sees the file.
+// TestFoldersSettleTogether syncs the folders of a new table at the same time. Until all of them
+// are synced no other Create may rely on one, and nobody sees the file.
 func TestFoldersSettleTogether(t *testing.T) {
 	t.Parallel()
 	store, held, answer := startGated(t)
