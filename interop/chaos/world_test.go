@@ -239,7 +239,7 @@ func (w *world) steer(ctx context.Context, pause time.Duration) {
 // look has a table looked at now for a kind. The node may be gone, or somebody else be looking.
 func (w *world) look(ctx context.Context, at int, name, kind string) {
 	ask := client.MaintenanceOf(client.New(w.nodes[at%len(w.nodes)].uri, ""))
-	_ = ask.RunMaintenance(ctx, client.MaintenanceChange{
+	_, _ = ask.RunMaintenance(ctx, client.MaintenanceByHand{
 		Object: client.Object{Warehouse: "default", Namespace: []string{namespace}, Table: name}, Kind: kind,
 	})
 }
