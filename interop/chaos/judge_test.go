@@ -146,11 +146,10 @@ func (j *judge) reach(ctx context.Context, loaded *table.Table, snapshot table.S
 
 // namedBy returns the live files that a manifest names.
 func namedBy(m iceberg.ManifestFile, files icebergio.IO) (names []string, err error) {
-	entries, err := m.FetchEntries(files, true)
-	if err != nil {
-		return nil, err
-	}
-	for _, entry := range entries {
+	for entry, err := range m.Entries(files, true) {
+		if err != nil {
+			return nil, err
+		}
 		names = append(names, entry.DataFile().FilePath())
 	}
 	return names, nil

@@ -186,7 +186,7 @@ func (w *tended) await(what string, at int, done func() bool) {
 			w.t.Fatalf("%s: not after %s\n%s", what, tendedSpan, w.nodes[at].process.Stderr())
 		}
 		for _, name := range w.names {
-			_ = w.ask(at).RunMaintenance(w.t.Context(), client.MaintenanceChange{ // it may run already
+			_, _ = w.ask(at).RunMaintenance(w.t.Context(), client.MaintenanceByHand{ // it may run already
 				Object: client.Object{Warehouse: "default", Namespace: []string{"tended"}, Table: name}, Kind: string(policy.Snapshots),
 			})
 			if done() {
@@ -276,9 +276,10 @@ func TestWorkIsHandedOutOnce(t *testing.T) {
 	all := names("t", tables)
 	createTables(t, patientClient(c.nodes[0]), "work", all)
 	for _, name := range all {
-		mustSay(t, ask.RunMaintenance(t.Context(), client.MaintenanceChange{
+		_, err := ask.RunMaintenance(t.Context(), client.MaintenanceByHand{
 			Object: client.Object{Warehouse: "default", Namespace: []string{"work"}, Table: name}, Kind: string(policy.Compact),
-		}))
+		})
+		mustSay(t, err)
 	}
 	var mu sync.Mutex // guards handed
 	handed := make(map[string][]string)
