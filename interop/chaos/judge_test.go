@@ -56,7 +56,7 @@ func (j *judge) look(ctx context.Context, name string, at int) error {
 	}
 	var missing error
 	for _, snapshot := range loaded.Metadata().Snapshots() {
-		if _, err := j.reach(ctx, loaded, snapshot); err != nil {
+		if _, err := j.reach(loaded, snapshot); err != nil {
 			missing = errors.Join(missing, j.unlessExpired(ctx, name, snapshot.SnapshotID, err))
 		}
 	}
@@ -87,7 +87,7 @@ func (j *judge) unlessExpired(ctx context.Context, name string, id int64, missin
 		if snapshot == nil {
 			return nil
 		}
-		if _, err := j.reach(ctx, again, *snapshot); err == nil {
+		if _, err := j.reach(again, *snapshot); err == nil {
 			return nil
 		}
 		return fmt.Errorf("%s: snapshot %d, which is in the table, misses a file: %w", name, id, missing)
@@ -105,7 +105,7 @@ func (j *judge) beside(loaded *table.Table) map[string]bool {
 }
 
 // reach returns the files that a snapshot reaches, which must be there.
-func (j *judge) reach(ctx context.Context, loaded *table.Table, snapshot table.Snapshot) ([]string, error) {
+func (j *judge) reach(loaded *table.Table, snapshot table.Snapshot) ([]string, error) {
 	body, err := os.ReadFile(local(snapshot.ManifestList))
 	if err != nil {
 		return nil, err
@@ -119,11 +119,7 @@ func (j *judge) reach(ctx context.Context, loaded *table.Table, snapshot table.S
 		reached = append(reached, m.FilePath())
 		names, known := j.named[m.FilePath()]
 		if !known {
-			files, err := loaded.FS(ctx)
-			if err != nil {
-				return nil, err
-			}
-			if names, err = namedBy(m, files); err != nil {
+			if names, err = namedBy(m); err != nil {
 				return nil, err
 			}
 			j.named[m.FilePath()] = names
@@ -145,8 +141,8 @@ func (j *judge) reach(ctx context.Context, loaded *table.Table, snapshot table.S
 }
 
 // namedBy returns the live files that a manifest names.
-func namedBy(m iceberg.ManifestFile, files icebergio.IO) (names []string, err error) {
-	for entry, err := range m.Entries(files, true) {
+func namedBy(m iceberg.ManifestFile) (names []string, err error) {
+	for entry, err := range m.Entries(disk{}, true) {
 		if err != nil {
 			return nil, err
 		}
@@ -155,8 +151,19 @@ func namedBy(m iceberg.ManifestFile, files icebergio.IO) (names []string, err er
 	return names, nil
 }
 
-// local returns the path of a location.
-func local(location string) string { return strings.TrimPrefix(location, "file://") }
+// disk opens files in every spelling of their locations. It removes none.
+type disk struct{}
+
+// Open implements icebergio.IO.
+func (disk) Open(name string) (icebergio.File, error) { return os.Open(local(name)) }
+
+// Remove implements icebergio.IO.
+func (disk) Remove(name string) error { return fmt.Errorf("%s is to stay", name) }
+
+// local returns the path of a location: Java begins it with file:/ and one slash.
+func local(location string) string {
+	return "/" + strings.TrimLeft(strings.TrimPrefix(location, "file:"), "/")
+}
 
 // surplus returns the files in the folders of tables that no snapshot reaches. Metadata files stay
 // in any case, and so do hidden ones.
@@ -168,7 +175,7 @@ func (j *judge) surplus(ctx context.Context) (files []string, err error) {
 		}
 		live := make(map[string]bool)
 		for _, snapshot := range loaded.Metadata().Snapshots() {
-			reached, err := j.reach(ctx, loaded, snapshot)
+			reached, err := j.reach(loaded, snapshot)
 			if err != nil {
 				return nil, err
 			}
