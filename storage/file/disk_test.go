@@ -297,8 +297,6 @@ func (f diskFS) Seen(name string) bool {
 	return err == nil && found.Mode().IsRegular()
 }
 
-func (f diskFS) Remembers(string) bool { return false }
-
 func (f diskFS) Folder(name string) (folderFS, error) {
 	var folder folderFS
 	err := f.do("opendir", name+"/.", func(found *node, _ string) error {

@@ -272,17 +272,13 @@ func (r *root) stat(location, name string) (storage.Info, error) {
 	return info(found), nil
 }
 
-// MayBeGone implements storage.Local. What does not answer within a second may be there. Nearly all
-// files are remembered by the kernel, which spares the way to another goroutine.
+// MayBeGone implements storage.Local. What does not answer within a second may be there.
 func (s *Store) MayBeGone(location string) bool {
 	root, name, err := s.rootOf(location)
 	if err != nil {
 		return true
 	}
 	if !root.isOpen() {
-		return false
-	}
-	if root.files.Remembers(name) && !root.isHidden(name) {
 		return false
 	}
 	seen, answered := s.calls.glance(root, name)

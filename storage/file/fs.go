@@ -19,8 +19,6 @@ type fileSystem interface {
 	// Seen reports, at the cost of one system call, whether there is a regular file called name. If
 	// it returns false, only Stat knows.
 	Seen(name string) bool
-	// Remembers is Seen as far as it can be known without a wait.
-	Remembers(name string) bool
 	// Folder opens the folder called name: the kernel is led to it once for all that is done in it.
 	Folder(name string) (folderFS, error)
 }
@@ -93,9 +91,6 @@ func (r rootFS) Close() error { return errors.Join(r.folder.Close(), r.Root.Clos
 // os.Root asks for each folder on the way.
 func (r rootFS) Seen(name string) bool { return seenIn(r.folder, name) }
 
-// Remembers implements fileSystem.
-func (r rootFS) Remembers(name string) bool { return remembersIn(r.folder, name) }
-
 // Folder implements fileSystem. What the kernel can be led to at once, os.Root is not asked for. It
 // is where the kernel does not go that os.Root knows why.
 func (r rootFS) Folder(name string) (folderFS, error) {
@@ -125,7 +120,6 @@ func (absentFS) Remove(string) error                               { return fs.E
 func (absentFS) Chtimes(string, time.Time, time.Time) error        { return fs.ErrNotExist }
 func (absentFS) Stat(string) (fs.FileInfo, error)                  { return nil, fs.ErrNotExist }
 func (absentFS) Seen(string) bool                                  { return false }
-func (absentFS) Remembers(string) bool                             { return false }
 func (absentFS) Sync() error                                       { return fs.ErrNotExist }
 func (absentFS) Lstat(string) (fs.FileInfo, error)                 { return nil, fs.ErrNotExist }
 func (absentFS) Close() error                                      { return nil }

@@ -35,11 +35,6 @@ func (s slowLook) Seen(name string) bool {
 	return s.fileSystem.Seen(name)
 }
 
-func (s slowLook) Remembers(name string) bool {
-	s.before()
-	return s.fileSystem.Remembers(name)
-}
-
 func (s slowLook) Folder(name string) (folderFS, error) {
 	folder, err := s.fileSystem.Folder(name)
 	return slowFolder{folder, s}, err
