@@ -111,6 +111,9 @@ func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (strin
 	return path.Warehouse.Location, path.Storage, nil
 }
 
+// Waiting reports whether commits of the table with this id wait on this node for their turn.
+func (t *Tables) Waiting(pointer registry.ID) bool { return t.catalog.pipeline.Waiting(pointer) }
+
 // tendEdit is the edit of a Tending.
 type tendEdit struct {
 	tending Tending

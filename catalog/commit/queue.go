@@ -47,6 +47,14 @@ type turn struct {
 
 func newQueue() *queue { return &queue{lines: make(map[registry.ID]*line)} }
 
+// waiting reports whether somebody waits for a turn at the pointer id.
+func (q *queue) waiting(id registry.ID) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	line := q.lines[id]
+	return line != nil && line.turns.Len() > 1
+}
+
 // take waits for a turn of e at the pointer id, or until another has carried out e: then the turn
 // is nil. The caller ends the turn. If the context ends before e is carried out, take returns its
 // error, and there is nothing to end. While another carries e out, take waits for the end of that.

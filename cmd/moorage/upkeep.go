@@ -13,6 +13,7 @@ import (
 	"moorage/internal/cli"
 	"moorage/internal/worker"
 	"moorage/ledger"
+	"moorage/maintenance/budget"
 	"moorage/maintenance/clocks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/monitor"
@@ -29,10 +30,6 @@ import (
 // The monitor does at once. An embedded store has one process, which reads them when it starts.
 const policiesPause = 30 * time.Second
 
-// deletesPerSecond is how many files jobs of one node delete: requests of clients to the storage
-// come first.
-const deletesPerSecond = 500
-
 // whoOpened is the caller of commands on a store, which may do everything.
 const whoOpened = "command"
 
@@ -46,6 +43,8 @@ type upkeep struct {
 	worker   *jobs.Worker
 	steering *steer.Steering
 	reader   *worker.Worker // of policies
+	budget   *budget.Budget
+	metrics  maintenanceMetrics
 	isOff    bool
 }
 
@@ -54,7 +53,10 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 	logger *slog.Logger) (*upkeep, error) {
 	alone := !c.InDatabase()
 	tables := catalog.TablesOf(made.As(moorage.System("expire")))
-	e := &upkeep{catalog: made, isOff: c.Maintenance == cli.MaintenanceOff}
+	e := &upkeep{
+		catalog: made, isOff: c.Maintenance == cli.MaintenanceOff,
+		budget: budget.New(budget.Default(), nil), metrics: newMaintenanceMetrics(metrics),
+	}
 	e.policies = policies.New(ledger.Over(store), e.kick)
 	var err error
 	var doubt func(ctx context.Context) (string, error)
@@ -62,7 +64,8 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 		doubt = clocks.New(store, isOwn).Doubt
 	}
 	e.jobs, err = jobs.New(jobs.Config{
-		Store: store, Tables: tables, Alone: alone, Doubt: doubt, DeletesPerSecond: deletesPerSecond, Logger: logger,
+		Store: store, Tables: tables, Alone: alone, Doubt: doubt, Budget: e.budget, Ended: e.metrics.ended,
+		Logger: logger,
 	})
 	if err != nil {
 		return nil, err
@@ -89,7 +92,7 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 		Name: "maintenance policies", Interval: policiesPause, Jitter: newJitter(), Logger: logger,
 		Run: func(ctx context.Context) error { return e.readPolicies(ctx, alone) },
 	})
-	meterMaintenance(metrics, e)
+	metrics.MustRegister(upkeepMetrics{e})
 	return e, nil
 }
 
@@ -157,63 +160,5 @@ func (e *upkeep) caretaker(caller moorage.Caller) management.Caretaker {
 	return management.Caretaker{
 		Scopes: catalog.ScopesOf(e.catalog.As(caller)), Policies: e.policies, Steering: e.steering, Jobs: e.jobs,
 		Caller: caller.Name,
-	}
-}
-
-// meterMaintenance shows what an upkeep does.
-func meterMaintenance(metrics *prometheus.Registry, e *upkeep) {
-	gauge := func(name, help string, value func() float64) {
-		metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "moorage_maintenance_" + name, Help: help,
-		}, value))
-	}
-	counter := func(name, help string, value func() float64) {
-		metrics.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "moorage_maintenance_" + name, Help: help,
-		}, value))
-	}
-	gauge("lag_seconds", "Age of the last change that was read for maintenance, while there are more.",
-		func() float64 { return e.monitor.Stats().Lag.Seconds() })
-	gauge("walks", "Walks over tables that are under way on this node.",
-		func() float64 { return float64(e.monitor.Stats().Walking) })
-	gauge("overdue_seconds", "How long the table is due that is due for longest, in the shards of this node.",
-		func() float64 { return e.planner.Stats().Overdue.Seconds() })
-	gauge("due", "Tables that were due in the last looks of this node.",
-		func() float64 { return float64(e.planner.Stats().DueFound) })
-	gauge("shards", "Shards of the due index that this node works on, of 16.",
-		func() float64 { return float64(e.planner.Stats().Shards) })
-	counter("changes_total", "Changes that were read for maintenance.",
-		func() float64 { return float64(e.monitor.Stats().Changes) })
-	counter("made_due_total", "Tables that were made due by changes and walks.",
-		func() float64 { return float64(e.monitor.Stats().MadeDue) })
-	counter("missed_total", "Tables that should have been due and were not, found by looks at random. It stays 0.",
-		func() float64 { return float64(e.monitor.Stats().Missed) })
-	metrics.MustRegister(looks{e})
-}
-
-// looks shows the looks at tables that were due, by outcome, and the jobs that were begun, by kind.
-type looks struct{ upkeep *upkeep }
-
-var (
-	looksTotal = prometheus.NewDesc("moorage_maintenance_looks_total",
-		"Looks at tables that were due.", []string{"outcome"}, nil)
-	jobsBegun = prometheus.NewDesc("moorage_maintenance_jobs_begun_total",
-		"Maintenance jobs that were begun because they were due.", []string{"kind"}, nil)
-)
-
-// Describe implements prometheus.Collector.
-func (l looks) Describe(to chan<- *prometheus.Desc) {
-	to <- looksTotal
-	to <- jobsBegun
-}
-
-// Collect implements prometheus.Collector.
-func (l looks) Collect(to chan<- prometheus.Metric) {
-	stats := l.upkeep.planner.Stats()
-	for outcome, n := range stats.Looks {
-		to <- prometheus.MustNewConstMetric(looksTotal, prometheus.CounterValue, float64(n), outcome)
-	}
-	for kind, n := range stats.Began {
-		to <- prometheus.MustNewConstMetric(jobsBegun, prometheus.CounterValue, float64(n), kind)
 	}
 }

@@ -128,7 +128,7 @@ func kindOfMetric(function ast.Expr) string {
 		name = f.Sel.Name
 	}
 	for _, kind := range []string{"counter", "gauge", "histogram"} {
-		if title := strings.ToUpper(kind[:1]) + kind[1:]; strings.HasPrefix(name, "New"+title) || name == kind || name == kind+"Of" {
+		if title := strings.ToUpper(kind[:1]) + kind[1:]; strings.HasPrefix(name, "New"+title) || name == kind || name == kind+"Of" || name == kind+"Desc" {
 			return kind
 		}
 	}

@@ -50,7 +50,10 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 	case table.TableUUID != at.value.UUID && !j.skip[checkUUID]:
 		return nil, &calledOff{"another table has its place"}
 	}
-	found := &look{version: version, document: version.Document.(*metadata.Document), table: table}
+	found := &look{
+		version: version, files: j.budget.Reader(version.Storage), document: version.Document.(*metadata.Document),
+		table: table,
+	}
 	if err := held(found.document); err != nil && !j.skip[checkHeld] {
 		return nil, &calledOff{err.Error()}
 	}
@@ -136,12 +139,12 @@ func (g *guard) check(ctx context.Context, at *job) error {
 	reach.Named(now.document, now.version.Location, g.set.Add)
 	isNew := func(s metadata.Snapshot) bool { return !g.known[versionOf(s)] }
 	isKnown := func(s metadata.Snapshot) bool { return g.known[versionOf(s)] }
-	added, _, err := reach.Manifests(ctx, now.version.Storage, now.document, isNew)
+	added, _, err := reach.Manifests(ctx, now.files, now.document, isNew)
 	if err != nil {
 		return err
 	}
 	if len(added) > 0 {
-		old, _, err := reach.Manifests(ctx, now.version.Storage, now.document, isKnown)
+		old, _, err := reach.Manifests(ctx, now.files, now.document, isKnown)
 		if err != nil {
 			return err
 		}
@@ -153,7 +156,7 @@ func (g *guard) check(ctx context.Context, at *job) error {
 			g.set.Add(m.Path())
 		}
 		added = slices.DeleteFunc(added, func(m reach.Manifest) bool { return met[m.Path()] })
-		if err := reach.LiveIn(ctx, now.version.Storage, added, g.set); err != nil {
+		if err := reach.LiveIn(ctx, now.files, added, g.set); err != nil {
 			return err
 		}
 	}

@@ -59,7 +59,7 @@ const reachFull = "full"
 
 // live returns all that the version which look met reaches.
 func (j *Jobs) live(ctx context.Context, look *look, in input) (*reach.Set, reach.Cost, error) {
-	manifests, cost, err := reach.Manifests(ctx, look.version.Storage, look.document, nil)
+	manifests, cost, err := reach.Manifests(ctx, look.files, look.document, nil)
 	if err != nil {
 		return nil, cost, err
 	}
@@ -68,12 +68,12 @@ func (j *Jobs) live(ctx context.Context, look *look, in input) (*reach.Set, reac
 		set = reach.NewSetOfNames(cost.Files + cost.Manifests)
 	}
 	reach.Named(look.document, look.version.Location, set.Add)
-	return set, cost, reach.LiveIn(ctx, look.version.Storage, manifests, set)
+	return set, cost, reach.LiveIn(ctx, look.files, manifests, set)
 }
 
 // doom lists the files that only expired snapshots reach.
 func doom(ctx context.Context, look *look, in input, set *reach.Set, to sink) (reach.Kept, error) {
-	return reach.Doomed(ctx, look.version.Storage, in.reach(), set, look.claims, func(f reach.File) error {
+	return reach.Doomed(ctx, look.files, in.reach(), set, look.claims, func(f reach.File) error {
 		return to.add(ctx, string(f.Kind), Listed{Path: f.Location})
 	})
 }
@@ -100,6 +100,7 @@ func keptOf(counts map[string]int64) (all []registry.KeptOf) {
 // look is a table as a job has just met it.
 type look struct {
 	version  *catalog.Version
+	files    reach.Reader // of the version, within the budget
 	document *metadata.Document
 	table    registry.Pointer
 	claims   []storage.Location

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"time"
 
 	"moorage/catalog/documents"
 	"moorage/registry"
@@ -54,7 +55,11 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 
 // deleteBatch deletes those files of a batch that may go.
 func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Listed) error {
-	if err := j.pace.wait(ctx, len(batch)); err != nil {
+	if err := giveWay(ctx, j, at.value.Pointer); err != nil {
+		return err
+	}
+	location := g.look.version.Location
+	if err := j.budget.Delete(ctx, location, len(batch)); err != nil {
 		return err
 	}
 	if err := g.check(ctx, at); err != nil {
@@ -81,11 +86,34 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 		remove = documents.DeleteOrphans
 	}
 	if err := remove(ctx, g.look.version.Storage, files); err != nil {
-		return err
+		return j.budget.Note(location, err)
 	}
+	j.stats.deleted(len(files), bytes)
 	at.value.Totals.Files += int64(len(files))
 	at.value.Totals.Bytes += bytes
 	return nil
+}
+
+const (
+	// giveWayMax is how long a batch waits at most while commits of the table wait: a table may be
+	// committed to without end.
+	giveWayMax = 30 * time.Second
+	// giveWayPause is between two looks for them.
+	giveWayPause = 200 * time.Millisecond
+)
+
+// giveWay waits while commits of a table wait for their turn. The error is that of the context.
+func giveWay(ctx context.Context, j *Jobs, table registry.ID) error {
+	for waited := time.Duration(0); waited < giveWayMax && j.tables.Waiting(table); waited += giveWayPause {
+		select {
+		case <-time.After(giveWayPause):
+		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return ctx.Err()
 }
 
 // endWith ends a job and deletes the files that it kept.
@@ -93,6 +121,7 @@ func (j *Jobs) endWith(ctx context.Context, at *job, store storage.Store, outcom
 	if err := j.end(ctx, at, outcome, why); err != nil {
 		return err
 	}
+	j.stats.kept(at.value.Totals.Kept)
 	deleteOwn(ctx, j, store, at.value)
 	return nil
 }

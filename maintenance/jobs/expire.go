@@ -91,6 +91,12 @@ type Began struct {
 	Refs      int
 }
 
+// The outcomes of an attempt to expire snapshots, beside OutcomeDone and OutcomeNothing.
+const (
+	commitLost   = "lost" // there was a job, or a rule changed
+	commitFailed = "failed"
+)
+
 // Expire expires snapshots of a table and, unless s says that files stay, makes the job that
 // deletes what only they reach. extra may be nil.
 //
@@ -130,13 +136,17 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 	})
 	switch {
 	case errors.Is(err, catalog.ErrBeside):
+		j.stats.committed(commitLost)
 		return began, ErrBusy
 	case err != nil:
+		j.stats.committed(commitFailed)
 		return began, err
 	case !changed:
+		j.stats.committed(OutcomeNothing)
 		began.Outcome = OutcomeNothing
 		return began, nil
 	}
+	j.stats.committed(OutcomeDone)
 	began.Job, began.Snapshots, began.Refs = id, len(e.expiry.Snapshots), len(e.expiry.Refs)
 	if s.KeepFiles {
 		began.Outcome = OutcomeDone

@@ -13,6 +13,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
+	"moorage/maintenance/budget"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -53,6 +54,8 @@ type Tables interface {
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 	Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error)
 	WarehouseLocation(ctx context.Context, warehouse string) (string, storage.Store, error)
+	// Waiting reports whether commits of a table wait on this node for their turn.
+	Waiting(pointer registry.ID) bool
 }
 
 // Config is what Jobs is made from. Fields without a default are required.
@@ -65,8 +68,10 @@ type Config struct {
 	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
 	// nothing is deleted. Default: it can.
 	Doubt func(ctx context.Context) (string, error)
-	// DeletesPerSecond bounds how many files this process deletes. Default: no bound.
-	DeletesPerSecond int
+	// Budget bounds what jobs ask of storages. Default: no bound.
+	Budget *budget.Budget
+	// Ended is called after a job has ended, with its run. Default: nothing.
+	Ended func(run registry.Run)
 	// Interval is the mean pause between two looks for jobs. Default 15 s.
 	Interval time.Duration
 	Now      func() time.Time // default time.Now
@@ -82,11 +87,15 @@ type Jobs struct {
 	owner  registry.ID
 	log    *slog.Logger
 	doubt  func(ctx context.Context) (string, error)
-	pace   *pace
+	budget *budget.Budget
+	ended  func(run registry.Run)
+	stats  counters
+	busy   busy
 
 	interval time.Duration
 	// Each is used by one loop.
-	jitter, sweepJitter *rand.Rand
+	jitters     []*rand.Rand // in the order of lanes
+	sweepJitter *rand.Rand
 	// skip has the checks that a test switches off, to see that it notices.
 	skip map[string]bool
 }
@@ -108,6 +117,12 @@ func New(config Config) (*Jobs, error) {
 	if config.Doubt == nil {
 		config.Doubt = func(context.Context) (string, error) { return "", nil }
 	}
+	if config.Budget == nil {
+		config.Budget = budget.New(budget.Rates{}, config.Now)
+	}
+	if config.Ended == nil {
+		config.Ended = func(registry.Run) {}
+	}
 	records, err := ledger.New(ledger.Config{
 		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
@@ -118,9 +133,11 @@ func New(config Config) (*Jobs, error) {
 	if err != nil {
 		return nil, err
 	}
-	jitter, err := ledger.NewJitter(config.Random)
-	if err != nil {
-		return nil, err
+	jitters := make([]*rand.Rand, len(lanes))
+	for i := range lanes {
+		if jitters[i], err = ledger.NewJitter(config.Random); err != nil {
+			return nil, err
+		}
 	}
 	sweepJitter, err := ledger.NewJitter(config.Random)
 	if err != nil {
@@ -128,8 +145,8 @@ func New(config Config) (*Jobs, error) {
 	}
 	return &Jobs{
 		tables: config.Tables, ledger: records, claims: ledger.NewClaimer(config.Store, owner), owner: owner,
-		log: config.Logger, doubt: config.Doubt, pace: &pace{perSecond: config.DeletesPerSecond, now: config.Now},
-		interval: cmp.Or(config.Interval, lookEvery), jitter: jitter, sweepJitter: sweepJitter,
+		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,
+		interval: cmp.Or(config.Interval, lookEvery), jitters: jitters, sweepJitter: sweepJitter,
 	}, nil
 }
 
@@ -251,8 +268,11 @@ func (j *Jobs) end(ctx context.Context, at *job, outcome, why string) error {
 	if err != nil {
 		return ledger.StepError("jobs.end", err)
 	}
+	run := runOf(at.value, outcome, why, now).value
+	j.ended(run)
 	j.log.InfoContext(ctx, "maintenance job ended", "job", at.value.ID, "kind", at.value.Kind,
-		"pointer", at.value.Pointer, "outcome", outcome, "files", at.value.Totals.Files, "why", why)
+		"pointer", at.value.Pointer, "outcome", outcome, "snapshots", at.value.Totals.Snapshots,
+		"files", at.value.Totals.Files, "bytes", at.value.Totals.Bytes, "took", run.Ended.Sub(run.Began), "why", why)
 	return nil
 }
 

@@ -167,9 +167,12 @@ func (j *Jobs) mark(ctx context.Context, look *look, s OrphanSettings, set *reac
 			return nil, &calledOff{"the location of the table is all of its storage"}
 		}
 		for after := ""; ; {
+			if err := j.budget.List(ctx, claim.String()); err != nil {
+				return nil, err
+			}
 			page, err := lister.List(ctx, claim.String(), after, listPage)
 			if err != nil {
-				return nil, err
+				return nil, j.budget.Note(claim.String(), err)
 			}
 			for _, file := range page.Files {
 				if err := m.add(ctx, claim, file, page.Now); err != nil {
@@ -308,7 +311,7 @@ func (g *guard) asListed(ctx context.Context, batch []Listed, files []string) ([
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 		case err != nil:
-			return nil, err
+			return nil, g.jobs.budget.Note(file.Path, err)
 		case (found.Bytes != file.Bytes || !sameSecond(found.Modified, file.Modified)) && !g.jobs.skip[checkFile]:
 			g.kept[keptChanged]++
 		case g.set.HasElsewhere(file.Path) || g.set.LooksLike(file.Path) && !g.jobs.skip[checkLookLike]:

@@ -3,87 +3,148 @@ package jobs
 import (
 	"context"
 	"errors"
-
-	"golang.org/x/sync/errgroup"
+	"strings"
+	"sync"
 
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/registry"
 )
 
-// atOnce is how many jobs one node works on.
-const atOnce = 4
+// blockersMax bounds how many blockers a look counts.
+const blockersMax = 1000
 
-// Worker is the loop that takes jobs as far as they go, and the one that deletes what ended jobs
-// have left. Every node runs one.
-type Worker struct{ loop, sweep *worker.Worker }
+// Worker is the loops that take jobs as far as they go, one for each lane, and the one that deletes
+// what ended jobs have left. Every node runs one.
+type Worker struct {
+	jobs  *Jobs
+	lanes []*worker.Worker
+	sweep *worker.Worker
+}
 
 // NewWorker returns a worker that is not started.
 func (j *Jobs) NewWorker() *Worker {
-	return &Worker{
-		loop: worker.New(worker.Config{
-			Name: "maintenance jobs", Run: j.RunOnce, Interval: j.interval, Jitter: j.jitter, Logger: j.log,
-		}),
-		sweep: worker.New(worker.Config{
-			Name: "files of maintenance jobs", Run: j.Sweep, Interval: sweepEvery, Jitter: j.sweepJitter, Logger: j.log,
-		}),
+	w := &Worker{jobs: j, sweep: worker.New(worker.Config{
+		Name: "files of maintenance jobs", Run: j.Sweep, Interval: sweepEvery, Jitter: j.sweepJitter, Logger: j.log,
+	})}
+	for i, kind := range lanes {
+		w.lanes = append(w.lanes, worker.New(worker.Config{
+			Name: "maintenance jobs, " + kind, Interval: j.interval, Jitter: j.jitters[i], Logger: j.log,
+			Run: func(ctx context.Context) error {
+				return errors.Join(runLane(ctx, j, kind), countBlockers(ctx, j))
+			},
+		}))
 	}
+	return w
 }
 
-// Start starts the loops, the first with a look at once: the last process may have left jobs. It
-// may be called again after Stop.
+// Start starts the loops, with a look at once: the last process may have left jobs. It may be
+// called again after Stop.
 func (w *Worker) Start() {
-	w.loop.Start()
-	w.loop.Kick()
+	for _, lane := range w.lanes {
+		lane.Start()
+		lane.Kick()
+	}
 	w.sweep.Start()
 }
 
-// Stop ends the loop and waits for it. It may be called again.
+// Stop ends the loops and waits for them. It may be called again.
 func (w *Worker) Stop() {
-	w.loop.Stop()
-	w.sweep.Stop()
+	var stopping sync.WaitGroup
+	for _, loop := range append(w.lanes[:len(w.lanes):len(w.lanes)], w.sweep) {
+		stopping.Go(loop.Stop)
+	}
+	stopping.Wait()
 }
 
-// Kick has the loop look for jobs now. It never blocks.
-func (w *Worker) Kick() { w.loop.Kick() }
+// Kick has the loops look for jobs now. It never blocks.
+func (w *Worker) Kick() {
+	for _, lane := range w.lanes {
+		lane.Kick()
+	}
+}
 
-// RunOnce takes every job as far as it goes now, and returns when all were tried. What fails is
-// noted in the jobs; the error is that of the look for them.
-func (j *Jobs) RunOnce(ctx context.Context) error {
-	group := new(errgroup.Group)
-	group.SetLimit(atOnce)
+// Stats returns what the jobs of this process have done.
+func (w *Worker) Stats() Stats { return w.jobs.stats.get() }
+
+// RunOnce takes every job as far as it goes now, one after the other, and returns when all were
+// tried. What fails is noted in the jobs; the error is that of the look for them.
+func (j *Jobs) RunOnce(ctx context.Context) error { return runLane(ctx, j, "") }
+
+// runLane takes the jobs of a kind that nobody else in this process is at, one after the other;
+// those of all kinds for none. The error is that of the look for them.
+func runLane(ctx context.Context, j *Jobs, kind string) error {
+	found := make(map[Of]int64)
 	err := j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
-		due, err := isDue(ctx, j.ledger, record)
+		value, err := ledger.Decode[registry.Job](record)
 		if err != nil {
-			j.log.WarnContext(ctx, "a maintenance job is skipped", "job", record.Key.ID, "error", err)
-		}
-		if !due {
+			j.log.WarnContext(ctx, "a maintenance job cannot be read", "job", record.Key.ID, "error", err)
 			return true, nil
 		}
-		group.Go(func() error {
-			err := worker.Safely(ctx, func(ctx context.Context) error { return j.Step(ctx, record.Key) })
-			if err != nil && ctx.Err() == nil {
-				j.log.WarnContext(ctx, "maintenance job did not finish", "job", record.Key.ID, "error", err)
-			}
-			return nil
-		})
-		return ctx.Err() == nil, nil
+		found[Of{value.Kind, strings.ToLower(record.State.String())}]++
+		if kind != "" && value.Kind != kind {
+			return true, nil
+		}
+		due, err := isDue(ctx, j.ledger, record.State, value)
+		if err != nil || !due {
+			return true, err
+		}
+		return ctx.Err() == nil, tryStep(ctx, j, record.Key, value.Pointer)
 	})
-	return errors.Join(err, group.Wait())
+	if err == nil {
+		j.stats.found(found)
+	}
+	return err
+}
+
+// countBlockers counts what is blocked, for the metrics.
+func countBlockers(ctx context.Context, j *Jobs) error {
+	blockers, err := j.ledger.ListKeys(ctx, registry.TableDue, registry.DueBlockedPrefix(), "", blockersMax)
+	if err == nil {
+		j.stats.blocked(int64(len(blockers)))
+	}
+	return err
+}
+
+// tryStep takes a job as far as it goes, unless this process is busy with its table or warehouse.
+func tryStep(ctx context.Context, j *Jobs, key registry.Key, table registry.ID) error {
+	warehouse, err := warehouseOf(ctx, j.ledger, table)
+	if err != nil {
+		return err
+	}
+	if !j.busy.enter(table, warehouse) {
+		return nil
+	}
+	defer j.busy.leave(table, warehouse)
+	err = worker.Safely(ctx, func(ctx context.Context) error { return j.Step(ctx, key) })
+	if err != nil && ctx.Err() == nil {
+		j.log.WarnContext(ctx, "maintenance job did not finish", "job", key.ID, "error", err)
+	}
+	return nil
+}
+
+// warehouseOf returns the name of the warehouse of a table; empty if the table is gone.
+func warehouseOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (string, error) {
+	records, err := l.Get(ctx, registry.PointerKey(table))
+	if err != nil || !records[0].Exists() {
+		return "", err
+	}
+	pointer, err := ledger.Decode[registry.Pointer](records[0])
+	if err != nil {
+		return "", nil // the step says so
+	}
+	return pointer.Warehouse, nil
 }
 
 // isDue reports whether there is something to do for a job: it is neither blocked, paused nor in
 // other hands, and its time has come if it waits for that.
-func isDue(ctx context.Context, l *ledger.Ledger, record registry.Record) (bool, error) {
-	switch record.State {
-	case registry.StateCollecting, registry.StateDeleting, registry.StateWaiting:
-	default:
-		return false, nil
+func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job registry.Job) (bool, error) {
+	switch state {
+	case registry.StateCollecting, registry.StateDeleting:
+		return !job.Paused, nil
+	case registry.StateWaiting:
+		now, err := l.Time(ctx)
+		return err == nil && !job.Paused && !now.Before(job.NotBefore), err
 	}
-	value, err := ledger.Decode[registry.Job](record)
-	if err != nil || value.Paused || record.State != registry.StateWaiting {
-		return err == nil && !value.Paused, err
-	}
-	now, err := l.Time(ctx)
-	return err == nil && !now.Before(value.NotBefore), err
+	return false, nil
 }

@@ -110,10 +110,10 @@ func (l *look) run(ctx context.Context) error {
 	if paused, err := jobs.IsPaused(records[3], l.table); paused || err != nil { // one that cannot be read pauses all
 		return l.settle(ctx, outcomeLater, l.now.Add(pausePause), "")
 	}
-	if !l.enter(l.table.Warehouse) {
+	if !l.enter(l.table.Warehouse, l.pointer) {
 		return nil // it stays due
 	}
-	defer l.leave(l.table.Warehouse)
+	defer l.leave(l.table.Warehouse, l.pointer)
 	return l.decide(ctx)
 }
 

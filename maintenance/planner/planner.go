@@ -87,7 +87,7 @@ type Stats struct {
 	Looks    map[string]int64 // by outcome
 	Began    map[string]int64 // jobs, by kind
 	Overdue  time.Duration    // of the table that is due for longest, in the last round of each shard
-	DueFound int              // due records that the last rounds found
+	DueFound map[string]int64 // due records that the last rounds found, by kind
 }
 
 // Planner begins the jobs of one store. It is safe for concurrent use.
@@ -103,6 +103,7 @@ type Planner struct {
 	mu     sync.Mutex // guards the fields below; leaf
 	stats  Stats
 	busy   map[string]int       // tables that are looked at, by warehouse
+	tables map[registry.ID]bool // that are looked at
 	warned time.Time            // when it warned of the clock, by that of this node
 	rests  map[string]time.Time // until when a warehouse is left alone, by the clock of this node
 }
@@ -117,7 +118,7 @@ type shard struct {
 
 	mu      sync.Mutex // guards the fields below; leaf
 	overdue time.Duration
-	found   int
+	found   map[string]int64 // never written to once it is set
 	held    bool
 }
 
@@ -155,7 +156,8 @@ func New(config Config) (*Planner, error) {
 	p := &Planner{
 		config: config, ledger: records, claims: ledger.NewClaimer(config.Store, owner), log: config.Logger,
 		lanes: make(map[policy.Kind]chan struct{}), busy: make(map[string]int), rests: make(map[string]time.Time),
-		stats: Stats{Looks: make(map[string]int64), Began: make(map[string]int64)},
+		tables: make(map[registry.ID]bool),
+		stats:  Stats{Looks: make(map[string]int64), Began: make(map[string]int64)},
 	}
 	for kind, width := range lanes {
 		p.lanes[kind] = make(chan struct{}, width)
@@ -218,7 +220,9 @@ func (p *Planner) Kick() {
 func (p *Planner) Stats() Stats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	copied := Stats{Looks: make(map[string]int64), Began: make(map[string]int64)}
+	copied := Stats{
+		Looks: make(map[string]int64), Began: make(map[string]int64), DueFound: make(map[string]int64),
+	}
 	for outcome, n := range p.stats.Looks {
 		copied.Looks[outcome] = n
 	}
@@ -229,7 +233,9 @@ func (p *Planner) Stats() Stats {
 		s.mu.Lock()
 		if s.held {
 			copied.Shards++
-			copied.DueFound += s.found
+			for kind, n := range s.found {
+				copied.DueFound[kind] += n
+			}
 			copied.Overdue = max(copied.Overdue, s.overdue)
 		}
 		s.mu.Unlock()
@@ -273,8 +279,8 @@ func (p *Planner) claimed(ctx context.Context, s *shard, do func(ctx context.Con
 		return nil
 	}
 	err := p.claims.Claim(ctx, claimPrefix+s.name, claimLife, func(ctx context.Context) error {
-		s.set(true, 0, 0)
-		defer s.set(false, 0, 0)
+		s.set(true, nil, 0)
+		defer s.set(false, nil, 0)
 		err := do(ctx)
 		if errors.Is(context.Cause(ctx), ledger.ErrClaimLost) {
 			return nil
@@ -287,7 +293,7 @@ func (p *Planner) claimed(ctx context.Context, s *shard, do func(ctx context.Con
 	return moorage.Annotate("planner.claimed", s.name, err)
 }
 
-func (s *shard) set(held bool, found int, overdue time.Duration) {
+func (s *shard) set(held bool, found map[string]int64, overdue time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held, s.found, s.overdue = held, found, overdue
@@ -306,7 +312,7 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 		after = registry.DueID(s.name, s.cleared.Add(-lookBack))
 	}
 	end := registry.DueID(s.name, now.Add(time.Second))
-	found, overdue := 0, time.Duration(0)
+	found, overdue, isFirst := make(map[string]int64), time.Duration(0), true
 	for {
 		page, err := p.ledger.ListKeys(ctx, registry.TableDue, registry.DuePrefix(s.name), after, duePage)
 		if err != nil {
@@ -317,12 +323,14 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 				page = nil // the others are later
 				break
 			}
-			if found++; found == 1 {
+			if isFirst {
+				isFirst = false
 				if doubted, err := p.doubts(ctx); doubted || err != nil {
 					return err
 				}
 			}
-			if _, _, at, err := registry.ParseDue(record.Key); err == nil {
+			if _, kind, at, err := registry.ParseDue(record.Key); err == nil {
+				found[kind]++
 				overdue = max(overdue, now.Sub(at))
 			}
 			p.lookAt(ctx, record.Key)
@@ -384,20 +392,23 @@ func (p *Planner) lookAt(ctx context.Context, key registry.Key) {
 	}
 }
 
-// enter reports whether a table of a warehouse may be looked at now. Who got true calls leave.
-func (p *Planner) enter(warehouse string) bool {
+// enter reports whether a table of a warehouse may be looked at now: one kind of a table at a time.
+// Who got true calls leave.
+func (p *Planner) enter(warehouse string, table registry.ID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.busy[warehouse] >= warehouseMax || p.config.Now().Before(p.rests[warehouse]) {
+	if p.tables[table] || p.busy[warehouse] >= warehouseMax || p.config.Now().Before(p.rests[warehouse]) {
 		return false
 	}
+	p.tables[table] = true
 	p.busy[warehouse]++
 	return true
 }
 
-func (p *Planner) leave(warehouse string) {
+func (p *Planner) leave(warehouse string, table registry.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	delete(p.tables, table)
 	if p.busy[warehouse]--; p.busy[warehouse] <= 0 {
 		delete(p.busy, warehouse)
 	}

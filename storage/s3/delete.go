@@ -62,7 +62,7 @@ func fitsXML(key string) bool { return !strings.ContainsAny(key, "\uFFFE\uFFFF")
 func (c *Client) deleteOne(ctx context.Context, o object) error {
 	_, err := c.sdk.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &o.bucket, Key: &o.key})
 	if err != nil && statusOf(err) != http.StatusNotFound {
-		return fmt.Errorf("delete %s: %w", o.location, err)
+		return fmt.Errorf("delete %s: %w", o.location, orSlow(err))
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types
 			Delete: &types.Delete{Objects: batch, Quiet: aws.Bool(true)},
 		}, s3.WithAPIOptions(wantDeleteResult))
 		if err != nil {
-			return append(lasting, fmt.Errorf("delete %d objects of %s: %w", len(batch), bucket, err))
+			return append(lasting, fmt.Errorf("delete %d objects of %s: %w", len(batch), bucket, orSlow(err)))
 		}
 		asked := make(map[string]bool, len(batch))
 		for _, o := range batch {
@@ -92,6 +92,9 @@ func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types
 			switch {
 			case aws.ToString(failed.Code) == codeNoSuchKey:
 			case isPassing(failed) && asked[aws.ToString(failed.Key)]:
+				if aws.ToString(failed.Code) == codeSlowDown {
+					err = fmt.Errorf("%w: %w", storage.ErrSlowDown, err)
+				}
 				passing = append(passing, err)
 				batch = append(batch, types.ObjectIdentifier{Key: failed.Key})
 			default:

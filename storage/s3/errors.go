@@ -14,6 +14,9 @@ import (
 // codeNoSuchBucket is S3's code for a missing bucket, in answers that have a body.
 const codeNoSuchBucket = "NoSuchBucket"
 
+// codeSlowDown is S3's code for too many requests.
+const codeSlowDown = "SlowDown"
+
 // statusOf returns the status that the server answered with; 0 if there was no answer.
 func statusOf(err error) int {
 	var response *smithyhttp.ResponseError
@@ -36,8 +39,18 @@ func codeOf(err error) string {
 // ErrNotFound where translate can see it: nobody should conclude from it that a file is gone for
 // good.
 func translate(o object, err error) error {
+	err = orSlow(err)
 	if statusOf(err) == http.StatusNotFound && codeOf(err) != codeNoSuchBucket {
 		return fmt.Errorf("%w: %s: %w", storage.ErrNotFound, o.location, err)
 	}
 	return fmt.Errorf("%s: %w", o.location, err)
+}
+
+// orSlow makes an answer by which the server asks for fewer requests storage.ErrSlowDown.
+func orSlow(err error) error {
+	if status := statusOf(err); status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests ||
+		codeOf(err) == codeSlowDown {
+		return fmt.Errorf("%w: %w", storage.ErrSlowDown, err)
+	}
+	return err
 }

@@ -1,0 +1,198 @@
+// Package budget bounds what the maintenance of one node asks of storages, so that the requests of
+// clients come first.
+//
+// # What it promises
+//
+//   - Deletions, pages of lists, bytes of manifests and time of the processor are spent at so much
+//     a second at most. What was not spent in a pause is not saved up.
+//   - A storage that asks for fewer requests gets half of what it got, and half again if it asks
+//     again. After a minute without such an answer it gets twice that, until it gets all.
+//   - Who waits goes in the order of arrival, and leaves when the context ends.
+//
+// # What it must not know
+//
+// What is deleted, listed or read, and for which job.
+package budget
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"moorage/storage"
+)
+
+const (
+	// halvedFor is how long a storage is asked half as often after it asked for that.
+	halvedFor = time.Minute
+	// halvingsMax leaves a storage one sixty-fourth.
+	halvingsMax = 6
+	// halvingPause is between two halvings at least: requests under way get the same answer.
+	halvingPause = 5 * time.Second
+)
+
+// Rates are what one node spends in a second. Zero: no bound.
+type Rates struct {
+	Deletes   int64         // files
+	Pages     int64         // of lists of files
+	ReadBytes int64         // of manifests and their lists
+	Busy      time.Duration // of one processor that decodes them
+}
+
+// Default are the rates of a server.
+func Default() Rates {
+	return Rates{Deletes: 500, Pages: 20, ReadBytes: 32 << 20, Busy: 500 * time.Millisecond}
+}
+
+// Stats is what a Budget has seen since it was made.
+type Stats struct {
+	ReadBytes int64
+	Waited    time.Duration // by all together
+	Slowed    int64         // halvings
+}
+
+// resource is something that is spent.
+type resource int
+
+const (
+	deletes resource = iota
+	pages
+	readBytes
+	busy // nanoseconds
+	resources
+)
+
+// Budget is the budget of one process. It is safe for concurrent use.
+type Budget struct {
+	rates [resources]int64
+	now   func() time.Time
+
+	mu    sync.Mutex // guards the fields below; leaf
+	next  [resources]time.Time
+	slow  map[string]*slowed // storages, by scheme and authority
+	stats Stats
+}
+
+// slowed is a storage that has asked for fewer requests.
+type slowed struct {
+	halvings int
+	since    time.Time // when the last halving began, or ended
+	next     [resources]time.Time
+}
+
+// New returns a budget of these rates. now is the process's clock; nil: time.Now.
+func New(rates Rates, now func() time.Time) *Budget {
+	if now == nil {
+		now = time.Now
+	}
+	return &Budget{
+		rates: [resources]int64{rates.Deletes, rates.Pages, rates.ReadBytes, int64(rates.Busy)},
+		now:   now, slow: make(map[string]*slowed),
+	}
+}
+
+// Delete waits until so many files at location may be deleted. The error is that of the context.
+func (b *Budget) Delete(ctx context.Context, location string, files int) error {
+	return b.spend(ctx, location, deletes, int64(files))
+}
+
+// List waits until a page of the files at location may be listed. The error is that of the context.
+func (b *Budget) List(ctx context.Context, location string) error {
+	return b.spend(ctx, location, pages, 1)
+}
+
+// Note notes how a request to the storage of location ended. It returns err.
+func (b *Budget) Note(location string, err error) error {
+	if !errors.Is(err, storage.ErrSlowDown) {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.now()
+	s := b.slowedLocked(storeOf(location), now)
+	if s == nil {
+		s = &slowed{}
+		b.slow[storeOf(location)] = s
+	}
+	if now.Sub(s.since) >= halvingPause || s.halvings == 0 {
+		s.halvings, s.since = min(s.halvings+1, halvingsMax), now
+		b.stats.Slowed++
+	}
+	return err
+}
+
+// Stats returns what b has seen.
+func (b *Budget) Stats() Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.stats
+}
+
+// spend waits for the turn of n of a resource at the storage of location.
+func (b *Budget) spend(ctx context.Context, location string, r resource, n int64) error {
+	b.mu.Lock()
+	now := b.now()
+	begin := b.reserveLocked(location, r, n, now)
+	b.stats.Waited += begin.Sub(now)
+	b.mu.Unlock()
+	if !begin.After(now) {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(begin.Sub(now))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// reserveLocked returns when n of a resource may be spent, and keeps others from spending until
+// that is made good. mu must be held.
+func (b *Budget) reserveLocked(location string, r resource, n int64, now time.Time) time.Time {
+	rate := b.rates[r]
+	if rate == 0 {
+		return now
+	}
+	cost := time.Duration(float64(n) / float64(rate) * float64(time.Second))
+	begin := later(now, b.next[r])
+	if s := b.slowedLocked(storeOf(location), now); s != nil {
+		begin = later(begin, s.next[r])
+		s.next[r] = begin.Add(cost << s.halvings)
+	}
+	b.next[r] = later(now, b.next[r]).Add(cost)
+	return begin
+}
+
+// slowedLocked returns the storage if it gets less than others at now; nil if it does not. mu must
+// be held.
+func (b *Budget) slowedLocked(store string, now time.Time) *slowed {
+	s := b.slow[store]
+	for s != nil && now.Sub(s.since) >= halvedFor {
+		if s.halvings--; s.halvings <= 0 {
+			delete(b.slow, store)
+			return nil
+		}
+		s.since = s.since.Add(halvedFor)
+	}
+	return s
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// storeOf returns what tells storages apart: the scheme and authority of a location.
+func storeOf(location string) string {
+	parsed, err := storage.Parse(location)
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(parsed.Scheme, "file") + "://" + parsed.Authority
+}

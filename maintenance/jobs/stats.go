@@ -1,0 +1,81 @@
+package jobs
+
+import (
+	"maps"
+	"sync"
+
+	"moorage/registry"
+)
+
+// Of is a kind of jobs in a state, or with an outcome.
+type Of struct{ Kind, Is string }
+
+// Stats is what the jobs of a process have done since it began, and what its last look found.
+type Stats struct {
+	Commits map[Of]int64     // attempts to expire snapshots, by outcome
+	Files   int64            // deleted
+	Bytes   int64            // of orphans that were deleted
+	Kept    map[string]int64 // files, by the reason why they stayed
+	// Jobs are those under way in the store, by state, and Blockers what is blocked in it: both as
+	// of the last look.
+	Jobs     map[Of]int64
+	Blockers int64
+}
+
+// counters are the Stats of a process. The zero value is ready. It is safe for concurrent use.
+type counters struct {
+	mu    sync.Mutex // guards stats; leaf
+	stats Stats
+}
+
+// get returns a copy, except for Jobs, which is never written to.
+func (c *counters) get() Stats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	copied := c.stats
+	copied.Commits, copied.Kept = maps.Clone(copied.Commits), maps.Clone(copied.Kept)
+	return copied
+}
+
+// committed counts an attempt to expire snapshots.
+func (c *counters) committed(outcome string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stats.Commits == nil {
+		c.stats.Commits = make(map[Of]int64)
+	}
+	c.stats.Commits[Of{KindSnapshots, outcome}]++
+}
+
+// deleted counts files that were deleted.
+func (c *counters) deleted(files int, bytes int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Files, c.stats.Bytes = c.stats.Files+int64(files), c.stats.Bytes+bytes
+}
+
+// kept counts the files that a job which ended has kept.
+func (c *counters) kept(all []registry.KeptOf) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stats.Kept == nil {
+		c.stats.Kept = make(map[string]int64)
+	}
+	for _, kept := range all {
+		c.stats.Kept[kept.Reason] += kept.Files
+	}
+}
+
+// found notes the jobs that a look has found.
+func (c *counters) found(jobs map[Of]int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Jobs = jobs
+}
+
+// blocked notes how much is blocked.
+func (c *counters) blocked(n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stats.Blockers = n
+}
