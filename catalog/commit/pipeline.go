@@ -108,7 +108,7 @@ func New(config Config) *Pipeline {
 }
 
 // Waiting reports whether commits of the pointer with this id wait on this node for their turn.
-func (p *Pipeline) Waiting(pointer registry.ID) bool { return p.queue.waiting(pointer) }
+func Waiting(p *Pipeline, pointer registry.ID) bool { return p.queue.waiting(pointer) }
 
 // Submit carries out an intent, and answers when its effect is durable. An intent with a key whose
 // outcome is known changes nothing, and is answered as it was before.
