@@ -28,6 +28,7 @@
 //   - Nobody is denied by a grant: grants only add.
 //   - Admin sees every name and grants anywhere, but reads no data: it implies no other privilege.
 //   - A caller who acts through an engine (Caller.Acting) has nothing of what stands on the server.
+//   - Behind a view with definer's rights it is what its owner has that counts (through.go).
 //
 // # What it must not know
 //

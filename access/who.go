@@ -71,14 +71,19 @@ func newWho(s *Snapshot, caller Caller) *Who {
 	if caller.Only != nil {
 		who.narrow(caller.Only)
 	}
-	anything, _ := s.beneath.get(ServerID)
-	for _, each := range who.numbers {
-		who.mask |= 1 << (each % 64)
+	who.index()
+	return who
+}
+
+// index prepares the looks for what is granted to the caller.
+func (w *Who) index() {
+	anything, _ := w.snapshot.beneath.get(ServerID)
+	for _, each := range w.numbers {
+		w.mask |= 1 << (each % 64)
 		if _, found := anything.grantees[each]; found {
-			who.granted = append(who.granted, each)
+			w.granted = append(w.granted, each)
 		}
 	}
-	return who
 }
 
 // narrow takes from the caller all but everyone, those of roles that he has, and what they are
@@ -113,6 +118,15 @@ func (w *Who) is(n number) bool {
 		}
 	}
 	return low < len(w.numbers) && w.numbers[low] == n
+}
+
+// Is reports whether the caller is a principal, or has a role of the store or of an issuer. It is
+// what makes him the owner of what belongs to that.
+func (w *Who) Is(grantee string) bool {
+	if w.disabled || grantee == "" {
+		return false
+	}
+	return grantee == w.owns || w.is(w.snapshot.names.named(grantee))
 }
 
 // Roles returns the names of all roles that the caller has, sorted.

@@ -41,8 +41,15 @@ type Line struct {
 	Missing   []string // of those, the ones that the caller lacks
 	Decision  string   // allow, forbid or hidden
 	By        string   // what allowed it: owner, or a grant
-	Epoch     uint64   // of the policy that decided
-	Status    int      // that the request was answered with
+	// Through are the views by which the caller came to the object, the outermost first, and As is
+	// whose rights decided behind them, if not his own. RefusedAt is the view that did not let him
+	// through. Unheeded are views of a request whose sender is not trusted about them.
+	Through   []string
+	As        string
+	RefusedAt string
+	Unheeded  []string
+	Epoch     uint64 // of the policy that decided
+	Status    int    // that the request was answered with
 	Took      time.Duration
 
 	Key       string // id of an API key
@@ -94,6 +101,10 @@ func (l *Line) append(dst []byte) []byte {
 	w.strings("missing", l.Missing)
 	w.string("decision", l.Decision)
 	w.string("by", l.By)
+	w.strings("through", l.Through)
+	w.string("as", l.As)
+	w.string("refused-at", l.RefusedAt)
+	w.strings("unheeded", l.Unheeded)
 	w.number("epoch", int64(l.Epoch))
 	w.number("status", int64(l.Status))
 	w.number("micros", l.Took.Microseconds())

@@ -124,6 +124,9 @@ type AccessQuestion struct {
 	Operation  string         // a verb, as package verb spells it
 	Privileges access.Privileges
 	Object     ObjectRef
+	// Through are the views by which the caller comes to the object, the outermost first; see
+	// Catalog.LoadTable. Who asks needs audit then. The engine is in the caller's Via.
+	Through []moorage.Identifier
 }
 
 // AccessAnswer is the answer to an AccessQuestion.
@@ -133,6 +136,14 @@ type AccessAnswer struct {
 	// Explanation.Steps[i] is called.
 	Explanation access.Explanation
 	Names       []string
+	// Through are the views of the question, up to the one that refused. The explanation is that of
+	// the last step: of that view, or of the object. AsOwner and Owner say whose rights decided
+	// there, as in access.Walk.
+	Through []AccessStep
+	AsOwner bool
+	Owner   string
+	// Unheeded says that the views of the question were ignored: nobody trusts who names them.
+	Unheeded bool
 }
 
 // AccessQuestionsMax is how many questions Check takes at once.

@@ -55,7 +55,7 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 	if caller.IsNobody() {
 		caller = a.catalog.caller
 	}
-	if caller.Name != a.catalog.caller.Name {
+	if caller.Name != a.catalog.caller.Name || len(question.Through) > 0 {
 		if err := a.onServer(ctx, access.Audit); err != nil {
 			return AccessAnswer{}, err
 		}
@@ -83,14 +83,16 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 	if shown != nil {
 		g.object.Path = shown
 	}
+	unheeded := len(question.Through) > 0
+	if path := g.object.Path; unheeded && len(path) > 0 && who.Believed(path[len(path)-1], caller.Via, nil) {
+		return about.answerThrough(ctx, who, question, g, asked)
+	}
 	if !explained {
 		return AccessAnswer{Allowed: who.Decide(g.object.Path, asked).Outcome == access.Allow}, nil
 	}
-	answer := AccessAnswer{Explanation: who.Explain(g.object.Path, asked)}
+	answer := AccessAnswer{Explanation: who.Explain(g.object.Path, asked), Unheeded: unheeded}
 	answer.Allowed = answer.Explanation.Decision.Outcome == access.Allow
-	for _, step := range answer.Explanation.Steps {
-		answer.Names = append(answer.Names, nameOfStep(step.Object, g))
-	}
+	answer.nameSteps(g)
 	return answer, nil
 }
 

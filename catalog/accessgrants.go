@@ -24,7 +24,8 @@ type granted struct {
 	grants registry.Record
 	value  registry.Grants
 	before registry.Grants
-	mark   registry.Value // the object that says that it is granted; nil: it does
+	mark   registry.Value   // the object that says that it is granted; nil: it does
+	found  *directory.Found // of a table or view
 }
 
 // find reads the object that ref names and its grants, if the caller sees it.
@@ -73,7 +74,7 @@ func (a *asking) object(ctx context.Context, ref ObjectRef) (*granted, error) {
 		if err != nil {
 			return nil, err
 		}
-		g.object, g.id, g.record = found.Object(ref.Ident), found.Pointer.ID, found.Record
+		g.found, g.object, g.id, g.record = found, found.Object(ref.Ident), found.Pointer.ID, found.Record
 		if marked := found.Pointer; !marked.Granted {
 			marked.Granted = true
 			g.mark = marked
@@ -268,7 +269,7 @@ func (a *asking) isKnown(grantee string) (known bool) {
 }
 
 // SetOwner hands an object over. Its owner may do that, the owner of what is above it, and admin.
-// An empty owner gives it back to its creator.
+// An empty owner gives it back to its creator. A definer view is handed over to others by admin.
 func (a Access) SetOwner(ctx context.Context, object ObjectRef, owner string) error {
 	err := a.change(ctx, verb.SetOwner, func(ctx context.Context, a *asking) (e edit, err error) {
 		g, err := a.find(ctx, object)
@@ -280,6 +281,11 @@ func (a Access) SetOwner(ctx context.Context, object ObjectRef, owner string) er
 		})
 		if err != nil {
 			return e, err
+		}
+		if g.ref.Kind == access.View {
+			if err := a.mayHandOver(ctx, g, owner); err != nil {
+				return e, err
+			}
 		}
 		g.value.Owner = owner
 		return e, g.add(&e)

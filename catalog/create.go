@@ -165,6 +165,13 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	if err != nil {
 		return newborn{}, err
 	}
+	if view, ok := document.(*metadata.ViewDocument); ok {
+		made := registry.Pointer{ID: id, View: true, Creator: by.Creator()}
+		change := viewChange{by: by, ident: ident, pointer: made, above: path.Above(), next: view}
+		if _, err := change.owned(ctx, p); err != nil {
+			return newborn{}, err
+		}
+	}
 	way, err := p.guard.Way(ctx, by.Creator(), path.Above())
 	if err != nil {
 		return newborn{}, err

@@ -9,6 +9,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/directory"
+	"moorage/catalog/guard"
 	"moorage/catalog/verb"
 	"moorage/registry"
 	"moorage/storage"
@@ -53,6 +54,8 @@ type Delegated struct {
 	Staged string
 	// Reason says why the client was given nothing although it asked and the warehouse offers it.
 	Reason string
+	// Through are the views by which the caller came to the table, if they counted.
+	Through []moorage.Identifier
 }
 
 // Files are the verbs by which a caller reaches the files of a table. They are safe for concurrent
@@ -70,17 +73,22 @@ type Files interface {
 	// not be stored yet: a caller who may make it is given credentials for a short while, if nobody
 	// else lives there.
 	//
+	// through is that of LoadTable. Who comes through views that count is given nothing to write
+	// with.
+	//
 	// Errors: those of Delegate; KindNoSuchTable; KindForbidden; KindBadRequest if the warehouse
 	// gives no credentials, or none can be made for this table. Source: REST specification,
 	// loadCredentials.
-	LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string) (Delegated, error)
+	LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string, through ...moorage.Identifier) (
+		Delegated, error)
 	// Sign signs a request that a client is about to send to the storage of a table. The request
-	// needs no locations: they are the table's. staged is as for LoadCredentials.
+	// needs no locations: they are the table's. staged and through are as for LoadCredentials.
 	//
 	// Errors: KindNoSuchTable; KindBadRequest if the warehouse signs nothing, or the request cannot
 	// be read; KindForbidden if it is not one that is signed, or that the caller may send. Source:
 	// REST specification, signRequest.
-	Sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest) (Signature, error)
+	Sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest,
+		through ...moorage.Identifier) (Signature, error)
 }
 
 // FilesOf returns the verbs about files, for the caller of v.
@@ -106,15 +114,18 @@ type reach struct {
 	found  *directory.Found
 	staged string
 	ident  moorage.Identifier
+	// through are the views by which the caller comes to the table; nil for none.
+	through *guard.Through
 }
 
-// reachOf returns how the files of a pointer are reached, which was asked for as ident.
-func reachOf(found *directory.Found, ident moorage.Identifier) *reach {
+// reachOf returns how the files of a pointer are reached, which was asked for as ident, through
+// views; nil for none.
+func reachOf(found *directory.Found, ident moorage.Identifier, through *guard.Through) *reach {
 	locations := slices.Clone(found.Pointer.Claims)
 	slices.Reverse(locations) // the present one is last there
 	return &reach{
 		offers: found.Delegation, store: found.Storage, warehouse: found.Warehouse, place: found.Place,
-		locations: locations, found: found, ident: ident,
+		locations: locations, found: found, ident: ident, through: through,
 	}
 }
 
@@ -142,7 +153,7 @@ func (f files) Delegate(ctx context.Context, table *Table, asked []Delegation) (
 			}
 		}
 		if len(found.Delegation) > 0 && found.Pointer.ID == table.pointer {
-			reach = reachOf(found, table.Identifier)
+			reach = reachOf(found, table.Identifier, table.through)
 		}
 	}
 	if reach == nil {
@@ -159,9 +170,12 @@ func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location str
 	if !r.offersOne(asked...) {
 		return Delegated{}, nil
 	}
-	write, err := f.may(ctx, v, r, access.Write)
-	if err != nil {
-		return Delegated{}, err
+	write := false
+	if !r.through.Heeded() {
+		var err error
+		if write, err = f.may(ctx, v, r, access.Write); err != nil {
+			return Delegated{}, err
+		}
 	}
 	if !write {
 		read, err := f.may(ctx, v, r, access.Read)
@@ -177,7 +191,9 @@ func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location str
 			reason = "requests for a table at a location that its client chose are signed once it is made"
 		case offer == RemoteSigning:
 			if _, ok := r.store.(storage.Signer); ok {
-				return Delegated{Delegation: RemoteSigning, Refresh: true, Staged: r.staged}, nil
+				return Delegated{
+					Delegation: RemoteSigning, Refresh: true, Staged: r.staged, Through: r.through.Names(),
+				}, nil
 			}
 			reason = "this storage signs no requests"
 		case offer == VendedCredentials:
@@ -186,8 +202,8 @@ func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location str
 				f.catalog.planner.given(ctx, r.vendedOf(f.catalog.caller, v, made, write))
 				return Delegated{
 					Delegation: VendedCredentials, Credential: made.credential, Encoded: made.encoded,
-					Version: made.version,
-					Prefix:  storage.Trim(location) + "/", Refresh: r.renews(), Staged: r.staged,
+					Version: made.version, Through: r.through.Names(),
+					Prefix: storage.Trim(location) + "/", Refresh: r.renews(), Staged: r.staged,
 				}, nil
 			}
 			if !errors.Is(err, storage.ErrUnscopable) {
@@ -205,7 +221,7 @@ func (f files) may(ctx context.Context, v verb.Verb, r *reach, asked access.Priv
 	if r.found == nil {
 		return true, nil
 	}
-	by := directory.Asker{Caller: f.catalog.caller, Verb: v}
+	by := directory.Asker{Caller: f.catalog.caller, Verb: v, Through: r.through}
 	err := f.catalog.planner.directory.May(ctx, by, asked, r.found, r.ident)
 	if err != nil && moorage.KindOf(err) == moorage.KindForbidden {
 		return false, nil
@@ -227,13 +243,15 @@ func (f files) vend(ctx context.Context, r *reach, write bool) (vended, error) {
 }
 
 // LoadCredentials: see Files.
-func (f files) LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string) (Delegated, error) {
-	given, err := f.loadCredentials(ctx, ident, staged)
+func (f files) LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string,
+	through ...moorage.Identifier) (Delegated, error) {
+	given, err := f.loadCredentials(ctx, ident, staged, through)
 	return given, moorage.Annotate("catalog.LoadCredentials", ident.String(), err)
 }
 
-func (f files) loadCredentials(ctx context.Context, ident moorage.Identifier, staged string) (Delegated, error) {
-	reach, err := f.reachNow(ctx, verb.LoadCredentials, verb.LoadStaged, ident, staged)
+func (f files) loadCredentials(ctx context.Context, ident moorage.Identifier, staged string,
+	through []moorage.Identifier) (Delegated, error) {
+	reach, err := f.reachNow(ctx, verb.LoadCredentials, verb.LoadStaged, ident, staged, through)
 	if err != nil {
 		return Delegated{}, err
 	}
@@ -255,15 +273,15 @@ type (
 )
 
 // Sign: see Files.
-func (f files) Sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest) (
-	Signature, error) {
-	signature, err := f.sign(ctx, ident, staged, request)
+func (f files) Sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest,
+	through ...moorage.Identifier) (Signature, error) {
+	signature, err := f.sign(ctx, ident, staged, request, through)
 	return signature, moorage.Annotate("catalog.Sign", ident.String(), err)
 }
 
-func (f files) sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest) (
-	Signature, error) {
-	reach, err := f.reachNow(ctx, verb.Sign, verb.SignStaged, ident, staged)
+func (f files) sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest,
+	through []moorage.Identifier) (Signature, error) {
+	reach, err := f.reachNow(ctx, verb.Sign, verb.SignStaged, ident, staged, through)
 	if err != nil {
 		return Signature{}, err
 	}
@@ -272,9 +290,11 @@ func (f files) sign(ctx context.Context, ident moorage.Identifier, staged string
 		return Signature{}, moorage.Errorf(moorage.KindBadRequest,
 			"The warehouse %s signs no requests to its storage", ident.Warehouse)
 	}
-	write, err := f.may(ctx, verb.Sign, reach, access.Write)
-	if err != nil {
-		return Signature{}, err
+	write := false
+	if !reach.through.Heeded() {
+		if write, err = f.may(ctx, verb.Sign, reach, access.Write); err != nil {
+			return Signature{}, err
+		}
 	}
 	request.Locations, request.Write = reach.locations, write
 	signature, err := signer.Sign(ctx, request)

@@ -15,9 +15,11 @@ import (
 
 // Given is what an engine was given to reach the files of a table with. It holds no secret.
 type Given struct {
-	Caller     moorage.Caller
-	Verb       verb.Verb
-	Table      moorage.Identifier
+	Caller moorage.Caller
+	Verb   verb.Verb
+	Table  moorage.Identifier
+	// Through are the views by which the caller came to the table, if they counted.
+	Through    []moorage.Identifier
 	Delegation Delegation
 	Locations  []string // that it reaches
 	Write      bool
@@ -48,7 +50,8 @@ func idOf(credential map[string]string) string {
 // vendedOf returns what is noted of a credential that somebody was given.
 func (r *reach) vendedOf(caller moorage.Caller, v verb.Verb, made vended, write bool) Given {
 	return Given{
-		Caller: caller, Verb: v, Table: r.ident, Delegation: VendedCredentials, Locations: r.locations, Write: write,
+		Caller: caller, Verb: v, Table: r.ident, Through: r.through.Names(), Delegation: VendedCredentials,
+		Locations: r.locations, Write: write,
 		Credential: idOf(made.credential.Config), Ends: made.credential.Expires,
 	}
 }
@@ -61,7 +64,8 @@ func noteSigned(ctx context.Context, p *planner, caller moorage.Caller, r *reach
 	}
 	sum := sha256.Sum256([]byte(path))
 	p.given(ctx, Given{
-		Caller: caller, Verb: verb.Sign, Table: r.ident, Delegation: RemoteSigning, Write: request.Write,
+		Caller: caller, Verb: verb.Sign, Table: r.ident, Through: r.through.Names(), Delegation: RemoteSigning,
+		Write:  request.Write,
 		Method: request.Method, Target: hex.EncodeToString(sum[:]),
 	})
 }

@@ -14,11 +14,22 @@ import (
 // LoadTable returns the current version of a table. It takes no locks and, for a table
 // loaded before, makes one read of the store.
 //
-// Errors: KindNoSuchTable, also if the namespace is missing; KindNotFound if the metadata
-// file is missing, KindInternal if it cannot be read. Source: REST specification, loadTable.
-func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier) (*Table, error) {
-	loaded, err := c.load(ctx, verb.LoadTable, ident)
-	return tableOf(loaded), moorage.Annotate("catalog.LoadTable", ident.String(), err)
+// through are the views by which an engine came to the table, the outermost first, at most
+// ViewsMax. They count if the engine is trusted: then each of them takes read, and behind a definer
+// view the rights of its owner decide. Else they are ignored.
+//
+// Errors: KindNoSuchTable, also if the namespace or a view is missing; KindNotFound if the metadata
+// file is missing, KindInternal if it cannot be read; KindBadRequest if through cannot be. Source:
+// REST specification, loadTable.
+func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (
+	*Table, error) {
+	loaded, by, err := c.load(ctx, verb.LoadTable, ident, through)
+	if err != nil {
+		return nil, moorage.Annotate("catalog.LoadTable", ident.String(), err)
+	}
+	table := tableOf(loaded)
+	table.through = by.Through
+	return table, nil
 }
 
 // TableExists returns nil if there is such a table, else the error that LoadTable returns. It does
@@ -42,16 +53,23 @@ func askerOf(c *Catalog, v verb.Verb) directory.Asker {
 	return directory.Asker{Caller: c.caller, Verb: v}
 }
 
-// resolve finds what v, a verb that reads, is used on.
-func (c *Catalog) resolve(ctx context.Context, v verb.Verb, on moorage.Identifier) (directory.Resolved, error) {
-	return c.planner.directory.Resolve(ctx, c.caller, v, on)
+// resolve finds what v, a verb that reads, is used on. through is that of LoadTable.
+func (c *Catalog) resolve(ctx context.Context, v verb.Verb, on moorage.Identifier,
+	through ...moorage.Identifier) (directory.Resolved, error) {
+	views, err := viewsOf(c.planner, through)
+	if err != nil {
+		return directory.Resolved{}, err
+	}
+	return c.planner.directory.Resolve(ctx, c.caller, v, on, views)
 }
 
-// load returns the version that the pointer called ident names.
-func (c *Catalog) load(ctx context.Context, v verb.Verb, ident moorage.Identifier) (*commit.Version, error) {
-	resolved, err := c.resolve(ctx, v, ident)
+// load returns the version that the pointer called ident names, and who it was loaded for: by which
+// views he came.
+func (c *Catalog) load(ctx context.Context, v verb.Verb, ident moorage.Identifier, through []moorage.Identifier) (
+	*commit.Version, directory.Asker, error) {
+	resolved, err := c.resolve(ctx, v, ident, through...)
 	if err != nil {
-		return nil, err
+		return nil, resolved.By, err
 	}
 	found := resolved.Found
 	document, err := c.planner.documents.Current(ctx, found)
@@ -59,7 +77,7 @@ func (c *Catalog) load(ctx context.Context, v verb.Verb, ident moorage.Identifie
 		row, _ := v.Row()
 		asked, _ := row.Needs(verb.OfObject)
 		err = c.planner.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-			found, err = c.planner.directory.FindFor(ctx, askerOf(c, v), asked, directory.KindOf(found.Pointer), ident)
+			found, err = c.planner.directory.FindFor(ctx, resolved.By, asked, directory.KindOf(found.Pointer), ident)
 			if err == nil {
 				document, err = c.planner.documents.Current(ctx, found)
 			}
@@ -67,7 +85,7 @@ func (c *Catalog) load(ctx context.Context, v verb.Verb, ident moorage.Identifie
 		})
 	}
 	if err != nil {
-		return nil, err
+		return nil, resolved.By, err
 	}
-	return commit.VersionOf(found, ident, document), nil
+	return commit.VersionOf(found, ident, document), resolved.By, nil
 }

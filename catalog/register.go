@@ -16,6 +16,7 @@ import (
 	"moorage/catalog/guard"
 	"moorage/catalog/verb"
 	"moorage/ledger"
+	"moorage/metadata"
 	"moorage/registry"
 	"moorage/txlog"
 )
@@ -108,6 +109,7 @@ type registration struct {
 	creator   string        // of a new pointer
 	policy    ledger.Policy // that its grants stand elsewhere
 	way       guard.Way     // of its creator to its new place
+	owning    owning        // of a definer view
 }
 
 // readPointer decides which pointer gets the name of r: the one that has the table-uuid, or a new
@@ -202,10 +204,20 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	if err := p.readPointer(r); err != nil {
 		return nil, err
 	}
-	if r.pointer.NamespaceID != path.ID() {
+	if view, ok := r.document.(*metadata.ViewDocument); ok {
+		change := viewChange{by: by, ident: ident, pointer: r.pointer, above: path.Above(), next: view}
+		if r.owning, err = change.owned(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	if r.owning.grants {
+		r.pointer.Granted = true
+	} else if r.pointer.NamespaceID != path.ID() {
 		if r.policy, err = p.moveGrants(ctx, r.pointer, path); err != nil {
 			return nil, err
 		}
+	}
+	if r.pointer.NamespaceID != path.ID() {
 		if r.way, err = p.guard.Way(ctx, r.pointer.Creator, path.Above()); err != nil {
 			return nil, err
 		}
@@ -368,9 +380,11 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		writes = append(writes, registry.Delete(registry.TaskKey(r.pointer.Task)))
 	}
 	return &commit.Plan{
-		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions, r.way.Conditions),
-		Writes:     slices.Concat(writes, r.policy.Writes, r.way.Writes),
-		Items:      append(items, commit.WithFacts(registry.PointerItem(r.pointer, pointer), r.document)),
+		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions, r.way.Conditions,
+			r.owning.conditions),
+		Writes: slices.Concat(writes, r.policy.Writes, r.way.Writes, r.owning.writes),
+		Items: slices.Concat(items,
+			[]registry.Item{commit.WithFacts(registry.PointerItem(r.pointer, pointer), r.document)}, r.owning.items),
 		// The cached version of the same file, if its owner wrote the file again.
 		Outdated: commit.Kept{
 			Pointer: pointer.ID,

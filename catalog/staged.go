@@ -46,9 +46,10 @@ func reachAt(p *planner, path *directory.Path, ident moorage.Identifier, locatio
 }
 
 // reachNow returns how a caller reaches the files of ident by the verb stored. If the table is not
-// stored yet, staged is the location that the server chose for it, and the verb is about.
-func (f files) reachNow(ctx context.Context, stored, about verb.Verb, ident moorage.Identifier, staged string) (
-	*reach, error) {
+// stored yet, staged is the location that the server chose for it, and the verb is about. through
+// are the views by which he comes to one that is stored.
+func (f files) reachNow(ctx context.Context, stored, about verb.Verb, ident moorage.Identifier, staged string,
+	through []moorage.Identifier) (*reach, error) {
 	p := f.catalog.planner
 	if staged != "" {
 		found, err := p.directory.Find(ctx, directory.Table(), ident)
@@ -56,11 +57,11 @@ func (f files) reachNow(ctx context.Context, stored, about verb.Verb, ident moor
 			return f.reachBefore(ctx, about, ident, staged)
 		}
 	}
-	resolved, err := f.catalog.resolve(ctx, stored, ident)
+	resolved, err := f.catalog.resolve(ctx, stored, ident, through...)
 	if err != nil {
 		return nil, err
 	}
-	return reachOf(resolved.Found, ident), nil
+	return reachOf(resolved.Found, ident, resolved.By.Through), nil
 }
 
 // reachBefore is reachNow for a table that is not stored yet. What is stored at its location, or

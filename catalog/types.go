@@ -3,6 +3,7 @@ package catalog
 import (
 	"moorage"
 	"moorage/catalog/directory"
+	"moorage/catalog/guard"
 	"moorage/catalog/rebase"
 	"moorage/metadata"
 	"moorage/registry"
@@ -31,6 +32,8 @@ type Table struct {
 	// of a staged table are reached; nil: not at all.
 	found  *directory.Found
 	staged *reach
+	// through are the views by which it was loaded; nil for none.
+	through *guard.Through
 }
 
 // View is one version of a view, as loads and commits answer it.

@@ -22,7 +22,7 @@ type Verbs interface {
 		change PropertiesChange) (PropertiesResult, error)
 	ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) ([]string, string, error)
 	CreateTable(ctx context.Context, ident moorage.Identifier, asked CreateTableRequest) (*Table, error)
-	LoadTable(ctx context.Context, ident moorage.Identifier) (*Table, error)
+	LoadTable(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (*Table, error)
 	TableExists(ctx context.Context, ident moorage.Identifier) error
 	ReportMetrics(ctx context.Context, ident moorage.Identifier) error
 	Commit(ctx context.Context, ident moorage.Identifier, asked CommitRequest) (*Table, error)
@@ -33,7 +33,7 @@ type Verbs interface {
 	UnregisterTable(ctx context.Context, ident moorage.Identifier) (*Table, error)
 	ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) ([]string, string, error)
 	CreateView(ctx context.Context, ident moorage.Identifier, asked CreateViewRequest) (*View, error)
-	LoadView(ctx context.Context, ident moorage.Identifier) (*View, error)
+	LoadView(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (*View, error)
 	ViewExists(ctx context.Context, ident moorage.Identifier) error
 	ReplaceView(ctx context.Context, ident moorage.Identifier, asked ReplaceViewRequest) (*View, error)
 	DropView(ctx context.Context, ident moorage.Identifier) error

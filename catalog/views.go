@@ -44,10 +44,11 @@ func (r CreateViewRequest) build(location string, env metadata.Env) (*metadata.V
 // makes one read of the store.
 //
 // Errors: KindNoSuchView, also if the namespace is missing or a table has that name; KindNotFound
-// if the metadata file is missing, KindInternal if it cannot be read. Source: REST specification,
-// loadView.
-func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier) (*View, error) {
-	loaded, err := c.load(ctx, verb.LoadView, ident)
+// if the metadata file is missing, KindInternal if it cannot be read. through is that of LoadTable,
+// without the view itself. Source: REST specification, loadView.
+func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (
+	*View, error) {
+	loaded, _, err := c.load(ctx, verb.LoadView, ident, through)
 	return viewOf(loaded), moorage.Annotate("catalog.LoadView", ident.String(), err)
 }
 
@@ -69,14 +70,19 @@ func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, req
 	outcome, err := c.submit(ctx, commit.Intent{
 		Verb: verb.Replace, On: []moorage.Identifier{ident},
 		Edits: []commit.Target{{
-			Kind: directory.View(), Ident: ident, Asks: askedByView(request.Updates), Edit: viewEdit(request),
+			Kind: directory.View(), Ident: ident, Asks: askedByView(request.Updates),
+			Edit: viewEdit{request, c.planner, askerOf(c, verb.Replace)},
 		}},
 	})
 	return viewOf(outcome.Version), moorage.Annotate("catalog.ReplaceView", ident.String(), err)
 }
 
 // viewEdit is the edit of a view.
-type viewEdit ReplaceViewRequest
+type viewEdit struct {
+	ReplaceViewRequest
+	planner *planner // that says who owns the view then
+	by      directory.Asker
+}
 
 func (e viewEdit) Check(base document) error {
 	return metadata.CheckView(base.(*metadata.ViewDocument), e.Requirements)

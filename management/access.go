@@ -1,6 +1,7 @@
 package management
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -405,8 +406,21 @@ func words(privileges access.Privileges) []string { return append([]string{}, pr
 
 func questionOf(q client.Question) (asked catalog.AccessQuestion, err error) {
 	asked.Object = refOf(q.Object)
+	for _, view := range q.Through {
+		ref := refOf(view)
+		if ref.Kind != access.View || ref.Ident.Warehouse != asked.Object.Ident.Warehouse {
+			return asked, moorage.Errorf(moorage.KindBadRequest, "%s is no view in the warehouse of the object", view)
+		}
+		asked.Through = append(asked.Through, ref.Ident)
+	}
+	if q.Engine != "" && q.Caller == nil {
+		return asked, moorage.Errorf(moorage.KindBadRequest, "An engine asks in the name of a caller")
+	}
 	if q.Caller != nil {
 		asked.Caller = moorage.Caller{Name: q.Caller.Name, Roles: q.Caller.Roles}
+		if q.Engine != "" {
+			asked.Caller.Via = []string{q.Engine}
+		}
 		if access.GranteeOf(q.Caller.Name) != access.IsPrincipal {
 			return asked, moorage.Errorf(moorage.KindBadRequest,
 				"%q names no principal: one is issuer:subject, as in key:etl", q.Caller.Name)
@@ -427,11 +441,26 @@ func questionOf(q client.Question) (asked catalog.AccessQuestion, err error) {
 	return asked, nil
 }
 
+// asOf returns whose rights decided: empty for the caller's own.
+func asOf(isOwner bool, owner string) string {
+	if !isOwner {
+		return ""
+	}
+	return cmp.Or(owner, "nobody")
+}
+
 func explanationOf(answer catalog.AccessAnswer) client.Explanation {
 	e := answer.Explanation
 	why := client.Explanation{
 		Decision: e.Decision.Outcome.String(), Asked: words(e.Asked), Has: words(e.Has),
 		Missing: words(e.Decision.Missing), Grantors: append([]string{}, e.Grantors...),
+		As: asOf(answer.AsOwner, answer.Owner), Unheeded: answer.Unheeded,
+	}
+	for _, step := range answer.Through {
+		why.Through = append(why.Through, client.Passed{
+			View: step.View.String(), Decision: step.Outcome.String(), Missing: words(step.Missing),
+			As: asOf(step.AsOwner, step.Owner),
+		})
 	}
 	for i, step := range e.Steps {
 		made := client.Step{

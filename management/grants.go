@@ -180,6 +180,12 @@ func questionIn(f *web.Fields) client.Question {
 	question := client.Question{
 		Operation: f.Text("operation"), Privileges: f.Texts("privileges"), Object: objectIn(f),
 	}
+	question.Engine = f.Text("engine")
+	if value := f.Get("through"); !value.IsZero() && f.Failure == nil {
+		if err := json.Unmarshal(value.Bytes(), &question.Through); err != nil {
+			f.Fail("member %q: %w", "through", err)
+		}
+	}
 	if value := f.Get("caller"); !value.IsZero() {
 		inner := f.Within(value, "caller", "")
 		inner.Require("name")

@@ -20,7 +20,7 @@ import (
 
 // lake is a guarded world with the warehouse w, unless something of it is left out:
 //
-//	w/a    t and gone (dropped) and the view v of maker, u of other; all else is of root
+//	w/a    t, gone (dropped) and the view v of maker; u and the view v2 of other; the rest of root
 //	w/c    nothing
 //	w/e    nothing
 //	d/a    t of maker, whose files engines are given credentials and signatures for
@@ -59,8 +59,10 @@ func newLake(t testing.TB, without string) *lake {
 		l.goneFile = metadataLocationOf(t, l.must(maker, "GET", "/v1/w/namespaces/a/tables/gone", ""))
 		l.must(maker, "DELETE", "/v1/w/namespaces/a/tables/gone", "")
 	}
-	if without != "w/a/v" {
-		l.must(maker, "POST", "/v1/w/namespaces/a/views", viewJSON("v"))
+	for name, by := range map[string]string{"v": maker, "v2": other} {
+		if without != "w/a/"+name {
+			l.must(by, "POST", "/v1/w/namespaces/a/views", viewJSON(name))
+		}
 	}
 	return l
 }
@@ -102,6 +104,7 @@ type cell struct {
 	on                 map[verb.Subject]string // the names of what it asks about, as lake.objects has them
 	when               []verb.When             // the conditions that it meets
 	updates            access.Privileges       // what its updates ask for
+	through            bool                    // it names a view, which counts if its caller is trusted
 }
 
 // name returns what the cell is called in messages.
@@ -168,6 +171,7 @@ func (l *lake) cells() []cell {
 		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","location":"file:///lake/w/a/gone","schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: map[verb.Subject]string{verb.OfContainer: "w/a", verb.OfDropped: "w/a/gone"}, when: []verb.When{verb.IfLocated, verb.IfTakingOver}},
 		{operation: "updateTable", method: "POST", path: t, body: `{"requirements":[],"updates":[{"action":"set-location","location":"file:///lake/w/a/gone"}]}`, verb: verb.Commit, on: map[verb.Subject]string{verb.OfObject: "w/a/t", verb.OfDropped: "w/a/gone"}, when: []verb.When{verb.ForUpdates, verb.IfTakingOver}, updates: access.Locate},
 		{operation: "loadTable", method: "GET", path: t, verb: verb.LoadTable, on: on("w/a/t")},
+		{operation: "loadTable", method: "GET", path: t + "?referenced-by=a%1Fv", verb: verb.LoadTable, on: map[verb.Subject]string{verb.OfObject: "w/a/t", verb.OfView: "w/a/v"}, through: true},
 		{operation: "tableExists", method: "HEAD", path: t, verb: verb.TableExists, on: on("w/a/t")},
 		{operation: "dropTable", method: "DELETE", path: t, verb: verb.DropTable, on: on("w/a/t")},
 		{operation: "dropTable", method: "DELETE", path: t + "?purgeRequested=true", verb: verb.DropTable, on: on("w/a/t"), when: []verb.When{verb.IfPurging}},
@@ -179,6 +183,7 @@ func (l *lake) cells() []cell {
 		{operation: "registerTable", method: "POST", path: a + "/register", body: register("t", l.newTable, `,"overwrite":true`), verb: verb.RegisterOver, on: map[verb.Subject]string{verb.OfContainer: "w/a", verb.OfObject: "w/a/t"}},
 		{operation: "createView", method: "POST", path: a + "/views", body: viewJSON("new"), verb: verb.CreateView, on: in("w/a")},
 		{operation: "loadView", method: "GET", path: v, verb: verb.LoadView, on: on("w/a/v")},
+		{operation: "loadView", method: "GET", path: v + "?referenced-by=a%1Fv2", verb: verb.LoadView, on: map[verb.Subject]string{verb.OfObject: "w/a/v", verb.OfView: "w/a/v2"}, through: true},
 		{operation: "viewExists", method: "HEAD", path: v, verb: verb.ViewExists, on: on("w/a/v")},
 		{operation: "replaceView", method: "POST", path: v, body: `{"updates":[{"action":"set-properties","updates":{"k":"w"}}]}`, verb: verb.Replace, on: on("w/a/v"), when: []verb.When{verb.ForUpdates}, updates: access.Alter},
 		{operation: "replaceView", method: "POST", path: v, body: `{"updates":[{"action":"set-location","location":"file:///lake/w/x"}]}`, verb: verb.Replace, on: on("w/a/v"), when: []verb.When{verb.ForUpdates}, updates: access.Locate},
@@ -342,6 +347,9 @@ func (l *lake) check(t *testing.T, absent *missing, p principal, c cell, grants 
 	t.Helper()
 	objects = shownTo(p.caller, objects)
 	who := access.New(1, access.Records{Grants: grants}).Who(access.Caller{Name: p.caller})
+	if warehouse := objects["w"]; c.through && who.Believed(warehouse[0], nil, nil) {
+		c.when = append(c.when, verb.IfThrough)
+	}
 	order, asked := c.asked()
 	var wanted []string
 	for _, subject := range order {
@@ -357,7 +365,11 @@ func (l *lake) check(t *testing.T, absent *missing, p principal, c cell, grants 
 			}
 			wanted = append(wanted, fmt.Sprintf("403 Not allowed: %s", d.Missing))
 		case access.Hidden:
-			want := absent.answer(t, nameOf(objects, path[d.HiddenAt]), c)
+			hidden := nameOf(objects, path[d.HiddenAt])
+			if subject == verb.OfView { // it is as if what is behind did not exist
+				hidden = c.on[verb.OfObject]
+			}
+			want := absent.answer(t, hidden, c)
 			if answer.Code == want.Code && answer.Body.String() == want.Body.String() {
 				return
 			}

@@ -34,6 +34,12 @@ func TestVerbsAskWhatTheTableSays(t *testing.T) {
 				name = nameOf(objects, d.Object.Path[0])
 			}
 			got[name] |= d.Asked
+			for _, view := range d.Through {
+				got["w/a/"+view.Name] |= access.Read
+			}
+		}
+		if c.through {
+			c.when = append(c.when, verb.IfThrough)
 		}
 		// Asked in any case; the matrix refuses nobody for it.
 		c.when = append(c.when, verb.ForProperties, verb.ForWriting)

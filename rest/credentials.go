@@ -51,7 +51,7 @@ func asksFor(r *http.Request) (asked []catalog.Delegation) {
 // credential, which are secret. It may write to the memory of config.
 func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []byte, access catalog.Delegated) (
 	[]byte, error) {
-	query := ""
+	query := queryOfViews(access.Through)
 	if access.Staged != "" {
 		token, err := s.config.Stages.Token(r.Context(), identity.Stage{
 			Caller: web.CallerOf(r).Name, Table: ident, Location: access.Staged,
@@ -156,7 +156,11 @@ func (s *server) loadCredentials(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	access, err := catalog.FilesOf(s.as(r)).LoadCredentials(r.Context(), ident, staged)
+	through, err := referencedBy(r, ident.Warehouse)
+	if err != nil {
+		return err
+	}
+	access, err := catalog.FilesOf(s.as(r)).LoadCredentials(r.Context(), ident, staged, through...)
 	if err != nil {
 		return err
 	}
@@ -183,6 +187,10 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	through, err := referencedBy(r, ident.Warehouse)
+	if err != nil {
+		return err
+	}
 	f, err := s.ReadFields(w, r, "sign request")
 	var request catalog.SignRequest
 	if err == nil {
@@ -197,7 +205,7 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	signature, err := catalog.FilesOf(s.as(r)).Sign(r.Context(), ident, staged, request)
+	signature, err := catalog.FilesOf(s.as(r)).Sign(r.Context(), ident, staged, request, through...)
 	if err != nil {
 		return err
 	}

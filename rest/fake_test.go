@@ -40,6 +40,7 @@ type fakeCatalog struct {
 	delegation   []catalog.Delegation
 	signed       catalog.SignRequest
 	staged       []string // what LoadCredentials and Sign were told
+	through      []moorage.Identifier
 }
 
 func (f *fakeCatalog) call(name string) error {
@@ -68,14 +69,14 @@ func (f *fakeCatalog) Delegate(context.Context, *catalog.Table, []catalog.Delega
 	return f.access, f.fail
 }
 
-func (f *fakeCatalog) LoadCredentials(_ context.Context, _ moorage.Identifier, staged string) (catalog.Delegated, error) {
-	f.staged = append(f.staged, staged)
+func (f *fakeCatalog) LoadCredentials(_ context.Context, _ moorage.Identifier, staged string, through ...moorage.Identifier) (catalog.Delegated, error) {
+	f.staged, f.through = append(f.staged, staged), through
 	return f.access, f.call("LoadCredentials")
 }
 
-func (f *fakeCatalog) Sign(_ context.Context, _ moorage.Identifier, staged string, request catalog.SignRequest) (
+func (f *fakeCatalog) Sign(_ context.Context, _ moorage.Identifier, staged string, request catalog.SignRequest, through ...moorage.Identifier) (
 	catalog.Signature, error) {
-	f.signed, f.staged = request, append(f.staged, staged)
+	f.signed, f.staged, f.through = request, append(f.staged, staged), through
 	return catalog.Signature{Headers: map[string][]string{"Authorization": {"AWS4"}}}, f.call("Sign")
 }
 
@@ -127,7 +128,8 @@ func (f *fakeCatalog) CreateTable(_ context.Context, ident moorage.Identifier, r
 	return f.answer("CreateTable", ident)
 }
 
-func (f *fakeCatalog) LoadTable(_ context.Context, ident moorage.Identifier) (*catalog.Table, error) {
+func (f *fakeCatalog) LoadTable(_ context.Context, ident moorage.Identifier, through ...moorage.Identifier) (*catalog.Table, error) {
+	f.through = through
 	return f.answer("LoadTable", ident)
 }
 
@@ -181,7 +183,8 @@ func (f *fakeCatalog) CreateView(_ context.Context, ident moorage.Identifier, re
 	return f.answerView("CreateView", ident)
 }
 
-func (f *fakeCatalog) LoadView(_ context.Context, ident moorage.Identifier) (*catalog.View, error) {
+func (f *fakeCatalog) LoadView(_ context.Context, ident moorage.Identifier, through ...moorage.Identifier) (*catalog.View, error) {
+	f.through = through
 	return f.answerView("LoadView", ident)
 }
 

@@ -50,7 +50,11 @@ func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
 	case given && mode != "all":
 		return moorage.Errorf(moorage.KindBadRequest, "Invalid snapshots: %q, want all or refs", mode)
 	}
-	table, err := s.as(r).LoadTable(r.Context(), ident)
+	through, err := referencedBy(r, ident.Warehouse)
+	if err != nil {
+		return err
+	}
+	table, err := s.as(r).LoadTable(r.Context(), ident, through...)
 	if err != nil {
 		return err
 	}

@@ -30,14 +30,17 @@ func (s *server) createView(r *http.Request, body []byte) (change, error) {
 	}), f.Failure
 }
 
-// loadView answers the current version of a view. Which views it is read for, the parameter
-// referenced-by, makes no difference.
+// loadView answers the current version of a view.
 func (s *server) loadView(w http.ResponseWriter, r *http.Request) error {
 	ident, err := pathIdentifier(r, paramView)
 	if err != nil {
 		return err
 	}
-	view, err := s.as(r).LoadView(r.Context(), ident)
+	through, err := referencedBy(r, ident.Warehouse)
+	if err != nil {
+		return err
+	}
+	view, err := s.as(r).LoadView(r.Context(), ident, through...)
 	if err != nil {
 		return err
 	}

@@ -194,14 +194,19 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	if err != nil {
 		return err
 	}
+	beside, err := g.lead.beside(ctx, found, base, planned.next)
+	if err != nil {
+		return err
+	}
+	if beside.Grants {
+		found = found.Granted()
+	}
 	to, plan, err := p.planMove(ctx, found, base, file, planned.works()...)
 	if err != nil {
+		beside.end(ctx)
 		return err
 	}
-	beside, err := g.lead.beside(ctx, found, base, planned.next, plan)
-	if err != nil {
-		return err
-	}
+	beside.addTo(plan)
 	writing, stop := g.writing(ctx)
 	defer stop()
 	written, err := p.config.Documents.WriteWith(writing, file, planned.lists)

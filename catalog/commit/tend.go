@@ -11,8 +11,8 @@ import (
 	"moorage/registry"
 )
 
-// Tended is an edit with which the server takes care of a table. Records of its own change together
-// with the pointer. It never shares a version.
+// Tended is an edit with which records change together with the pointer: the server takes care of a
+// table by it, or a view gets another owner. It never shares a version.
 type Tended interface {
 	Edit
 	// Beside returns what goes beside the move of the pointer from base, which found names, to
@@ -24,6 +24,11 @@ type Tended interface {
 type Beside struct {
 	Conditions []registry.Condition // if one of them fails, the edit ends with ErrBeside
 	Writes     []registry.Write
+	Items      []registry.Item // that the change record names besides
+	// Grants says that the pointer has to say that something is granted on it.
+	Grants bool
+	// Again says that the edit is planned again if one of the conditions fails.
+	Again bool
 	// Rule is the rule that asked for the change, for the change record.
 	Rule string
 	// Lost is called if the attempt certainly did not happen and never will; nil for nothing to do.
@@ -52,9 +57,8 @@ func findTarget(ctx context.Context, p *Pipeline, e *edition) (*directory.Found,
 	return found, document, err
 }
 
-// beside asks e, if the server takes care of a table by it, for what goes beside its move, and adds
-// that to plan.
-func (e *edition) beside(ctx context.Context, found *directory.Found, base, next documents.Document, plan *Plan) (
+// beside asks e for what goes beside its move.
+func (e *edition) beside(ctx context.Context, found *directory.Found, base, next documents.Document) (
 	Beside, error) {
 	tended, ok := e.Edit.(Tended)
 	if !ok {
@@ -65,7 +69,6 @@ func (e *edition) beside(ctx context.Context, found *directory.Found, base, next
 		beside.end(ctx)
 		return Beside{}, err
 	}
-	beside.addTo(plan)
 	return beside, nil
 }
 
@@ -74,6 +77,7 @@ func (b Beside) addTo(plan *Plan) {
 	plan.Conditions = append(plan.Conditions, b.Conditions...)
 	plan.Writes = append(plan.Writes, b.Writes...)
 	plan.Items[0].Rule = b.Rule
+	plan.Items = append(plan.Items, b.Items...)
 }
 
 // end is called when the attempt certainly did not happen.
@@ -83,8 +87,11 @@ func (b Beside) end(ctx context.Context) {
 	}
 }
 
-// translate turns the failure of a condition of b into ErrBeside.
+// translate turns the failure of a condition of b into ErrBeside, unless the edit is planned again.
 func (b Beside) translate(err error) error {
+	if b.Again {
+		return err
+	}
 	if failed, ok := registry.FailedCondition(err); ok && slices.Contains(b.Conditions, failed) {
 		return moorage.E("commit.translate", failed.Key.String(), moorage.KindUnavailable, ErrBeside)
 	}

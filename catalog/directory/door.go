@@ -14,22 +14,25 @@ import (
 type Resolved struct {
 	Path  *Path  // of a verb on a warehouse or a namespace
 	Found *Found // of a verb on a table or a view
+	By    Asker  // of a verb on a table or a view: for further questions about Found
 }
 
 // Resolve is the one door of reads: it finds the object called on, and asks whether caller may use
 // v on it. The row of v says of what kind it is, and what v asks for.
 //
+// views are those by which caller comes to a table or view; nil: by none.
+//
 // Errors: those of the gate; those of Path for a warehouse or namespace, and of Find for a table or
 // view; those of guard.Guard.Decide.
-func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v verb.Verb, on moorage.Identifier) (
-	resolved Resolved, err error) {
+func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v verb.Verb, on moorage.Identifier,
+	views *Views) (resolved Resolved, err error) {
 	request := verb.Request{Caller: caller, Verb: v}
 	row, _ := v.Row()
 	if row.On != verb.OnServer {
 		request.On = []moorage.Identifier{on}
 	}
 	err = verb.Pass(ctx, d.gate, request, func() (err error) {
-		by := Asker{caller, v}
+		by := Asker{Caller: caller, Verb: v}
 		asked, _ := row.Needs(verb.OfObject)
 		switch row.On {
 		case verb.OnWarehouse:
@@ -37,9 +40,9 @@ func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v verb.V
 		case verb.OnNamespace:
 			resolved.Path, err = d.PathFor(ctx, by, asked, on)
 		case verb.OnTable:
-			resolved.Found, err = d.FindFor(ctx, by, asked, Table(), on)
+			resolved.Found, resolved.By, err = d.findThrough(ctx, by, asked, Table(), on, views)
 		case verb.OnView:
-			resolved.Found, err = d.FindFor(ctx, by, asked, View(), on)
+			resolved.Found, resolved.By, err = d.findThrough(ctx, by, asked, View(), on, views)
 		}
 		return err
 	})
@@ -53,6 +56,8 @@ func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v verb.V
 type Asker struct {
 	Caller moorage.Caller
 	Verb   verb.Verb
+	// Through are the views by which he comes to what he asks for; nil: by none.
+	Through *guard.Through
 }
 
 // Creator returns what the records say that a makes: nothing if he did not have to show who he is,
@@ -128,7 +133,7 @@ func (d *Directory) May(ctx context.Context, by Asker, asked access.Privileges, 
 		return nil
 	}
 	return d.guard.Decide(ctx, guard.Question{
-		Caller: by.Caller, Verb: by.Verb, Object: found.Object(ident), Asked: asked,
+		Caller: by.Caller, Verb: by.Verb, Object: found.Object(ident), Asked: asked, Through: by.Through,
 	})
 }
 

@@ -41,6 +41,14 @@ func (r *Found) Object(ident moorage.Identifier) guard.Object {
 	return guard.Object{Ident: ident, Path: append(path, r.Above...)}
 }
 
+// Granted returns r with a pointer that says that something is granted on it, for the next version
+// of the record.
+func (r *Found) Granted() *Found {
+	granted := *r
+	granted.Pointer.Granted = true
+	return &granted
+}
+
 // IsIn reports whether r is in the warehouse; nil is nowhere. Who may change a table or view by its
 // uuid alone, whatever it is called by now, may do so in the warehouse only in which it was asked
 // for.
@@ -247,10 +255,28 @@ func (d *Directory) Known(ident moorage.Identifier) (*Found, bool) {
 // FindAll is Find for several names. It reads the pointers of all that it knows in one call, as of
 // one moment.
 func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Identifier) ([]*Found, error) {
+	found, err := d.knownNow(ctx, func(int) *Kind { return k }, idents)
+	if err != nil {
+		return nil, err
+	}
+	for i, ident := range idents {
+		if found[i] == nil {
+			if found[i], err = d.Find(ctx, k, ident); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// knownNow returns what this node knows of idents, each of the kind that kind returns for it, as
+// one read has it. It has nil where the name led nowhere or elsewhere before.
+func (d *Directory) knownNow(ctx context.Context, kind func(i int) *Kind, idents []moorage.Identifier) (
+	[]*Found, error) {
 	found := make([]*Found, len(idents))
 	known, places := make([]*Found, 0, len(idents)), make([]int, 0, len(idents))
 	for i, ident := range idents {
-		if hit, ok := d.Known(ident); ok && k.IsOf(hit.Pointer) {
+		if hit, ok := d.Known(ident); ok && kind(i).IsOf(hit.Pointer) {
 			known, places = append(known, hit), append(places, i)
 		}
 	}
@@ -262,13 +288,6 @@ func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Ident
 		if now[n] != nil && now[n].Pointer.Identifier().Equal(idents[i]) {
 			if found[i] = now[n]; now[n] != known[n] {
 				d.names.set(NameKey(idents[i]), now[n])
-			}
-		}
-	}
-	for i, ident := range idents {
-		if found[i] == nil {
-			if found[i], err = d.Find(ctx, k, ident); err != nil {
-				return nil, err
 			}
 		}
 	}

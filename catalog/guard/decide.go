@@ -16,6 +16,8 @@ type Question struct {
 	Verb   verb.Verb
 	Object Object
 	Asked  access.Privileges // See: whether it is seen
+	// Through are the views by which the caller comes to the object; nil: by none.
+	Through *Through
 	// Missing is what is answered if the object is hidden, although its warehouse is not: the error
 	// that there would be if it did not exist. Nil: that of its kind.
 	Missing error
@@ -55,6 +57,9 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	if err != nil {
 		return err
 	}
+	if g.heeds(v, who, q) {
+		return g.decideThrough(ctx, v, who, q)
+	}
 	decision := who.Decide(q.Object.Path, q.Asked)
 	if decision.Outcome == access.Hidden {
 		shown, err := g.Shown(ctx, q.Caller, q.Object.Path)
@@ -68,7 +73,7 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	if g.config.Decided != nil {
 		g.config.Decided(ctx, Decision{
 			Caller: q.Caller, Verb: q.Verb, Object: q.Object, Asked: q.Asked, Decision: decision, Epoch: v.Epoch(),
-			Took: g.config.Now().Sub(began),
+			Took: g.config.Now().Sub(began), Unheeded: q.Through.idents(),
 		})
 	}
 	return q.Refusal(decision)

@@ -79,6 +79,14 @@ type Decision struct {
 	access.Decision
 	Epoch uint64 // of the policy that decided
 	Took  time.Duration
+	// Through are the views by which the caller came to the object, the outermost first. Walk says
+	// which of them refused him, if one did, and whose rights decided. Its Decision is the one
+	// above.
+	Through []moorage.Identifier
+	Walk    access.Walk
+	// Unheeded are views that the request named, and that were not heeded: nobody trusts who sent
+	// it.
+	Unheeded []moorage.Identifier
 }
 
 // New returns a guard that has not read any policy yet.

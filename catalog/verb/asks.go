@@ -29,6 +29,8 @@ const (
 	// OfDropped is the dropped table or view that a register takes back, or whose location is taken
 	// over.
 	OfDropped
+	// OfView is each view that the caller comes through.
+	OfView
 	// OfServer is the server.
 	OfServer
 )
@@ -61,6 +63,8 @@ const (
 	ForUpdates
 	// IfOther: it is about another than the caller, who needs nothing for what is his own.
 	IfOther
+	// IfThrough: a trusted engine names views that the caller comes through.
+	IfThrough
 	// ForGrants: each privilege that is granted or revoked, instead of For.
 	ForGrants
 )
@@ -118,6 +122,9 @@ func (r Row) Needs(of Subject) (privileges access.Privileges, asks bool) {
 // asks returns the questions of every verb of a caller. Verbs of the server's own jobs ask none.
 func asks() map[Verb][]Ask {
 	one := func(of Subject, privileges access.Privileges) []Ask { return []Ask{{Of: of, For: privileges}} }
+	through := func(privileges access.Privileges) []Ask {
+		return []Ask{{OfView, access.Read, IfThrough}, {Of: OfObject, For: privileges}}
+	}
 	see, operate := one(OfObject, access.See), one(OfServer, access.Operate)
 	over := Ask{OfDropped, access.Drop, IfTakingOver}
 	create := []Ask{{Of: OfContainer, For: access.Create}, {OfContainer, access.Locate, IfLocated}, over}
@@ -158,12 +165,12 @@ func asks() map[Verb][]Ask {
 		LoadNamespace:   {{Of: OfObject}, {OfObject, access.Describe, ForProperties}},
 		ListTables:      see,
 		ListViews:       see,
-		LoadTable:       one(OfObject, access.Describe),
+		LoadTable:       through(access.Describe),
 		TableExists:     one(OfObject, access.Describe),
-		LoadView:        one(OfObject, access.Describe),
+		LoadView:        through(access.Describe),
 		ViewExists:      one(OfObject, access.Describe),
-		LoadCredentials: {{Of: OfObject, For: access.Read}, {OfObject, access.Write, ForWriting}},
-		Sign:            {{Of: OfObject, For: access.Read}, {OfObject, access.Write, ForWriting}},
+		LoadCredentials: append(through(access.Read), Ask{OfObject, access.Write, ForWriting}),
+		Sign:            append(through(access.Read), Ask{OfObject, access.Write, ForWriting}),
 		LoadStaged:      one(OfContainer, access.Create),
 		SignStaged:      one(OfContainer, access.Create),
 		ReportMetrics:   one(OfServer, access.See), // about a table that need not exist

@@ -288,6 +288,7 @@ func handOver(ctx context.Context, c cli.Config, env cli.Environment) error {
 func explain(ctx context.Context, c cli.Config, env cli.Environment) error {
 	question := client.Question{
 		Operation: c.Access.Operation, Privileges: c.Access.Privileges, Object: c.Access.Object,
+		Through: c.Access.Through, Engine: c.Access.Engine,
 	}
 	switch {
 	case c.Access.Grantee != "":
@@ -305,7 +306,15 @@ func explain(ctx context.Context, c cli.Config, env cli.Environment) error {
 }
 
 func printExplanation(out io.Writer, why client.Explanation) {
-	fmt.Fprintf(out, "%s: asked for %s, has %s\n", why.Decision, orNothing(why.Asked), orNothing(why.Has))
+	for _, view := range why.Through {
+		fmt.Fprintf(out, "%s: through view %s%s%s\n", view.Decision, view.View, withRightsOf(view.As),
+			lacking(view.Missing))
+	}
+	if why.Unheeded {
+		fmt.Fprintln(out, "the views are not heeded: who names them lacks delegate on the warehouse")
+	}
+	fmt.Fprintf(out, "%s: asked for %s, has %s%s\n", why.Decision, orNothing(why.Asked), orNothing(why.Has),
+		withRightsOf(why.As))
 	for _, step := range why.Steps {
 		fmt.Fprintf(out, "  %s %s\n", step.Kind, step.Name)
 		if step.Owner != "" {
@@ -322,6 +331,21 @@ func printExplanation(out io.Writer, why client.Explanation) {
 	if len(why.Missing) > 0 {
 		fmt.Fprintf(out, "missing: %s; %s could grant that\n", strings.Join(why.Missing, ", "), orNobody(why.Grantors))
 	}
+}
+
+// withRightsOf says whose rights decided, if not the caller's own.
+func withRightsOf(owner string) string {
+	if owner == "" {
+		return ""
+	}
+	return ", with the rights of " + owner
+}
+
+func lacking(words []string) string {
+	if len(words) == 0 {
+		return ""
+	}
+	return ", without " + strings.Join(words, ", ")
 }
 
 func orNothing(words []string) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -143,6 +144,13 @@ func lineOf(ctx context.Context, d guard.Decision) audit.Line {
 	}
 	line.Asked, line.Missing = d.Asked.Words(), d.Missing.Words()
 	line.Decision, line.Epoch, line.Took = d.Outcome.String(), d.Epoch, d.Took
+	line.Through, line.Unheeded = namesOf(d.Through), namesOf(d.Unheeded)
+	if d.Walk.AsOwner {
+		line.As = cmp.Or(d.Walk.Owner, "nobody")
+	}
+	if len(d.Through) > d.Walk.Step {
+		line.RefusedAt = line.Through[d.Walk.Step]
+	}
 	switch d.By {
 	case access.ByOwner:
 		line.By = "owner " + d.Grantee
@@ -152,6 +160,14 @@ func lineOf(ctx context.Context, d guard.Decision) audit.Line {
 		line.By = "something beneath it"
 	}
 	return line
+}
+
+// namesOf returns how lines spell views.
+func namesOf(views []moorage.Identifier) (names []string) {
+	for _, view := range views {
+		names = append(names, view.String())
+	}
+	return names
 }
 
 // kindOf returns the word for what a verb is about.

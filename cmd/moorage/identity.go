@@ -157,6 +157,7 @@ func noteGiven(ctx context.Context, log *audit.Log, given catalog.Given) {
 		Kind: access.Table.String(), Warehouse: given.Table.Warehouse, Namespace: given.Table.Namespace,
 		Name: given.Table.Name,
 	}
+	line.Through = namesOf(given.Through)
 	line.Event, line.Mode = audit.Vended, "read"
 	if given.Write {
 		line.Mode = "write"

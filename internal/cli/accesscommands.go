@@ -156,16 +156,23 @@ or by a grant above the object, it keeps.
 		{
 			name: "owner", operand: "OBJECT to GRANTEE", words: wordsOfOwner, summary: "hand an object over",
 			settings: with(), validate: validateStopped, run: actions.Owner,
-			text: "Makes a principal or a role the owner of an object, who has all privileges on it.\n" + objectText +
-				accessText,
+			text: "Makes a principal or a role the owner of an object, who has all privileges on it. A view with\n" +
+				"definer's rights reads with those of its owner: only an administrator gives it to others.\n" +
+				objectText + accessText,
 		},
 		{
-			name: "explain", operand: "OPERATION on OBJECT [for PRINCIPAL]", words: wordsOfExplain,
+			name: "explain", operand: "OPERATION on OBJECT [through VIEW...] [for PRINCIPAL [by ENGINE]]",
+			words:   wordsOfExplain,
 			summary: "say why somebody may do something, or not", settings: with(), validate: validateStopped,
 			run: actions.Explain,
 			text: `Prints the path from the object to the server with the grants that count, what is missing, and who
 could grant that. An operation is a privilege such as read, or a verb of the audit log such as
 load-table. Without for it is about the caller.
+
+  moorage explain load-table on table lake.a.t through lake.a.v for corp:ann by key:trino
+
+With through it is about a table behind views, the outermost first, which an engine loads for
+somebody. It says whose rights decide.
 ` + objectText + accessText,
 		},
 	}

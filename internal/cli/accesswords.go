@@ -20,6 +20,8 @@ type AccessWords struct {
 	Key        string // id of a key
 	Role       string
 	Members    []string
+	Through    []client.Object // the views of explain
+	Engine     string          // that asks in the name of Grantee
 }
 
 // objectWords is how help spells an object.
@@ -106,8 +108,14 @@ func wordsOfOwner(c *Config, words []string) (err error) {
 	return err
 }
 
-// wordsOfExplain reads OPERATION on OBJECT, and perhaps for PRINCIPAL.
+// wordsOfExplain reads OPERATION on OBJECT, and perhaps through VIEW..., for PRINCIPAL, by ENGINE.
 func wordsOfExplain(c *Config, words []string) (err error) {
+	if at := lastIndex(words, "by"); at > 0 {
+		if c.Access.Engine, err = granteeOf(words[at+1:]); err != nil {
+			return err
+		}
+		words = words[:at]
+	}
 	if at := lastIndex(words, "for"); at > 0 {
 		if c.Access.Grantee, err = granteeOf(words[at+1:]); err != nil {
 			return err
@@ -117,9 +125,19 @@ func wordsOfExplain(c *Config, words []string) (err error) {
 		}
 		words = words[:at]
 	}
+	if at := lastIndex(words, "through"); at > 0 {
+		for _, name := range words[at+1:] {
+			view, err := client.ParseObject("view", name)
+			if err != nil {
+				return err
+			}
+			c.Access.Through = append(c.Access.Through, view)
+		}
+		words = words[:at]
+	}
 	on := slices.Index(words, "on")
 	if on < 1 {
-		return fmt.Errorf("takes OPERATION on %s [for PRINCIPAL]", objectWords)
+		return fmt.Errorf("takes OPERATION on %s [through VIEW...] [for PRINCIPAL [by ENGINE]]", objectWords)
 	}
 	if c.Access.Object, err = objectOf(words[on+1:]); err != nil {
 		return err

@@ -13,21 +13,23 @@ import (
 func TestAccessWords(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ line, want string }{
-		{"grant read on table w.a.t to role analysts", "{[read]  table w.a.t analysts    []}"},
-		{"grant read,write alter on namespace w.a.b to corp:ann", "{[read write alter]  namespace w.a.b corp:ann    []}"},
-		{`grant read on view w."a.b"."say ""hi""" to corp/analysts`, `{[read]  view w."a.b"."say ""hi""" corp/analysts    []}`},
-		{"grant admin on server to principal key:root", "{[admin]  server key:root    []}"},
-		{"grant read on table w.on.to to everyone", "{[read]  table w.on.to everyone    []}"},
-		{"revoke read on warehouse w from analysts", "{[read]  warehouse w analysts    []}"},
-		{"grants on function w.a.f", "{[]  function w.a.f     []}"},
-		{"grants to key:etl", "{[]  server key:etl    []}"},
-		{"owner table w.a.t to corp:ann", "{[]  table w.a.t corp:ann    []}"},
-		{"explain load-table on table w.a.t", "{[] load-table table w.a.t     []}"},
-		{"explain read on table w.a.t for key:etl", "{[read]  table w.a.t key:etl    []}"},
-		{"key create etl", "{[]  server  key:etl   []}"},
-		{"key create key:etl --admin", "{[]  server  key:etl   []}"},
-		{"key withdraw etl abc", "{[]  server  key:etl abc  []}"},
-		{"role add analysts key:etl corp/x other", "{[]  server    analysts [key:etl corp/x other]}"},
+		{"grant read on table w.a.t to role analysts", "{[read]  table w.a.t analysts    [] [] }"},
+		{"grant read,write alter on namespace w.a.b to corp:ann", "{[read write alter]  namespace w.a.b corp:ann    [] [] }"},
+		{`grant read on view w."a.b"."say ""hi""" to corp/analysts`, `{[read]  view w."a.b"."say ""hi""" corp/analysts    [] [] }`},
+		{"grant admin on server to principal key:root", "{[admin]  server key:root    [] [] }"},
+		{"grant read on table w.on.to to everyone", "{[read]  table w.on.to everyone    [] [] }"},
+		{"revoke read on warehouse w from analysts", "{[read]  warehouse w analysts    [] [] }"},
+		{"grants on function w.a.f", "{[]  function w.a.f     [] [] }"},
+		{"grants to key:etl", "{[]  server key:etl    [] [] }"},
+		{"owner table w.a.t to corp:ann", "{[]  table w.a.t corp:ann    [] [] }"},
+		{"explain load-table on table w.a.t", "{[] load-table table w.a.t     [] [] }"},
+		{"explain read on table w.a.t for key:etl", "{[read]  table w.a.t key:etl    [] [] }"},
+		{"explain read on table w.a.t through w.a.v w.b.u for key:etl by key:trino", "{[read]  table w.a.t key:etl    [] [view w.a.v view w.b.u] key:trino}"},
+		{"explain read on table w.a.t through w.v", "explain: w.v does not name a view"},
+		{"key create etl", "{[]  server  key:etl   [] [] }"},
+		{"key create key:etl --admin", "{[]  server  key:etl   [] [] }"},
+		{"key withdraw etl abc", "{[]  server  key:etl abc  [] [] }"},
+		{"role add analysts key:etl corp/x other", "{[]  server    analysts [key:etl corp/x other] [] }"},
 
 		{"grant", "grant: takes PRIVILEGES on server|KIND NAME to GRANTEE"},
 		{"grant rule on table w.a.t to analysts", `grant: unknown privilege "rule"`},
@@ -54,7 +56,7 @@ func TestAccessWords(t *testing.T) {
 			got := ""
 			note := func(_ context.Context, c Config, _ Environment) error {
 				w := c.Access
-				got = fmt.Sprint("{", w.Privileges, " ", w.Operation, " ", w.Object, " ", w.Grantee, " ", w.Principal, " ", w.Key, " ", w.Role, " ", w.Members, "}")
+				got = fmt.Sprint("{", w.Privileges, " ", w.Operation, " ", w.Object, " ", w.Grantee, " ", w.Principal, " ", w.Key, " ", w.Role, " ", w.Members, " ", w.Through, " ", w.Engine, "}")
 				return nil
 			}
 			var stdout, stderr strings.Builder

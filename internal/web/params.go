@@ -54,6 +54,26 @@ func (q Query) Text(name string) (value string, given bool, err error) {
 	return "", true, moorage.Errorf(moorage.KindBadRequest, "Parameter %s is given %d times", name, len(values))
 }
 
+// RawText returns the parameter called name of r as it stands in the query string, not decoded, and
+// whether it was given. It may be given more than once if that says the same. A malformed query
+// string is KindBadRequest.
+func RawText(r *http.Request, name string) (value string, given bool, err error) {
+	if r.URL.RawQuery == "" {
+		return "", false, nil
+	}
+	for part := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		key, text, _ := strings.Cut(part, "=")
+		if decoded, err := url.QueryUnescape(key); err != nil || decoded != name {
+			continue
+		}
+		if given && text != value {
+			return "", true, moorage.Errorf(moorage.KindBadRequest, "Parameter %s is given with two values", name)
+		}
+		value, given = text, true
+	}
+	return value, given, QueryOf(r).err
+}
+
 // Boolean returns the parameter called name; false if it is not given.
 func (q Query) Boolean(name string) (bool, error) {
 	value, given, err := q.Text(name)

@@ -129,6 +129,10 @@ type Question struct {
 	Operation  string   `json:"operation,omitempty"`
 	Privileges []string `json:"privileges,omitempty"`
 	Object     Object   `json:"object"`
+	// Through are the views by which the caller comes to the object, the outermost first. Engine is
+	// the principal that asks in his name; empty: he asks himself.
+	Through []Object `json:"through,omitempty"`
+	Engine  string   `json:"engine,omitempty"`
 }
 
 // Explanation is why a question is answered so.
@@ -139,6 +143,20 @@ type Explanation struct {
 	Missing  []string `json:"missing"`
 	Steps    []Step   `json:"steps"`    // the object first, the server last
 	Grantors []string `json:"grantors"` // who could grant what is missing
+	// Through are the views of the question, up to the one that refused: what stands above is about
+	// that. As is whose rights decided, if not the caller's: the owner of a view, or nobody.
+	// Unheeded says that the engine is not trusted, and the views were ignored.
+	Through  []Passed `json:"through,omitempty"`
+	As       string   `json:"as,omitempty"`
+	Unheeded bool     `json:"unheeded,omitempty"`
+}
+
+// Passed is a view that a question went through.
+type Passed struct {
+	View     string   `json:"view"`
+	Decision string   `json:"decision"`
+	Missing  []string `json:"missing"`
+	As       string   `json:"as,omitempty"`
 }
 
 // Step is what one object of the path contributed.

@@ -1,0 +1,473 @@
+package catalog_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog"
+	"moorage/catalog/guard"
+	"moorage/registry"
+	memoryregistry "moorage/registry/memory"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+const (
+	carlName  = "corp:carl"
+	trinoName = "key:trino"
+)
+
+func onView(name string) catalog.ObjectRef {
+	return catalog.ObjectRef{Kind: access.View, Ident: ident(name)}
+}
+
+// by returns the catalog as an engine has it that asks in somebody's name.
+func (s *secured) by(engine, user string) *catalog.Catalog {
+	return s.As(moorage.Caller{Name: user, Via: []string{engine}})
+}
+
+// definerView makes a definer view in somebody's name, and lets bob go through it.
+func (s *secured) definerView(owner, name string) {
+	s.t.Helper()
+	s.grant(onNamespace("ns"), owner, access.Create)
+	request := viewRequest("")
+	request.Properties = map[string]string{"security": "DEFINER"}
+	if _, err := s.as(owner).CreateView(s.t.Context(), ident(name), request); err != nil {
+		s.t.Fatal(err)
+	}
+	s.revoke(onNamespace("ns"), owner, access.Create)
+	s.grant(onView(name), bobName, access.Read)
+}
+
+// newDefiners returns a catalog with ann's table t and carl's definer view v, which bob may go
+// through. The engine trino is trusted.
+func newDefiners(t *testing.T, store registry.Store, alone bool, change ...func(*catalog.Config)) *secured {
+	t.Helper()
+	s := newSecured(t, store, alone, change...)
+	s.populate()
+	s.definerView(carlName, "v")
+	s.grant(onTable("t"), carlName, access.Read)
+	s.grant(onWarehouse(), trinoName, access.Delegate)
+	return s
+}
+
+// A table is loaded through a definer view with the rights of the view's owner, if the engine is
+// trusted that says so.
+func TestLoadThroughDefinerView(t *testing.T) {
+	eachPolicyStore(t, func(t *testing.T, store registry.Store, alone bool) {
+		s := newDefiners(t, store, alone)
+		ctx := t.Context()
+		load := func(c *catalog.Catalog, views ...string) error {
+			var through []moorage.Identifier
+			for _, name := range views {
+				through = append(through, ident(name))
+			}
+			_, err := c.LoadTable(ctx, ident("t"), through...)
+			return err
+		}
+		bob, missing := s.by(trinoName, bobName), guard.NoSuchTable(ident("t"))
+		through := func(what string) {
+			t.Helper()
+			if err := load(bob, "v"); err != nil {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+		refused := func(what string) {
+			t.Helper()
+			wantSame(t, what, load(bob, "v"), missing)
+		}
+		through("with the rights of carl")
+		wantSame(t, "without the view", load(bob), missing)
+		wantSame(t, "through a view that is not there", load(bob, "w"), missing)
+		wantSame(t, "through a view that names another", load(bob, "v", "w"), missing)
+		wantSame(t, "by himself", load(s.As(moorage.Caller{Name: bobName}), "v"), missing)
+		wantSame(t, "by an engine that nobody trusts", load(s.by("key:spark", bobName), "v"), missing)
+		wantSame(t, "somebody who does not see the view", load(s.by(trinoName, "corp:dan"), "v"), guard.NoSuchWarehouse(testWarehouse))
+		if _, err := bob.LoadTable(ctx, ident("u"), ident("v")); moorage.KindOf(err) != moorage.KindNoSuchTable {
+			t.Errorf("another table: %v", err)
+		}
+
+		s.revoke(onTable("t"), carlName, access.Read)
+		refused("carl may not any more")
+		s.grant(onTable("t"), bobName, access.Read)
+		if err := load(bob, "v"); moorage.KindOf(err) != moorage.KindForbidden {
+			t.Errorf("bob may, and carl may not: %v", err)
+		}
+		s.revoke(onTable("t"), bobName, access.Read)
+		s.grant(onTable("t"), carlName, access.Read)
+		through("carl may again")
+
+		s.disable(carlName, true)
+		refused("carl is disabled")
+		s.disable(carlName, false)
+		through("carl is enabled")
+
+		if err := s.admin().SetOwner(ctx, onView("v"), "corp:dan"); err != nil {
+			t.Fatal(err)
+		}
+		refused("dan owns the view")
+		s.grant(onTable("t"), "corp:dan", access.Read)
+		through("dan may too")
+		if err := s.admin().SetOwner(ctx, onView("v"), "readers"); err != nil {
+			t.Fatal(err)
+		}
+		refused("a role owns the view that does not exist")
+
+		s.revoke(onWarehouse(), trinoName, access.Delegate)
+		if err := s.admin().SetOwner(ctx, onView("v"), ""); err != nil {
+			t.Fatal(err)
+		}
+		refused("trino is not trusted any more")
+		s.grant(onWarehouse(), trinoName, access.Delegate)
+		through("trino is trusted again")
+		if err := s.as(carlName).DropView(ctx, ident("v")); err != nil {
+			t.Fatal(err)
+		}
+		refused("the view is dropped")
+	})
+}
+
+// disable says whether a principal may do anything.
+func (s *secured) disable(name string, disabled bool) {
+	s.t.Helper()
+	if _, err := s.admin().PutPrincipal(s.t.Context(), name, catalog.PrincipalSpec{Disabled: disabled}); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Views may be behind views: each changes hands as its owner says, in other namespaces too.
+func TestLoadThroughManyViews(t *testing.T) {
+	t.Parallel()
+	s := newDefiners(t, memoryregistry.New(newLockedRandom(1)), true)
+	ctx := t.Context()
+	elsewhere := moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"other"}, Name: "outer"}
+	s.grant(onNamespace("other"), "corp:dan", access.Create)
+	request := viewRequest("")
+	request.Properties = map[string]string{"trino.run-as-owner": "whoever"}
+	if _, err := s.as("corp:dan").CreateView(ctx, elsewhere, request); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.as(annName).CreateView(ctx, ident("plain"), viewRequest("")); err != nil {
+		t.Fatal(err)
+	}
+	s.grant(catalog.ObjectRef{Kind: access.View, Ident: elsewhere}, bobName, access.Read)
+	bob := s.by(trinoName, bobName)
+	load := func() error {
+		_, err := bob.LoadTable(ctx, ident("t"), elsewhere, ident("plain"), ident("v"))
+		return err
+	}
+	wantSame(t, "dan may not go through the others", load(), guard.NoSuchTable(ident("t")))
+	s.grant(onView("plain"), "corp:dan", access.Read)
+	s.grant(onView("v"), "corp:dan", access.Read)
+	if err := load(); err != nil {
+		t.Error(err)
+	}
+	if _, err := bob.LoadView(ctx, ident("plain"), elsewhere); err != nil {
+		t.Errorf("a view behind a view: %v", err)
+	}
+	if _, err := bob.LoadView(ctx, ident("plain")); moorage.KindOf(err) != moorage.KindNoSuchView {
+		t.Errorf("that view without the one in front: %v", err)
+	}
+	many := make([]moorage.Identifier, catalog.ViewsMax+1)
+	for i := range many {
+		many[i] = ident(string(rune('a' + i)))
+	}
+	for name, through := range map[string][]moorage.Identifier{
+		"eleven views": many, "a loop": {ident("v"), ident("plain"), ident("v")},
+	} {
+		for _, c := range []*catalog.Catalog{bob, s.As(moorage.Caller{Name: annName})} {
+			if _, err := c.LoadTable(ctx, ident("t"), through...); moorage.KindOf(err) != moorage.KindBadRequest {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+}
+
+// Who replaces a definer view owns it from the same moment on. Whose rights it is read with is said
+// by its owner, or by an engine that is trusted.
+func TestDefinerViewIsOfItsWriter(t *testing.T) {
+	t.Parallel()
+	s := newDefiners(t, memoryregistry.New(newLockedRandom(1)), true)
+	ctx := t.Context()
+	owner := func() string {
+		t.Helper()
+		grants, err := s.admin().GrantsOn(ctx, onView("v"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return grants.Owner
+	}
+	replace := func(c *catalog.Catalog, request catalog.ReplaceViewRequest, want moorage.Kind) {
+		t.Helper()
+		if _, err := c.ReplaceView(ctx, ident("v"), request); moorage.KindOf(err) != want {
+			t.Errorf("replace: %v, want %v", err, want)
+		}
+	}
+	query := newQuery(t, `[]`, "select 2")
+	invoker := replaceRequest(t, `[]`, `[{"action":"remove-properties","removals":["security"]}]`)
+	definer := setViewProperty(t, "security", "definer")
+
+	replace(s.As(moorage.Caller{Name: bobName}), query, moorage.KindForbidden) // without alter
+	s.grant(onView("v"), bobName, access.Alter)
+	replace(s.As(moorage.Caller{Name: bobName}), invoker, moorage.KindForbidden)
+	s.grant(onView("v"), access.Everyone, access.Alter)
+	replace(s.As(moorage.Caller{Name: bobName, Only: []string{access.Everyone}}), query, moorage.KindForbidden)
+	s.revoke(onView("v"), access.Everyone, access.Alter)
+	if got := owner(); got != carlName {
+		t.Errorf("the view is %s's before it is replaced", got)
+	}
+	replace(s.As(moorage.Caller{Name: bobName}), query, moorage.Kind(0))
+	if got := owner(); got != bobName {
+		t.Errorf("bob replaced the view, and it is %s's", got)
+	}
+	_, err := s.by(trinoName, bobName).LoadTable(ctx, ident("t"), ident("v"))
+	wantSame(t, "bob's query with the rights of carl", err, guard.NoSuchTable(ident("t")))
+
+	for _, to := range []string{carlName, "", "readers"} {
+		if err := s.access(bobName).SetOwner(ctx, onView("v"), to); moorage.KindOf(err) != moorage.KindForbidden {
+			t.Errorf("bob hands his query to %q: %v", to, err)
+		}
+	}
+	replace(s.As(moorage.Caller{Name: bobName}), invoker, moorage.Kind(0)) // he owns it
+	if err := s.access(bobName).SetOwner(ctx, onView("v"), carlName); err != nil {
+		t.Errorf("bob hands an invoker's view over: %v", err)
+	}
+	replace(s.As(moorage.Caller{Name: bobName}), definer, moorage.KindForbidden)
+	replace(s.by("key:spark", bobName), definer, moorage.KindForbidden)
+	replace(s.by(trinoName, bobName), definer, moorage.Kind(0))
+	if got := owner(); got != bobName {
+		t.Errorf("trino made it bob's definer view, and it is %s's", got)
+	}
+	replace(s.As(moorage.Caller{Name: carlName}), query, moorage.KindNoSuchView) // he has lost what he had
+	s.grant(onView("v"), carlName, access.Alter)
+	replace(s.As(moorage.Caller{Name: carlName}), newQuery(t, `[]`, "select 3"), moorage.Kind(0))
+	if got := owner(); got != carlName {
+		t.Errorf("carl replaced it, and it is %s's", got)
+	}
+}
+
+// A view that comes back is of who brings it back, and one that is made with a narrowed credential
+// is nobody's.
+func TestDefinerViewComesBack(t *testing.T) {
+	t.Parallel()
+	s := newDefiners(t, memoryregistry.New(newLockedRandom(1)), true)
+	ctx := t.Context()
+	view, err := s.as(carlName).LoadView(ctx, ident("v"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.as(carlName).DropView(ctx, ident("v")); err != nil {
+		t.Fatal(err)
+	}
+	s.grant(onNamespace("ns"), bobName, access.Create|access.Locate|access.Drop)
+	bob := s.as(bobName)
+	narrowed := s.As(moorage.Caller{Name: bobName, Only: []string{access.Everyone}})
+	s.grant(onNamespace("ns"), access.Everyone, access.Create|access.Locate|access.Drop)
+	if _, err := narrowed.RegisterView(ctx, ident("v"), view.MetadataLocation); moorage.KindOf(err) != moorage.KindForbidden {
+		t.Errorf("with a narrowed credential: %v", err)
+	}
+	request := viewRequest("")
+	request.Properties = map[string]string{"security": "definer"}
+	if _, err := narrowed.CreateView(ctx, ident("w"), request); moorage.KindOf(err) != moorage.KindForbidden {
+		t.Errorf("made with a narrowed credential: %v", err)
+	}
+	if _, err := bob.RegisterView(ctx, ident("v"), view.MetadataLocation); err != nil {
+		t.Fatal(err)
+	}
+	if grants, err := s.admin().GrantsOn(ctx, onView("v")); err != nil || grants.Owner != bobName {
+		t.Errorf("bob brought it back, and it is %s's: %v", grants.Owner, err)
+	}
+	if err := bob.DropView(ctx, ident("v")); err != nil { // and its grants with it
+		t.Error(err)
+	}
+}
+
+// applyHook is a store that calls before ahead of each Apply.
+type applyHook struct {
+	registry.Store
+	before atomic.Pointer[func(registry.Batch)]
+}
+
+func (h *applyHook) Unwrap() registry.Store { return h.Store }
+
+func (h *applyHook) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	if before := h.before.Load(); before != nil {
+		(*before)(batch)
+	}
+	return h.Store.Apply(ctx, batch)
+}
+
+// A definer view that is handed over while its owner replaces it is the replacer's afterwards: his
+// query never runs with the rights of the other.
+func TestReplaceWhileHandedOver(t *testing.T) {
+	t.Parallel()
+	hook := &applyHook{Store: memoryregistry.New(newLockedRandom(1))}
+	s := newDefiners(t, hook, false)
+	s.grant(onView("v"), carlName, access.Alter)
+	before := func(batch registry.Batch) {
+		if !slices.ContainsFunc(batch.Writes, func(w registry.Write) bool { return w.Key.Table == registry.TablePointer }) {
+			return
+		}
+		hook.before.Store(nil)
+		if err := s.admin().SetOwner(t.Context(), onView("v"), annName); err != nil {
+			t.Error(err)
+		}
+	}
+	hook.before.Store(&before)
+	if _, err := s.as(carlName).ReplaceView(t.Context(), ident("v"), newQuery(t, `[]`, "select 2")); err != nil {
+		t.Fatal(err)
+	}
+	if hook.before.Load() != nil {
+		t.Fatal("nothing came in between")
+	}
+	if grants, err := s.admin().GrantsOn(t.Context(), onView("v")); err != nil || grants.Owner != carlName {
+		t.Errorf("the view is %s's: %v", grants.Owner, err)
+	}
+}
+
+// Credentials that are given behind a view reach the table to read alone, whatever its reader may.
+func TestCredentialsThroughView(t *testing.T) {
+	t.Parallel()
+	v := &venders{clock: newClock()}
+	var given []catalog.Given
+	s := newSecured(t, memoryregistry.New(newLockedRandom(1)), true, func(config *catalog.Config) {
+		wrapStorage(config, func(inner storage.Store) storage.Store { return venderFiles{inner, v} })
+		config.Given = func(_ context.Context, one catalog.Given) { given = append(given, one) }
+	})
+	ctx := t.Context()
+	if _, err := s.as(adminName).CreateWarehouse(ctx, catalog.WarehouseSpec{
+		Name: testWarehouse, Location: "s3://bucket/lake", Delegation: bothWays}); err != nil {
+		t.Fatal(err)
+	}
+	s.grant(onWarehouse(), annName, access.Create)
+	if _, err := s.as(annName).CreateNamespace(ctx, testWarehouse, moorage.Namespace{"ns"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	table, err := s.as(annName).CreateTable(ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.definerView(carlName, "v")
+	s.grant(onTable("t"), carlName, access.Write)
+	s.grant(onWarehouse(), trinoName, access.Delegate)
+
+	bob, through := s.by(trinoName, bobName), ident("v")
+	loaded, err := bob.LoadTable(ctx, ident("t"), through)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vended, err := catalog.FilesOf(bob).Delegate(ctx, loaded, bothWays)
+	if err != nil || vended.Delegation != catalog.VendedCredentials || !slices.EqualFunc(vended.Through, []moorage.Identifier{through}, moorage.Identifier.Equal) {
+		t.Errorf("given %+v: %v", vended, err)
+	}
+	if _, err := catalog.FilesOf(bob).LoadCredentials(ctx, ident("t"), "", through); err != nil {
+		t.Error(err)
+	}
+	if _, err := catalog.FilesOf(bob).Sign(ctx, ident("t"), "", catalog.SignRequest{Method: "GET"}, through); err != nil {
+		t.Error(err)
+	}
+	if len(v.signed) != 1 || v.signed[0].Write {
+		t.Errorf("signed %+v", v.signed)
+	}
+	for _, scope := range v.asked() {
+		if scope.Write || !slices.Equal(scope.Locations, []string{table.Document.Location()}) {
+			t.Errorf("the storage was asked for %+v", scope)
+		}
+	}
+	if len(given) != 3 || given[0].Caller.Name != bobName || given[0].Write || len(given[0].Through) != 1 {
+		t.Errorf("noted %+v", given)
+	}
+	s.revoke(onTable("t"), carlName, access.Write)
+	s.grant(onTable("t"), carlName, access.Describe)
+	if loaded, err = bob.LoadTable(ctx, ident("t"), through); err != nil {
+		t.Fatal(err)
+	}
+	if vended, err := catalog.FilesOf(bob).Delegate(ctx, loaded, bothWays); err != nil || vended.Delegation != "" || vended.Reason == "" {
+		t.Errorf("carl may only describe it: %+v, %v", vended, err)
+	}
+	_, err = catalog.FilesOf(bob).LoadCredentials(ctx, ident("t"), "", through)
+	if moorage.KindOf(err) != moorage.KindForbidden {
+		t.Errorf("LoadCredentials: %v", err)
+	}
+}
+
+// What the owner of a view loses, no node lets anybody do through the view once that is answered.
+func TestDefinerRevokeHoldsOnEveryNode(t *testing.T) {
+	t.Parallel()
+	random := newLockedRandom(newSeed(t))
+	dsn := newDatabase(t)
+	files := memorystorage.New()
+	share := func(config *catalog.Config) {
+		config.OpenStorage = func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) }
+	}
+	nodes := []*secured{newDefiners(t, openPostgres(t, dsn, random), false, share)}
+	for range 2 {
+		nodes = append(nodes, secure(t, openPostgres(t, dsn, random), false, share))
+	}
+	for round := range 25 {
+		at := round % len(nodes)
+		for _, allowed := range []bool{false, true} {
+			change := catalog.GrantChange{Revoke: !allowed, Object: onTable("t"), Grantee: carlName, Privileges: access.Read}
+			nodes[at].change(change)
+			for i := range nodes {
+				node := (at + 1 + i) % len(nodes)
+				_, err := nodes[node].by(trinoName, bobName).LoadTable(t.Context(), ident("t"), ident("v"))
+				if (err == nil) != allowed || err != nil && moorage.KindOf(err) != moorage.KindNoSuchTable {
+					t.Fatalf("round %d: carl may is %v, and node %d answers %v", round, allowed, node, err)
+				}
+			}
+		}
+	}
+}
+
+// Explain says what a load through views would be answered, and whose rights decide it.
+func TestExplainThroughViews(t *testing.T) {
+	t.Parallel()
+	s := newDefiners(t, memoryregistry.New(newLockedRandom(1)), true)
+	ctx := t.Context()
+	question := catalog.AccessQuestion{
+		Caller: moorage.Caller{Name: bobName, Via: []string{trinoName}}, Operation: "load-table",
+		Object: onTable("t"), Through: []moorage.Identifier{ident("v")},
+	}
+	if _, err := s.access(bobName).Explain(ctx, question); moorage.KindOf(err) != moorage.KindForbidden {
+		t.Errorf("bob asks whose rights decide: %v", err)
+	}
+	s.grant(catalog.ObjectRef{Kind: access.Server}, annName, access.Audit)
+	explain := func() catalog.AccessAnswer {
+		t.Helper()
+		answer, err := s.access(annName).Explain(ctx, question)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if checked, err := s.access(annName).Check(ctx, []catalog.AccessQuestion{question}); err != nil || checked[0].Allowed != answer.Allowed {
+			t.Errorf("checked %+v: %v, explained %+v", checked, err, answer)
+		}
+		return answer
+	}
+	got := explain()
+	if !got.Allowed || got.Owner != carlName || got.Unheeded || len(got.Through) != 1 ||
+		got.Through[0].Outcome != access.Allow || got.Through[0].AsOwner || got.Names[0] != "ns.t" {
+		t.Errorf("explained by %+v", got)
+	}
+	s.revoke(onTable("t"), carlName, access.Read)
+	if got := explain(); got.Allowed || got.Owner != carlName || got.Explanation.Decision.Outcome != access.Hidden ||
+		got.Explanation.Decision.Missing != access.Describe || !slices.Contains(got.Explanation.Grantors, annName) {
+		t.Errorf("carl may not: %+v", got)
+	}
+	s.revoke(onView("v"), bobName, access.Read)
+	if got := explain(); got.Allowed || got.Through[0].Outcome != access.Hidden || got.Names[0] != "ns.v" {
+		t.Errorf("bob may not: %+v", got)
+	}
+	question.Through = []moorage.Identifier{ident("w")}
+	if got := explain(); got.Allowed || got.Through[0].Outcome != access.Hidden || len(got.Names) != 0 {
+		t.Errorf("a view that is not there: %+v", got)
+	}
+	question.Through, question.Caller.Via = []moorage.Identifier{ident("v")}, []string{"key:spark"}
+	if got := explain(); got.Allowed || !got.Unheeded || got.Through != nil {
+		t.Errorf("an engine that nobody trusts: %+v", got)
+	}
+}

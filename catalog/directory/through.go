@@ -1,0 +1,145 @@
+package directory
+
+import (
+	"context"
+	"errors"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/guard"
+	"moorage/ledger"
+)
+
+// Views are the views by which a request says that it comes to a table or view.
+type Views struct {
+	Names []moorage.Identifier // the outermost first
+	// IsDefiner reports whether what a view names is asked for as the view's owner.
+	IsDefiner func(ctx context.Context, view *Found) (bool, error)
+}
+
+// findThrough is FindFor for somebody who may come by views. through is by with those views, as
+// they were found. Whether they count is the guard's to say: they change nothing for whom nobody
+// trusts.
+func (d *Directory) findThrough(ctx context.Context, by Asker, asked access.Privileges, k *Kind,
+	ident moorage.Identifier, views *Views) (found *Found, through Asker, err error) {
+	if views == nil || d.guard == nil {
+		found, err = d.FindFor(ctx, by, asked, k, ident)
+		return found, by, err
+	}
+	by.Through = &guard.Through{Views: make([]guard.View, len(views.Names))}
+	for i, name := range views.Names {
+		by.Through.Views[i].Object.Ident = name
+	}
+	w := way{directory: d, by: by, kind: k, to: ident, views: views}
+	trusted, err := w.isTrusted(ctx)
+	if err != nil {
+		return nil, by, err
+	}
+	if by.Through.Ignored = !trusted; trusted {
+		found, err = w.find(ctx)
+	} else {
+		found, err = d.Find(ctx, k, ident)
+	}
+	if err != nil {
+		return nil, by, w.missing(ctx, err)
+	}
+	return found, by, d.May(ctx, by, asked, found, ident)
+}
+
+// way is the way of somebody to a table or view, through views.
+type way struct {
+	directory *Directory
+	by        Asker // with its views
+	kind      *Kind
+	to        moorage.Identifier
+	views     *Views
+}
+
+// find finds what w leads to, and the views on it as far as they exist. Those that this node knows
+// are read together.
+func (w way) find(ctx context.Context) (*Found, error) {
+	names := append(w.views.Names[:len(w.views.Names):len(w.views.Names)], w.to)
+	last := len(names) - 1
+	known, err := w.directory.knownNow(ctx, func(i int) *Kind {
+		if i == last {
+			return w.kind
+		}
+		return View()
+	}, names)
+	if err != nil {
+		return nil, err
+	}
+	for i := range w.by.Through.Views {
+		if w.by.Through.Views[i], err = w.findView(ctx, names[i], known[i]); err != nil {
+			return nil, err
+		}
+	}
+	if known[last] != nil {
+		return known[last], nil
+	}
+	return w.directory.Find(ctx, w.kind, w.to)
+}
+
+// findView returns a view that somebody goes through, which is known if it was found before. One
+// that does not exist is no error, nor is one that cannot be read: nobody goes through that.
+func (w way) findView(ctx context.Context, name moorage.Identifier, known *Found) (view guard.View, err error) {
+	view.Object.Ident = name
+	found := known
+	var definer bool
+	err = w.directory.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+		if found == nil {
+			if found, err = w.directory.Find(ctx, View(), name); err != nil {
+				return err
+			}
+		}
+		if definer, err = w.views.IsDefiner(ctx, found); errors.Is(err, ledger.ErrRetry) {
+			found = nil
+		}
+		return err
+	})
+	switch kind := moorage.KindOf(err); {
+	case err == nil:
+		return guard.View{Object: found.Object(name), Definer: definer}, nil
+	case kind == moorage.KindUnavailable, ctx.Err() != nil:
+		return view, err
+	case kind != moorage.KindNoSuchView:
+		w.directory.log.WarnContext(ctx, "a view cannot be read, so nobody gets through it",
+			"view", name.String(), "error", err)
+	}
+	return view, nil
+}
+
+// isTrusted reports whether the views are worth a look: whether the guard heeds them in the
+// warehouse. It decides nothing.
+func (w way) isTrusted(ctx context.Context) (bool, error) {
+	path, err := w.directory.Path(ctx, w.to.Warehouse, nil)
+	if moorage.KindOf(err) == moorage.KindNoSuchWarehouse {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return w.directory.guard.Trusts(ctx, w.by.Caller, path.object(moorage.Identifier{Warehouse: w.to.Warehouse}))
+}
+
+// missing returns what is answered if w leads to nothing, for the reason err: the refusal of a view
+// that does not let the caller through, or err.
+func (w way) missing(ctx context.Context, err error) error {
+	switch moorage.KindOf(err) {
+	case moorage.KindNoSuchTable, moorage.KindNoSuchView:
+	default:
+		return err
+	}
+	path, pathErr := w.directory.Path(ctx, w.to.Warehouse, nil)
+	if pathErr != nil {
+		return pathErr
+	}
+	refusal := w.directory.guard.Decide(ctx, guard.Question{
+		Caller: w.by.Caller, Verb: w.by.Verb, Object: path.object(moorage.Identifier{Warehouse: w.to.Warehouse}),
+		Asked: access.See, Through: w.by.Through, Missing: err,
+	})
+	if refusal != nil {
+		return refusal
+	}
+	return err
+}

@@ -1,0 +1,160 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/catalog/guard"
+	"moorage/ledger"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// owning is what goes beside a new version of a view, so that what reads with the rights of its
+// owner is written by its owner. The zero value changes nothing.
+type owning struct {
+	conditions []registry.Condition
+	writes     []registry.Write
+	items      []registry.Item
+	grants     bool // the pointer has to say that it is granted
+}
+
+// viewChange is that somebody makes or changes a view. base, its present version, is nil for one
+// that is made or comes back.
+type viewChange struct {
+	by         directory.Asker
+	ident      moorage.Identifier
+	pointer    registry.Pointer
+	above      []access.Object // what it is in
+	base, next *metadata.ViewDocument
+}
+
+// owned decides whether c may be made, and makes its maker the owner of the view if next is a
+// definer view.
+//
+// Errors: KindForbidden if he may not; those of the ledger.
+func (c viewChange) owned(ctx context.Context, p *planner) (owning, error) {
+	after := isDefiner(c.next)
+	changes := c.base != nil && !hasSameDefiner(c.base, c.next)
+	if p.guard == nil || !after && !changes {
+		return owning{}, nil
+	}
+	maker, err := p.guard.Maker(ctx, c.by.Caller)
+	if err != nil || maker == nil {
+		return owning{}, err
+	}
+	records, err := p.ledger.Get(ctx, registry.GrantsKey(c.pointer.ID))
+	if err != nil {
+		return owning{}, err
+	}
+	var grants registry.Grants
+	if records[0].Exists() {
+		if grants, err = ledger.Decode[registry.Grants](records[0]); err != nil {
+			return owning{}, err
+		}
+	}
+	owns := maker.Is(cmp.Or(grants.Owner, c.pointer.Creator))
+	unchanged := asRead(records[0], registry.GrantsKey(c.pointer.ID))
+	switch {
+	case changes && !owns && !maker.IsTrusted(c.object()):
+		return owning{}, moorage.Errorf(moorage.KindForbidden,
+			"Not allowed: change whose rights view %s is read with. That takes its owner, or delegate on warehouse %s",
+			c.ident, c.ident.Warehouse)
+	case !after:
+		return owning{}, nil
+	case owns: // until his version is there
+		return owning{conditions: []registry.Condition{unchanged}}, nil
+	case c.by.Caller.Only != nil:
+		return owning{}, moorage.Errorf(moorage.KindForbidden,
+			"Not allowed: write view %s, which is read with the rights of its owner. "+
+				"A credential that is narrowed to roles owns nothing", c.ident)
+	}
+	return c.becomeOwner(ctx, p, grants, unchanged)
+}
+
+func (c viewChange) object() guard.Object {
+	return (&directory.Found{Pointer: c.pointer, Above: c.above}).Object(c.ident)
+}
+
+// becomeOwner plans that the maker of c owns the view, whose grants are as they were read.
+func (c viewChange) becomeOwner(ctx context.Context, p *planner, grants registry.Grants,
+	unchanged registry.Condition) (owning, error) {
+	snapshot, _, err := p.guard.Known(ctx)
+	if err == nil && grants.IsEmpty() {
+		err = snapshot.CheckRoom(1)
+	}
+	if err != nil {
+		return owning{}, err
+	}
+	if grants.Owner = c.by.Caller.Name; grants.Owner == c.pointer.Creator {
+		grants.Owner = ""
+	}
+	grants.Kind, grants.Ancestors = access.View.String(), idsOf(c.above)
+	key := registry.GrantsKey(c.pointer.ID)
+	var policy ledger.Policy
+	if grants.IsEmpty() {
+		policy, err = p.ledger.DropPolicy(ctx, []registry.Key{key})
+	} else {
+		policy, err = p.ledger.ChangePolicy(ctx, ledger.Put(key, registry.StateNone, grants))
+	}
+	return owning{
+		conditions: append(policy.Conditions, unchanged), writes: policy.Writes, grants: true,
+		items: []registry.Item{{Kind: registry.ItemGrants, ID: c.pointer.ID, Ident: c.ident}},
+	}, err
+}
+
+// hasSameDefiner reports whether two versions of a view say the same about whose rights it is read
+// with.
+func hasSameDefiner(a, b *metadata.ViewDocument) bool {
+	for _, name := range []string{propertyRunAs, propertySecurity} {
+		before, had := a.Property(name)
+		after, has := b.Property(name)
+		if had != has || before != after {
+			return false
+		}
+	}
+	return true
+}
+
+// Beside implements commit.Tended: who replaces a definer view owns it with the same Apply.
+func (e viewEdit) Beside(ctx context.Context, found *directory.Found, base, next document) (commit.Beside, error) {
+	change := viewChange{
+		by: e.by, ident: found.Pointer.Identifier(), pointer: found.Pointer, above: found.Above,
+		base: base.(*metadata.ViewDocument), next: next.(*metadata.ViewDocument),
+	}
+	owning, err := change.owned(ctx, e.planner)
+	return commit.Beside{
+		Conditions: owning.conditions, Writes: owning.writes, Items: owning.items, Grants: owning.grants, Again: true,
+	}, err
+}
+
+// mayHandOver returns nil if the caller may make owner the owner of g, a view. A definer view reads
+// with his rights from then on. So it is handed over to others by who may give rights to anybody.
+func (a *asking) mayHandOver(ctx context.Context, g *granted, owner string) error {
+	if owner == "" {
+		owner = g.found.Pointer.Creator
+	}
+	if a.who == nil || a.who.Is(owner) {
+		return nil
+	}
+	document, err := a.catalog.planner.documents.Current(ctx, g.found)
+	switch {
+	case errors.Is(err, ledger.ErrRetry):
+		return err
+	case err == nil && !isDefiner(document.(*metadata.ViewDocument)):
+		return nil
+	}
+	// One that cannot be read may be a definer view.
+	err = a.onServer(ctx, access.Admin)
+	if moorage.KindOf(err) == moorage.KindForbidden {
+		return moorage.Errorf(moorage.KindForbidden,
+			"Not allowed: make %s the owner of view %s, which is read with the rights of its owner. That takes admin",
+			owner, g.ref.Ident)
+	}
+	return err
+}

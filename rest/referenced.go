@@ -1,0 +1,75 @@
+package rest
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"moorage"
+	"moorage/internal/web"
+)
+
+// paramReferencedBy names the views by which an engine comes to a table or view.
+const paramReferencedBy = "referenced-by"
+
+// referencedBy returns the views of the parameter referenced-by, the outermost first; nil if it is
+// not given. They are in the warehouse of the request. Commas stand between them, and each is a
+// namespace and a name with the separator of namespaces between them, encoded. So the value is
+// split before it is decoded: a comma in a name is %2C. Source: REST specification, referenced-by.
+//
+// Some programs encode parameters themselves, and so the whole value a second time. That can be
+// told apart: decoded once it has no separator, and each view has one.
+//
+// Errors: KindBadRequest. How many views there may be is for the catalog to say.
+func referencedBy(r *http.Request, warehouse string) (views []moorage.Identifier, err error) {
+	raw, given, err := web.RawText(r, paramReferencedBy)
+	if err != nil || !given {
+		return nil, err
+	}
+	if once, err := url.QueryUnescape(raw); err == nil && !strings.Contains(once, moorage.LevelSeparator) {
+		raw = once
+	}
+	for item := range strings.SplitSeq(raw, ",") {
+		view, err := viewIn(item)
+		if err != nil {
+			return nil, err
+		}
+		view.Warehouse = warehouse
+		views = append(views, view)
+	}
+	return views, nil
+}
+
+// viewIn reads one view of referenced-by.
+func viewIn(item string) (view moorage.Identifier, err error) {
+	text, err := url.QueryUnescape(item)
+	if err != nil {
+		return view, moorage.Errorf(moorage.KindBadRequest, "Malformed %s: %q", paramReferencedBy, item)
+	}
+	last := strings.LastIndex(text, moorage.LevelSeparator)
+	if last < 0 {
+		return view, moorage.Errorf(moorage.KindBadRequest,
+			"Invalid %s: %q is no view, want its namespace and its name with %s between them",
+			paramReferencedBy, text, namespaceSeparator)
+	}
+	view.Namespace, view.Name = splitNamespace(text[:last]), text[last+1:]
+	if err := view.Namespace.Validate(); err != nil {
+		return view, err
+	}
+	return view, moorage.ValidateName("name", view.Name)
+}
+
+// queryOfViews returns the query with which the next request comes through the same views; empty
+// for none.
+func queryOfViews(views []moorage.Identifier) string {
+	if len(views) == 0 {
+		return ""
+	}
+	items := make([]string, len(views))
+	for i, view := range views {
+		name := strings.Join(append(view.Namespace[:len(view.Namespace):len(view.Namespace)], view.Name),
+			moorage.LevelSeparator)
+		items[i] = strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
+	}
+	return "?" + paramReferencedBy + "=" + strings.Join(items, ",")
+}
