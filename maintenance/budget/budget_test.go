@@ -137,7 +137,8 @@ func (r slowReader) Read(into []byte) (int, error) {
 	return r.Reader.Read(into)
 }
 
-// Bytes are read at their rate. Time that a decoder took is made good, and not what the storage took.
+// Bytes are read at their rate. Time that a decoder took is made good, and not what the storage
+// took.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
