@@ -8,6 +8,16 @@ import (
 	"moorage/catalog/verb"
 )
 
+// AccessStep is a view that a question goes through, as far as that was decided on.
+type AccessStep struct {
+	View    moorage.Identifier
+	Outcome access.Outcome
+	Missing access.Privileges
+	// AsOwner says that the rights of the owner of a view in front decided, Owner who that is.
+	AsOwner bool
+	Owner   string
+}
+
 // Explain says why somebody may do something or not. About others it needs audit.
 func (a Access) Explain(ctx context.Context, question AccessQuestion) (AccessAnswer, error) {
 	asking, err := a.ask(ctx, verb.ExplainAccess)

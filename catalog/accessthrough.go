@@ -7,16 +7,6 @@ import (
 	"moorage/access"
 )
 
-// AccessStep is a view that a question goes through, as far as that was decided on.
-type AccessStep struct {
-	View    moorage.Identifier
-	Outcome access.Outcome
-	Missing access.Privileges
-	// AsOwner says that the rights of the owner of a view in front decided, Owner who that is.
-	AsOwner bool
-	Owner   string
-}
-
 // answerThrough is answer of a question about g behind views, as who asks it by an engine. Views of
 // an engine that is not trusted are not heeded, as in a load.
 func (a *asking) answerThrough(ctx context.Context, who *access.Who, question AccessQuestion, g *granted,

@@ -112,7 +112,9 @@ func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (strin
 }
 
 // Waiting reports whether commits of the table with this id wait on this node for their turn.
-func (t *Tables) Waiting(pointer registry.ID) bool { return commit.Waiting(t.catalog.pipeline, pointer) }
+func (t *Tables) Waiting(pointer registry.ID) bool {
+	return commit.Waiting(t.catalog.pipeline, pointer)
+}
 
 // tendEdit is the edit of a Tending.
 type tendEdit struct {

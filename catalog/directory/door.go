@@ -40,9 +40,9 @@ func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v verb.V
 		case verb.OnNamespace:
 			resolved.Path, err = d.PathFor(ctx, by, asked, on)
 		case verb.OnTable:
-			resolved.Found, resolved.By, err = d.findThrough(ctx, by, asked, Table(), on, views)
+			resolved.Found, resolved.By, err = findThrough(ctx, d, by, asked, Table(), on, views)
 		case verb.OnView:
-			resolved.Found, resolved.By, err = d.findThrough(ctx, by, asked, View(), on, views)
+			resolved.Found, resolved.By, err = findThrough(ctx, d, by, asked, View(), on, views)
 		}
 		return err
 	})

@@ -255,7 +255,7 @@ func (d *Directory) Known(ident moorage.Identifier) (*Found, bool) {
 // FindAll is Find for several names. It reads the pointers of all that it knows in one call, as of
 // one moment.
 func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Identifier) ([]*Found, error) {
-	found, err := d.knownNow(ctx, func(int) *Kind { return k }, idents)
+	found, err := knownNow(ctx, d, func(int) *Kind { return k }, idents)
 	if err != nil {
 		return nil, err
 	}
@@ -269,9 +269,9 @@ func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Ident
 	return found, nil
 }
 
-// knownNow returns what this node knows of idents, each of the kind that kind returns for it, as
+// knownNow returns what d knows of idents, each of the kind that kind returns for it, as
 // one read has it. It has nil where the name led nowhere or elsewhere before.
-func (d *Directory) knownNow(ctx context.Context, kind func(i int) *Kind, idents []moorage.Identifier) (
+func knownNow(ctx context.Context, d *Directory, kind func(i int) *Kind, idents []moorage.Identifier) (
 	[]*Found, error) {
 	found := make([]*Found, len(idents))
 	known, places := make([]*Found, 0, len(idents)), make([]int, 0, len(idents))

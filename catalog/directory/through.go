@@ -20,7 +20,7 @@ type Views struct {
 // findThrough is FindFor for somebody who may come by views. through is by with those views, as
 // they were found. Whether they count is the guard's to say: they change nothing for whom nobody
 // trusts.
-func (d *Directory) findThrough(ctx context.Context, by Asker, asked access.Privileges, k *Kind,
+func findThrough(ctx context.Context, d *Directory, by Asker, asked access.Privileges, k *Kind,
 	ident moorage.Identifier, views *Views) (found *Found, through Asker, err error) {
 	if views == nil || d.guard == nil {
 		found, err = d.FindFor(ctx, by, asked, k, ident)
@@ -60,7 +60,7 @@ type way struct {
 func (w way) find(ctx context.Context) (*Found, error) {
 	names := append(w.views.Names[:len(w.views.Names):len(w.views.Names)], w.to)
 	last := len(names) - 1
-	known, err := w.directory.knownNow(ctx, func(i int) *Kind {
+	known, err := knownNow(ctx, w.directory, func(i int) *Kind {
 		if i == last {
 			return w.kind
 		}
