@@ -39,6 +39,9 @@ func TestNormalise(t *testing.T) {
 		"s3://bucket/a%2Fb//c":    "s3://bucket/a%2Fb//c",
 		"s3://bucket//a":          "s3://bucket//a",
 		"s3://Bucket/A":           "s3://Bucket/A",
+		"gs://bucket":             "gs://bucket/",
+		"GS://bucket/a%2Fb//c/":   "gs://bucket/a%2Fb//c",
+		"gs://bucket//a":          "gs://bucket//a",
 	} {
 		got, err := storage.Normalise(location)
 		if err != nil || got != want {
@@ -57,7 +60,7 @@ func TestParseRefuses(t *testing.T) {
 		"", "a", "a/b", "./a", "../a", "~/a", ":/a", "file", "file:", "file://", "file:a", "file:a/b", "file://a",
 		"file://host/a", "file://localhost", "//host/a", "//", "s3:/a", "s3:///a", "s3://", "memory:", "memory://", "memory:a",
 		"http://host/a", "hdfs://host/a", "C:/a", `C:\a`, "a/b:c",
-		"file:///tmp/..", "file:///../tmp", "/tmp/../a", "s3://b/../a", "s3://b/a/./b", "memory://x/..",
+		"file:///tmp/..", "file:///../tmp", "/tmp/../a", "s3://b/../a", "s3://b/a/./b", "gs:/a", "gs:///a", "gs://", "gs://b/../a", "gs://b/a/./b", "memory://x/..",
 		"file:///a?b", "file:///a#b", "/a?b", "/a#b", "s3://b/a?versionId=1",
 		"file:///a\x00b", "file:///a\nb", "file:///a\x1fb", "file:///a\x7fb", "file:///a\u0085b", "file:///a\xffb",
 		"file:///" + strings.Repeat("a", storage.LocationBytesMax),
@@ -190,7 +193,7 @@ func TestAncestors(t *testing.T) {
 }
 
 func FuzzNormalise(f *testing.F) {
-	for _, seed := range []string{"file:/a", "file:////a//./b/", "/a%2F", "s3://b//a//", "memory://x", "file://localhost/a"} {
+	for _, seed := range []string{"file:/a", "file:////a//./b/", "/a%2F", "s3://b//a//", "gs://b//a//", "memory://x", "file://localhost/a"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, location string) {

@@ -75,7 +75,7 @@ func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credenti
 		return storage.Credential{}, fmt.Errorf("gcs: without tokens (%s=true) there are no credentials", OptionNoAuth)
 	}
 	made, err := s.client.vender.narrow(ctx, narrowed, scope.Duration)
-	if err != nil && mayPass(err) {
+	if err != nil && mayPass(err) && !errors.Is(err, storage.ErrUnavailable) {
 		err = fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
 	}
 	if err != nil {
