@@ -26,10 +26,11 @@ lint: ## gofmt, go vet and staticcheck
 build: ## the static binary as it is released, as bin/moorage
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/moorage ./cmd/moorage
 
-interop: ## PyIceberg, Spark, Trino, Flink and DuckDB against a server, the full form
+interop: ## PyIceberg, Spark, Trino, Flink and DuckDB against a server, the full form; the kit over Google Cloud Storage
 	scripts/packages.sh
 	interop/setup.sh
 	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop
+	python3 interop/rck/run.py --warehouse gcs
 
 interop-cluster: ## the same clients and the kit against three nodes over PostgreSQL, with the tables in S3
 	scripts/packages.sh

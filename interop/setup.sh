@@ -8,6 +8,7 @@
 #         the jars of rck/pom.xml and spark/pom.xml
 # rck-s3, spark-s3
 #         what they need beside them for tables in S3: 65 MB each; the kit's for the full form only
+# rck-gcs what the kit needs beside it for tables in Google Cloud Storage, for the full form only
 # trino   Trino's server and its plugin for Iceberg: the archives of trino/pom.xml, 540 MB, by the
 #         hashes of trino/archives.sha256
 # flink   the jars of flink/pom.xml, 217 MB, by the checksums that Maven Central has for them
@@ -116,7 +117,7 @@ keycloak() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 spark spark-s3 trino flink flink-s3 keycloak s3 minio gcs)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs spark spark-s3 trino flink flink-s3 keycloak s3 minio gcs)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
@@ -128,6 +129,7 @@ for part in "${parts[@]}"; do
     trino) trino ;;
     keycloak) keycloak ;;
     rck-s3 | spark-s3) jars "$part" "${part%-s3}" --activate-profiles s3 -DincludeArtifactIds=iceberg-aws,iceberg-aws-bundle,failsafe ;;
+    rck-gcs) jars rck-gcs rck --activate-profiles gcs -DincludeArtifactIds=iceberg-gcp,iceberg-gcp-bundle ;;
     flink) jars flink flink --strict-checksums ;;
     flink-s3) jars flink-s3 flink --strict-checksums --activate-profiles s3 -DincludeArtifactIds=iceberg-aws-bundle ;;
     *)

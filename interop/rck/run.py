@@ -10,7 +10,8 @@
     python3 interop/rck/run.py --access             # the server asks who the kit is, and what it may do
 
 --warehouse s3 keeps tables and views on an S3 server, for which it must run with the Python
-of .cache/interop/venv. The tests that are on_disk_only then run afterwards, over a folder.
+of .cache/interop/venv; --warehouse gcs on a double of Google Cloud Storage. The tests that are
+on_disk_only then run afterwards, over a folder.
 
 Prints each failing test with its message. Ends with `N passed, N failed` and status 0 only if
 no test failed, as many ran as there are, and exactly those of never_run were skipped.
@@ -29,9 +30,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
-from harness import cluster, paths, proxy, s3, secured, server
+from harness import cluster, gcs, paths, proxy, s3, secured, server
 
 SERVERS = ["moorage", "cluster", "reference"]
+
+# Where the server keeps its tables, and what starts that.
+WAREHOUSES = {"folder": None, "s3": s3.Server, "gcs": gcs.Server}
 
 KIT_SECONDS_MAX = 1800
 
@@ -133,11 +137,12 @@ class Part:
 
 
 @contextlib.contextmanager
-def running_server(name: str, in_s3: bool, beside: int, access: bool):
+def running_server(name: str, warehouse: str, beside: int, access: bool):
     """A started server, and the address for the kit: with several nodes, that of a proxy which asks them in turns."""
     arguments = ["--allow-location", "file:/tmp"]
     with contextlib.ExitStack() as parts:
-        bucket = parts.enter_context(s3.Server()) if in_s3 else None
+        files = WAREHOUSES[warehouse]
+        bucket = parts.enter_context(files()) if files else None
         if name == "reference":
             running = parts.enter_context(server.Reference())
         elif name == "cluster":
@@ -156,7 +161,7 @@ def run_part(running, uri: str, part: Part, reports: Path, credentials: dict[str
     properties = {**FLAGS, **running.files.client_properties, "uri": uri.rstrip("/") + "/", "warehouse": running.warehouse, **credentials}
     command = ["java", "-Xmx1g", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"]
     command += [f"-D{name}={value}" for name, value in properties.items()]
-    jars = paths.jars("rck") + (paths.jars("rck-s3") if running.files.in_s3 else [])
+    jars = paths.jars("rck") + (paths.jars(f"rck-{running.files.kind}") if running.files.kind else [])
     command += ["-cp", os.pathsep.join(str(jar) for jar in jars)]
     command += ["org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner"]
     command += ["--details=none", f"--reports-dir={reports}", f"--select-class={part.kit.java}"]
@@ -214,7 +219,7 @@ def judge(kit: Kit, outcome: Outcome, whole: bool, beside: bool) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--server", choices=SERVERS, default="moorage")
-    parser.add_argument("--warehouse", choices=["folder", "s3"], default="folder", help="where the server keeps its tables")
+    parser.add_argument("--warehouse", choices=WAREHOUSES, default="folder", help="where the server keeps its tables")
     parser.add_argument("--class", dest="kit", choices=[kit.name for kit in KITS], help="run only this class")
     parser.add_argument("--beside", action="store_true", help=f"{BESIDE} other clients commit to a table with each commit")
     parser.add_argument("--access", action="store_true", help="the server knows who the kit is, and decides what it may do")
@@ -222,15 +227,15 @@ def main() -> int:
     options = parser.parse_args()
     if options.access and (options.server != "moorage" or options.beside):
         parser.error("--access is for moorage, without --beside")
-    if options.warehouse == "s3" and options.server == "reference":
-        parser.error("--warehouse s3 is for moorage and cluster")
+    if options.warehouse != "folder" and options.server == "reference":
+        parser.error(f"--warehouse {options.warehouse} is for moorage and cluster")
 
     kits = [kit for kit in KITS if options.kit in (None, kit.name)]
     outcomes = {kit: Outcome() for kit in kits}
-    for in_s3, parts in divide(kits, frozenset(options.method), options.warehouse == "s3"):
+    for warehouse, parts in divide(kits, frozenset(options.method), options.warehouse):
         if options.beside:
             parts = [Part(part.kit, part.methods, part.without | part.kit.counts_versions) for part in parts]
-        run(options.server, in_s3, parts, outcomes, BESIDE if options.beside else 0, options.access)
+        run(options.server, warehouse, parts, outcomes, BESIDE if options.beside else 0, options.access)
     faults = sum(judge(kit, outcome, not options.method, options.beside) for kit, outcome in outcomes.items())
     if not any(outcome.executed for outcome in outcomes.values()):
         faults += 1
@@ -239,22 +244,22 @@ def main() -> int:
     return 1 if faults else 0
 
 
-def divide(kits: list[Kit], chosen: frozenset[str], in_s3: bool) -> list[tuple[bool, list[Part]]]:
-    """What is to run against one server after the other, each with whether its warehouse is in S3; all methods if none is chosen."""
-    if not in_s3:
-        return [(False, [Part(kit, chosen) for kit in kits])]
+def divide(kits: list[Kit], chosen: frozenset[str], warehouse: str) -> list[tuple[str, list[Part]]]:
+    """What is to run against one server after the other, each with where its warehouse is; all methods if none is chosen."""
+    if warehouse == "folder":
+        return [(warehouse, [Part(kit, chosen) for kit in kits])]
     remote = [Part(kit, chosen - kit.on_disk_only, kit.on_disk_only) for kit in kits if not chosen or chosen - kit.on_disk_only]
     local = [Part(kit, kit.on_disk_only & (chosen or kit.on_disk_only)) for kit in kits]
-    return [(True, remote), (False, [part for part in local if part.methods])]
+    return [(warehouse, remote), ("folder", [part for part in local if part.methods])]
 
 
-def run(name: str, in_s3: bool, parts: list[Part], outcomes: dict[Kit, Outcome], beside: int, access: bool) -> None:
+def run(name: str, warehouse: str, parts: list[Part], outcomes: dict[Kit, Outcome], beside: int, access: bool) -> None:
     """Runs parts of the kit, if there are any, against a server that is started for them and left clean, and adds their outcomes."""
     if not parts:
         return
     for folder in KIT_FOLDERS:
         shutil.rmtree(folder, ignore_errors=True)
-    with running_server(name, in_s3, beside, access) as (running, uri):
+    with running_server(name, warehouse, beside, access) as (running, uri):
         credentials = secured.java_credentials(running, running.owner("kit")) if access else {}
         for part in parts:
             with tempfile.TemporaryDirectory(prefix="moorage-rck-") as reports:

@@ -1,6 +1,6 @@
 """The files of tables on local disks, for tests that look at what is there.
 
-`s3.Server` answers the same questions about a bucket.
+`s3.Server` and `gcs.Server` answer the same questions about a bucket.
 """
 
 import re
@@ -11,6 +11,8 @@ class Folder:
     """Local disks. Clients need to know nothing to reach them."""
 
     in_s3 = False
+    # What the jars are called that Java clients need for these files; empty: none.
+    kind = ""
     client_properties: dict[str, str] = {}
     variables: dict[str, str] = {}
 

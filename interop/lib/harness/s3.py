@@ -22,6 +22,7 @@ class Server:
     """A running server with an empty bucket, as a context manager."""
 
     in_s3 = True
+    kind = "s3"
 
     # What a client of Iceberg must be given, and PyIceberg's bounds, which are a few seconds; everything else it learns from the catalog.
     client_properties = {
@@ -123,6 +124,7 @@ class WithoutKeys:
     """The files of a server for clients that have no keys of their own."""
 
     in_s3 = True
+    kind = "s3"
     variables: dict[str, str] = {}
     client_properties = {name: value for name, value in Server.client_properties.items() if name.endswith("timeout")}
 

@@ -1,0 +1,66 @@
+"""A double of Google Cloud Storage of a test's own, by scripts/gcsserver.py. It asks nobody who he is."""
+
+import json
+import subprocess
+import sys
+import urllib.parse
+import urllib.request
+
+from harness import paths
+
+BUCKET = "lake"
+WAREHOUSE = f"gs://{BUCKET}/warehouse"
+
+
+class Server:
+    """A running server with an empty bucket, as a context manager."""
+
+    in_s3 = False
+    kind = "gcs"
+    # Everything that a client must know it learns from the catalog.
+    client_properties: dict[str, str] = {}
+    variables: dict[str, str] = {}
+
+    def __init__(self):
+        self.url = ""
+
+    def __enter__(self) -> "Server":
+        self._child = subprocess.Popen(
+            [sys.executable, str(paths.REPOSITORY / "scripts" / "gcsserver.py")],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            process_group=0,  # Ctrl-C is for whoever stops it in order
+        )
+        self.url = self._child.stdout.readline().strip()
+        if not self.url:
+            raise RuntimeError("the double of Google Cloud Storage did not start: its reason is above")
+        bucket = json.dumps({"name": BUCKET}).encode()
+        urllib.request.urlopen(f"{self.url}/storage/v1/b?project=test", bucket).close()
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._child.stdin.close()
+        self._child.wait()
+        self._child.stdout.close()
+
+    def path(self, location: str) -> str:
+        """BUCKET/NAME of a gs:// location."""
+        return location.removeprefix("gs://")
+
+    def list(self, location: str) -> list[str]:
+        """The objects at a location or below it, as BUCKET/NAME."""
+        bucket, _, name = self.path(location).partition("/")
+        query = urllib.parse.urlencode({"prefix": name})
+        with urllib.request.urlopen(f"{self.url}/storage/v1/b/{bucket}/o?{query}") as answer:
+            names = [item["name"] for item in json.load(answer).get("items", [])]
+        below = name.rstrip("/") + "/"
+        return sorted(f"{bucket}/{each}" for each in names if each == name or each.startswith(below))
+
+    def settings(self) -> dict[str, str]:
+        """Variables of a Moorage server whose default warehouse is WAREHOUSE, on this server."""
+        return {
+            "MOORAGE_DEFAULT_LOCATION": WAREHOUSE,
+            "MOORAGE_GCS_SERVICE_HOST": self.url,
+            "MOORAGE_GCS_NO_AUTH": "true",
+        }
