@@ -265,10 +265,9 @@ func (p *Pipeline) name(found *directory.Found, base, document documents.Documen
 // write is the pointer's; to is what that makes of the pointer, without the record.
 func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base documents.Document,
 	next documents.File, works ...*work) (to *directory.Found, plan *Plan, err error) {
-	to = &directory.Found{
-		Pointer: found.Pointer, Storage: found.Storage, Place: found.Place, Warehouse: found.Warehouse,
-		Above: found.Above, Delegation: found.Delegation, Secret: found.Secret,
-	}
+	moved := *found
+	to = &moved
+	to.Record = registry.Record{} // that is known once it is written
 	pointer := &to.Pointer
 	pointer.MetadataLocation, pointer.Registration = next.Location, registry.ID{}
 	for _, w := range works {

@@ -13,6 +13,10 @@
 // noticed, and the name is resolved from the warehouse down. That something is missing is always
 // the result of such reads.
 //
+// How the files of a table are reached is in the record of its warehouse, which a read of a pointer
+// alone does not show. So each pointer that is remembered shares the version of that record
+// (homes.go), and a request that finds the version too old reads it along.
+//
 // Find and FindAll lead from a name to its pointer (names.go), and Path to a namespace (path.go).
 // Resolve is the door of verbs that read: it asks the gate first (door.go).
 //
@@ -63,6 +67,7 @@ type Directory struct {
 	gate             verb.Gate
 	guard            *guard.Guard
 	storages         *storages
+	homes            *homes
 	names            *names
 	paths            *paths
 }
@@ -72,10 +77,11 @@ func New(config Config) *Directory {
 	if config.Gate == nil {
 		config.Gate = verb.Open()
 	}
+	opened := newStorages(config)
 	return &Directory{
 		gate: config.Gate, guard: config.Guard,
 		ledger: config.Ledger, now: config.Now, log: config.Logger, allowedLocations: config.AllowedLocations,
-		storages: newStorages(config), names: newNames(), paths: newPaths(),
+		storages: opened, homes: newHomes(opened.forget), names: newNames(), paths: newPaths(),
 	}
 }
 

@@ -2,6 +2,7 @@ package directory
 
 import (
 	"context"
+	"slices"
 
 	"github.com/maypok86/otter/v2"
 
@@ -28,6 +29,8 @@ type Found struct {
 	// Above are the namespaces that it is in, the nearest first, and last the warehouse. All that
 	// is in it stays as long as the pointer's namespace does.
 	Above []access.Object
+
+	home *home // the version of the warehouse that all but the pointer is of
 }
 
 // Object returns what decisions about r are made on. ident is what it was asked for as.
@@ -122,11 +125,32 @@ func (d *Directory) Find(ctx context.Context, k *Kind, ident moorage.Identifier)
 // Reread reads the pointer of known again: known itself if nothing changed, nil if
 // it is not live any more.
 func (d *Directory) Reread(ctx context.Context, known *Found) (*Found, error) {
-	records, err := d.get(ctx, known.Record.Key)
+	records, err := d.getIn(ctx, []registry.Key{known.Record.Key}, known)
 	if err != nil {
 		return nil, err
 	}
 	return d.asOf(ctx, known, records[0])
+}
+
+// getIn reads the records at keys and, in the same call, those of the warehouses of known that were
+// not read for a while. It notes these, and returns the others.
+func (d *Directory) getIn(ctx context.Context, keys []registry.Key, known ...*Found) ([]registry.Record, error) {
+	began := d.now()
+	var aged []*home
+	asked := keys
+	for _, k := range known {
+		if !k.home.isStale() && !k.home.isFresh(began) && !slices.Contains(aged, k.home) {
+			aged, asked = append(aged, k.home), append(asked, k.home.key)
+		}
+	}
+	records, err := d.get(ctx, asked...)
+	if err != nil {
+		return nil, err
+	}
+	for i, each := range aged {
+		each.saw(records[len(keys)+i], began)
+	}
+	return records[:len(keys)], nil
 }
 
 // RereadAll is Reread for several, in one read.
@@ -138,7 +162,7 @@ func (d *Directory) RereadAll(ctx context.Context, known []*Found) ([]*Found, er
 	for i, k := range known {
 		keys[i] = k.Record.Key
 	}
-	records, err := d.get(ctx, keys...)
+	records, err := d.getIn(ctx, keys, known...)
 	if err != nil {
 		return nil, err
 	}
@@ -157,14 +181,15 @@ func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Reco
 	switch {
 	case !record.Exists() || record.State != registry.StateLive:
 		return nil, nil
-	case record.ETag == known.Record.ETag:
+	case record.ETag == known.Record.ETag && !known.home.isStale():
 		return known, nil
 	}
 	pointer, err := ledger.Decode[registry.Pointer](record)
 	if err != nil {
 		return nil, err
 	}
-	if pointer.Warehouse == known.Pointer.Warehouse && pointer.NamespaceID == known.Pointer.NamespaceID {
+	inPlace := pointer.Warehouse == known.Pointer.Warehouse && pointer.NamespaceID == known.Pointer.NamespaceID
+	if inPlace && !known.home.isStale() {
 		now := *known
 		now.Record, now.Pointer = record, pointer
 		return &now, nil
@@ -175,9 +200,9 @@ func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Reco
 // movedMax is how often a pointer is read again that is moved all the time.
 const movedMax = 20
 
-// moved returns the pointer of a record that is in another namespace than it was known in, nil if
-// it is not live any more. It was renamed, or dropped and taken back: into another warehouse, or
-// one that was made again since.
+// moved returns the pointer of a record that is in another namespace than it was known in, or whose
+// warehouse was changed; nil if it is not live any more. It was renamed, or dropped and taken back:
+// into another warehouse, or one that was made again since.
 func (d *Directory) moved(ctx context.Context, record registry.Record, pointer registry.Pointer) (*Found, error) {
 	for range movedMax {
 		path, err := d.Path(ctx, pointer.Warehouse, pointer.Namespace)
@@ -206,7 +231,7 @@ func (d *Directory) newFound(record registry.Record, pointer registry.Pointer, p
 	return &Found{
 		Record: record, Pointer: pointer, Storage: path.Storage,
 		Place: d.PlaceOf(path.Warehouse), Warehouse: path.Warehouse.ID, Above: path.Above(),
-		Delegation: path.Warehouse.Delegation, Secret: path.Warehouse.Secret.ID,
+		Delegation: path.Warehouse.Delegation, Secret: path.Warehouse.Secret.ID, home: path.home,
 	}
 }
 

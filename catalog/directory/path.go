@@ -29,6 +29,7 @@ type Path struct {
 	warehouseRecord registry.Record
 	levels          []level
 	Storage         storage.Store
+	home            *home
 }
 
 // level is one namespace on a chain.
@@ -197,11 +198,12 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 	if extra != nil {
 		keys = append(keys[:len(keys):len(keys)], extra(known.id))
 	}
+	began := d.now()
 	records, err := d.get(ctx, keys...)
 	if err != nil {
 		return nil, registry.Record{}, err
 	}
-	p, err := d.newPath(ctx, records[0], name)
+	p, err := d.newPath(ctx, records[0], name, began)
 	if err != nil {
 		return nil, registry.Record{}, err
 	}
@@ -222,11 +224,12 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Namespace) (
 	*Path, []registry.Key, error) {
 	keys := []registry.Key{registry.WarehouseKey(name)}
+	began := d.now()
 	records, err := d.get(ctx, keys...)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := d.newPath(ctx, records[0], name)
+	p, err := d.newPath(ctx, records[0], name, began)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -247,23 +250,29 @@ func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Na
 	return p, keys, nil
 }
 
-// newPath begins a chain at a warehouse's record.
-func (d *Directory) newPath(ctx context.Context, record registry.Record, name string) (*Path, error) {
+// newPath begins a chain at a warehouse's record, which was read by a call that began at that time.
+func (d *Directory) newPath(ctx context.Context, record registry.Record, name string, began time.Time) (
+	*Path, error) {
 	if !record.Exists() {
+		d.homes.forget(name)
 		return nil, guard.NoSuchWarehouse(name)
 	}
 	warehouse, err := ledger.Decode[registry.Warehouse](record)
 	if err != nil {
 		return nil, err
 	}
-	store, err := d.storages.open(ctx, d.PlaceOf(warehouse))
+	place := d.PlaceOf(warehouse)
+	store, err := d.storages.open(ctx, place)
 	switch {
 	case errors.Is(err, storage.ErrUnavailable):
 		return nil, moorage.E("directory.newPath", name, moorage.KindUnavailable, err)
 	case err != nil:
 		return nil, moorage.E("directory.newPath", name, moorage.KindInternal, err)
 	}
-	return &Path{Warehouse: warehouse, warehouseRecord: record, Storage: store}, nil
+	return &Path{
+		Warehouse: warehouse, warehouseRecord: record, Storage: store,
+		home: d.homes.at(name, record, PlaceKey(place), began),
+	}, nil
 }
 
 // isAsIn reports whether the namespaces of p are those that a way knows, in the same versions.

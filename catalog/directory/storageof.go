@@ -21,6 +21,7 @@ func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, sta
 	own := storage.Place{
 		Roots: ownRoots(pointer), Options: pointer.Storage, Secret: SecretOf(pointer.Secret, pointer.WarehouseID, 0),
 	}
+	began := d.now()
 	records, err := d.ledger.Get(ctx, registry.WarehouseKey(pointer.Warehouse))
 	if err != nil {
 		return nil, nil, err
@@ -31,7 +32,7 @@ func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, sta
 		case err != nil:
 			return nil, nil, err
 		case isOfWarehouse(pointer, state, warehouse) && reachesAll(d.Roots(warehouse), own.Roots):
-			ch, err := d.newPath(ctx, records[0], pointer.Warehouse)
+			ch, err := d.newPath(ctx, records[0], pointer.Warehouse, began)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -124,6 +124,13 @@ func (s *storages) joinOpening(key string, place storage.Place) *opening {
 	return now
 }
 
+// forget has the next who asks for a place open it again. Who has it open goes on with it.
+func (s *storages) forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kept, key)
+}
+
 // begin calls open, then end, in a goroutine that nobody waits for: nobody can end the system call
 // that it may hang in. end runs before anybody sees what was opened.
 func begin(open func() (storage.Store, func(), error), end func(*opening)) *opening {
