@@ -36,8 +36,9 @@ type Config struct {
 	// Gate is asked before Guard, and hears how each request ended. Default: Guard, else verb.Open,
 	// which refuses nobody.
 	Gate verb.Gate
-	// OpenStorage returns the storage that reaches a place, and nothing else. It sends nothing. It
-	// is called once for each place in use; the result is kept.
+	// OpenStorage returns the storage that reaches a place, and nothing else. It sends nothing to
+	// the storage. It is called once for each place in use; the result is kept until the place of
+	// its warehouse changes.
 	OpenStorage func(place storage.Place) (storage.Store, error)
 	// BorrowStorage is OpenStorage for one piece of work. It makes nothing that is not there. A
 	// call of the function that it returns gives the storage back. Default: OpenStorage, and
@@ -179,7 +180,7 @@ func newSealing(config Config, records *ledger.Ledger) *sealing.Sealing {
 	})
 }
 
-// SealingOf returns what seals the secrets of warehouses, for who can open the store.
+// SealingOf returns what seals the secrets of warehouses. It decides nothing about who may.
 func SealingOf(c *Catalog) *sealing.Sealing { return c.planner.sealing }
 
 // As returns the catalog as caller has it.

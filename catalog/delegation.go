@@ -40,24 +40,13 @@ func checkDelegation(offers []Delegation) error {
 	return nil
 }
 
-// probeDelegation lets the storage show that it enforces what a new warehouse offers. place is
-// where its files are. One that does not is KindBadRequest: its credentials would open the files of
-// all tables.
-func probeDelegation(ctx context.Context, p *planner, spec WarehouseSpec, place storage.Place) error {
-	if len(spec.Delegation) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, delegationProbeMax)
-	defer cancel()
-	store, giveBack, err := p.directory.Borrow(ctx, place)
-	if err != nil {
-		return moorage.E("catalog.probeDelegation", spec.Name, moorage.KindUnavailable, err)
-	}
-	defer giveBack()
-	for _, offer := range spec.Delegation {
+// probeDelegation lets a storage show that it enforces what a warehouse is to offer. One that does
+// not is KindBadRequest: its credentials would open the files of all tables.
+func probeDelegation(ctx context.Context, store storage.Store, offers []Delegation) error {
+	for _, offer := range offers {
 		if err := probeOffer(ctx, store, offer); err != nil {
 			if errors.Is(err, storage.ErrUnavailable) || ctx.Err() != nil {
-				return moorage.E("catalog.probeDelegation", spec.Name, moorage.KindUnavailable, err)
+				return moorage.E("catalog.probeDelegation", "", moorage.KindUnavailable, err)
 			}
 			return moorage.Errorf(moorage.KindBadRequest,
 				"The storage of the warehouse cannot offer %s, leave it out: %w", offer, err)

@@ -44,7 +44,8 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 				if value.ID, err = c.planner.ledger.NewID(); err != nil {
 					return scope, err
 				}
-				place.Secret, secret, err = c.planner.sealing.Seal(ctx, c.caller.Name, value.ID, spec.Secrets)
+				place.Secret, secret, err = c.planner.sealing.Reseal(ctx, c.caller.Name, value, registry.Secret{},
+					spec.Secrets)
 				if err == nil {
 					value.Secret, err = sealing.RefOf(place.Secret)
 				}
@@ -52,7 +53,7 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 					return scope, err
 				}
 			}
-			return scope, c.planner.checkWarehouse(ctx, spec, place)
+			return scope, c.planner.checkWarehouse(ctx, spec, value, place)
 		},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (newWarehouse, error) {
 			made, err := c.planner.readNewWarehouse(ctx, spec.Name, value)
@@ -66,8 +67,10 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 	return warehouseOf(spec.Name, value), nil
 }
 
-// checkWarehouse returns why there can be no warehouse as spec has it, whose files are in place.
-func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, place storage.Place) error {
+// checkWarehouse returns why there can be no warehouse as spec has it. It is to become value, and its
+// files are in place.
+func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, value registry.Warehouse,
+	place storage.Place) error {
 	const op = "catalog.checkWarehouse"
 	err := cmp.Or(moorage.ValidateName("warehouse name", spec.Name),
 		checkProperties(spec.Properties), checkOwn(spec.Properties), checkDelegation(spec.Delegation))
@@ -87,7 +90,7 @@ func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, place 
 		return moorage.E(op, spec.Name, moorage.KindBadRequest,
 			moorage.Errorf(moorage.KindBadRequest, "Cannot open the location of the warehouse: %s", err))
 	}
-	return probeDelegation(ctx, p, spec, place)
+	return tryPlace(ctx, p, value, place)
 }
 
 // OwnProperties returns the names of the properties that only the server itself sends to clients.

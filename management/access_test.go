@@ -122,9 +122,10 @@ func (f *fakeAccess) Check(_ context.Context, questions []catalog.AccessQuestion
 func configOf(f *fake) Config {
 	return Config{
 		Operator: operatorOf(f), Backup: backupOf(f), Authenticates: true, Work: fakeWork{fake: f},
-		Access:  func(caller moorage.Caller) Access { return &fakeAccess{f, caller} },
-		DrawKey: func(id string) (Drawn, error) { return Drawn{ID: max(id, "drawn"), Text: "mrg_text"}, nil },
-		Now:     func() time.Time { return fakeTime },
+		Access:     func(caller moorage.Caller) Access { return &fakeAccess{f, caller} },
+		Warehouses: func(caller moorage.Caller) Keeper { return fakeWarehouses{f, caller}.keeper() },
+		DrawKey:    func(id string) (Drawn, error) { return Drawn{ID: max(id, "drawn"), Text: "mrg_text"}, nil },
+		Now:        func() time.Time { return fakeTime },
 		Denials: func(id string) []audit.Line {
 			if id != "ABCDEFGHIJ-17" {
 				return nil

@@ -44,6 +44,8 @@ type Config struct {
 	Gate verb.Gate
 	// Access returns what a caller manages access with. Required.
 	Access func(caller moorage.Caller) Access
+	// Warehouses returns what a caller manages warehouses with. Required.
+	Warehouses func(caller moorage.Caller) Keeper
 	// Maintenance returns maintenance as a caller has it. Required.
 	Maintenance func(caller moorage.Caller) Caretaker
 	// DrawKey draws an API key, as Administrator.Draw does. Default: KindUnsupported.
@@ -146,7 +148,7 @@ func (s *server) operations() []operation {
 	const get, post, put, remove = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	operator := s.config.Operator
 	retry, abort := byID(s, operator.Retry), byID(s, operator.Abort)
-	return slices.Concat(s.accessOperations(), s.maintenanceOperations(), []operation{
+	return slices.Concat(s.warehouseOperations(), s.accessOperations(), s.maintenanceOperations(), []operation{
 		{"openapi", get, "/openapi.yaml", describe},
 		{"check", get, "/check", s.check},
 		{"backup", post, "/backup", nearby(s.change(s.backup))},

@@ -93,6 +93,9 @@ func newServer(t *testing.T, config Config) http.Handler {
 	if config.Access == nil {
 		config.Access = func(moorage.Caller) Access { return &fakeAccess{fake: &fake{}} }
 	}
+	if config.Warehouses == nil {
+		config.Warehouses = func(caller moorage.Caller) Keeper { return fakeWarehouses{&fake{}, caller}.keeper() }
+	}
 	if config.Maintenance == nil {
 		f, _ := config.Operator.Recovery.(*fake)
 		config.Maintenance = func(moorage.Caller) Caretaker { return fakeCare{f}.caretaker() }

@@ -150,6 +150,10 @@ func goldenValues() map[string][2]registry.Value {
 		"pointer-secret": {registry.Pointer{
 			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", WarehouseID: someID, Secret: otherID, Since: someTime,
 		}, registry.Pointer{}},
+		"secret-kinds": {registry.Secret{
+			Warehouse: someID, Sealed: map[string]string{"server": "AQ=="}, By: "corp:ann", At: someTime,
+			Kinds: map[string]string{"server": "access-key"},
+		}, registry.Secret{}},
 		"secret": {registry.Secret{
 			Warehouse: someID, Sealed: map[string]string{"server": registry.SealedText([]byte{1, 2, 3})}, By: "corp:ann", At: someTime,
 		}, registry.Secret{}},

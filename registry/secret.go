@@ -14,8 +14,11 @@ type Secret struct {
 	// Sealed are the values by name. A name says what a value is for.
 	// SealedText wrote them.
 	Sealed map[string]string `json:"sealed"`
-	By     string            `json:"by"` // who changed it last
-	At     time.Time         `json:"at"`
+	// Kinds say what each value is, by the names of Sealed, to those who cannot open it: see
+	// storage.SecretKind. An older version left them out.
+	Kinds map[string]string `json:"kinds,omitempty"`
+	By    string            `json:"by"` // who changed it last
+	At    time.Time         `json:"at"`
 }
 
 // SecretRef is what a warehouse says of its secret.

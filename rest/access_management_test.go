@@ -66,6 +66,14 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 			return idleCare(w, caller)
 		},
 		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(w.catalog.As(caller)) },
+		Warehouses: func(caller moorage.Caller) management.Keeper {
+			return management.Keeper{
+				Of: catalog.WarehousesOf(w.catalog.As(caller)),
+				Rotate: func(context.Context, client.SecretsRotation) (client.SecretsRotated, error) {
+					return client.SecretsRotated{}, nil
+				},
+			}
+		},
 		DrawKey: func(id string) (management.Drawn, error) {
 			return management.Drawn{ID: cmp.Or(id, "drawn"), SHA256: sha256.Sum256([]byte("text")), Text: "text"}, nil
 		},
@@ -138,6 +146,7 @@ type managementCell struct {
 	object             string            // the name of the object that it asks about; empty: the server
 	about              string            // the principal that it is about
 	grants             access.Privileges // that it grants
+	spares             verb.When         // a condition that it does not meet
 	answered           int               // the status of who is let in; 0: 200
 }
 
@@ -154,7 +163,7 @@ func (c managementCell) asked(caller string, of verb.Subject) (asked access.Priv
 	row, _ := c.verb().Row()
 	for _, ask := range row.Asks {
 		isOther := ask.When != verb.IfOther || c.about != "" && c.about != caller
-		if ask.Of != of || !isOther || of == verb.OfObject && c.object == "" {
+		if spared := ask.When != verb.Always && ask.When == c.spares; spared || ask.Of != of || !isOther || of == verb.OfObject && c.object == "" {
 			continue
 		}
 		if asked, asks = asked|ask.For, true; ask.When == verb.ForGrants {
@@ -167,7 +176,8 @@ func (c managementCell) asked(caller string, of verb.Subject) (asked access.Priv
 // decide returns what who is to be answered about the object at path.
 func (c managementCell) decide(who *access.Who, path []access.Object, asked access.Privileges) access.Decision {
 	switch c.verb() {
-	case verb.ListGrants, verb.ChangeGrants, verb.SetManaged:
+	case verb.ListGrants, verb.ChangeGrants, verb.SetManaged, verb.ShowWarehouse, verb.ChangeWarehouse,
+		verb.ValidateWarehouse:
 		return who.DecideGrant(path, asked&^access.Manage)
 	case verb.SetOwner:
 		return who.DecideTransfer(path)
@@ -233,6 +243,15 @@ func managementCells() []managementCell {
 		{operation: "checkAccess", method: "POST", path: "/access/check", body: `{"questions":[{"privileges":["admin"],"caller":{"name":"` + etl + `"},"object":"server"}]}`, about: etl},
 		{operation: "exportAccess", method: "GET", path: "/access/export"},
 		{operation: "loadDecisions", method: "GET", path: "/access/decisions/ABCDEFGHIJ-17"},
+		{operation: "listWarehouses", method: "GET", path: "/warehouses"},
+		{operation: "createWarehouse", method: "POST", path: "/warehouses", body: `{"name":"new","location":"file:///lake/new"}`},
+		{operation: "loadWarehouse", method: "GET", path: "/warehouses/w", object: "w"},
+		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"properties":{"k":"v"}}`, object: "w", spares: verb.IfReached},
+		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"storage":{"k":"v"}}`, object: "w"},
+		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"delegation":[]}`, object: "w"},
+		{operation: "validateWarehouse", method: "POST", path: "/warehouses/w/validate", object: "w"},
+		{operation: "dropWarehouse", method: "DELETE", path: "/warehouses/w", answered: 409}, // it has namespaces
+		{operation: "rotateSecrets", method: "POST", path: "/secrets/rotate"},
 	}
 	for name, object := range map[string][2]string{
 		"w":     {`{"warehouse":"w"}`, "warehouse=w"},

@@ -1,6 +1,7 @@
 package secrets
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -31,6 +32,8 @@ var (
 	ErrNoKey = errors.New("secrets: the key that the value was sealed with is not in the key file")
 	// ErrOpen: the value was changed, or it was sealed for another owner, or it never was sealed.
 	ErrOpen = errors.New("secrets: the value does not open here")
+	// ErrAway: what has the keys cannot be reached now.
+	ErrAway = errors.New("secrets: the keys cannot be reached")
 )
 
 // Owner says what a sealed value belongs to. It opens for the same owner only.
@@ -93,6 +96,25 @@ func (k *Keyring) Reload() error {
 	return err
 }
 
+// Turn adds a key to the file, which seals from now on, and returns the names of that key and of
+// the one before. It is on the disk when Turn returns.
+func (k *Keyring) Turn(context.Context) (now, before string, err error) {
+	drawn, old, err := Rotate(k.path)
+	if err == nil {
+		err = k.Reload()
+	}
+	return drawn.String(), old.String(), err
+}
+
+// Present reads the file again, and returns the name of the key that seals.
+func (k *Keyring) Present(context.Context) (string, error) {
+	keys, err := k.readAgain()
+	if err != nil {
+		return "", err
+	}
+	return keys.primary.String(), nil
+}
+
 // Seal seals plain for owner.
 func (k *Keyring) Seal(plain []byte, owner Owner) ([]byte, error) {
 	return seal(k.present(), plain, owner)
@@ -127,7 +149,7 @@ func KeyOf(sealed []byte) (KeyID, bool) {
 
 // open returns what was sealed, and the keys that opened it.
 func (k *Keyring) open(sealed []byte, owner Owner) ([]byte, *keys, error) {
-	bound, err := owner.bound()
+	bound, err := owner.Bound()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,7 +194,7 @@ func seal(keys *keys, plain []byte, owner Owner) ([]byte, error) {
 	if len(plain) > PlainBytesMax {
 		return nil, fmt.Errorf("secrets: a secret has at most %d bytes, not %d", PlainBytesMax, len(plain))
 	}
-	bound, err := owner.bound()
+	bound, err := owner.Bound()
 	if err != nil {
 		return nil, err
 	}
@@ -183,8 +205,8 @@ func seal(keys *keys, plain []byte, owner Owner) ([]byte, error) {
 	return sealed, nil
 }
 
-// bound returns the associated data of a value. No two owners have the same: ids have no slash.
-func (o Owner) bound() ([]byte, error) {
+// Bound returns the associated data of a value. No two owners have the same: ids have no slash.
+func (o Owner) Bound() ([]byte, error) {
 	for _, id := range []string{o.Store, o.Secret, o.Warehouse} {
 		if id == "" || strings.Contains(id, "/") {
 			return nil, fmt.Errorf("secrets: %q is not an id", id)

@@ -20,6 +20,12 @@ func deleteFiles(ctx context.Context, store storage.Store, files []string) error
 	return store.Delete(ctx, files...)
 }
 
+// deleteTrial deletes the file that TryOut wrote. Nobody can need it: its name was drawn for that,
+// and no record names it.
+func deleteTrial(ctx context.Context, store storage.Store, location string) error {
+	return deleteFiles(ctx, store, []string{location})
+}
+
 // unpublishedBatchMax is how many files DeleteUnpublished deletes in one call.
 const unpublishedBatchMax = 1000
 

@@ -46,41 +46,87 @@ func Owner(secret storage.Secret, name string) secrets.Owner {
 // secretNames are the names that a secret of a warehouse can have values by.
 func secretNames() []string { return []string{storage.SecretServer} }
 
-// Seal returns the secret that values become, with the id of its record, for a warehouse.
+// Reseal returns the secret that values make of present, the secret of a warehouse, or a new one if
+// that has none. A value that is nil takes one away. Others stay as they are sealed: they need not
+// open. The record has no values if none is left.
 //
-// Errors: KindBadRequest for values that no warehouse can have, and without a key; those of the
-// store.
-func (s *Sealing) Seal(ctx context.Context, by string, warehouse registry.ID, values map[string]map[string]string) (
-	secret storage.Secret, record registry.Secret, err error) {
-	if s.config.Sealer == nil {
-		return secret, record, moorage.Errorf(moorage.KindBadRequest,
-			"There is no key to seal a secret with: start the server with --secrets-key")
+// Errors: KindBadRequest for values that no warehouse can have, and without a key; KindUnavailable
+// if the keys cannot be reached; those of the store.
+func (s *Sealing) Reseal(ctx context.Context, by string, warehouse registry.Warehouse, present registry.Secret,
+	values map[string]map[string]string) (secret storage.Secret, record registry.Secret, err error) {
+	const op = "sealing.Reseal"
+	id := warehouse.Secret.ID
+	if id.IsZero() {
+		if id, err = s.config.Ledger.NewID(); err != nil {
+			return secret, record, err
+		}
 	}
-	id, err := s.config.Ledger.NewID()
-	if err != nil {
-		return secret, record, err
+	secret = directory.SecretOf(id, warehouse.ID, warehouse.Secret.Version+1)
+	record = present
+	record.Warehouse, record.By, record.At = warehouse.ID, by, s.config.Now()
+	record.Sealed, record.Kinds = maps.Clone(present.Sealed), maps.Clone(present.Kinds)
+	if record.Sealed == nil {
+		record.Sealed = make(map[string]string)
+	}
+	if record.Kinds == nil {
+		record.Kinds = make(map[string]string)
+	}
+	for name, value := range values {
+		if !slices.Contains(secretNames(), name) || value != nil && len(value) == 0 {
+			return secret, record, moorage.Errorf(moorage.KindBadRequest, "No warehouse has a secret called %q", name)
+		}
+		if value == nil {
+			delete(record.Sealed, name)
+			delete(record.Kinds, name)
+			continue
+		}
+		if err := s.seal(ctx, &secret, record, name, value); err != nil {
+			return secret, record, moorage.Annotate(op, "", err)
+		}
+	}
+	if len(record.Sealed) == 0 {
+		return secret, record, nil
 	}
 	store, err := s.storeID(ctx)
 	if err != nil {
 		return secret, record, err
 	}
-	secret = directory.SecretOf(id, warehouse, 1)
-	secret.Store, secret.Sealed = store.String(), make(map[string][]byte, len(values))
-	texts := make(map[string]string, len(values))
-	for name, value := range values {
-		if !slices.Contains(secretNames(), name) || len(value) == 0 {
-			return secret, record, moorage.Errorf(moorage.KindBadRequest, "No warehouse has a secret called %q", name)
-		}
-		plain, err := json.Marshal(value)
-		if err == nil {
-			secret.Sealed[name], err = s.config.Sealer.Seal(plain, Owner(secret, name))
-			texts[name] = registry.SealedText(secret.Sealed[name])
-		}
-		if err != nil {
-			return secret, record, moorage.E("sealing.Seal", "", moorage.KindInternal, err)
+	secret.Store = store.String()
+	secret.Sealed = make(map[string][]byte, len(record.Sealed))
+	for name, text := range record.Sealed {
+		if secret.Sealed[name], err = registry.ParseSealed(text); err != nil {
+			return secret, record, moorage.E(op, "", moorage.KindInternal, err)
 		}
 	}
-	return secret, registry.Secret{Warehouse: warehouse, Sealed: texts, By: by, At: s.config.Now()}, nil
+	return secret, record, nil
+}
+
+// seal seals one value of a secret into its record.
+func (s *Sealing) seal(ctx context.Context, secret *storage.Secret, record registry.Secret, name string,
+	value map[string]string) error {
+	const op = "sealing.seal"
+	if s.config.Sealer == nil {
+		return moorage.Errorf(moorage.KindBadRequest,
+			"There is no key to seal a secret with: start the server with --secrets-key")
+	}
+	store, err := s.storeID(ctx)
+	if err != nil {
+		return err
+	}
+	secret.Store = store.String()
+	plain, err := json.Marshal(value)
+	if err != nil {
+		return moorage.E(op, "", moorage.KindInternal, err)
+	}
+	sealed, err := s.config.Sealer.Seal(plain, Owner(*secret, name))
+	switch {
+	case errors.Is(err, secrets.ErrAway):
+		return moorage.E(op, "", moorage.KindUnavailable, err)
+	case err != nil:
+		return moorage.E(op, "", moorage.KindInternal, err)
+	}
+	record.Sealed[name], record.Kinds[name] = registry.SealedText(sealed), storage.SecretKind(value)
+	return nil
 }
 
 // storeID returns the id that stands for the store in what is sealed. It makes the store one that
@@ -126,10 +172,10 @@ func RefOf(secret storage.Secret) (registry.SecretRef, error) {
 
 // Rewrap seals every secret of the store with the present key, and returns how many it
 // sealed again. It removes those of warehouses that are gone, if no dropped table needs them any
-// more. It may run again after an error. It is for who can open the store.
+// more. It may run again after an error, also on several nodes at once.
 //
-// Errors: KindBadRequest without a key; KindInternal for a secret that does not open; those of the
-// store.
+// Errors: KindBadRequest without a key; KindInternal for a secret that does not open;
+// KindUnavailable if the keys cannot be reached; those of the store.
 func (s *Sealing) Rewrap(ctx context.Context, caller moorage.Caller) (rewrapped int, err error) {
 	const op = "sealing.Rewrap"
 	if s.config.Sealer == nil {
@@ -168,7 +214,7 @@ func (s *Sealing) rewrap(ctx context.Context, caller moorage.Caller, store regis
 		if err != nil {
 			return err
 		}
-		needed, err := isNeeded(ctx, s.config.Ledger, key, value.Warehouse)
+		needed, err := isNeeded(ctx, s.config.Ledger, key)
 		if err != nil {
 			return err
 		}
@@ -205,6 +251,9 @@ func (s *Sealing) rewrapValues(about storage.Secret, value registry.Secret) (cha
 			return false, moorage.E("sealing.rewrapValues", about.ID, moorage.KindInternal, err)
 		}
 		again, other, err := s.config.Sealer.Rewrap(sealed, Owner(about, name))
+		if errors.Is(err, secrets.ErrAway) {
+			return false, moorage.E("sealing.rewrapValues", about.ID, moorage.KindUnavailable, err)
+		}
 		if err != nil {
 			return false, moorage.E("sealing.rewrapValues", about.ID, moorage.KindInternal,
 				errors.Join(errors.New("a secret does not open with the keys of --secrets-key"), err))
@@ -215,13 +264,11 @@ func (s *Sealing) rewrapValues(about storage.Secret, value registry.Secret) (cha
 	return changed, nil
 }
 
-// isNeeded reports whether a warehouse or a dropped table needs the secret at key, which is
-// that of the warehouse with an id.
-func isNeeded(ctx context.Context, l *ledger.Ledger, key registry.Key, warehouse registry.ID) (
-	needed bool, err error) {
+// isNeeded reports whether a warehouse or a dropped table needs the secret at key.
+func isNeeded(ctx context.Context, l *ledger.Ledger, key registry.Key) (needed bool, err error) {
 	err = l.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Warehouse](record)
-		needed = needed || err == nil && value.ID == warehouse
+		needed = needed || err == nil && registry.SecretKey(value.Secret.ID) == key
 		return !needed, err
 	})
 	if err != nil || needed {

@@ -67,6 +67,8 @@ const (
 	IfThrough
 	// ForGrants: each privilege that is granted or revoked, instead of For.
 	ForGrants
+	// IfReached: the request changes how the files of a warehouse are reached.
+	IfReached
 )
 
 // pathProperties are the properties of tables and views that say where files are.
@@ -178,6 +180,7 @@ func asks() map[Verb][]Ask {
 		Describe:         one(OfServer, access.See),
 		Check:            operate,
 		Backup:           operate,
+		RotateSecrets:    one(OfServer, access.Admin),
 		ListTransactions: operate,
 		RetryTransaction: operate,
 		AbortTransaction: operate,
@@ -192,6 +195,7 @@ func asks() map[Verb][]Ask {
 		ReportWork:       one(OfServer, access.See), // only of the caller's own work
 	}
 	maps.Copy(all, administeringAsks())
+	maps.Copy(all, warehousingAsks())
 	maps.Copy(all, maintainingAsks())
 	return all
 }

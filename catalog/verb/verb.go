@@ -19,26 +19,29 @@ type Verb string
 
 // The verbs that change something.
 const (
-	CreateWarehouse  Verb = "create-warehouse"
-	DropWarehouse    Verb = "drop-warehouse"
-	CreateNamespace  Verb = "create-namespace"
-	DropNamespace    Verb = "drop-namespace"
-	UpdateProperties Verb = "update-namespace-properties"
-	CreateTable      Verb = "create-table"
-	StageTable       Verb = "stage-table"
-	CommitCreate     Verb = "commit-create"
-	Register         Verb = "register-table"
-	RegisterOver     Verb = "register-table-overwrite"
-	DropTable        Verb = "drop-table"
-	Unregister       Verb = "unregister-table"
-	Rename           Verb = "rename-table"
-	Commit           Verb = "commit-table"
-	Transaction      Verb = "commit-transaction"
-	CreateView       Verb = "create-view"
-	RegisterView     Verb = "register-view"
-	DropView         Verb = "drop-view"
-	RenameView       Verb = "rename-view"
-	Replace          Verb = "replace-view"
+	CreateWarehouse Verb = "create-warehouse"
+	DropWarehouse   Verb = "drop-warehouse"
+	// ChangeWarehouse and ValidateWarehouse are of the management API alone.
+	ChangeWarehouse   Verb = "change-warehouse"
+	ValidateWarehouse Verb = "validate-warehouse"
+	CreateNamespace   Verb = "create-namespace"
+	DropNamespace     Verb = "drop-namespace"
+	UpdateProperties  Verb = "update-namespace-properties"
+	CreateTable       Verb = "create-table"
+	StageTable        Verb = "stage-table"
+	CommitCreate      Verb = "commit-create"
+	Register          Verb = "register-table"
+	RegisterOver      Verb = "register-table-overwrite"
+	DropTable         Verb = "drop-table"
+	Unregister        Verb = "unregister-table"
+	Rename            Verb = "rename-table"
+	Commit            Verb = "commit-table"
+	Transaction       Verb = "commit-transaction"
+	CreateView        Verb = "create-view"
+	RegisterView      Verb = "register-view"
+	DropView          Verb = "drop-view"
+	RenameView        Verb = "rename-view"
+	Replace           Verb = "replace-view"
 )
 
 // The verbs that read.
@@ -46,6 +49,7 @@ const (
 	GetToken       Verb = "get-token"
 	ListWarehouses Verb = "list-warehouses"
 	LoadWarehouse  Verb = "load-warehouse"
+	ShowWarehouse  Verb = "show-warehouse" // with its storage; for who manages it
 	ListNamespaces Verb = "list-namespaces"
 	LoadNamespace  Verb = "load-namespace"
 	ListTables     Verb = "list-tables"
@@ -68,6 +72,7 @@ const (
 	Describe         Verb = "describe-management"
 	Check            Verb = "check"
 	Backup           Verb = "backup"
+	RotateSecrets    Verb = "rotate-secrets"
 	ListTransactions Verb = "list-transactions"
 	RetryTransaction Verb = "retry-transaction"
 	AbortTransaction Verb = "abort-transaction"
@@ -150,8 +155,12 @@ func table() []Row {
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
 	pointer := []locks.Level{locks.LevelPointer}
 	return append(slices.Concat(administering(), maintaining()), []Row{
-		{Verb: CreateWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse}},
-		{Verb: DropWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse}},
+		{Verb: CreateWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse},
+			Management: []string{"createWarehouse"}},
+		{Verb: DropWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse},
+			Management: []string{"dropWarehouse"}},
+		{Verb: ChangeWarehouse, On: OnWarehouse, Management: []string{"changeWarehouse"}},
+		{Verb: ValidateWarehouse, On: OnWarehouse, Management: []string{"validateWarehouse"}},
 		// The highest namespace that must be created, as the first look found it.
 		{Verb: CreateNamespace, On: OnNamespace, Keyed: true, Locks: []locks.Level{locks.LevelNamespace},
 			Iceberg: []string{"createNamespace"}},
@@ -180,7 +189,8 @@ func table() []Row {
 		{Verb: Replace, On: OnView, Keyed: true, Contended: pointer, Iceberg: []string{"replaceView"}},
 
 		{Verb: GetToken, On: OnServer, Reads: true, Open: true, Iceberg: []string{"getToken"}},
-		{Verb: ListWarehouses, On: OnServer, Reads: true},
+		{Verb: ListWarehouses, On: OnServer, Reads: true, Management: []string{"listWarehouses"}},
+		{Verb: ShowWarehouse, On: OnWarehouse, Reads: true, Management: []string{"loadWarehouse"}},
 		{Verb: LoadWarehouse, On: OnWarehouse, Reads: true, Iceberg: []string{"getConfig"}},
 		{Verb: ListNamespaces, On: OnNamespace, Reads: true, Iceberg: []string{"listNamespaces"}},
 		{Verb: LoadNamespace, On: OnNamespace, Reads: true,
@@ -200,6 +210,7 @@ func table() []Row {
 		{Verb: Describe, On: OnServer, Reads: true, Management: []string{"openapi"}},
 		{Verb: Check, On: OnServer, Reads: true, Management: []string{"check", "checkByPost"}},
 		{Verb: Backup, On: OnServer, Keyed: true, Management: []string{"backup"}},
+		{Verb: RotateSecrets, On: OnServer, Keyed: true, Management: []string{"rotateSecrets"}},
 		{Verb: ListTransactions, On: OnServer, Reads: true, Management: []string{"listTransactions"}},
 		{Verb: RetryTransaction, On: OnServer, Keyed: true,
 			Management: []string{"retryTransaction", "retryUnfinished"}},

@@ -54,14 +54,14 @@ func TestTable(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	want := []verb.Verb{
-		"create-warehouse", "drop-warehouse", "create-namespace", "drop-namespace", "update-namespace-properties",
+		"create-warehouse", "drop-warehouse", "change-warehouse", "validate-warehouse", "create-namespace", "drop-namespace", "update-namespace-properties",
 		"create-table", "stage-table", txlog.Operation, "commit-table", "commit-create", "register-table",
 		"register-table-overwrite", "drop-table", "unregister-table", "rename-table", "create-view", "register-view",
 		"drop-view", "rename-view", "replace-view", "purge", "end-undrop-window", "expire",
 	}
 	var got []verb.Verb
 	for _, row := range verb.Table() {
-		if !row.Reads && len(row.Management) == 0 {
+		if !row.Reads && (len(row.Management) == 0 || row.On == verb.OnWarehouse) {
 			got = append(got, row.Verb)
 		}
 	}

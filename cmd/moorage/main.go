@@ -30,8 +30,9 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 	return cli.Run(ctx, args, env, cli.Actions{
 		Serve: serve, Migrate: migrate, Check: checkStore, Backup: backup,
 		RecoverList: recoverEach, RecoverRetry: recoverRetry, RecoverAbort: recoverAbort, RecoverForget: recoverForget,
-		SecretsInit: initSecrets, SecretsRotate: rotateSecrets,
-		WarehouseCreate: createWarehouse, WarehouseList: listWarehouses, WarehouseDrop: dropWarehouse,
+		SecretsInit: initSecrets, SecretsDraw: drawSecretsKey, SecretsRotate: rotateSecrets,
+		WarehouseCreate: createWarehouse, WarehouseList: listWarehouses, WarehouseShow: showWarehouse,
+		WarehouseChange: changeWarehouse, WarehouseDrop: dropWarehouse, WarehouseValidate: validateWarehouse,
 		AccessEnable: enableAccess, AccessExport: exportAccess,
 		KeyCreate: createKey, KeyList: listKeys, KeyRotate: rotateKey, KeyWithdraw: withdrawKey,
 		RoleList: listRoles, RoleCreate: createRole, RoleDrop: dropRole, RoleAdd: addMembers, RoleRemove: removeMembers,

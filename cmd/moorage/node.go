@@ -217,6 +217,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	management.Mount(handler, management.Config{
 		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened), Gate: gate,
 		Access:      func(caller moorage.Caller) management.Access { return catalog.AccessOf(made.As(caller)) },
+		Warehouses:  func(caller moorage.Caller) management.Keeper { return keeperOf(made, sealer, caller) },
 		Maintenance: upkeep.caretaker,
 		Note:        audits.Note, Denials: audits.Denials, DrawKey: drawn,
 		Authenticates: c.Authenticates(),

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
-	"moorage"
-	"moorage/catalog"
 	"moorage/internal/cli"
+	"moorage/management/client"
 	"moorage/secrets"
 )
 
@@ -21,26 +19,26 @@ func initSecrets(_ context.Context, c cli.Config, env cli.Environment) error {
 	return nil
 }
 
+func drawSecretsKey(_ context.Context, c cli.Config, env cli.Environment) error {
+	now, before, err := secrets.Rotate(c.SecretsKey)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stdout, "added the key %s to %s, which seals from now on; the key %s stays\n",
+		now, c.SecretsKey, before)
+	return nil
+}
+
 func rotateSecrets(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return withStopped(ctx, c, env, func(node *node) error {
-		now, before, err := secrets.Rotate(c.SecretsKey)
+	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
+		rotated, err := k.RotateSecrets(ctx, client.SecretsRotation{KeepKey: c.KeepKey})
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(env.Stdout, "added the key %s to %s\n", now, c.SecretsKey)
-		keys, ok := node.storages.sealer.(*secrets.Keyring)
-		if !ok {
-			return errors.New("the keys were not read")
+		fmt.Fprintf(env.Stdout, "sealed %s with the key %s\n", counted(rotated.Sealed, "secret"), rotated.Key)
+		if rotated.Before != "" {
+			fmt.Fprintf(env.Stdout, "the key %s stays for backups from before\n", rotated.Before)
 		}
-		if err := keys.Reload(); err != nil {
-			return err
-		}
-		rewrapped, err := catalog.SealingOf(node.catalog).Rewrap(ctx, moorage.System(whoOpened))
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(env.Stdout, "sealed %s with it; the key %s stays for backups from before\n",
-			counted(rewrapped, "secret"), before)
 		return nil
 	})
 }

@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
-	"text/tabwriter"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/internal/cli"
 	"moorage/management/client"
 	"moorage/registry/pebble"
 	"moorage/registry/postgres"
-	"moorage/storage"
 )
 
 // migrate brings the tables of a database to the version of this binary.
@@ -72,72 +67,6 @@ func counted(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-func createWarehouse(ctx context.Context, c cli.Config, env cli.Environment) error {
-	values, err := readSecretFile(c.SecretFile)
-	if err != nil {
-		return err
-	}
-	return withStopped(ctx, c, env, func(node *node) error {
-		spec := catalog.WarehouseSpec{
-			Secrets: values,
-			Name:    c.Operand, Location: c.Location, AllowedLocations: c.AllowLocations, Properties: c.Properties,
-		}
-		spec.Storage = storageOptions(c)
-		for _, way := range c.Delegation {
-			spec.Delegation = append(spec.Delegation, catalog.Delegation(way))
-		}
-		made, err := node.catalog.CreateWarehouse(ctx, spec)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(env.Stdout, "created warehouse %s at %s\n", made.Name, made.Location)
-		return nil
-	})
-}
-
-// storageOptions returns the options of the storage of a new warehouse: the settings for those
-// kinds of storage that it lies in, and what was given for it alone. Nil: none.
-func storageOptions(c cli.Config) map[string]string {
-	options := make(map[string]string)
-	for _, location := range append(slices.Clone(c.AllowLocations), c.Location) {
-		switch schemeOf(location) {
-		case storage.SchemeS3:
-			maps.Copy(options, c.S3Place())
-		case storage.SchemeGCS:
-			maps.Copy(options, c.GCSPlace())
-		}
-	}
-	maps.Copy(options, c.StorageOptions)
-	if len(options) == 0 {
-		return nil
-	}
-	return options
-}
-
-func listWarehouses(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return withStopped(ctx, c, env, func(node *node) error {
-		warehouses, err := node.catalog.Warehouses(ctx)
-		if err != nil {
-			return err
-		}
-		table := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
-		for _, w := range warehouses {
-			fmt.Fprintf(table, "%s\t%s\n", w.Name, w.Location)
-		}
-		return table.Flush()
-	})
-}
-
-func dropWarehouse(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return withStopped(ctx, c, env, func(node *node) error {
-		if err := node.catalog.DropWarehouse(ctx, c.Operand); err != nil {
-			return err
-		}
-		fmt.Fprintf(env.Stdout, "dropped warehouse %s\n", c.Operand)
-		return nil
-	})
 }
 
 // withStopped runs do on a database, or on the store of a server that is stopped.

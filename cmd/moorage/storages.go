@@ -14,6 +14,7 @@ import (
 	"moorage/catalog/sealing"
 	"moorage/internal/cli"
 	"moorage/secrets"
+	"moorage/secrets/vault"
 	"moorage/storage"
 	"moorage/storage/file"
 	"moorage/storage/gcs"
@@ -30,6 +31,7 @@ type storages struct {
 	sealer secrets.Sealer
 
 	clients sync.Map // an *s3.Client for each s3.Options, a *gcs.Client for each gcs.Options
+	secrets sync.Map // by the id of a secret, the options that it was opened to last
 
 	// mu guards the fields below; a leaf, never held over a call.
 	mu     sync.Mutex
@@ -73,6 +75,9 @@ func (s *storages) unseal(secret storage.Secret) (values map[string]string, err 
 		return nil, nil
 	}
 	plain, err := s.sealer.Open(sealed, sealing.Owner(secret, storage.SecretServer))
+	if errors.Is(err, secrets.ErrAway) {
+		err = fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -235,6 +240,7 @@ func (s *storages) openS3(place storage.Place) (storage.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.heed(place.Secret, options)
 	client, ok := s.clients.Load(options)
 	if !ok {
 		// It reads local files, which may hang, and sends nothing. So others do not wait for it.
@@ -261,6 +267,7 @@ func (s *storages) openGCS(place storage.Place) (storage.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.heed(place.Secret, options)
 	client, ok := s.clients.Load(options)
 	if !ok {
 		connected, err := gcs.Connect(options)
@@ -270,6 +277,17 @@ func (s *storages) openGCS(place storage.Place) (storage.Store, error) {
 		client, _ = s.clients.LoadOrStore(options, connected)
 	}
 	return client.(*gcs.Client).Within(place.Roots)
+}
+
+// heed notes to which options of a client a secret was opened. It forgets the client that the secret
+// led to before it was replaced.
+func (s *storages) heed(secret storage.Secret, options any) {
+	if secret.ID == "" {
+		return
+	}
+	if before, _ := s.secrets.Swap(secret.ID, options); before != nil && before != options {
+		s.clients.Delete(before)
+	}
 }
 
 // close closes what was opened, all at once: each may hang for a while.
@@ -294,17 +312,20 @@ func (s *storages) close() error {
 	return errors.Join(faults...)
 }
 
-// openSealer returns the keys of --secrets-key; nil: there are none.
+// openSealer returns what has the keys of --secrets-key; nil: there are none.
 func openSealer(c cli.Config) (secrets.Sealer, error) {
-	if c.SecretsKey == "" {
+	switch {
+	case c.SecretsKey == "":
 		return nil, nil
+	case c.KeysInVault():
+		return vault.New(vault.Config{Address: c.SecretsKey, TokenFile: c.VaultTokenFile, CAFile: c.VaultCA})
 	}
 	return secrets.Load(c.SecretsKey)
 }
 
 // readSecretFile returns the secret in the file at path, a JSON object of texts; nil without one.
 // Its errors hold nothing of the file.
-func readSecretFile(path string) (map[string]map[string]string, error) {
+func readSecretFile(path string) (map[string]string, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -321,7 +342,7 @@ func readSecretFile(path string) (map[string]map[string]string, error) {
 	if len(content) > secrets.PlainBytesMax || json.Unmarshal(content, &values) != nil || len(values) == 0 {
 		return nil, fmt.Errorf("%s is not a JSON object of texts of at most %d bytes", path, secrets.PlainBytesMax)
 	}
-	return map[string]map[string]string{storage.SecretServer: values}, nil
+	return values, nil
 }
 
 // schemeOf returns the scheme of uri, which was checked.

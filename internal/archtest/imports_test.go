@@ -45,6 +45,7 @@ func importTable() map[string][]string {
 		"locks/lockstest":       {"locks"},
 		"locks/leasestest":      {"locks"},
 		"storage":               {},
+		"secrets/vault":         {"secrets"},
 		"storage/file":          {"storage"},
 		"storage/memory":        {"storage"},
 		"storage/gcs":           {"internal/impatient", "internal/resumed", "storage"},
@@ -169,7 +170,7 @@ func drivers() []driver {
 		{"github.com/go-chi/", []string{"internal/web"}},
 		{"net/http", []string{
 			"internal/web", "rest", "cluster", "management", "management/client", "cmd/moorage", "storage/s3",
-			"storage/gcs", "internal/cloudtest", "internal/gcstest", "internal/impatient", "internal/nodetest", "internal/transfertest", "internal/viewtest", "identity",
+			"storage/gcs", "internal/cloudtest", "internal/gcstest", "internal/impatient", "internal/nodetest", "internal/transfertest", "internal/viewtest", "identity", "secrets/vault",
 		}},
 		{"go.yaml.in/", []string{"internal/cli"}},
 		{"github.com/go-jose/", []string{"identity"}},

@@ -228,6 +228,67 @@ func description() setting {
 		set: text(func(c *Config) *string { return &c.Description }), usage: "What it is for, for people."}
 }
 
+// warehouseCommands returns the commands about warehouses.
+func warehouseCommands(actions Actions) []command {
+	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."), token())
+	with := func(more ...setting) []setting { return slices.Concat(settings, more) }
+	return []command{
+		{
+			name: "warehouse create", operand: "NAME", summary: "add a warehouse",
+			settings: with(warehouseSettings()...), validate: validateStopped, run: actions.WarehouseCreate,
+			text: `Adds a warehouse, whose tables go below --location. It keeps the endpoint, region, path style and
+profile of S3 that are given, and these win over the server's. It keeps an access key only in a
+--secret-file. The storage is tried first; if it does not do, there is no warehouse.
+` + accessText,
+		},
+		{
+			name: "warehouse list", summary: "list the warehouses", settings: with(), validate: validateStopped,
+			run:  actions.WarehouseList,
+			text: "Prints every warehouse and its location, in the order of their names.\n" + accessText,
+		},
+		{
+			name: "warehouse show", operand: "NAME", summary: "show a warehouse", settings: with(),
+			validate: validateStopped, run: actions.WarehouseShow,
+			text: "Prints all about a warehouse. Of its secret it prints the kind, and when it was set.\n" + accessText,
+		},
+		{
+			name: "warehouse change", operand: "NAME", summary: "change a warehouse, or its secret",
+			settings: with(changeSettings()...), validate: validateChange, run: actions.WarehouseChange,
+			text: `Changes what the flags name; the rest stays. The storage is tried first; if it does not do, nothing
+changes. The node that is asked goes by the change at once, and others within 2 seconds. It cannot
+move a warehouse: files stay where they are.
+` + accessText,
+		},
+		{
+			name: "warehouse validate", operand: "NAME", summary: "try the storage of a warehouse", settings: with(),
+			validate: validateStopped, run: actions.WarehouseValidate,
+			text: `Writes, reads, lists and deletes small files in the warehouse, and tries what it offers to engines in
+folders that it must not reach. What the storage does not enforce the warehouse no longer offers.
+It exits with 1 if anything failed.
+` + accessText,
+		},
+		{
+			name: "warehouse drop", operand: "NAME", summary: "remove an empty warehouse", settings: with(),
+			validate: validateStopped, run: actions.WarehouseDrop,
+			text: "Removes a warehouse that has no namespaces. Files below its location stay.\n" + accessText,
+		},
+	}
+}
+
+func validateChange(c Config, faults *usageError) {
+	validateStopped(c, faults)
+	if len(c.Properties)+len(c.RemovedProperties)+len(c.StorageOptions)+len(c.RemovedOptions)+len(c.Delegation) == 0 &&
+		c.SecretFile == "" && !c.NoSecret {
+		faults.addf("warehouse change: say what to change, such as --secret-file")
+	}
+	if c.SecretFile != "" && c.NoSecret {
+		faults.addf("--secret-file sets a secret, and --no-secret takes it away")
+	}
+	if slices.Contains(c.Delegation, DelegationNone) && len(c.Delegation) > 1 {
+		faults.addf("--delegation: none stands alone")
+	}
+}
+
 // secretsCommands returns the commands about the keys that secrets of warehouses are sealed with.
 func secretsCommands(actions Actions) []command {
 	return []command{
@@ -239,24 +300,43 @@ it. Without it no secret of a warehouse opens: keep a copy, and not where backup
 `,
 		},
 		{
+			name: "secrets draw", summary: "add a key to the file with the keys",
+			settings: []setting{configFile(), secretsKey()}, validate: validateSecretsKey,
+			run: actions.SecretsDraw,
+			text: `Adds a key to the file of --secrets-key, which seals from now on, and changes nothing else. Where each
+server has a copy of the file, begin with this, copy the file to all of them, and then say
+moorage secrets rotate --keep-key.
+`,
+		},
+		{
 			name: "secrets rotate", summary: "seal all secrets with another key",
-			settings: nodeSettings(), validate: validateSecrets, run: actions.SecretsRotate,
-			text: `Adds a key to the file of --secrets-key, and seals all secrets of the store with it. The old key
-stays in the file, for backups from before. On a database, servers read the file again when they
-meet the new key; copy it to their machines at once. It may run again after an error.
-If the store is a folder, its server must be stopped.
+			settings: append(nodeSettings(), askedServer("Ask the server that runs at this address."), token(),
+				setting{name: "keep-key", flagOnly: true, usage: "Draw no key: seal with the one that seals now.",
+					set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.KeepKey })}),
+			validate: validateSecrets, run: actions.SecretsRotate,
+			text: `Adds a key to --secrets-key, and seals all secrets of the store with it. The old key stays, for
+backups from before. Other servers read their file again when they meet the new key. After an error
+run it again, with --keep-key; what is sealed with the new key stays so.
+
+With --uri the server that runs there does it, with its own --secrets-key. Without it the command
+opens the store itself. If that is a folder, its server must be stopped.
 `,
 		},
 	}
 }
 
 func validateSecretsKey(c Config, faults *usageError) {
-	if c.SecretsKey == "" {
+	switch {
+	case c.SecretsKey == "":
 		faults.addf("--secrets-key: the name of the file with the keys is needed")
+	case isURI(c.SecretsKey):
+		faults.addf("--secrets-key: this command is for keys in a file; a Vault makes its own")
 	}
 }
 
 func validateSecrets(c Config, faults *usageError) {
-	validateSecretsKey(c, faults)
+	if c.URI == "" && c.SecretsKey == "" {
+		faults.addf("--secrets-key: it is needed where no server is asked")
+	}
 	validateStopped(c, faults)
 }

@@ -41,8 +41,9 @@ type Action func(ctx context.Context, c Config, env Environment) error
 type Actions struct {
 	Serve, Migrate, Check, Backup                          Action
 	RecoverList, RecoverRetry, RecoverAbort, RecoverForget Action
-	WarehouseCreate, WarehouseList, WarehouseDrop          Action
-	SecretsInit, SecretsRotate                             Action
+	WarehouseCreate, WarehouseList, WarehouseShow          Action
+	WarehouseChange, WarehouseDrop, WarehouseValidate      Action
+	SecretsInit, SecretsDraw, SecretsRotate                Action
 	Version                                                Action
 
 	LeaseRun Action

@@ -175,30 +175,6 @@ can run again, and must after an error.
 	}
 }
 
-func warehouseCommands(actions Actions) []command {
-	const stopped = "If the store is a folder, its server must be stopped.\n"
-	return []command{
-		{
-			name: "warehouse create", operand: "NAME", summary: "add a warehouse",
-			settings: append(nodeSettings(), warehouseSettings()...), validate: validateStopped,
-			run: actions.WarehouseCreate,
-			text: `Adds a warehouse, whose tables go below --location. It keeps the endpoint, region, path style and
-profile of S3 that are given, and these win over the server's. It keeps an access key only in a --secret-file.
-` + stopped,
-		},
-		{
-			name: "warehouse list", summary: "list the warehouses", settings: nodeSettings(), validate: validateStopped,
-			run:  actions.WarehouseList,
-			text: "Prints every warehouse and its location, in the order of their names.\n" + stopped,
-		},
-		{
-			name: "warehouse drop", operand: "NAME", summary: "remove an empty warehouse", settings: nodeSettings(),
-			validate: validateStopped, run: actions.WarehouseDrop,
-			text: "Removes a warehouse that has no namespaces. Files below its location stay.\n" + stopped,
-		},
-	}
-}
-
 func validateServe(c Config, faults *usageError) {
 	validateIdentity(c, faults)
 	validateS3(c, faults)

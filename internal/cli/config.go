@@ -85,16 +85,24 @@ type Config struct {
 	GCSProjectID   string // that engines name; empty: none
 	GCSNoAuth      string // "true", "false"; empty: false
 
-	SecretsKey string // file with the keys that secrets of warehouses are sealed with; empty: none
-	SecretFile string // warehouse create: file with the secret of the storage; empty: none
+	SecretsKey string // file with the keys that secrets are sealed with, or the URI of one; empty: none
+	// VaultTokenFile and VaultCA are for a SecretsKey in a Vault.
+	VaultTokenFile, VaultCA string
+
+	SecretFile string // warehouse create, warehouse change: file with the secret of the storage; empty: none
+	NoSecret   bool   // warehouse change: take the secret away
+	KeepKey    bool   // secrets rotate: draw no key
 
 	Location   string            // warehouse create: where its tables go
-	Properties map[string]string // warehouse create
-	// Delegation and StorageOptions are those of warehouse create.
+	Properties map[string]string // warehouse create, warehouse change
+	// Delegation and StorageOptions are those of warehouse create and warehouse change.
 	Delegation     []string
 	StorageOptions map[string]string
-	URI            string // the running server to ask; empty: open the store
-	Token          string // shows the server of URI who asks; empty: nobody does
+	// RemovedOptions and RemovedProperties are names; warehouse change.
+	RemovedOptions, RemovedProperties []string
+
+	URI   string // the running server to ask; empty: open the store
+	Token string // shows the server of URI who asks; empty: nobody does
 
 	Maintain MaintainWords // commands about maintenance: their words and settings
 	Lease    LeaseWords    // lease run
@@ -129,6 +137,11 @@ const (
 // InDatabase reports whether the store is a PostgreSQL database.
 func (c Config) InDatabase() bool {
 	return strings.HasPrefix(c.Store, "postgres://") || strings.HasPrefix(c.Store, "postgresql://")
+}
+
+// KeysInVault reports whether secrets are sealed with a key in a Vault.
+func (c Config) KeysInVault() bool {
+	return strings.HasPrefix(c.SecretsKey, "hcvault") && isURI(c.SecretsKey)
 }
 
 // StoreName is what a log may say about where the store is: no user, no password.

@@ -242,6 +242,11 @@ func nodeSettings() []setting {
 				" Default: false.",
 			set: one(oneOf("true", "false"), "true or false", func(c *Config) *string { return &c.GCSNoAuth })},
 		secretsKey(),
+		{name: "vault-token-file", value: "FILE", set: folder(func(c *Config) *string { return &c.VaultTokenFile }),
+			usage: "File with the token for the Vault that --secrets-key names. It is read for each call, so another " +
+				"program may renew it there."},
+		{name: "vault-ca", value: "FILE", set: folder(func(c *Config) *string { return &c.VaultCA }),
+			usage: "PEM file with the certificates that the Vault's is signed by. Default: those of the system."},
 	}...)
 }
 
@@ -255,9 +260,11 @@ func checkedText(check func(string) error, field func(*Config) *string) func(*Co
 
 // secretsKey returns the setting that says where the keys of secrets are.
 func secretsKey() setting {
-	return setting{name: "secrets-key", value: "FILE", set: text(func(c *Config) *string { return &c.SecretsKey }),
-		usage: "File with the keys that the secrets of warehouses are sealed with. moorage secrets init makes one. " +
-			"Default: none, and no warehouse can have a secret."}
+	return setting{name: "secrets-key", value: "FILE|URI",
+		set: text(func(c *Config) *string { return &c.SecretsKey }),
+		usage: "What the secrets of warehouses are sealed with: a file with keys, which moorage secrets init makes, " +
+			"or a key in a transit engine of Vault, hcvault://HOST:8200/transit/keys/NAME. Default: nothing, and no " +
+			"warehouse can have a secret."}
 }
 
 // warehouseSettings returns the settings that only warehouse create has.
@@ -270,28 +277,68 @@ func warehouseSettings() []setting {
 			usage: "Where the warehouse's tables go: file:///absolute/folder, s3://bucket/prefix or " +
 				"gs://bucket/prefix."},
 		allow,
-		{name: "property", value: "KEY=VALUE", list: true, flagOnly: true,
-			usage: "Property of the warehouse. Every client that connects to it is told, and takes it for a default " +
-				"of its own settings, such as table-default.write.format.default=orc. No secrets. May be repeated.",
-			set: pairs(func(c *Config) *map[string]string { return &c.Properties })},
-		{name: "delegation", value: "WAY", list: true, flagOnly: true,
-			usage: "How engines reach the files without a key of their own: vended-credentials or " +
-				"remote-signing. May be repeated, the preferred way first. The storage is tried first, and must " +
-				"enforce it.",
-			set: func(c *Config, values []string) error {
-				c.Delegation = values
-				return nil
-			}},
-		{name: "secret-file", value: "FILE", flagOnly: true,
-			set: text(func(c *Config) *string { return &c.SecretFile }),
-			usage: "JSON object with the key for the storage: access-key-id and secret-access-key for S3, or the " +
-				"file of a service account's key for Google Cloud Storage. It is sealed before it is stored; see " +
-				"--secrets-key. Default: the server's own."},
-		{name: "storage-option", value: "NAME=VALUE", list: true, flagOnly: true,
-			usage: "Option of the warehouse's storage, such as " +
-				"s3.sts.role-arn=arn:aws:iam::123456789012:role/engines. No secrets. May be repeated.",
-			set: pairs(func(c *Config) *map[string]string { return &c.StorageOptions })},
+		property(), delegation(), secretFile(), storageOption(),
 	}
+}
+
+// changeSettings returns the settings that only warehouse change has.
+func changeSettings() []setting {
+	removal := func(name, what string, field func(*Config) *[]string) setting {
+		return setting{name: name, value: "NAME", list: true, flagOnly: true,
+			usage: what + " to remove. May be repeated.",
+			set: func(c *Config, values []string) error {
+				*field(c) = values
+				return nil
+			}}
+	}
+	offers := delegation()
+	offers.usage += " It takes the place of what the warehouse offers now; none: nothing."
+	return []setting{
+		property(), removal("remove-property", "Property", func(c *Config) *[]string { return &c.RemovedProperties }),
+		offers, secretFile(),
+		{name: "no-secret", flagOnly: true,
+			set:   one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.NoSecret }),
+			usage: "Take the secret away: the server reaches the storage with what its process has."},
+		storageOption(),
+		removal("remove-storage-option", "Option of the storage",
+			func(c *Config) *[]string { return &c.RemovedOptions }),
+	}
+}
+
+func property() setting {
+	return setting{name: "property", value: "KEY=VALUE", list: true, flagOnly: true,
+		usage: "Property of the warehouse. Every client that connects to it is told, and takes it for a default " +
+			"of its own settings, such as table-default.write.format.default=orc. No secrets. May be repeated.",
+		set: pairs(func(c *Config) *map[string]string { return &c.Properties })}
+}
+
+// DelegationNone is the delegation of a warehouse that offers engines nothing.
+const DelegationNone = "none"
+
+func delegation() setting {
+	return setting{name: "delegation", value: "WAY", list: true, flagOnly: true,
+		usage: "How engines reach the files without a key of their own: vended-credentials or " +
+			"remote-signing. May be repeated, the preferred way first. The storage is tried first, and must " +
+			"enforce it.",
+		set: func(c *Config, values []string) error {
+			c.Delegation = values
+			return nil
+		}}
+}
+
+func secretFile() setting {
+	return setting{name: "secret-file", value: "FILE", flagOnly: true,
+		set: text(func(c *Config) *string { return &c.SecretFile }),
+		usage: "JSON object with the key for the storage: access-key-id and secret-access-key for S3, or the " +
+			"file of a service account's key for Google Cloud Storage. It is sealed before it is stored; see " +
+			"--secrets-key. Default: the server's own."}
+}
+
+func storageOption() setting {
+	return setting{name: "storage-option", value: "NAME=VALUE", list: true, flagOnly: true,
+		usage: "Option of the warehouse's storage, such as " +
+			"s3.sts.role-arn=arn:aws:iam::123456789012:role/engines. No secrets. May be repeated.",
+		set: pairs(func(c *Config) *map[string]string { return &c.StorageOptions })}
 }
 
 // pairs is the set of a setting whose values are KEY=VALUE.

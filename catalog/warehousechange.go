@@ -1,0 +1,305 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/commit"
+	"moorage/catalog/documents"
+	"moorage/catalog/guard"
+	"moorage/catalog/sealing"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// WarehouseChange asks for changes of a warehouse. What it does not name stays as it is.
+type WarehouseChange struct {
+	Properties PropertiesChange
+	Storage    PropertiesChange // of the options by which the storage is reached
+	// Delegation is what the warehouse offers from now on. Nil: what it offers now. Empty: nothing.
+	Delegation []Delegation
+	// Secrets are those that are set, as in WarehouseSpec. The value of one that is taken away is
+	// nil.
+	Secrets map[string]map[string]string
+}
+
+// ServerSecret is the name of the secret that the server reaches a storage with.
+const ServerSecret = storage.SecretServer
+
+// isOfStorage reports whether c changes how files are reached, by the server or by engines.
+func (c WarehouseChange) isOfStorage() bool {
+	return len(c.Storage.Updates)+len(c.Storage.Removals)+len(c.Secrets) > 0 || c.Delegation != nil
+}
+
+// mustBeTried reports whether c is tried on the storage before it is stored. To offer engines less
+// must be possible while the storage is away.
+func (c WarehouseChange) mustBeTried(value registry.Warehouse) bool {
+	return len(c.Storage.Updates)+len(c.Storage.Removals)+len(c.Secrets) > 0 ||
+		slices.ContainsFunc(c.Delegation, func(offer Delegation) bool {
+			return !slices.Contains(value.Delegation, string(offer))
+		})
+}
+
+// Change changes a warehouse. A change of how its files are reached is tried on the storage first,
+// as when a warehouse is made, unless it only takes from what engines are offered. Requests that
+// begin after the answer go by it: at once on this node, within directory.HomeTrust on others. The
+// caller needs manage on the warehouse for properties, and admin for anything else.
+//
+// Further errors: KindBadRequest for what a warehouse cannot have, and if the storage does not do
+// what it is to; KindNoSuchWarehouse; KindTooLarge for properties. KindCommitFailed if somebody
+// else changed how the files are reached meanwhile.
+func (w Warehouses) Change(ctx context.Context, name string, change WarehouseChange) (WarehouseDetails, error) {
+	const op = "catalog.Change"
+	p := w.catalog.planner
+	var next *nextWarehouse
+	_, err := w.catalog.submit(ctx, commit.Intent{
+		Verb: verb.ChangeWarehouse, On: []moorage.Identifier{{Warehouse: name}}, Silent: true,
+		Look: func(ctx context.Context) (commit.Scope, error) {
+			err := cmp.Or(change.check(), w.mayReach(ctx, change))
+			if err != nil {
+				return commit.Scope{}, err
+			}
+			kept, err := w.read(ctx, verb.ChangeWarehouse, name)
+			if err == nil {
+				next, err = prepareChange(ctx, p, w.catalog.caller.Name, kept, change)
+			}
+			return commit.Scope{}, err
+		},
+		Plan: func(ctx context.Context, attempt *commit.Attempt) (*commit.Plan, error) {
+			if err := w.mayReach(ctx, change); err != nil {
+				return nil, err
+			}
+			kept, err := w.read(ctx, verb.ChangeWarehouse, name)
+			if err == nil {
+				err = next.rebase(kept, change)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return next.plan(ctx, p, change)
+		},
+	})
+	p.directory.ForgetWarehouse(name) // also if nobody knows whether it was changed
+	if err != nil {
+		return WarehouseDetails{}, moorage.Annotate(op, name, err)
+	}
+	details, err := detailsOf(ctx, p, next.keptWarehouse)
+	return details, moorage.Annotate(op, name, err)
+}
+
+// mayReach returns nil if the caller may make a change as far as it is about how files are reached.
+func (w Warehouses) mayReach(ctx context.Context, change WarehouseChange) error {
+	if !change.isOfStorage() || !w.catalog.planner.guarded {
+		return nil
+	}
+	return w.catalog.planner.guard.Again(ctx, guard.Question{
+		Caller: w.catalog.caller, Verb: verb.ChangeWarehouse, Asked: access.Admin,
+	})
+}
+
+// check returns what is wrong with c whatever the warehouse is.
+func (c WarehouseChange) check() error {
+	err := cmp.Or(c.Properties.checkKeys(), c.Storage.checkKeys(), c.Properties.check(), c.Storage.check(),
+		checkOwn(c.Properties.Updates), checkDelegation(c.Delegation))
+	if err != nil {
+		return err
+	}
+	if !c.isOfStorage() && len(c.Properties.Updates)+len(c.Properties.Removals) == 0 {
+		return moorage.Errorf(moorage.KindBadRequest, "The request changes nothing of the warehouse")
+	}
+	return nil
+}
+
+// nextWarehouse is what becomes of a warehouse.
+type nextWarehouse struct {
+	keptWarehouse                    // value is as it is to be
+	before        registry.Warehouse // as it was when the storage was tried
+
+	reseals bool            // the secret changes
+	secret  registry.Secret // from now on; without values there is none
+}
+
+// prepareChange returns what becomes of kept, and tries the storage if it is to be reached
+// otherwise.
+func prepareChange(ctx context.Context, p *planner, by string, kept keptWarehouse, change WarehouseChange) (
+	*nextWarehouse, error) {
+	next := &nextWarehouse{before: kept.value}
+	if err := next.rebase(kept, change); err != nil {
+		return nil, err
+	}
+	if !change.mustBeTried(kept.value) {
+		return next, nil
+	}
+	place := p.directory.PlaceOf(next.value)
+	if len(change.Secrets) > 0 {
+		var err error
+		if place.Secret, err = next.seal(ctx, p, by, change.Secrets); err != nil {
+			return nil, err
+		}
+	}
+	return next, tryPlace(ctx, p, next.value, place)
+}
+
+// seal seals the secrets that change, and returns how the place of next has them.
+func (n *nextWarehouse) seal(ctx context.Context, p *planner, by string, values map[string]map[string]string) (
+	secret storage.Secret, err error) {
+	n.reseals = true
+	present := registry.Secret{}
+	if id := n.before.Secret.ID; !id.IsZero() {
+		records, err := p.ledger.Get(ctx, registry.SecretKey(id))
+		if err != nil {
+			return secret, err
+		}
+		if records[0].Exists() {
+			if present, err = ledger.Decode[registry.Secret](records[0]); err != nil {
+				return secret, err
+			}
+		}
+	}
+	secret, n.secret, err = p.sealing.Reseal(ctx, by, n.before, present, values)
+	if err != nil {
+		return secret, err
+	}
+	if len(n.secret.Sealed) == 0 {
+		n.value.Secret = registry.SecretRef{}
+		return storage.Secret{}, nil
+	}
+	n.value.Secret, err = sealing.RefOf(secret)
+	return secret, err
+}
+
+// rebase makes n the change of a later read of its warehouse.
+//
+// Errors: KindCommitFailed if the files are reached otherwise than when the storage was tried.
+func (n *nextWarehouse) rebase(kept keptWarehouse, change WarehouseChange) error {
+	if kept.record.State != registry.StateLive {
+		return moorage.Errorf(moorage.KindUnavailable, "Warehouse is being dropped: %s", kept.name)
+	}
+	if change.isOfStorage() && (kept.value.ID != n.before.ID || kept.value.Secret.ID != n.before.Secret.ID ||
+		kept.value.Secret.Version != n.before.Secret.Version || !maps.Equal(kept.value.Storage, n.before.Storage) ||
+		!slices.Equal(kept.value.Delegation, n.before.Delegation)) {
+		return moorage.Errorf(moorage.KindCommitFailed, "The warehouse was changed at the same time: %s", kept.name)
+	}
+	secret := n.value.Secret
+	n.keptWarehouse = kept
+	if n.reseals {
+		n.value.Secret = secret
+	}
+	n.value.Properties = changed(kept.value.Properties, change.Properties)
+	n.value.Storage = changed(kept.value.Storage, change.Storage)
+	if change.Delegation != nil {
+		n.value.Delegation = namesOf(change.Delegation)
+	}
+	return checkProperties(n.value.Properties)
+}
+
+// changed returns what change makes of values; nil for nothing.
+func changed(values map[string]string, change PropertiesChange) map[string]string {
+	next := maps.Clone(values)
+	if next == nil {
+		next = make(map[string]string)
+	}
+	change.applyTo(next)
+	if len(next) == 0 {
+		return nil
+	}
+	return next
+}
+
+// plan plans that n is stored, which change asked for.
+func (n *nextWarehouse) plan(ctx context.Context, p *planner, change WarehouseChange) (*commit.Plan, error) {
+	conditions := []registry.Condition{ledger.Unchanged(n.record)}
+	writes, err := ledger.Encode(ledger.Put(n.record.Key, n.record.State, n.value))
+	if err == nil && n.reseals {
+		var condition registry.Condition
+		var write []registry.Write
+		condition, write, err = n.planSecret(ctx, p, change)
+		conditions, writes = append(conditions, condition), append(writes, write...)
+	}
+	return &commit.Plan{
+		Conditions: conditions, Writes: writes,
+		Items: []registry.Item{registry.ContainerItem(moorage.Identifier{Warehouse: n.name}, n.value.ID)},
+	}, err
+}
+
+// planSecret plans what becomes of the record of the secret. Values that change does not name are
+// those that are there now: they may have been sealed again since n was prepared.
+func (n *nextWarehouse) planSecret(ctx context.Context, p *planner, change WarehouseChange) (
+	condition registry.Condition, writes []registry.Write, err error) {
+	key := registry.SecretKey(cmp.Or(n.value.Secret.ID, n.before.Secret.ID))
+	records, err := p.ledger.Get(ctx, key)
+	if err != nil {
+		return condition, nil, err
+	}
+	condition = registry.Absent(key)
+	if records[0].Exists() {
+		condition = ledger.Unchanged(records[0])
+		present, err := ledger.Decode[registry.Secret](records[0])
+		if err != nil {
+			return condition, nil, err
+		}
+		for name, sealed := range present.Sealed {
+			if _, named := change.Secrets[name]; !named {
+				n.secret.Sealed[name] = sealed
+			}
+		}
+	}
+	if !n.value.Secret.ID.IsZero() {
+		writes, err = ledger.Encode(ledger.Put(key, registry.StateNone, n.secret))
+		return condition, writes, err
+	}
+	needed, err := sealing.IsOfDropped(ctx, p.ledger, key)
+	if err == nil && !needed && records[0].Exists() {
+		writes = append(writes, registry.Delete(key))
+	}
+	return condition, writes, err
+}
+
+// tryPlace returns why a warehouse cannot be reached as value and place say, or why it cannot offer
+// what value says. It keeps nothing open.
+func tryPlace(ctx context.Context, p *planner, value registry.Warehouse, place storage.Place) error {
+	const op = "catalog.tryPlace"
+	ctx, cancel := context.WithTimeout(ctx, delegationProbeMax)
+	defer cancel()
+	store, giveBack, err := p.directory.Borrow(ctx, place)
+	if err == nil {
+		defer giveBack()
+		if _, remote := store.(storage.Prober); remote { // to open others is to reach them
+			err = tryFiles(ctx, p, store, value)
+		}
+	}
+	switch {
+	case errors.Is(err, storage.ErrUnavailable), err != nil && ctx.Err() != nil:
+		return moorage.E(op, "", moorage.KindUnavailable, err)
+	case err != nil:
+		return moorage.E(op, "", moorage.KindBadRequest,
+			moorage.Errorf(moorage.KindBadRequest, "Cannot use the location of the warehouse: %s", err))
+	}
+	return probeDelegation(ctx, store, delegationsOf(value.Delegation))
+}
+
+// tryFiles writes, reads, lists and deletes a small file below each location of a warehouse.
+func tryFiles(ctx context.Context, p *planner, store storage.Store, value registry.Warehouse) error {
+	if prober, ok := store.(storage.Prober); ok {
+		if err := prober.Probe(ctx); err != nil {
+			return err
+		}
+	}
+	for _, root := range append([]string{value.Location}, value.AllowedLocations...) {
+		id, err := p.ledger.NewID()
+		if err == nil {
+			err = documents.TryOut(ctx, store, root, id.String())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,165 @@
+package catalog
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/guard"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Warehouses are the verbs by which one caller manages warehouses. It is safe for concurrent use.
+//
+// Errors of all verbs: KindForbidden and the errors of what is hidden; KindUnavailable; those that
+// change something also KindCommitUnknown. Nothing of a secret is in an error or in an answer.
+type Warehouses struct{ catalog *Catalog }
+
+// WarehousesOf returns the verbs that manage warehouses, for the caller of c.
+func WarehousesOf(c *Catalog) Warehouses { return Warehouses{c} }
+
+// WarehouseDetails is all that is known of a warehouse, without its secrets.
+type WarehouseDetails struct {
+	Warehouse
+	ID      registry.ID
+	Storage map[string]string // how its storage is reached, as storage.Place.Options does
+	Secret  *SecretDetails    // nil: the server reaches its storage with what the process has
+	Creator string            // empty if it is not known
+}
+
+// SecretDetails is what is known of a secret.
+type SecretDetails struct {
+	// Kind says what it is: see storage.SecretKind.
+	Kind string
+	By   string // who set it last
+	At   time.Time
+}
+
+// List returns the warehouses that the caller sees, ordered by name. next is the After of the next
+// page, empty if this is the last.
+func (w Warehouses) List(ctx context.Context, page Page) (found []Warehouse, next string, err error) {
+	all, err := w.catalog.Warehouses(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	if begin := slices.IndexFunc(all, func(each Warehouse) bool { return each.Name > page.After }); begin >= 0 {
+		found = all[begin:]
+	}
+	if page.Limit > 0 && len(found) > page.Limit {
+		found = found[:page.Limit]
+		next = found[len(found)-1].Name
+	}
+	return found, next, nil
+}
+
+// Load returns all about the warehouse called name. The caller needs manage on it, or admin.
+//
+// Further errors: KindNoSuchWarehouse.
+func (w Warehouses) Load(ctx context.Context, name string) (WarehouseDetails, error) {
+	const op = "catalog.Load"
+	kept, err := w.read(ctx, verb.ShowWarehouse, name)
+	if err != nil {
+		return WarehouseDetails{}, moorage.Annotate(op, name, err)
+	}
+	details, err := detailsOf(ctx, w.catalog.planner, kept)
+	return details, moorage.Annotate(op, name, err)
+}
+
+// Create makes a warehouse: see Catalog.CreateWarehouse. The caller needs admin.
+func (w Warehouses) Create(ctx context.Context, spec WarehouseSpec) (WarehouseDetails, error) {
+	if _, err := w.catalog.CreateWarehouse(ctx, spec); err != nil {
+		return WarehouseDetails{}, err
+	}
+	kept, err := readWarehouse(ctx, w.catalog.planner, spec.Name)
+	if err != nil {
+		return WarehouseDetails{}, moorage.Annotate("catalog.Create", spec.Name, err)
+	}
+	details, err := detailsOf(ctx, w.catalog.planner, kept)
+	return details, moorage.Annotate("catalog.Create", spec.Name, err)
+}
+
+// Drop removes a warehouse that has no namespaces: see Catalog.DropWarehouse. The caller needs
+// admin.
+func (w Warehouses) Drop(ctx context.Context, name string) error {
+	return w.catalog.DropWarehouse(ctx, name)
+}
+
+// keptWarehouse is the record of a warehouse as of one read.
+type keptWarehouse struct {
+	name   string
+	record registry.Record
+	value  registry.Warehouse
+}
+
+// readWarehouse reads the record of the warehouse called name. It does not open the storage: that
+// may be what somebody is about to mend.
+func readWarehouse(ctx context.Context, p *planner, name string) (keptWarehouse, error) {
+	if err := checkWarehouseName(name); err != nil {
+		return keptWarehouse{}, err
+	}
+	records, err := p.ledger.Get(ctx, registry.WarehouseKey(name))
+	if err != nil {
+		return keptWarehouse{}, err
+	}
+	if !records[0].Exists() {
+		return keptWarehouse{}, guard.NoSuchWarehouse(name)
+	}
+	value, err := ledger.Decode[registry.Warehouse](records[0])
+	return keptWarehouse{name, records[0], value}, err
+}
+
+// read is readWarehouse for a caller who asks for v, which takes manage on the warehouse, or admin.
+func (w Warehouses) read(ctx context.Context, v verb.Verb, name string) (keptWarehouse, error) {
+	kept, err := readWarehouse(ctx, w.catalog.planner, name)
+	if err != nil || !w.catalog.planner.guarded {
+		return kept, err
+	}
+	asking, err := AccessOf(w.catalog).ask(ctx, v)
+	switch {
+	case moorage.KindOf(err) == moorage.KindUnsupported: // access is not on
+		return kept, nil
+	case err != nil:
+		return keptWarehouse{}, err
+	}
+	object := guard.Object{Ident: moorage.Identifier{Warehouse: name}, Path: []access.Object{{
+		ID: access.ID(kept.value.ID), Kind: access.Warehouse, Creator: kept.value.Creator,
+	}}}
+	err = asking.decide(ctx, object, access.Manage, func(who *access.Who, path []access.Object) access.Decision {
+		return who.DecideGrant(path, 0)
+	})
+	if err != nil {
+		return keptWarehouse{}, err
+	}
+	return kept, nil
+}
+
+// detailsOf returns what may be answered about a warehouse.
+func detailsOf(ctx context.Context, p *planner, kept keptWarehouse) (WarehouseDetails, error) {
+	details := WarehouseDetails{
+		Warehouse: warehouseOf(kept.name, kept.value), ID: kept.value.ID, Storage: maps.Clone(kept.value.Storage),
+		Creator: kept.value.Creator,
+	}
+	id := kept.value.Secret.ID
+	if id.IsZero() {
+		return details, nil
+	}
+	records, err := p.ledger.Get(ctx, registry.SecretKey(id))
+	if err != nil || !records[0].Exists() { // it is being replaced or dropped
+		return details, err
+	}
+	secret, err := ledger.Decode[registry.Secret](records[0])
+	if err != nil {
+		return details, err
+	}
+	details.Secret = &SecretDetails{
+		Kind: cmp.Or(secret.Kinds[storage.SecretServer], storage.KindUnknown), By: secret.By, At: secret.At,
+	}
+	return details, nil
+}

@@ -1,0 +1,142 @@
+package client
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// WarehouseSummary is a warehouse as lists have it.
+type WarehouseSummary struct {
+	Name       string   `json:"name"`
+	Location   string   `json:"location"`
+	Delegation []string `json:"delegation"` // what it offers to engines, the preferred way first; never null
+}
+
+// Warehouse is all about a warehouse, without its secret.
+type Warehouse struct {
+	WarehouseSummary
+	ID               string            `json:"id"`
+	AllowedLocations []string          `json:"allowed-locations"` // never null
+	Storage          map[string]string `json:"storage"`           // options of its storage; never null
+	Properties       map[string]string `json:"properties"`        // never null
+	Secret           *WarehouseSecret  `json:"secret"`            // null: it has none
+	Creator          string            `json:"creator,omitempty"`
+}
+
+// WarehouseSecret says what secret a warehouse has. Nobody is told the secret itself.
+type WarehouseSecret struct {
+	Kind string    `json:"kind"` // access-key, service-account, client-secret or unknown
+	Set  time.Time `json:"set"`
+	By   string    `json:"by"` // who set it
+}
+
+// WarehouseSpec is a request for a new warehouse.
+type WarehouseSpec struct {
+	Name             string            `json:"name"`
+	Location         string            `json:"location"`
+	AllowedLocations []string          `json:"allowed-locations,omitempty"`
+	Storage          map[string]string `json:"storage,omitempty"`
+	Properties       map[string]string `json:"properties,omitempty"`
+	Delegation       []string          `json:"delegation,omitempty"`
+	// Secret is what the server reaches the storage with. Nil: what its process has.
+	Secret map[string]string `json:"secret,omitempty"`
+}
+
+// WarehouseChange asks for changes of a warehouse. What it does not name stays as it is.
+type WarehouseChange struct {
+	// Storage and Properties set what has a text, and remove what is null.
+	Storage    map[string]*string `json:"storage,omitempty"`
+	Properties map[string]*string `json:"properties,omitempty"`
+	// Delegation is what the warehouse offers from now on; nil: what it offers now.
+	Delegation *[]string `json:"delegation,omitempty"`
+	// Secret is set if it is not nil, and taken away if it is empty.
+	Secret *map[string]string `json:"secret,omitempty"`
+}
+
+// WarehouseTrial is one thing that was tried on the storage of a warehouse.
+type WarehouseTrial struct {
+	Name    string `json:"name"` // files, vended-credentials or remote-signing
+	Passed  bool   `json:"passed"`
+	Failure string `json:"failure,omitempty"`
+}
+
+// WarehouseValidation is what was found on the storage of a warehouse.
+type WarehouseValidation struct {
+	Passed bool             `json:"passed"` // all trials did
+	Trials []WarehouseTrial `json:"trials"`
+	// Stopped is what the warehouse offered and does not offer any more, because its storage does
+	// not enforce it; never null.
+	Stopped []string `json:"stopped"`
+}
+
+// WarehousesPage is a page of warehouses.
+type WarehousesPage struct {
+	Warehouses    []WarehouseSummary `json:"warehouses"`
+	NextPageToken *string            `json:"next-page-token"` // null on the last page
+}
+
+// SecretsRotation asks for all secrets to be sealed again.
+type SecretsRotation struct {
+	// KeepKey says that no key is drawn: the secrets are sealed with the present one.
+	KeepKey bool `json:"keep-key,omitempty"`
+}
+
+// SecretsRotated is what became of the secrets of a store.
+type SecretsRotated struct {
+	Key    string `json:"key"`              // that seals from now on
+	Before string `json:"before,omitempty"` // that sealed before, if another key was drawn
+	Sealed int    `json:"sealed"`           // how many secrets were sealed again
+}
+
+// Keeper asks a server about warehouses and their secrets. It is safe for concurrent use.
+type Keeper struct{ client *Client }
+
+// KeeperOf returns what asks the server of c about warehouses.
+func KeeperOf(c *Client) Keeper { return Keeper{c} }
+
+// Warehouses returns a page of the warehouses that the caller sees.
+func (k Keeper) Warehouses(ctx context.Context, page Page) ([]WarehouseSummary, string, error) {
+	var answer WarehousesPage
+	err := k.client.ask(ctx, http.MethodGet, "/warehouses"+query(page), nil, &answer)
+	return answer.Warehouses, valueOf(answer.NextPageToken), err
+}
+
+// LoadWarehouse returns all about a warehouse.
+func (k Keeper) LoadWarehouse(ctx context.Context, name string) (found Warehouse, err error) {
+	err = k.client.ask(ctx, http.MethodGet, warehousePath(name), nil, &found)
+	return found, err
+}
+
+// CreateWarehouse makes a warehouse.
+func (k Keeper) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (made Warehouse, err error) {
+	err = k.client.ask(ctx, http.MethodPost, "/warehouses", spec, &made)
+	return made, err
+}
+
+// ChangeWarehouse changes a warehouse.
+func (k Keeper) ChangeWarehouse(ctx context.Context, name string, change WarehouseChange) (
+	changed Warehouse, err error) {
+	err = k.client.ask(ctx, http.MethodPatch, warehousePath(name), change, &changed)
+	return changed, err
+}
+
+// DropWarehouse removes an empty warehouse.
+func (k Keeper) DropWarehouse(ctx context.Context, name string) error {
+	return k.client.ask(ctx, http.MethodDelete, warehousePath(name), nil, &Done{})
+}
+
+// ValidateWarehouse has the storage of a warehouse tried.
+func (k Keeper) ValidateWarehouse(ctx context.Context, name string) (found WarehouseValidation, err error) {
+	err = k.client.ask(ctx, http.MethodPost, warehousePath(name)+"/validate", nil, &found)
+	return found, err
+}
+
+// RotateSecrets has all secrets sealed again.
+func (k Keeper) RotateSecrets(ctx context.Context, rotation SecretsRotation) (rotated SecretsRotated, err error) {
+	err = k.client.ask(ctx, http.MethodPost, "/secrets/rotate", rotation, &rotated)
+	return rotated, err
+}
+
+func warehousePath(name string) string { return "/warehouses/" + url.PathEscape(name) }

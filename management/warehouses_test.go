@@ -1,0 +1,122 @@
+package management
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/management/client"
+	"moorage/registry"
+)
+
+// fakeWarehouses answers as a catalog would with one warehouse, and notes the calls in fake.
+type fakeWarehouses struct {
+	*fake
+	caller moorage.Caller
+}
+
+func (f fakeWarehouses) note(format string, args ...any) error {
+	return f.call(f.caller.Name + ": " + fmt.Sprintf(format, args...))
+}
+
+func fakeWarehouse() catalog.WarehouseDetails {
+	return catalog.WarehouseDetails{
+		Warehouse: catalog.Warehouse{Name: "lake", Location: "s3://lake/warehouse", Delegation: catalog.Delegations()},
+		ID:        registry.ID{0xa1}, Storage: map[string]string{"s3.region": "eu-west-1"},
+		Secret: &catalog.SecretDetails{Kind: "access-key", By: "key:root", At: fakeTime},
+	}
+}
+
+func (f fakeWarehouses) List(_ context.Context, page catalog.Page) ([]catalog.Warehouse, string, error) {
+	return []catalog.Warehouse{fakeWarehouse().Warehouse}, f.next, f.note("List %v", page)
+}
+
+func (f fakeWarehouses) Load(_ context.Context, name string) (catalog.WarehouseDetails, error) {
+	return fakeWarehouse(), f.note("Load %s", name)
+}
+
+func (f fakeWarehouses) Create(_ context.Context, spec catalog.WarehouseSpec) (catalog.WarehouseDetails, error) {
+	return fakeWarehouse(), f.note("Create %+v", spec)
+}
+
+func (f fakeWarehouses) Change(_ context.Context, name string, change catalog.WarehouseChange) (catalog.WarehouseDetails, error) {
+	return catalog.WarehouseDetails{}, f.note("Change %s %+v", name, change)
+}
+
+func (f fakeWarehouses) Drop(_ context.Context, name string) error { return f.note("Drop %s", name) }
+
+func (f fakeWarehouses) Validate(_ context.Context, name string) (catalog.Validation, error) {
+	return catalog.Validation{
+		Trials:  []catalog.Trial{{Name: "files"}, {Name: "vended-credentials", Failure: "let through"}},
+		Stopped: []catalog.Delegation{catalog.VendedCredentials},
+	}, f.note("Validate %s", name)
+}
+
+func (f fakeWarehouses) keeper() Keeper {
+	return Keeper{Of: f, Rotate: func(_ context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error) {
+		return client.SecretsRotated{Key: "2", Before: "1", Sealed: 3}, f.note("Rotate %v", rotation)
+	}}
+}
+
+// Each operation asks the catalog for what the request says, and refuses what cannot be read. No
+// answer, refusals included, has anything of a secret.
+func TestWarehouseOperations(t *testing.T) {
+	t.Parallel()
+	const lake, secret = "/warehouses/lake", `{"access-key-id":"AKIA","secret-access-key":"Zm9vYmFy"}`
+	tests := []struct {
+		name, method, path, body string
+		status                   int
+		answer                   string // a part of it
+		call                     string // without the caller; empty: none
+	}{
+		{"page", "GET", "/warehouses?pageSize=7", "", 200, `"name":"lake"`, "List { 7}"},
+		{"load", "GET", lake, "", 200, `"secret":{"kind":"access-key","set":"2026-11-25T10:00:00Z","by":"key:root"}`, "Load lake"},
+		{"escaped name", "GET", "/warehouses/a%2Fb", "", 200, `"name"`, "Load a/b"},
+		{"create", "POST", "/warehouses", `{"name":"lake","location":"s3://b/w","allowed-locations":["s3://c"],"storage":{"a":"b"},"properties":{"c":"d"},"delegation":["remote-signing"],"secret":` + secret + `}`, 200, `"id":"a1`,
+			"Create {Name:lake Location:s3://b/w AllowedLocations:[s3://c] Storage:map[a:b] Secrets:map[server:map[access-key-id:AKIA secret-access-key:Zm9vYmFy]] Properties:map[c:d] Delegation:[remote-signing]}"},
+		{"create without a location", "POST", "/warehouses", `{"name":"lake"}`, 400, `\"location\" is missing`, ""},
+		{"secret that is a text", "POST", "/warehouses", `{"name":"lake","location":"s3://b/w","secret":"Zm9vYmFy"}`, 400, `\"secret\" must be`, ""},
+		{"secret with a number", "POST", "/warehouses", `{"name":"lake","location":"s3://b/w","secret":{"secret-access-key":["Zm9vYmFy"]}}`, 400, `\"secret\" must be`, ""},
+		{"change", "PATCH", lake, `{"storage":{"a":"b","c":null},"properties":{"d":null}}`, 200, `"secret":null`, "Change lake {Properties:{Removals:[d] Updates:map[]} Storage:{Removals:[c] Updates:map[a:b]} Delegation:[] Secrets:map[]}"},
+		{"stop vending", "PATCH", lake, `{"delegation":[]}`, 200, `"delegation":[]`, "Change lake {Properties:{Removals:[] Updates:map[]} Storage:{Removals:[] Updates:map[]} Delegation:[] Secrets:map[]}"},
+		{"another secret", "PATCH", lake, `{"secret":` + secret + `}`, 200, "", "Change lake {Properties:{Removals:[] Updates:map[]} Storage:{Removals:[] Updates:map[]} Delegation:[] Secrets:map[server:map[access-key-id:AKIA secret-access-key:Zm9vYmFy]]}"},
+		{"no secret", "PATCH", lake, `{"secret":null}`, 200, "", "Change lake {Properties:{Removals:[] Updates:map[]} Storage:{Removals:[] Updates:map[]} Delegation:[] Secrets:map[server:map[]]}"},
+		{"empty secret", "PATCH", lake, `{"secret":{}}`, 400, `\"secret\" is empty`, ""},
+		{"move", "PATCH", lake, `{"location":"s3://elsewhere"}`, 400, `\"location\" of a warehouse cannot be changed`, ""},
+		{"number for an option", "PATCH", lake, `{"storage":{"a":1}}`, 400, `\"storage\" must be an object with strings and null`, ""},
+		{"drop", "DELETE", lake, "", 200, "{}", "Drop lake"},
+		{"validate", "POST", lake + "/validate", "", 200, `{"passed":false,"trials":[{"name":"files","passed":true},{"name":"vended-credentials","passed":false,"failure":"let through"}],"stopped":["vended-credentials"]}`, "Validate lake"},
+		{"rotate", "POST", "/secrets/rotate", "", 200, `{"key":"2","before":"1","sealed":3}`, "Rotate {false}"},
+		{"seal again", "POST", "/secrets/rotate", `{"keep-key":true}`, 200, `"sealed":3`, "Rotate {true}"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{}
+			w := send(newServer(t, configOf(f)), tt.method, base+tt.path, tt.body)
+			if w.Code != tt.status || !strings.Contains(w.Body.String(), tt.answer) || strings.Contains(w.Body.String(), "Zm9vYmFy") {
+				t.Errorf("answered %d %s, want %d with %s", w.Code, w.Body, tt.status, tt.answer)
+			}
+			var want []string
+			if tt.call != "" {
+				want = []string{moorage.Anonymous().Name + ": " + tt.call}
+			}
+			if !slices.Equal(f.calls, want) {
+				t.Errorf("called\n%q, want\n%q", f.calls, want)
+			}
+		})
+	}
+}
+
+// Who has no keys for secrets cannot rotate them.
+func TestRotateWithoutKeys(t *testing.T) {
+	t.Parallel()
+	f := &fake{}
+	config := configOf(f)
+	config.Warehouses = func(caller moorage.Caller) Keeper { return Keeper{Of: fakeWarehouses{f, caller}} }
+	wantFailure(t, send(newServer(t, config), "POST", base+"/secrets/rotate", ""), 406, "UnsupportedOperationException")
+}

@@ -1,0 +1,277 @@
+// Package vault seals secrets with a key of a Vault transit engine, which never leaves it. OpenBao
+// has the same engine.
+//
+// # What it promises
+//
+// A sealed value opens only by that engine, and only for the Owner that it was sealed for: the
+// owner is the associated data of the encryption. So the key must be one that takes associated
+// data: aes256-gcm96, which is the default, aes128-gcm96 or chacha20-poly1305.
+//
+// A sealed value is the byte 2, then the text of the engine, "vault:v1:…". It names the version of
+// the key.
+//
+// # What it must not know
+//
+// What is sealed, and where records are. It keeps no value and no token.
+package vault
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"moorage/secrets"
+)
+
+// Schemes of the address of a key.
+const (
+	Scheme = "hcvault"
+	// SchemePlain is for an engine on this machine, which needs no TLS.
+	SchemePlain = "hcvault+http"
+)
+
+const (
+	// callTimeout bounds one call of the engine.
+	callTimeout = 5 * time.Second
+	// answerBytesMax bounds an answer: that of the longest secret, in base64.
+	answerBytesMax = 256 << 10
+	// sealedVersion begins a sealed value. Package secrets has 1 there.
+	sealedVersion = 2
+	// prefix begins the text of the engine, before the version of the key.
+	prefix = "vault:v"
+)
+
+// Config says where the key is, and how to get there.
+type Config struct {
+	// Address is hcvault://HOST:PORT/MOUNT/keys/NAME: https, the path of the engine and the name of
+	// the key.
+	Address string
+	// TokenFile has the token. It is read for each call, so another program may renew it there.
+	TokenFile string
+	// CAFile has the certificates in PEM that the server's is signed by. Default: those of the
+	// system.
+	CAFile string
+}
+
+// Sealer is a secrets.Sealer. It is safe for concurrent use.
+type Sealer struct {
+	base, mount, key string
+	tokenFile        string
+	http             *http.Client
+}
+
+// New returns a sealer. It asks the engine nothing yet, so a server starts while that is away.
+func New(config Config) (*Sealer, error) {
+	address, err := url.Parse(config.Address)
+	if err != nil || address.Host == "" || address.User != nil || address.RawQuery != "" || address.Fragment != "" {
+		return nil, fmt.Errorf("vault: %q is not the address of a key, such as hcvault://HOST:8200/transit/keys/NAME",
+			config.Address)
+	}
+	mount, key, found := strings.Cut(strings.Trim(address.Path, "/"), "/keys/")
+	if !found || mount == "" || key == "" || strings.Contains(key, "/") {
+		return nil, fmt.Errorf("vault: the path of %q is not MOUNT/keys/NAME", config.Address)
+	}
+	scheme := "https"
+	if address.Scheme == SchemePlain {
+		if ip := net.ParseIP(address.Hostname()); ip == nil || !ip.IsLoopback() {
+			return nil, fmt.Errorf("vault: %s is for an address of this machine, such as 127.0.0.1", SchemePlain)
+		}
+		scheme = "http"
+	}
+	if config.TokenFile == "" {
+		return nil, errors.New("vault: a file with the token is needed")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if config.CAFile != "" {
+		content, err := os.ReadFile(config.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("vault: read the certificates: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(content) {
+			return nil, fmt.Errorf("vault: %s has no certificate", config.CAFile)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	}
+	return &Sealer{
+		base: scheme + "://" + address.Host + "/v1/", mount: mount, key: key, tokenFile: config.TokenFile,
+		http: &http.Client{Transport: transport, Timeout: callTimeout,
+			// It would carry the token to another server.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+	}, nil
+}
+
+// Seal has plain encrypted for owner.
+func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
+	if len(plain) > secrets.PlainBytesMax {
+		return nil, fmt.Errorf("vault: a secret has at most %d bytes, not %d", secrets.PlainBytesMax, len(plain))
+	}
+	bound, err := owner.Bound()
+	if err != nil {
+		return nil, err
+	}
+	var answer struct{ Data struct{ Ciphertext string } }
+	err = s.call(context.Background(), http.MethodPost, s.mount+"/encrypt/"+s.key, map[string]string{
+		"plaintext": encoded(plain), "associated_data": encoded(bound),
+	}, &answer)
+	if err != nil {
+		return nil, fmt.Errorf("vault: seal: %w", err)
+	}
+	if _, ok := versionOf(answer.Data.Ciphertext); !ok {
+		return nil, errors.New("vault: the engine answered something else than a sealed value")
+	}
+	return append([]byte{sealedVersion}, answer.Data.Ciphertext...), nil
+}
+
+// Open has a value decrypted that was sealed for owner.
+func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
+	bound, err := owner.Bound()
+	if err != nil {
+		return nil, err
+	}
+	text, ours := bytes.CutPrefix(sealed, []byte{sealedVersion})
+	if !ours {
+		if id, ok := secrets.KeyOf(sealed); ok {
+			return nil, fmt.Errorf("%w: it was sealed with the key %s of a file", secrets.ErrNoKey, id)
+		}
+		return nil, secrets.ErrOpen
+	}
+	var answer struct{ Data struct{ Plaintext []byte } } // in base64
+	err = s.call(context.Background(), http.MethodPost, s.mount+"/decrypt/"+s.key, map[string]string{
+		"ciphertext": string(text), "associated_data": encoded(bound),
+	}, &answer)
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == http.StatusBadRequest {
+		return nil, fmt.Errorf("%w: %w", secrets.ErrOpen, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("vault: open: %w", err)
+	}
+	return answer.Data.Plaintext, nil
+}
+
+// Rewrap opens a value and, if it was sealed with an older version of the key, seals it again. It
+// does not use the engine's own rewrap, which is not documented to take associated data.
+func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
+	plain, err := s.Open(sealed, owner)
+	if err != nil {
+		return nil, false, err
+	}
+	latest, err := s.latest(context.Background())
+	if err != nil {
+		return nil, false, err
+	}
+	if version, _ := versionOf(string(sealed[1:])); version == latest {
+		return sealed, false, nil
+	}
+	again, err := s.Seal(plain, owner)
+	return again, err == nil, err
+}
+
+// Turn makes another version of the key, which seals from now on. It returns its name, and that of
+// the version before.
+func (s *Sealer) Turn(ctx context.Context) (now, before string, err error) {
+	if before, err = s.Present(ctx); err != nil {
+		return "", "", err
+	}
+	if err := s.call(ctx, http.MethodPost, s.mount+"/keys/"+s.key+"/rotate", nil, nil); err != nil {
+		return "", "", fmt.Errorf("vault: rotate the key: %w", err)
+	}
+	now, err = s.Present(ctx)
+	return now, before, err
+}
+
+// Present returns the name of the version of the key that seals.
+func (s *Sealer) Present(ctx context.Context) (string, error) {
+	latest, err := s.latest(ctx)
+	return s.key + " v" + strconv.Itoa(latest), err
+}
+
+// latest returns the version of the key that seals.
+func (s *Sealer) latest(ctx context.Context) (int, error) {
+	var answer struct {
+		Data struct {
+			Latest int `json:"latest_version"`
+		}
+	}
+	if err := s.call(ctx, http.MethodGet, s.mount+"/keys/"+s.key, nil, &answer); err != nil {
+		return 0, fmt.Errorf("vault: look at the key: %w", err)
+	}
+	return answer.Data.Latest, nil
+}
+
+// refusal is an answer of the engine that is not a success.
+type refusal struct {
+	code int
+	text string // what it said
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("the engine answered %d: %s", r.code, r.text) }
+
+// call sends a request to the engine. secrets.ErrAway if it does not answer, or has no use for the
+// token; *refusal if it refuses what was asked for.
+func (s *Sealer) call(ctx context.Context, method, path string, body, answer any) error {
+	token, err := os.ReadFile(s.tokenFile)
+	if err != nil {
+		return fmt.Errorf("%w: read the token: %w", secrets.ErrAway, err)
+	}
+	content, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(content))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("X-Vault-Token", strings.TrimSpace(string(token)))
+	request.Header.Set("X-Vault-Request", "true")
+	response, err := s.http.Do(request)
+	if err != nil {
+		return fmt.Errorf("%w: %w", secrets.ErrAway, err)
+	}
+	defer response.Body.Close()
+	content, err = io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", secrets.ErrAway, err)
+	case response.StatusCode == http.StatusNoContent:
+		return nil
+	case response.StatusCode != http.StatusOK:
+		var said struct{ Errors []string }
+		_ = json.Unmarshal(content, &said) // another server may stand in front
+		refused := &refusal{response.StatusCode, strings.Join(said.Errors, "; ")}
+		if refused.code == http.StatusBadRequest || refused.code == http.StatusNotFound {
+			return refused
+		}
+		return fmt.Errorf("%w: %w", secrets.ErrAway, refused) // the token, a sealed engine, too many requests
+	case answer == nil:
+		return nil
+	}
+	if err := json.Unmarshal(content, answer); err != nil {
+		return errors.New("the engine answered something else than JSON") // which may hold a secret
+	}
+	return nil
+}
+
+// versionOf returns the version of the key in the text of a sealed value.
+func versionOf(text string) (int, bool) {
+	digits, _, found := strings.Cut(strings.TrimPrefix(text, prefix), ":")
+	version, err := strconv.Atoi(digits)
+	return version, found && err == nil && strings.HasPrefix(text, prefix)
+}
+
+func encoded(value []byte) string { return base64.StdEncoding.EncodeToString(value) }
+
+var _ secrets.Sealer = (*Sealer)(nil)
