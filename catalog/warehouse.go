@@ -67,8 +67,8 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 	return warehouseOf(spec.Name, value), nil
 }
 
-// checkWarehouse returns why there can be no warehouse as spec has it. It is to become value, and its
-// files are in place.
+// checkWarehouse returns why there can be no warehouse as spec has it. It is to become value, and
+// its files are in place.
 func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, value registry.Warehouse,
 	place storage.Place) error {
 	const op = "catalog.checkWarehouse"

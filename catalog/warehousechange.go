@@ -3,14 +3,12 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"errors"
 	"maps"
 	"slices"
 
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/commit"
-	"moorage/catalog/documents"
 	"moorage/catalog/guard"
 	"moorage/catalog/sealing"
 	"moorage/catalog/verb"
@@ -260,46 +258,4 @@ func (n *nextWarehouse) planSecret(ctx context.Context, p *planner, change Wareh
 		writes = append(writes, registry.Delete(key))
 	}
 	return condition, writes, err
-}
-
-// tryPlace returns why a warehouse cannot be reached as value and place say, or why it cannot offer
-// what value says. It keeps nothing open.
-func tryPlace(ctx context.Context, p *planner, value registry.Warehouse, place storage.Place) error {
-	const op = "catalog.tryPlace"
-	ctx, cancel := context.WithTimeout(ctx, delegationProbeMax)
-	defer cancel()
-	store, giveBack, err := p.directory.Borrow(ctx, place)
-	if err == nil {
-		defer giveBack()
-		if _, remote := store.(storage.Prober); remote { // to open others is to reach them
-			err = tryFiles(ctx, p, store, value)
-		}
-	}
-	switch {
-	case errors.Is(err, storage.ErrUnavailable), err != nil && ctx.Err() != nil:
-		return moorage.E(op, "", moorage.KindUnavailable, err)
-	case err != nil:
-		return moorage.E(op, "", moorage.KindBadRequest,
-			moorage.Errorf(moorage.KindBadRequest, "Cannot use the location of the warehouse: %s", err))
-	}
-	return probeDelegation(ctx, store, delegationsOf(value.Delegation))
-}
-
-// tryFiles writes, reads, lists and deletes a small file below each location of a warehouse.
-func tryFiles(ctx context.Context, p *planner, store storage.Store, value registry.Warehouse) error {
-	if prober, ok := store.(storage.Prober); ok {
-		if err := prober.Probe(ctx); err != nil {
-			return err
-		}
-	}
-	for _, root := range append([]string{value.Location}, value.AllowedLocations...) {
-		id, err := p.ledger.NewID()
-		if err == nil {
-			err = documents.TryOut(ctx, store, root, id.String())
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -125,7 +125,7 @@ func (d *Directory) Find(ctx context.Context, k *Kind, ident moorage.Identifier)
 // Reread reads the pointer of known again: known itself if nothing changed, nil if
 // it is not live any more.
 func (d *Directory) Reread(ctx context.Context, known *Found) (*Found, error) {
-	records, err := d.getIn(ctx, []registry.Key{known.Record.Key}, known)
+	records, err := getIn(ctx, d, []registry.Key{known.Record.Key}, known)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (d *Directory) Reread(ctx context.Context, known *Found) (*Found, error) {
 
 // getIn reads the records at keys and, in the same call, those of the warehouses of known that were
 // not read for a while. It notes these, and returns the others.
-func (d *Directory) getIn(ctx context.Context, keys []registry.Key, known ...*Found) ([]registry.Record, error) {
+func getIn(ctx context.Context, d *Directory, keys []registry.Key, known ...*Found) ([]registry.Record, error) {
 	began := d.now()
 	var aged []*home
 	asked := keys
@@ -162,7 +162,7 @@ func (d *Directory) RereadAll(ctx context.Context, known []*Found) ([]*Found, er
 	for i, k := range known {
 		keys[i] = k.Record.Key
 	}
-	records, err := d.getIn(ctx, keys, known...)
+	records, err := getIn(ctx, d, keys, known...)
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +194,7 @@ func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Reco
 		now.Record, now.Pointer = record, pointer
 		return &now, nil
 	}
-	return d.moved(ctx, record, pointer)
+	return moved(ctx, d, record, pointer)
 }
 
 // movedMax is how often a pointer is read again that is moved all the time.
@@ -203,7 +203,7 @@ const movedMax = 20
 // moved returns the pointer of a record that is in another namespace than it was known in, or whose
 // warehouse was changed; nil if it is not live any more. It was renamed, or dropped and taken back:
 // into another warehouse, or one that was made again since.
-func (d *Directory) moved(ctx context.Context, record registry.Record, pointer registry.Pointer) (*Found, error) {
+func moved(ctx context.Context, d *Directory, record registry.Record, pointer registry.Pointer) (*Found, error) {
 	for range movedMax {
 		path, err := d.Path(ctx, pointer.Warehouse, pointer.Namespace)
 		switch kind := moorage.KindOf(err); {

@@ -279,8 +279,8 @@ func (s *storages) openGCS(place storage.Place) (storage.Store, error) {
 	return client.(*gcs.Client).Within(place.Roots)
 }
 
-// heed notes to which options of a client a secret was opened. It forgets the client that the secret
-// led to before it was replaced.
+// heed notes to which options of a client a secret was opened. It forgets the client that the
+// secret led to before it was replaced.
 func (s *storages) heed(secret storage.Secret, options any) {
 	if secret.ID == "" {
 		return

@@ -303,8 +303,8 @@ it. Without it no secret of a warehouse opens: keep a copy, and not where backup
 			name: "secrets draw", summary: "add a key to the file with the keys",
 			settings: []setting{configFile(), secretsKey()}, validate: validateSecretsKey,
 			run: actions.SecretsDraw,
-			text: `Adds a key to the file of --secrets-key, which seals from now on, and changes nothing else. Where each
-server has a copy of the file, begin with this, copy the file to all of them, and then say
+			text: `Adds a key to the file of --secrets-key, which seals from now on, and changes nothing else. Where
+each server has a copy of the file, begin with this, copy the file to all of them, and then say
 moorage secrets rotate --keep-key.
 `,
 		},
