@@ -17,7 +17,7 @@ check: ## everything that is checked before a change is accepted (./test.sh)
 	./test.sh
 
 test: ## all Go tests, without the race detector
-	interop/setup.sh s3 minio gcs
+	interop/setup.sh s3 minio gcs azurite
 	go test -timeout 60m ./...
 
 lint: ## gofmt, go vet and staticcheck

@@ -233,7 +233,7 @@ func (p *planner) defaultLocations(path *directory.Path, ident moorage.Identifie
 		return nil, moorage.E("catalog.defaultLocations", "", moorage.KindInternal, err)
 	}
 	suffix := "-" + hex.EncodeToString(random[:])
-	name := storage.Escape(ident.Name)
+	name := storage.EscapeBelow(path.Warehouse.Location, ident.Name)
 	folder := folderOf(path.Warehouse, ident.Namespace)
 	last := storage.Join(path.Warehouse.Location, name+suffix)
 	if folder == path.Warehouse.Location {

@@ -20,7 +20,7 @@ const defaultFolderBytesMax = 1024
 func folderOf(warehouse registry.Warehouse, ns moorage.Namespace) string {
 	folder := warehouse.Location
 	for _, level := range ns {
-		folder = storage.Join(folder, storage.Escape(level))
+		folder = storage.Join(folder, storage.EscapeBelow(folder, level))
 	}
 	if len(folder) > defaultFolderBytesMax {
 		return warehouse.Location

@@ -21,9 +21,11 @@
 # minio   the S3 server that makes credentials for engines (scripts/minioserver.py): built from its
 #         source, as Go's checksum database has it, in some minutes
 # gcs     the double of Google Cloud Storage that Go tests start (scripts/gcsserver.py), built likewise
+# azurite the emulator of Azure Storage that Go tests start (scripts/azureserver.py) and the Node.js
+#         that runs it, 300 MB, by the hashes of azurite/package-lock.json
 #
 # A part is fetched again when the file that pins it changed, or when it was not
-# fetched to the end. Needs python3 with venv, and mvn with a JDK.
+# fetched to the end. Needs python3 with venv, mvn with a JDK, and npm.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -98,6 +100,18 @@ gobuilt() {
   echo "$key" >"$cache/$part.key"
 }
 
+# azurite: no script of a package runs, so nothing is fetched that has no hash.
+azurite() {
+  local key lock=$here/azurite/package-lock.json
+  key=$(sha256sum <"$lock")
+  fresh azurite "$key" && return
+  rm -rf "$cache/azurite" "$cache/azurite.key"
+  mkdir -p "$cache/azurite"
+  cp "$here/azurite/package.json" "$lock" "$cache/azurite"
+  retry npm ci --prefix "$cache/azurite" --ignore-scripts --no-audit --no-fund --silent
+  echo "$key" >"$cache/azurite.key"
+}
+
 # keycloak: unpacks the server, and does what it would do at each start: its build and its database.
 keycloak() {
   local key archives=$cache/jars/keycloak-archives hashes=$here/oauth/archives.sha256 kc=$cache/keycloak/bin/kc.sh
@@ -117,7 +131,7 @@ keycloak() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs spark spark-s3 trino flink flink-s3 keycloak s3 minio gcs)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs spark spark-s3 trino flink flink-s3 keycloak s3 minio gcs azurite)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
@@ -125,6 +139,7 @@ for part in "${parts[@]}"; do
     # The last version with a published module.
     minio) gobuilt minio github.com/minio/minio v0.0.0-20260212201848-7aac2a2c5b7c ;;
     gcs) gobuilt gcs github.com/fsouza/fake-gcs-server v1.56.1 ;;
+    azurite) azurite ;;
     rck | spark) jars "$part" "$part" ;;
     trino) trino ;;
     keycloak) keycloak ;;

@@ -33,6 +33,7 @@ have python3 && python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_in
   want python3 python3-venv
 compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb ||
   want postgresql # internal/pgtest starts a server of its own
+have npm || want npm # for the emulator of Azure Storage
 have pgbouncer || [[ -x /usr/sbin/pgbouncer ]] || want pgbouncer # and a pooling proxy before it
 
 [[ ${#wanted[@]} -gt 0 ]] || exit 0

@@ -25,25 +25,30 @@ const (
 // bytes behind the scheme as they stand, so file:///a%20b is the file called "a%20b". A reader that
 // decoded it would look at another file than the engines do.
 type Location struct {
-	Scheme    string // SchemeFile, SchemeMemory, SchemeS3 or SchemeGCS
-	Authority string // the bucket; empty for file, may be empty for memory
+	Scheme string // SchemeFile, SchemeMemory, SchemeS3, SchemeGCS or SchemeAzure
+	// Authority is the bucket, or the container and the host of its account; empty for file, may be
+	// empty for memory.
+	Authority string
 	// Path is absolute and has no "." or ".." segments and no trailing slash; the root is "/". Only
 	// s3 and gs, where the names of objects are opaque, allow empty segments.
 	Path string
 }
 
-// The schemes that Parse accepts. It takes s3a and s3n, which name the same objects, for s3.
+// The schemes that Parse accepts. It takes s3a and s3n, which name the same objects, for s3, and
+// abfs, wasb and wasbs for abfss.
 const (
 	SchemeFile   = "file"
 	SchemeMemory = "memory"
 	SchemeS3     = "s3"
 	SchemeGCS    = "gs"
+	SchemeAzure  = "abfss"
 )
 
 // Parse reads a location in any spelling that clients use: file:/x, file:///x, file://localhost/x
-// and the bare path /x; memory://a/x; s3://bucket/key; gs://bucket/name. Anything else is
-// ErrLocation: relative paths, ".." segments, '?' and '#' (some engines end the path there and some
-// do not), control characters, bytes that are not UTF-8.
+// and the bare path /x; memory://a/x; s3://bucket/key; gs://bucket/name;
+// abfss://container@account-host/path. Anything else is ErrLocation: relative paths, ".." segments,
+// '?' and '#' (some engines end the path there and some do not), control characters, bytes that are
+// not UTF-8, what Azure may read in two ways.
 func Parse(location string) (Location, error) {
 	if err := checkCharacters(location); err != nil {
 		return Location{}, err
@@ -70,10 +75,23 @@ func Parse(location string) (Location, error) {
 			return Location{}, malformed(location, "the bucket is missing")
 		}
 	default:
-		return Location{}, malformed(location, "the scheme is not supported")
+		if !isAzure(scheme) {
+			return Location{}, malformed(location, "the scheme is not supported")
+		}
+		parsed.Scheme = SchemeAzure
+		if parsed.Authority, err = azureAuthority(location, authority); err != nil {
+			return Location{}, err
+		}
 	}
-	parsed.Path, err = clean(location, path, parsed.Scheme == SchemeS3 || parsed.Scheme == SchemeGCS)
-	return parsed, err
+	isOpaque := parsed.Scheme == SchemeS3 || parsed.Scheme == SchemeGCS || parsed.Scheme == SchemeAzure
+	parsed.Path, err = clean(location, path, isOpaque)
+	if err == nil && parsed.Scheme == SchemeAzure {
+		err = checkAzurePath(location, parsed.Path)
+	}
+	if err != nil {
+		return Location{}, err
+	}
+	return parsed, nil
 }
 
 // String returns the one normalised spelling of the place, in which locations are compared. It is
@@ -159,6 +177,21 @@ func Escape(name string) string {
 	}
 	sum := sha256.Sum256([]byte(name))
 	return escaped.String()[:cut] + "~" + hex.EncodeToString(sum[:hashBytes/2])
+}
+
+// EscapeBelow is Escape for a name that becomes a segment right below location. Azure drops a dot
+// at the end of a name, and its clients for Java decode %XX, which others take as it stands. So
+// there such a dot is a byte to spell, and a byte is spelled =XX.
+func EscapeBelow(location, name string) string {
+	escaped := Escape(name)
+	scheme, _, _ := strings.Cut(location, ":")
+	if !isAzure(strings.ToLower(scheme)) {
+		return escaped
+	}
+	if stem, found := strings.CutSuffix(escaped, "."); found {
+		escaped = stem + "%2E"
+	}
+	return strings.ReplaceAll(escaped, "%", "=")
 }
 
 // hashBytes is the length of the hexadecimal hash that stands for the rest of a long name.

@@ -42,6 +42,15 @@ func TestNormalise(t *testing.T) {
 		"gs://bucket":             "gs://bucket/",
 		"GS://bucket/a%2Fb//c/":   "gs://bucket/a%2Fb//c",
 		"gs://bucket//a":          "gs://bucket//a",
+
+		"abfss://c-1@account.dfs.core.windows.net":             "abfss://c-1@account.dfs.core.windows.net/",
+		"abfss://c-1@account.dfs.core.windows.net/":            "abfss://c-1@account.dfs.core.windows.net/",
+		"ABFSS://C-1@Account.DFS.core.Windows.net/A/b/":        "abfss://c-1@account.dfs.core.windows.net/A/b",
+		"abfs://c-1@account.dfs.core.windows.net/a":            "abfss://c-1@account.dfs.core.windows.net/a",
+		"wasb://c-1@account.blob.core.windows.net/a":           "abfss://c-1@account.dfs.core.windows.net/a",
+		"wasbs://c-1@account.blob.core.windows.net/a%20b/..c":  "abfss://c-1@account.dfs.core.windows.net/a%20b/..c",
+		"abfss://c-1@account.dfs.core.chinacloudapi.cn/é":      "abfss://c-1@account.dfs.core.chinacloudapi.cn/é",
+		"wasbs://c-1@account.z01.blob.storage.azure.net/a.b/c": "abfss://c-1@account.z01.dfs.storage.azure.net/a.b/c",
 	} {
 		got, err := storage.Normalise(location)
 		if err != nil || got != want {
@@ -64,6 +73,19 @@ func TestParseRefuses(t *testing.T) {
 		"file:///a?b", "file:///a#b", "/a?b", "/a#b", "s3://b/a?versionId=1",
 		"file:///a\x00b", "file:///a\nb", "file:///a\x1fb", "file:///a\x7fb", "file:///a\u0085b", "file:///a\xffb",
 		"file:///" + strings.Repeat("a", storage.LocationBytesMax),
+
+		"abfss://account.dfs.core.windows.net/a", "abfss://c-1@account.dfs.core.windows.net:443/a", "abfss:/a",
+		"abfss://c-1@account/a", "abfss://c-1@account.dfs/a", "abfss://c-1@account.core.windows.net/a",
+		"abfss://c-1@account.file.core.windows.net/a", "abfss://c-1@account.z1.dfs.core.windows.net/a",
+		"abfss://c-1@ac.dfs.core.windows.net/a", "abfss://c-1@acc-ount.dfs.core.windows.net/a",
+		"abfss://c-1@@account.dfs.core.windows.net/a", "abfss://c-1@account.dfs.core..net/a",
+		"abfss://c-1@account.dfs.core.windows.net./a", "abfss://$root@account.dfs.core.windows.net/a",
+		"abfss://c--1@account.dfs.core.windows.net/a", "abfss://c1-@account.dfs.core.windows.net/a",
+		"abfss://c_1@account.dfs.core.windows.net/a", "abfss://\u212A-1@account.dfs.core.windows.net/a",
+		"abfss://c-1@account.dfs.core.windows.net/a//b", "abfss://c-1@account.dfs.core.windows.net//a",
+		"abfss://c-1@account.dfs.core.windows.net/a./b", "abfss://c-1@account.dfs.core.windows.net/a...",
+		`abfss://c-1@account.dfs.core.windows.net/a\b`, "abfss://c-1@account.dfs.core.windows.net/a/../b",
+		"https://account.dfs.core.windows.net/c-1/a",
 	} {
 		if parsed, err := storage.Parse(location); !errors.Is(err, storage.ErrLocation) {
 			t.Errorf("Parse(%q) = %+v, %v; want ErrLocation", location, parsed, err)
@@ -108,9 +130,32 @@ func TestEscape(t *testing.T) {
 		if got != want {
 			t.Errorf("Escape(%q) = %q, want %q", name, got, want)
 		}
-		location := storage.Join("file:///w", got)
-		if normal, err := storage.Normalise(location); err != nil || normal != location {
-			t.Errorf("Normalise(%q) = %q, %v", location, normal, err)
+		for _, root := range []string{"file:///w", "s3://w", "abfss://c-1@account.dfs.core.windows.net/w"} {
+			location := storage.Join(root, storage.EscapeBelow(root, name))
+			if normal, err := storage.Normalise(location); err != nil || normal != location {
+				t.Errorf("Normalise(%q) = %q, %v", location, normal, err)
+			}
+		}
+	}
+}
+
+func TestEscapeBelow(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]string)
+	for name, want := range map[string]string{
+		"orders": "orders", "a b": "a=20b", "a=20b": "a=3D20b", "a%20b": "a=2520b", "é": "=C3=A9", ".": "=2E",
+		"..": "=2E=2E", "...": "..=2E", "a.": "a=2E", "a=2E": "a=3D2E", "a.b": "a.b",
+	} {
+		got := storage.EscapeBelow("ABFS://c-1@account.dfs.core.windows.net/w", name)
+		if got != want {
+			t.Errorf("EscapeBelow(%q) = %q, want %q", name, got, want)
+		}
+		if other, ok := seen[got]; ok {
+			t.Errorf("EscapeBelow gives %q for %q and %q", got, name, other)
+		}
+		seen[got] = name
+		if other := storage.EscapeBelow("s3://b/w", name); other != storage.Escape(name) {
+			t.Errorf("EscapeBelow(%q) = %q in S3, want %q", name, other, storage.Escape(name))
 		}
 	}
 }
@@ -152,6 +197,9 @@ func TestWithin(t *testing.T) {
 		{"s3://b", "s3://bc/x", false},
 		{"s3://b/x", "s3://b/x//y", true},
 		{"memory://x", "memory:///x", false},
+		{"abfss://c-1@account.dfs.core.windows.net/a", "wasbs://c-1@account.blob.core.windows.net/a/b", true},
+		{"abfss://c-1@account.dfs.core.windows.net/a", "abfss://c-1@account.dfs.core.windows.net/ab", false},
+		{"abfss://c-1@account.dfs.core.windows.net/a", "abfss://c-2@account.dfs.core.windows.net/a", false},
 	} {
 		if got, err := storage.Within(row.root, row.location); err != nil || got != row.want {
 			t.Errorf("Within(%q, %q) = %v, %v", row.root, row.location, got, err)
@@ -193,7 +241,8 @@ func TestAncestors(t *testing.T) {
 }
 
 func FuzzNormalise(f *testing.F) {
-	for _, seed := range []string{"file:/a", "file:////a//./b/", "/a%2F", "s3://b//a//", "gs://b//a//", "memory://x", "file://localhost/a"} {
+	for _, seed := range []string{"file:/a", "file:////a//./b/", "/a%2F", "s3://b//a//", "gs://b//a//", "memory://x", "file://localhost/a",
+		"wasb://C-1@account.blob.core.windows.net/a/b", "abfss://c@a.z01.dfs.x/a"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, location string) {

@@ -20,6 +20,8 @@ const sparkRuntime = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 const (
 	sparkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 	sparkGCP = "org.apache.iceberg:iceberg-gcp-bundle:1.12.0"
+	// sparkAzure is that for warehouses in Azure.
+	sparkAzure = "org.apache.iceberg:iceberg-azure-bundle:1.12.0"
 )
 
 // flinkJars are the Maven coordinates that the printed lines for Flink name.
@@ -30,6 +32,8 @@ const flinkJars = "org.apache.iceberg:iceberg-flink-runtime-2.1:1.11.0, org.apac
 const (
 	flinkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.11.0"
 	flinkGCP = "org.apache.iceberg:iceberg-gcp-bundle:1.11.0"
+	// flinkAzure is that for warehouses in Azure.
+	flinkAzure = "org.apache.iceberg:iceberg-azure-bundle:1.11.0"
 )
 
 // printedURI is how a client on this machine reaches a server that listens on addr.
@@ -102,8 +106,11 @@ func pyIcebergLines(uri, warehouse string, scheme string, who shown) []string {
 	if who != shownNothing {
 		keys = fmt.Sprintf(`, %s="%s"`, who.property(), who)
 	}
-	if scheme == storage.SchemeS3 {
+	switch scheme {
+	case storage.SchemeS3:
 		keys += `, **{"s3.access-key-id": "…", "s3.secret-access-key": "…"}`
+	case storage.SchemeAzure:
+		keys += `, **{"adls.account-key": "…"}`
 	}
 	return []string{
 		"from pyiceberg.catalog import load_catalog",
@@ -131,6 +138,8 @@ func sparkOptions(uri, warehouse string, scheme string, who shown) []string {
 		options[0] += "," + sparkAWS
 	case storage.SchemeGCS:
 		options[0] += "," + sparkGCP
+	case storage.SchemeAzure:
+		options[0] += "," + sparkAzure
 	default:
 		options = append(options, "--conf spark.sql.catalog.moorage.io-impl=org.apache.iceberg.hadoop.HadoopFileIO")
 	}
@@ -154,6 +163,8 @@ func trinoProperties(uri, warehouse string, scheme string, config map[string]str
 	switch scheme {
 	case storage.SchemeGCS:
 		return append(properties, "fs.native-gcs.enabled=true", "gcs.json-key-file-path=…")
+	case storage.SchemeAzure:
+		return append(properties, "fs.native-azure.enabled=true", "azure.auth-type=ACCESS_KEY", "azure.access-key=…")
 	case storage.SchemeFile:
 		return append(properties, "fs.native-local.enabled=true", "local.location=/")
 	}
@@ -173,6 +184,8 @@ func flinkNeeds(scheme string) string {
 		return flinkJars + ", " + flinkAWS
 	case storage.SchemeGCS:
 		return flinkJars + ", " + flinkGCP
+	case storage.SchemeAzure:
+		return flinkJars + ", " + flinkAzure
 	}
 	return flinkJars
 }

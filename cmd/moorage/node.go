@@ -110,7 +110,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
-	files := newStorages(s3Options, c.GCSOptions(), sealer)
+	files := newStorages(s3Options, c.GCSOptions(), c.ADLSOptions(), sealer)
 	kept, err := retention.New(retention.Config{
 		Store:           store,
 		KeyLife:         catalog.ChangeRetentionMin(c.KeyLifetime),

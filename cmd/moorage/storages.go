@@ -16,6 +16,7 @@ import (
 	"moorage/secrets"
 	"moorage/secrets/vault"
 	"moorage/storage"
+	"moorage/storage/adls"
 	"moorage/storage/file"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
@@ -26,11 +27,12 @@ import (
 type storages struct {
 	s3    s3.Options  // for what a place leaves open
 	gcs   gcs.Options // likewise
+	adls  adls.Options
 	files *file.Opener
 	// sealer opens the secrets of warehouses; nil: there is no key.
 	sealer secrets.Sealer
 
-	clients sync.Map // an *s3.Client for each s3.Options, a *gcs.Client for each gcs.Options
+	clients sync.Map // an *s3.Client for each s3.Options, likewise for gcs and adls
 	secrets sync.Map // by the id of a secret, the options that it was opened to last
 
 	// mu guards the fields below; a leaf, never held over a call.
@@ -54,8 +56,10 @@ type lentFiles interface {
 	Busy() bool
 }
 
-func newStorages(s3 s3.Options, gcs gcs.Options, sealer secrets.Sealer) *storages {
-	return &storages{s3: s3, gcs: gcs, files: file.NewOpener(), sealer: sealer, lent: make(map[string]*lent)}
+func newStorages(s3 s3.Options, gcs gcs.Options, adls adls.Options, sealer secrets.Sealer) *storages {
+	return &storages{
+		s3: s3, gcs: gcs, adls: adls, files: file.NewOpener(), sealer: sealer, lent: make(map[string]*lent),
+	}
 }
 
 // errNoSecretsKey says that the process has no key for the secret of a warehouse.
@@ -192,6 +196,8 @@ func (s *storages) openSchemes(
 			store, err = openFiles(group)
 		case storage.SchemeGCS:
 			store, err = s.openGCS(part)
+		case storage.SchemeAzure:
+			store, err = s.openAzure(part)
 		default:
 			store, err = s.openS3(part)
 		}
@@ -209,7 +215,9 @@ func (s *storages) openSchemes(
 }
 
 // optionPrefixes begin the names of the options of each kind of storage.
-var optionPrefixes = map[string]string{storage.SchemeS3: "s3.", storage.SchemeGCS: "gcs."}
+var optionPrefixes = map[string]string{
+	storage.SchemeS3: "s3.", storage.SchemeGCS: "gcs.", storage.SchemeAzure: "adls.",
+}
 
 // optionsOf returns those of the options of a place that its storage of one scheme is to know: all
 // that no other storage of the place does.
@@ -277,6 +285,32 @@ func (s *storages) openGCS(place storage.Place) (storage.Store, error) {
 		client, _ = s.clients.LoadOrStore(options, connected)
 	}
 	return client.(*gcs.Client).Within(place.Roots)
+}
+
+// openAzure opens a place all of whose roots are in Azure. Places that are reached alike share a
+// client, and with it the token.
+func (s *storages) openAzure(place storage.Place) (storage.Store, error) {
+	options, err := s.adls.With(place.Options)
+	if err != nil {
+		return nil, err
+	}
+	values, err := s.unseal(place.Secret)
+	if err == nil && values != nil {
+		options, err = options.WithSecret(values)
+	}
+	if err != nil {
+		return nil, err
+	}
+	s.heed(place.Secret, options)
+	client, ok := s.clients.Load(options)
+	if !ok {
+		connected, err := adls.Connect(options)
+		if err != nil {
+			return nil, err
+		}
+		client, _ = s.clients.LoadOrStore(options, connected)
+	}
+	return client.(*adls.Client).Within(place.Roots)
 }
 
 // heed notes to which options of a client a secret was opened. It forgets the client that the

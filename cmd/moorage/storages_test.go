@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"moorage/storage"
+	"moorage/storage/adls"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
 )
@@ -23,7 +24,7 @@ func TestOpenS3BesideOneThatHangs(t *testing.T) {
 	}
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", there)
 	t.Setenv("AWS_CONFIG_FILE", pipe)
-	all := newStorages(s3.Options{}, gcs.Options{}, nil)
+	all := newStorages(s3.Options{}, gcs.Options{}, adls.Options{}, nil)
 	open := func(region string) error {
 		_, err := all.open(storage.Place{Roots: []string{"s3://bucket/lake"}, Options: map[string]string{s3.OptionRegion: region}})
 		return err
@@ -72,7 +73,7 @@ func (f *busyFiles) Close() error {
 // who gives something back closes them.
 func TestLentFilesThatHung(t *testing.T) {
 	t.Parallel()
-	all := newStorages(s3.Options{}, gcs.Options{}, nil)
+	all := newStorages(s3.Options{}, gcs.Options{}, adls.Options{}, nil)
 	files := &busyFiles{busy: true}
 	all.lent["stuck"] = &lent{files: files, users: 1}
 	all.giveBack("stuck", all.lent["stuck"])
@@ -97,7 +98,7 @@ func TestLentFilesThatHung(t *testing.T) {
 // that the place does not lie in are unknown.
 func TestOptionsOfTwoKinds(t *testing.T) {
 	t.Parallel()
-	all := newStorages(s3.Options{}, gcs.Options{}, nil)
+	all := newStorages(s3.Options{}, gcs.Options{}, adls.Options{}, nil)
 	options := map[string]string{s3.OptionRegion: "eu-west-1", gcs.OptionProject: "lake"}
 	for _, tt := range []struct {
 		roots []string

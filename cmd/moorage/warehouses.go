@@ -66,6 +66,8 @@ func storageOptions(c cli.Config) map[string]string {
 			maps.Copy(options, c.S3Place())
 		case storage.SchemeGCS:
 			maps.Copy(options, c.GCSPlace())
+		case storage.SchemeAzure:
+			maps.Copy(options, c.ADLSPlace())
 		}
 	}
 	maps.Copy(options, c.StorageOptions)

@@ -20,6 +20,7 @@ func importTable() map[string][]string {
 		"internal/worker":       {},
 		"internal/archtest":     {},
 		"internal/jsontext":     {},
+		"internal/azuretest":    {"internal/cloudtest"}, // tests only
 		"internal/certtest":     {},                     // tests only
 		"internal/cloudtest":    {},                     // tests only
 		"internal/gcstest":      {"internal/cloudtest"}, // tests only
@@ -48,6 +49,7 @@ func importTable() map[string][]string {
 		"secrets/vault":         {"secrets"},
 		"storage/file":          {"storage"},
 		"storage/memory":        {"storage"},
+		"storage/adls":          {"internal/impatient", "internal/resumed", "storage"},
 		"storage/gcs":           {"internal/impatient", "internal/resumed", "storage"},
 		"storage/s3":            {"internal/impatient", "internal/resumed", "storage"},
 		"storage/storagetest":   {"storage"},
@@ -88,8 +90,8 @@ func importTable() map[string][]string {
 		"identity":              {},
 		"internal/web":          {"internal/jsontext"},
 		"rest":                  {"catalog", "catalog/verb", "cluster", "identity", "metadata", "internal/jsontext", "internal/web"},
-		"internal/cli": {"access", "catalog", "identity", "management/client", "registry", "storage", "storage/gcs",
-			"storage/s3"},
+		"internal/cli": {"access", "catalog", "identity", "management/client", "registry", "storage",
+			"storage/adls", "storage/gcs", "storage/s3"},
 		"management":          {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policies", "maintenance/policy", "maintenance/purge", "maintenance/steer", "maintenance/work", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
 		"management/client":   {},
 		"cmd/moorage":         {everything},
@@ -163,6 +165,7 @@ func drivers() []driver {
 		{"database/sql", nil},
 		{"github.com/tink-crypto/", []string{"secrets"}},
 		{"github.com/aws/", []string{"storage/s3", "internal/s3test"}},
+		{"github.com/Azure/", []string{"storage/adls", "internal/azuretest"}},
 		{"github.com/minio/", []string{"storage/s3"}},
 		{"cloud.google.com/", nil},
 		{"golang.org/x/oauth2", []string{"storage/gcs"}},
@@ -170,7 +173,8 @@ func drivers() []driver {
 		{"github.com/go-chi/", []string{"internal/web"}},
 		{"net/http", []string{
 			"internal/web", "rest", "cluster", "management", "management/client", "cmd/moorage", "storage/s3",
-			"storage/gcs", "internal/cloudtest", "internal/gcstest", "internal/impatient", "internal/nodetest", "internal/transfertest", "internal/viewtest", "identity", "secrets/vault",
+			"storage/adls", "storage/gcs", "internal/azuretest", "internal/cloudtest", "internal/gcstest", "internal/impatient",
+			"internal/nodetest", "internal/transfertest", "internal/viewtest", "identity", "secrets/vault",
 		}},
 		{"go.yaml.in/", []string{"internal/cli"}},
 		{"github.com/go-jose/", []string{"identity"}},

@@ -10,6 +10,7 @@ import (
 
 	"moorage/catalog"
 	"moorage/identity"
+	"moorage/storage/adls"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
 )
@@ -84,6 +85,9 @@ type Config struct {
 	GCSSTSEndpoint string // URL of the service that narrows tokens; empty: Google's
 	GCSProjectID   string // that engines name; empty: none
 	GCSNoAuth      string // "true", "false"; empty: false
+
+	ADLSEndpoint   string // URL of a blob service of Azure; empty: that of each account
+	ADLSAccountKey string // key of its account; empty: the identity of the process
 
 	SecretsKey string // file with the keys that secrets are sealed with, or the URI of one; empty: none
 	// VaultTokenFile and VaultCA are for a SecretsKey in a Vault.
@@ -209,6 +213,16 @@ func (c Config) GCSPlace() map[string]string {
 		gcs.OptionEndpoint: c.GCSServiceHost, gcs.OptionSTS: c.GCSSTSEndpoint,
 		gcs.OptionProject: c.GCSProjectID, gcs.OptionNoAuth: c.GCSNoAuth,
 	})
+}
+
+// ADLSOptions returns how Azure is reached where a warehouse does not say it.
+func (c Config) ADLSOptions() adls.Options {
+	return adls.Options{Endpoint: c.ADLSEndpoint, AccountKey: c.ADLSAccountKey}
+}
+
+// ADLSPlace returns the settings as options of a place: all but the key.
+func (c Config) ADLSPlace() map[string]string {
+	return filled(map[string]string{adls.OptionEndpoint: c.ADLSEndpoint})
 }
 
 // filled returns the options that have a value.

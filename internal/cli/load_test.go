@@ -251,10 +251,11 @@ func TestURIsThatAreNoFolders(t *testing.T) {
 // What is no location is refused with what one looks like.
 func TestMalformedLocations(t *testing.T) {
 	t.Parallel()
-	for _, uri := range []string{"srv/lake", "gs:/lake", "gs:///lake", "abc://bucket/lake", "s3:/lake", ""} {
+	for _, uri := range []string{"srv/lake", "gs:/lake", "gs:///lake", "abc://bucket/lake", "s3:/lake", "",
+		"abfss://account.dfs.core.windows.net/lake", "abfss://c-1@account/lake", "wasb://c-1@account.blob.core.windows.net/a//b"} {
 		_, err := load(named("serve"), []string{"--default-location", uri}, nil)
 		var usage *usageError
-		if !errors.As(err, &usage) || len(usage.faults) != 1 || !strings.HasSuffix(usage.faults[0], "; give one such as file:///srv/lake, s3://bucket/lake or gs://bucket/lake") {
+		if !errors.As(err, &usage) || len(usage.faults) != 1 || !strings.HasSuffix(usage.faults[0], "; give one such as file:///srv/lake, s3://bucket/lake, gs://bucket/lake or abfss://container@account.dfs.core.windows.net/lake") {
 			t.Errorf("%q: got %v, want one fault with examples", uri, err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"moorage/catalog"
+	"moorage/storage/adls"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
 )
@@ -97,7 +98,8 @@ func accessSettings() []setting {
 			usage: "Bring the tables of a PostgreSQL database to this version first, as moorage migrate does."},
 		{name: "default-location", value: "URI", set: place(func(c *Config) *string { return &c.DefaultLocation }),
 			usage: "Where the tables of the warehouse called default go, when it is made: s3://bucket/prefix, " +
-				"gs://bucket/prefix or file:///absolute/folder. Default: the folder warehouse in --data."},
+				"gs://bucket/prefix, abfss://container@account.dfs.core.windows.net/path or " +
+				"file:///absolute/folder. Default: the folder warehouse in --data."},
 		allowLocation(),
 		{name: "backups", value: "DIR", set: folder(func(c *Config) *string { return &c.Backups }),
 			usage: "Folder in which the server makes the backups of moorage backup --uri. The folder that it is in " +
@@ -241,6 +243,14 @@ func nodeSettings() []setting {
 			usage: "Whether the server of warehouses on gs:// is sent no token, because it asks for none." + amazon +
 				" Default: false.",
 			set: one(oneOf("true", "false"), "true or false", func(c *Config) *string { return &c.GCSNoAuth })},
+		{name: "adls-endpoint", value: "URL",
+			usage: "Blob service of warehouses on abfss://, such as http://127.0.0.1:10000/devstoreaccount1 for an " +
+				"emulator. Engines learn it too." + amazon + " Default: that of each account in Azure.",
+			set: checkedText(adls.CheckEndpoint, func(c *Config) *string { return &c.ADLSEndpoint })},
+		{name: "adls-account-key", value: "KEY", set: text(func(c *Config) *string { return &c.ADLSAccountKey }),
+			usage: "Key of the account in Azure, for development. No credentials for engines can be made with it. " +
+				"Default: the identity of the process: AZURE_CLIENT_ID and the like, a workload identity, a managed " +
+				"identity, or that of the Azure CLI."},
 		secretsKey(),
 		{name: "vault-token-file", value: "FILE", set: folder(func(c *Config) *string { return &c.VaultTokenFile }),
 			usage: "File with the token for the Vault that --secrets-key names. It is read for each call, so another " +
@@ -274,8 +284,8 @@ func warehouseSettings() []setting {
 	return []setting{
 		{name: "location", value: "URI", set: place(func(c *Config) *string { return &c.Location }),
 			flagOnly: true, required: true,
-			usage: "Where the warehouse's tables go: file:///absolute/folder, s3://bucket/prefix or " +
-				"gs://bucket/prefix."},
+			usage: "Where the warehouse's tables go: file:///absolute/folder, s3://bucket/prefix, gs://bucket/prefix " +
+				"or abfss://container@account.dfs.core.windows.net/path."},
 		allow,
 		property(), delegation(), secretFile(), storageOption(),
 	}
@@ -329,9 +339,9 @@ func delegation() setting {
 func secretFile() setting {
 	return setting{name: "secret-file", value: "FILE", flagOnly: true,
 		set: text(func(c *Config) *string { return &c.SecretFile }),
-		usage: "JSON object with the key for the storage: access-key-id and secret-access-key for S3, or the " +
-			"file of a service account's key for Google Cloud Storage. It is sealed before it is stored; see " +
-			"--secrets-key. Default: the server's own."}
+		usage: "JSON object with the key for the storage: access-key-id and secret-access-key for S3, " +
+			"client-secret or account-key for Azure, or the file of a service account's key for Google Cloud " +
+			"Storage. It is sealed before it is stored; see --secrets-key. Default: the server's own."}
 }
 
 func storageOption() setting {

@@ -171,19 +171,23 @@ func IsLoopback(hostPort string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
+// locationExamples are locations that Moorage has a storage for.
+const locationExamples = "file:///srv/lake, s3://bucket/lake, gs://bucket/lake or " +
+	"abfss://container@account.dfs.core.windows.net/lake"
+
 // CheckLocation says what is wrong with a location that a user gave: Moorage has storage for those
-// like file:///srv/lake, s3://bucket/lake and gs://bucket/lake.
+// like locationExamples.
 func CheckLocation(uri string) error {
 	location, err := storage.Parse(uri)
 	if err != nil {
-		return fmt.Errorf("%w; give one such as file:///srv/lake, s3://bucket/lake or gs://bucket/lake", err)
+		return fmt.Errorf("%w; give one such as %s", err, locationExamples)
 	}
 	switch location.Scheme {
-	case storage.SchemeFile, storage.SchemeS3, storage.SchemeGCS:
+	case storage.SchemeFile, storage.SchemeS3, storage.SchemeGCS, storage.SchemeAzure:
 		return nil
 	}
-	return fmt.Errorf("%q: only locations on local disks, in S3 and in Google Cloud Storage are supported, "+
-		"such as file:///srv/lake, s3://bucket/lake and gs://bucket/lake", uri)
+	return fmt.Errorf("%q: only locations on local disks, in S3, in Google Cloud Storage and in Azure are supported, "+
+		"such as %s", uri, locationExamples)
 }
 
 // isEveryAddress reports whether host stands for all addresses of a machine: an address to listen

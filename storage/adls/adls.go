@@ -1,0 +1,224 @@
+package adls
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
+
+	"moorage/storage"
+)
+
+const (
+	// nameCharactersMax is the longest name of a blob.
+	nameCharactersMax = 1024
+	// folderKey is the metadata that says that an entry is a folder.
+	folderKey = "hdi_isfolder"
+)
+
+// The names that PyIceberg has for how an account is reached.
+const (
+	clientAccountName   = "adls.account-name"
+	clientBlobAuthority = "adls.blob-storage-authority"
+	clientBlobScheme    = "adls.blob-storage-scheme"
+	clientDFSAuthority  = "adls.dfs-storage-authority"
+	clientDFSScheme     = "adls.dfs-storage-scheme"
+)
+
+// Store is a storage.Store over the blobs of accounts. It is safe for concurrent use, also by
+// several processes.
+type Store struct {
+	client       *Client
+	roots        []storage.Location
+	clientConfig map[string]string
+}
+
+// blobName names a blob.
+type blobName struct {
+	location  string // as the caller spelled it
+	account   *account
+	container string
+	name      string
+}
+
+// Within returns a store of the blobs at and below roots, which are locations. It sends nothing.
+// ErrLocation if one is not a location of Azure.
+func (c *Client) Within(roots []string) (*Store, error) {
+	store := &Store{client: c}
+	for _, root := range roots {
+		parsed, err := storage.Parse(root)
+		if err != nil {
+			return nil, err
+		}
+		if parsed.Scheme != storage.SchemeAzure {
+			return nil, fmt.Errorf("%w: %q: not a location of Azure", storage.ErrLocation, root)
+		}
+		if c.options.Endpoint != "" && len(store.roots) > 0 && hostOf(parsed) != hostOf(store.roots[0]) {
+			return nil, fmt.Errorf("adls: %s and %s are in two accounts, and %s is the address of one",
+				store.roots[0], root, OptionEndpoint)
+		}
+		if _, err := c.account(parsed.Authority); err != nil {
+			return nil, err
+		}
+		store.roots = append(store.roots, parsed)
+	}
+	store.clientConfig = newClientConfig(c.options, store.roots)
+	return store, nil
+}
+
+// hostOf returns the host of the account in which a location is.
+func hostOf(location storage.Location) string {
+	_, host, _ := strings.Cut(location.Authority, "@")
+	return host
+}
+
+// newClientConfig returns how an engine reaches the same account, as far as it does not see it in
+// the location. There is nothing to say if there are several.
+func newClientConfig(options Options, roots []storage.Location) map[string]string {
+	var hosts []string
+	for _, root := range roots {
+		hosts = append(hosts, hostOf(root))
+	}
+	if hosts = slices.Compact(hosts); len(hosts) != 1 {
+		return nil
+	}
+	name, _, _ := strings.Cut(hosts[0], ".")
+	config := map[string]string{clientAccountName: name}
+	if scheme, authority, found := strings.Cut(options.Endpoint, "://"); found {
+		authority, _, _ = strings.Cut(authority, "/")
+		config[clientBlobAuthority], config[clientDFSAuthority] = authority, authority
+		config[clientBlobScheme], config[clientDFSScheme] = scheme, scheme
+	} else if suffix := strings.TrimPrefix(hosts[0], name); suffix != ".dfs.core.windows.net" {
+		config[clientBlobAuthority] = strings.TrimPrefix(storage.AzureBlobHost(hosts[0]), name)
+		config[clientDFSAuthority] = suffix
+	}
+	return config
+}
+
+// ClientConfig returns what PyIceberg needs to reach the account. Other clients see it in the
+// location.
+func (s *Store) ClientConfig() map[string]string { return s.clientConfig }
+
+// Open returns the content of a blob. If a caller reads it to the end, it is whole and has the MD5
+// that Azure keeps. It ends when ctx does. Open connects again, a few times, if the connection is
+// cut during the read.
+func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	b, err := s.locate(ctx, location)
+	if err != nil {
+		return nil, storage.Info{}, err
+	}
+	opened, info, err := b.get(ctx)
+	if err != nil {
+		return nil, storage.Info{}, translate(b, err)
+	}
+	return opened, info, nil
+}
+
+// Stat describes a blob.
+func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error) {
+	b, err := s.locate(ctx, location)
+	if err != nil {
+		return storage.Info{}, err
+	}
+	found, err := b.head(ctx)
+	if err != nil {
+		return storage.Info{}, translate(b, err)
+	}
+	if isFolder(found.Metadata) {
+		return storage.Info{}, b.errFolder()
+	}
+	return storage.Info{Bytes: value(found.ContentLength), Modified: value(found.LastModified).UTC()}, nil
+}
+
+// head asks for the description of a blob.
+func (b blobName) head(ctx context.Context) (blob.GetPropertiesResponse, error) {
+	found, err := b.client().GetProperties(ctx, nil)
+	if err != nil {
+		return found, shorten(err)
+	}
+	return found, nil
+}
+
+// client returns what sends requests about a blob.
+func (b blobName) client() *blockblob.Client { return b.in().NewBlockBlobClient(b.name) }
+
+// in returns what sends requests about the container of a blob.
+func (b blobName) in() *container.Client { return b.account.service.NewContainerClient(b.container) }
+
+// errFolder says that a blob is a folder.
+func (b blobName) errFolder() error {
+	return fmt.Errorf("%w: %s: it is a folder", storage.ErrNotFound, b.location)
+}
+
+// isFolder reports whether metadata are those of a folder of a hierarchical account.
+func isFolder(metadata map[string]*string) bool {
+	return strings.EqualFold(metadatum(metadata, folderKey), "true")
+}
+
+// metadatum returns a value of a blob's metadata; empty without it. On the way to here, names get
+// capital letters.
+func metadatum(metadata map[string]*string, name string) string {
+	for key, found := range metadata {
+		if strings.EqualFold(key, name) {
+			return value(found)
+		}
+	}
+	return ""
+}
+
+// locate returns the blob at location. A location that no blob can have is ErrNotFound.
+func (s *Store) locate(ctx context.Context, location string) (blobName, error) {
+	if err := ctx.Err(); err != nil {
+		return blobName{}, fmt.Errorf("%s: %w", location, err)
+	}
+	parsed, err := storage.Parse(location)
+	if err != nil {
+		return blobName{}, err
+	}
+	if !s.contains(parsed) {
+		return blobName{}, fmt.Errorf("%w: %s", storage.ErrOutside, location)
+	}
+	named, err := s.name(parsed)
+	named.location = location
+	if err == nil && (named.name == "" || utf8.RuneCountInString(named.name) > nameCharactersMax) {
+		err = fmt.Errorf("%w: %s: the name of a blob has 1 to %d characters", storage.ErrNotFound, location,
+			nameCharactersMax)
+	}
+	return named, err
+}
+
+// name returns the blob at a location, which may have an empty name.
+func (s *Store) name(location storage.Location) (blobName, error) {
+	account, err := s.client.account(location.Authority)
+	if err != nil {
+		return blobName{}, err
+	}
+	container, _, _ := strings.Cut(location.Authority, "@")
+	return blobName{location.String(), account, container, location.Path[1:]}, nil
+}
+
+// contains reports whether a location is at or below a root.
+func (s *Store) contains(location storage.Location) bool {
+	return slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(location) })
+}
+
+// value returns what a pointer of the SDK points to; the zero value of nil.
+func value[T int64 | string | time.Time](pointer *T) (found T) {
+	if pointer != nil {
+		found = *pointer
+	}
+	return found
+}
+
+var (
+	_ storage.Store  = (*Store)(nil)
+	_ storage.Remote = (*Store)(nil)
+	_ storage.Lister = (*Store)(nil)
+)

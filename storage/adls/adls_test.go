@@ -1,0 +1,71 @@
+package adls_test
+
+import (
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage/internal/azuretest"
+	"moorage/storage"
+	"moorage/storage/adls"
+	"moorage/storage/storagetest"
+)
+
+// TestStore runs the suite over an account without a hierarchical namespace.
+func TestStore(t *testing.T) {
+	t.Parallel()
+	newStore := func(t *testing.T) (storage.Store, string) {
+		server := azuretest.Start(t)
+		root := server.NewContainer(t) + "/w"
+		return open(t, emulated(server), root), root
+	}
+	storagetest.Run(t, newStore)
+	storagetest.RunLister(t, newStore)
+}
+
+// TestStoreOfLake runs the suite over an account with one, by a token.
+func TestStoreOfLake(t *testing.T) {
+	t.Parallel()
+	newStore := func(t *testing.T) (storage.Store, string) {
+		lake := azuretest.StartLake(t)
+		root := lake.Behind.NewContainer(t) + "/w"
+		return open(t, identified(t, lake), root), root
+	}
+	storagetest.Run(t, newStore)
+	storagetest.RunLister(t, newStore)
+}
+
+// emulated are the options for the emulator. They are patient: a slow machine must not look silent.
+func emulated(server *azuretest.Server) adls.Options {
+	return adls.Options{Endpoint: server.Endpoint, AccountKey: azuretest.AccountKey, StallTimeout: time.Minute}
+}
+
+// identity gives this process an identity for the double of an account, once.
+var identity sync.Once
+
+// identified are the options for the double.
+func identified(t *testing.T, lake *azuretest.Lake) adls.Options {
+	t.Helper()
+	identity.Do(func() {
+		for name, value := range lake.Environment(t) {
+			if err := os.Setenv(name, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	return adls.Options{Endpoint: lake.Endpoint, Hierarchical: true, StallTimeout: time.Minute}
+}
+
+func open(t *testing.T, options adls.Options, roots ...string) *adls.Store {
+	t.Helper()
+	client, err := adls.Connect(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := client.Within(roots)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
+}

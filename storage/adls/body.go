@@ -1,0 +1,57 @@
+package adls
+
+import (
+	"context"
+	"crypto/md5" // what Azure keeps; it guards against accidents, not against people
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
+
+	"moorage/internal/resumed"
+	"moorage/storage"
+)
+
+// get asks for a blob. The answer ends with ctx, and not before the body is closed.
+func (b blobName) get(ctx context.Context) (io.ReadCloser, storage.Info, error) {
+	answer, err := b.client().DownloadStream(ctx, nil)
+	if err != nil {
+		return nil, storage.Info{}, shorten(err)
+	}
+	if answer.ContentLength == nil {
+		return nil, storage.Info{}, errors.Join(errors.New("Azure does not say how long the blob is"),
+			answer.Body.Close())
+	}
+	if isFolder(answer.Metadata) {
+		return nil, storage.Info{}, errors.Join(b.errFolder(), answer.Body.Close())
+	}
+	content := resumed.Content{
+		Name: b.location, Bytes: *answer.ContentLength,
+		Resume: func(offset int64) (io.ReadCloser, error) { return b.getFrom(ctx, answer.ETag, offset) },
+	}
+	if len(answer.ContentMD5) == md5.Size { // blobs that were written in blocks may have none
+		content.Sum, content.Want = md5.New(), answer.ContentMD5
+	}
+	info := storage.Info{Bytes: content.Bytes, Modified: value(answer.LastModified).UTC()}
+	return resumed.New(answer.Body, content), info, nil
+}
+
+// getFrom asks for the bytes from offset on, of a blob that still has the version etag.
+func (b blobName) getFrom(ctx context.Context, etag *azcore.ETag, offset int64) (io.ReadCloser, error) {
+	answer, err := b.client().DownloadStream(ctx, &blob.DownloadStreamOptions{
+		Range: blob.HTTPRange{Offset: offset},
+		AccessConditions: &blob.AccessConditions{
+			ModifiedAccessConditions: &blob.ModifiedAccessConditions{IfMatch: etag},
+		},
+	})
+	if err != nil {
+		return nil, shorten(err)
+	}
+	if got := value(answer.ContentRange); !strings.HasPrefix(got, fmt.Sprintf("bytes %d-", offset)) {
+		return nil, errors.Join(fmt.Errorf("Azure answered the range %q", got), answer.Body.Close())
+	}
+	return answer.Body, nil
+}

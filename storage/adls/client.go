@@ -1,0 +1,160 @@
+package adls
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+
+	"moorage/internal/impatient"
+	"moorage/storage"
+)
+
+const (
+	// serviceVersion is the version of the REST API that requests ask for, and in which signatures
+	// for engines are made. All of Azure's clouds have it.
+	serviceVersion = "2022-11-02"
+	// headerVersion is the header that names it.
+	headerVersion = "x-ms-version"
+	// attemptsMax bounds how often one request is sent.
+	attemptsMax = 5
+	// retryDelay is the first pause before another try; the next ones are longer.
+	retryDelay = 200 * time.Millisecond
+	// dialTimeout is for a connection on which nobody answers.
+	dialTimeout = 5 * time.Second
+	// idleConnectionsMax is how many connections are kept: as many as a busy node has requests
+	// under way.
+	idleConnectionsMax = 256
+	// idleTimeout is shorter than what Azure's load balancers wait.
+	idleTimeout = 90 * time.Second
+)
+
+// Client is an identity and how it reaches Azure, for any number of Stores. It is safe for
+// concurrent use.
+type Client struct {
+	options  Options
+	core     azcore.ClientOptions
+	identity azcore.TokenCredential // nil: there is the key of an account
+	now      func() time.Time
+
+	// accounts holds an *account for each host that was asked for.
+	accounts sync.Map
+}
+
+// account is a storage account.
+type account struct {
+	name    string // the first label of its host
+	service *service.Client
+	// keys signs for engines; nil if there is no identity that could ask for its keys.
+	keys *delegationKeys
+}
+
+// Connect returns a client for what options say. It reads the environment, and sends nothing.
+func Connect(options Options) (*Client, error) {
+	options.StallTimeout = cmp.Or(options.StallTimeout, 10*time.Second)
+	options.RetryDelayMax = cmp.Or(options.RetryDelayMax, 5*time.Second)
+	options.Duration = cmp.Or(options.Duration, durationDefault)
+	c := &Client{options: options, core: newCore(options), now: time.Now}
+	if options.AccountKey != "" {
+		return c, nil
+	}
+	var err error
+	if c.identity, err = newIdentity(options, c.core); err != nil {
+		return nil, fmt.Errorf("adls: %w", shorten(err))
+	}
+	return c, nil
+}
+
+// newCore says how requests are sent, those for tokens too.
+func newCore(options Options) azcore.ClientOptions {
+	transport := &http.Transport{
+		Proxy:       http.ProxyFromEnvironment,
+		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		// It runs from the last byte of the request on. impatient.Client bounds the time before and
+		// after.
+		ResponseHeaderTimeout: options.StallTimeout,
+		TLSHandshakeTimeout:   options.StallTimeout,
+		MaxIdleConns:          idleConnectionsMax,
+		MaxIdleConnsPerHost:   idleConnectionsMax,
+		IdleConnTimeout:       idleTimeout,
+		ForceAttemptHTTP2:     true,
+	}
+	return azcore.ClientOptions{
+		Transport: impatient.Client{Doer: &http.Client{Transport: transport}, Stall: options.StallTimeout},
+		Telemetry: policy.TelemetryOptions{ApplicationID: "moorage"},
+		Retry: policy.RetryOptions{
+			MaxRetries: attemptsMax - 1, RetryDelay: retryDelay, MaxRetryDelay: options.RetryDelayMax,
+		},
+	}
+}
+
+// newIdentity returns who asks Azure.
+func newIdentity(options Options, core azcore.ClientOptions) (azcore.TokenCredential, error) {
+	switch {
+	case options.ClientSecret != "":
+		return azidentity.NewClientSecretCredential(options.TenantID, options.ClientID, options.ClientSecret,
+			&azidentity.ClientSecretCredentialOptions{ClientOptions: core})
+	case options.ClientID != "":
+		managed, err := azidentity.NewManagedIdentityCredential(&azidentity.ManagedIdentityCredentialOptions{
+			ClientOptions: core, ID: azidentity.ClientID(options.ClientID),
+		})
+		if err != nil {
+			return nil, err
+		}
+		workload, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{
+			ClientOptions: core, ClientID: options.ClientID, TenantID: options.TenantID,
+		})
+		if err != nil { // the machine has no token of a workload
+			return managed, nil
+		}
+		return azidentity.NewChainedTokenCredential([]azcore.TokenCredential{workload, managed}, nil)
+	}
+	return azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{
+		ClientOptions: core, TenantID: options.TenantID,
+	})
+}
+
+// account returns the account behind an authority of a location, as package storage spells it.
+func (c *Client) account(authority string) (*account, error) {
+	_, host, _ := strings.Cut(authority, "@")
+	if found, ok := c.accounts.Load(host); ok {
+		return found.(*account), nil
+	}
+	name, _, _ := strings.Cut(host, ".")
+	endpoint := cmp.Or(c.options.Endpoint, "https://"+storage.AzureBlobHost(host))
+	made := &account{name: name}
+	core := c.core
+	core.PerCallPolicies = []policy.Policy{pinVersion{}}
+	options := &service.ClientOptions{ClientOptions: core}
+	var err error
+	if c.identity == nil {
+		var key *service.SharedKeyCredential
+		if key, err = service.NewSharedKeyCredential(name, c.options.AccountKey); err == nil {
+			made.service, err = service.NewClientWithSharedKeyCredential(endpoint, key, options)
+		}
+	} else if made.service, err = service.NewClient(endpoint, c.identity, options); err == nil {
+		made.keys = newDelegationKeys(endpoint, c.identity, core, c.now)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("adls: reach the account %s: %w", name, shorten(err))
+	}
+	kept, _ := c.accounts.LoadOrStore(host, made)
+	return kept.(*account), nil
+}
+
+// pinVersion asks for serviceVersion in place of the newest that the SDK knows.
+type pinVersion struct{}
+
+// Do implements policy.Policy.
+func (pinVersion) Do(request *policy.Request) (*http.Response, error) {
+	request.Raw().Header[headerVersion] = []string{serviceVersion}
+	return request.Next()
+}

@@ -1,0 +1,99 @@
+package adls
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+
+	"moorage/storage"
+)
+
+// Azure's words for what went wrong, as far as they decide something.
+const (
+	codeContainerNotFound   = "ContainerNotFound"
+	codeDirectoryIsNotEmpty = "DirectoryIsNotEmpty"
+	codeNoAuthentication    = "NoAuthenticationInformation"
+)
+
+// impossibleNames are the words for a name that no blob can have.
+var impossibleNames = []string{"InvalidUri", "InvalidResourceName", "OutOfRangeInput"}
+
+// reply is an answer of Azure that is an error. The SDK's own error has the whole answer in its
+// text.
+type reply struct {
+	status int
+	code   string // may be empty
+}
+
+// Error says what Azure answered.
+func (r *reply) Error() string {
+	if r.code == "" {
+		return fmt.Sprintf("Azure answered %d %s", r.status, http.StatusText(r.status))
+	}
+	return fmt.Sprintf("Azure answered %d %s", r.status, r.code)
+}
+
+// textBytesMax bounds what is told of an error of the SDK.
+const textBytesMax = 600
+
+// errNoToken: there is no identity, or Microsoft Entra refused it.
+var errNoToken = errors.New("no token of Microsoft Entra")
+
+// shorten returns an error of the SDK in one line, which has neither the answer nor any header.
+func shorten(err error) error {
+	var response *azcore.ResponseError
+	var refused *azidentity.AuthenticationFailedError
+	switch {
+	case errors.As(err, &refused):
+		return fmt.Errorf("%w: %w", errNoToken, oneLine{refused})
+	case errors.As(err, &response):
+		return &reply{response.StatusCode, response.ErrorCode}
+	}
+	return oneLine{err}
+}
+
+// oneLine is an error whose text may have several lines.
+type oneLine struct{ error }
+
+// Error returns the text of the error in one line.
+func (o oneLine) Error() string {
+	text := strings.Join(strings.Fields(o.error.Error()), " ")
+	return text[:min(len(text), textBytesMax)]
+}
+
+// Unwrap returns the error itself.
+func (o oneLine) Unwrap() error { return o.error }
+
+// statusOf returns the status that Azure answered with; 0 if there was no answer.
+func statusOf(err error) int {
+	var answered *reply
+	if errors.As(err, &answered) {
+		return answered.status
+	}
+	return 0
+}
+
+// codeOf returns Azure's word for what went wrong; empty if it said none.
+func codeOf(err error) string {
+	var answered *reply
+	if errors.As(err, &answered) {
+		return answered.code
+	}
+	return ""
+}
+
+// translate gives the error of reading a blob the port's meaning. A missing container is not
+// ErrNotFound: nobody should conclude from it that a file is gone for good.
+func translate(b blobName, err error) error {
+	status, code := statusOf(err), codeOf(err)
+	if status == http.StatusNotFound && code != codeContainerNotFound ||
+		status == http.StatusBadRequest && slices.Contains(impossibleNames, code) {
+		return fmt.Errorf("%w: %s: %w", storage.ErrNotFound, b.location, err)
+	}
+	return fmt.Errorf("%s: %w", b.location, err)
+}

@@ -1,0 +1,120 @@
+package adls
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+)
+
+const (
+	// keyDuration is how long a user delegation key is asked for. Azure gives at most 7 days. A
+	// revoked one is used until then at most, and what it signed is dead at once.
+	keyDuration = 24 * time.Hour
+	// keyMargin is for clocks that differ: Azure refuses a key that begins in its future.
+	keyMargin = 15 * time.Minute
+	// keyBytesMax bounds the answer that has a key.
+	keyBytesMax = 64 << 10
+	// storageScope is what a token for Azure Storage is asked for.
+	storageScope = "https://storage.azure.com/.default"
+)
+
+// delegationKeys keeps the user delegation key of an account. The SDK has a request for it, and
+// does not show what it was answered. It is safe for concurrent use.
+type delegationKeys struct {
+	endpoint string // of the account's blob service
+	pipeline runtime.Pipeline
+	now      func() time.Time
+
+	// asking has room for one that asks; the others wait.
+	asking chan struct{}
+	// mu guards the fields below; leaf, never held over I/O.
+	mu   sync.Mutex
+	kept delegationKey
+}
+
+func newDelegationKeys(endpoint string, identity azcore.TokenCredential, core azcore.ClientOptions,
+	now func() time.Time,
+) *delegationKeys {
+	authorize := runtime.NewBearerTokenPolicy(identity, []string{storageScope}, nil)
+	pipeline := runtime.NewPipeline("moorage", "", runtime.PipelineOptions{PerRetry: []policy.Policy{authorize}}, &core)
+	return &delegationKeys{endpoint: endpoint, pipeline: pipeline, now: now, asking: make(chan struct{}, 1)}
+}
+
+// get returns a key that is good until a time at least, which is no later than keyDuration from
+// now. A key is used for half of its life, so that not every credential ends with it.
+func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKey, error) {
+	if key, ok := k.usable(until); ok {
+		return key, nil
+	}
+	select {
+	case k.asking <- struct{}{}:
+		defer func() { <-k.asking }()
+	case <-ctx.Done():
+		return delegationKey{}, context.Cause(ctx)
+	}
+	if key, ok := k.usable(until); ok { // somebody else asked meanwhile
+		return key, nil
+	}
+	key, err := k.ask(ctx)
+	if err != nil {
+		return delegationKey{}, err
+	}
+	if key.Expiry.Before(until) || key.Value == "" || key.ObjectID == "" || key.TenantID == "" {
+		return delegationKey{}, fmt.Errorf("the user delegation key that Azure answered is not what was asked for")
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.kept = key
+	return key, nil
+}
+
+// usable returns the key that is kept, and whether it is to be used for something that ends then.
+func (k *delegationKeys) usable(until time.Time) (delegationKey, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	left := k.kept.Expiry.Sub(k.now())
+	return k.kept, left > keyDuration/2 && !k.kept.Expiry.Before(until)
+}
+
+// keyInfo is the body of the request for a key.
+type keyInfo struct {
+	XMLName xml.Name `xml:"KeyInfo"`
+	Start   string
+	Expiry  string
+}
+
+// ask asks Azure for a key.
+func (k *delegationKeys) ask(ctx context.Context) (key delegationKey, err error) {
+	request, err := runtime.NewRequest(ctx, http.MethodPost, k.endpoint+"/?restype=service&comp=userdelegationkey")
+	if err != nil {
+		return key, err
+	}
+	request.Raw().Header[headerVersion] = []string{serviceVersion}
+	now := k.now().UTC()
+	info := keyInfo{Start: now.Add(-keyMargin).Format(sasTime), Expiry: now.Add(keyDuration).Format(sasTime)}
+	if err := runtime.MarshalAsXML(request, info); err != nil {
+		return key, err
+	}
+	answer, err := k.pipeline.Do(request)
+	if err != nil {
+		return key, shorten(err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		return key, shorten(runtime.NewResponseError(answer))
+	}
+	body, err := runtime.Payload(answer)
+	if err != nil {
+		return key, err
+	}
+	if len(body) > keyBytesMax || xml.Unmarshal(body, &key) != nil {
+		return delegationKey{}, fmt.Errorf("the answer of Azure is not a user delegation key")
+	}
+	return key, nil
+}

@@ -1,0 +1,135 @@
+package adls
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strconv"
+	"time"
+)
+
+// Options say how Azure is reached. The zero value is Azure itself, with the identity that the
+// environment gives to the process.
+type Options struct {
+	// Endpoint is the URL of the blob service of an account, such as
+	// http://127.0.0.1:10000/devstoreaccount1 for an emulator. Empty: that of each account.
+	Endpoint string
+	// TenantID and ClientID name an application or a managed identity. Empty: what the environment
+	// says.
+	TenantID, ClientID string
+	// ClientSecret is that of the application. Empty: a workload identity or a managed identity.
+	ClientSecret string
+	// AccountKey is the key of the account, for development. No credentials for engines can be made
+	// with it.
+	AccountKey string
+
+	// Hierarchical says that the accounts have a hierarchical namespace.
+	Hierarchical bool
+	// Duration is how long credentials for engines live, from 15 minutes to 12 hours. Default 1
+	// hour.
+	Duration time.Duration
+
+	// StallTimeout is how long the server may be silent, or take nothing of what it is sent, before
+	// the client gives a try up. Default 10 s.
+	StallTimeout time.Duration
+	// RetryDelayMax bounds the pause between two tries. Default 5 s.
+	RetryDelayMax time.Duration
+}
+
+// The options of a storage.Place that this package knows.
+const (
+	OptionEndpoint     = "adls.endpoint"
+	OptionTenantID     = "adls.tenant-id"
+	OptionClientID     = "adls.client-id"
+	OptionHierarchical = "adls.hierarchical"
+	OptionDuration     = "adls.sas.duration"
+)
+
+// The members of a secret: one of them.
+const (
+	SecretClientSecret = "client-secret"
+	SecretAccountKey   = "account-key"
+)
+
+// Bounds of how long a credential lives.
+const (
+	durationMin     = 15 * time.Minute
+	durationMax     = 12 * time.Hour
+	durationDefault = time.Hour
+)
+
+// idPattern is the form of the ids of tenants and applications. A tenant may have a name of a
+// domain.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,127}$`)
+
+// With returns o with the options of a place in place of its own. An option that is not known, or
+// has an invalid value, is an error.
+func (o Options) With(place map[string]string) (Options, error) {
+	for _, name := range slices.Sorted(maps.Keys(place)) {
+		value := place[name]
+		var err error
+		switch name {
+		case OptionEndpoint:
+			o.Endpoint = value
+			err = CheckEndpoint(value)
+		case OptionTenantID:
+			o.TenantID = value
+			err = checkID(value)
+		case OptionClientID:
+			// The key of the process is for other places.
+			o.ClientID, o.AccountKey = value, ""
+			err = checkID(value)
+		case OptionHierarchical:
+			o.Hierarchical, err = strconv.ParseBool(value)
+			if err != nil {
+				err = fmt.Errorf("%q is neither true nor false", value)
+			}
+		case OptionDuration:
+			o.Duration, err = time.ParseDuration(value)
+			if err != nil || o.Duration < durationMin || o.Duration > durationMax {
+				err = fmt.Errorf("%q is not a duration from 15m to 12h", value)
+			}
+		default:
+			return o, fmt.Errorf("adls: unknown option %s", name)
+		}
+		if err != nil {
+			return o, fmt.Errorf("adls: the option %s: %w", name, err)
+		}
+	}
+	return o, nil
+}
+
+// WithSecret returns o with a secret in place of what the process has. Its errors hold nothing of
+// the secret.
+func (o Options) WithSecret(secret map[string]string) (Options, error) {
+	o.ClientSecret, o.AccountKey = secret[SecretClientSecret], secret[SecretAccountKey]
+	if len(secret) != 1 || o.ClientSecret == "" && o.AccountKey == "" {
+		return o, fmt.Errorf("adls: a secret has the member %s or %s, and no other",
+			SecretClientSecret, SecretAccountKey)
+	}
+	if o.ClientSecret != "" && (o.TenantID == "" || o.ClientID == "") {
+		return o, fmt.Errorf("adls: a %s needs the options %s and %s",
+			SecretClientSecret, OptionTenantID, OptionClientID)
+	}
+	return o, nil
+}
+
+// CheckEndpoint returns an error that says what is wrong with the URL of a blob service, or nil.
+func CheckEndpoint(endpoint string) error {
+	parsed, err := url.Parse(endpoint)
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil ||
+		parsed.RawQuery != "" || parsed.Fragment != "" {
+		return fmt.Errorf("%q is not the address of a server, such as http://127.0.0.1:10000/devstoreaccount1",
+			endpoint)
+	}
+	return nil
+}
+
+func checkID(value string) error {
+	if !idPattern.MatchString(value) {
+		return fmt.Errorf("%q is not the id of a tenant or an application", value)
+	}
+	return nil
+}
