@@ -27,7 +27,7 @@ type Warehouse struct {
 
 // WarehouseSecret says what secret a warehouse has. Nobody is told the secret itself.
 type WarehouseSecret struct {
-	Kind string    `json:"kind"` // access-key, service-account, client-secret or unknown
+	Kind string    `json:"kind"` // access-key, service-account, client-secret, account-key or unknown
 	Set  time.Time `json:"set"`
 	By   string    `json:"by"` // who set it
 }
