@@ -54,7 +54,7 @@ rck: ## the Iceberg project's REST compatibility kit
 	interop/setup.sh rck
 	python3 interop/rck/run.py
 
-torture: ## kill -9 under load, of tables and views, and amid transactions, KILLS=1000 times each
+torture: ## kill -9 under load, of tables and views, amid transactions and appends, KILLS=1000 times each
 	go test -v -timeout 4h ./interop/torture/... -kills $(KILLS)
 
 cluster-history: ## three servers over one database, disturbed for DURATION=10m

@@ -22,6 +22,11 @@
 // every transfer must be in all its tables or in none, as it was answered. Transfers that did not
 // happen must leave no record and no file.
 //
+// TestAppends does it while clients of iceberg-go, which never try again, append rows to the same
+// tables, and the server puts late appends on top of the head. None may be refused. After each life
+// the rows are read from the files: each acknowledged one is there once, and each snapshot stands on
+// the one before it.
+//
 // The tests are `go test ./interop/torture`, with -kills for the number of rounds (5) and -seed to
 // repeat one. MOORAGE_BINARY names a binary to use instead of building one.
 package torture
