@@ -24,20 +24,21 @@ import (
 )
 
 const (
-	// logRounds is how many lives of the server a log sees. It keeps the histories of its tables short.
+	// logRounds is how many lives of the server a log sees. It keeps the histories of its tables
+	// short.
 	logRounds = 10
 	// logTables and logWriters are the tables of a log, and how many clients append to each.
 	logTables  = 2
 	logWriters = 4
 	// appendsMax bounds after how many acknowledged appends the server is killed.
 	appendsMax = 40
-	// movedKills is the number of kills after which some must have met an append that was moved, some one that
-	// happened without an answer, and some one that did not happen.
+	// movedKills is the number of kills after which some must have met an append that was moved,
+	// some one that happened without an answer, and some one that did not happen.
 	movedKills = 50
 )
 
-// TestAppends kills the server again and again while clients of iceberg-go that never try again append rows to
-// the same tables, and the server puts late appends on top of the head.
+// TestAppends kills the server again and again while clients of iceberg-go that never try again
+// append rows to the same tables, and the server puts late appends on top of the head.
 func TestAppends(t *testing.T) {
 	seed := newSeed(t)
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -114,7 +115,8 @@ func openLog(t *testing.T, uri string, number int) *rowLog {
 	return l
 }
 
-// live lets the writers work until the server has acknowledged so many appends, and kills it after delay.
+// live lets the writers work until the server has acknowledged so many appends, and kills it
+// after delay.
 func (l *rowLog) live(t *testing.T, server *nodetest.Node, appends int64, delay time.Duration) {
 	t.Helper()
 	defer server.Kill()
@@ -217,7 +219,8 @@ func (l *rowLog) judge(t *testing.T, uri string, seen *appendTally) {
 	}
 }
 
-// wantOneLine checks that each row has a snapshot, and that they stand in one line, in the order of the log.
+// wantOneLine checks that each row has a snapshot, and that they stand in one line, in the order
+// of the log.
 func wantOneLine(t *testing.T, found *table.Table, rows int, seen *appendTally) {
 	t.Helper()
 	metadata := found.Metadata()

@@ -23,9 +23,9 @@
 // happen must leave no record and no file.
 //
 // TestAppends does it while clients of iceberg-go, which never try again, append rows to the same
-// tables, and the server puts late appends on top of the head. None may be refused. After each life
-// the rows are read from the files: each acknowledged one is there once, and each snapshot stands on
-// the one before it.
+// tables, and the server puts late appends on top of the head. None may be refused. After each
+// life the rows are read from the files: each acknowledged one is there once, and each snapshot
+// stands on the one before it.
 //
 // The tests are `go test ./interop/torture`, with -kills for the number of rounds (5) and -seed to
 // repeat one. MOORAGE_BINARY names a binary to use instead of building one.
