@@ -22,22 +22,18 @@ import (
 func newDiskFixture(t *testing.T, location string, properties map[string]string, allowed ...string) (f *fixture, root string, table *catalog.Table) {
 	t.Helper()
 	root = t.TempDir()
-	elsewhere := func(roots []string) []string { // the fixture's own warehouse has no folder on the disk
-		roots = slices.Clone(roots)
-		for i, of := range roots {
-			if of == "file:///wh" {
-				roots[i] = "file://" + filepath.Join(root, "wh")
+	f = newFixture(t, func(c *catalog.Config) {
+		inMemory := c.OpenStorage // the fixture's own warehouse has no folder on the disk
+		open := func(openRoots func([]string) (*file.Store, error)) func(storage.Place) (storage.Store, func(), error) {
+			return func(place storage.Place) (storage.Store, func(), error) {
+				if slices.Contains(place.Roots, "file:///wh") {
+					store, err := inMemory(place)
+					return store, func() {}, err
+				}
+				store, err := openRoots(place.Roots)
+				return store, func() { _ = store.Close() }, err
 			}
 		}
-		return roots
-	}
-	open := func(openRoots func([]string) (*file.Store, error)) func(storage.Place) (storage.Store, func(), error) {
-		return func(place storage.Place) (storage.Store, func(), error) {
-			store, err := openRoots(elsewhere(place.Roots))
-			return store, func() { _ = store.Close() }, err
-		}
-	}
-	f = newFixture(t, func(c *catalog.Config) {
 		c.OpenStorage = func(place storage.Place) (storage.Store, error) {
 			store, giveBack, err := open(file.New)(place)
 			t.Cleanup(giveBack)
