@@ -7,8 +7,16 @@ import (
 	"testing"
 )
 
-// guideCommand matches a line of a guide that is a command of moorage.
-var guideCommand = regexp.MustCompile(`(?m)^moorage (.*)$`)
+// guideCommand matches a command of moorage in a guide. It goes on behind a line that ends with a
+// backslash.
+var guideCommand = regexp.MustCompile(`(?m)^moorage ((?:.*\\\n)*.*)$`)
+
+// createByMonth is the request for the definer view of the guide.
+const createByMonth = `{"name":"by_month","schema":{"type":"struct","schema-id":0,"fields":[
+	{"id":1,"name":"id","required":false,"type":"long"}]},
+	"view-version":{"version-id":1,"timestamp-ms":1700000000000,"schema-id":0,"default-namespace":["sales"],"summary":{},
+		"representations":[{"type":"sql","sql":"SELECT id FROM orders","dialect":"spark"}]},
+	"properties":{"security":"definer"}}`
 
 // TestSecureGuide runs the commands of docs/guide/secure.md in their order, as they stand there
 // except for the folder, the address and the ids of keys. It asks the server whether they did what
@@ -32,7 +40,7 @@ func TestSecureGuide(t *testing.T) {
 	}
 	const orders = "/v1/namespaces/sales/tables/orders"
 	for _, found := range guideCommand.FindAllStringSubmatch(string(guide), -1) {
-		line, _, _ := strings.Cut(found[1], "#")
+		line, _, _ := strings.Cut(strings.ReplaceAll(found[1], "\\\n", ""), "#")
 		words := strings.Fields(strings.ReplaceAll(line, "/srv/moorage", data))
 		if words[0] == "serve" { // TestTLS starts one with certificates, interop/oauth one with an issuer
 			if server == nil {
@@ -52,7 +60,8 @@ func TestSecureGuide(t *testing.T) {
 		switch {
 		case strings.HasPrefix(line, "grant read on namespace default.sales to role analysts"):
 			if ask("etl", "/v1/namespaces", `{"namespace":["sales"]}`) != 200 ||
-				ask("etl", "/v1/namespaces/sales/tables", strings.Replace(createTable, `"ships"`, `"orders"`, 1)) != 200 {
+				ask("etl", "/v1/namespaces/sales/tables", strings.Replace(createTable, `"ships"`, `"orders"`, 1)) != 200 ||
+				ask("etl", "/v1/namespaces/sales/views", createByMonth) != 200 {
 				t.Fatal("an engineer may not create")
 			}
 			before, after = 404, 200

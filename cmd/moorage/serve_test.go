@@ -74,7 +74,7 @@ func TestSecondServerOnOneStore(t *testing.T) {
 	}{
 		{[]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, "is in use by another process\n"},
 		{[]string{"check", "--data", data}, "is in use by another process: stop the server first, or ask it with --uri\n"},
-		{[]string{"warehouse", "list", "--data", data}, "is in use by another process: stop the server first\n"},
+		{[]string{"warehouse", "list", "--data", data}, "is in use by another process: stop the server first, or ask it with --uri\n"},
 	} {
 		got := runToEnd(t, row.args...)
 		if got.code != cli.ExitFailed || !isSentence(got.stderr, row.want) {
