@@ -126,12 +126,17 @@ func pathOfTable(r *http.Request, ident moorage.Identifier) string {
 	return head + "/namespaces/" + namespace + "/tables/" + url.PathEscape(ident.Name)
 }
 
-// appendConfig appends config, a JSON object, with the parts of a credential; nil: there is none.
+// appendConfig appends config, a JSON object without space, with the parts of a credential; nil: there
+// is none.
 func appendConfig(dst, config, credential []byte) []byte {
 	if credential == nil {
 		return append(dst, config...)
 	}
-	return append(append(openObject(append(dst, config...)), credential...), '}')
+	dst = append(dst, config[:len(config)-1]...)
+	if len(config) > len("{}") {
+		dst = append(dst, ',')
+	}
+	return append(append(dst, credential...), '}')
 }
 
 // appendCredential appends the list of the one credential of an answer. Java and Trino refuse two.

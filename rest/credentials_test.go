@@ -220,3 +220,20 @@ func TestStagedAccess(t *testing.T) {
 		t.Errorf("the catalog was asked %d times", len(fake.staged))
 	}
 }
+
+// A credential is the first member of an answer that has no other settings.
+func TestAppendCredential(t *testing.T) {
+	t.Parallel()
+	credential := []byte(`"k":"v"`)
+	for config, want := range map[string]string{
+		`{}`:        `[{"prefix":"s3://b","config":{"k":"v"}}]`,
+		`{"a":"b"}`: `[{"prefix":"s3://b","config":{"a":"b","k":"v"}}]`,
+	} {
+		if got := string(appendCredential(nil, "s3://b", []byte(config), credential)); got != want {
+			t.Errorf("with %s: %s, want %s", config, got, want)
+		}
+	}
+	if got := string(appendConfig([]byte("x"), []byte("{}"), nil)); got != "x{}" {
+		t.Errorf("without a credential: %s", got)
+	}
+}
