@@ -126,8 +126,8 @@ func pathOfTable(r *http.Request, ident moorage.Identifier) string {
 	return head + "/namespaces/" + namespace + "/tables/" + url.PathEscape(ident.Name)
 }
 
-// appendConfig appends config, a JSON object without space, with the parts of a credential; nil: there
-// is none.
+// appendConfig appends config, a JSON object without space, with the parts of a credential; nil:
+// there is none.
 func appendConfig(dst, config, credential []byte) []byte {
 	if credential == nil {
 		return append(dst, config...)
