@@ -17,7 +17,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")"
 readonly logs=.cache/test
 readonly step_limit=70m
 readonly tail_lines=80
-# 41.1 MB, of which the Azure SDK (azblob, azidentity) has 1.86 and go-jose 0.24. The bound leaves room
+# 42.3 MB; the SDK of Azure (azblob, azidentity) has 1.86 of them, go-jose 0.24. The bound leaves room
 # for the SDKs of the storages that are supported.
 readonly binary_bytes_max=60000000
 readonly venv_python=.cache/interop/venv/bin/python

@@ -104,18 +104,8 @@ func (s *server) stagedAt(r *http.Request, ident moorage.Identifier) (string, er
 
 // withMember returns a JSON object with one member more.
 func withMember(object []byte, name, value string) []byte {
-	object = openObject(object)
-	object = append(jsontext.AppendQuoted(object, name), ':')
+	object = append(jsontext.AppendQuoted(appendOpen(object[:0], object), name), ':')
 	return append(jsontext.AppendQuoted(object, value), '}')
-}
-
-// openObject returns a JSON object without its end, so that a member can follow.
-func openObject(object []byte) []byte {
-	object = object[:len(object)-1]
-	if len(object) > 1 {
-		object = append(object, ',')
-	}
-	return object
 }
 
 // pathOfTable returns the path of a table, relative to the catalog's address. So a client finds it
@@ -132,11 +122,17 @@ func appendConfig(dst, config, credential []byte) []byte {
 	if credential == nil {
 		return append(dst, config...)
 	}
-	dst = append(dst, config[:len(config)-1]...)
-	if len(config) > len("{}") {
-		dst = append(dst, ',')
+	return append(append(appendOpen(dst, config), credential...), '}')
+}
+
+// appendOpen appends a JSON object without space and without its end, so that a member can follow.
+func appendOpen(dst, object []byte) []byte {
+	first := len(object) == len("{}")
+	dst = append(dst, object[:len(object)-1]...)
+	if first {
+		return dst
 	}
-	return append(append(dst, credential...), '}')
+	return append(dst, ',')
 }
 
 // appendCredential appends the list of the one credential of an answer. Java and Trino refuse two.

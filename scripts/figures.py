@@ -145,7 +145,7 @@ FIGURES = [
     Figure("memory after 50,000 creates by 8 clients", "memory", "≤ 200 MB", lambda r: r.value("ServerMemory", "creates-MB")),
     Figure("memory when idle", "memory", "≤ 40 MB", lambda r: r.value("ServerMemory", "idle-MB")),
     Figure("start", "memory", "≤ 60 ms", lambda r: r.value("ServerMemory", "start-ms")),
-    Figure("the binary (36 MB before credentials)", "build", "≤ 40 MB", lambda r: r.value("Build", "MB")),
+    Figure("the binary (36 MB before credentials)", "build", "≤ 60 MB", lambda r: r.value("Build", "MB")),
 ]
 
 

@@ -235,82 +235,68 @@ func optionsOf(scheme string, options map[string]string, roots map[string][]stri
 	return own
 }
 
-// openS3 opens a place all of whose roots are in S3. Places that are reached alike share a client.
+// openS3 opens a place all of whose roots are in S3.
 func (s *storages) openS3(place storage.Place) (storage.Store, error) {
-	options, err := s.s3.With(place.Options)
+	client, err := clientOf(s, s.s3, place, func(options s3.Options) (*s3.Client, error) {
+		return s3.Connect(context.Background(), options) // reads local files, and sends nothing
+	})
 	if err != nil {
 		return nil, err
 	}
-	values, err := s.unseal(place.Secret)
-	if err == nil && values != nil {
-		options, err = options.WithSecret(values)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.heed(place.Secret, options)
-	client, ok := s.clients.Load(options)
-	if !ok {
-		// It reads local files, which may hang, and sends nothing. So others do not wait for it.
-		connected, err := s3.Connect(context.Background(), options)
-		if err != nil {
-			return nil, err
-		}
-		client, _ = s.clients.LoadOrStore(options, connected)
-	}
-	return client.(*s3.Client).Within(place.Roots)
+	return client.Within(place.Roots)
 }
 
-// openGCS opens a place all of whose roots are in Google Cloud Storage. Places that are reached
-// alike share a client, and with it the token.
+// openGCS opens a place all of whose roots are in Google Cloud Storage.
 func (s *storages) openGCS(place storage.Place) (storage.Store, error) {
-	options, err := s.gcs.With(place.Options)
+	client, err := clientOf(s, s.gcs, place, gcs.Connect)
 	if err != nil {
 		return nil, err
 	}
-	values, err := s.unseal(place.Secret)
-	if err == nil && values != nil {
-		options, err = options.WithSecret(values)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.heed(place.Secret, options)
-	client, ok := s.clients.Load(options)
-	if !ok {
-		connected, err := gcs.Connect(options)
-		if err != nil {
-			return nil, err
-		}
-		client, _ = s.clients.LoadOrStore(options, connected)
-	}
-	return client.(*gcs.Client).Within(place.Roots)
+	return client.Within(place.Roots)
 }
 
-// openAzure opens a place all of whose roots are in Azure. Places that are reached alike share a
-// client, and with it the token.
+// openAzure opens a place all of whose roots are in Azure.
 func (s *storages) openAzure(place storage.Place) (storage.Store, error) {
-	options, err := s.adls.With(place.Options)
+	client, err := clientOf(s, s.adls, place, adls.Connect)
 	if err != nil {
 		return nil, err
+	}
+	return client.Within(place.Roots)
+}
+
+// clientOptions say how a kind of storage is reached: those of the process, and then those of a
+// place and of its secret.
+type clientOptions[O any] interface {
+	comparable
+	With(place map[string]string) (O, error)
+	WithSecret(secret map[string]string) (O, error)
+}
+
+// clientOf returns the client for a place. Places that are reached alike share one, and with it
+// what it keeps, such as a token. connect may hang in local files, so nobody waits for that of
+// another place.
+func clientOf[O clientOptions[O], C any](s *storages, process O, place storage.Place, connect func(O) (C, error)) (
+	client C, err error) {
+	options, err := process.With(place.Options)
+	if err != nil {
+		return client, err
 	}
 	values, err := s.unseal(place.Secret)
 	if err == nil && values != nil {
 		options, err = options.WithSecret(values)
 	}
 	if err != nil {
-		return nil, err
+		return client, err
 	}
 	s.heed(place.Secret, options)
-	client, ok := s.clients.Load(options)
+	kept, ok := s.clients.Load(options)
 	if !ok {
-		connected, err := adls.Connect(options)
-		if err != nil {
-			return nil, err
+		if client, err = connect(options); err != nil {
+			return client, err
 		}
-		client, _ = s.clients.LoadOrStore(options, connected)
+		kept, _ = s.clients.LoadOrStore(options, client)
 	}
-	return client.(*adls.Client).Within(place.Roots)
+	return kept.(C), nil
 }
 
 // heed notes to which options of a client a secret was opened. It forgets the client that the

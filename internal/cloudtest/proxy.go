@@ -157,10 +157,15 @@ func Silent(_ http.ResponseWriter, r *http.Request, _ Forward) {
 	<-r.Context().Done()
 }
 
-// SilentInAnswer sends half of the answer's body and then nothing.
+// SilentInAnswer sends half of the answer's body and then nothing. Of an answer without a body it
+// sends nothing at all.
 func SilentInAnswer(w http.ResponseWriter, r *http.Request, forward Forward) {
 	answer := forward(r)
 	body := ReadBody(answer)
+	if len(body) == 0 {
+		<-r.Context().Done()
+		return
+	}
 	answer.Header.Set("Content-Length", strconv.Itoa(len(body)))
 	AnswerWith(w, answer, body[:len(body)/2])
 	_ = http.NewResponseController(w).Flush()
@@ -198,6 +203,9 @@ func Nth(k int, do Fault) Plan {
 		return nil
 	}
 }
+
+// Always does a fault to every request.
+func Always(do Fault) Plan { return func(int, *http.Request) Fault { return do } }
 
 // FirstN does a fault to the first n requests of a run.
 func FirstN(n int, do Fault) Plan {

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	"moorage/internal/cloudtest"
 	"moorage/storage"
 	"moorage/storage/adls"
 )
@@ -86,12 +88,12 @@ func (c call) check(t *testing.T, store *adls.Store, location string) {
 // request: every call succeeds and does what it was to do.
 func TestPassingFaults(t *testing.T) {
 	t.Parallel()
-	faults := map[string]fault{
-		"cut":              cut,
-		"lost answer":      lose,
-		"cut in answer":    cutInAnswer,
-		"silent":           silent,
-		"silent in answer": silentInAnswer,
+	faults := map[string]cloudtest.Fault{
+		"cut":              cloudtest.Cut,
+		"lost answer":      cloudtest.Lose,
+		"cut in answer":    cloudtest.CutInAnswer,
+		"silent":           cloudtest.Silent,
+		"silent in answer": cloudtest.SilentInAnswer,
 		"busy":             refuse(http.StatusServiceUnavailable, "ServerBusy"),
 		"too many":         refuse(http.StatusTooManyRequests, ""),
 		"internal":         refuse(http.StatusInternalServerError, "InternalError"),
@@ -109,14 +111,14 @@ func TestPassingFaults(t *testing.T) {
 				proxy, store, root := newProxy(t, stall)
 				for k := 0; ; k++ {
 					location := storage.Join(root, fmt.Sprint(k))
-					proxy.follow(nil)
+					proxy.Follow(nil)
 					c.prepare(t, store, location)
-					proxy.follow(nth(k, do))
+					proxy.Follow(cloudtest.Nth(k, do))
 					if err := c.make(t.Context(), store, location); err != nil {
 						t.Errorf("request %d: %v", k, err)
 					}
-					count := len(proxy.requests())
-					proxy.follow(nil)
+					count := len(strings.Fields(proxy.Requests()))
+					proxy.Follow(nil)
 					c.check(t, store, location)
 					if count <= k {
 						break
@@ -139,12 +141,12 @@ func TestLastingThrottle(t *testing.T) {
 			proxy, store, root := newProxy(t, time.Minute)
 			location := storage.Join(root, "a")
 			c.prepare(t, store, location)
-			proxy.follow(always(refuse(http.StatusServiceUnavailable, "ServerBusy")))
+			proxy.Follow(cloudtest.Always(refuse(http.StatusServiceUnavailable, "ServerBusy")))
 			if err := c.make(t.Context(), store, location); err == nil || errors.Is(err, storage.ErrNotFound) ||
 				errors.Is(err, storage.ErrExists) {
 				t.Errorf("%s = %v, want what the server answered", c.name, err)
 			}
-			if got := len(proxy.requests()); got != 5 {
+			if got := len(strings.Fields(proxy.Requests())); got != 5 {
 				t.Errorf("%d requests, want 5", got)
 			}
 		})
@@ -160,7 +162,7 @@ func TestEndsWithContext(t *testing.T) {
 			proxy, store, root := newProxy(t, time.Hour)
 			location := storage.Join(root, "a")
 			c.prepare(t, store, location)
-			proxy.follow(always(silent))
+			proxy.Follow(cloudtest.Always(cloudtest.Silent))
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			if err := c.make(ctx, store, location); !errors.Is(err, context.DeadlineExceeded) {
@@ -176,7 +178,7 @@ func TestSpoiltContent(t *testing.T) {
 	proxy, store, root := newProxy(t, time.Minute)
 	location := storage.Join(root, "a")
 	calls()[1].prepare(t, store, location)
-	proxy.follow(always(edit(func(body []byte) []byte {
+	proxy.Follow(cloudtest.Always(cloudtest.Edit(func(body []byte) []byte {
 		body[0]++
 		return body
 	})))
@@ -190,7 +192,7 @@ func TestSpoiltWrite(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t, time.Minute)
 	location := storage.Join(root, "a")
-	proxy.follow(always(func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
+	proxy.Follow(cloudtest.Always(func(w http.ResponseWriter, r *http.Request, forward cloudtest.Forward) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
@@ -199,12 +201,12 @@ func TestSpoiltWrite(t *testing.T) {
 			body[i]++
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		pass(w, r, forward)
+		cloudtest.Pass(w, r, forward)
 	}))
 	if err := store.Create(t.Context(), location, []byte("body")); err == nil {
 		t.Error("Create returned no error")
 	}
-	proxy.follow(nil)
+	proxy.Follow(nil)
 	if _, err := store.Stat(t.Context(), location); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("Stat = %v, want ErrNotFound", err)
 	}
