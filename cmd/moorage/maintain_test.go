@@ -1,18 +1,11 @@
 package main
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
-
-	"moorage/internal/tabletest"
-	"moorage/storage/file"
 )
 
 // TestMaintain expires snapshots of a table by commands on a store whose server is stopped, and
@@ -21,19 +14,7 @@ func TestMaintain(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	server := startServe(t, "--data", data)
-	made := server.makeTable(t)
-	location := regexp.MustCompile(`"location":"([^"]+)"`).FindStringSubmatch(made)[1]
-	files, err := file.New([]string{location})
-	if err != nil {
-		t.Fatal(err)
-	}
-	history := tabletest.New(t, files, location, rand.New(rand.NewPCG(1, 1)), time.Now().UnixMilli())
-	for range 4 {
-		body := fmt.Sprintf(`{"requirements":[],"updates":[%s]}`, strings.Join(history.Append("main", 1), ","))
-		if code, answer := server.request(t, "POST", tablePath, body); code != http.StatusOK {
-			t.Fatalf("commit: %d %s", code, answer)
-		}
-	}
+	server.growTable(t, 0, 4)
 	server.stop()
 	const table = "default.harbour.ships"
 	command := func(code int, want string, args ...string) string {
@@ -93,19 +74,7 @@ func TestMaintainOnARunningServer(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	server := startServe(t, "--data", data)
-	made := server.makeTable(t)
-	location := regexp.MustCompile(`"location":"([^"]+)"`).FindStringSubmatch(made)[1]
-	files, err := file.New([]string{location})
-	if err != nil {
-		t.Fatal(err)
-	}
-	history := tabletest.New(t, files, location, rand.New(rand.NewPCG(1, 1)), time.Now().UnixMilli())
-	for range 4 {
-		body := fmt.Sprintf(`{"requirements":[],"updates":[%s]}`, strings.Join(history.Append("main", 1), ","))
-		if code, answer := server.request(t, "POST", tablePath, body); code != http.StatusOK {
-			t.Fatalf("commit: %d %s", code, answer)
-		}
-	}
+	server.growTable(t, 0, 4)
 	const table = "default.harbour.ships"
 	command := func(code int, want string, args ...string) string {
 		t.Helper()

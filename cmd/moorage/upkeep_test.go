@@ -1,17 +1,10 @@
 package main
 
 import (
-	"fmt"
-	"math/rand/v2"
-	"net/http"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
-
-	"moorage/internal/tabletest"
-	"moorage/storage/file"
 )
 
 // TestMaintenanceByPolicy enables maintenance on a running server by command, sees who says what,
@@ -20,19 +13,7 @@ func TestMaintenanceByPolicy(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	server := startServe(t, "--data", data)
-	made := server.makeTable(t)
-	location := regexp.MustCompile(`"location":"([^"]+)"`).FindStringSubmatch(made)[1]
-	files, err := file.New([]string{location})
-	if err != nil {
-		t.Fatal(err)
-	}
-	history := tabletest.New(t, files, location, rand.New(rand.NewPCG(1, 1)), time.Now().Add(-3*time.Hour).UnixMilli())
-	for range 4 {
-		body := fmt.Sprintf(`{"requirements":[],"updates":[%s]}`, strings.Join(history.Append("main", 1), ","))
-		if code, answer := server.request(t, "POST", tablePath, body); code != http.StatusOK {
-			t.Fatalf("commit: %d %s", code, answer)
-		}
-	}
+	server.growTable(t, 3*time.Hour, 4)
 	at := []string{"--uri", server.uri}
 	command := func(code int, want string, args ...string) {
 		t.Helper()
@@ -77,25 +58,9 @@ func TestServerMaintainsByItself(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	server := startServe(t, "--data", data, "--maintenance", "off")
-	made := server.makeTable(t)
-	location := regexp.MustCompile(`"location":"([^"]+)"`).FindStringSubmatch(made)[1]
-	files, err := file.New([]string{location})
-	if err != nil {
-		t.Fatal(err)
-	}
-	history := tabletest.New(t, files, location, rand.New(rand.NewPCG(1, 1)), time.Now().Add(-3*time.Hour).UnixMilli())
-	commit := func() {
-		t.Helper()
-		body := fmt.Sprintf(`{"requirements":[],"updates":[%s]}`, strings.Join(history.Append("main", 1), ","))
-		if code, answer := server.request(t, "POST", tablePath, body); code != http.StatusOK {
-			t.Fatalf("commit: %d %s", code, answer)
-		}
-	}
-	for range 4 {
-		commit()
-	}
+	grown := server.growTable(t, 3*time.Hour, 4)
 	lists := func() int {
-		found, err := filepath.Glob(strings.TrimPrefix(location, "file://") + "/metadata/snap-*")
+		found, err := filepath.Glob(strings.TrimPrefix(grown.location, "file://") + "/metadata/snap-*")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,7 +75,7 @@ func TestServerMaintainsByItself(t *testing.T) {
 	if got := runToEnd(t, append(enable, "--uri", server.uri)...); got.code != 0 {
 		t.Fatal(got)
 	}
-	commit()
+	grown.grow(t)
 	server.stop()
 	if lists() != 5 {
 		t.Errorf("a server without maintenance has left %d lists", lists())

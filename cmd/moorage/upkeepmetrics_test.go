@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -10,9 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"moorage/internal/tabletest"
-	"moorage/storage/file"
 )
 
 // TestMaintenanceMetrics: each metric that tells what maintenance does moves when it does that.
@@ -20,23 +16,7 @@ func TestMaintenanceMetrics(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	server := startServe(t, "--data", data)
-	made := server.makeTable(t)
-	location := regexp.MustCompile(`"location":"([^"]+)"`).FindStringSubmatch(made)[1]
-	files, err := file.New([]string{location})
-	if err != nil {
-		t.Fatal(err)
-	}
-	history := tabletest.New(t, files, location, rand.New(rand.NewPCG(1, 1)), time.Now().Add(-3*time.Hour).UnixMilli())
-	commit := func() {
-		t.Helper()
-		body := fmt.Sprintf(`{"requirements":[],"updates":[%s]}`, strings.Join(history.Append("main", 1), ","))
-		if code, answer := server.request(t, "POST", tablePath, body); code != http.StatusOK {
-			t.Fatalf("commit: %d %s", code, answer)
-		}
-	}
-	for range 4 {
-		commit()
-	}
+	grown := server.growTable(t, 3*time.Hour, 4)
 	command := func(args ...string) string {
 		t.Helper()
 		got := runToEnd(t, append(args, "--uri", server.uri)...)
@@ -80,13 +60,13 @@ func TestMaintenanceMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	statistics := fmt.Sprintf(`{"action":"set-statistics","statistics":{"snapshot-id":%d,"statistics-path":"file://%s",`+
-		`"file-size-in-bytes":5,"file-footer-size-in-bytes":1,"blob-metadata":[]}}`, history.Heads["main"].ID, outside)
+		`"file-size-in-bytes":5,"file-footer-size-in-bytes":1,"blob-metadata":[]}}`, grown.Heads["main"].ID, outside)
 	if code, answer := server.request(t, "POST", tablePath, `{"requirements":[],"updates":[`+statistics+`]}`); code != http.StatusOK {
 		t.Fatalf("set statistics: %d %s", code, answer)
 	}
 	command("maintain", "enable", "server", "--unsafe", "--set", "maxSnapshotAgeHours=0", "--set", "deleteDelayHours=0",
 		"--set", "minSnapshotsToExpire=1")
-	commit()
+	grown.grow(t)
 	await("changes_total", "", above(0))
 	await("made_due_total", "", above(0))
 	await("shards", "", above(0))
