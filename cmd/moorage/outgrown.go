@@ -71,10 +71,10 @@ func (o *outgrown) run(ctx context.Context) error {
 	if !errors.Is(err, registry.ErrNewer) {
 		return nil // whether the store answers is for readiness to say
 	}
+	o.reason.Store(&err) // first: what the log says is so by then
 	o.log.ErrorContext(ctx, "the store needs a newer version of moorage: this server refuses requests, "+
 		"and ends when those under way have; start that version",
 		"error", err, "version", version())
-	o.reason.Store(&err)
 	close(o.noticed)
 	return nil
 }
