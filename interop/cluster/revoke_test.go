@@ -51,20 +51,10 @@ func newRevokeRun(t *testing.T) *revokeRun {
 		}
 		run.nodes = append(run.nodes, member)
 		t.Cleanup(func() { member.process.Kill() })
-		for name, key := range map[string]*string{"root": &run.root, "ann": &run.ann, "bob": &run.bob} {
-			if *key != "" {
-				continue
-			}
-			args := []string{name, "--store", run.store, "--data", run.data}
-			if name == "root" {
-				args = append(args, "--admin")
-			}
-			var err error
-			if *key, err = nodetest.Key(t.Context(), run.binary, args...); err != nil {
-				t.Fatal(err)
-			}
-		}
 	}
+	// The first key switches access on.
+	run.root = run.key(t, "root", "--admin")
+	run.ann, run.bob = run.key(t, "ann"), run.key(t, "bob")
 	run.change(t.Context(), 0, "grant", "key:ann", nodetest.Object{"warehouse": "default"}, "create")
 	owner := run.at(0, run.ann)
 	for _, made := range []nodetest.Answer{
@@ -75,6 +65,17 @@ func newRevokeRun(t *testing.T) *revokeRun {
 		}
 	}
 	return run
+}
+
+// key makes an API key of a principal on the store.
+func (r *revokeRun) key(t *testing.T, principal string, flags ...string) string {
+	t.Helper()
+	args := append([]string{principal, "--store", r.store, "--data", r.data}, flags...)
+	key, err := nodetest.Key(t.Context(), r.binary, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 // at returns a client of a server, in its present life, with a key.
