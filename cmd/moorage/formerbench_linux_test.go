@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"moorage/internal/nodetest"
 )
 
 // workload is what clients ask of a server, over a connection each.
@@ -116,6 +118,13 @@ func (w *worked) work(b *testing.B, load workload) float64 {
 	})
 }
 
+// startBinary starts a server as users start it, over an embedded store of its own.
+func startBinary(b *testing.B, binary string) (*served, *exec.Cmd) {
+	b.Helper()
+	process := exec.CommandContext(b.Context(), binary, "serve", "--listen", "127.0.0.1:0", "--data", b.TempDir())
+	return startReady(b, process), process
+}
+
 // BenchmarkServerFormer compares this version with formerCommit: whole servers in processes of
 // their own, each over an embedded store and a warehouse on the disk of TMPDIR. They are asked in
 // turns, one turn of each an iteration. It reports medians: requests a second, processor time a
@@ -123,13 +132,13 @@ func (w *worked) work(b *testing.B, load workload) float64 {
 //
 // The clients are in this process and share the processors with the servers.
 func BenchmarkServerFormer(b *testing.B) {
-	former := buildFormer(b)
+	former, present := buildFormer(b), nodetest.Build(b)
 	for _, load := range workloads() {
 		b.Run(load.name, func(b *testing.B) {
-			server, process := startProcess(b, "--data", b.TempDir())
+			server, process := startBinary(b, present)
 			now := newWorked(b, server, process, load.tables)
-			process = exec.CommandContext(b.Context(), former, "serve", "--listen", "127.0.0.1:0", "--data", b.TempDir())
-			before := newWorked(b, startReady(b, process), process, load.tables)
+			server, process = startBinary(b, former)
+			before := newWorked(b, server, process, load.tables)
 			var rates, costs []float64
 			for b.Loop() {
 				before.work(b, load)

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"moorage/internal/nodetest"
 )
 
 const (
@@ -35,13 +37,14 @@ const (
 // both, which brings the share closer to 1. The ratio of the processor times does not have that
 // flaw.
 func BenchmarkServerLoad(b *testing.B) {
+	binary := nodetest.Build(b)
 	for _, tables := range []int{1, 300} {
-		b.Run(fmt.Sprintf("tables=%d", tables), func(b *testing.B) { benchmarkLoads(b, tables) })
+		b.Run(fmt.Sprintf("tables=%d", tables), func(b *testing.B) { benchmarkLoads(b, binary, tables) })
 	}
 }
 
-func benchmarkLoads(b *testing.B, tables int) {
-	moorage, process := startProcess(b, "--data", b.TempDir())
+func benchmarkLoads(b *testing.B, binary string, tables int) {
+	moorage, process := startBinary(b, binary)
 	loads := prepareLoads(b, moorage, tables)
 	handler, handlerProcess := startStatic(b, loads[0].answer)
 	of := map[string]*loaded{

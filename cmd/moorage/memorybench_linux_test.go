@@ -5,6 +5,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"moorage/internal/nodetest"
 )
 
 const (
@@ -17,11 +19,12 @@ const (
 // tables. It also measures how long a start takes, until the server is ready. That is about one
 // thing after another, so one iteration is enough (-benchtime 1x).
 func BenchmarkServerMemory(b *testing.B) {
+	binary := nodetest.Build(b)
 	for b.Loop() {
 		var starts []float64
 		for range startsMeasured {
 			began := time.Now()
-			server, process := startProcess(b, "--data", b.TempDir())
+			server, process := startBinary(b, binary)
 			starts = append(starts, float64(time.Since(began).Microseconds())/1000)
 			if server.request(b, "GET", "/v1/config", ""); len(starts) == startsMeasured {
 				b.ReportMetric(residentMB(b, process.Process.Pid), "idle-MB")
@@ -31,7 +34,7 @@ func BenchmarkServerMemory(b *testing.B) {
 		b.ReportMetric(median(starts), "start-ms")
 
 		all := workloads()
-		server, process := startProcess(b, "--data", b.TempDir())
+		server, process := startBinary(b, binary)
 		mixed := newWorked(b, server, process, all[len(all)-1].tables)
 		for _, load := range all {
 			mixed.work(b, load)
@@ -39,7 +42,7 @@ func BenchmarkServerMemory(b *testing.B) {
 		b.ReportMetric(residentMB(b, process.Process.Pid), "mixed-MB")
 		server.stop()
 
-		server, process = startProcess(b, "--data", b.TempDir())
+		server, process = startBinary(b, binary)
 		creates := newWorked(b, server, process, 0)
 		for made := 0.0; made < createsMeasured && !b.Failed(); {
 			made += creates.work(b, all[0])
