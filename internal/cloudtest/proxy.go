@@ -125,6 +125,14 @@ func Cut(http.ResponseWriter, *http.Request, Forward) {
 	panic(http.ErrAbortHandler)
 }
 
+// CutAfter does something else and then ends the connection, before the server sees the request.
+func CutAfter(do func()) Fault {
+	return func(http.ResponseWriter, *http.Request, Forward) {
+		do()
+		panic(http.ErrAbortHandler)
+	}
+}
+
 // CutInRequest ends the connection in the middle of the request's body.
 func CutInRequest(_ http.ResponseWriter, r *http.Request, _ Forward) {
 	_, _ = io.CopyN(io.Discard, r.Body, r.ContentLength/2)

@@ -18,6 +18,7 @@ const (
 	codeContainerNotFound   = "ContainerNotFound"
 	codeDirectoryIsNotEmpty = "DirectoryIsNotEmpty"
 	codeNoAuthentication    = "NoAuthenticationInformation"
+	codeOperationTimedOut   = "OperationTimedOut"
 )
 
 // impossibleNames are the words for a name that no blob can have.
@@ -36,6 +37,13 @@ func (r *reply) Error() string {
 		return fmt.Sprintf("Azure answered %d %s", r.status, http.StatusText(r.status))
 	}
 	return fmt.Sprintf("Azure answered %d %s", r.status, r.code)
+}
+
+// Is reports whether Azure asks for fewer requests, if target is storage.ErrSlowDown. It throttles
+// by a time-out, too. Source: "Performance and scalability checklist for Blob storage", throttling.
+func (r *reply) Is(target error) bool {
+	return target == storage.ErrSlowDown && (r.status == http.StatusTooManyRequests ||
+		r.status == http.StatusServiceUnavailable || r.code == codeOperationTimedOut)
 }
 
 // textBytesMax bounds what is told of an error of the SDK.

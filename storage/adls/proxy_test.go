@@ -5,22 +5,23 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"moorage/internal/azuretest"
 	"moorage/internal/cloudtest"
 	"moorage/storage/adls"
+	"moorage/storage/storagetest"
 )
 
 // newProxy returns a proxy before the emulator, a store behind it, and an empty root of the store.
-func newProxy(t *testing.T, stall time.Duration) (*cloudtest.Proxy, *adls.Store, string) {
+func newProxy(t *testing.T, patience storagetest.Patience) (*cloudtest.Proxy, *adls.Store, string) {
 	t.Helper()
 	server := azuretest.Start(t)
 	root := server.NewContainer(t) + "/w"
 	address, account, _ := strings.Cut(strings.TrimPrefix(server.Endpoint, "http://"), "/")
 	proxy := cloudtest.NewProxy(t, "http://"+address)
 	options := emulated(server)
-	options.Endpoint, options.RetryDelayMax, options.StallTimeout = proxy.URL+"/"+account, time.Millisecond, stall
+	options.Endpoint = proxy.URL + "/" + account
+	options.StallTimeout, options.RetryDelayMax = patience.Stall, patience.Pause
 	return proxy, open(t, options, root), root
 }
 

@@ -152,8 +152,8 @@ func (c *Client) do(ctx context.Context, r request, read func(*http.Response) er
 		if ctx.Err() != nil || !mayPass(err) || attempt == attemptsMax-1 || !c.quota.take() {
 			return err
 		}
-		if c.pause(ctx, attempt) != nil {
-			return err
+		if paused := c.pause(ctx, attempt); paused != nil {
+			return fmt.Errorf("%w, after %w", paused, err)
 		}
 	}
 }

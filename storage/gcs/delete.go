@@ -21,6 +21,9 @@ import (
 // requests".
 const deleteBatchMax = 100
 
+// errUnanswered: the server left out a call of several. It may do that one if it is asked again.
+var errUnanswered = errors.New("the server did not answer this one")
+
 // Delete removes objects, up to a hundred with one request. In a bucket that keeps versions or
 // deleted objects they stay, for the bucket's own rules to end.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
@@ -59,7 +62,7 @@ func (c *Client) deleteObjects(ctx context.Context, batch []object) []error {
 		for i, err := range statuses {
 			switch status := statusOf(err); {
 			case err == nil, status == http.StatusNotFound:
-			case isPassing(status):
+			case isPassing(status), errors.Is(err, errUnanswered):
 				passing = append(passing, fmt.Errorf("delete %s: %w", batch[i].location, err))
 				again = append(again, batch[i])
 			default:
@@ -112,7 +115,7 @@ func (c *Client) deleteBatch(ctx context.Context, batch []object) (answers []err
 func readBatch(answer *http.Response, count int) ([]error, error) {
 	answers := make([]error, count)
 	for i := range answers {
-		answers[i] = &statusError{status: http.StatusServiceUnavailable, message: "the server did not answer this one"}
+		answers[i] = errUnanswered
 	}
 	kind, parameters, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/mixed" {

@@ -33,6 +33,13 @@ func (e *statusError) Error() string {
 	return text
 }
 
+// Is reports whether the server asks for fewer requests, if target is storage.ErrSlowDown. Source:
+// JSON API, "HTTP status and error codes".
+func (e *statusError) Is(target error) bool {
+	return target == storage.ErrSlowDown &&
+		(e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable)
+}
+
 // newStatusError reads an error of the server, in either of the forms that its parts have.
 func newStatusError(answer *http.Response) error {
 	content, err := io.ReadAll(io.LimitReader(answer.Body, errorBytesMax))

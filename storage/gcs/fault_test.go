@@ -2,7 +2,6 @@ package gcs_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"moorage/internal/gcstest"
 	"moorage/storage"
 	"moorage/storage/gcs"
+	"moorage/storage/storagetest"
 )
 
 // newProxy returns a proxy before the test server, a store behind it, and an empty root of the
@@ -44,139 +44,28 @@ func deaf(w http.ResponseWriter, r *http.Request, forward cloudtest.Forward) {
 	cloudtest.Pass(w, r, forward)
 }
 
-// call is one call of a method, and what the file at its location holds after it: nil for nothing.
-type call struct {
-	name   string
-	make   func(ctx context.Context, store *gcs.Store, location string) error
-	before bool // whether there is a file before the call
-	after  []byte
-}
-
-func calls() []call {
-	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<10)
-	return []call{
-		{"Create", func(ctx context.Context, store *gcs.Store, location string) error {
-			return store.Create(ctx, location, content)
-		}, false, content},
-		{"Open", func(ctx context.Context, store *gcs.Store, location string) error {
-			body, err := storage.ReadAll(ctx, store, location, 1<<20)
-			if err == nil && !bytes.Equal(body, content) {
-				err = fmt.Errorf("read %d bytes that are not those of the file", len(body))
-			}
-			return err
-		}, true, content},
-		{"Stat", func(ctx context.Context, store *gcs.Store, location string) error {
-			info, err := store.Stat(ctx, location)
-			if err == nil && info.Bytes != int64(len(content)) {
-				err = fmt.Errorf("%d bytes, want %d", info.Bytes, len(content))
-			}
-			return err
-		}, true, content},
-		{"List", func(ctx context.Context, store *gcs.Store, location string) error {
-			page, err := store.List(ctx, storage.Trim(location[:strings.LastIndexByte(location, '/')]), "", 10)
-			if err == nil && (len(page.Files) != 1 || page.Files[0].Location != location) {
-				err = fmt.Errorf("listed %v", page.Files)
-			}
-			return err
-		}, true, content},
-		{"Delete", func(ctx context.Context, store *gcs.Store, location string) error {
-			return store.Delete(ctx, location)
-		}, true, nil},
-		{"DeleteMany", func(ctx context.Context, store *gcs.Store, location string) error {
-			return store.Delete(ctx, location, location+".missing")
-		}, true, nil},
-	}
-}
-
-// prepare makes the file that a call begins with.
-func (c call) prepare(t *testing.T, store *gcs.Store, location string) {
-	t.Helper()
-	if c.before {
-		if err := store.Create(t.Context(), location, calls()[0].after); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// check looks at what the call left.
-func (c call) check(t *testing.T, store *gcs.Store, location string) {
-	t.Helper()
-	content, err := storage.ReadAll(t.Context(), store, location, 1<<20)
-	switch {
-	case c.after == nil && !errors.Is(err, storage.ErrNotFound):
-		t.Errorf("the file has %d bytes, %v; want none", len(content), err)
-	case c.after != nil && (err != nil || !bytes.Equal(content, c.after)):
-		t.Errorf("the file has %d bytes, %v; want %d", len(content), err, len(c.after))
-	}
-}
-
-// TestPassingFaults does each fault to each request of each method, until a run has no such
-// request: every call succeeds and does what it was to do.
-func TestPassingFaults(t *testing.T) {
+// TestFaults does to every request what networks and the service do.
+func TestFaults(t *testing.T) {
 	t.Parallel()
-	for name, do := range map[string]cloudtest.Fault{
-		"cut":            cloudtest.Cut,
-		"cut in request": cloudtest.CutInRequest,
-		"lost answer":    cloudtest.Lose,
-		"cut in answer":  cloudtest.CutInAnswer,
-		"silent":         cloudtest.Silent,
-		"stands still":   cloudtest.SilentInAnswer,
-		"timeout":        refuse(http.StatusRequestTimeout),
-		"too many":       refuse(http.StatusTooManyRequests),
-		"internal":       refuse(http.StatusInternalServerError),
-		"bad gateway":    cloudtest.Answer(http.StatusBadGateway, "text/html", "<html>"),
-		"unavailable":    refuse(http.StatusServiceUnavailable),
-	} {
-		for _, c := range calls() {
-			t.Run(name+"/"+c.name, func(t *testing.T) {
-				t.Parallel()
-				proxy, store, root := newProxy(t, func(o *gcs.Options) {
-					if name == "silent" || name == "stands still" { // elsewhere a slow machine must not look silent
-						o.StallTimeout = time.Second
-					}
-				})
-				for k := 0; ; k++ {
-					location := storage.Join(root, fmt.Sprint(k), "a")
-					proxy.Follow(nil)
-					c.prepare(t, store, location)
-					proxy.Follow(cloudtest.Nth(k, do))
-					if err := c.make(t.Context(), store, location); err != nil {
-						t.Errorf("request %d: %v", k, err)
-					}
-					count := len(strings.Fields(proxy.Requests()))
-					proxy.Follow(nil)
-					c.check(t, store, location)
-					if count <= k {
-						break
-					}
-					if k > 10 {
-						t.Fatal("the run does not end")
-					}
-				}
+	storagetest.RunFaults(t, storagetest.Cloud{
+		Open: func(t *testing.T, patience storagetest.Patience) (*cloudtest.Proxy, storage.Store, string) {
+			t.Helper()
+			proxy, store, root := newProxy(t, func(o *gcs.Options) {
+				o.StallTimeout, o.RetryDelayMax = patience.Stall, patience.Pause
 			})
-		}
-	}
-}
-
-// TestLastingFaults asks a server that always fails: a call gives up after five requests.
-func TestLastingFaults(t *testing.T) {
-	t.Parallel()
-	for _, c := range calls() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			proxy, store, root := newProxy(t)
-			location := storage.Join(root, "a")
-			c.prepare(t, store, location)
-			proxy.Follow(cloudtest.FirstN(100, refuse(http.StatusServiceUnavailable)))
-			err := c.make(t.Context(), store, location)
-			if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
-				t.Errorf("%v, want an error that says nothing about the file", err)
-			}
-			if got := len(strings.Fields(proxy.Requests())); got != 5 {
-				t.Errorf("%d requests, want 5", got)
-			}
-		})
-	}
+			return proxy, store, root
+		},
+		Throttles: map[string]cloudtest.Fault{
+			"too many":    refuse(http.StatusTooManyRequests),
+			"unavailable": refuse(http.StatusServiceUnavailable),
+		},
+		Failures: map[string]cloudtest.Fault{
+			"timeout":     refuse(http.StatusRequestTimeout),
+			"internal":    refuse(http.StatusInternalServerError),
+			"bad gateway": cloudtest.Answer(http.StatusBadGateway, "text/html", "<html>"),
+		},
+		Settles: "POST POST GET",
+	})
 }
 
 // TestQuota asks a server that is down, again and again: in the end each call is sent once.
@@ -196,77 +85,8 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestDeadline asks servers that throttle or are silent, with a deadline: the call ends with it, in
-// the middle of a pause or of an answer.
-func TestDeadline(t *testing.T) {
-	t.Parallel()
-	for name, do := range map[string]cloudtest.Fault{
-		"throttle": refuse(http.StatusServiceUnavailable), "silent": cloudtest.Silent,
-		"silent in answer": cloudtest.SilentInAnswer,
-	} {
-		for _, c := range calls() {
-			if name == "silent in answer" && c.name == "Delete" {
-				continue // its answer has no body that is read
-			}
-			t.Run(name+"/"+c.name, func(t *testing.T) {
-				t.Parallel()
-				proxy, store, root := newProxy(t, func(o *gcs.Options) { o.RetryDelayMax, o.StallTimeout = time.Hour, time.Hour })
-				location := storage.Join(root, "a")
-				c.prepare(t, store, location)
-				proxy.Follow(cloudtest.FirstN(100, do))
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				defer cancel()
-				began := time.Now()
-				err := c.make(ctx, store, location)
-				if err == nil || name != "throttle" && !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%v, want context.DeadlineExceeded", err)
-				}
-				if took := time.Since(began); took > time.Minute {
-					t.Errorf("it took %v", took)
-				}
-			})
-		}
-	}
-}
-
-// TestLostAnswer loses the answer to a write whose repetition is refused: the file is the caller's
-// own.
-func TestLostAnswer(t *testing.T) {
-	t.Parallel()
-	proxy, store, root := newProxy(t)
-	location := storage.Join(root, "a")
-	proxy.Follow(cloudtest.Nth(0, cloudtest.Lose))
-	if err := store.Create(t.Context(), location, []byte("body")); err != nil {
-		t.Errorf("Create = %v", err)
-	}
-	if got, want := proxy.Requests(), "POST POST GET"; got != want {
-		t.Errorf("requests %s, want %s", got, want)
-	}
-	if err := store.Create(t.Context(), location, []byte("body")); !errors.Is(err, storage.ErrExists) {
-		t.Errorf("a second Create with the same body = %v, want ErrExists", err)
-	}
-}
-
-// TestLostToAnother cuts off a write, while somebody else makes the same file, equal to the last
-// byte. The repetition is refused, and the file is not the caller's.
-func TestLostToAnother(t *testing.T) {
-	t.Parallel()
-	proxy, store, root := newProxy(t)
-	other := open(t, options(gcstest.Start(t).URL), root)
-	location := storage.Join(root, "a")
-	proxy.Follow(cloudtest.Nth(0, func(http.ResponseWriter, *http.Request, cloudtest.Forward) {
-		if err := other.Create(t.Context(), location, []byte("body")); err != nil {
-			t.Errorf("the other's Create: %v", err)
-		}
-		panic(http.ErrAbortHandler)
-	}))
-	if err := store.Create(t.Context(), location, []byte("body")); !errors.Is(err, storage.ErrExists) {
-		t.Errorf("Create = %v, want ErrExists", err)
-	}
-}
-
-// TestUnknownOutcome loses every answer, or the look at the file that was met: the file is there,
-// so Create must not say that it is somebody else's.
+// TestUnknownOutcome loses the answer to a write and the look at the file that was met, or changes
+// them. The file is there, so Create must not say that it is somebody else's.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	firstLostThen := func(do cloudtest.Fault) cloudtest.Plan {
@@ -281,7 +101,6 @@ func TestUnknownOutcome(t *testing.T) {
 		}
 	}
 	for name, plan := range map[string]cloudtest.Plan{
-		"all answers lost":         cloudtest.FirstN(100, cloudtest.Lose),
 		"cannot look":              firstLostThen(cloudtest.Cut),
 		"looked and found nothing": firstLostThen(refuse(http.StatusNotFound)),
 		"answers of another kind":  cloudtest.Every(http.MethodPost, cloudtest.Edit(func([]byte) []byte { return []byte("<html>") })),
@@ -293,14 +112,15 @@ func TestUnknownOutcome(t *testing.T) {
 			t.Parallel()
 			proxy, store, root := newProxy(t)
 			location := storage.Join(root, "a")
-			create := calls()[0]
 			proxy.Follow(plan)
-			err := create.make(t.Context(), store, location)
+			err := store.Create(t.Context(), location, []byte("body"))
 			if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("Create = %v, want an error that says nothing about the file", err)
 			}
 			proxy.Follow(nil)
-			create.check(t, store, location)
+			if content, err := storage.ReadAll(t.Context(), store, location, 100); string(content) != "body" {
+				t.Errorf("the file has %q, %v", content, err)
+			}
 		})
 	}
 }
@@ -322,7 +142,9 @@ func TestDamagedAnswers(t *testing.T) {
 			t.Parallel()
 			proxy, store, root := newProxy(t)
 			location := storage.Join(root, "a")
-			calls()[1].prepare(t, store, location)
+			if err := store.Create(t.Context(), location, []byte("0123456789")); err != nil {
+				t.Fatal(err)
+			}
 			proxy.Follow(cloudtest.Every(http.MethodGet, cloudtest.Edit(change)))
 			if _, err := storage.ReadAll(t.Context(), store, location, 1<<20); err == nil {
 				t.Error("ReadAll: no error")
@@ -338,7 +160,9 @@ func TestReplacedMeanwhile(t *testing.T) {
 	proxy, store, root := newProxy(t)
 	other := open(t, options(gcstest.Start(t).URL), root)
 	location := storage.Join(root, "a")
-	calls()[1].prepare(t, store, location)
+	if err := store.Create(t.Context(), location, bytes.Repeat([]byte("0"), 16<<10)); err != nil {
+		t.Fatal(err)
+	}
 	proxy.Follow(cloudtest.Nth(0, func(w http.ResponseWriter, r *http.Request, forward cloudtest.Forward) {
 		defer func() {
 			if err := errors.Join(other.Delete(r.Context(), location),
@@ -414,6 +238,7 @@ func TestBatchAnswers(t *testing.T) {
 		"no answer":      {kind, "--b\r\nContent-ID: <response-0>\r\n\r\nx\r\n--b--\r\n", 1, "the answer to call 0"},
 		"in other order": {kind, part("<response-1>", "204 No Content") + part("<response-0>", "404 Not Found") + "--b--\r\n", 1, ""},
 		"one refused":    {kind, part("<response-0>", "204 No Content") + part("<response-1>", "403 Forbidden") + "--b--\r\n", 1, "403 Forbidden"},
+		"throttled":      {kind, part("<response-0>", "429 Too Many Requests") + part("<response-1>", "429 Too Many Requests") + "--b--\r\n", 5, "429 Too Many"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -422,6 +247,9 @@ func TestBatchAnswers(t *testing.T) {
 			err := store.Delete(t.Context(), storage.Join(root, "a"), storage.Join(root, "b"))
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("Delete = %v, want %q", err, tt.want)
+			}
+			if got := errors.Is(err, storage.ErrSlowDown); got != (name == "throttled") {
+				t.Errorf("Delete = %v, which is ErrSlowDown: %t", err, got)
 			}
 			if got := len(strings.Fields(proxy.Requests())); got != tt.requests {
 				t.Errorf("%d requests, want %d", got, tt.requests)

@@ -31,10 +31,7 @@ func TestDamagedAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			proxy, store, root := newProxy(t)
-			read := calls()[1]
-			location := storage.Join(root, "a")
-			read.prepare(t, store, location)
+			proxy, store, location := newFile(t)
 			proxy.Follow(cloudtest.Every(http.MethodGet, do))
 			if content, err := readTo(t.Context(), store, location); err == nil {
 				t.Errorf("%d bytes were read, without an error", len(content))
@@ -50,17 +47,14 @@ func TestDamagedAnswers(t *testing.T) {
 // asked for: it goes on four times and then gives up.
 func TestCutAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	proxy, store, root := newProxy(t)
-	read := calls()[1]
-	location := storage.Join(root, "a")
-	read.prepare(t, store, location)
+	proxy, store, location := newFile(t)
 	for cuts, whole := range map[int]bool{4: true, 5: false} {
 		proxy.Follow(cloudtest.FirstN(cuts, cloudtest.CutInAnswer))
 		content, err := readTo(t.Context(), store, location)
-		if (err == nil) != whole || bytes.Equal(content, read.after) != whole {
+		if (err == nil) != whole || bytes.Equal(content, fileBody()) != whole {
 			t.Errorf("after %d cuts %d bytes, %v; want all: %t", cuts, len(content), err, whole)
 		}
-		if !bytes.HasPrefix(read.after, content) {
+		if !bytes.HasPrefix(fileBody(), content) {
 			t.Errorf("after %d cuts what was read is not the beginning of the file", cuts)
 		}
 	}
@@ -69,12 +63,9 @@ func TestCutAgainAndAgain(t *testing.T) {
 // TestSilentInAnswer reads from a server that stops in the middle without closing.
 func TestSilentInAnswer(t *testing.T) {
 	t.Parallel()
-	proxy, store, root := newProxy(t, func(o *s3.Options) { o.StallTimeout = time.Second })
-	read := calls()[1]
-	location := storage.Join(root, "a")
-	read.prepare(t, store, location)
+	proxy, store, location := newFile(t, func(o *s3.Options) { o.StallTimeout = time.Second })
 	proxy.Follow(cloudtest.Nth(0, cloudtest.SilentInAnswer))
-	if content, err := readTo(t.Context(), store, location); err != nil || !bytes.Equal(content, read.after) {
+	if content, err := readTo(t.Context(), store, location); err != nil || !bytes.Equal(content, fileBody()) {
 		t.Errorf("%d bytes, %v", len(content), err)
 	}
 }
@@ -86,11 +77,8 @@ func TestGoesOnWithTheSameObject(t *testing.T) {
 	for _, name := range []string{"replaced", "removed", "range ignored"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			proxy, store, root := newProxy(t)
-			direct := open(t, options(s3test.Start(t).Endpoint), root)
-			read := calls()[1]
-			location := storage.Join(root, "a")
-			read.prepare(t, store, location)
+			proxy, store, location := newFile(t)
+			direct := open(t, options(s3test.Start(t).Endpoint), "s3://"+bucketOf(location))
 			proxy.Follow(func(call int, r *http.Request) fault {
 				switch {
 				case call == 0:
@@ -98,14 +86,14 @@ func TestGoesOnWithTheSameObject(t *testing.T) {
 				case name == "range ignored":
 					return func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *http.Response) {
 						w.WriteHeader(http.StatusOK)
-						_, _ = w.Write(read.after)
+						_, _ = w.Write(fileBody())
 					}
 				}
 				if err := direct.Delete(r.Context(), location); err != nil {
 					t.Error(err)
 				}
 				if name == "replaced" {
-					if err := direct.Create(r.Context(), location, bytes.Repeat([]byte("x"), len(read.after))); err != nil {
+					if err := direct.Create(r.Context(), location, bytes.Repeat([]byte("x"), len(fileBody()))); err != nil {
 						t.Error(err)
 					}
 				}
@@ -115,7 +103,7 @@ func TestGoesOnWithTheSameObject(t *testing.T) {
 			if err == nil {
 				t.Error("no error")
 			}
-			if !bytes.HasPrefix(read.after, content) {
+			if !bytes.HasPrefix(fileBody(), content) {
 				t.Error("what was read is not the beginning of the file")
 			}
 		})
@@ -142,10 +130,7 @@ func TestMissingBucket(t *testing.T) {
 // and sends more than the object has: a reader hears an error, and not that this is the object.
 func TestMoreThanTheObjectHas(t *testing.T) {
 	t.Parallel()
-	proxy, store, root := newProxy(t)
-	read := calls()[1]
-	location := storage.Join(root, "a")
-	read.prepare(t, store, location)
+	proxy, store, location := newFile(t)
 	withoutChecksum := func(do fault) fault {
 		return func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 			do(w, r, func(r *http.Request) *http.Response {
@@ -168,7 +153,7 @@ func TestMoreThanTheObjectHas(t *testing.T) {
 			return withoutChecksum(longer)
 		})
 		content, err := readTo(t.Context(), store, location)
-		if (err == nil) != whole || whole && !bytes.Equal(content, read.after) {
+		if (err == nil) != whole || whole && !bytes.Equal(content, fileBody()) {
 			t.Errorf("with %q behind it: %d bytes, %v; want all: %t", surplus, len(content), err, whole)
 		}
 		if requests := proxy.Requests(); requests != "GET GET" {
@@ -176,3 +161,18 @@ func TestMoreThanTheObjectHas(t *testing.T) {
 		}
 	}
 }
+
+// newFile returns what newProxy does, and in place of the root the location of a file that has
+// fileBody.
+func newFile(t *testing.T, change ...func(*s3.Options)) (*cloudtest.Proxy, *s3.Store, string) {
+	t.Helper()
+	proxy, store, root := newProxy(t, change...)
+	location := storage.Join(root, "a")
+	if err := store.Create(t.Context(), location, fileBody()); err != nil {
+		t.Fatal(err)
+	}
+	return proxy, store, location
+}
+
+// fileBody is longer than what a connection passes on at once.
+func fileBody() []byte { return bytes.Repeat([]byte("0123456789abcdef"), 1<<10) }

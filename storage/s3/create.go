@@ -57,13 +57,13 @@ func (c *Client) create(ctx context.Context, o object, body []byte, id string, c
 	case statusOf(err) == http.StatusPreconditionFailed:
 		return c.settle(ctx, o, body, id)
 	}
-	return fmt.Errorf("create %s: %w", o.location, err)
+	return fmt.Errorf("create %s: %w", o.location, orSlow(err))
 }
 
 // taken is the error of a Create that looked for the object, and did not hear that it is missing.
 func taken(o object, err error) error {
 	if err != nil {
-		return fmt.Errorf("create %s: look whether it is there: %w", o.location, err)
+		return fmt.Errorf("create %s: look whether it is there: %w", o.location, orSlow(err))
 	}
 	return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
 }

@@ -83,6 +83,9 @@ func TestDeleteInPart(t *testing.T) {
 			if (err != nil) != (len(tt.failures) > 0) {
 				t.Errorf("Delete = %v", err)
 			}
+			if got := errors.Is(err, storage.ErrSlowDown); got != (tt.code == "SlowDown") {
+				t.Errorf("Delete = %v, which is ErrSlowDown: %t", err, got)
+			}
 			for _, key := range tt.failures {
 				if err != nil && !strings.Contains(err.Error(), "/"+key+": "+tt.code) {
 					t.Errorf("the error does not name %s: %v", key, err)

@@ -11,220 +11,62 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"moorage/internal/cloudtest"
 	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
+	"moorage/storage/storagetest"
 )
 
-// call is one call of a method, and what the file at its location holds after it: nil for nothing.
-type call struct {
-	name string
-	make func(ctx context.Context, store *s3.Store, location string) error
-	// before is whether there is a file before the call.
-	before bool
-	after  []byte
+// TestFaults does to every request what networks and servers do.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	storagetest.RunFaults(t, storagetest.Cloud{
+		Open: func(t *testing.T, patience storagetest.Patience) (*cloudtest.Proxy, storage.Store, string) {
+			t.Helper()
+			proxy, store, root := newProxy(t, func(o *s3.Options) {
+				o.StallTimeout, o.RetryDelayMax = patience.Stall, patience.Pause
+			})
+			return proxy, store, root
+		},
+		Throttles: map[string]cloudtest.Fault{
+			"slow down":        refuse(http.StatusServiceUnavailable, "SlowDown"),
+			"too many":         refuse(http.StatusTooManyRequests, "TooManyRequests"),
+			"too many, silent": refuse(http.StatusTooManyRequests, ""),
+		},
+		Failures: map[string]cloudtest.Fault{
+			"internal":    refuse(http.StatusInternalServerError, "InternalError"),
+			"bad gateway": refuse(http.StatusBadGateway, ""),
+			"conflict":    refuse(http.StatusConflict, "ConditionalRequestConflict"),
+		},
+		Settles: "PUT PUT HEAD",
+	})
 }
 
-func calls() []call {
-	content := bytes.Repeat([]byte("0123456789abcdef"), 1<<10)
-	return []call{
-		{"Create", func(ctx context.Context, store *s3.Store, location string) error {
-			return store.Create(ctx, location, content)
-		}, false, content},
-		{"Open", func(ctx context.Context, store *s3.Store, location string) error {
-			body, err := storage.ReadAll(ctx, store, location, 1<<20)
-			if err == nil && !bytes.Equal(body, content) {
-				err = fmt.Errorf("read %d bytes that are not those of the file", len(body))
-			}
-			return err
-		}, true, content},
-		{"Stat", func(ctx context.Context, store *s3.Store, location string) error {
-			info, err := store.Stat(ctx, location)
-			if err == nil && info.Bytes != int64(len(content)) {
-				err = fmt.Errorf("%d bytes, want %d", info.Bytes, len(content))
-			}
-			return err
-		}, true, content},
-		{"Delete", func(ctx context.Context, store *s3.Store, location string) error {
-			return store.Delete(ctx, location)
-		}, true, nil},
-	}
-}
-
-// prepare makes the file that a call begins with, and lets the store find out what the server can
-// do.
-func (c call) prepare(t *testing.T, store *s3.Store, location string) {
+// newProbed returns what newProxy does, of a store that has found out what its server can do.
+func newProbed(t *testing.T) (*cloudtest.Proxy, *s3.Store, string) {
 	t.Helper()
+	proxy, store, root := newProxy(t)
 	if err := store.Probe(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if c.before {
-		if err := store.Create(t.Context(), location, calls()[0].after); err != nil {
-			t.Fatal(err)
-		}
-	}
+	return proxy, store, root
 }
 
-// check looks at what the call left.
-func (c call) check(t *testing.T, store *s3.Store, location string) {
+// checkBody fails unless a file has what these tests write.
+func checkBody(t *testing.T, store *s3.Store, location string) {
 	t.Helper()
-	content, err := storage.ReadAll(t.Context(), store, location, 1<<20)
-	switch {
-	case c.after == nil && !errors.Is(err, storage.ErrNotFound):
-		t.Errorf("the file has %d bytes, %v; want none", len(content), err)
-	case c.after != nil && (err != nil || !bytes.Equal(content, c.after)):
-		t.Errorf("the file has %d bytes, %v; want %d", len(content), err, len(c.after))
+	if content, err := storage.ReadAll(t.Context(), store, location, 100); string(content) != "body" {
+		t.Errorf("the file has %q, %v", content, err)
 	}
 }
 
-// TestPassingFaults does each fault to each request of each method, until a run has no such
-// request: every call succeeds and does what it was to do.
-func TestPassingFaults(t *testing.T) {
-	t.Parallel()
-	faults := map[string]fault{
-		"cut":              cloudtest.Cut,
-		"cut in request":   cloudtest.CutInRequest,
-		"lost answer":      cloudtest.Lose,
-		"cut in answer":    cloudtest.CutInAnswer,
-		"silent":           cloudtest.Silent,
-		"slow down":        refuse(http.StatusServiceUnavailable, "SlowDown"),
-		"too many":         refuse(http.StatusTooManyRequests, "TooManyRequests"),
-		"too many, silent": refuse(http.StatusTooManyRequests, ""),
-		"internal":         refuse(http.StatusInternalServerError, "InternalError"),
-		"bad gateway":      refuse(http.StatusBadGateway, ""),
-		"conflict":         refuse(http.StatusConflict, "ConditionalRequestConflict"),
-	}
-	for name, do := range faults {
-		for _, c := range calls() {
-			t.Run(name+"/"+c.name, func(t *testing.T) {
-				t.Parallel()
-				proxy, store, root := newProxy(t, func(o *s3.Options) {
-					if name == "silent" { // elsewhere a slow machine must not look silent
-						o.StallTimeout = time.Second
-					}
-				})
-				for k := 0; ; k++ {
-					location := storage.Join(root, fmt.Sprint(k))
-					proxy.Follow(nil)
-					c.prepare(t, store, location)
-					proxy.Follow(cloudtest.Nth(k, do))
-					if err := c.make(t.Context(), store, location); err != nil {
-						t.Errorf("request %d: %v", k, err)
-					}
-					count := len(strings.Fields(proxy.Requests()))
-					proxy.Follow(nil)
-					c.check(t, store, location)
-					if count <= k {
-						break
-					}
-					if k > 10 {
-						t.Fatal("the run does not end")
-					}
-				}
-			})
-		}
-	}
-}
-
-// TestLastingThrottle asks a server that always says no: a call gives up after five requests.
-func TestLastingThrottle(t *testing.T) {
-	t.Parallel()
-	for _, c := range calls() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			proxy, store, root := newProxy(t)
-			location := storage.Join(root, "a")
-			c.prepare(t, store, location)
-			proxy.Follow(cloudtest.FirstN(100, refuse(http.StatusServiceUnavailable, "SlowDown")))
-			err := c.make(t.Context(), store, location)
-			if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
-				t.Errorf("%v, want an error that says nothing about the file", err)
-			}
-			if got := len(strings.Fields(proxy.Requests())); got != 5 {
-				t.Errorf("%d requests, want 5", got)
-			}
-		})
-	}
-}
-
-// TestDeadline asks servers that throttle or are silent, with a deadline: the call ends with it, in
-// the middle of a pause or of an answer.
-func TestDeadline(t *testing.T) {
-	t.Parallel()
-	for name, do := range map[string]fault{
-		"throttle": refuse(http.StatusServiceUnavailable, "SlowDown"), "silent": cloudtest.Silent, "silent in answer": cloudtest.SilentInAnswer,
-	} {
-		for _, c := range calls() {
-			if name == "silent in answer" && c.name != "Open" {
-				continue // the others' answers have no body
-			}
-			t.Run(name+"/"+c.name, func(t *testing.T) {
-				t.Parallel()
-				proxy, store, root := newProxy(t, func(o *s3.Options) { o.RetryDelayMax, o.StallTimeout = time.Hour, time.Hour })
-				location := storage.Join(root, "a")
-				c.prepare(t, store, location)
-				proxy.Follow(cloudtest.FirstN(100, do))
-				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-				defer cancel()
-				began := time.Now()
-				if err := c.make(ctx, store, location); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("%v, want context.DeadlineExceeded", err)
-				}
-				if took := time.Since(began); took > time.Minute {
-					t.Errorf("it took %v", took)
-				}
-			})
-		}
-	}
-}
-
-// TestLostAnswer loses the answer to a write whose repetition is refused: the file is the caller's
-// own.
-func TestLostAnswer(t *testing.T) {
-	t.Parallel()
-	proxy, store, root := newProxy(t)
-	location := storage.Join(root, "a")
-	calls()[0].prepare(t, store, location)
-	proxy.Follow(cloudtest.Nth(0, cloudtest.Lose))
-	if err := store.Create(t.Context(), location, []byte("body")); err != nil {
-		t.Errorf("Create = %v", err)
-	}
-	if got, want := proxy.Requests(), "PUT PUT HEAD"; got != want {
-		t.Errorf("requests %s, want %s", got, want)
-	}
-	if err := store.Create(t.Context(), location, []byte("body")); !errors.Is(err, storage.ErrExists) {
-		t.Errorf("a second Create with the same body = %v, want ErrExists", err)
-	}
-}
-
-// TestLostToAnother cuts off a write, while somebody else makes the same file, equal to the last
-// byte. The repetition is refused, and the file is not the caller's.
-func TestLostToAnother(t *testing.T) {
-	t.Parallel()
-	proxy, store, root := newProxy(t)
-	other := open(t, options(s3test.Start(t).Endpoint), root)
-	location := storage.Join(root, "a")
-	calls()[0].prepare(t, store, location)
-	proxy.Follow(cloudtest.Nth(0, func(http.ResponseWriter, *http.Request, func(*http.Request) *http.Response) {
-		if err := other.Create(t.Context(), location, []byte("body")); err != nil {
-			t.Errorf("the other's Create: %v", err)
-		}
-		panic(http.ErrAbortHandler)
-	}))
-	if err := store.Create(t.Context(), location, []byte("body")); !errors.Is(err, storage.ErrExists) {
-		t.Errorf("Create = %v, want ErrExists", err)
-	}
-}
-
-// TestUnknownOutcome loses every answer, or the look at the file that was met: the file is there,
-// so Create must not say that it is somebody else's.
+// TestUnknownOutcome loses the answer to a write, and the look at the file that was met: the file
+// is there, so Create must not say that it is somebody else's.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	for name, plan := range map[string]plan{
-		"all answers lost": cloudtest.FirstN(100, cloudtest.Lose),
 		"cannot look": func(call int, r *http.Request) fault {
 			switch {
 			case call == 0:
@@ -246,17 +88,15 @@ func TestUnknownOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			proxy, store, root := newProxy(t)
+			proxy, store, root := newProbed(t)
 			location := storage.Join(root, "a")
-			create := calls()[0]
-			create.prepare(t, store, location)
 			proxy.Follow(plan)
-			err := create.make(t.Context(), store, location)
+			err := store.Create(t.Context(), location, []byte("body"))
 			if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("Create = %v, want an error that says nothing about the file", err)
 			}
 			proxy.Follow(nil)
-			create.check(t, store, location)
+			checkBody(t, store, location)
 		})
 	}
 }
@@ -283,12 +123,10 @@ func TestAnsweredBySomethingElse(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			proxy, store, root := newProxy(t)
+			proxy, store, root := newProbed(t)
 			location := storage.Join(root, "a")
-			create := calls()[0]
-			create.prepare(t, store, location)
 			proxy.Follow(tt.plan)
-			err := create.make(t.Context(), store, location)
+			err := store.Create(t.Context(), location, []byte("body"))
 			if (err == nil) != tt.made || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
 				t.Errorf("Create = %v, want made: %t, or an error that says nothing about the file", err, tt.made)
 			}
@@ -297,7 +135,7 @@ func TestAnsweredBySomethingElse(t *testing.T) {
 			}
 			proxy.Follow(nil)
 			if tt.made {
-				create.check(t, store, location)
+				checkBody(t, store, location)
 			}
 			proxy.Follow(tt.plan)
 			if err := store.Probe(t.Context()); tt.name == "a page for everything" && err == nil {
