@@ -27,7 +27,7 @@ func importTable() map[string][]string {
 		"internal/historytest":  {"metadata"},
 		"internal/impatient":    {},
 		"internal/nodetest":     {},
-		"internal/pgtest":       {},
+		"internal/pgtest":       {"internal/tcptest"},
 		"internal/resumed":      {},
 		"internal/s3test":       {"internal/cloudtest"}, // tests only
 		"internal/storetest":    {"internal/pgtest", "registry", "registry/memory", "registry/pebble", "registry/postgres"},

@@ -6,11 +6,8 @@ package pgtest
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -22,6 +19,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/tcptest"
 )
 
 const (
@@ -33,9 +32,6 @@ const (
 	// options are part of all connection strings. A connection takes as long only if something
 	// hangs.
 	options = "sslmode=disable&connect_timeout=60"
-	// portMin and portEnd bound the ports of servers. They are below the ports that systems give to
-	// a process that asks for any.
-	portMin, portEnd = 10_000, 30_000
 )
 
 // Server is a running PostgreSQL server. It is safe for concurrent use, except for Kill, Restart
@@ -94,7 +90,7 @@ func launch(port *int, server interface {
 	Kill() error
 }) (err error) {
 	for range startsMax {
-		if *port, err = freePort(); err != nil {
+		if *port, err = tcptest.FreePort(); err != nil {
 			return err
 		}
 		if err = server.Restart(); !errors.Is(err, errEnded) {
@@ -144,23 +140,6 @@ func own(folder string) (*syscall.Credential, error) {
 		return nil, err
 	}
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
-}
-
-// freePort returns a port of 127.0.0.1 that was free. No connection and no listener gets it by
-// chance, not before its server is started and not while the server is dead.
-func freePort() (int, error) {
-	for {
-		var drawn [2]byte
-		rand.Read(drawn[:])
-		port := portMin + int(binary.BigEndian.Uint16(drawn[:]))%(portEnd-portMin)
-		listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-		if err == nil {
-			return port, listener.Close()
-		}
-		if !errors.Is(err, syscall.EADDRINUSE) {
-			return 0, err
-		}
-	}
 }
 
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }

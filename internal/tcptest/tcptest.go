@@ -1,5 +1,5 @@
-// Package tcptest disturbs TCP connections for tests: a proxy that can be cut and can be made to
-// stand still.
+// Package tcptest helps tests with TCP: a proxy that can be cut and can be made to stand still, and
+// ports for servers that are killed and started again.
 //
 // It must not know: what the bytes mean.
 package tcptest

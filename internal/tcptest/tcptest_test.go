@@ -122,3 +122,22 @@ func TestMute(t *testing.T) {
 		t.Errorf("after Restore: %v", err)
 	}
 }
+
+// Ports for servers that come back are none that a connection may have meanwhile.
+func TestFreePort(t *testing.T) {
+	for range 100 {
+		port, err := FreePort()
+		if err != nil || port < portMin || port >= portEnd {
+			t.Fatalf("FreePort = %d, %v", port, err)
+		}
+	}
+	taken, err := FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("tcp", taken)
+	if err != nil {
+		t.Fatalf("nobody can listen at %s: %v", taken, err)
+	}
+	listener.Close()
+}

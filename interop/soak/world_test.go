@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -170,12 +169,10 @@ func report(t *testing.T, err error) {
 // startNode starts a node for the first time.
 func (w *world) startNode(t *testing.T, args []string) *node {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := tcptest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	report(t, listener.Close())
 	n := &node{binary: w.binary, args: append(slices.Clone(args), "--listen", address), address: address, uri: "http://" + address}
 	n.client = nodetest.NewClient(n.uri, requestTimeout)
 	if err := n.start(t.Context()); err != nil {
