@@ -141,12 +141,12 @@ func (g *guard) check(ctx context.Context, at *job) error {
 	isKnown := func(s metadata.Snapshot) bool { return g.known[versionOf(s)] }
 	added, _, err := reach.Manifests(ctx, now.files, now.document, isNew)
 	if err != nil {
-		return err
+		return unlessMoved(ctx, g.jobs, now, err)
 	}
 	if len(added) > 0 {
 		old, _, err := reach.Manifests(ctx, now.files, now.document, isKnown)
 		if err != nil {
-			return err
+			return unlessMoved(ctx, g.jobs, now, err)
 		}
 		met := make(map[string]bool, len(old))
 		for _, m := range old {
@@ -157,7 +157,7 @@ func (g *guard) check(ctx context.Context, at *job) error {
 		}
 		added = slices.DeleteFunc(added, func(m reach.Manifest) bool { return met[m.Path()] })
 		if err := reach.LiveIn(ctx, now.files, added, g.set); err != nil {
-			return err
+			return unlessMoved(ctx, g.jobs, now, err)
 		}
 	}
 	g.note(now)

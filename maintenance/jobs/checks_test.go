@@ -55,16 +55,23 @@ func TestOneJobOfAKind(t *testing.T) {
 	}
 }
 
-// hooked is a storage that calls before each read of a list of a job.
+// hooked is a storage that calls before each read of a file whose location has part in it.
 type hooked struct {
 	*memory.Store
-	before func()
+	part   string
+	before func(location string)
 }
+
+// These are parts of the locations of lists: those of jobs, and those of snapshots.
+const (
+	listsOfJobs      = "/list-"
+	listsOfSnapshots = "/snap-"
+)
 
 // Open implements storage.Store.
 func (h hooked) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
-	if strings.Contains(location, "/list-") {
-		h.before()
+	if strings.Contains(location, h.part) {
+		h.before(location)
 	}
 	return h.Store.Open(ctx, location)
 }
@@ -147,7 +154,7 @@ func scenarios() []scenario {
 		{jobs.CheckRecord, func(w *world, without func(node)) bool {
 			victim := contentOf(w.due())
 			id := w.job().ID
-			w.goOn(jobs.KindSnapshots, hooked{w.files, func() { must(w.t, w.jobs.Quarantine(w.ctx, id, "look", "ann")) }}, without)
+			w.goOn(jobs.KindSnapshots, hooked{w.files, listsOfJobs, func(string) { must(w.t, w.jobs.Quarantine(w.ctx, id, "look", "ann")) }}, without)
 			return !w.exists(victim)
 		}},
 		{jobs.CheckPaused, func(w *world, without func(node)) bool {
@@ -167,7 +174,7 @@ func scenarios() []scenario {
 		}},
 		{jobs.CheckNew, func(w *world, without func(node)) bool {
 			victim := contentOf(w.due())
-			w.goOn(jobs.KindSnapshots, hooked{w.files, func() {
+			w.goOn(jobs.KindSnapshots, hooked{w.files, listsOfJobs, func(string) {
 				w.clock.Advance(time.Second)
 				w.commit(w.history.AddAgain("main", victim)...)
 			}}, without)

@@ -2,7 +2,9 @@ package jobs
 
 import (
 	"context"
+	"errors"
 
+	"moorage"
 	"moorage/catalog"
 	"moorage/maintenance/reach"
 	"moorage/metadata"
@@ -61,14 +63,33 @@ const reachFull = "full"
 func (j *Jobs) live(ctx context.Context, look *look, in input) (*reach.Set, reach.Cost, error) {
 	manifests, cost, err := reach.Manifests(ctx, look.files, look.document, nil)
 	if err != nil {
-		return nil, cost, err
+		return nil, cost, unlessMoved(ctx, j, look, err)
 	}
 	set := reach.NewSet(cost.Files + cost.Manifests)
 	if in.Orphans != nil {
 		set = reach.NewSetOfNames(cost.Files + cost.Manifests)
 	}
 	reach.Named(look.document, look.version.Location, set.Add)
-	return set, cost, reach.LiveIn(ctx, look.files, manifests, set)
+	return set, cost, unlessMoved(ctx, j, look, reach.LiveIn(ctx, look.files, manifests, set))
+}
+
+// unlessMoved returns err, the failure to read what a table reached when look met it. If a file is
+// unreadable and the table has another version by now, the failure may pass: an engine, or another
+// job, may have expired the snapshot and deleted the file meanwhile. The next try reads the version
+// of its time.
+func unlessMoved(ctx context.Context, j *Jobs, look *look, err error) error {
+	unreadable, ok := errors.AsType[*reach.UnreadableError](err)
+	if !ok {
+		return err
+	}
+	version, _, failed := j.tables.TableByID(ctx, look.table.ID)
+	if failed != nil {
+		return failed
+	}
+	if version.Location == look.version.Location {
+		return err
+	}
+	return moorage.Errorf(moorage.KindUnavailable, "The table has moved while it was read: %s", unreadable)
 }
 
 // doom lists the files that only expired snapshots reach.

@@ -2,7 +2,9 @@ package jobs_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,6 +159,49 @@ func TestOrphansThatNeedAnOperator(t *testing.T) {
 				t.Errorf("once it is confirmed the job is %+v", job)
 			}
 		})
+	}
+}
+
+// A table whose snapshots expire while a job reads them is no fault that an operator has to see. A
+// list that is missing from a table which stands still is one.
+func TestOrphansOfTableThatMoves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 0)
+	for range 12 {
+		w.clock.Advance(time.Second)
+		w.commit(w.history.Append("main", 1)...)
+	}
+	w.strays()
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	must(t, err)
+	oldest := 0
+	for range 8 { // more than the failures that block a job
+		var once sync.Once
+		w.goOn(jobs.KindOrphans, hooked{w.files, listsOfSnapshots, func(string) {
+			once.Do(func() { // as an engine expires a snapshot
+				expired := w.history.Snapshots[oldest]
+				oldest++
+				w.commit(fmt.Sprintf(`{"action":"remove-snapshots","snapshot-ids":[%d]}`, expired.ID))
+				must(t, w.files.Delete(w.ctx, expired.List))
+			})
+		}}, func(node) {})
+		if job := w.job(); job.State != registry.StateCollecting || !strings.Contains(job.LastError, "has moved") {
+			t.Fatalf("the job is %s: %s", job.State, job.LastError)
+		}
+	}
+	must(t, w.jobs.RunOnce(w.ctx))
+	if job := w.job(); job.State != registry.StateWaiting || job.Tries != 0 || job.Laters != 0 {
+		t.Errorf("once the table stands still the job is %+v", job)
+	}
+	must(t, w.jobs.Cancel(w.ctx, w.job().ID, "ann"))
+	_, err = w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	must(t, err)
+	must(t, w.files.Delete(w.ctx, w.history.Snapshots[oldest].List))
+	for range 5 {
+		must(t, w.jobs.RunOnce(w.ctx))
+	}
+	if job := w.job(); job.State != registry.StateBlocked || !strings.Contains(job.LastError, "cannot read") {
+		t.Errorf("a list is missing, and the job is %s: %s", job.State, job.LastError)
 	}
 }
 
