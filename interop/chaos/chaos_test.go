@@ -16,24 +16,15 @@ import (
 var (
 	durationFlag = flag.Duration("duration", 18*time.Second, "how long engines write")
 	enginesFlag  = flag.String("engines", "iceberg-go,iceberg-go",
-		"two of iceberg-go, pyiceberg, spark, trino and duckdb, which write and read")
+		"two of iceberg-go, pyiceberg, spark, trino, duckdb and flink, which write and read")
 	seedFlag = flag.Uint64("seed", 0, "seed of everything that is random; 0: a new one each time")
 )
 
+// orderSpan bounds how long it takes until only live files are left, and settleMax how many changes
+// until a writer knows what it has.
 const (
-	// opTimeout and orphanAge are those of world while all engines are in this process. A change
-	// that ends at its deadline may be half way in a node, so the age is longer by far.
-	opTimeout = 6 * time.Second
-	orphanAge = 15 * time.Second
-	// remoteTimeout and remoteAge are those of engines in processes of their own, which no deadline
-	// stops.
-	remoteTimeout = 90 * time.Second
-	remoteAge     = 4 * time.Minute
-	// calm is the mean time between two kills, and steerPause that between two looks at tables.
-	calm       = 3 * time.Second
-	steerPause = 100 * time.Millisecond
-	// orderSpan bounds how long it takes until only live files are left.
 	orderSpan = 90 * time.Second
+	settleMax = 20
 )
 
 // TestChaos lets two engines write while everything is deleted as early as it can be, and nodes are
@@ -89,9 +80,14 @@ func (w *world) chaos(random *rand.Rand, j *judge, writers []*writer) {
 		})
 	}
 	killer := rand.New(rand.NewPCG(random.Uint64(), 0))
-	begin(func(ctx context.Context) error { return w.disturb(ctx, killer, calm) })
-	begin(func(ctx context.Context) error { w.steer(ctx, steerPause); return nil })
+	begin(func(ctx context.Context) error { return w.disturb(ctx, killer) })
+	begin(func(ctx context.Context) error { w.steer(ctx); return nil })
 	begin(j.run)
+	for _, e := range w.engines {
+		if e, ok := e.(*remote); ok {
+			begin(e.watch)
+		}
+	}
 	for _, writer := range writers {
 		begin(writer.run)
 	}
@@ -100,11 +96,19 @@ func (w *world) chaos(random *rand.Rand, j *judge, writers []*writer) {
 
 // settle writes once more, so that nothing is half way, and reads all that the writer knows.
 func (w *writer) settle(ctx context.Context) error {
-	for try := 0; w.model.unsettled || try == 0; try++ {
-		w.append(ctx, w.engines[try%2])
-		if try > 20 {
-			return fmt.Errorf("writer %d cannot write any more: %w", w.id, w.lastFailure)
+	for try := range settleMax {
+		if w.model.isCrowded() {
+			if err := w.rest(ctx, w.engines[try%2]); err != nil {
+				return err
+			}
 		}
+		w.append(ctx, w.engines[try%2])
+		if !w.model.unsettled {
+			break
+		}
+	}
+	if w.model.unsettled {
+		return fmt.Errorf("writer %d cannot write any more: %w", w.id, w.lastFailure)
 	}
 	for _, e := range w.engines {
 		for _, ref := range append(w.names(), "") {
@@ -128,7 +132,8 @@ func report(t *testing.T, w *world, j *judge, writers []*writer, planted int) {
 			failed[what] += n
 		}
 		reads += writer.reads
-		t.Logf("writer %d of %s: the last failure: %v", writer.id, writer.table, writer.lastFailure)
+		t.Logf("writer %d of %s: the longest change took %s; the last failure: %v", writer.id, writer.table,
+			writer.longest.Round(time.Millisecond), writer.lastFailure)
 	}
 	for _, what := range slices.Sorted(maps.Keys(done)) {
 		t.Logf("%-40s %5d acknowledged, %4d not", what, done[what], failed[what])

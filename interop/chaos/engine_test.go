@@ -23,8 +23,11 @@ type action string
 const (
 	appends    action = "append"     // adds rows
 	deletes    action = "delete"     // removes the rows of the writer below a number
+	merges     action = "merge"      // adds rows and removes others, at once
+	upserts    action = "upsert"     // adds rows, of which some may be there
 	overwrites action = "overwrite"  // puts rows in the place of all others
 	picks      action = "cherrypick" // stages rows, and picks the snapshot that has them
+	compacts   action = "compact"    // rewrites files; the rows stay
 	reads      action = "read"       // returns the rows of a ref
 )
 
@@ -35,6 +38,7 @@ type request struct {
 	Ref     string  `json:"ref,omitempty"` // empty: main
 	Writer  int64   `json:"writer"`
 	Numbers []int64 `json:"numbers,omitempty"` // of rows
+	Gone    []int64 `json:"gone,omitempty"`    // of rows that a merge removes
 	Below   int64   `json:"below,omitempty"`
 	Node    int     `json:"node"`
 }
@@ -49,10 +53,18 @@ type engine interface {
 	do(ctx context.Context, r request) ([]row, error)
 }
 
-// schema is that of all tables.
-var schema = iceberg.NewSchema(0,
-	iceberg.NestedField{ID: 1, Name: "writer", Type: iceberg.PrimitiveTypes.Int64},
-	iceberg.NestedField{ID: 2, Name: "number", Type: iceberg.PrimitiveTypes.Int64})
+// schemaOf returns the schema of tables. With a key rows can be put in the place of those that are
+// the same.
+func schemaOf(keyed bool) *iceberg.Schema {
+	columns := []iceberg.NestedField{
+		{ID: 1, Name: "writer", Type: iceberg.PrimitiveTypes.Int64, Required: keyed},
+		{ID: 2, Name: "number", Type: iceberg.PrimitiveTypes.Int64, Required: keyed},
+	}
+	if keyed {
+		return iceberg.NewSchemaWithIdentifiers(0, []int{1, 2}, columns...)
+	}
+	return iceberg.NewSchema(0, columns...)
+}
 
 // native is iceberg-go in this process.
 type native struct{ catalogs []icebergcatalog.Catalog } // one for each node

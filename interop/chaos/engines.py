@@ -5,6 +5,7 @@ come, several at once. The process ends with its input.
 """
 
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -15,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
-from harness import clients, paths, trino
+from harness import clients, flink, paths, trino
 from harness.files import Folder
 
 NAMESPACE = "chaos"
@@ -107,8 +108,21 @@ def values(asked: dict) -> str:
     return ", ".join(f"({asked['writer']}, {number})" for number in asked["numbers"])
 
 
+def merge(asked: dict, table: str, source: str) -> str:
+    """The statement that removes some rows and adds others; source is SQL for rows, around the values `{}`.
+
+    A row that is to go and is not there is not added.
+    """
+    rows = [(number, "true") for number in asked["numbers"]] + [(number, "false") for number in asked.get("gone", [])]
+    changes = ", ".join(f"({asked['writer']}, {number}, {fresh})" for number, fresh in rows)
+    return (
+        f"MERGE INTO {table} t USING ({source.format(changes)}) s ON t.writer = s.writer AND t.number = s.number "
+        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED AND s.fresh THEN INSERT (writer, number) VALUES (s.writer, s.number)"
+    )
+
+
 class Spark(InSQL):
-    actions, branches = ["append", "delete", "overwrite", "cherrypick"], True
+    actions, branches = ["append", "delete", "merge", "overwrite", "cherrypick", "compact"], True
 
     def __init__(self, nodes: list[Node], parts: ExitStack):
         folder = parts.enter_context(tempfile.TemporaryDirectory(prefix="moorage-chaos-spark-"))
@@ -133,16 +147,34 @@ class Spark(InSQL):
         """A branch holds the snapshot that is picked, so that it does not expire before."""
         table, name = self.table(asked), f"pick{asked['numbers'][0]}"
         self.sql(f"ALTER TABLE {table} CREATE BRANCH {name}")
-        self.sql(f"INSERT INTO {table}.branch_{name} VALUES {values(asked)}")
-        [(picked,)] = self.sql(f"SELECT snapshot_id FROM {table}.refs WHERE name = '{name}'")
-        self.sql(f"CALL node{asked['node']}.system.cherrypick_snapshot('{NAMESPACE}.{asked['table']}', {picked})")
+        try:
+            self.sql(f"INSERT INTO {table}.branch_{name} VALUES {values(asked)}")
+            [(picked,)] = self.sql(f"SELECT snapshot_id FROM {table}.refs WHERE name = '{name}'")
+            self.call("cherrypick_snapshot", asked, f"snapshot_id => {picked}")
+        finally:
+            self.sql(f"ALTER TABLE {table} DROP BRANCH {name}")
         return []
+
+    def _merge(self, asked: dict) -> list[tuple]:
+        self.sql(merge(asked, self.table(asked), "SELECT * FROM VALUES {} AS v (writer, number, fresh)"))
+        return []
+
+    def _compact(self, asked: dict) -> list[tuple]:
+        self.call("rewrite_data_files", asked, "options => map('rewrite-all', 'true')")
+        self.call("rewrite_manifests", asked)
+        return []
+
+    def call(self, procedure: str, asked: dict, *more: str) -> None:
+        arguments = ", ".join([f"table => '{NAMESPACE}.{asked['table']}'", *more])
+        self.sql(f"CALL node{asked['node']}.system.{procedure}({arguments})")
 
     def version(self, ref: str) -> str:
         return f" VERSION AS OF '{ref}'"
 
 
 class Trino(InSQL):
+    actions, branches = ["append", "delete", "merge", "compact"], False
+
     def __init__(self, nodes: list[Node], parts: ExitStack):
         self.server = parts.enter_context(trino.Trino())
         for number, node in enumerate(nodes):
@@ -157,8 +189,18 @@ class Trino(InSQL):
         finally:
             connection.close()
 
+    def _merge(self, asked: dict) -> list[tuple]:
+        self.sql(merge(asked, self.table(asked), "SELECT * FROM (VALUES {}) AS v (writer, number, fresh)"))
+        return []
+
+    def _compact(self, asked: dict) -> list[tuple]:
+        self.sql(f"ALTER TABLE {self.table(asked)} EXECUTE optimize")
+        return []
+
 
 class DuckDB(InSQL):
+    actions, branches = ["append", "delete", "merge"], False
+
     def __init__(self, nodes: list[Node], parts: ExitStack):
         self.nodes = nodes
 
@@ -181,13 +223,60 @@ class DuckDB(InSQL):
         snapshot = self.nodes[asked["node"]].ref(asked["table"], asked["ref"])
         return self.sql(f"SELECT writer, number FROM {self.table(asked)} AT (VERSION => {snapshot})")
 
+    def _merge(self, asked: dict) -> list[tuple]:
+        self.sql(merge(asked, self.table(asked), "SELECT * FROM (VALUES {}) AS v (writer, number, fresh)"))
+        return []
 
-ENGINES = {"pyiceberg": PyIceberg, "spark": Spark, "trino": Trino, "duckdb": DuckDB}
+
+class Flink(InSQL):
+    """Each statement is a job with an end. A session belongs to a thread and has the catalog of one node."""
+
+    actions, branches = ["append", "upsert", "overwrite"], True
+
+    def __init__(self, nodes: list[Node], parts: ExitStack):
+        folder = parts.enter_context(tempfile.TemporaryDirectory(prefix="moorage-chaos-flink-"))
+        self.nodes = nodes
+        self.cluster = parts.enter_context(flink.Flink(folder, paths.jars("flink")))
+        self._local = threading.local()
+
+    def do(self, asked: dict) -> list[tuple]:
+        sessions = self._local.__dict__.setdefault("sessions", {})
+        node = asked["node"]
+        if node not in sessions:
+            sessions[node] = self.cluster.session(self.nodes[node], flink.BATCH)
+        self._local.present = sessions[node]
+        return super().do(asked)
+
+    def sql(self, statement: str) -> list[tuple]:
+        return self._local.present.run(statement)
+
+    def table(self, asked: dict, **options: str) -> str:
+        ref = asked.get("ref")
+        if ref:
+            options["tag" if ref.startswith("t") else "branch"] = ref
+        said = ", ".join(f"'{name.replace('_', '-')}' = '{value}'" for name, value in options.items())
+        return f"{NAMESPACE}.{asked['table']}" + (f" /*+ OPTIONS({said}) */" if said else "")
+
+    def version(self, ref: str) -> str:
+        return ""  # the table's name says it
+
+    def _overwrite(self, asked: dict) -> list[tuple]:
+        self.sql(f"INSERT OVERWRITE {self.table(asked)} VALUES {values(asked)}")
+        return []
+
+    def _upsert(self, asked: dict) -> list[tuple]:
+        """Deletes by equality take out what was there of these rows."""
+        self.sql(f"INSERT INTO {self.table(asked, upsert_enabled='true')} VALUES {values(asked)}")
+        return []
+
+
+ENGINES = {"pyiceberg": PyIceberg, "spark": Spark, "trino": Trino, "duckdb": DuckDB, "flink": Flink}
 
 
 def main(name: str, uris: str) -> None:
-    # What clients print to the output is none of the answers.
-    answers, sys.stdout = sys.stdout, sys.stderr
+    # What clients print to the output, JVMs of theirs included, is none of the answers.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     writing = threading.Lock()
 
     def answer(**members) -> None:
@@ -208,7 +297,7 @@ def main(name: str, uris: str) -> None:
             except NoRef as fault:
                 answer(id=asked["id"], error=str(fault), **{"no-ref": True})
             except BaseException as fault:
-                answer(id=asked["id"], error=f"{type(fault).__name__}: {fault}"[:2000])
+                answer(id=asked["id"], error=f"{type(fault).__name__}: {' | '.join(str(fault).splitlines())}"[:2000])
 
         answer(id=0, actions=engine.actions, branches=engine.branches)
         with ThreadPoolExecutor(REQUESTS_AT_ONCE) as pool:

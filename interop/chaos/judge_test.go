@@ -35,14 +35,19 @@ func newJudge(w *world) *judge {
 	return &judge{world: w, named: make(map[string][]string), runs: make(map[string]client.MaintenanceRun)}
 }
 
-// run looks at one table after the other until ctx ends. The error names a live file that is gone.
+// run looks at one table after the other until ctx ends. The error names a live file that is gone,
+// or a job that is blocked.
 func (j *judge) run(ctx context.Context) error {
-	for turn := 0; sleep(ctx, 20*time.Millisecond) == nil; turn++ {
+	for turn := 0; sleep(ctx, j.judgePause) == nil; turn++ {
 		name, at := j.tables[turn%len(j.tables)], turn%len(j.nodes)
 		if err := j.look(ctx, name, at); err != nil {
 			return err
 		}
-		_ = j.note(ctx, name, at) // the node may be gone
+		if status, err := j.status(ctx, name, at); err == nil { // else the node is gone
+			if err := j.note(name, status); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -95,7 +100,7 @@ func (j *judge) unlessExpired(ctx context.Context, name string, id int64, missin
 	return nil
 }
 
-// beside returns the files that the metadata itself names.
+// beside returns the files that the metadata itself names, but for lists and statistics.
 func (j *judge) beside(loaded *table.Table) map[string]bool {
 	files := map[string]bool{loaded.MetadataLocation(): true}
 	for entry := range loaded.Metadata().PreviousFiles() {
@@ -183,6 +188,13 @@ func (j *judge) surplus(ctx context.Context) (files []string, err error) {
 				live[local(file)] = true
 			}
 		}
+		// Statistics may come when their snapshot has expired.
+		for statistics := range loaded.Metadata().Statistics() {
+			live[local(statistics.StatisticsPath)] = true
+		}
+		for statistics := range loaded.Metadata().PartitionStatistics() {
+			live[local(statistics.StatisticsPath)] = true
+		}
 		err = filepath.WalkDir(local(loaded.Location()), func(path string, entry fs.DirEntry, err error) error {
 			if err == nil && !entry.IsDir() && !live[path] && isTabular(path) {
 				files = append(files, path)
@@ -208,7 +220,11 @@ func (j *judge) awaitOrder(ctx context.Context, span time.Duration) error {
 		for i, name := range j.tables {
 			j.world.look(ctx, i, name, "snapshots")
 			j.world.look(ctx, i, name, "orphans")
-			if err := j.note(ctx, name, i%len(j.nodes)); err != nil {
+			status, err := j.status(ctx, name, i%len(j.nodes))
+			if err == nil {
+				err = j.note(name, status)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -249,12 +265,9 @@ func (j *judge) plant(ctx context.Context) (count int, err error) {
 	return count, nil
 }
 
-// note notes the jobs of a table that have ended. A server shows the last ones.
-func (j *judge) note(ctx context.Context, name string, at int) error {
-	status, err := j.status(ctx, name, at)
-	if err != nil {
-		return err
-	}
+// note notes the jobs of a table that have ended; a status has the last ones. The error names one
+// that is blocked.
+func (j *judge) note(name string, status client.MaintenanceStatus) error {
 	for _, run := range status.Runs {
 		j.runs[run.Job] = run
 	}

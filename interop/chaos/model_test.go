@@ -43,14 +43,32 @@ func removesBelow(number int64) effect {
 	}
 }
 
+func exchanges(gone, rows []row) effect {
+	return func(before content) content {
+		after := adds(rows)(before)
+		for _, r := range gone {
+			delete(after, r)
+		}
+		return after
+	}
+}
+
+// stays is what a change does that rewrites files.
+func stays(before content) content { return before }
+
 func becomes(rows content) effect { return func(content) content { return rows } }
+
+// mayMax bounds how many contents a writer takes for possible. Each change without an answer can
+// double them.
+const mayMax = 32
 
 // model is what a writer knows of the rows of main. A change without an answer may have happened,
 // so it can be one of several contents. Of tags and branches it knows those that were acknowledged.
 type model struct {
 	may []content
-	// unsettled says that a change may still happen. Each requires main as it was, so the next one
-	// that is acknowledged ends that.
+	// unsettled says that a change may still happen: its engine has given up, and a node may be
+	// about to carry it out. It requires main as it was, so the next one that is acknowledged ends
+	// that.
 	unsettled bool
 	refs      map[string]content
 }
@@ -71,6 +89,12 @@ func (m *model) did(change effect, acknowledged bool) {
 	}
 	m.may, m.unsettled = after, !acknowledged
 }
+
+// rested notes that no change without an answer can happen any more.
+func (m *model) rested() { m.unsettled = false }
+
+// isCrowded reports whether the writer should find out what main has before it goes on.
+func (m *model) isCrowded() bool { return len(m.may) > mayMax }
 
 // known returns the rows of main; false if they are not certain.
 func (m *model) known() (content, bool) {

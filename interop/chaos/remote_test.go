@@ -39,8 +39,12 @@ type remote struct {
 	mu      sync.Mutex // guards the fields below; leaf; never held over I/O
 	waiting map[int]chan reply
 	serial  int
-	ended   error // why no more answers come
+	ended   error         // why no more answers come
+	gone    chan struct{} // closed when ended is there
 }
+
+// errSilent says that an engine has not answered in time.
+var errSilent = errors.New("no answer")
 
 // reply is an answer of an engine.
 type reply struct {
@@ -64,15 +68,25 @@ func (w *world) startEngines(names []string) {
 			w.engines[i] = w.direct
 			continue
 		}
-		w.opTimeout, w.orphanAge = remoteTimeout, remoteAge
+		w.pace = remotePace
 		w.engines[i] = startRemote(w.t, name, w.uris())
+	}
+}
+
+// watch returns an error when an engine ends before ctx does.
+func (r *remote) watch(ctx context.Context) error {
+	select {
+	case <-r.gone:
+		return r.ended
+	case <-ctx.Done():
+		return nil
 	}
 }
 
 // startRemote starts an engine that has the nodes at uris.
 func startRemote(t *testing.T, name string, uris []string) *remote {
 	t.Helper()
-	r := &remote{called: name, waiting: make(map[int]chan reply)}
+	r := &remote{called: name, waiting: make(map[int]chan reply), gone: make(chan struct{})}
 	python, err := filepath.Abs(pythonAt)
 	must(t, err)
 	process := exec.Command(python, "engines.py", name, strings.Join(uris, ","))
@@ -131,6 +145,7 @@ func (r *remote) receive(out io.Reader) {
 		to <- reply{Error: r.ended.Error()}
 	}
 	clear(r.waiting)
+	close(r.gone)
 }
 
 func (r *remote) name() string { return r.called }
@@ -156,7 +171,7 @@ func (r *remote) do(ctx context.Context, asked request) ([]row, error) {
 		}
 		return rows, nil
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, fmt.Errorf("%s: %w: %w", r.called, errSilent, ctx.Err())
 	}
 }
 

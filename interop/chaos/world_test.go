@@ -6,10 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log"
 	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,6 +21,7 @@ import (
 
 	"moorage/internal/nodetest"
 	"moorage/internal/pgtest"
+	"moorage/internal/tcptest"
 	"moorage/maintenance/policy"
 	"moorage/management/client"
 	"moorage/registry"
@@ -29,10 +31,11 @@ import (
 const (
 	nodesCount = 3
 	namespace  = "chaos"
+	duckdb     = "duckdb" // the name of the engine
 	// orphansEvery is how many looks at snapshots come for one at orphans, which lists all files.
 	// It shares no factor with the number of tables.
 	orphansEvery = 5
-	// startsMax bounds how often a node is started whose port another process has just now.
+	// startsMax bounds how often a node is started that ends before it is ready.
 	startsMax = 20
 	// requestTimeout bounds one request of the test's own.
 	requestTimeout = 30 * time.Second
@@ -48,11 +51,45 @@ type world struct {
 	store   registry.Store // past the nodes
 	direct  *native        // for what engines cannot
 	engines [2]engine
-	// opTimeout bounds one change of an engine. Files that nobody names go when they are older than
-	// orphanAge.
-	opTimeout, orphanAge time.Duration
-	tables               []string
+	pace
+	tables []string
+	// folder has what tells how a run failed: the journal of changes and reads, and the logs of
+	// nodes and engines.
+	folder  string
+	journal *log.Logger
 }
+
+// pace is how fast everything happens. It depends on the engines.
+type pace struct {
+	// opTimeout bounds one change of an engine, and one try to read. An engine may try again to
+	// commit for retrySpan.
+	opTimeout, retrySpan time.Duration
+	// readSpan is how long a read is tried again: the snapshot that it read may expire meanwhile,
+	// or its node be killed.
+	readSpan time.Duration
+	// Files that nobody names go when they are older than orphanAge. It is longer than opTimeout:
+	// what an engine writes must be committed, or given up, before.
+	orphanAge time.Duration
+	// calm is the mean time between two kills, steerPause that between two looks of maintenance at
+	// tables, and judgePause that between two looks of the judge.
+	calm, steerPause, judgePause time.Duration
+}
+
+var (
+	// localPace is for engines in this process, which a deadline stops.
+	localPace = pace{
+		opTimeout: 6 * time.Second, retrySpan: 6 * time.Second, readSpan: 90 * time.Second,
+		orphanAge: 15 * time.Second,
+		calm:      3 * time.Second, steerPause: 100 * time.Millisecond, judgePause: 20 * time.Millisecond,
+	}
+	// remotePace is for engines in processes of their own, whose changes take seconds and which no
+	// deadline stops.
+	remotePace = pace{
+		opTimeout: 4 * time.Minute, retrySpan: time.Minute, readSpan: 10 * time.Minute,
+		orphanAge: 5 * time.Minute,
+		calm:      8 * time.Second, steerPause: 200 * time.Millisecond, judgePause: 200 * time.Millisecond,
+	}
+)
 
 // node is one of the servers, through all its lives, at one address.
 type node struct {
@@ -60,6 +97,18 @@ type node struct {
 	uri     string
 	process *nodetest.Node
 	kills   atomic.Int64
+	log     *os.File // what its lives have said
+}
+
+// kill ends the node as a crash does, and keeps what it has said.
+func (n *node) kill() {
+	n.process.Kill()
+	n.kills.Add(1)
+	n.keepLog()
+}
+
+func (n *node) keepLog() {
+	_, _ = fmt.Fprintf(n.log, "%s\n---- ended %s\n", n.process.Stderr(), time.Now().Format(time.StampMilli)) // for readers
 }
 
 func (n *node) start(ctx context.Context, binary string) error {
@@ -105,20 +154,28 @@ func newWorld(t *testing.T) *world {
 	data, err := os.MkdirTemp("", "moorage-chaos-")
 	must(t, err)
 	t.Cleanup(func() {
-		if !t.Failed() {
-			must(t, os.RemoveAll(data))
+		if t.Failed() {
+			t.Logf("the tables are in %s; -artifacts keeps the journal and the logs", data)
+			return
 		}
+		must(t, os.RemoveAll(data))
 	})
 	w := &world{
-		t: t, binary: nodetest.Build(t), data: data, dsn: database.DSN(), opTimeout: opTimeout, orphanAge: orphanAge,
+		t: t, binary: nodetest.Build(t), data: data, dsn: database.DSN(), pace: localPace, folder: t.ArtifactDir(),
 	}
+	w.journal = log.New(w.create("journal.log"), "", log.Ltime|log.Lmicroseconds)
 	for i := range nodesCount {
-		address := freeAddress(t)
-		n := &node{uri: "http://" + address, args: []string{
-			"--store", w.dsn, "--data", w.data, "--migrate", "--listen", address,
-		}}
+		address, err := tcptest.FreeAddress()
+		must(t, err)
+		n := &node{
+			uri: "http://" + address, args: []string{"--store", w.dsn, "--data", w.data, "--migrate", "--listen", address},
+			log: w.create(fmt.Sprintf("node%d.log", i)),
+		}
 		must(t, n.start(t.Context(), w.binary))
-		t.Cleanup(func() { n.process.Kill() })
+		t.Cleanup(func() {
+			n.process.Kill()
+			n.keepLog()
+		})
 		w.nodes = append(w.nodes, n)
 		if i == 0 {
 			w.enable()
@@ -132,13 +189,13 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// freeAddress returns an address of this machine that no other process listens at now.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+// create makes a file in the folder of the run.
+func (w *world) create(name string) *os.File {
+	w.t.Helper()
+	file, err := os.Create(filepath.Join(w.folder, name))
+	must(w.t, err)
+	w.t.Cleanup(func() { _ = file.Close() })
+	return file
 }
 
 func (w *world) uris() []string {
@@ -172,20 +229,25 @@ func (w *world) enable() {
 	}
 }
 
-// makeTables makes empty tables. Some have merge-on-read for engines that can.
+// makeTables makes empty tables. Some have merge-on-read for engines that can, and all of them for
+// DuckDB, which refuses to delete in another way.
 func (w *world) makeTables(names []string) {
 	w.t.Helper()
 	ctx := w.t.Context()
 	must(w.t, w.direct.catalogs[0].CreateNamespace(ctx, table.Identifier{namespace}, nil))
+	keyed := can(w.engines[0], upserts) || can(w.engines[1], upserts)
 	for i, name := range names {
 		mode := []string{"copy-on-write", "merge-on-read"}[i%2]
-		_, err := w.direct.catalogs[0].CreateTable(ctx, table.Identifier{namespace, name}, schema, icebergcatalog.WithProperties(iceberg.Properties{
-			"format-version": "2", "write.delete.mode": mode,
+		if w.engines[0].name() == duckdb || w.engines[1].name() == duckdb {
+			mode = "merge-on-read"
+		}
+		_, err := w.direct.catalogs[0].CreateTable(ctx, table.Identifier{namespace, name}, schemaOf(keyed), icebergcatalog.WithProperties(iceberg.Properties{
+			"format-version": "2", "write.delete.mode": mode, "write.merge.mode": mode,
 			"moorage.maintenance.orphans.unreferenced-ms": fmt.Sprint(w.orphanAge.Milliseconds()),
 			"moorage.maintenance.orphans.noncurrent-ms":   "0",
 			// Writers of a shared table meet at each commit.
 			"commit.retry.num-retries": "20", "commit.retry.max-wait-ms": "500",
-			"commit.retry.total-timeout-ms": fmt.Sprint(w.opTimeout.Milliseconds()),
+			"commit.retry.total-timeout-ms": fmt.Sprint(w.retrySpan.Milliseconds()),
 		}))
 		must(w.t, err)
 	}
@@ -194,11 +256,10 @@ func (w *world) makeTables(names []string) {
 
 // disturb kills nodes and starts them again, and takes claims away, until ctx ends. In the end all
 // nodes run.
-func (w *world) disturb(ctx context.Context, random *rand.Rand, calm time.Duration) error {
-	for sleep(ctx, calm/2+time.Duration(random.Int64N(int64(calm)))) == nil {
+func (w *world) disturb(ctx context.Context, random *rand.Rand) error {
+	for sleep(ctx, w.calm/2+time.Duration(random.Int64N(int64(w.calm)))) == nil {
 		n := w.nodes[random.IntN(len(w.nodes))]
-		n.process.Kill()
-		n.kills.Add(1)
+		n.kill()
 		// The claims of the dead hold for minutes. Those of the living are taken away too, as when
 		// their nodes stood still: they find out when they renew them.
 		if err := w.endClaims(context.WithoutCancel(ctx)); err != nil {
@@ -226,8 +287,8 @@ func (w *world) endClaims(ctx context.Context) error {
 }
 
 // steer has one table after the other looked at, at one node after the other, until ctx ends.
-func (w *world) steer(ctx context.Context, pause time.Duration) {
-	for turn := 0; sleep(ctx, pause) == nil; turn++ {
+func (w *world) steer(ctx context.Context) {
+	for turn := 0; sleep(ctx, w.steerPause) == nil; turn++ {
 		kind := policy.Snapshots
 		if turn%orphansEvery == 0 {
 			kind = policy.Orphans

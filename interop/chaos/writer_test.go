@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// readSpan and some changes' time are how long a read is tried again: the snapshot that it read
-	// may expire meanwhile, or its node be killed.
-	readSpan = time.Minute
+	// quiet is longer than a request lasts at a node, and than a transaction may stay undecided.
+	// After that a change that was not acknowledged has happened, or never will.
+	quiet = 70 * time.Second
 	// readPause is the time between two tries.
 	readPause = 100 * time.Millisecond
 	// rowsMax bounds the rows of one append, and contentMax those that a writer lets stand.
@@ -37,8 +37,10 @@ type writer struct {
 	serial int64 // of rows and refs
 
 	done, failed map[string]int // changes by what they were
+	longest      time.Duration  // that an engine took for one
 	reads        int
 	lastFailure  error
+	silent       error // an engine did not answer; what it writes may come at any time
 }
 
 func newWriter(w *world, id int64, name string, shared bool, random *rand.Rand) *writer {
@@ -80,9 +82,14 @@ func (w *writer) rows(numbers []int64) []row {
 func (w *writer) run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		writes, reads := w.engine()
+		if w.model.isCrowded() {
+			if err := w.rest(ctx, reads); err != nil {
+				return err
+			}
+		}
 		w.change(ctx, writes)
-		if ctx.Err() != nil {
-			return nil // the last change may be half way
+		if w.silent != nil || ctx.Err() != nil {
+			return w.silent // the last change may be half way
 		}
 		if err := w.readBack(ctx, reads); err != nil {
 			return err
@@ -91,30 +98,39 @@ func (w *writer) run(ctx context.Context) error {
 	return nil
 }
 
+// rest waits until nothing is half way, and reads what has become of main.
+func (w *writer) rest(ctx context.Context, e engine) error {
+	if sleep(ctx, quiet) != nil {
+		return nil
+	}
+	w.model.rested()
+	return w.compare(ctx, e, "")
+}
+
 // change makes one change, by chance, with an engine or past it.
 func (w *writer) change(ctx context.Context, e engine) {
-	dice := w.random.IntN(20)
 	known, certain := w.model.known()
-	switch {
+	switch dice := w.random.IntN(26); {
 	case dice < 8 || w.model.unsettled:
 		w.append(ctx, e)
 	case dice < 12 || len(known) > contentMax:
 		w.delete(ctx, e)
+	case dice < 14 && can(e, merges) && certain:
+		w.merge(ctx, e, known)
+	case dice < 14 && can(e, upserts):
+		w.upsert(ctx, e, known)
+	case dice == 14 && can(e, compacts):
+		w.do(ctx, e, request{Action: compacts}, stays)
 	case w.shared:
 		w.append(ctx, e)
-	case dice == 12 && can(e, overwrites):
-		numbers := w.numbers()
-		rows := content{}
-		for _, r := range w.rows(numbers) {
-			rows[r] = true
-		}
-		w.do(ctx, e, request{Action: overwrites, Numbers: numbers}, becomes(rows))
-	case dice == 13 && can(e, picks):
+	case dice == 15 && can(e, overwrites):
+		w.overwrite(ctx, e)
+	case dice == 16 && can(e, picks):
 		numbers := w.numbers()
 		w.do(ctx, e, request{Action: picks, Numbers: numbers}, adds(w.rows(numbers)))
 	case !certain || len(known) == 0:
 		w.append(ctx, e)
-	case dice < 17 && len(w.model.refs) < refsMax:
+	case dice < 21 && len(w.model.refs) < refsMax:
 		w.makeRef(ctx, known)
 	default:
 		w.useRef(ctx, e)
@@ -131,31 +147,79 @@ func (w *writer) delete(ctx context.Context, e engine) {
 	w.do(ctx, e, request{Action: deletes, Below: below}, removesBelow(below))
 }
 
+// merge removes some rows and adds others in one change.
+func (w *writer) merge(ctx context.Context, e engine, known content) {
+	gone, numbers := w.some(known), w.numbers()
+	w.do(ctx, e, request{Action: merges, Numbers: numbers, Gone: gone}, exchanges(w.rows(gone), w.rows(numbers)))
+}
+
+// upsert adds rows. Some of them are there, as far as the writer knows.
+func (w *writer) upsert(ctx context.Context, e engine, known content) {
+	numbers := append(w.numbers(), w.some(known)...)
+	w.do(ctx, e, request{Action: upserts, Numbers: numbers}, adds(w.rows(numbers)))
+}
+
+func (w *writer) overwrite(ctx context.Context, e engine) {
+	numbers := w.numbers()
+	rows := content{}
+	for _, r := range w.rows(numbers) {
+		rows[r] = true
+	}
+	w.do(ctx, e, request{Action: overwrites, Numbers: numbers}, becomes(rows))
+}
+
+// some returns the numbers of some rows, by chance.
+func (w *writer) some(rows content) []int64 {
+	numbers := make([]int64, 0, len(rows))
+	for r := range rows {
+		numbers = append(numbers, r.number)
+	}
+	slices.Sort(numbers)
+	w.random.Shuffle(len(numbers), func(i, j int) { numbers[i], numbers[j] = numbers[j], numbers[i] })
+	return numbers[:min(len(numbers), 1+w.random.IntN(rowsMax))]
+}
+
 // do lets an engine change main.
 func (w *writer) do(ctx context.Context, e engine, r request, change effect) {
+	w.model.did(change, w.ask(ctx, e, string(r.Action), r) == nil)
+}
+
+// ask lets an engine change a ref.
+func (w *writer) ask(ctx context.Context, e engine, what string, r request) error {
 	r.Table, r.Writer, r.Node = w.table, w.id, w.node()
-	err := w.timed(ctx, func(ctx context.Context) error {
+	err := w.attempt(ctx, what+" by "+e.name(), fmt.Sprintf("%+v", r), func(ctx context.Context) error {
 		_, err := e.do(ctx, r)
 		return err
 	})
-	w.note(string(r.Action)+" by "+e.name(), err)
-	w.model.did(change, err == nil)
+	if errors.Is(err, errSilent) {
+		w.silent = err
+	}
+	return err
 }
 
-// timed calls do with a deadline. A writer that ends lets its last change come to its end.
-func (w *writer) timed(ctx context.Context, do func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), w.opTimeout)
+// attempt makes a change and notes what came of it: what is its sort, and detail what the journal
+// says beside that.
+func (w *writer) attempt(ctx context.Context, what, detail string, do func(ctx context.Context) error) error {
+	began := time.Now()
+	ctx, cancel := w.bounded(ctx)
 	defer cancel()
-	return do(ctx)
-}
-
-func (w *writer) note(what string, err error) {
+	err := do(ctx)
+	took := time.Since(began)
+	w.journal.Printf("writer %d of %s: %s: %s: took %s: %v", w.id, w.table, what, detail, took.Round(time.Millisecond), err)
+	w.longest = max(w.longest, took)
 	if err == nil {
 		w.done[what]++
-		return
+		return nil
 	}
 	w.failed[what]++
 	w.lastFailure = fmt.Errorf("%s: %w", what, err)
+	return err
+}
+
+// bounded returns a context for one change or one try to read. A writer that ends lets its last
+// change come to its end.
+func (w *writer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), w.opTimeout)
 }
 
 // names returns the refs that the writer knows.
@@ -176,8 +240,9 @@ func (w *writer) makeRef(ctx context.Context, known content) {
 	}
 	w.serial++
 	name := fmt.Sprintf("%s%d", letter, w.serial)
-	err := w.timed(ctx, func(ctx context.Context) error { return w.setRef(ctx, w.table, name, kind, table.MainBranch, w.node()) })
-	w.note("make a ref", err)
+	err := w.attempt(ctx, "make a ref", name, func(ctx context.Context) error {
+		return w.setRef(ctx, w.table, name, kind, table.MainBranch, w.node())
+	})
 	if err == nil {
 		w.model.refs[name] = known // one that was not acknowledged is never used
 	}
@@ -193,26 +258,21 @@ func (w *writer) useRef(ctx context.Context, e engine) {
 	switch dice := w.random.IntN(4); {
 	case dice == 0 || len(names) >= refsMax && dice == 1:
 		delete(w.model.refs, name)
-		w.note("drop a ref", w.timed(ctx, func(ctx context.Context) error { return w.dropRef(ctx, w.table, name, w.node()) }))
+		_ = w.attempt(ctx, "drop a ref", name, func(ctx context.Context) error { // one that stays is never used again
+			return w.dropRef(ctx, w.table, name, w.node())
+		})
 	case dice == 1 || strings.HasPrefix(name, "t"):
 		rows := w.model.refs[name]
-		err := w.timed(ctx, func(ctx context.Context) error {
+		err := w.attempt(ctx, "set main to a ref", name, func(ctx context.Context) error {
 			return w.setRef(ctx, w.table, table.MainBranch, table.BranchRef, name, w.node())
 		})
-		w.note("set main to a ref", err)
 		w.model.did(becomes(rows), err == nil)
 	default:
 		if _, branches := e.does(); !branches {
 			return
 		}
 		numbers := w.numbers()
-		err := w.timed(ctx, func(ctx context.Context) error {
-			_, err := e.do(ctx, request{
-				Action: appends, Table: w.table, Ref: name, Writer: w.id, Numbers: numbers, Node: w.node(),
-			})
-			return err
-		})
-		w.note("append to a branch by "+e.name(), err)
+		err := w.ask(ctx, e, "append to a branch", request{Action: appends, Ref: name, Numbers: numbers})
 		rows := w.model.refs[name]
 		if delete(w.model.refs, name); err == nil {
 			w.model.refs[name] = adds(w.rows(numbers))(rows)
@@ -235,6 +295,7 @@ func (w *writer) compare(ctx context.Context, e engine, ref string) error {
 	if err != nil || rows == nil {
 		return err
 	}
+	w.journal.Printf("writer %d of %s: %s reads %q: [%s]", w.id, w.table, e.name(), ref, rows)
 	if ref == "" {
 		err = w.model.met(rows)
 	} else if want := w.model.refs[ref]; want.String() != rows.String() {
@@ -251,15 +312,14 @@ func (w *writer) compare(ctx context.Context, e engine, ref string) error {
 // snapshot may expire while it is read. nil if ctx ends.
 func (w *writer) read(ctx context.Context, e engine, ref string) (content, error) {
 	var last error
-	for deadline := time.Now().Add(readSpan + 5*w.opTimeout); time.Now().Before(deadline); {
-		var found []row
-		err := w.timed(ctx, func(ctx context.Context) (err error) {
-			found, err = e.do(ctx, request{Action: reads, Table: w.table, Ref: ref, Node: w.node()})
-			return err
-		})
+	for deadline := time.Now().Add(w.readSpan); time.Now().Before(deadline); {
+		trying, cancel := w.bounded(ctx)
+		found, err := e.do(trying, request{Action: reads, Table: w.table, Ref: ref, Node: w.node()})
+		cancel()
 		if err == nil {
 			return w.mine(found)
 		}
+		w.journal.Printf("writer %d of %s: %s does not read %q: %v", w.id, w.table, e.name(), ref, err)
 		if errors.Is(err, errNoRef) {
 			return nil, fmt.Errorf("%s: %w", w.table, err)
 		}
