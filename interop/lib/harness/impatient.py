@@ -1,6 +1,7 @@
 """A proxy before MinIO whose credentials end in seconds, where MinIO's own live for a quarter of an hour at least."""
 
 import http.client
+import math
 import re
 import threading
 import time
@@ -10,21 +11,31 @@ from urllib.parse import urlsplit
 from harness import s3
 from harness.proxy import HOP_BY_HOP, NODE_SECONDS_MAX
 
+# With the status 400, as Amazon has it.
 EXPIRED = b"<Error><Code>ExpiredToken</Code><Message>The provided token has expired.</Message></Error>"
+
+
+def read_chunks(file):
+    """The chunks of a body without a length, as PyArrow sends the parts of an upload."""
+    while size := int(file.readline().partition(b";")[0], 16):
+        yield file.read(size)
+        file.readline()
+    while file.readline().strip():  # headers behind the body
+        pass
 
 
 class Impatient:
     """A proxy on a loopback port, as a context manager. It looks like the S3 server that it stands before.
 
     What AssumeRole answers says that the credential ends in told_seconds. The proxy refuses it, as S3 does an old one,
-    once it is lives_seconds old. Clients of Java's renew theirs when a minute is left.
+    once it is lives_seconds old, or when `end` is called. Clients of Java's renew theirs when a minute is left.
     """
 
-    def __init__(self, files, told_seconds: float, lives_seconds: float):
+    def __init__(self, files, told_seconds: float, lives_seconds: float = math.inf):
         self._files = files
         self._told_seconds, self._lives_seconds = told_seconds, lives_seconds
         self._mutex = threading.Lock()  # guards the fields below
-        self._made: dict[str, float] = {}  # access keys, and when they were made
+        self._ends: dict[str, float] = {}  # by access key: when it is refused from, by the monotonic clock
         self._refused: list[str] = []
 
     def __getattr__(self, name: str):
@@ -51,11 +62,15 @@ class Impatient:
         with self._mutex:
             return list(self._refused)
 
+    def end(self) -> None:
+        """Ends every credential that was made so far."""
+        with self._mutex:
+            self._ends = dict.fromkeys(self._ends, -math.inf)
+
     def _is_old(self, authorization: str) -> bool:
         found = re.search(r"Credential=([^/]+)/", authorization)
         with self._mutex:
-            made = self._made.get(found.group(1)) if found else None
-            old = made is not None and time.monotonic() - made > self._lives_seconds
+            old = found is not None and time.monotonic() > self._ends.get(found.group(1), math.inf)
             if old:
                 self._refused.append(found.group(1))
         return old
@@ -63,7 +78,8 @@ class Impatient:
     def _shorten(self, answer: bytes) -> bytes:
         """The answer to AssumeRole with another end, after it was noted."""
         with self._mutex:
-            self._made[re.search(rb"<AccessKeyId>([^<]+)<", answer).group(1).decode()] = time.monotonic()
+            key = re.search(rb"<AccessKeyId>([^<]+)<", answer).group(1).decode()
+            self._ends[key] = time.monotonic() + self._lives_seconds
         end = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + self._told_seconds))
         return re.sub(rb"<Expiration>[^<]*<", f"<Expiration>{end}<".encode(), answer)
 
@@ -75,18 +91,19 @@ class Impatient:
             disable_nagle_algorithm = True
 
             def forward(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                chunked = "chunked" in self.headers.get("Transfer-Encoding", "")
+                body = b"".join(read_chunks(self.rfile)) if chunked else self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 if proxy._is_old(self.headers.get("Authorization", "")):
-                    self._answer(403, [("Content-Type", "application/xml")], EXPIRED)
+                    self._answer(400, [("Content-Type", "application/xml")], EXPIRED)
                     return
                 connection = http.client.HTTPConnection(urlsplit(proxy._files.url).netloc, timeout=NODE_SECONDS_MAX)
                 try:
                     # The client signed the name of the host that it knows.
                     connection.putrequest(self.command, self.path, skip_host=True, skip_accept_encoding=True)
                     for name, value in self.headers.items():
-                        if name.lower() not in HOP_BY_HOP - {"host", "content-length"} | {"expect"}:
+                        if name.lower() not in HOP_BY_HOP - {"host", "content-length", "transfer-encoding"} | {"expect"}:
                             connection.putheader(name, value)
-                    connection.endheaders(body)
+                    connection.endheaders([body] if chunked else body, encode_chunked=chunked)
                     answer = connection.getresponse()
                     content = answer.read()
                 finally:
