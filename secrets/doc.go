@@ -23,6 +23,11 @@
 // Rotate adds a key and makes it the primary one. Old values still open, and Rewrap seals them with
 // the new key. When no record and no backup names the old key any more, Forget removes it.
 //
+// # Other sources of keys
+//
+// Packages vault, awskms and gcpkms seal with keys that never leave a service. The first byte of a
+// sealed value says what sealed it (Form). A Succession moves values from one source to another.
+//
 // # What it must not know
 //
 // What is sealed, and where records are.

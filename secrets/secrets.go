@@ -22,14 +22,13 @@ const sealedOverhead = keyIDOffset + keyIDBytes + 12 + 16
 
 // How a sealed value begins.
 const (
-	keyIDOffset = 1 // behind the version
+	keyIDOffset = 1 // behind the form
 	keyIDBytes  = 4
-	version     = 1
 )
 
 var (
-	// ErrNoKey: the value was sealed with a key that the key file does not have.
-	ErrNoKey = errors.New("secrets: the key that the value was sealed with is not in the key file")
+	// ErrNoKey: the value was sealed with another key than there is here.
+	ErrNoKey = errors.New("secrets: the key that the value was sealed with is not here")
 	// ErrOpen: the value was changed, or it was sealed for another owner, or it never was sealed.
 	ErrOpen = errors.New("secrets: the value does not open here")
 	// ErrAway: what has the keys cannot be reached now.
@@ -52,6 +51,17 @@ type Sealer interface {
 	// Rewrap returns the value sealed with the present key, and whether it was sealed with another
 	// one before. ErrNoKey, ErrOpen.
 	Rewrap(sealed []byte, owner Owner) (again []byte, changed bool, err error)
+}
+
+// Source is a Sealer whose key can be turned, which means replaced by another one. It is safe for
+// concurrent use.
+type Source interface {
+	Sealer
+	// Turn makes a key that seals from now on. It returns its name, and that of the one before. It
+	// is an error where only the service that has the key turns it.
+	Turn(ctx context.Context) (now, before string, err error)
+	// Present returns the name of the key that seals, as it is now.
+	Present(ctx context.Context) (string, error)
 }
 
 // Keyring is a Sealer with the keys of a file. When it meets a value whose key it does not have, it
@@ -139,9 +149,10 @@ func (k *Keyring) Rewrap(sealed []byte, owner Owner) ([]byte, bool, error) {
 	return again, err == nil, err
 }
 
-// KeyOf returns the id of the key that a value was sealed with, and false if it never was sealed.
+// KeyOf returns the id of the key that a value was sealed with, and false if no key of a file did
+// that.
 func KeyOf(sealed []byte) (KeyID, bool) {
-	if len(sealed) < sealedOverhead || sealed[0] != version {
+	if len(sealed) < sealedOverhead || Form(sealed[0]) != FormFile {
 		return 0, false
 	}
 	return KeyID(binary.BigEndian.Uint32(sealed[keyIDOffset:])), true
@@ -151,6 +162,9 @@ func KeyOf(sealed []byte) (KeyID, bool) {
 func (k *Keyring) open(sealed []byte, owner Owner) ([]byte, *keys, error) {
 	bound, err := owner.Bound()
 	if err != nil {
+		return nil, nil, err
+	}
+	if _, err := FormFile.Unwrap(sealed); err != nil {
 		return nil, nil, err
 	}
 	id, ok := KeyOf(sealed)
@@ -239,4 +253,4 @@ func newKeys(handle *keyset.Handle) (*keys, error) {
 	return made, nil
 }
 
-var _ Sealer = (*Keyring)(nil)
+var _ Source = (*Keyring)(nil)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"moorage/secrets"
+	"moorage/secrets/secretstest"
 )
 
 var owner = secrets.Owner{Store: "5a", Secret: "01", Warehouse: "77"}
@@ -356,6 +357,22 @@ func FuzzLoad(f *testing.F) {
 		}
 		if plain, err := keys.Open(sealed, owner); err != nil || string(plain) != "hunter2" {
 			t.Fatalf("what was sealed opens as %q, %v", plain, err)
+		}
+	})
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	secretstest.Run(t, func(t *testing.T) secretstest.Fixture {
+		keys, _ := ring(t)
+		other, _ := ring(t)
+		return secretstest.Fixture{
+			Source: keys, Other: other, Refused: secrets.ErrNoKey, PlainBytesMax: secrets.PlainBytesMax,
+			Turn: func(t *testing.T) {
+				if _, _, err := keys.Turn(t.Context()); err != nil {
+					t.Error(err)
+				}
+			},
 		}
 	})
 }

@@ -14,7 +14,7 @@ import (
 // nil: there are none.
 func keeperOf(made *catalog.Catalog, sealer secrets.Sealer, caller moorage.Caller) management.Keeper {
 	keeper := management.Keeper{Of: catalog.WarehousesOf(made.As(caller))}
-	if turned, ok := sealer.(turner); ok {
+	if turned, ok := sealer.(secrets.Source); ok {
 		keeper.Rotate = func(ctx context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error) {
 			return rotate(ctx, made, turned, caller, rotation)
 		}
@@ -22,16 +22,8 @@ func keeperOf(made *catalog.Catalog, sealer secrets.Sealer, caller moorage.Calle
 	return keeper
 }
 
-// turner is a secrets.Sealer that can be told to seal with another key.
-type turner interface {
-	// Turn makes a key that seals from now on. It returns its name, and that of the one before.
-	Turn(ctx context.Context) (now, before string, err error)
-	// Present returns the name of the key that seals, as it is now.
-	Present(ctx context.Context) (string, error)
-}
-
 // rotate turns the key, unless that is to be kept, and seals all secrets with it, for a caller.
-func rotate(ctx context.Context, made *catalog.Catalog, keys turner, caller moorage.Caller,
+func rotate(ctx context.Context, made *catalog.Catalog, keys secrets.Source, caller moorage.Caller,
 	rotation client.SecretsRotation) (rotated client.SecretsRotated, err error) {
 	if rotation.KeepKey {
 		rotated.Key, err = keys.Present(ctx)

@@ -18,22 +18,19 @@ package vault
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"strconv"
 	"strings"
-	"time"
 
 	"moorage/secrets"
+	"moorage/secrets/keyservice"
 )
 
 // Schemes of the address of a key.
@@ -43,16 +40,8 @@ const (
 	SchemePlain = "hcvault+http"
 )
 
-const (
-	// callTimeout bounds one call of the engine.
-	callTimeout = 5 * time.Second
-	// answerBytesMax bounds an answer: that of the longest secret, in base64.
-	answerBytesMax = 256 << 10
-	// sealedVersion begins a sealed value. Package secrets has 1 there.
-	sealedVersion = 2
-	// prefix begins the text of the engine, before the version of the key.
-	prefix = "vault:v"
-)
+// prefix begins the text of the engine, before the version of the key.
+const prefix = "vault:v"
 
 // Config says where the key is, and how to get there.
 type Config struct {
@@ -70,7 +59,7 @@ type Config struct {
 type Sealer struct {
 	base, mount, key string
 	tokenFile        string
-	http             *http.Client
+	service          *keyservice.Client
 }
 
 // New returns a sealer. It asks the engine nothing yet, so a server starts while that is away.
@@ -86,7 +75,7 @@ func New(config Config) (*Sealer, error) {
 	}
 	scheme := "https"
 	if address.Scheme == SchemePlain {
-		if ip := net.ParseIP(address.Hostname()); ip == nil || !ip.IsLoopback() {
+		if !keyservice.IsLoopback(address.Hostname()) {
 			return nil, fmt.Errorf("vault: %s is for an address of this machine, such as 127.0.0.1", SchemePlain)
 		}
 		scheme = "http"
@@ -94,23 +83,20 @@ func New(config Config) (*Sealer, error) {
 	if config.TokenFile == "" {
 		return nil, errors.New("vault: a file with the token is needed")
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
+	var roots *x509.CertPool
 	if config.CAFile != "" {
 		content, err := os.ReadFile(config.CAFile)
 		if err != nil {
 			return nil, fmt.Errorf("vault: read the certificates: %w", err)
 		}
-		pool := x509.NewCertPool()
-		if !pool.AppendCertsFromPEM(content) {
+		roots = x509.NewCertPool()
+		if !roots.AppendCertsFromPEM(content) {
 			return nil, fmt.Errorf("vault: %s has no certificate", config.CAFile)
 		}
-		transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	}
 	return &Sealer{
 		base: scheme + "://" + address.Host + "/v1/", mount: mount, key: key, tokenFile: config.TokenFile,
-		http: &http.Client{Transport: transport, Timeout: callTimeout,
-			// It would carry the token to another server.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
+		service: keyservice.New(roots),
 	}, nil
 }
 
@@ -133,7 +119,7 @@ func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 	if _, ok := versionOf(answer.Data.Ciphertext); !ok {
 		return nil, errors.New("vault: the engine answered something else than a sealed value")
 	}
-	return append([]byte{sealedVersion}, answer.Data.Ciphertext...), nil
+	return secrets.FormVault.Wrap([]byte(answer.Data.Ciphertext)), nil
 }
 
 // Open has a value decrypted that was sealed for owner.
@@ -142,12 +128,9 @@ func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, ours := bytes.CutPrefix(sealed, []byte{sealedVersion})
-	if !ours {
-		if id, ok := secrets.KeyOf(sealed); ok {
-			return nil, fmt.Errorf("%w: it was sealed with the key %s of a file", secrets.ErrNoKey, id)
-		}
-		return nil, secrets.ErrOpen
+	text, err := secrets.FormVault.Unwrap(sealed)
+	if err != nil {
+		return nil, err
 	}
 	var answer struct{ Data struct{ Plaintext []byte } } // in base64
 	err = s.call(context.Background(), http.MethodPost, s.mount+"/decrypt/"+s.key, map[string]string{
@@ -181,7 +164,7 @@ func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error
 }
 
 // Turn makes another version of the key, which seals from now on. It returns its name, and that of
-// the version before.
+// the version before. A request that is repeated makes one version more, which does no harm.
 func (s *Sealer) Turn(ctx context.Context) (now, before string, err error) {
 	if before, err = s.Present(ctx); err != nil {
 		return "", "", err
@@ -223,46 +206,45 @@ func (r *refusal) Error() string { return fmt.Sprintf("the engine answered %d: %
 // call sends a request to the engine. secrets.ErrAway if it does not answer, or has no use for the
 // token; *refusal if it refuses what was asked for.
 func (s *Sealer) call(ctx context.Context, method, path string, body, answer any) error {
-	token, err := os.ReadFile(s.tokenFile)
-	if err != nil {
-		return fmt.Errorf("%w: read the token: %w", secrets.ErrAway, err)
-	}
 	content, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(content))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("X-Vault-Token", strings.TrimSpace(string(token)))
-	request.Header.Set("X-Vault-Request", "true")
-	response, err := s.http.Do(request)
-	if err != nil {
-		return fmt.Errorf("%w: %w", secrets.ErrAway, err)
-	}
-	defer response.Body.Close()
-	content, err = io.ReadAll(io.LimitReader(response.Body, answerBytesMax))
+	said, err := s.service.Call(ctx, func(ctx context.Context) (*http.Request, error) {
+		token, err := os.ReadFile(s.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the token: %w", err)
+		}
+		request, err := http.NewRequestWithContext(ctx, method, s.base+path, bytes.NewReader(content))
+		if err != nil {
+			return nil, err
+		}
+		request.Header.Set("X-Vault-Token", strings.TrimSpace(string(token)))
+		request.Header.Set("X-Vault-Request", "true")
+		return request, nil
+	}, keyservice.Answer.MayPass)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w: %w", secrets.ErrAway, err)
-	case response.StatusCode == http.StatusNoContent:
+		return err
+	case said.Status == http.StatusNoContent:
 		return nil
-	case response.StatusCode != http.StatusOK:
-		var said struct{ Errors []string }
-		_ = json.Unmarshal(content, &said) // another server may stand in front
-		refused := &refusal{response.StatusCode, strings.Join(said.Errors, "; ")}
-		if refused.code == http.StatusBadRequest || refused.code == http.StatusNotFound {
-			return refused
-		}
-		return fmt.Errorf("%w: %w", secrets.ErrAway, refused) // the token, a sealed engine, too many requests
+	case said.Status != http.StatusOK:
+		return refusalOf(said)
 	case answer == nil:
 		return nil
 	}
-	if err := json.Unmarshal(content, answer); err != nil {
-		return errors.New("the engine answered something else than JSON") // which may hold a secret
+	return said.Decode(answer)
+}
+
+// refusalOf returns the error of an answer that is not a success.
+func refusalOf(said keyservice.Answer) error {
+	var document struct{ Errors []string }
+	_ = said.Decode(&document) // another server may stand in front
+	refused := &refusal{said.Status, keyservice.Words(strings.Join(document.Errors, "; "))}
+	if refused.code == http.StatusBadRequest || refused.code == http.StatusNotFound {
+		return refused
 	}
-	return nil
+	return fmt.Errorf("%w: %w", secrets.ErrAway, refused) // the token, a sealed engine, too many requests
 }
 
 // versionOf returns the version of the key in the text of a sealed value.
@@ -274,4 +256,4 @@ func versionOf(text string) (int, bool) {
 
 func encoded(value []byte) string { return base64.StdEncoding.EncodeToString(value) }
 
-var _ secrets.Sealer = (*Sealer)(nil)
+var _ secrets.Source = (*Sealer)(nil)

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"moorage/secrets"
+	"moorage/secrets/secretstest"
 	"moorage/secrets/vault"
 )
 
@@ -28,7 +29,8 @@ type engine struct {
 	mu    sync.Mutex
 	token string
 	keys  []cipher.AEAD // by version, from 1
-	down  int           // a status that every call is answered with; 0: none
+	down  int           // a status that calls are answered with
+	left  int           // calls that are; below 0: all
 }
 
 func newEngine(t *testing.T) (*engine, *httptest.Server) {
@@ -70,7 +72,8 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body[name], _ = base64.StdEncoding.DecodeString(text)
 	}
 	switch {
-	case e.down != 0:
+	case e.left != 0:
+		e.left--
 		refuse(e.down, "down")
 	case r.Header.Get("X-Vault-Token") != e.token:
 		refuse(http.StatusForbidden, "permission denied")
@@ -138,113 +141,66 @@ func newSealer(t *testing.T, server *httptest.Server, tokenFile string) *vault.S
 	return s
 }
 
-var owner = secrets.Owner{Store: "5a", Secret: "01.server", Warehouse: "77"}
+// realKey names a key of a Vault by its hcvault:// address, and realToken a file with a token for
+// it. With them TestContract runs there.
+const (
+	realKey   = "MOORAGE_TEST_VAULT_KEY"
+	realToken = "MOORAGE_TEST_VAULT_TOKEN_FILE"
+)
 
-// A value opens for its owner, as long as the engine and the token are there.
-func TestSealAndOpen(t *testing.T) {
+func TestContract(t *testing.T) {
+	t.Parallel()
+	secretstest.Run(t, func(t *testing.T) secretstest.Fixture {
+		if key := os.Getenv(realKey); key != "" {
+			s, err := vault.New(vault.Config{Address: key, TokenFile: os.Getenv(realToken)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return secretstest.Fixture{Source: s, PlainBytesMax: secrets.PlainBytesMax, Text: true}
+		}
+		e, server := newEngine(t)
+		_, other := newEngine(t)
+		tokenFile := writeToken(t, "s.first\n")
+		s := newSealer(t, server, tokenFile)
+		return secretstest.Fixture{
+			Source: s, Other: newSealer(t, other, tokenFile), Refused: secrets.ErrOpen,
+			PlainBytesMax: secrets.PlainBytesMax, Text: true,
+			Turn: func(t *testing.T) {
+				if now, before, err := s.Turn(t.Context()); err != nil || now != "moorage v2" || before != "moorage v1" {
+					t.Errorf("Turn = %q, %q, %v", now, before, err)
+				}
+			},
+			Fail:  func(requests, status int) { e.set(func() { e.left, e.down = requests, status }) },
+			Close: server.Close,
+		}
+	})
+}
+
+// The token is read for each call, so another program may renew it.
+func TestTokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	e, server := newEngine(t)
 	tokenFile := writeToken(t, "s.first\n")
 	s := newSealer(t, server, tokenFile)
-	const plain = `{"secret-access-key":"hunter2"}`
-	sealed, err := s.Seal([]byte(plain), owner)
-	if err != nil || strings.Contains(string(sealed), "hunter2") {
-		t.Fatalf("Seal = %q, %v", sealed, err)
+	sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	if err != nil {
+		t.Fatal(err)
 	}
-	open := func(sealed []byte, owner secrets.Owner, want error) {
-		t.Helper()
-		got, err := s.Open(sealed, owner)
-		if !errors.Is(err, want) || want == nil && string(got) != plain || want != nil && got != nil {
-			t.Errorf("Open = %q, %v; want %v", got, err, want)
-		}
-	}
-	open(sealed, owner, nil)
-	for _, moved := range []secrets.Owner{
-		{Store: "5b", Secret: owner.Secret, Warehouse: owner.Warehouse}, {Store: owner.Store, Secret: "02.server", Warehouse: owner.Warehouse},
-		{Store: owner.Store, Secret: owner.Secret, Warehouse: "78"},
-	} {
-		open(sealed, moved, secrets.ErrOpen)
-	}
-	for i := range sealed {
-		changed := append([]byte{}, sealed...)
-		changed[i] ^= 1
-		if got, err := s.Open(changed, owner); err == nil && string(got) != plain || err == nil && i > 12 && i < len(sealed)-4 {
-			t.Errorf("a value with byte %d changed opens to %q", i, got)
-		}
-	}
-	open(nil, owner, secrets.ErrOpen)
-
 	e.set(func() { e.token = "s.second" })
-	open(sealed, owner, secrets.ErrAway)
+	if _, err := s.Open(sealed, secretstest.Owner); !errors.Is(err, secrets.ErrAway) {
+		t.Errorf("Open with an old token: %v", err)
+	}
 	if err := os.WriteFile(tokenFile, []byte("s.second"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	open(sealed, owner, nil) // the token was renewed
-	for _, status := range []int{http.StatusServiceUnavailable, http.StatusTooManyRequests, http.StatusTemporaryRedirect, http.StatusInternalServerError} {
-		e.set(func() { e.down = status })
-		open(sealed, owner, secrets.ErrAway)
-		if _, err := s.Seal([]byte(plain), owner); !errors.Is(err, secrets.ErrAway) {
-			t.Errorf("Seal while the engine answers %d: %v", status, err)
-		}
+	if plain, err := s.Open(sealed, secretstest.Owner); err != nil || string(plain) != "hunter2" {
+		t.Errorf("Open with the token that was renewed = %q, %v", plain, err)
 	}
-	server.Close()
-	open(sealed, owner, secrets.ErrAway)
-}
-
-// A value of a file is not taken for one of an engine, nor the other way round.
-func TestValuesOfAFile(t *testing.T) {
-	t.Parallel()
-	_, server := newEngine(t)
-	s := newSealer(t, server, writeToken(t, "s.first"))
-	path := filepath.Join(t.TempDir(), "keys.json")
-	if _, err := secrets.Init(path); err != nil {
+	if err := os.Remove(tokenFile); err != nil {
 		t.Fatal(err)
 	}
-	keys, err := secrets.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	ofFile, err := keys.Seal([]byte("a secret that is long enough"), owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Open(ofFile, owner); !errors.Is(err, secrets.ErrNoKey) {
-		t.Errorf("a value of a file: %v", err)
-	}
-	ofEngine, err := s.Seal([]byte("a secret that is long enough"), owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := keys.Open(ofEngine, owner); !errors.Is(err, secrets.ErrOpen) {
-		t.Errorf("a value of an engine: %v", err)
-	}
-}
-
-// After a turn old values open, and Rewrap seals them with the new version, once.
-func TestTurn(t *testing.T) {
-	t.Parallel()
-	_, server := newEngine(t)
-	s := newSealer(t, server, writeToken(t, "s.first"))
-	sealed, err := s.Seal([]byte("hunter2"), owner)
-	if err != nil {
-		t.Fatal(err)
-	}
-	now, before, err := s.Turn(t.Context())
-	if err != nil || now != "moorage v2" || before != "moorage v1" {
-		t.Fatalf("Turn = %q, %q, %v", now, before, err)
-	}
-	again, changed, err := s.Rewrap(sealed, owner)
-	if err != nil || !changed || !strings.Contains(string(again), "vault:v2:") {
-		t.Errorf("Rewrap = %q, %t, %v", again, changed, err)
-	}
-	if third, changed, err := s.Rewrap(again, owner); err != nil || changed || string(third) != string(again) {
-		t.Errorf("Rewrap a second time = %q, %t, %v", third, changed, err)
-	}
-	if plain, err := s.Open(again, owner); err != nil || string(plain) != "hunter2" {
-		t.Errorf("Open = %q, %v", plain, err)
-	}
-	if _, _, err := s.Rewrap(sealed, secrets.Owner{Store: "1", Secret: "2", Warehouse: "3"}); !errors.Is(err, secrets.ErrOpen) {
-		t.Errorf("Rewrap for another owner: %v", err)
+	if _, err := s.Open(sealed, secretstest.Owner); !errors.Is(err, secrets.ErrAway) {
+		t.Errorf("Open without a token: %v", err)
 	}
 }
 

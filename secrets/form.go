@@ -1,0 +1,44 @@
+package secrets
+
+import "fmt"
+
+// Form is the first byte of a sealed value. It says what sealed the value.
+type Form byte
+
+// The forms. They stand in records, so they do not change.
+const (
+	FormFile   Form = 1 // Keyring
+	FormVault  Form = 2 // package vault
+	FormAWS    Form = 3 // package awskms
+	FormGoogle Form = 4 // package gcpkms
+)
+
+// String returns what seals values of the form.
+func (f Form) String() string {
+	switch f {
+	case FormFile:
+		return "a key of a file"
+	case FormVault:
+		return "a key of a Vault"
+	case FormAWS:
+		return "a key of AWS KMS"
+	case FormGoogle:
+		return "a key of Google's Cloud KMS"
+	}
+	return fmt.Sprintf("form %d", byte(f))
+}
+
+// Wrap returns a sealed value of the form whose other bytes are sealed.
+func (f Form) Wrap(sealed []byte) []byte { return append([]byte{byte(f)}, sealed...) }
+
+// Unwrap returns what Wrap was given. ErrNoKey for a value of another form, which the error names;
+// ErrOpen for what never was sealed.
+func (f Form) Unwrap(value []byte) ([]byte, error) {
+	if len(value) == 0 || value[0] < byte(FormFile) || value[0] > byte(FormGoogle) {
+		return nil, ErrOpen
+	}
+	if form := Form(value[0]); form != f {
+		return nil, fmt.Errorf("%w: it was sealed with %s", ErrNoKey, form)
+	}
+	return value[1:], nil
+}

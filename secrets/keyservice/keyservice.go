@@ -1,0 +1,189 @@
+// Package keyservice calls services that keep keys. It bounds each call in time and length, and
+// repeats what may pass. So a server whose service of keys is away answers, and does not hang.
+//
+// # What it must not know
+//
+// Which service is called, and what an answer means.
+package keyservice
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	"moorage/secrets"
+)
+
+const (
+	// callTimeout bounds a call with all its attempts. Who opens a storage waits for it.
+	callTimeout = 10 * time.Second
+	// attemptTimeout leaves a call that stands still the time for another attempt.
+	attemptTimeout = 4 * time.Second
+	// attemptsMax bounds how often one request is sent. Services limit requests a second, so a few
+	// pauses of some hundred milliseconds are enough.
+	attemptsMax = 4
+	// pauseMax is the longest first pause. Pauses double.
+	pauseMax = 100 * time.Millisecond
+	// answerBytesMax bounds an answer: that of the longest secret, in base64.
+	answerBytesMax = 256 << 10
+	// wordsMax is how many characters of what a service says an error holds.
+	wordsMax = 300
+)
+
+// Client calls a service. It is safe for concurrent use.
+type Client struct {
+	http   *http.Client
+	random io.Reader // for pauses
+	// Bounds of a call and of an attempt.
+	callTimeout, attemptTimeout time.Duration
+}
+
+// New returns a client that trusts servers whose certificates roots signed; nil: those of the
+// system. It sends nothing.
+func New(roots *x509.CertPool) *Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	client := &http.Client{
+		Transport: transport,
+		// It would carry a token to another server.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return &Client{http: client, random: rand.Reader, callTimeout: callTimeout, attemptTimeout: attemptTimeout}
+}
+
+// Answer is what a service answered.
+type Answer struct {
+	Status  int
+	Content []byte // at most 256 KiB
+}
+
+// Call sends the request that build returns, and again one for each further attempt, while there is
+// no answer or passes says that the one there is may pass. It returns the last answer, whatever its
+// status is. build is given a context that ends with the attempt.
+//
+// Errors: secrets.ErrAway if there is no answer within 10 s, or build fails.
+func (c *Client) Call(ctx context.Context, build func(context.Context) (*http.Request, error),
+	passes func(Answer) bool) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.callTimeout)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		answer, again, err := c.try(ctx, build)
+		if err == nil {
+			again = passes(answer)
+		}
+		if again && attempt < attemptsMax && c.pause(ctx, attempt) == nil {
+			continue
+		}
+		if err != nil {
+			return Answer{}, fmt.Errorf("%w: %w", secrets.ErrAway, err)
+		}
+		return answer, nil
+	}
+}
+
+// try sends a request once. again reports whether an error may pass.
+func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Request, error)) (
+	answer Answer, again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.attemptTimeout)
+	defer cancel()
+	request, err := build(ctx)
+	if err != nil {
+		return Answer{}, false, err
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return Answer{}, true, err
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(io.LimitReader(response.Body, answerBytesMax+1))
+	if err != nil {
+		return Answer{}, true, err
+	}
+	if len(content) > answerBytesMax {
+		return Answer{}, false, fmt.Errorf("the service answered more than %d bytes", answerBytesMax)
+	}
+	return Answer{response.StatusCode, content}, false, nil
+}
+
+// pause waits before the next attempt, or until ctx ends.
+func (c *Client) pause(ctx context.Context, attempt int) error {
+	var drawn [4]byte
+	if _, err := io.ReadFull(c.random, drawn[:]); err != nil {
+		return err
+	}
+	part := float64(binary.BigEndian.Uint32(drawn[:])) / (1 << 32)
+	timer := time.NewTimer(time.Duration(part * float64(pauseMax<<(attempt-1))))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Decode reads the answer, a JSON object, into document. Its error holds nothing of the answer,
+// which may be a secret.
+func (a Answer) Decode(document any) error {
+	if json.Unmarshal(a.Content, document) != nil {
+		return errors.New("the service answered something else than the document that was asked for")
+	}
+	return nil
+}
+
+// MayPass reports whether the status of an answer is that of a failure that passes.
+func (a Answer) MayPass() bool {
+	switch a.Status {
+	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
+		http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// Words returns the beginning of what a service said, fit for an error: without line breaks and the
+// like.
+func Words(text string) string {
+	text = strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(text, ""))
+	if characters := []rune(text); len(characters) > wordsMax {
+		return string(characters[:wordsMax]) + "…"
+	}
+	return text
+}
+
+// CheckEndpoint returns an error that says what is wrong with the URL of a service, or nil. Plain
+// HTTP is for services on this machine.
+func CheckEndpoint(endpoint string) error {
+	parsed, err := url.Parse(endpoint)
+	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil ||
+		parsed.RawQuery != "" || parsed.Fragment != "" || strings.Trim(parsed.Path, "/") != "" {
+		return fmt.Errorf("%q is not the address of a service, such as https://kms.example.com", endpoint)
+	}
+	if parsed.Scheme == "http" && !IsLoopback(parsed.Hostname()) {
+		return fmt.Errorf("%q: http is for an address of this machine, such as 127.0.0.1", endpoint)
+	}
+	return nil
+}
+
+// IsLoopback reports whether host is an address of this machine alone.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,275 @@
+// Package secretstest is the contract of a secrets.Source, which every one of them keeps.
+package secretstest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"moorage/secrets"
+)
+
+// Fixture is what the suite is run over.
+type Fixture struct {
+	// Source has a key, and Other another one of the same form; nil: nobody made one, at a real
+	// service.
+	Source, Other secrets.Source
+	// Refused is what a value of another key of the form is: secrets.ErrNoKey, or secrets.ErrOpen
+	// where the service does not say more.
+	Refused error
+	// PlainBytesMax is the longest secret.
+	PlainBytesMax int
+	// Text: a sealed value holds text in base64, some of whose bits mean nothing.
+	Text bool
+	// Turn turns the key, as who administers it does; nil at a real service.
+	Turn func(t *testing.T)
+	// Fail has the service answer requests with a status, in place of what they ask for; below 0:
+	// all from now on. Close has it answer nothing. Both are nil for a Source without a service.
+	Fail  func(requests, status int)
+	Close func()
+}
+
+// Owner is who the suite seals for.
+var Owner = secrets.Owner{Store: "5a", Secret: "01.server", Warehouse: "77"}
+
+const plain = `{"secret-access-key":"hunter2"}`
+
+// Run runs the suite, each part of it over what start returns.
+func Run(t *testing.T, start func(t *testing.T) Fixture) {
+	parts := []struct {
+		name string
+		run  func(t *testing.T, f Fixture)
+	}{
+		{"SealAndOpen", sealAndOpen},
+		{"MovedValueDoesNotOpen", movedValueDoesNotOpen},
+		{"ChangedValueDoesNotOpen", changedValueDoesNotOpen},
+		{"OtherFormsAreNamed", otherFormsAreNamed},
+		{"OtherKey", otherKey},
+		{"TurnedKey", turnedKey},
+		{"SucceedAFile", succeedAFile},
+		{"Service", service},
+	}
+	for _, part := range parts {
+		t.Run(part.name, func(t *testing.T) { part.run(t, start(t)) })
+	}
+}
+
+func seal(t *testing.T, source secrets.Sealer) []byte {
+	t.Helper()
+	sealed, err := source.Seal([]byte(plain), Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sealed
+}
+
+func wantOpen(t *testing.T, source secrets.Sealer, sealed []byte) {
+	t.Helper()
+	if got, err := source.Open(sealed, Owner); err != nil || string(got) != plain {
+		t.Errorf("Open = %q, %v; want %q", got, err, plain)
+	}
+}
+
+// wantRefused asks for the value by Open and by Rewrap.
+func wantRefused(t *testing.T, source secrets.Sealer, sealed []byte, owner secrets.Owner, want error) {
+	t.Helper()
+	if got, err := source.Open(sealed, owner); !errors.Is(err, want) || got != nil {
+		t.Errorf("Open of %q for %+v = %q, %v; want %v", sealed, owner, got, err, want)
+	}
+	if got, changed, err := source.Rewrap(sealed, owner); !errors.Is(err, want) || got != nil || changed {
+		t.Errorf("Rewrap of %q for %+v = %q, %t, %v; want %v", sealed, owner, got, changed, err, want)
+	}
+}
+
+func sealAndOpen(t *testing.T, f Fixture) {
+	for _, length := range []int{1, 40, 2400, f.PlainBytesMax} {
+		secret := bytes.Repeat([]byte("x"), length)
+		sealed, err := f.Source.Seal(secret, Owner)
+		if err != nil {
+			t.Fatalf("a secret of %d bytes: %v", length, err)
+		}
+		if length > 10 && bytes.Contains(sealed, secret[:10]) {
+			t.Errorf("the sealed value of %d bytes shows what is sealed", length)
+		}
+		if got, err := f.Source.Open(sealed, Owner); err != nil || !bytes.Equal(got, secret) {
+			t.Errorf("a secret of %d bytes opens as %d, %v", length, len(got), err)
+		}
+	}
+	if bytes.Equal(seal(t, f.Source), seal(t, f.Source)) {
+		t.Error("the same secret, sealed twice, is the same")
+	}
+	if _, err := f.Source.Seal(make([]byte, f.PlainBytesMax+1), Owner); err == nil || errors.Is(err, secrets.ErrAway) {
+		t.Errorf("a secret that is too long: %v", err)
+	}
+}
+
+func movedValueDoesNotOpen(t *testing.T, f Fixture) {
+	sealed := seal(t, f.Source)
+	for _, moved := range []secrets.Owner{
+		{Store: "5b", Secret: Owner.Secret, Warehouse: Owner.Warehouse},
+		{Store: Owner.Store, Secret: "01.client", Warehouse: Owner.Warehouse},
+		{Store: Owner.Store, Secret: Owner.Secret, Warehouse: "78"},
+		{Store: Owner.Store, Secret: Owner.Warehouse, Warehouse: Owner.Secret},
+	} {
+		wantRefused(t, f.Source, sealed, moved, secrets.ErrOpen)
+	}
+	for _, none := range []secrets.Owner{
+		{Secret: "01", Warehouse: "77"}, {Store: "5a", Warehouse: "77"}, {Store: "5a", Secret: "01"},
+		{Store: "5a/01", Secret: "77", Warehouse: "1"},
+	} {
+		if _, err := f.Source.Seal([]byte(plain), none); err == nil {
+			t.Errorf("sealed for %+v", none)
+		}
+		if _, err := f.Source.Open(sealed, none); err == nil {
+			t.Errorf("opened for %+v", none)
+		}
+	}
+	wantOpen(t, f.Source, sealed)
+}
+
+func changedValueDoesNotOpen(t *testing.T, f Fixture) {
+	sealed := seal(t, f.Source)
+	for i := range sealed {
+		changed := bytes.Clone(sealed)
+		changed[i] ^= 1
+		got, err := f.Source.Open(changed, Owner)
+		meaningless := f.Text && (i < 12 || i >= len(sealed)-4) && string(got) == plain
+		if err == nil && !meaningless {
+			t.Errorf("a value with byte %d changed opens to %q", i, got)
+		}
+		if errors.Is(err, secrets.ErrAway) {
+			t.Errorf("a value with byte %d changed: %v", i, err)
+		}
+	}
+	for length := range sealed {
+		if got, err := f.Source.Open(sealed[:length], Owner); err == nil {
+			t.Errorf("a value that was cut to %d bytes opens to %q", length, got)
+		}
+	}
+	for _, never := range [][]byte{nil, {}, {0}, {200, 1, 2, 3}} {
+		wantRefused(t, f.Source, never, Owner, secrets.ErrOpen)
+	}
+}
+
+// otherFormsAreNamed gives the source values of each other form.
+func otherFormsAreNamed(t *testing.T, f Fixture) {
+	sealed := seal(t, f.Source)
+	for _, form := range []secrets.Form{secrets.FormFile, secrets.FormVault, secrets.FormAWS, secrets.FormGoogle} {
+		if form == secrets.Form(sealed[0]) {
+			continue
+		}
+		foreign := form.Wrap(sealed[1:])
+		wantRefused(t, f.Source, foreign, Owner, secrets.ErrNoKey)
+		if _, err := f.Source.Open(foreign, Owner); !strings.Contains(fmt.Sprint(err), form.String()) {
+			t.Errorf("the error for a value of %s is: %v", form, err)
+		}
+	}
+}
+
+func otherKey(t *testing.T, f Fixture) {
+	if f.Other == nil {
+		return
+	}
+	sealed := seal(t, f.Source)
+	wantRefused(t, f.Other, sealed, Owner, f.Refused)
+	move(t, secrets.Succeed(f.Other, f.Source), f.Other, sealed)
+}
+
+// move has a succession take over a value, which present alone then opens.
+func move(t *testing.T, both *secrets.Succession, present secrets.Source, sealed []byte) {
+	t.Helper()
+	wantOpen(t, both, sealed)
+	again, changed, err := both.Rewrap(sealed, Owner)
+	if err != nil || !changed {
+		t.Fatalf("Rewrap of the succession = %t, %v", changed, err)
+	}
+	wantOpen(t, present, again)
+	if third, changed, err := both.Rewrap(again, Owner); err != nil || changed || !bytes.Equal(third, again) {
+		t.Errorf("Rewrap of the succession a second time = %t, %v", changed, err)
+	}
+	wantOpen(t, present, seal(t, both))
+	wantRefused(t, both, sealed, secrets.Owner{Store: "1", Secret: "2", Warehouse: "3"}, secrets.ErrOpen)
+	if name, err := both.Present(t.Context()); err != nil || name == "" {
+		t.Errorf("Present of the succession = %q, %v", name, err)
+	}
+}
+
+// turnedKey: old values open, and Rewrap seals each with the new key, once.
+func turnedKey(t *testing.T, f Fixture) {
+	sealed := seal(t, f.Source)
+	if again, changed, err := f.Source.Rewrap(sealed, Owner); err != nil || changed || !bytes.Equal(again, sealed) {
+		t.Errorf("Rewrap with the same key = %t, %v", changed, err)
+	}
+	before, err := f.Source.Present(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Turn == nil {
+		return
+	}
+	f.Turn(t)
+	now, err := f.Source.Present(t.Context())
+	if err != nil || now == before {
+		t.Errorf("Present = %q, %v; before the turn %q", now, err, before)
+	}
+	wantOpen(t, f.Source, sealed)
+	again, changed, err := f.Source.Rewrap(sealed, Owner)
+	if err != nil || !changed || bytes.Equal(again, sealed) {
+		t.Fatalf("Rewrap = %q, %t, %v", again, changed, err)
+	}
+	wantOpen(t, f.Source, again)
+	if third, changed, err := f.Source.Rewrap(again, Owner); err != nil || changed || !bytes.Equal(third, again) {
+		t.Errorf("Rewrap a second time = %t, %v", changed, err)
+	}
+}
+
+// succeedAFile moves values from a file to the source, and back.
+func succeedAFile(t *testing.T, f Fixture) {
+	path := filepath.Join(t.TempDir(), "keys.json")
+	if _, err := secrets.Init(path); err != nil {
+		t.Fatal(err)
+	}
+	file, err := secrets.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	move(t, secrets.Succeed(f.Source, file), f.Source, seal(t, file))
+	move(t, secrets.Succeed(file, f.Source), file, seal(t, f.Source))
+}
+
+// service: a service that fails for a moment is asked again. One that goes on failing, or is gone,
+// is secrets.ErrAway.
+func service(t *testing.T, f Fixture) {
+	if f.Fail == nil {
+		return
+	}
+	sealed := seal(t, f.Source)
+	for _, status := range []int{
+		http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusServiceUnavailable,
+	} {
+		f.Fail(2, status)
+		wantOpen(t, f.Source, sealed)
+		f.Fail(2, status)
+		wantOpen(t, f.Source, seal(t, f.Source))
+	}
+	for _, status := range []int{
+		http.StatusTooManyRequests, http.StatusTemporaryRedirect, http.StatusForbidden,
+	} {
+		f.Fail(-1, status)
+		wantRefused(t, f.Source, sealed, Owner, secrets.ErrAway)
+		if _, err := f.Source.Seal([]byte(plain), Owner); !errors.Is(err, secrets.ErrAway) {
+			t.Errorf("Seal while the service answers %d: %v", status, err)
+		}
+		if _, err := f.Source.Present(t.Context()); !errors.Is(err, secrets.ErrAway) {
+			t.Errorf("Present while the service answers %d: %v", status, err)
+		}
+	}
+	f.Fail(0, 0)
+	wantOpen(t, f.Source, sealed)
+	f.Close()
+	wantRefused(t, f.Source, sealed, Owner, secrets.ErrAway)
+}
