@@ -14,7 +14,6 @@ import (
 	"moorage/catalog/sealing"
 	"moorage/internal/cli"
 	"moorage/secrets"
-	"moorage/secrets/vault"
 	"moorage/storage"
 	"moorage/storage/adls"
 	"moorage/storage/file"
@@ -330,17 +329,6 @@ func (s *storages) close() error {
 	}
 	closing.Wait()
 	return errors.Join(faults...)
-}
-
-// openSealer returns what has the keys of --secrets-key; nil: there are none.
-func openSealer(c cli.Config) (secrets.Sealer, error) {
-	switch {
-	case c.SecretsKey == "":
-		return nil, nil
-	case c.KeysInVault():
-		return vault.New(vault.Config{Address: c.SecretsKey, TokenFile: c.VaultTokenFile, CAFile: c.VaultCA})
-	}
-	return secrets.Load(c.SecretsKey)
 }
 
 // readSecretFile returns the secret in the file at path, a JSON object of texts; nil without one.

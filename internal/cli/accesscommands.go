@@ -330,7 +330,7 @@ func validateSecretsKey(c Config, faults *usageError) {
 	case c.SecretsKey == "":
 		faults.addf("--secrets-key: the name of the file with the keys is needed")
 	case isURI(c.SecretsKey):
-		faults.addf("--secrets-key: this command is for keys in a file; a Vault makes its own")
+		faults.addf("--secrets-key: this command is for keys in a file; a service makes its own")
 	}
 }
 

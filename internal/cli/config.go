@@ -90,8 +90,11 @@ type Config struct {
 	ADLSAccountKey string // key of its account; empty: the identity of the process
 
 	SecretsKey string // file with the keys that secrets are sealed with, or the URI of one; empty: none
-	// VaultTokenFile and VaultCA are for a SecretsKey in a Vault.
+	// FormerSecretsKey is what SecretsKey was before; empty: none.
+	FormerSecretsKey string
+	// VaultTokenFile and VaultCA are for a key in a Vault.
 	VaultTokenFile, VaultCA string
+	KMSEndpoint             string // URL of the service of a key in a cloud; empty: that of the cloud
 
 	SecretFile string // warehouse create, warehouse change: file with the secret of the storage; empty: none
 	NoSecret   bool   // warehouse change: take the secret away
@@ -141,11 +144,6 @@ const (
 // InDatabase reports whether the store is a PostgreSQL database.
 func (c Config) InDatabase() bool {
 	return strings.HasPrefix(c.Store, "postgres://") || strings.HasPrefix(c.Store, "postgresql://")
-}
-
-// KeysInVault reports whether secrets are sealed with a key in a Vault.
-func (c Config) KeysInVault() bool {
-	return strings.HasPrefix(c.SecretsKey, "hcvault") && isURI(c.SecretsKey)
 }
 
 // StoreName is what a log may say about where the store is: no user, no password.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"moorage/catalog"
+	"moorage/secrets/keyservice"
 	"moorage/storage/adls"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
@@ -251,12 +252,16 @@ func nodeSettings() []setting {
 			usage: "Key of the account in Azure, for development. No credentials for engines can be made with it. " +
 				"Default: the identity of the process: AZURE_CLIENT_ID and the like, a workload identity, a managed " +
 				"identity, or that of the Azure CLI."},
-		secretsKey(),
+		secretsKey(), formerSecretsKey(),
 		{name: "vault-token-file", value: "FILE", set: folder(func(c *Config) *string { return &c.VaultTokenFile }),
 			usage: "File with the token for the Vault that --secrets-key names. It is read for each call, so another " +
 				"program may renew it there."},
 		{name: "vault-ca", value: "FILE", set: folder(func(c *Config) *string { return &c.VaultCA }),
 			usage: "PEM file with the certificates that the Vault's is signed by. Default: those of the system."},
+		{name: "kms-endpoint", value: "URL",
+			usage: "Service of the key in a cloud that --secrets-key names, such as one in a private network. " +
+				"Requests that are signed, or a token, are sent there. Default: that of the cloud.",
+			set: checkedText(keyservice.CheckEndpoint, func(c *Config) *string { return &c.KMSEndpoint })},
 	}...)
 }
 
@@ -273,8 +278,18 @@ func secretsKey() setting {
 	return setting{name: "secrets-key", value: "FILE|URI",
 		set: text(func(c *Config) *string { return &c.SecretsKey }),
 		usage: "What the secrets of warehouses are sealed with: a file with keys, which moorage secrets init makes, " +
-			"or a key in a transit engine of Vault, hcvault://HOST:8200/transit/keys/NAME. Default: nothing, and no " +
-			"warehouse can have a secret."}
+			"or a key that never leaves its service: hcvault://HOST:8200/transit/keys/NAME in a Vault, " +
+			"aws-kms://arn:aws:kms:REGION:ACCOUNT:key/ID, or " +
+			"gcp-kms://projects/P/locations/L/keyRings/R/cryptoKeys/K. Default: nothing, and no warehouse can have a " +
+			"secret."}
+}
+
+// formerSecretsKey returns the setting that says where the keys of secrets were.
+func formerSecretsKey() setting {
+	return setting{name: "former-secrets-key", value: "FILE|URI",
+		set: text(func(c *Config) *string { return &c.FormerSecretsKey }),
+		usage: "What --secrets-key was before. What that sealed opens too, and moorage secrets rotate --keep-key " +
+			"seals it with --secrets-key. Default: none."}
 }
 
 // warehouseSettings returns the settings that only warehouse create has.

@@ -135,6 +135,21 @@ func (c *Cloud) issue(made *grant) string {
 	return token
 }
 
+// Issued returns how many tokens were made.
+func (c *Cloud) Issued() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.count
+}
+
+// ScopeOf returns what a token is for; empty: it does not live.
+func (c *Cloud) ScopeOf(token string) string {
+	if found := c.grantOf(token); found != nil {
+		return found.scope
+	}
+	return ""
+}
+
 // bearer returns what the token of a request may do; nil: it has none that lives.
 func (c *Cloud) bearer(r *http.Request) *grant {
 	value, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

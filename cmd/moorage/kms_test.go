@@ -1,0 +1,126 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/internal/cli"
+	"moorage/internal/kmstest"
+	"moorage/internal/s3test"
+)
+
+// kms is a double of a service of keys.
+type kms interface {
+	NewKey(tb testing.TB) string
+	Rotate(tb testing.TB, key string)
+	Fail(requests int, refusal kmstest.Refusal)
+	Close()
+}
+
+// useAWS lets this process use the double of AWS.
+func useAWS(t *testing.T) (kms, string) {
+	double := kmstest.NewAmazon(t)
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": kmstest.AccessKeyID, "AWS_SECRET_ACCESS_KEY": kmstest.SecretAccessKey,
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
+	} {
+		t.Setenv(name, value)
+	}
+	return double, double.URL
+}
+
+func useGoogle(t *testing.T) (kms, string) {
+	double := kmstest.NewGoogle(t)
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", double.CredentialsFile(t))
+	return double, double.URL
+}
+
+// TestKeyInACloud moves the secret of a warehouse from a file to a key in a cloud, turns that key,
+// and takes the service away. It is not parallel: the environment has the credentials.
+func TestKeyInACloud(t *testing.T) {
+	for _, tt := range []struct {
+		scheme string
+		use    func(*testing.T) (kms, string)
+	}{{"aws-kms://", useAWS}, {"gcp-kms://", useGoogle}} {
+		t.Run(strings.TrimSuffix(tt.scheme, "://"), func(t *testing.T) {
+			double, endpoint := tt.use(t)
+			keyInACloud(t, double, endpoint, tt.scheme)
+		})
+	}
+}
+
+func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
+	server := s3test.Start(t)
+	data, keyFile := t.TempDir(), filepath.Join(t.TempDir(), "keys.json")
+	secret := writeFile(t, "secret.json",
+		`{"access-key-id":"`+s3test.AccessKeyID+`","secret-access-key":"`+s3test.SecretAccessKey+`"}`)
+	inFile := []string{"--data", data, "--secrets-key", keyFile}
+	key := double.NewKey(t)
+	inCloud := []string{"--data", data, "--secrets-key", scheme + key, "--kms-endpoint", endpoint}
+	moving := append(inCloud, "--former-secrets-key", keyFile)
+	command := func(want int, says string, words []string, settings []string) {
+		t.Helper()
+		got := runToEnd(t, append(words, settings...)...)
+		if got.code != want || !strings.Contains(got.stdout+got.stderr, says) {
+			t.Errorf("%q: %+v, want %d and %q", words, got, want, says)
+		}
+	}
+	rotate := []string{"secrets", "rotate"}
+	keep := []string{"secrets", "rotate", "--keep-key"}
+	load := func(want int, says string, settings []string) {
+		t.Helper()
+		s := startServe(t, settings...)
+		defer s.stop()
+		code, body := s.request(t, "GET", "/v1/lake/namespaces/harbour/tables/ships", "")
+		if code != want || !strings.Contains(body+s.stderr.String(), says) {
+			t.Errorf("load with %q: %d %s, want %d and %q; log %s", settings, code, body, want, says, s.stderr.String())
+		}
+	}
+
+	command(cli.ExitDone, "", []string{"secrets", "init", "--secrets-key", keyFile}, nil)
+	s := startServe(t, inFile...) // makes the store
+	s.stop()
+	command(cli.ExitDone, "", []string{"warehouse", "create", "lake", "--location", "s3://" + server.NewBucket(t) + "/lake",
+		"--s3-endpoint", server.Endpoint, "--s3-region", "us-east-1", "--secret-file", secret}, inFile)
+	s = startServe(t, inFile...)
+	s.request(t, "POST", "/v1/lake/namespaces", `{"namespace":["harbour"]}`)
+	s.request(t, "POST", "/v1/lake/namespaces/harbour/tables",
+		`{"name":"ships","schema":{"type":"struct","fields":[{"id":1,"name":"id","required":false,"type":"long"}]}}`)
+	s.stop()
+
+	load(http.StatusInternalServerError, "it was sealed with a key of a file", inCloud)
+	load(http.StatusOK, "", moving)
+	command(cli.ExitDone, "sealed 1 secret", keep, moving)
+	command(cli.ExitDone, "sealed 0 secrets", keep, moving)
+	load(http.StatusOK, "", inCloud)
+	load(http.StatusInternalServerError, "", inFile)
+
+	command(cli.ExitFailed, "Then seal again with moorage secrets rotate --keep-key", rotate, inCloud)
+	double.Rotate(t, key)
+	load(http.StatusOK, "", inCloud)
+	command(cli.ExitDone, "sealed 1 secret", keep, inCloud)
+	command(cli.ExitDone, "sealed 0 secrets", keep, inCloud)
+	load(http.StatusInternalServerError, "the key that the value was sealed with is not here",
+		[]string{"--data", data, "--secrets-key", scheme + double.NewKey(t), "--kms-endpoint", endpoint})
+
+	double.Fail(-1, kmstest.Refusal{Status: http.StatusForbidden, Kind: "AccessDenied", Words: "you may not"})
+	load(http.StatusServiceUnavailable, "AccessDenied: you may not", inCloud)
+	double.Close()
+	load(http.StatusServiceUnavailable, "the keys cannot be reached", inCloud)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and answers nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	begun := time.Now()
+	s = startServe(t, "--data", data, "--secrets-key", scheme+key, "--kms-endpoint", "http://"+silent.Addr().String())
+	if code, body := s.request(t, "GET", "/v1/config", ""); code != http.StatusOK || time.Since(begun) > 5*time.Second {
+		t.Errorf("a start while the service is silent: %d %s after %s", code, body, time.Since(begun))
+	}
+	s.stop()
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"moorage/internal/cli"
+	"moorage/secrets"
+	"moorage/secrets/awskms"
+	"moorage/secrets/gcpkms"
+	"moorage/secrets/vault"
+)
+
+// openSealer returns what has the keys of --secrets-key and of --former-secrets-key; nil: there are
+// none.
+func openSealer(c cli.Config) (secrets.Source, error) {
+	switch {
+	case c.SecretsKey == "" && c.FormerSecretsKey != "":
+		return nil, errors.New("--former-secrets-key goes with --secrets-key, which is missing")
+	case c.SecretsKey == "":
+		return nil, nil
+	}
+	present, err := openKeys(c.SecretsKey, c.KMSEndpoint, c)
+	if err != nil || c.FormerSecretsKey == "" {
+		return present, err
+	}
+	endpoint := c.KMSEndpoint
+	if schemeOfKey(c.FormerSecretsKey) != schemeOfKey(c.SecretsKey) {
+		endpoint = "" // it is of another cloud
+	}
+	former, err := openKeys(c.FormerSecretsKey, endpoint, c)
+	if err != nil {
+		return nil, err
+	}
+	return secrets.Succeed(present, former), nil
+}
+
+// openKeys returns what has the keys at an address: a file, or the URI of a key in a service. It
+// asks no service anything. endpoint is the URL of the service of a cloud; empty: the cloud says
+// it.
+func openKeys(address, endpoint string, c cli.Config) (secrets.Source, error) {
+	switch scheme := schemeOfKey(address); scheme {
+	case "":
+		return secrets.Load(address)
+	case vault.Scheme, vault.SchemePlain:
+		return vault.New(vault.Config{Address: address, TokenFile: c.VaultTokenFile, CAFile: c.VaultCA})
+	case awskms.Scheme:
+		return awskms.New(awskms.Config{Address: address, Endpoint: endpoint})
+	case gcpkms.Scheme:
+		return gcpkms.New(gcpkms.Config{Address: address, Endpoint: endpoint})
+	default:
+		return nil, fmt.Errorf("there is no key at %s://: a key is at %s://, %s:// or %s://, or in a file", scheme,
+			vault.Scheme, awskms.Scheme, gcpkms.Scheme)
+	}
+}
+
+// schemeOfKey returns the scheme of the address of a key; empty for a file.
+func schemeOfKey(address string) string {
+	scheme, _, found := strings.Cut(address, "://")
+	if !found {
+		return ""
+	}
+	return scheme
+}

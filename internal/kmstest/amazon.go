@@ -1,0 +1,189 @@
+package kmstest
+
+import (
+	"bytes"
+	"crypto/cipher"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+// Region is that of the keys of Amazon.
+const Region = "eu-north-1"
+
+// AccessKeyID and SecretAccessKey are those of who may use the keys of Amazon.
+const (
+	AccessKeyID     = "AKIAKMSTEST"
+	SecretAccessKey = "kmstest-secret-access-key"
+)
+
+// Amazon is a double of AWS KMS with symmetric keys. It is safe for concurrent use.
+//
+// Source: AWS KMS API Reference, 2014-11-01.
+type Amazon struct {
+	trouble
+	URL string
+
+	server *httptest.Server
+
+	// keysMu guards the field below; a leaf.
+	keysMu sync.Mutex
+	keys   map[string]*amazonKey // by their resource names
+}
+
+// amazonKey has its materials by their ids, and the id of the one that seals.
+type amazonKey struct {
+	materials map[string]cipher.AEAD
+	present   string
+}
+
+// NewAmazon returns an Amazon without keys.
+func NewAmazon(tb testing.TB) *Amazon {
+	tb.Helper()
+	a := &Amazon{keys: make(map[string]*amazonKey)}
+	a.server = httptest.NewServer(http.HandlerFunc(a.serve))
+	tb.Cleanup(a.server.Close)
+	a.URL = a.server.URL
+	return a
+}
+
+// Close has nobody answer any more.
+func (a *Amazon) Close() { a.server.Close() }
+
+// NewKey makes a key and returns its resource name.
+func (a *Amazon) NewKey(tb testing.TB) string {
+	tb.Helper()
+	name := "arn:aws:kms:" + Region + ":111122223333:key/" + uuid.NewString()
+	a.keysMu.Lock()
+	a.keys[name] = &amazonKey{materials: make(map[string]cipher.AEAD)}
+	a.keysMu.Unlock()
+	a.Rotate(tb, name)
+	return name
+}
+
+// Rotate gives a key other material.
+func (a *Amazon) Rotate(tb testing.TB, name string) {
+	tb.Helper()
+	material := strings.ReplaceAll(uuid.NewString()+uuid.NewString(), "-", "")
+	drawn := newCipher(tb)
+	a.keysMu.Lock()
+	defer a.keysMu.Unlock()
+	key := a.keys[name]
+	key.materials[material], key.present = drawn, material
+}
+
+// amazonRequest is the body of every action that is known here.
+type amazonRequest struct {
+	KeyID             string `json:"KeyId"`
+	Plaintext         []byte
+	CiphertextBlob    []byte
+	EncryptionContext map[string]string
+}
+
+// sealedBlob is a ciphertext: it names what sealed it.
+type sealedBlob struct {
+	Key, Material string
+	Sealed        []byte
+}
+
+func (a *Amazon) serve(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, bodyBytesMax))
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	answer, refusal := a.answer(r, body)
+	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	if refusal != nil {
+		w.WriteHeader(refusal.Status)
+		answer = map[string]string{"__type": refusal.Kind, "message": refusal.Words}
+	}
+	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
+}
+
+// answer returns what a request is answered, or its refusal.
+func (a *Amazon) answer(r *http.Request, body []byte) (any, *Refusal) {
+	if refusal, refused := a.next(); refused {
+		return nil, &refusal
+	}
+	invalid := func(format string, args ...any) *Refusal {
+		return &Refusal{http.StatusBadRequest, "ValidationException", fmt.Sprintf(format, args...)}
+	}
+	if err := verifySignature(r, body, signer{AccessKeyID, SecretAccessKey, Region, "kms"}); err != nil {
+		return nil, &Refusal{http.StatusBadRequest, "InvalidSignatureException", err.Error()}
+	}
+	var asked amazonRequest
+	if err := decode(r, body, "application/x-amz-json-1.1", &asked); err != nil || r.Method != http.MethodPost {
+		return nil, invalid("not a request: %v", err)
+	}
+	a.keysMu.Lock()
+	defer a.keysMu.Unlock()
+	key := a.keys[asked.KeyID]
+	if key == nil {
+		return nil, &Refusal{http.StatusBadRequest, "NotFoundException", "Key '" + asked.KeyID + "' does not exist"}
+	}
+	// The service takes the pairs in any order.
+	bound, err := json.Marshal(asked.EncryptionContext)
+	if err != nil {
+		return nil, invalid("%v", err)
+	}
+	switch r.Header.Get("X-Amz-Target") {
+	case "TrentService.Encrypt":
+		if len(asked.Plaintext) < 1 || len(asked.Plaintext) > 4096 || asked.CiphertextBlob != nil {
+			return nil, invalid("the plaintext has %d bytes", len(asked.Plaintext))
+		}
+		blob, err := json.Marshal(sealedBlob{
+			asked.KeyID, key.present, seal(key.materials[key.present], asked.Plaintext, bound),
+		})
+		if err != nil {
+			return nil, invalid("%v", err)
+		}
+		return map[string]any{
+			"CiphertextBlob": blob, "KeyId": asked.KeyID, "EncryptionAlgorithm": "SYMMETRIC_DEFAULT",
+		}, nil
+	case "TrentService.Decrypt":
+		return key.decrypt(asked, bound)
+	case "TrentService.DescribeKey":
+		return map[string]any{"KeyMetadata": map[string]any{
+			"Arn": asked.KeyID, "Enabled": true, "CurrentKeyMaterialId": key.present,
+		}}, nil
+	}
+	return nil, &Refusal{http.StatusBadRequest, "UnknownOperationException", ""}
+}
+
+func (k *amazonKey) decrypt(asked amazonRequest, bound []byte) (any, *Refusal) {
+	corrupt := &Refusal{http.StatusBadRequest, "InvalidCiphertextException", ""} // which has no message
+	var blob sealedBlob
+	if err := strict(asked.CiphertextBlob, &blob); err != nil || asked.Plaintext != nil {
+		return nil, corrupt
+	}
+	if blob.Key != asked.KeyID {
+		return nil, &Refusal{http.StatusBadRequest, "IncorrectKeyException",
+			"The key ID in the request does not identify a CMK that can perform this operation."}
+	}
+	material := k.materials[blob.Material]
+	if material == nil {
+		return nil, corrupt
+	}
+	plain, err := open(material, blob.Sealed, bound)
+	if err != nil {
+		return nil, corrupt
+	}
+	return map[string]any{
+		"Plaintext": plain, "KeyId": asked.KeyID, "KeyMaterialId": blob.Material,
+		"EncryptionAlgorithm": "SYMMETRIC_DEFAULT",
+	}, nil
+}
+
+// strict reads JSON whose members are all known.
+func strict(content []byte, document any) error {
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(document)
+}

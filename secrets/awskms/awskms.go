@@ -1,0 +1,301 @@
+package awskms
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"moorage/secrets"
+	"moorage/secrets/keyservice"
+)
+
+// Scheme of the address of a key.
+const Scheme = "aws-kms"
+
+const (
+	// plainBytesMax is the longest secret that the service encrypts. Source: API, Encrypt.
+	plainBytesMax = 4096
+	// contextName names the owner in an encryption context. Policies can ask for it.
+	contextName = "moorage"
+	// target begins the names of actions in requests.
+	target = "TrentService."
+	// service names what requests are signed for.
+	service = "kms"
+)
+
+// keyPattern is the Amazon resource name of a key: partition, region, id. An alias is none: it may
+// come to stand for another key, which does not open what the one before sealed.
+var keyPattern = regexp.MustCompile(
+	`^arn:(aws[a-z-]{0,20}):kms:([a-z0-9-]{1,32}):[0-9]{12}:key/([A-Za-z0-9-]{1,128})$`)
+
+// Config says where the key is, and how to get there.
+type Config struct {
+	// Address is aws-kms:// and the resource name of the key, arn:aws:kms:REGION:ACCOUNT:key/ID.
+	Address string
+	// Endpoint is the URL of the service. Empty: Amazon's for the region of the key.
+	Endpoint string
+}
+
+// Sealer is a secrets.Source. It is safe for concurrent use.
+type Sealer struct {
+	key, id, region string // key is the resource name, which ends in id
+	endpoint        string
+	credentials     aws.CredentialsProvider
+	signer          *v4.Signer
+	service         *keyservice.Client
+	now             func() time.Time
+}
+
+// New returns a sealer. It reads the environment and the shared configuration files of the AWS
+// SDKs, and asks nobody anything yet, so a server starts while the service is away.
+func New(c Config) (*Sealer, error) {
+	key, ours := strings.CutPrefix(c.Address, Scheme+"://")
+	parts := keyPattern.FindStringSubmatch(key)
+	if !ours || parts == nil {
+		return nil, fmt.Errorf("awskms: %q is not the address of a key, such as "+
+			"aws-kms://arn:aws:kms:REGION:ACCOUNT:key/ID; an alias is none", c.Address)
+	}
+	partition, region, id := parts[1], parts[2], parts[3]
+	endpoint, err := endpointOf(c.Endpoint, partition, region)
+	if err != nil {
+		return nil, err
+	}
+	loaded, err := config.LoadDefaultConfig(context.Background(), config.WithRegion(region))
+	if err != nil {
+		return nil, fmt.Errorf("awskms: read the configuration: %w", err)
+	}
+	return &Sealer{
+		key: key, id: id, region: region, endpoint: endpoint, credentials: loaded.Credentials,
+		signer: v4.NewSigner(), service: keyservice.New(nil), now: time.Now,
+	}, nil
+}
+
+// endpointOf returns the URL of the service, which ends in a slash. given wins.
+func endpointOf(given, partition, region string) (string, error) {
+	switch {
+	case given != "":
+		if err := keyservice.CheckEndpoint(given); err != nil {
+			return "", fmt.Errorf("awskms: %w", err)
+		}
+		return strings.TrimSuffix(given, "/") + "/", nil
+	case partition == "aws" || partition == "aws-us-gov":
+		return "https://kms." + region + ".amazonaws.com/", nil
+	case partition == "aws-cn":
+		return "https://kms." + region + ".amazonaws.com.cn/", nil
+	}
+	return "", fmt.Errorf("awskms: where the service of the partition %s is, is not known here: "+
+		"say its address with --kms-endpoint", partition)
+}
+
+// Seal has plain encrypted for owner.
+func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
+	if len(plain) > plainBytesMax {
+		return nil, fmt.Errorf("awskms: a secret has at most %d bytes, not %d", plainBytesMax, len(plain))
+	}
+	bound, err := owner.Bound()
+	if err != nil {
+		return nil, err
+	}
+	var answer struct {
+		CiphertextBlob []byte
+		KeyID          string `json:"KeyId"`
+	}
+	err = s.call(context.Background(), "Encrypt", cryption{
+		KeyID: s.key, Plaintext: plain, EncryptionContext: map[string]string{contextName: string(bound)},
+	}, &answer)
+	if err == nil && (answer.KeyID != s.key || len(answer.CiphertextBlob) == 0) {
+		err = errors.New("the service answered something else than a value that the key sealed")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("awskms: seal: %w", err)
+	}
+	return secrets.FormAWS.Wrap(answer.CiphertextBlob), nil
+}
+
+// Open has a value decrypted that was sealed for owner.
+func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
+	plain, _, err := s.open(sealed, owner)
+	return plain, err
+}
+
+// Rewrap opens a value and, if it was sealed with older material of the key, seals it again. A
+// service that does not name material has each value sealed again.
+func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
+	plain, material, err := s.open(sealed, owner)
+	if err != nil {
+		return nil, false, err
+	}
+	present, err := s.material(context.Background())
+	if err != nil {
+		return nil, false, err
+	}
+	if material != "" && material == present {
+		return sealed, false, nil
+	}
+	again, err := s.Seal(plain, owner)
+	return again, err == nil, err
+}
+
+// Turn is an error: AWS rotates the key.
+func (s *Sealer) Turn(context.Context) (now, before string, err error) {
+	return "", "", fmt.Errorf("awskms: AWS rotates this key, by itself or with "+
+		"aws kms rotate-key-on-demand --region %s --key-id %s. Then seal again with "+
+		"moorage secrets rotate --keep-key", s.region, s.id)
+}
+
+// Present returns the name of the key that seals, with its material.
+func (s *Sealer) Present(ctx context.Context) (string, error) {
+	material, err := s.material(ctx)
+	if err != nil || material == "" {
+		return s.id, err
+	}
+	return s.id + " material " + material, nil
+}
+
+// cryption is the body of Encrypt and of Decrypt.
+type cryption struct {
+	KeyID             string `json:"KeyId"`
+	Plaintext         []byte `json:",omitempty"`
+	CiphertextBlob    []byte `json:",omitempty"`
+	EncryptionContext map[string]string
+}
+
+// open returns what was sealed, and the id of the key's material that sealed it; empty: the service
+// does not say.
+func (s *Sealer) open(sealed []byte, owner secrets.Owner) (plain []byte, material string, err error) {
+	bound, err := owner.Bound()
+	if err != nil {
+		return nil, "", err
+	}
+	blob, err := secrets.FormAWS.Unwrap(sealed)
+	if err == nil && len(blob) == 0 {
+		err = secrets.ErrOpen
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	var answer struct {
+		Plaintext []byte
+		KeyID     string `json:"KeyId"`
+		Material  string `json:"KeyMaterialId"`
+	}
+	// With the key named, a value that another key of the account sealed does not open.
+	err = s.call(context.Background(), "Decrypt", cryption{
+		KeyID: s.key, CiphertextBlob: blob, EncryptionContext: map[string]string{contextName: string(bound)},
+	}, &answer)
+	if err == nil && answer.KeyID != s.key {
+		err = errors.New("the service answered something else than a value that the key opened")
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("awskms: open: %w", err)
+	}
+	return answer.Plaintext, answer.Material, nil
+}
+
+// material returns the id of the material that the key seals with; empty: the service does not say.
+func (s *Sealer) material(ctx context.Context) (string, error) {
+	var answer struct {
+		KeyMetadata struct {
+			Material string `json:"CurrentKeyMaterialId"`
+		}
+	}
+	asked := struct {
+		KeyID string `json:"KeyId"`
+	}{s.key}
+	if err := s.call(ctx, "DescribeKey", asked, &answer); err != nil {
+		return "", fmt.Errorf("awskms: look at the key: %w", err)
+	}
+	return answer.KeyMetadata.Material, nil
+}
+
+// call has the service do something. Errors: those of refusalOf; secrets.ErrAway if it does not
+// answer, or if there are no credentials.
+func (s *Sealer) call(ctx context.Context, action string, body, answer any) error {
+	content, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	said, err := s.service.Call(ctx, func(ctx context.Context) (*http.Request, error) {
+		return s.request(ctx, action, content)
+	}, mayPass)
+	if err != nil {
+		return err
+	}
+	if said.Status != http.StatusOK {
+		return refusalOf(said)
+	}
+	return said.Decode(answer)
+}
+
+// request returns a request that is signed.
+func (s *Sealer) request(ctx context.Context, action string, content []byte) (*http.Request, error) {
+	credentials, err := s.credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("there are no credentials for AWS KMS: none come from the environment, the shared "+
+			"files, a web identity, the container or the instance: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.endpoint, bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/x-amz-json-1.1")
+	request.Header.Set("X-Amz-Target", target+action)
+	sum := sha256.Sum256(content)
+	return request, s.signer.SignHTTP(ctx, credentials, request, hex.EncodeToString(sum[:]), service, s.region, s.now())
+}
+
+// refusal is an answer of the service that is not a success.
+type refusal struct {
+	status int
+	kind   string // the name of the error, such as AccessDeniedException
+	words  string // what the service said
+}
+
+func (r *refusal) Error() string {
+	return fmt.Sprintf("AWS KMS answered %d %s: %s", r.status, r.kind, r.words)
+}
+
+// newRefusal reads the error that an answer has.
+func newRefusal(said keyservice.Answer) *refusal {
+	var document struct {
+		Kind    string `json:"__type"`
+		Message string // or message
+	}
+	_ = said.Decode(&document) // a proxy may stand in front
+	kind := document.Kind[strings.LastIndex(document.Kind, "#")+1:]
+	return &refusal{said.Status, keyservice.Words(kind), keyservice.Words(document.Message)}
+}
+
+// mayPass reports whether an answer is worth another attempt. The service says with the status 400
+// that it is asked too often.
+func mayPass(said keyservice.Answer) bool {
+	return said.MayPass() || said.Status == http.StatusBadRequest && newRefusal(said).kind == "ThrottlingException"
+}
+
+// refusalOf returns the error of an answer that is not a success: secrets.ErrOpen for a value that
+// was changed or moved, secrets.ErrNoKey for one of another key, else secrets.ErrAway. Somebody can
+// mend the rest: permissions, a key that is disabled, a clock, a limit.
+func refusalOf(said keyservice.Answer) error {
+	refused := newRefusal(said)
+	switch refused.kind {
+	case "InvalidCiphertextException":
+		return fmt.Errorf("%w: %w", secrets.ErrOpen, refused)
+	case "IncorrectKeyException":
+		return fmt.Errorf("%w: %w", secrets.ErrNoKey, refused)
+	}
+	return fmt.Errorf("%w: %w", secrets.ErrAway, refused)
+}
+
+var _ secrets.Source = (*Sealer)(nil)

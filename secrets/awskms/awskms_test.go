@@ -1,0 +1,169 @@
+package awskms_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"moorage/internal/kmstest"
+	"moorage/secrets"
+	"moorage/secrets/awskms"
+	"moorage/secrets/secretstest"
+)
+
+// realKey names a key of AWS by its aws-kms:// address. With it TestContract runs there, with the
+// credentials of the machine.
+const realKey = "MOORAGE_TEST_AWS_KMS_KEY"
+
+// TestMain gives the tests the credentials of the double, by the chain that a server uses, and
+// keeps those of the machine out.
+func TestMain(m *testing.M) {
+	if os.Getenv(realKey) == "" {
+		useDouble()
+	}
+	os.Exit(m.Run())
+}
+
+func useDouble() {
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": kmstest.AccessKeyID, "AWS_SECRET_ACCESS_KEY": kmstest.SecretAccessKey,
+		"AWS_SESSION_TOKEN": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
+		"AWS_EC2_METADATA_DISABLED": "true",
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func newSealer(t *testing.T, double *kmstest.Amazon, key string) *awskms.Sealer {
+	t.Helper()
+	s, err := awskms.New(awskms.Config{Address: awskms.Scheme + "://" + key, Endpoint: double.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	secretstest.Run(t, func(t *testing.T) secretstest.Fixture {
+		if key := os.Getenv(realKey); key != "" {
+			s, err := awskms.New(awskms.Config{Address: key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return secretstest.Fixture{Source: s, PlainBytesMax: 4096}
+		}
+		double := kmstest.NewAmazon(t)
+		key := double.NewKey(t)
+		return secretstest.Fixture{
+			Source: newSealer(t, double, key), Other: newSealer(t, double, double.NewKey(t)),
+			Refused: secrets.ErrNoKey, PlainBytesMax: 4096,
+			Turn: func(t *testing.T) { double.Rotate(t, key) },
+			Fail: func(requests, status int) {
+				double.Fail(requests, kmstest.Refusal{Status: status, Kind: "KMSInternalException"})
+			},
+			Close: double.Close,
+		}
+	})
+}
+
+// What the service refuses is told in its words, and what can be mended is no damage.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	double := kmstest.NewAmazon(t)
+	s := newSealer(t, double, double.NewKey(t))
+	sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		kind string
+		want error
+	}{
+		{"AccessDeniedException", secrets.ErrAway},
+		{"ExpiredTokenException", secrets.ErrAway},
+		{"InvalidSignatureException", secrets.ErrAway},
+		{"com.amazonaws.kms#DisabledException", secrets.ErrAway},
+		{"NotFoundException", secrets.ErrAway},
+		{"InvalidCiphertextException", secrets.ErrOpen},
+		{"com.amazonaws.kms#IncorrectKeyException", secrets.ErrNoKey},
+	} {
+		double.Fail(1, kmstest.Refusal{Status: http.StatusBadRequest, Kind: tt.kind, Words: "not you,\nnot now"})
+		asked := double.Asked()
+		_, err := s.Open(sealed, secretstest.Owner)
+		kind := tt.kind[strings.LastIndex(tt.kind, "#")+1:]
+		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), kind+": not you, not now") {
+			t.Errorf("%s: %v; want %v", tt.kind, err, tt.want)
+		}
+		if got := double.Asked() - asked; got != 1 {
+			t.Errorf("%s: asked %d times", tt.kind, got)
+		}
+	}
+}
+
+// The service throttles with the status 400. It is asked again, a few times.
+func TestThrottled(t *testing.T) {
+	t.Parallel()
+	double := kmstest.NewAmazon(t)
+	s := newSealer(t, double, double.NewKey(t))
+	throttled := kmstest.Refusal{Status: http.StatusBadRequest, Kind: "ThrottlingException", Words: "Rate exceeded"}
+	double.Fail(3, throttled)
+	if _, err := s.Seal([]byte("hunter2"), secretstest.Owner); err != nil {
+		t.Errorf("throttled three times: %v", err)
+	}
+	asked := double.Asked()
+	double.Fail(-1, throttled)
+	_, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	if !errors.Is(err, secrets.ErrAway) || !strings.Contains(err.Error(), "Rate exceeded") {
+		t.Errorf("throttled for good: %v", err)
+	}
+	if got := double.Asked() - asked; got != 4 {
+		t.Errorf("asked %d times", got)
+	}
+}
+
+// Who administers the key rotates it.
+func TestTurn(t *testing.T) {
+	t.Parallel()
+	double := kmstest.NewAmazon(t)
+	_, _, err := newSealer(t, double, double.NewKey(t)).Turn(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "aws kms rotate-key-on-demand --region "+kmstest.Region) {
+		t.Errorf("Turn: %v", err)
+	}
+}
+
+// New refuses what names no key, and no service that may be sent what is signed.
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	const key = "aws-kms://arn:aws:kms:eu-north-1:111122223333:key/mrk-1"
+	for _, config := range []awskms.Config{
+		{Address: "aws-kms://arn:aws:kms:eu-north-1:111122223333:alias/moorage"},
+		{Address: "aws-kms://arn:aws:s3:eu-north-1:111122223333:key/1"},
+		{Address: "aws-kms://arn:aws:kms:eu-north-1:1111:key/1"},
+		{Address: "aws-kms://arn:aws:kms:eu/../x:111122223333:key/1"},
+		{Address: "aws-kms://1234abcd"},
+		{Address: "arn:aws:kms:eu-north-1:111122223333:key/1"},
+		{Address: "aws-kms://arn:aws-iso:kms:us-iso-east-1:111122223333:key/1"}, // its service is not known
+		{Address: key, Endpoint: "http://kms.example.com"},
+		{Address: key, Endpoint: "https://user:word@kms.example.com"},
+		{Address: key, Endpoint: "kms.example.com"},
+		{Address: key, Endpoint: "https://kms.example.com/path"},
+	} {
+		if s, err := awskms.New(config); err == nil {
+			t.Errorf("%+v is accepted: %v", config, s)
+		}
+	}
+	for _, config := range []awskms.Config{
+		{Address: key}, {Address: key, Endpoint: "https://vpce-1.kms.eu-north-1.vpce.amazonaws.com"},
+		{Address: "aws-kms://arn:aws-cn:kms:cn-north-1:111122223333:key/1"},
+		{Address: "aws-kms://arn:aws-iso:kms:us-iso-east-1:111122223333:key/1", Endpoint: "https://kms.example.com"},
+	} {
+		if _, err := awskms.New(config); err != nil {
+			t.Errorf("%+v: %v", config, err)
+		}
+	}
+}

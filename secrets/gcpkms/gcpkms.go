@@ -1,0 +1,188 @@
+package gcpkms
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"moorage/secrets"
+	"moorage/secrets/keyservice"
+)
+
+// Scheme of the address of a key.
+const Scheme = "gcp-kms"
+
+const (
+	// googleEndpoint is the URL of the service.
+	googleEndpoint = "https://cloudkms.googleapis.com"
+	// lengthBytes is the size of the length of the key's name.
+	lengthBytes = 2
+)
+
+// keyPattern is the resource name of a key. Its parts go into a path as they are.
+var keyPattern = regexp.MustCompile(
+	`^projects/[a-z0-9.:-]{1,63}/locations/[a-z0-9-]{1,63}/keyRings/[\w-]{1,63}/cryptoKeys/[\w-]{1,63}$`)
+
+// Config says where the key is, and how to get there.
+type Config struct {
+	// Address is gcp-kms:// and the resource name of the key,
+	// projects/P/locations/L/keyRings/R/cryptoKeys/K.
+	Address string
+	// Endpoint is the URL of the service. Empty: Google's.
+	Endpoint string
+}
+
+// Sealer is a secrets.Source. It is safe for concurrent use.
+type Sealer struct {
+	key      string // its resource name
+	endpoint string
+	tokens   *tokens
+	service  *keyservice.Client
+}
+
+// New returns a sealer. It asks nobody anything yet, so a server starts while the service is away.
+func New(config Config) (*Sealer, error) {
+	key, ours := strings.CutPrefix(config.Address, Scheme+"://")
+	if !ours || !keyPattern.MatchString(key) {
+		return nil, fmt.Errorf("gcpkms: %q is not the address of a key, such as "+
+			"gcp-kms://projects/P/locations/L/keyRings/R/cryptoKeys/K", config.Address)
+	}
+	endpoint := googleEndpoint
+	if config.Endpoint != "" {
+		if err := keyservice.CheckEndpoint(config.Endpoint); err != nil {
+			return nil, fmt.Errorf("gcpkms: %w", err)
+		}
+		endpoint = strings.TrimSuffix(config.Endpoint, "/")
+	}
+	return &Sealer{key: key, endpoint: endpoint, tokens: &tokens{now: time.Now}, service: keyservice.New(nil)}, nil
+}
+
+// Seal has plain encrypted for owner.
+func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
+	bound, err := owner.Bound()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := s.encrypt(context.Background(), plain, bound)
+	if err != nil {
+		return nil, fmt.Errorf("gcpkms: seal: %w", err)
+	}
+	named := binary.BigEndian.AppendUint16(nil, uint16(len(s.key)))
+	named = append(named, s.key...)
+	return secrets.FormGoogle.Wrap(append(named, answer.Ciphertext...)), nil
+}
+
+// Open has a value decrypted that was sealed for owner.
+func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
+	answer, err := s.open(sealed, owner)
+	return answer.Plaintext, err
+}
+
+// Rewrap opens a value and, if it was sealed with another version than the primary one, seals it
+// again.
+func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
+	answer, err := s.open(sealed, owner)
+	if err != nil {
+		return nil, false, err
+	}
+	if answer.UsedPrimary {
+		return sealed, false, nil
+	}
+	again, err := s.Seal(answer.Plaintext, owner)
+	return again, err == nil, err
+}
+
+// Turn is an error: Google makes the versions of the key.
+func (s *Sealer) Turn(context.Context) (now, before string, err error) {
+	parts := strings.Split(s.key, "/")
+	return "", "", fmt.Errorf("gcpkms: Google makes the versions of this key, on a schedule or with "+
+		"gcloud kms keys versions create --primary --project %s --location %s --keyring %s --key %s. "+
+		"Then seal again with moorage secrets rotate --keep-key", parts[1], parts[3], parts[5], parts[7])
+}
+
+// Present returns the name of the version of the key that seals. It has a text sealed to learn it,
+// which needs no other permission.
+func (s *Sealer) Present(ctx context.Context) (string, error) {
+	answer, err := s.encrypt(ctx, []byte("moorage"), []byte("moorage"))
+	if err != nil {
+		return "", fmt.Errorf("gcpkms: look at the key: %w", err)
+	}
+	return answer.Name, nil
+}
+
+// encrypt has plain encrypted and bound to additional data. The answer is whole.
+func (s *Sealer) encrypt(ctx context.Context, plain, bound []byte) (answer encrypted, err error) {
+	if len(plain) > secrets.PlainBytesMax {
+		return answer, fmt.Errorf("a secret has at most %d bytes, not %d", secrets.PlainBytesMax, len(plain))
+	}
+	asked := encryption{plain, sumOf(plain), bound, sumOf(bound)}
+	err = s.call(ctx, "encrypt", asked, func(said keyservice.Answer) error {
+		answer = encrypted{}
+		if err := said.Decode(&answer); err != nil {
+			return err
+		}
+		if !strings.HasPrefix(answer.Name, s.key+"/cryptoKeyVersions/") {
+			return errors.New("the service used another key")
+		}
+		if !answer.PlainArrived || !answer.BoundArrived || answer.Sum != sumOf(answer.Ciphertext) {
+			return errSum
+		}
+		return nil
+	})
+	return answer, err
+}
+
+// open returns what was sealed for owner, and whether the primary version of the key sealed it.
+func (s *Sealer) open(sealed []byte, owner secrets.Owner) (answer decrypted, err error) {
+	bound, err := owner.Bound()
+	if err != nil {
+		return decrypted{}, err
+	}
+	ciphertext, err := s.parse(sealed)
+	if err != nil {
+		return decrypted{}, err
+	}
+	asked := decryption{ciphertext, sumOf(ciphertext), bound, sumOf(bound)}
+	err = s.call(context.Background(), "decrypt", asked, func(said keyservice.Answer) error {
+		answer = decrypted{}
+		if err := said.Decode(&answer); err != nil {
+			return err
+		}
+		if answer.Sum != sumOf(answer.Plaintext) {
+			return errSum
+		}
+		return nil
+	})
+	if refused, ok := errors.AsType[*refusal](err); ok && refused.kind == invalidArgument {
+		return decrypted{}, fmt.Errorf("%w: %w", secrets.ErrOpen, err)
+	}
+	if err != nil {
+		return decrypted{}, fmt.Errorf("gcpkms: open: %w", err)
+	}
+	return answer, nil
+}
+
+// parse returns the ciphertext in a sealed value. secrets.ErrNoKey if another key sealed it.
+func (s *Sealer) parse(sealed []byte) (ciphertext []byte, err error) {
+	named, err := secrets.FormGoogle.Unwrap(sealed)
+	if err != nil {
+		return nil, err
+	}
+	if len(named) < lengthBytes {
+		return nil, secrets.ErrOpen
+	}
+	length, named := int(binary.BigEndian.Uint16(named)), named[lengthBytes:]
+	if len(named) <= length || !keyPattern.Match(named[:length]) {
+		return nil, secrets.ErrOpen
+	}
+	if key := string(named[:length]); key != s.key {
+		return nil, fmt.Errorf("%w: it was sealed with %s", secrets.ErrNoKey, key)
+	}
+	return named[length:], nil
+}
+
+var _ secrets.Source = (*Sealer)(nil)

@@ -1,0 +1,170 @@
+package gcpkms_test
+
+import (
+	"errors"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"moorage/internal/kmstest"
+	"moorage/secrets"
+	"moorage/secrets/gcpkms"
+	"moorage/secrets/secretstest"
+)
+
+// realKey names a key of Google by its gcp-kms:// address. With it TestContract runs there, with
+// the credentials of the machine.
+const realKey = "MOORAGE_TEST_GCP_KMS_KEY"
+
+// newGoogle returns a double, whose credentials the environment has. So no test here is parallel.
+func newGoogle(t *testing.T) *kmstest.Google {
+	t.Helper()
+	double := kmstest.NewGoogle(t)
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", double.CredentialsFile(t))
+	return double
+}
+
+func newSealer(t *testing.T, double *kmstest.Google, key string) *gcpkms.Sealer {
+	t.Helper()
+	s, err := gcpkms.New(gcpkms.Config{Address: gcpkms.Scheme + "://" + key, Endpoint: double.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestContract(t *testing.T) {
+	secretstest.Run(t, func(t *testing.T) secretstest.Fixture {
+		if key := os.Getenv(realKey); key != "" {
+			s, err := gcpkms.New(gcpkms.Config{Address: key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return secretstest.Fixture{Source: s, PlainBytesMax: secrets.PlainBytesMax}
+		}
+		double := newGoogle(t)
+		key := double.NewKey(t)
+		return secretstest.Fixture{
+			Source: newSealer(t, double, key), Other: newSealer(t, double, double.NewKey(t)),
+			Refused: secrets.ErrNoKey, PlainBytesMax: secrets.PlainBytesMax,
+			Turn: func(t *testing.T) { double.Rotate(t, key) },
+			Fail: func(requests, status int) {
+				double.Fail(requests, kmstest.Refusal{Status: status, Kind: "UNAVAILABLE"})
+			},
+			Close: double.Close,
+		}
+	})
+}
+
+// What the service refuses is told in its words, and what can be mended is no damage.
+func TestRefusals(t *testing.T) {
+	double := newGoogle(t)
+	key := double.NewKey(t)
+	s := newSealer(t, double, key)
+	sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		status int
+		kind   string
+		want   error
+	}{
+		{http.StatusForbidden, "PERMISSION_DENIED", secrets.ErrAway},
+		{http.StatusNotFound, "NOT_FOUND", secrets.ErrAway},
+		{http.StatusBadRequest, "INVALID_ARGUMENT", secrets.ErrOpen},
+	} {
+		double.Fail(1, kmstest.Refusal{Status: tt.status, Kind: tt.kind, Words: "not you,\nnot now"})
+		asked := double.Asked()
+		_, err := s.Open(sealed, secretstest.Owner)
+		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.kind+": not you, not now") {
+			t.Errorf("%s: %v; want %v", tt.kind, err, tt.want)
+		}
+		if got := double.Asked() - asked; got != 1 {
+			t.Errorf("%s: asked %d times", tt.kind, got)
+		}
+	}
+
+	double.Rotate(t, key)
+	double.Disable(key, 1)
+	if _, err := s.Open(sealed, secretstest.Owner); !errors.Is(err, secrets.ErrAway) || !strings.Contains(err.Error(), "DISABLED") {
+		t.Errorf("a value of a version that is disabled: %v", err)
+	}
+}
+
+// A token that is withdrawn is replaced by another one.
+func TestTokenIsReplaced(t *testing.T) {
+	double := newGoogle(t)
+	s := newSealer(t, double, double.NewKey(t))
+	double.Fail(1, kmstest.Refusal{Status: http.StatusUnauthorized, Kind: "UNAUTHENTICATED"})
+	if _, err := s.Seal([]byte("hunter2"), secretstest.Owner); err != nil {
+		t.Errorf("with a token that was withdrawn: %v", err)
+	}
+	if got := double.Tokens(); got != 2 {
+		t.Errorf("%d tokens were made, want 2", got)
+	}
+}
+
+// Without credentials the error says what is missing.
+func TestNoCredentials(t *testing.T) {
+	double := newGoogle(t)
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
+	_, err := newSealer(t, double, double.NewKey(t)).Seal([]byte("hunter2"), secretstest.Owner)
+	if !errors.Is(err, secrets.ErrAway) || !strings.Contains(err.Error(), "there are no credentials for Cloud KMS") {
+		t.Errorf("Seal: %v", err)
+	}
+}
+
+// Answers that were changed on their way are asked for again. Nothing is taken from one that stays
+// so.
+func TestChecksums(t *testing.T) {
+	double := newGoogle(t)
+	s := newSealer(t, double, double.NewKey(t))
+	double.Damage(3)
+	sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	if err != nil {
+		t.Fatalf("Seal with three answers damaged: %v", err)
+	}
+	double.Damage(3)
+	if plain, err := s.Open(sealed, secretstest.Owner); err != nil || string(plain) != "hunter2" {
+		t.Errorf("Open with three answers damaged: %q, %v", plain, err)
+	}
+	double.Damage(8)
+	if plain, err := s.Open(sealed, secretstest.Owner); !errors.Is(err, secrets.ErrAway) || plain != nil {
+		t.Errorf("Open with all answers damaged: %q, %v", plain, err)
+	}
+	if sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner); !errors.Is(err, secrets.ErrAway) || sealed != nil {
+		t.Errorf("Seal with all answers damaged: %q, %v", sealed, err)
+	}
+}
+
+// Who administers the key makes its versions.
+func TestTurn(t *testing.T) {
+	double := newGoogle(t)
+	_, _, err := newSealer(t, double, double.NewKey(t)).Turn(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "--location europe-north1 --keyring moorage --key key-0") {
+		t.Errorf("Turn: %v", err)
+	}
+}
+
+// New refuses what names no key, and no service that may be sent a token.
+func TestNewRefuses(t *testing.T) {
+	const key = "gcp-kms://projects/p/locations/europe-north1/keyRings/r/cryptoKeys/k"
+	for _, config := range []gcpkms.Config{
+		{Address: key + "/cryptoKeyVersions/1"},
+		{Address: "gcp-kms://projects/p/locations/global/keyRings/r"},
+		{Address: "gcp-kms://projects/p/locations/../keyRings/r/cryptoKeys/k"},
+		{Address: "gcp-kms://projects/p/locations/global/keyRings/r/cryptoKeys/k:encrypt"},
+		{Address: strings.TrimPrefix(key, "gcp-kms://")},
+		{Address: key, Endpoint: "http://kms.example.com"},
+		{Address: key, Endpoint: "https://kms.example.com?x=1"},
+	} {
+		if s, err := gcpkms.New(config); err == nil {
+			t.Errorf("%+v is accepted: %v", config, s)
+		}
+	}
+	if _, err := gcpkms.New(gcpkms.Config{Address: key}); err != nil {
+		t.Error(err)
+	}
+}
