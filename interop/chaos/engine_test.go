@@ -24,7 +24,7 @@ const (
 	appends    action = "append"     // adds rows
 	deletes    action = "delete"     // removes the rows of the writer below a number
 	merges     action = "merge"      // adds rows and removes others, at once
-	upserts    action = "upsert"     // adds rows, of which some may be there
+	upserts    action = "upsert"     // adds rows; some of them may be there
 	overwrites action = "overwrite"  // puts rows in the place of all others
 	picks      action = "cherrypick" // stages rows, and picks the snapshot that has them
 	compacts   action = "compact"    // rewrites files; the rows stay

@@ -100,7 +100,7 @@ func (j *judge) unlessExpired(ctx context.Context, name string, id int64, missin
 	return nil
 }
 
-// beside returns the files that the metadata itself names, but for lists and statistics.
+// beside returns the files that the metadata itself names, without lists and statistics.
 func (j *judge) beside(loaded *table.Table) map[string]bool {
 	files := map[string]bool{loaded.MetadataLocation(): true}
 	for entry := range loaded.Metadata().PreviousFiles() {
