@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"moorage"
@@ -21,8 +20,6 @@ import (
 const (
 	// callerMax is how many pieces of work a caller has at a time.
 	callerMax = 16
-	// lookMax is how many due tables of a shard one look passes over at most.
-	lookMax = 200
 	// triesMax is after how many failures in a row a kind is blocked on a table.
 	triesMax = 5
 	// againFirst is after what time a failed piece of work is due again; it doubles.
@@ -31,7 +28,6 @@ const (
 	errorBytesMax = 1000
 
 	pollFirst, pollMax = 100 * time.Millisecond, 2 * time.Second
-	shards             = "0123456789abcdef"
 )
 
 // Outcomes of work, as runs spell them.
@@ -64,10 +60,13 @@ type Config struct {
 }
 
 // Work hands out work. It is safe for concurrent use.
-type Work struct{ config Config }
+type Work struct {
+	config Config
+	places places
+}
 
 // New returns the work of a store.
-func New(config Config) *Work { return &Work{config} }
+func New(config Config) *Work { return &Work{config: config} }
 
 // Request asks for work.
 type Request struct {
@@ -154,86 +153,7 @@ func (w *Work) tryClaim(ctx context.Context, caller moorage.Caller, request Requ
 		return claimed, false, moorage.Errorf(moorage.KindTooManyRequests,
 			"%d pieces of work are in your hands, at most %d can be", own, callerMax)
 	}
-	for _, shard := range shards {
-		records, err := w.config.Ledger.List(ctx, registry.TableDue, registry.DuePrefix(string(shard)), "", lookMax)
-		if err != nil {
-			return claimed, false, err
-		}
-		for _, record := range records {
-			pointer, kind, at, err := registry.ParseDue(record.Key)
-			if err != nil || !slices.Contains(request.Kinds, kind) {
-				continue
-			}
-			if at.After(now) {
-				break
-			}
-			claimed, found, err = w.claim(ctx, caller, request, kindOn{pointer, kind, record.Key}, now)
-			if err != nil || found {
-				return claimed, found, err
-			}
-		}
-	}
-	return claimed, false, nil
-}
-
-// kindOn is a kind of work on a table, and the record by which it is due.
-type kindOn struct {
-	pointer registry.ID
-	kind    string
-	due     registry.Key
-}
-
-// claim hands out one piece of work, unless something is in the way.
-func (w *Work) claim(ctx context.Context, caller moorage.Caller, request Request, on kindOn, now time.Time) (
-	claimed Claimed, found bool, err error) {
-	records, err := w.config.Ledger.Get(ctx, registry.JobKey(on.pointer, on.kind), registry.PauseKey(),
-		registry.CareKey(on.pointer))
-	if err != nil {
-		return claimed, false, err
-	}
-	care, err := schedule.Decode(on.pointer, records[2])
-	if err != nil {
-		return claimed, false, err
-	}
-	asked := care.Value.Job(on.kind)
-	if records[0].Exists() || asked.Due.IsZero() || registry.DueKey(on.pointer, on.kind, asked.Due) != on.due {
-		return claimed, false, nil
-	}
-	version, table, err := w.config.Tables.TableByID(ctx, on.pointer)
-	if moorage.KindOf(err) == moorage.KindNoSuchTable {
-		return claimed, false, nil // the planner removes what is due of it
-	}
-	if err != nil {
-		return claimed, false, err
-	}
-	paused, err := jobs.IsPaused(records[1], table)
-	if err != nil || paused {
-		return claimed, false, err
-	}
-	rules, err := w.config.Rules(ctx, table, version.Document.(*metadata.Document))
-	if err != nil {
-		return claimed, false, err
-	}
-	rule := rules[kinds[on.kind]]
-	if !rule.IsActive() {
-		return claimed, false, nil
-	}
-	if found, _, err := w.config.Find(ctx, caller, table.Identifier()); err != nil || found != on.pointer {
-		return claimed, false, passable(err)
-	}
-	claimed = Claimed{Kind: on.kind, Table: table.Identifier(), TableUUID: table.TableUUID, Rule: rule}
-	found, err = w.handOut(ctx, caller, request, care, asked, &claimed, now)
-	return claimed, found, err
-}
-
-// passable returns nil for an error that says that a table is not for the caller.
-func passable(err error) error {
-	switch moorage.KindOf(err) {
-	case moorage.KindNoSuchTable, moorage.KindNoSuchNamespace, moorage.KindNoSuchWarehouse, moorage.KindForbidden,
-		moorage.KindNotAuthorized:
-		return nil
-	}
-	return err
+	return (&search{Work: w, caller: caller, request: request, now: now}).run(ctx)
 }
 
 // handOut makes the job, the lease and the care of claimed; false if something was changed
