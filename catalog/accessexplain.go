@@ -93,6 +93,7 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 	if shown != nil {
 		g.object.Path = shown
 	}
+	asked = question.orInstead(who, g.object.Path, asked)
 	unheeded := len(question.Through) > 0
 	if path := g.object.Path; unheeded && len(path) > 0 && who.Believed(path[len(path)-1], caller.Via, nil) {
 		return about.answerThrough(ctx, who, question, g, asked)
@@ -124,6 +125,19 @@ func nameOfStep(object access.Object, g *granted) string {
 		}
 	}
 	return ident.String()
+}
+
+// orInstead returns asked, or what does in the place of it for the operation if who has that on
+// path and not what is asked.
+func (q AccessQuestion) orInstead(who *access.Who, path []access.Object,
+	asked access.Privileges) access.Privileges {
+	row, _ := verb.Verb(q.Operation).Row()
+	other := row.InsteadOf(verb.OfObject)
+	if other == access.See || who.Decide(path, asked).Outcome == access.Allow ||
+		who.Decide(path, other).Outcome != access.Allow {
+		return asked
+	}
+	return other
 }
 
 // asked returns the privileges that the question is about.

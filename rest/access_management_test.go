@@ -162,6 +162,9 @@ func (c managementCell) name() string {
 func (c managementCell) asked(caller string, of verb.Subject) (asked access.Privileges, asks bool) {
 	row, _ := c.verb().Row()
 	for _, ask := range row.Asks {
+		if ask.When == verb.Instead {
+			continue
+		}
 		isOther := ask.When != verb.IfOther || c.about != "" && c.about != caller
 		if spared := ask.When != verb.Always && ask.When == c.spares; spared || ask.Of != of || !isOther || of == verb.OfObject && c.object == "" {
 			continue
@@ -181,6 +184,10 @@ func (c managementCell) decide(who *access.Who, path []access.Object, asked acce
 		return who.DecideGrant(path, asked&^access.Manage)
 	case verb.SetOwner:
 		return who.DecideTransfer(path)
+	}
+	row, _ := c.verb().Row()
+	if other := row.InsteadOf(verb.OfObject); other != access.See && who.Decide(path, other).Outcome == access.Allow {
+		return access.Decision{Outcome: access.Allow}
 	}
 	return who.Decide(path, asked)
 }
@@ -434,6 +441,44 @@ func TestManagementAsksWhatTheTableSays(t *testing.T) {
 		for _, operation := range row.Management {
 			if !called[operation] {
 				t.Errorf("nothing calls %s", operation)
+			}
+		}
+	}
+}
+
+// Who may say which maintenance an object gets: those with maintain or manage, and on the server
+// those with operate or manage. Nothing else lets, and only a policy asks for manage.
+func TestWhoSaysWhatIsMaintained(t *testing.T) {
+	t.Parallel()
+	put := func(query string) managementCell {
+		return managementCell{method: "PUT", path: "/maintenance/policies/icebergSnapshotManagement?" + query, body: `{"status":"disabled"}`}
+	}
+	pause := managementCell{method: "POST", path: "/maintenance/pause", body: `{"reason":"x","object":{"warehouse":"w"}}`}
+	for _, tt := range []struct {
+		cell managementCell
+		on   string // where the privilege stands; empty: the server
+		let  access.Privileges
+	}{
+		{put("warehouse=w"), "w", access.Maintain | access.Manage},
+		{put("warehouse=w&namespace=a"), "w", access.Maintain | access.Manage},
+		{put("warehouse=w&namespace=a&table=t"), "w/a", access.Maintain | access.Manage},
+		{put("warehouse=w&namespace=a&table=t"), "", access.Manage},
+		{put("object=server"), "", access.Operate | access.Manage},
+		{pause, "w", access.Maintain},
+	} {
+		for _, each := range access.Every() {
+			l := newManagedLake(t, "")
+			path := l.objects()[tt.on]
+			kind := access.Server
+			if len(path) > 0 {
+				kind = path[0].Kind
+			}
+			if !access.MayStand(kind).Has(each) {
+				continue
+			}
+			l.setPolicy(grantsAt(path, ann, each))
+			if answer := l.send(ann, tt.cell); (answer.Code == http.StatusOK) != tt.let.Has(each) {
+				t.Errorf("%s by one who has %s on %q is answered %d %s", tt.cell.name(), each, tt.on, answer.Code, answer.Body)
 			}
 		}
 	}

@@ -60,15 +60,19 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	if g.heeds(v, who, q) {
 		return g.decideThrough(ctx, v, who, q)
 	}
-	decision := who.Decide(q.Object.Path, q.Asked)
+	path := q.Object.Path
+	decision := who.Decide(path, q.Asked)
 	if decision.Outcome == access.Hidden {
-		shown, err := g.Shown(ctx, q.Caller, q.Object.Path)
+		shown, err := g.Shown(ctx, q.Caller, path)
 		if err != nil {
 			return err
 		}
 		if shown != nil {
-			decision = who.Decide(shown, q.Asked)
+			path, decision = shown, who.Decide(shown, q.Asked)
 		}
+	}
+	if decision.Outcome != access.Allow {
+		q.Asked, decision = q.instead(who, path, decision)
 	}
 	if g.config.Decided != nil {
 		g.config.Decided(ctx, Decision{
@@ -77,6 +81,21 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 		})
 	}
 	return q.Refusal(decision)
+}
+
+// instead returns what q asks for, and the decision about that. If the caller has what does in the
+// place of it by the table of verbs, it returns that one and its decision.
+func (q Question) instead(who *access.Who, path []access.Object, decision access.Decision) (
+	access.Privileges, access.Decision) {
+	row, _ := q.Verb.Row()
+	other := row.InsteadOf(verb.OfObject)
+	if q.Asked == access.See || other == access.See {
+		return q.Asked, decision
+	}
+	if by := who.Decide(path, other); by.Outcome == access.Allow {
+		return other, by
+	}
+	return q.Asked, decision
 }
 
 // who returns what v knows of caller. Errors: KindForbidden for a caller who showed nothing,

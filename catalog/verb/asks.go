@@ -69,6 +69,8 @@ const (
 	ForGrants
 	// IfReached: the request changes how the files of a warehouse are reached.
 	IfReached
+	// Instead: what does in the place of all that is asked Always about the same subject.
+	Instead
 )
 
 // pathProperties are the properties of tables and views that say where files are.
@@ -119,6 +121,16 @@ func (r Row) Needs(of Subject) (privileges access.Privileges, asks bool) {
 		}
 	}
 	return privileges, asks
+}
+
+// InsteadOf returns the privileges that do in the place of what Needs returns; access.See: none do.
+func (r Row) InsteadOf(of Subject) (privileges access.Privileges) {
+	for _, ask := range r.Asks {
+		if ask.Of == of && ask.When == Instead {
+			privileges |= ask.For
+		}
+	}
+	return privileges
 }
 
 // asks returns the questions of every verb of a caller. Verbs of the server's own jobs ask none.

@@ -50,23 +50,25 @@ func maintaining() []Row {
 	}
 }
 
-// maintainingAsks returns the questions of those verbs. On the server as a whole catalog.Scopes
+// maintainingAsks returns the questions of those verbs. Who may grant on an object may also say
+// which maintenance it gets, and see what that would do. On the server as a whole catalog.Scopes
 // asks for access.Operate in the place of access.Maintain, which nobody is granted there.
 func maintainingAsks() map[Verb][]Ask {
 	maintain := []Ask{{Of: OfObject, For: access.Maintain}}
+	policies := append([]Ask{{OfObject, access.Manage, Instead}}, maintain...)
 	describe := []Ask{{Of: OfObject, For: access.Describe}}
 	operate := []Ask{{Of: OfServer, For: access.Operate}}
 	return map[Verb][]Ask{
 		LoadMaintenancePolicy:   describe,
-		PutMaintenancePolicy:    maintain,
-		DeleteMaintenancePolicy: maintain,
+		PutMaintenancePolicy:    policies,
+		DeleteMaintenancePolicy: policies,
 		LoadMaintenance:         describe,
 		ListMaintenance:         operate,
 		PauseMaintenance:        maintain,
 		ResumeMaintenance:       maintain,
 		RescanMaintenance:       maintain,
 		RunMaintenance:          maintain,
-		PlanMaintenance:         maintain,
+		PlanMaintenance:         policies,
 		AdoptOrphans:            operate,
 		ChangeMaintenanceJob:    operate,
 	}
