@@ -30,6 +30,8 @@ type Steering interface {
 	Resume(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error
 	Rescan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error
 	Blockers(ctx context.Context, after string, limit int) ([]steer.Blocker, string, error)
+	Preview(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked policies.Asked, after string,
+		limit int) ([]steer.Preview, string, error)
 }
 
 // Policies is what *policies.Policies does.
@@ -161,7 +163,7 @@ func settingsOf(t policy.Type, said map[string]client.MaintenanceSettings) (poli
 // PutMaintenancePolicy makes an object say something of a type of job.
 func (c Caretaker) PutMaintenancePolicy(ctx context.Context, object client.Object, of string,
 	said client.MaintenancePolicy) error {
-	t, err := typeOf(of)
+	asked, err := c.askedOf(of, said)
 	if err != nil {
 		return err
 	}
@@ -169,13 +171,7 @@ func (c Caretaker) PutMaintenancePolicy(ctx context.Context, object client.Objec
 	if err != nil {
 		return err
 	}
-	settings, err := settingsOf(t, said.Settings)
-	if err != nil {
-		return err
-	}
-	return c.Policies.Put(ctx, c.Scopes, ident, policies.Asked{
-		Type: t, Status: policy.Status(said.Status), Settings: settings, Unsafe: said.Unsafe, By: c.Caller,
-	})
+	return c.Policies.Put(ctx, c.Scopes, ident, asked)
 }
 
 // DeleteMaintenancePolicy makes an object say nothing of a type of job.

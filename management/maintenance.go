@@ -18,6 +18,7 @@ func (s *server) maintenanceOperations() []operation {
 		{"loadMaintenancePolicy", get, "/maintenance/policies/{type}", m.loadMaintenancePolicy},
 		{"putMaintenancePolicy", put, "/maintenance/policies/{type}", s.change(m.putMaintenancePolicy)},
 		{"deleteMaintenancePolicy", remove, "/maintenance/policies/{type}", s.change(m.deleteMaintenancePolicy)},
+		{"previewMaintenancePolicy", post, "/maintenance/policies/{type}/preview", m.previewMaintenancePolicy},
 		{"loadMaintenance", get, "/maintenance/status", m.loadMaintenance},
 		{"listMaintenanceJobs", get, "/maintenance/jobs", m.listMaintenanceJobs},
 		{"listMaintenanceBlockers", get, "/maintenance/blockers", m.listMaintenanceBlockers},
@@ -89,21 +90,27 @@ func (m maintained) putMaintenancePolicy(r *http.Request, body []byte) (any, err
 	if err != nil {
 		return nil, err
 	}
-	f, err := web.ParseFields(body, "policy")
+	said, err := policyOfBody(body)
 	if err != nil {
 		return nil, err
 	}
+	return said, m.caretaker(r).PutMaintenancePolicy(r.Context(), object, of, said)
+}
+
+// policyOfBody reads what somebody asks of a type of job.
+func policyOfBody(body []byte) (said client.MaintenancePolicy, err error) {
+	f, err := web.ParseFields(body, "policy")
+	if err != nil {
+		return said, err
+	}
 	f.Require("status")
-	said := client.MaintenancePolicy{Status: f.Text("status"), Unsafe: f.Boolean("unsafe")}
+	said = client.MaintenancePolicy{Status: f.Text("status"), Unsafe: f.Boolean("unsafe")}
 	if f.Has("settings") {
 		if err := json.Unmarshal(f.Get("settings").Bytes(), &said.Settings); err != nil {
 			f.Fail("member %q has one member, which is called as the type is: an object of settings", "settings")
 		}
 	}
-	if f.Failure != nil {
-		return nil, f.Failure
-	}
-	return said, m.caretaker(r).PutMaintenancePolicy(r.Context(), object, of, said)
+	return said, f.Failure
 }
 
 func (m maintained) deleteMaintenancePolicy(r *http.Request, _ []byte) (any, error) {

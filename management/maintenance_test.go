@@ -95,6 +95,14 @@ func (f fakeCare) Rescan(context.Context, policies.Scopes, moorage.Identifier) e
 	return f.call("Rescan")
 }
 
+func (f fakeCare) Preview(_ context.Context, _ policies.Scopes, ident moorage.Identifier, asked policies.Asked, after string, limit int) ([]steer.Preview, string, error) {
+	f.asked("Preview", string(asked.Type), string(asked.Status), ident.String(), fmt.Sprint(after, limit))
+	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}
+	run := jobs.DryRun{Files: 5, Bytes: 7, Blocked: "why"}
+	run.Expiry = metadata.Expiry{Refs: []string{"old"}, Snapshots: make([]metadata.Snapshot, 3)}
+	return []steer.Preview{{Table: table, Run: run}, {Table: table, Nothing: "no"}, {Table: table, Due: true, Files: -1}}, f.next, f.call("Preview")
+}
+
 func (f fakeCare) Blockers(context.Context, string, int) ([]steer.Blocker, string, error) {
 	return []steer.Blocker{{Kind: "snapshots", Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}}}, f.next, f.call("Blockers")
 }

@@ -300,6 +300,7 @@ func maintenanceCells(name string, object [2]string) []managementCell {
 		on("loadMaintenancePolicy", "GET", ofType+object[1], ""),
 		on("putMaintenancePolicy", "PUT", ofType+object[1], `{"status":"disabled"}`),
 		on("deleteMaintenancePolicy", "DELETE", ofType+object[1], ""),
+		on("previewMaintenancePolicy", "POST", strings.Replace(ofType, "?", "/preview?", 1)+object[1], `{"status":"enabled"}`),
 		on("loadMaintenance", "GET", "/maintenance/status?"+object[1], ""),
 		on("pauseMaintenance", "POST", "/maintenance/pause", told),
 		on("resumeMaintenance", "POST", "/maintenance/resume", told),

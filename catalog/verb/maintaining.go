@@ -4,18 +4,19 @@ import "moorage/access"
 
 // The verbs of those who say which maintenance tables get.
 const (
-	LoadMaintenancePolicy   Verb = "load-maintenance-policy"
-	PutMaintenancePolicy    Verb = "put-maintenance-policy"
-	DeleteMaintenancePolicy Verb = "delete-maintenance-policy"
-	LoadMaintenance         Verb = "load-maintenance"
-	ListMaintenance         Verb = "list-maintenance"
-	PauseMaintenance        Verb = "pause-maintenance"
-	ResumeMaintenance       Verb = "resume-maintenance"
-	RescanMaintenance       Verb = "rescan-maintenance"
-	RunMaintenance          Verb = "run-maintenance"
-	PlanMaintenance         Verb = "plan-maintenance"
-	AdoptOrphans            Verb = "adopt-orphans"
-	ChangeMaintenanceJob    Verb = "change-maintenance-job"
+	LoadMaintenancePolicy    Verb = "load-maintenance-policy"
+	PutMaintenancePolicy     Verb = "put-maintenance-policy"
+	DeleteMaintenancePolicy  Verb = "delete-maintenance-policy"
+	PreviewMaintenancePolicy Verb = "preview-maintenance-policy"
+	LoadMaintenance          Verb = "load-maintenance"
+	ListMaintenance          Verb = "list-maintenance"
+	PauseMaintenance         Verb = "pause-maintenance"
+	ResumeMaintenance        Verb = "resume-maintenance"
+	RescanMaintenance        Verb = "rescan-maintenance"
+	RunMaintenance           Verb = "run-maintenance"
+	PlanMaintenance          Verb = "plan-maintenance"
+	AdoptOrphans             Verb = "adopt-orphans"
+	ChangeMaintenanceJob     Verb = "change-maintenance-job"
 )
 
 // maintaining returns the rows of those verbs. The Gate lets those in that are about a scope:
@@ -35,6 +36,7 @@ func maintaining() []Row {
 		reads(LoadMaintenancePolicy, "loadMaintenancePolicy"),
 		changes(PutMaintenancePolicy, "putMaintenancePolicy"),
 		changes(DeleteMaintenancePolicy, "deleteMaintenancePolicy"),
+		reads(PreviewMaintenancePolicy, "previewMaintenancePolicy"),
 		reads(LoadMaintenance, "loadMaintenance"),
 		atGate(reads(ListMaintenance, "listMaintenanceJobs", "listMaintenanceBlockers",
 			"listMaintenanceJobFiles")),
@@ -59,17 +61,18 @@ func maintainingAsks() map[Verb][]Ask {
 	describe := []Ask{{Of: OfObject, For: access.Describe}}
 	operate := []Ask{{Of: OfServer, For: access.Operate}}
 	return map[Verb][]Ask{
-		LoadMaintenancePolicy:   describe,
-		PutMaintenancePolicy:    policies,
-		DeleteMaintenancePolicy: policies,
-		LoadMaintenance:         describe,
-		ListMaintenance:         operate,
-		PauseMaintenance:        maintain,
-		ResumeMaintenance:       maintain,
-		RescanMaintenance:       maintain,
-		RunMaintenance:          maintain,
-		PlanMaintenance:         policies,
-		AdoptOrphans:            operate,
-		ChangeMaintenanceJob:    operate,
+		LoadMaintenancePolicy:    describe,
+		PutMaintenancePolicy:     policies,
+		DeleteMaintenancePolicy:  policies,
+		PreviewMaintenancePolicy: policies,
+		LoadMaintenance:          describe,
+		ListMaintenance:          operate,
+		PauseMaintenance:         maintain,
+		ResumeMaintenance:        maintain,
+		RescanMaintenance:        maintain,
+		RunMaintenance:           maintain,
+		PlanMaintenance:          policies,
+		AdoptOrphans:             operate,
+		ChangeMaintenanceJob:     operate,
 	}
 }

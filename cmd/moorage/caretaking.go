@@ -22,6 +22,8 @@ type caretakers interface {
 	MaintenancePolicy(ctx context.Context, object client.Object, of string) (client.MaintenancePolicy, error)
 	PutMaintenancePolicy(ctx context.Context, object client.Object, of string, said client.MaintenancePolicy) error
 	DeleteMaintenancePolicy(ctx context.Context, object client.Object, of string) error
+	PreviewMaintenancePolicy(ctx context.Context, object client.Object, of string, said client.MaintenancePolicy,
+		page client.Page) ([]client.MaintenancePreview, string, error)
 	MaintenanceStatus(ctx context.Context, object client.Object) (client.MaintenanceStatus, error)
 	PauseMaintenance(ctx context.Context, change client.MaintenanceChange) error
 	ResumeMaintenance(ctx context.Context, change client.MaintenanceChange) error
@@ -53,7 +55,10 @@ func maintainPolicy(ctx context.Context, c cli.Config, env cli.Environment) erro
 	return care(ctx, c, env, func(a caretakers) (err error) {
 		switch c.Maintain.Change {
 		case "enable":
-			err = enableMaintenance(ctx, a, c, of)
+			err = enableMaintenance(ctx, a, c, env.Stdout, of)
+			if c.Maintain.DryRun {
+				return err
+			}
 		case "disable":
 			no := client.MaintenancePolicy{Status: string(policy.Disabled)}
 			err = a.PutMaintenancePolicy(ctx, object, string(of), no)
@@ -81,8 +86,8 @@ func maintainPolicy(ctx context.Context, c cli.Config, env cli.Environment) erro
 	})
 }
 
-// enableMaintenance asks for maintenance.
-func enableMaintenance(ctx context.Context, a caretakers, c cli.Config, of policy.Type) error {
+// enableMaintenance prints what maintenance would do, and asks for it unless it is a dry run.
+func enableMaintenance(ctx context.Context, a caretakers, c cli.Config, out io.Writer, of policy.Type) error {
 	said := client.MaintenancePolicy{Status: string(policy.Enabled), Unsafe: c.Maintain.Unsafe}
 	settings := make(client.MaintenanceSettings, len(c.Maintain.Settings))
 	for name, value := range c.Maintain.Settings {
@@ -98,6 +103,10 @@ func enableMaintenance(ctx context.Context, a caretakers, c cli.Config, of polic
 	}
 	if len(settings) > 0 {
 		said.Settings = map[string]client.MaintenanceSettings{string(of): settings}
+	}
+	err := writePreview(ctx, a, out, c.Maintain, string(of), said)
+	if err != nil || c.Maintain.DryRun {
+		return err
 	}
 	return a.PutMaintenancePolicy(ctx, c.Maintain.Table, string(of), said)
 }

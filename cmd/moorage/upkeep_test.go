@@ -27,7 +27,15 @@ func TestMaintenanceByPolicy(t *testing.T) {
 	command(1, "No policy asks for", append([]string{"maintain", "now"}, table...)...)
 	command(1, "At least 1 is safe", "maintain", "enable", "server", "--set", "maxSnapshotAgeHours=0")
 	command(1, "has no setting", "maintain", "enable", "server", "--set", "unreferencedDays=3")
-	command(0, "done", "maintain", "enable", "warehouse", "default", "--set", "maxSnapshotAgeHours=1")
+	const preview = "snapshots of warehouse default, if they were due now:\n" +
+		"  table default.harbour.ships: 3 snapshots and 0 refs would expire, 5 files would be deleted\n" +
+		"  1 table, 0 of them with nothing to do: 3 snapshots would expire, 5 files would be deleted\n"
+	enable := []string{"maintain", "enable", "warehouse", "default", "--set", "maxSnapshotAgeHours=1"}
+	command(0, preview, append(enable, "--dry-run")...)
+	command(0, "snapshots: Disabled (default)", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "nothing: the files that are there now stay", "maintain", "enable", "server", "--kind", "orphans", "--dry-run")
+	command(0, "0 tables to be compacted", "maintain", "enable", "server", "--kind", "compaction", "--dry-run")
+	command(0, preview+"done\n", enable...)
 	command(0, "snapshots: Not_Yet_Run (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
 	command(0, "maxSnapshotAgeHours = 1h0m0s (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
 	command(0, "done", "maintain", "pause", "namespace", "default.harbour", "--reason", "we move")
@@ -47,6 +55,7 @@ func TestMaintenanceByPolicy(t *testing.T) {
 	at = []string{"--data", data}
 	command(0, "done", append([]string{"maintain", "disable"}, table...)...)
 	command(0, "snapshots: Disabled (table harbour.ships)", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "nothing: the table harbour.ships says no", append(enable, "--dry-run")...)
 	command(0, "done", append([]string{"maintain", "inherit"}, table...)...)
 	command(0, "(warehouse default)", append([]string{"maintain", "policy"}, table...)...)
 	command(0, "no problems", "check")

@@ -215,13 +215,18 @@ func caringCommands(actions Actions) []command {
 			`Asks for maintenance of all tables in an object, unless something nearer to a table says
 otherwise. Nothing is maintained before somebody asks, and nothing else deletes files. The settings
 are those of Amazon S3 Tables; see the guide "Keep tables small".
+
+It prints first what would happen to the tables if they were due now: to 100 of them at most, for
+that reads what the jobs would read. With --dry-run it prints that alone.
 `,
 			kind, setting{name: "set", value: "NAME=VALUE", list: true, flagOnly: true,
 				usage: "A setting, such as maxSnapshotAgeHours=48. Others have their defaults.",
 				set:   pairs(func(c *Config) *map[string]string { return &c.Maintain.Settings })},
 			setting{name: "unsafe", flagOnly: true,
 				usage: "Allow settings that are below what is safe for readers and writers under way.",
-				set:   one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Maintain.Unsafe })}),
+				set:   one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Maintain.Unsafe })},
+			setting{name: "dry-run", flagOnly: true, usage: "Print what would happen, and change nothing.",
+				set: func(c *Config, _ []string) error { c.Maintain.DryRun = true; return nil }}),
 		policies("disable", "have tables not maintained",
 			`Says for all tables in an object that they are not maintained, unless something nearer to a
 table says otherwise. Jobs under way go on: end them with maintain job cancel.

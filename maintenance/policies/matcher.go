@@ -2,9 +2,11 @@ package policies
 
 import (
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 )
@@ -78,6 +80,39 @@ func (m *Matcher) Requires(warehouse registry.ID) (conditions []registry.Conditi
 		conditions = append(conditions, registry.ETagIs(record.Key, record.ETag))
 	}
 	return conditions, true
+}
+
+// With returns what m would be if a scope said job of a type.
+func (m *Matcher) With(scope catalog.Scope, t policy.Type, job policy.Job) *Matcher {
+	say := func(said policy.Policy) policy.Policy {
+		jobs := map[policy.Type]policy.Job{t: job}
+		for other, each := range said.Jobs {
+			if other != t {
+				jobs[other] = each
+			}
+		}
+		return policy.Policy{Source: sourceOf(scope.Name, scope.Ident), Jobs: jobs}
+	}
+	made, ident := *m, scope.Ident
+	switch {
+	case !scope.Pointer.IsZero():
+		made.tables = maps.Clone(m.tables)
+		made.tables[scope.Pointer] = say(m.tables[scope.Pointer])
+	case len(ident.Namespace) > 0:
+		made.namespaces = maps.Clone(m.namespaces)
+		path := pathOf(ident.Warehouse, ident.Namespace)
+		made.namespaces[path] = say(m.namespaces[path])
+	case ident.Warehouse != "":
+		made.warehouses = maps.Clone(m.warehouses)
+		made.warehouses[ident.Warehouse] = say(m.warehouses[ident.Warehouse])
+	default:
+		var server policy.Policy
+		if len(m.server) > 0 {
+			server = m.server[0]
+		}
+		made.server = []policy.Policy{say(server)}
+	}
+	return &made
 }
 
 // Chain returns the policies that are about a table, the nearest first, without those that say

@@ -120,7 +120,7 @@ type Asked struct {
 // Errors: KindIllegalArgument for settings that are refused; those of the scope.
 func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identifier, asked Asked) error {
 	const op = "policies.Put"
-	if err := asked.check(); err != nil {
+	if err := asked.Check(); err != nil {
 		return moorage.E(op, "", moorage.KindIllegalArgument, err)
 	}
 	return p.change(ctx, scopes, verb.PutMaintenancePolicy, ident, func(scope catalog.Scope,
@@ -138,7 +138,8 @@ func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identif
 	})
 }
 
-func (a Asked) check() error {
+// Check returns why nobody may ask this: KindIllegalArgument; nil if somebody may.
+func (a Asked) Check() error {
 	if err := a.Type.Check(a.Settings, a.Unsafe); err != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s", err)
 	}

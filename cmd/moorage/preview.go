@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"moorage/internal/cli"
+	"moorage/management/client"
+)
+
+const (
+	// previewPage is how many tables the preview of a policy asks for at a time, and previewMax how
+	// many it looks at: each costs what its job reads.
+	previewPage = 10
+	previewMax  = 100
+)
+
+// previewed counts what a policy would do to the tables that were looked at.
+type previewed struct {
+	tables, idle, snapshots, due int
+	files, bytes                 int64
+}
+
+// writePreview prints what a policy would do now, before it is in force.
+func writePreview(ctx context.Context, a caretakers, out io.Writer, words cli.MaintainWords, of string,
+	said client.MaintenancePolicy) error {
+	fmt.Fprintf(out, "%s of %s, if they were due now:\n", words.Kind, words.Table)
+	var sum previewed
+	page := client.Page{Limit: previewPage}
+	for {
+		tables, next, err := a.PreviewMaintenancePolicy(ctx, words.Table, of, said, page)
+		if err != nil {
+			return err
+		}
+		for _, table := range tables {
+			sum.add(out, words.Kind, table)
+		}
+		if page.After = next; next == "" || sum.tables >= previewMax {
+			break
+		}
+	}
+	sum.write(out, words.Kind)
+	if page.After != "" {
+		fmt.Fprintf(out, "  these are the first %d tables only; see maintain plan for others\n", sum.tables)
+	}
+	return nil
+}
+
+// add prints what would happen to a table, if anything would.
+func (p *previewed) add(out io.Writer, kind string, table client.MaintenancePreview) {
+	p.tables++
+	p.snapshots, p.files, p.bytes = p.snapshots+table.Snapshots, p.files+table.Files, p.bytes+table.Bytes
+	var what string
+	switch {
+	case table.Failed != "":
+		what = table.Failed
+	case table.Nothing != "":
+		what = "nothing: " + table.Nothing
+	case kind == cli.KindSnapshots && table.Snapshots+table.Refs > 0:
+		what = fmt.Sprintf("%s and %s would expire, %s would be deleted", counted(table.Snapshots, "snapshot"),
+			counted(table.Refs, "ref"), counted(int(table.Files), "file"))
+	case kind == cli.KindOrphans && table.Files > 0:
+		what = fmt.Sprintf("%s would be deleted, %s", counted(int(table.Files), "file"),
+			counted(int(table.Bytes), "byte"))
+	case table.Due:
+		p.due++
+		what = counted(int(table.Files), "file") + " to be compacted"
+	default:
+		p.idle++
+		return
+	}
+	fmt.Fprintf(out, "  %s: %s\n", table.Object, what)
+}
+
+// write prints the sum.
+func (p *previewed) write(out io.Writer, kind string) {
+	fmt.Fprintf(out, "  %s, %d of them with nothing to do: ", counted(p.tables, "table"), p.idle)
+	switch kind {
+	case cli.KindSnapshots:
+		fmt.Fprintf(out, "%s would expire, %s would be deleted\n", counted(p.snapshots, "snapshot"),
+			counted(int(p.files), "file"))
+	case cli.KindOrphans:
+		fmt.Fprintf(out, "%s would be deleted, %s\n", counted(int(p.files), "file"), counted(int(p.bytes), "byte"))
+	default:
+		fmt.Fprintf(out, "%s to be compacted\n", counted(p.due, "table"))
+	}
+}
