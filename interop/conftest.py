@@ -17,7 +17,7 @@ from harness.compare import ordered  # noqa: E402
 
 
 # Fixtures whose tables are in S3 whatever the run says.
-IN_S3 = {"lake_server", "vended_server", "signing_server"}
+IN_S3 = {"lake_server", "vended_server", "signing_server", "secured_lake"}
 
 
 def pytest_addoption(parser):
@@ -150,6 +150,13 @@ def signing(signing_server):
 def secured_server():
     """Moorage with authentication and access on, whose tokens are good for a few seconds."""
     with secured.Secured(["--token-lifetime", f"{secured.LIFETIME_SECONDS}s"]) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def secured_lake():
+    """Moorage with authentication and access on, which gives credentials for its tables on MinIO."""
+    with s3.MinIO() as files, secured.SecuredLake(files) as running:
         yield running
 
 

@@ -102,6 +102,7 @@ func importTable() map[string][]string {
 		"cmd/moorage":         {everything},
 		"interop/catalogtest": {everything}, // tests only
 		"interop/chaos":       {everything}, // tests only
+		"interop/clouds":      {everything}, // tests only
 		"interop/cluster":     {everything}, // tests only
 		"interop/soak":        {everything}, // tests only
 		"interop/torture":     {everything}, // tests only

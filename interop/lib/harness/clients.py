@@ -12,6 +12,10 @@ from pathlib import Path
 
 from harness import s3
 
+# What a client says that it can use to reach the files without a key.
+ASKED = "header.X-Iceberg-Access-Delegation"
+VENDED, SIGNED = "vended-credentials", "remote-signing"
+
 # DuckDB's extensions depend on one another in this order.
 DUCKDB_EXTENSIONS = ["parquet", "avro", "httpfs", "iceberg"]
 

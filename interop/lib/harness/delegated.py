@@ -10,39 +10,23 @@ import pytest
 from botocore.exceptions import ClientError
 
 from harness import clients, s3, server
+from harness.clients import ASKED, SIGNED, VENDED  # noqa: F401 - suites have them from here
 
 COMMAND_SECONDS_MAX = 60
 
-# What a client says that it can use.
-ASKED = "header.X-Iceberg-Access-Delegation"
-VENDED, SIGNED = "vended-credentials", "remote-signing"
 
-
-class Delegated(server.Moorage):
-    """A server with a warehouse `lake` on an S3 server, which offers ways to reach the files without a key.
-
-    sts is where the warehouse asks for credentials; default: the S3 server.
-    """
+class Lake(server.Moorage):
+    """A server with a warehouse `lake`, which is made by the words of a command before it starts."""
 
     warehouse = "lake"
-    name = "delegated"
 
-    def __init__(self, files: s3.Server, *offers: str, options: dict[str, str] | None = None, arguments: list[str] | None = None):
-        super().__init__(arguments)
-        self._env |= {"MOORAGE_S3_ACCESS_KEY_ID": s3.ACCESS_KEY_ID, "MOORAGE_S3_SECRET_ACCESS_KEY": s3.SECRET_ACCESS_KEY}
-        self.files = s3.WithoutKeys(files)
-        self.storage = files
-        words = ["warehouse", "create", "--data", str(self.data), "--location", s3.WAREHOUSE, "--s3-endpoint", files.url]
-        for offer in offers:
-            words += ["--delegation", offer]
-        for name, value in (options or {}).items():
-            words += ["--storage-option", f"{name}={value}"]
-        self._create = [*words, self.warehouse]
+    # What follows `moorage warehouse create`, without the name.
+    _create: list[str]
 
-    def __enter__(self) -> "Delegated":
+    def __enter__(self) -> "Lake":
         self.start()  # makes the store
         self._process.stop()
-        self.run(*self._create)
+        self.run("warehouse", "create", "--data", str(self.data), *self._create, self.warehouse)
         return super().__enter__()
 
     def run(self, *words: str) -> str:
@@ -52,6 +36,27 @@ class Delegated(server.Moorage):
         )
         assert done.returncode == 0, f"moorage {' '.join(words)}: exit status {done.returncode}\n{done.stderr}"
         return done.stdout
+
+
+class Delegated(Lake):
+    """Such a server whose warehouse is on an S3 server, and offers ways to reach the files without a key.
+
+    sts is where the warehouse asks for credentials; default: the S3 server.
+    """
+
+    name = "delegated"
+
+    def __init__(self, files: s3.Server, *offers: str, options: dict[str, str] | None = None, arguments: list[str] | None = None):
+        super().__init__(arguments)
+        self._env |= {"MOORAGE_S3_ACCESS_KEY_ID": s3.ACCESS_KEY_ID, "MOORAGE_S3_SECRET_ACCESS_KEY": s3.SECRET_ACCESS_KEY}
+        self.files = s3.WithoutKeys(files)
+        self.storage = files
+        words = ["--location", s3.WAREHOUSE, "--s3-endpoint", files.url]
+        for offer in offers:
+            words += ["--delegation", offer]
+        for name, value in (options or {}).items():
+            words += ["--storage-option", f"{name}={value}"]
+        self._create = words
 
 
 def trino_catalog(running) -> dict[str, str]:

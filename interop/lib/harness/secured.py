@@ -3,12 +3,14 @@
 The first administrator is made on the store, before the server starts; all else is asked of the server.
 """
 
+import json
 import os
 import re
 import subprocess
 from dataclasses import dataclass
 
-from harness import clients, server
+from harness import clients, s3, server
+from harness.clients import VENDED
 from harness.s3 import Server as S3
 
 COMMAND_SECONDS_MAX = 60
@@ -81,13 +83,23 @@ class Secured(server.Moorage):
             written = place.read_text(errors="replace")
             if known not in written:
                 faults.append(f"the search for secrets does not find {known!r} in {place.name}")
-            faults += [f"a secret of {key.principal} stands in {place.name}" for key in self._keys if key.secret in written]
+            faults += [f"{what} stands in {place.name}" for what, secret in self.secrets().items() if secret in written]
             faults += [f"a token stands in {place.name}: {found[:20]}…" for found in TOKEN.findall(written)]
         return faults
+
+    def secrets(self) -> dict[str, str]:
+        """What nobody may see but its owner, by what it is."""
+        return {f"the secret of {key.principal}": key.secret for key in self._keys}
 
     def key(self, name: str, *options: str) -> Key:
         """Makes a key of key:NAME."""
         return self._key(self.command("key", "create", name, *options), f"key:{name}")
+
+    def newcomer(self, name: str) -> Key:
+        """Makes a key that may make namespaces, and owns what it makes. Of what others have it reads nothing."""
+        made = self.key(name)
+        self.command("grant", "create", "on", "warehouse", self.warehouse, "to", made.principal)
+        return made
 
     def engineer(self, name: str) -> Key:
         """Makes a key that may make namespaces and tables in the warehouse, and owns what it makes."""
@@ -106,20 +118,51 @@ class Secured(server.Moorage):
         return f"{self.uri}/v1/oauth/tokens"
 
 
+class SecuredLake(Secured):
+    """Such a server with a warehouse `lake` on an S3 server, for whose tables it gives credentials.
+
+    The key by which it reaches the storage is sealed: neither the server nor anybody else has another one.
+    """
+
+    warehouse = "lake"
+    name = "secured lake"
+
+    def __init__(self, files: S3, arguments: list[str] | None = None):
+        super().__init__(arguments)
+        self.storage, self.files = files, s3.WithoutKeys(files)
+        keys, secret = self.folder / "secrets.json", self.folder / "lake.json"
+        self._env["MOORAGE_SECRETS_KEY"] = str(keys)
+        self._run(["secrets", "init"], self._env)
+        secret.write_text(json.dumps({"access-key-id": s3.ACCESS_KEY_ID, "secret-access-key": s3.SECRET_ACCESS_KEY}))
+        self._on_store(
+            "warehouse", "create", "--location", s3.WAREHOUSE, "--s3-endpoint", files.url, "--s3-region", s3.REGION,
+            "--delegation", VENDED, "--secret-file", str(secret), self.warehouse,
+        )  # fmt: skip
+        sealing = json.loads(keys.read_text())["key"]
+        self._sealing = {f"the key {number} that seals": each["keyData"]["value"] for number, each in enumerate(sealing)}
+
+    def secrets(self) -> dict[str, str]:
+        return {**super().secrets(), **self._sealing, "the key of the storage": s3.SECRET_ACCESS_KEY}
+
+
 def java_credentials(running: Secured, key: Key, **more: str) -> dict[str, str]:
     """The properties by which a catalog of the Java client shows a key."""
     return {"credential": key.text, "oauth2-server-uri": running.token_endpoint, **more}
 
 
-def trino_catalog(running: Secured, key: Key, **more: str) -> dict[str, str]:
+def trino_credentials(running: Secured, key: Key, **more: str) -> dict[str, str]:
     """The properties by which a catalog of Trino's shows a key."""
     return {
-        **clients.trino_catalog(running),
         "iceberg.rest-catalog.security": "OAUTH2",
         "iceberg.rest-catalog.oauth2.credential": key.text,
         "iceberg.rest-catalog.oauth2.server-uri": running.token_endpoint,
         **more,
     }
+
+
+def trino_catalog(running: Secured, key: Key, **more: str) -> dict[str, str]:
+    """The properties of a catalog of Trino's that shows a key."""
+    return clients.trino_catalog(running) | trino_credentials(running, key, **more)
 
 
 def duckdb_secrets(running: Secured, key: Key) -> dict[str, str]:
