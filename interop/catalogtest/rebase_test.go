@@ -63,7 +63,7 @@ func TestWritersWithoutRetry(t *testing.T) {
 			w.wantLine(len(want))
 			w.wantMoved(row.writers - 1)
 
-			w.expireAndClean()
+			w.expireAndClean(row.writers - 1) // the lists that the late ones wrote
 			w.wantRows(want)
 			if _, err := w.append(w.load(), 99, 99); err != nil {
 				t.Fatal(err)
@@ -181,8 +181,9 @@ func (w *writing) wantMoved(least int) {
 	}
 }
 
-// expireAndClean lets the client expire all snapshots except the last, and remove orphans.
-func (w *writing) expireAndClean() {
+// expireAndClean lets the client expire all snapshots except the last, and remove at least so many
+// orphans.
+func (w *writing) expireAndClean(orphans int) {
 	w.Helper()
 	change := w.load().NewTransaction()
 	if err := change.ExpireSnapshots(table.WithRetainLast(1), table.WithOlderThan(time.Nanosecond)); err != nil {
@@ -194,7 +195,11 @@ func (w *writing) expireAndClean() {
 	if left := len(w.load().Metadata().Snapshots()); left != 1 {
 		w.Errorf("%d snapshots are left", left)
 	}
-	if _, err := w.load().DeleteOrphanFiles(w.Context(), table.WithFilesOlderThan(0)); err != nil {
+	removed, err := w.load().DeleteOrphanFiles(w.Context(), table.WithFilesOlderThan(0))
+	if err != nil {
 		w.Fatal(err)
+	}
+	if len(removed.DeletedFiles) < orphans {
+		w.Errorf("%d orphans were removed, want %d or more", len(removed.DeletedFiles), orphans)
 	}
 }

@@ -27,6 +27,18 @@ def rows_added(table) -> int:
     return sum(int(snapshot.summary["added-records"] or 0) for snapshot in line(table))
 
 
+def check_line(table, snapshots: int) -> None:
+    """A PyIceberg table has so many snapshots, in one line, and its log has the same ones in the same order."""
+    found = [snapshot.snapshot_id for snapshot in line(table)]
+    assert len(found) == snapshots
+    assert [entry.snapshot_id for entry in table.history()] == found
+
+
+def moved(table) -> int:
+    """How many snapshots of such a line the server put on top of another one than their writers saw."""
+    return sum("moorage.rebased" in snapshot.summary.additional_properties for snapshot in line(table))
+
+
 def check_metadata_tables(sql: Callable[[str], list[tuple]], of: Callable[[str], str], snapshots: list[int]) -> None:
     """What Spark and Flink read in the metadata tables of a table whose three snapshots, oldest first, added a row each.
 
