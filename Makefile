@@ -95,8 +95,8 @@ maintenance-chaos: CHAOS = $(if $(filter file,$(origin DURATION)),30m,$(DURATION
 maintenance-chaos: ENGINES ?= pyiceberg,spark
 maintenance-chaos: ## ENGINES=pyiceberg,spark write for DURATION=30m while everything is deleted at once and nodes are killed
 	scripts/packages.sh
-	interop/setup.sh python spark trino
-	go test -v -timeout 12h ./interop/chaos -run TestChaos -duration $(CHAOS) -engines $(ENGINES)
+	interop/setup.sh python spark trino flink
+	go test -v -timeout 12h ./interop/chaos -artifacts -outputdir $(CURDIR)/bin -run TestChaos -duration $(CHAOS) -engines $(ENGINES)
 
 soak: SOAK = $(if $(filter file,$(origin DURATION)),1h,$(DURATION))
 soak: ## all nodes under load while every fault happens to them, for an hour; DURATION=10m for less

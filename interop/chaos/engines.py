@@ -4,8 +4,10 @@ A request and its answer are a line of JSON each; remote_test.go has their membe
 come, several at once. The process ends with its input.
 """
 
+import faulthandler
 import json
 import os
+import signal
 import sys
 import tempfile
 import threading
@@ -277,6 +279,8 @@ def main(name: str, uris: str) -> None:
     # What clients print to the output, JVMs of theirs included, is none of the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
+    # The test sends it when it has waited too long for an answer.
+    faulthandler.register(signal.SIGUSR1)
     writing = threading.Lock()
 
     def answer(**members) -> None:

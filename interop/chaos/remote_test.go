@@ -21,7 +21,7 @@ const (
 	// pythonAt has the clients, from the folder of this package; interop/setup.sh installs them.
 	pythonAt = "../../.cache/interop/venv/bin/python"
 	// startSpan bounds how long an engine takes until it answers.
-	startSpan = 5 * time.Minute
+	startSpan = 15 * time.Minute
 	// linesMax bounds one answer of an engine.
 	linesMax = 16 << 20
 )
@@ -33,6 +33,7 @@ type remote struct {
 	knows  []action
 	branch bool
 
+	process *os.Process
 	writing sync.Mutex // serializes writes to in
 	in      io.WriteCloser
 
@@ -102,6 +103,7 @@ func startRemote(t *testing.T, name string, uris []string) *remote {
 	first := make(chan reply, 1)
 	r.waiting[0] = first
 	must(t, process.Start())
+	r.process = process.Process
 	go r.receive(out)
 	t.Cleanup(func() {
 		_ = r.in.Close() // it ends when no more requests come
@@ -171,6 +173,7 @@ func (r *remote) do(ctx context.Context, asked request) ([]row, error) {
 		}
 		return rows, nil
 	case <-ctx.Done():
+		_ = r.process.Signal(syscall.SIGUSR1) // its log then has what its threads are at
 		return nil, fmt.Errorf("%s: %w: %w", r.called, errSilent, ctx.Err())
 	}
 }
