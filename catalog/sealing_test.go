@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -149,6 +150,7 @@ func TestSecretIsRefused(t *testing.T) {
 	s := newSealed(t)
 	for _, values := range []map[string]map[string]string{
 		{"nobody": {"k": "v"}}, {storage.SecretServer: {}}, {storage.SecretServer: nil},
+		{storage.SecretServer: {"k": strings.Repeat("x", secrets.PlainBytesMax)}},
 	} {
 		spec := secretSpec("a")
 		spec.Secrets = values

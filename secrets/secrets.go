@@ -31,6 +31,8 @@ var (
 	ErrNoKey = errors.New("secrets: the key that the value was sealed with is not here")
 	// ErrOpen: the value was changed, or it was sealed for another owner, or it never was sealed.
 	ErrOpen = errors.New("secrets: the value does not open here")
+	// ErrTooLong: what has the keys seals shorter secrets only.
+	ErrTooLong = errors.New("secrets: the secret is too long")
 	// ErrAway: what has the keys cannot be reached now.
 	ErrAway = errors.New("secrets: the keys cannot be reached")
 )
@@ -44,7 +46,7 @@ type Owner struct {
 
 // Sealer seals values and opens them. It is safe for concurrent use.
 type Sealer interface {
-	// Seal returns plain in a form that only Open can read.
+	// Seal returns plain in a form that only Open can read. ErrTooLong.
 	Seal(plain []byte, owner Owner) (sealed []byte, err error)
 	// Open returns what was sealed for owner. ErrNoKey, ErrOpen.
 	Open(sealed []byte, owner Owner) (plain []byte, err error)
@@ -205,8 +207,8 @@ func (k *Keyring) readAgain() (*keys, error) {
 }
 
 func seal(keys *keys, plain []byte, owner Owner) ([]byte, error) {
-	if len(plain) > PlainBytesMax {
-		return nil, fmt.Errorf("secrets: a secret has at most %d bytes, not %d", PlainBytesMax, len(plain))
+	if err := CheckLength(plain, PlainBytesMax); err != nil {
+		return nil, err
 	}
 	bound, err := owner.Bound()
 	if err != nil {
@@ -217,6 +219,14 @@ func seal(keys *keys, plain []byte, owner Owner) ([]byte, error) {
 		return nil, fmt.Errorf("secrets: seal: %w", err)
 	}
 	return sealed, nil
+}
+
+// CheckLength returns ErrTooLong for a secret of more than bytesMax bytes.
+func CheckLength(plain []byte, bytesMax int) error {
+	if len(plain) > bytesMax {
+		return fmt.Errorf("%w: it has %d bytes, and may have %d here", ErrTooLong, len(plain), bytesMax)
+	}
+	return nil
 }
 
 // Bound returns the associated data of a value. No two owners have the same: ids have no slash.

@@ -50,8 +50,8 @@ func secretNames() []string { return []string{storage.SecretServer} }
 // that has none. A value that is nil takes one away. Others stay as they are sealed: they need not
 // open. The record has no values if none is left.
 //
-// Errors: KindBadRequest for values that no warehouse can have, and without a key; KindUnavailable
-// if the keys cannot be reached; those of the store.
+// Errors: KindBadRequest for values that no warehouse can have or that are too long, and without a
+// key; KindUnavailable if the keys cannot be reached; those of the store.
 func (s *Sealing) Reseal(ctx context.Context, by string, warehouse registry.Warehouse, present registry.Secret,
 	values map[string]map[string]string) (secret storage.Secret, record registry.Secret, err error) {
 	const op = "sealing.Reseal"
@@ -122,6 +122,8 @@ func (s *Sealing) seal(ctx context.Context, secret *storage.Secret, record regis
 	switch {
 	case errors.Is(err, secrets.ErrAway):
 		return moorage.E(op, "", moorage.KindUnavailable, err)
+	case errors.Is(err, secrets.ErrTooLong):
+		return moorage.Errorf(moorage.KindBadRequest, "Cannot seal the secret of the warehouse: %w", err)
 	case err != nil:
 		return moorage.E(op, "", moorage.KindInternal, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"moorage/internal/cli"
 	"moorage/internal/kmstest"
 	"moorage/internal/s3test"
+	"moorage/secrets"
 )
 
 // kms is a double of a service of keys.
@@ -123,4 +124,39 @@ func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
 		t.Errorf("a start while the service is silent: %d %s after %s", code, body, time.Since(begun))
 	}
 	s.stop()
+}
+
+// TestOpenSealer: a key that is named wrongly ends a start with a sentence. No service is asked.
+func TestOpenSealer(t *testing.T) {
+	t.Parallel()
+	keyFile := filepath.Join(t.TempDir(), "keys.json")
+	if _, err := secrets.Init(keyFile); err != nil {
+		t.Fatal(err)
+	}
+	const inAWS, inGoogle = "aws-kms://arn:aws:kms:eu-north-1:111122223333:key/1",
+		"gcp-kms://projects/p/locations/l/keyRings/r/cryptoKeys/k"
+	for _, tt := range []struct {
+		name   string
+		config cli.Config
+		want   string // in the error; empty: there is none
+	}{
+		{"none", cli.Config{}, ""},
+		{"a file", cli.Config{SecretsKey: keyFile}, ""},
+		{"from a file to AWS", cli.Config{SecretsKey: inAWS, FormerSecretsKey: keyFile}, ""},
+		{"from AWS to Google, in a private network",
+			cli.Config{SecretsKey: inGoogle, FormerSecretsKey: inAWS, KMSEndpoint: "https://kms.example.com"}, ""},
+		{"from nothing", cli.Config{FormerSecretsKey: keyFile}, "--former-secrets-key goes with --secrets-key"},
+		{"another service", cli.Config{SecretsKey: "azure-kv://vault/key"}, "there is no key at azure-kv://"},
+		{"an alias", cli.Config{SecretsKey: "aws-kms://alias/moorage"}, "an alias is none"},
+		{"a former key that is none", cli.Config{SecretsKey: keyFile, FormerSecretsKey: "gcp-kms://p"}, "is not the address of a key"},
+		{"a Vault without a token", cli.Config{SecretsKey: "hcvault://vault:8200/transit/keys/moorage"}, "a file with the token is needed"},
+	} {
+		source, err := openSealer(tt.config)
+		switch {
+		case tt.want == "" && (err != nil || (source == nil) != (tt.config.SecretsKey == "")):
+			t.Errorf("%s: %v, %v", tt.name, source, err)
+		case tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)):
+			t.Errorf("%s: %v, want %q", tt.name, err, tt.want)
+		}
+	}
 }

@@ -87,10 +87,9 @@ type amazonRequest struct {
 	EncryptionContext map[string]string
 }
 
-// sealedBlob is a ciphertext: it names what sealed it.
-type sealedBlob struct {
-	Key, Material string
-	Sealed        []byte
+// blobOf returns a ciphertext, which names what sealed it. Each of its bytes means something.
+func blobOf(key, material string, sealed []byte) []byte {
+	return append([]byte(key+"\n"+material+"\n"), sealed...)
 }
 
 func (a *Amazon) serve(w http.ResponseWriter, r *http.Request) {
@@ -138,12 +137,7 @@ func (a *Amazon) answer(r *http.Request, body []byte) (any, *Refusal) {
 		if len(asked.Plaintext) < 1 || len(asked.Plaintext) > 4096 || asked.CiphertextBlob != nil {
 			return nil, invalid("the plaintext has %d bytes", len(asked.Plaintext))
 		}
-		blob, err := json.Marshal(sealedBlob{
-			asked.KeyID, key.present, seal(key.materials[key.present], asked.Plaintext, bound),
-		})
-		if err != nil {
-			return nil, invalid("%v", err)
-		}
+		blob := blobOf(asked.KeyID, key.present, seal(key.materials[key.present], asked.Plaintext, bound))
 		return map[string]any{
 			"CiphertextBlob": blob, "KeyId": asked.KeyID, "EncryptionAlgorithm": "SYMMETRIC_DEFAULT",
 		}, nil
@@ -159,24 +153,25 @@ func (a *Amazon) answer(r *http.Request, body []byte) (any, *Refusal) {
 
 func (k *amazonKey) decrypt(asked amazonRequest, bound []byte) (any, *Refusal) {
 	corrupt := &Refusal{http.StatusBadRequest, "InvalidCiphertextException", ""} // which has no message
-	var blob sealedBlob
-	if err := strict(asked.CiphertextBlob, &blob); err != nil || asked.Plaintext != nil {
+	parts := bytes.SplitN(asked.CiphertextBlob, []byte("\n"), 3)
+	if len(parts) < 3 || asked.Plaintext != nil {
 		return nil, corrupt
 	}
-	if blob.Key != asked.KeyID {
+	name, id, sealed := string(parts[0]), string(parts[1]), parts[2]
+	if name != asked.KeyID {
 		return nil, &Refusal{http.StatusBadRequest, "IncorrectKeyException",
 			"The key ID in the request does not identify a CMK that can perform this operation."}
 	}
-	material := k.materials[blob.Material]
+	material := k.materials[id]
 	if material == nil {
 		return nil, corrupt
 	}
-	plain, err := open(material, blob.Sealed, bound)
+	plain, err := open(material, sealed, bound)
 	if err != nil {
 		return nil, corrupt
 	}
 	return map[string]any{
-		"Plaintext": plain, "KeyId": asked.KeyID, "KeyMaterialId": blob.Material,
+		"Plaintext": plain, "KeyId": asked.KeyID, "KeyMaterialId": id,
 		"EncryptionAlgorithm": "SYMMETRIC_DEFAULT",
 	}, nil
 }

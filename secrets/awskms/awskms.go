@@ -101,8 +101,8 @@ func endpointOf(given, partition, region string) (string, error) {
 
 // Seal has plain encrypted for owner.
 func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
-	if len(plain) > plainBytesMax {
-		return nil, fmt.Errorf("awskms: a secret has at most %d bytes, not %d", plainBytesMax, len(plain))
+	if err := secrets.CheckLength(plain, plainBytesMax); err != nil {
+		return nil, err
 	}
 	bound, err := owner.Bound()
 	if err != nil {

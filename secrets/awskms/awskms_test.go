@@ -14,8 +14,11 @@ import (
 )
 
 // realKey names a key of AWS by its aws-kms:// address. With it TestContract runs there, with the
-// credentials of the machine.
-const realKey = "MOORAGE_TEST_AWS_KMS_KEY"
+// credentials of the machine. realEndpoint is the URL of the service; empty: Amazon's.
+const (
+	realKey      = "MOORAGE_TEST_AWS_KMS_KEY"
+	realEndpoint = "MOORAGE_TEST_AWS_KMS_ENDPOINT"
+)
 
 // TestMain gives the tests the credentials of the double, by the chain that a server uses, and
 // keeps those of the machine out.
@@ -51,11 +54,11 @@ func TestContract(t *testing.T) {
 	t.Parallel()
 	secretstest.Run(t, func(t *testing.T) secretstest.Fixture {
 		if key := os.Getenv(realKey); key != "" {
-			s, err := awskms.New(awskms.Config{Address: key})
+			s, err := awskms.New(awskms.Config{Address: key, Endpoint: os.Getenv(realEndpoint)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return secretstest.Fixture{Source: s, PlainBytesMax: 4096}
+			return secretstest.Fixture{Source: s, PlainBytesMax: 4096, Foreign: true}
 		}
 		double := kmstest.NewAmazon(t)
 		key := double.NewKey(t)

@@ -116,8 +116,8 @@ func (s *Sealer) Present(ctx context.Context) (string, error) {
 
 // encrypt has plain encrypted and bound to additional data. The answer is whole.
 func (s *Sealer) encrypt(ctx context.Context, plain, bound []byte) (answer encrypted, err error) {
-	if len(plain) > secrets.PlainBytesMax {
-		return answer, fmt.Errorf("a secret has at most %d bytes, not %d", secrets.PlainBytesMax, len(plain))
+	if err := secrets.CheckLength(plain, secrets.PlainBytesMax); err != nil {
+		return answer, err
 	}
 	asked := encryption{plain, sumOf(plain), bound, sumOf(bound)}
 	err = s.call(ctx, "encrypt", asked, func(said keyservice.Answer) error {

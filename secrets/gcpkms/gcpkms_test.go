@@ -41,7 +41,7 @@ func TestContract(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return secretstest.Fixture{Source: s, PlainBytesMax: secrets.PlainBytesMax}
+			return secretstest.Fixture{Source: s, PlainBytesMax: secrets.PlainBytesMax, Foreign: true}
 		}
 		double := newGoogle(t)
 		key := double.NewKey(t)

@@ -102,8 +102,8 @@ func New(config Config) (*Sealer, error) {
 
 // Seal has plain encrypted for owner.
 func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
-	if len(plain) > secrets.PlainBytesMax {
-		return nil, fmt.Errorf("vault: a secret has at most %d bytes, not %d", secrets.PlainBytesMax, len(plain))
+	if err := secrets.CheckLength(plain, secrets.PlainBytesMax); err != nil {
+		return nil, err
 	}
 	bound, err := owner.Bound()
 	if err != nil {

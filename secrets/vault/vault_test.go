@@ -156,7 +156,7 @@ func TestContract(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			return secretstest.Fixture{Source: s, PlainBytesMax: secrets.PlainBytesMax, Text: true}
+			return secretstest.Fixture{Source: s, PlainBytesMax: secrets.PlainBytesMax, Foreign: true}
 		}
 		e, server := newEngine(t)
 		_, other := newEngine(t)
