@@ -52,9 +52,13 @@ def started_here(config) -> bool:
 
 
 def pytest_collection_modifyitems(config, items):
-    """Takes out what only Moorage can pass when another server is asked for, and what others who commit disturb."""
-    left_out = ([] if started_here(config) else ["moorage_only"]) + (["counts_versions"] if config.getoption("beside") else [])
-    others = [item for item in items if any(item.get_closest_marker(name) for name in left_out)]
+    """Takes out what only Moorage can pass when another server is asked for, what others who commit disturb, and what knows no S3."""
+    left_out = {
+        "moorage_only": not started_here(config),
+        "counts_versions": config.getoption("beside") > 0,
+        "on_disk_only": config.getoption("warehouse") == "s3",
+    }
+    others = [item for item in items if any(out and item.get_closest_marker(name) for name, out in left_out.items())]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if item not in others]
 

@@ -23,9 +23,11 @@
 # gcs     the double of Google Cloud Storage that Go tests start (scripts/gcsserver.py), built likewise
 # azurite the emulator of Azure Storage that Go tests start (scripts/azureserver.py) and the Node.js
 #         that runs it, 300 MB, by the hashes of azurite/package-lock.json
+# rust    the program of rust/, built from source by the hashes of rust/Cargo.lock, 840 MB, in six minutes of
+#         a processor, for the full forms only
 #
 # A part is fetched again when the file that pins it changed, or when it was not
-# fetched to the end. Needs python3 with venv, mvn with a JDK, and npm.
+# fetched to the end. Needs python3 with venv, mvn with a JDK, npm, and Cargo for rust.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -112,6 +114,16 @@ azurite() {
   echo "$key" >"$cache/azurite.key"
 }
 
+# rust: what was compiled stays, so that a change of the program compiles the program alone.
+rust() {
+  local key
+  key=$(cargo --version; cat "$here"/rust/Cargo.{toml,lock} "$here"/rust/src/*.rs | sha256sum)
+  fresh rust "$key" && return
+  rm -f "$cache/rust.key"
+  retry cargo build --locked --quiet --manifest-path "$here/rust/Cargo.toml" --target-dir "$cache/rust"
+  echo "$key" >"$cache/rust.key"
+}
+
 # keycloak: unpacks the server, and does what it would do at each start: its build and its database.
 keycloak() {
   local key archives=$cache/jars/keycloak-archives hashes=$here/oauth/archives.sha256 kc=$cache/keycloak/bin/kc.sh
@@ -131,7 +143,7 @@ keycloak() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs spark spark-s3 trino flink flink-s3 keycloak s3 minio gcs azurite)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs spark spark-s3 trino flink flink-s3 keycloak rust s3 minio gcs azurite)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
@@ -143,6 +155,7 @@ for part in "${parts[@]}"; do
     rck | spark) jars "$part" "$part" ;;
     trino) trino ;;
     keycloak) keycloak ;;
+    rust) rust ;;
     rck-s3 | spark-s3) jars "$part" "${part%-s3}" --activate-profiles s3 -DincludeArtifactIds=iceberg-aws,iceberg-aws-bundle,failsafe ;;
     rck-gcs) jars rck-gcs rck --activate-profiles gcs -DincludeArtifactIds=iceberg-gcp,iceberg-gcp-bundle ;;
     flink) jars flink flink --strict-checksums ;;

@@ -15,6 +15,14 @@ def jars(suite: str) -> list[Path]:
     return found
 
 
+def rust() -> Path:
+    """The program of rust/, which interop/setup.sh built."""
+    found = CACHE / "rust" / "debug" / "moorage-rust-client"
+    if not found.is_file():
+        raise FileNotFoundError(f"no {found}: run interop/setup.sh rust")
+    return found
+
+
 def trino() -> Path:
     """The folder with the libraries of Trino's server and its plugins."""
     found = CACHE / "trino"
