@@ -97,6 +97,7 @@ def test_rename(iceberg, namespace):
     with pytest.raises(NoSuchTableError):
         iceberg.rename_table(f"{namespace}.absent", f"{namespace}.free")
 
+    table.refresh()  # others may have committed since it was answered
     renamed = iceberg.rename_table(f"{namespace}.events", (namespace, "other", "history"))
     assert renamed.metadata_location == table.metadata_location
     assert not iceberg.table_exists(f"{namespace}.events")
