@@ -50,6 +50,7 @@ func TestChaos(t *testing.T) {
 		name := fmt.Sprint("shared", i%2)
 		writers = append(writers, newWriter(w, 2+i, name, true, rand.New(rand.NewPCG(random.Uint64(), 0))))
 	}
+	must(t, w.warmUp(t.Context(), len(writers)))
 	w.chaos(random, judge, writers)
 	if t.Failed() {
 		return

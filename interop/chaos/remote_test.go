@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -72,6 +74,31 @@ func (w *world) startEngines(names []string) {
 		w.pace = remotePace
 		w.engines[i] = startRemote(w.t, name, w.uris())
 	}
+}
+
+// warmUp has engines in processes of their own read from each node at once, as often as writers will
+// ask them: they load what they need, for minutes if the machine is busy.
+func (w *world) warmUp(ctx context.Context, writers int) error {
+	ctx, cancel := context.WithTimeout(ctx, startSpan)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	for _, e := range w.engines {
+		if e == engine(w.direct) {
+			continue
+		}
+		for i := range writers {
+			group.Go(func() error {
+				for at := range w.nodes {
+					ask := request{Action: reads, Table: w.tables[i%len(w.tables)], Node: (i + at) % len(w.nodes)}
+					if _, err := e.do(ctx, ask); err != nil {
+						return fmt.Errorf("%s warms up: %w", e.name(), err)
+					}
+				}
+				return nil
+			})
+		}
+	}
+	return group.Wait()
 }
 
 // watch returns an error when an engine ends before ctx does.
