@@ -58,6 +58,14 @@ func (w *writer) engine() (writes, reads engine) {
 	return w.engines[1], w.engines[0]
 }
 
+// other returns the engine that is not e.
+func (w *writer) other(e engine) engine {
+	if e == w.engines[0] {
+		return w.engines[1]
+	}
+	return w.engines[0]
+}
+
 func (w *writer) node() int { return w.random.IntN(len(w.nodes)) }
 
 // numbers returns some that were never used.
@@ -114,6 +122,9 @@ func (w *writer) change(ctx context.Context, e engine) {
 	case dice < 8 || w.model.unsettled:
 		w.append(ctx, e)
 	case dice < 12 || len(known) > contentMax:
+		if !can(e, deletes) {
+			e = w.other(e)
+		}
 		w.delete(ctx, e)
 	case dice < 14 && can(e, merges) && certain:
 		w.merge(ctx, e, known)
