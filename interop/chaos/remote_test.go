@@ -76,8 +76,8 @@ func (w *world) startEngines(names []string) {
 	}
 }
 
-// warmUp has engines in processes of their own read from each node at once, as often as writers will
-// ask them: they load what they need, for minutes if the machine is busy.
+// warmUp has engines in processes of their own read from each node, as many at a time as writers
+// will ask: they load what they need, for minutes if the machine is busy.
 func (w *world) warmUp(ctx context.Context, writers int) error {
 	ctx, cancel := context.WithTimeout(ctx, startSpan)
 	defer cancel()
