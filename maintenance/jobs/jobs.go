@@ -54,6 +54,7 @@ type Tables interface {
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 	Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error)
 	WarehouseLocation(ctx context.Context, warehouse string) (string, storage.Store, error)
+	Dropped(ctx context.Context, pointer registry.Pointer) (*catalog.Version, error)
 	// Waiting reports whether commits of a table wait on this node for their turn.
 	Waiting(pointer registry.ID) bool
 }
@@ -82,6 +83,7 @@ type Config struct {
 // Jobs carries out the jobs of a store. It is safe for concurrent use.
 type Jobs struct {
 	tables Tables
+	store  registry.Store
 	ledger *ledger.Ledger
 	claims *ledger.Claimer
 	owner  registry.ID
@@ -144,7 +146,8 @@ func New(config Config) (*Jobs, error) {
 		return nil, err
 	}
 	return &Jobs{
-		tables: config.Tables, ledger: records, claims: ledger.NewClaimer(config.Store, owner), owner: owner,
+		tables: config.Tables, store: config.Store, ledger: records,
+		claims: ledger.NewClaimer(config.Store, owner), owner: owner,
 		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,
 		interval: cmp.Or(config.Interval, lookEvery), jitters: jitters, sweepJitter: sweepJitter,
 	}, nil
