@@ -73,7 +73,7 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 	e.worker = e.jobs.NewWorker()
 	e.monitor, err = monitor.New(monitor.Config{
 		Store: store, Tables: tables, Policies: e.policies, Alone: alone, Logger: logger,
-		MadeDue: func() { e.planner.Kick() },
+		Retention: c.ChangeRetention, MadeDue: func() { e.planner.Kick() },
 	})
 	if err != nil {
 		return nil, err

@@ -29,6 +29,7 @@ type following struct {
 	walksAt time.Time // when it looked for walks
 	walkAt  time.Time // before which no walk reads documents, unless it hurries
 	hurries bool
+	warned  time.Time // when it said that it is behind, by the clock of this node
 	// cares and properties are what it knows of tables; see caresMax.
 	cares      map[registry.ID]schedule.Care
 	properties map[registry.ID]said
@@ -102,7 +103,7 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 		}
 	})
 	if len(page) == pageMax {
-		return true, nil
+		return true, f.fallBehind(ctx, page[pageMax-1].Change.Time)
 	}
 	if f.matcher == matcher && f.value.Policies != matcher.Hash() {
 		// All changes of policies were read that f.matcher has, and none of them was news.

@@ -58,6 +58,9 @@ type Config struct {
 	Alone bool
 	// Interval is the mean pause between two looks for changes. Default 2 s.
 	Interval time.Duration
+	// Retention is how long changes are kept, at least. A monitor that is too far behind looks at
+	// all tables before changes are lost. Default: it does not look how far behind it is.
+	Retention time.Duration
 	// WalkRate is how many documents a walk reads a second. Default 200; negative: no bound.
 	WalkRate int
 	Now      func() time.Time // default time.Now

@@ -39,13 +39,18 @@ func (f *following) walking() bool { return len(f.walks) > 0 }
 func (f *following) lost(ctx context.Context) error {
 	f.log.WarnContext(ctx, "maintenance: changes were deleted before they were read, so all tables are looked at",
 		"position", f.value.Position)
+	return f.pass(ctx, "lost-log")
+}
+
+// pass goes on behind all changes that there are, and has all tables walked over.
+func (f *following) pass(ctx context.Context, reason string) error {
 	head, err := f.head(ctx)
 	if err != nil {
 		return err
 	}
 	f.forget()
 	f.value.Position, f.value.Lost = head, true
-	return f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, "lost-log")
+	return f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, reason)
 }
 
 // beginAt begins the walk over what a policy is about whose scope is called ident.

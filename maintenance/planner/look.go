@@ -133,7 +133,8 @@ func (l *look) decide(ctx context.Context) error {
 	matcher := l.config.Policies.Current()
 	t, _ := policy.TypeOf(l.kind)
 	l.rule = policy.Effective(matcher.Chain(l.pointer, l.table.Identifier()), document.Properties())[t]
-	if l.job.Rule = l.rule.Hash(); !l.rule.IsActive() {
+	if !l.rule.IsActive() {
+		// The hash stays: a rule that comes back goes on from what was found by it.
 		l.job.Held = l.rule.Held
 		outcome := outcomeOff
 		if l.rule.Enabled {
@@ -141,6 +142,7 @@ func (l *look) decide(ctx context.Context) error {
 		}
 		return l.settle(ctx, outcome, time.Time{}, l.rule.Held)
 	}
+	l.job.Rule = l.rule.Hash()
 	required, err := l.requires(ctx, matcher)
 	if err != nil || required == nil {
 		return l.failed(ctx, err)
@@ -210,8 +212,12 @@ func (l *look) knownFor() time.Duration {
 	return min(seenMin, l.rule.Duration(policy.MaxSnapshotAgeHours))
 }
 
-// findOrphans makes the job that looks for orphans.
+// findOrphans makes the job that looks for orphans, unless the last pass was a short time ago: a
+// table that said no for a while goes on where it was.
 func (l *look) findOrphans(ctx context.Context, required []registry.Condition) error {
+	if next := l.nextPass(); next.After(l.now) {
+		return l.settle(ctx, outcomeLater, next, "")
+	}
 	_, err := l.config.Jobs.FindOrphans(ctx, l.pointer, OrphanSettings(l.rule), l.beside(required))
 	if err != nil {
 		return l.failed(ctx, err)
@@ -219,6 +225,18 @@ func (l *look) findOrphans(ctx context.Context, required []registry.Condition) e
 	l.outcome = outcomeDone
 	l.began()
 	return nil
+}
+
+// nextPass returns when the next pass for orphans is due by the time since the last; zero if there
+// was none, and if an operator asks.
+func (l *look) nextPass() time.Time {
+	if l.job.Last.IsZero() || l.job.Mode == schedule.ModeOperator {
+		return time.Time{}
+	}
+	base := policy.Base{
+		Rule: l.rule.Hash(), Rules: l.facts.Rules, Ran: l.job.Last, Interval: l.job.Base.Interval,
+	}
+	return policy.Due(policy.Facts{Known: true, Rules: l.facts.Rules}, base, l.rule, l.now)
 }
 
 func (l *look) began() {

@@ -1,0 +1,36 @@
+package monitor
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// warnTenths and passTenths are how much of the retention of changes the monitor may be behind
+	// before it says so, and before it looks at all tables instead of reading on.
+	warnTenths, passTenths = 5, 8
+	// warnPause is how often it says so.
+	warnPause = time.Hour
+)
+
+// fallBehind looks how far behind the monitor is when it has read a change that was made at a time,
+// and there are more. Changes that are older than the retention are deleted. Long before that all
+// tables are looked at, which makes up for what was not read.
+func (f *following) fallBehind(ctx context.Context, made time.Time) error {
+	now, retention := f.config.Now(), f.config.Retention
+	lag := now.Sub(made)
+	if retention <= 0 || lag < retention/10*warnTenths {
+		return nil
+	}
+	if lag >= retention/10*passTenths {
+		f.log.WarnContext(ctx, "maintenance: changes will be deleted before they are read, so all tables are looked at",
+			"behind", lag, "retention", retention)
+		return f.pass(ctx, "lag")
+	}
+	if now.Sub(f.warned) >= warnPause || now.Before(f.warned) {
+		f.warned = now
+		f.log.WarnContext(ctx, "maintenance is far behind the changes; see moorage_maintenance_lag_seconds",
+			"behind", lag, "retention", retention)
+	}
+	return nil
+}
