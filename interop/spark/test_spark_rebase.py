@@ -1,13 +1,9 @@
 """Writers that do not try again, on a table that asks the server to put late appends on top of the head."""
 
-import os
-import time
-from pathlib import Path
-from urllib.parse import urlparse
-
 import pytest
+from harness.cleaning import plant_orphan
 from harness.compare import rows
-from harness.history import parents
+from harness.history import check_line, moved, parents
 from harness.writers import WRITERS, append, each_once, in_parallel, insert
 
 pytestmark = pytest.mark.moorage_only
@@ -26,23 +22,12 @@ def table(request, sql, namespace):
     return name
 
 
-def make_old(location: str) -> Path:
-    """Makes a file that nothing names, and all files older than three days: only such ones can be orphans for Spark."""
-    folder = Path(urlparse(location).path)
-    orphan = folder / "data" / "orphan.parquet"
-    orphan.write_bytes(b"PAR1")
-    ago = time.time() - 30 * 24 * 3600
-    for path in folder.rglob("*"):
-        os.utime(path, (ago, ago))
-    return orphan
-
-
 def check_cleaned(sql, server, table: str, expected: list[tuple]) -> None:
     """Spark's own expiry and orphan removal leave every row, and a table that can be written."""
     sql(f"CALL ice.system.expire_snapshots(table => '{table}', older_than => {LATER}, retain_last => 1)")
     assert sql(f"SELECT * FROM {table}") == expected
     if not server.files.in_s3:
-        orphan = make_old(sql(f"SELECT file FROM {table}.metadata_log_entries")[0][0].rsplit("/metadata/", 1)[0])
+        orphan = plant_orphan(sql(f"SELECT file FROM {table}.metadata_log_entries")[0][0].rsplit("/metadata/", 1)[0])
         sql(f"CALL ice.system.remove_orphan_files(table => '{table}')")
         assert not orphan.exists(), "Spark removed no orphan"
     assert sql(f"SELECT * FROM {table}") == expected
@@ -54,17 +39,17 @@ def test_writers_who_do_not_try_again(request, sql, catalogs, iceberg, catalog_s
     in_parallel(lambda writer: insert(sql, f"{catalogs[writer]}.{table}", writer, INSERTS_PER_WRITER))
     expected = each_once(INSERTS_PER_WRITER)
     assert sql(f"SELECT * FROM {table}") == expected
-    snapshots = sql(f"SELECT snapshot_id, parent_id FROM {table}.snapshots")
-    assert len(snapshots) == len(expected)
+    loaded = iceberg.load_table(table)
+    check_line(loaded, len(expected))
+    assert sql(f"SELECT snapshot_id, parent_id FROM {table}.snapshots") == parents(loaded)
+    assert moved(loaded), "nobody was late"
     if "format 3" in request.node.name:
         ids = sql(f"SELECT _row_id FROM {table}")
         assert len(set(ids)) == len(expected), f"rows share an id: {ids}"
-    else:
-        assert snapshots == parents(iceberg.load_table(table))
     check_cleaned(sql, catalog_server, table, expected)
 
 
-def test_merging_writers(sql, catalogs, catalog_server, table):
+def test_merging_writers(sql, catalogs, iceberg, catalog_server, table):
     """Two merges of the same manifests cannot both be moved: these writers try again."""
     sql(
         f"ALTER TABLE {table} SET TBLPROPERTIES ('commit.manifest.min-count-to-merge' = '3', 'commit.retry.num-retries' = '20')"
@@ -72,6 +57,7 @@ def test_merging_writers(sql, catalogs, catalog_server, table):
     in_parallel(lambda writer: insert(sql, f"{catalogs[writer]}.{table}", writer, INSERTS_PER_WRITER))
     expected = each_once(INSERTS_PER_WRITER)
     assert sql(f"SELECT * FROM {table}") == expected
+    check_line(iceberg.load_table(table), len(expected))
     check_cleaned(sql, catalog_server, table, expected)
 
 
@@ -90,4 +76,5 @@ def test_writers_of_two_engines(sql, catalogs, iceberg, catalog_server, namespac
 
     in_parallel(write)
     assert sql(f"SELECT * FROM {name}") == rows(iceberg.load_table(name)) == each_once(INSERTS_PER_WRITER)
-    assert len(sql(f"SELECT snapshot_id FROM {name}.snapshots")) == WRITERS * INSERTS_PER_WRITER
+    check_line(iceberg.load_table(name), WRITERS * INSERTS_PER_WRITER)
+    check_cleaned(sql, catalog_server, name, each_once(INSERTS_PER_WRITER))
