@@ -131,6 +131,7 @@ func report(t *testing.T, w *world, j *judge, writers []*writer, planted int) {
 		}
 		for what, n := range writer.failed {
 			failed[what] += n
+			done[what] += 0 // also what was never acknowledged is told
 		}
 		reads += writer.reads
 		t.Logf("writer %d of %s: the longest change took %s; the last failure: %v", writer.id, writer.table,
