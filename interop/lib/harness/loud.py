@@ -15,6 +15,10 @@ from harness import clients, leaks, paths, s3, secured
 from harness.leaks import SEED, World
 
 
+# Those of Iceberg, with the requests and answers of its HTTP client in full, and of Amazon's SDK.
+SPARK_LOGGERS = ["org.apache.iceberg", "software.amazon.awssdk"]
+
+
 def pyiceberg(world: World, running) -> None:
     import pyarrow as pa
 
@@ -43,7 +47,9 @@ def duckdb(world: World, running) -> None:
 def spark(world: World, running) -> None:
     with tempfile.TemporaryDirectory(prefix="moorage-loud-") as folder:
         session = clients.spark_session(running, folder, paths.jars("spark") + paths.jars("spark-s3"))
-        session.sparkContext.setLogLevel("DEBUG")
+        log4j = session._jvm.org.apache.logging.log4j
+        for logger in SPARK_LOGGERS:
+            log4j.core.config.Configurator.setLevel(logger, log4j.Level.DEBUG)
         clients.add_spark_catalog(session, "loud", running, **leaks.asking(world))
         ask(world, "loud", lambda statement: session.sql(statement).collect())
         session.stop()
