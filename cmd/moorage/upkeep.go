@@ -31,7 +31,8 @@ import (
 // The monitor does at once. An embedded store has one process, which reads them when it starts.
 const policiesPause = 30 * time.Second
 
-// changeRetention is how long changes are kept at least if nobody says how long (package retention).
+// changeRetention is how long changes are kept at least, if nobody says how long: the default of
+// package retention.
 const changeRetention = 7 * 24 * time.Hour
 
 // whoOpened is the caller of commands on a store, which may do everything.
