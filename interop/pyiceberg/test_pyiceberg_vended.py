@@ -4,8 +4,7 @@ import pyarrow as pa
 import pytest
 from harness import clients
 from harness.compare import eventually, rows
-from harness.delegated import check_reach, keys_told
-from pyiceberg.expressions import EqualTo
+from harness.delegated import check_reach, keys_told, lives_by_pyiceberg
 
 pytestmark = pytest.mark.moorage_only
 
@@ -15,16 +14,7 @@ ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "place": ["oslo", "rome"
 @pytest.mark.smoke
 def test_life_of_a_table(vended):
     lake = clients.pyiceberg_catalog(vended)
-    lake.create_namespace("py_vended")
-    lake.create_table("py_vended.events_two", schema=ROWS.schema).append(ROWS)
-    table = lake.create_table("py_vended.events", schema=ROWS.schema)
-    table.append(ROWS)
-    table.delete(EqualTo("id", 2))
-    table.upsert(pa.table({"id": pa.array([3, 4], pa.int64()), "place": ["lima", "kiev"]}), join_cols=["id"])
-    assert rows(lake.load_table("py_vended.events")) == [(1, "oslo"), (3, "lima"), (4, "kiev")]
-    table.overwrite(ROWS)
-    assert rows(lake.load_table("py_vended.events")) == [(1, "oslo"), (2, "rome"), (3, "bern")]
-    own, sibling = (lake.load_table(f"py_vended.{name}").location() for name in ["events", "events_two"])
+    own, sibling = (table.location() for table in lives_by_pyiceberg(lake))
     check_reach(vended.storage, keys_told(vended, "events"), own, sibling)
     lake.purge_table("py_vended.events")
     assert eventually(lambda: vended.storage.list(own) == [])

@@ -11,11 +11,7 @@ import (
 
 // deleteLeftovers is deleteAll for the job of a warehouse.
 func (j *Jobs) deleteLeftovers(ctx context.Context, at *job, store storage.Store) error {
-	in, err := readInput(ctx, j, store, at)
-	if err != nil {
-		return err
-	}
-	place, err := homeOf(ctx, j, at.value.Warehouse, at.value.Pointer)
+	in, place, err := readLeftoversJob(ctx, j, store, at)
 	if err != nil {
 		return err
 	}

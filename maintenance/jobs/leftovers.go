@@ -98,13 +98,19 @@ func DryRunLeftovers(ctx context.Context, j *Jobs, warehouse string, s OrphanSet
 	return run, moorage.Annotate(op, warehouse, err)
 }
 
+// readLeftoversJob returns the input of the job of a warehouse, and the warehouse. Errors: those of
+// readInput and of homeOf.
+func readLeftoversJob(ctx context.Context, j *Jobs, store storage.Store, at *job) (in input, place home, err error) {
+	if in, err = readInput(ctx, j, store, at); err != nil {
+		return input{}, home{}, err
+	}
+	place, err = homeOf(ctx, j, at.value.Warehouse, at.value.Pointer)
+	return in, place, err
+}
+
 // collectLeftovers is collect for the job of a warehouse.
 func (j *Jobs) collectLeftovers(ctx context.Context, at *job, store storage.Store) error {
-	in, err := readInput(ctx, j, store, at)
-	if err != nil {
-		return err
-	}
-	place, err := homeOf(ctx, j, at.value.Warehouse, at.value.Pointer)
+	in, place, err := readLeftoversJob(ctx, j, store, at)
 	if err != nil {
 		return err
 	}

@@ -6,11 +6,14 @@ import re
 import subprocess
 from contextlib import contextmanager
 
+import pyarrow as pa
 import pytest
 from botocore.exceptions import ClientError
+from pyiceberg.expressions import EqualTo
 
 from harness import clients, s3, server
 from harness.clients import ASKED, SIGNED, VENDED  # noqa: F401 - suites have them from here
+from harness.compare import rows
 
 COMMAND_SECONDS_MAX = 60
 
@@ -133,3 +136,18 @@ def signatures(watched) -> list[tuple[str, str, bytes, int]]:
     """What was asked to be signed through a proxy: method, URI and body of each request, and the status of the answer."""
     asked = [(json.loads(exchange.body), exchange.status) for exchange in watched.posts("/sign")]
     return [(each["method"], each["uri"], (each.get("body") or "").encode(), status) for each, status in asked]
+
+
+def lives_by_pyiceberg(lake):
+    """Has PyIceberg make and change a table, and returns it and one beside it whose name it begins."""
+    there = pa.table({"id": pa.array([1, 2, 3], pa.int64()), "place": ["oslo", "rome", "bern"]})
+    lake.create_namespace("py_vended")
+    lake.create_table("py_vended.events_two", schema=there.schema).append(there)
+    table = lake.create_table("py_vended.events", schema=there.schema)
+    table.append(there)
+    table.delete(EqualTo("id", 2))
+    table.upsert(pa.table({"id": pa.array([3, 4], pa.int64()), "place": ["lima", "kiev"]}), join_cols=["id"])
+    assert rows(lake.load_table("py_vended.events")) == [(1, "oslo"), (3, "lima"), (4, "kiev")]
+    table.overwrite(there)
+    assert rows(lake.load_table("py_vended.events")) == [(1, "oslo"), (2, "rome"), (3, "bern")]
+    return lake.load_table("py_vended.events"), lake.load_table("py_vended.events_two")
