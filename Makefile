@@ -26,11 +26,12 @@ lint: ## gofmt, go vet and staticcheck
 build: ## the static binary as it is released, as bin/moorage
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/moorage ./cmd/moorage
 
-interop: ## PyIceberg, Spark, Trino, Flink, DuckDB and iceberg-rust against a server, the full form; the kit over Google Cloud Storage
+interop: ## PyIceberg, Spark, Trino, Flink, DuckDB and iceberg-rust against a server, the full form; the kit over Google Cloud Storage and Azure
 	scripts/packages.sh
 	interop/setup.sh
 	.cache/interop/venv/bin/python -m pytest -c interop/pytest.ini interop
 	python3 interop/rck/run.py --warehouse gcs
+	python3 interop/rck/run.py --warehouse azure
 
 interop-cluster: ## the same clients and the kit against three nodes over PostgreSQL, with the tables in S3
 	scripts/packages.sh

@@ -9,6 +9,8 @@
 # rck-s3, spark-s3
 #         what they need beside them for tables in S3: 65 MB each; the kit's for the full form only
 # rck-gcs what the kit needs beside it for tables in Google Cloud Storage, for the full form only
+# rck-azure
+#         the same for tables in Azure
 # trino   Trino's server and its plugin for Iceberg: the archives of trino/pom.xml, 540 MB, by the
 #         hashes of trino/archives.sha256
 # flink   the jars of flink/pom.xml, 217 MB, by the checksums that Maven Central has for them
@@ -143,7 +145,7 @@ keycloak() {
 }
 
 parts=("$@")
-[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs spark spark-s3 trino flink flink-s3 keycloak rust s3 minio gcs azurite)
+[[ ${#parts[@]} -gt 0 ]] || parts=(python rck rck-s3 rck-gcs rck-azure spark spark-s3 trino flink flink-s3 keycloak rust s3 minio gcs azurite)
 for part in "${parts[@]}"; do
   case $part in
     python) packages python venv requirements.txt ;;
@@ -158,6 +160,7 @@ for part in "${parts[@]}"; do
     rust) rust ;;
     rck-s3 | spark-s3) jars "$part" "${part%-s3}" --activate-profiles s3 -DincludeArtifactIds=iceberg-aws,iceberg-aws-bundle,failsafe ;;
     rck-gcs) jars rck-gcs rck --activate-profiles gcs -DincludeArtifactIds=iceberg-gcp,iceberg-gcp-bundle ;;
+    rck-azure) jars rck-azure rck --activate-profiles azure ;;
     flink) jars flink flink --strict-checksums ;;
     flink-s3) jars flink-s3 flink --strict-checksums --activate-profiles s3 -DincludeArtifactIds=iceberg-aws-bundle ;;
     *)

@@ -10,8 +10,8 @@
     python3 interop/rck/run.py --access             # the server asks who the kit is, and what it may do
 
 --warehouse s3 keeps tables and views on an S3 server, for which it must run with the Python
-of .cache/interop/venv; --warehouse gcs on a double of Google Cloud Storage. The tests that are
-on_disk_only then run afterwards, over a folder.
+of .cache/interop/venv; --warehouse gcs on a double of Google Cloud Storage, and --warehouse azure
+on an emulator of Azure Storage. The tests that are on_disk_only then run afterwards, over a folder.
 
 Prints each failing test with its message. Ends with `N passed, N failed` and status 0 only if
 no test failed, as many ran as there are, and exactly those of never_run were skipped.
@@ -30,12 +30,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
-from harness import cluster, gcs, paths, proxy, s3, secured, server
+from harness import azure, cluster, gcs, paths, proxy, s3, secured, server
 
 SERVERS = ["moorage", "cluster", "reference"]
 
 # Where the server keeps its tables, and what starts that.
-WAREHOUSES = {"folder": None, "s3": s3.Server, "gcs": gcs.Server}
+WAREHOUSES = {"folder": None, "s3": s3.Server, "gcs": gcs.Server, "azure": azure.Server}
 
 KIT_SECONDS_MAX = 1800
 
