@@ -1,6 +1,7 @@
 """Maintenance beside Spark's: both have a copy of the same tables, and must leave the same files."""
 
 import itertools
+import math
 import os
 import re
 import shutil
@@ -153,7 +154,8 @@ def look_after_by_spark(table, cutoff: str) -> None:
 
 def look_after_by_moorage(bench: Bench, table, cutoff: float) -> None:
     name = f"default.{table.history.table}"
-    age = "0s" if table.all_of_it else f"{time.time() - cutoff:.3f}s"
+    # The command takes whole seconds.
+    age = "0s" if table.all_of_it else f"{math.ceil(time.time() - cutoff)}s"
     ran = bench.command(
         "maintain", "run", "snapshots", name, "--max-snapshot-age", age, "--min-snapshots", str(table.keep), "--delay", "0s"
     )
