@@ -119,6 +119,7 @@ azurite() {
 # rust: what was compiled stays, so that a change of the program compiles the program alone.
 rust() {
   local key
+  command -v cargo >/dev/null || { echo "interop/setup.sh rust: needs Cargo, of Rust 1.94 or newer" >&2; return 1; }
   key=$(cargo --version; cat "$here"/rust/Cargo.{toml,lock} "$here"/rust/src/*.rs | sha256sum)
   fresh rust "$key" && return
   rm -f "$cache/rust.key"

@@ -3,12 +3,12 @@
 import base64
 import hashlib
 import hmac
-import subprocess
 import sys
 import urllib.request
 from email.utils import formatdate
 
 from harness import paths
+from harness.doubles import Scripted
 
 sys.path.insert(0, str(paths.REPOSITORY / "scripts"))
 
@@ -20,15 +20,13 @@ WAREHOUSE = f"abfss://{CONTAINER}@{HOST}/warehouse"
 API_VERSION = "2022-11-02"
 
 
-class Server:
+class Server(Scripted):
     """A running emulator with an empty container, as a context manager."""
 
+    script = "azureserver.py"
     in_s3 = False
     kind = "azure"
     variables: dict[str, str] = {}
-
-    def __init__(self):
-        self.url = ""
 
     @property
     def client_properties(self) -> dict[str, str]:
@@ -39,24 +37,8 @@ class Server:
             "adls.auth.shared-key.account.key": ACCOUNT_KEY,
         }
 
-    def __enter__(self) -> "Server":
-        self._child = subprocess.Popen(
-            [sys.executable, str(paths.REPOSITORY / "scripts" / "azureserver.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            process_group=0,  # Ctrl-C is for whoever stops it in order
-        )
-        self.url = self._child.stdout.readline().strip()
-        if not self.url:
-            raise RuntimeError("the emulator of Azure Storage did not start: its reason is above")
+    def make(self) -> None:
         urllib.request.urlopen(self._making_container()).close()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._child.stdin.close()
-        self._child.wait()
-        self._child.stdout.close()
 
     def _making_container(self) -> urllib.request.Request:
         """A request that makes CONTAINER, signed with the account's key (Azure: Authorize with Shared Key)."""

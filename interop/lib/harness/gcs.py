@@ -1,48 +1,28 @@
 """A double of Google Cloud Storage of a test's own, by scripts/gcsserver.py. It asks nobody who he is."""
 
 import json
-import subprocess
-import sys
 import urllib.parse
 import urllib.request
 
-from harness import paths
+from harness.doubles import Scripted
 
 BUCKET = "lake"
 WAREHOUSE = f"gs://{BUCKET}/warehouse"
 
 
-class Server:
+class Server(Scripted):
     """A running server with an empty bucket, as a context manager."""
 
+    script = "gcsserver.py"
     in_s3 = False
     kind = "gcs"
     # Everything that a client must know it learns from the catalog.
     client_properties: dict[str, str] = {}
     variables: dict[str, str] = {}
 
-    def __init__(self):
-        self.url = ""
-
-    def __enter__(self) -> "Server":
-        self._child = subprocess.Popen(
-            [sys.executable, str(paths.REPOSITORY / "scripts" / "gcsserver.py")],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            process_group=0,  # Ctrl-C is for whoever stops it in order
-        )
-        self.url = self._child.stdout.readline().strip()
-        if not self.url:
-            raise RuntimeError("the double of Google Cloud Storage did not start: its reason is above")
+    def make(self) -> None:
         bucket = json.dumps({"name": BUCKET}).encode()
         urllib.request.urlopen(f"{self.url}/storage/v1/b?project=test", bucket).close()
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._child.stdin.close()
-        self._child.wait()
-        self._child.stdout.close()
 
     def path(self, location: str) -> str:
         """BUCKET/NAME of a gs:// location."""

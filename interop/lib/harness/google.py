@@ -8,40 +8,29 @@ import urllib.request
 
 from harness import paths
 from harness.delegated import VENDED, Lake
+from harness.doubles import Started
 
 
-class Cloud:
+class Cloud(Started):
     """The double of interop/clouds, as a context manager: it gives tokens, narrows them, and holds each to what it may."""
 
     in_s3 = False
     kind = "gcs"
     client_properties: dict[str, str] = {}
     variables: dict[str, str] = {}
+    folder = paths.REPOSITORY / "interop" / "clouds"
 
-    def __enter__(self) -> "Cloud":
-        folder = paths.REPOSITORY / "interop" / "clouds"
+    def command(self) -> list[str]:
         program = paths.REPOSITORY / "bin" / "clouds.test"
         subprocess.run(["go", "test", "-c", "-o", str(program), "./interop/clouds"], cwd=paths.REPOSITORY, check=True)
-        self._child = subprocess.Popen(
-            [str(program), "-test.run=TestServe", "-test.timeout=0", "-serve"],
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            process_group=0,  # Ctrl-C is for whoever stops it in order
-        )
-        line = self._child.stdout.readline()
+        return [str(program), "-test.run=TestServe", "-test.timeout=0", "-serve"]
+
+    def use(self, line: str) -> None:
         if not line.startswith("{"):
-            raise RuntimeError(f"the double of Google Cloud Storage did not start: {line}{self._child.stdout.read()}")
+            raise RuntimeError(f"the double of Google Cloud Storage did not start: {line}\n{self._child.stdout.read()}")
         told = json.loads(line)
         self.url, self.behind, self.location = told["url"], told["behind"], told["location"]
         self.arguments, self.environment = told["arguments"], told["environment"]
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._child.stdin.close()
-        self._child.wait()
-        self._child.stdout.close()
 
     def list(self, location: str) -> list[str]:
         """The names of the objects below a location."""

@@ -1,10 +1,8 @@
 """S3 servers of a test's own: SeaweedFS by scripts/s3server.py, and MinIO by scripts/minioserver.py."""
 
 import re
-import subprocess
-import sys
 
-from harness import paths
+from harness.doubles import Scripted
 
 # What the script's server knows; it has no others.
 ACCESS_KEY_ID = "moorage-test"
@@ -18,7 +16,7 @@ WAREHOUSE = f"s3://{BUCKET}/warehouse"
 SECONDS_MAX = 60
 
 
-class Server:
+class Server(Scripted):
     """A running server with an empty bucket, as a context manager."""
 
     in_s3 = True
@@ -34,30 +32,10 @@ class Server:
     # The same for clients that are told by their environment.
     variables = {"AWS_ACCESS_KEY_ID": ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY}
 
-    # What starts it.
     script = "s3server.py"
 
-    def __init__(self):
-        self.url = ""
-
-    def __enter__(self) -> "Server":
-        self._child = subprocess.Popen(
-            [sys.executable, str(paths.REPOSITORY / "scripts" / self.script)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            process_group=0,  # Ctrl-C is for whoever stops it in order
-        )
-        self.url = self._child.stdout.readline().strip()
-        if not self.url:
-            raise RuntimeError("the S3 server did not start: its reason is above")
+    def make(self) -> None:
         self.make_bucket(BUCKET)
-        return self
-
-    def __exit__(self, *_) -> None:
-        self._child.stdin.close()
-        self._child.wait()
-        self._child.stdout.close()
 
     @property
     def address(self) -> str:
