@@ -7,7 +7,6 @@ import (
 	"moorage"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/documents"
 	"moorage/catalog/verb"
 	"moorage/metadata"
 	"moorage/registry"
@@ -110,23 +109,6 @@ func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (strin
 		return "", nil, moorage.Annotate("catalog.WarehouseLocation", warehouse, err)
 	}
 	return path.Warehouse.Location, path.Storage, nil
-}
-
-// Dropped returns the version of a table that was dropped, as its pointer names it.
-//
-// Errors: KindNotFound if its metadata file is gone; KindNoSuchWarehouse; those of a load.
-func (t *Tables) Dropped(ctx context.Context, pointer registry.Pointer) (*Version, error) {
-	const op = "catalog.Dropped"
-	path, err := t.catalog.planner.directory.Path(ctx, pointer.Warehouse, nil)
-	if err != nil {
-		return nil, moorage.Annotate(op, pointer.ID.String(), err)
-	}
-	document, err := t.catalog.planner.documents.Of(ctx, documents.RefOf(pointer, path.Storage))
-	if err != nil {
-		return nil, moorage.Annotate(op, pointer.ID.String(), err)
-	}
-	found := &directory.Found{Pointer: pointer, Storage: path.Storage}
-	return commit.VersionOf(found, pointer.Identifier(), document), nil
 }
 
 // Waiting reports whether commits of the table with this id wait on this node for their turn.

@@ -3,7 +3,6 @@ package check
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -124,9 +123,6 @@ func (m *maintained) report(ctx context.Context) error {
 // jobFiles reports a job on a table that is gone, or without its files.
 func (m *maintained) jobFiles(ctx context.Context, job registry.Job) error {
 	pointer, ok := m.look.pointers[job.Pointer]
-	if job.Warehouse != "" {
-		return m.filesIn(ctx, job, job.Warehouse, "warehouse "+job.Warehouse)
-	}
 	switch {
 	case m.look.hidden(registry.PointerKey(job.Pointer)):
 		return nil
@@ -134,17 +130,8 @@ func (m *maintained) jobFiles(ctx context.Context, job registry.Job) error {
 		m.look.problem("the job %s (%s) is on a table that is gone: moorage maintain job cancel %s",
 			job.ID, job.Kind, job.ID)
 	}
-	if !ok {
-		return nil
-	}
-	return m.filesIn(ctx, job, pointer.value.Warehouse, fmt.Sprint(pointer))
-}
-
-// filesIn reports the files of a job that are missing in a warehouse. on is what the job is on. In
-// a warehouse that is gone nothing is missing: a worker ends the job.
-func (m *maintained) filesIn(ctx context.Context, job registry.Job, name, on string) error {
-	warehouse, known := m.look.warehouses[name]
-	if !known {
+	warehouse, known := m.look.warehouses[pointer.value.Warehouse]
+	if !ok || !known {
 		return nil
 	}
 	files := job.Lists
@@ -157,9 +144,9 @@ func (m *maintained) filesIn(ctx context.Context, job registry.Job, name, on str
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, storage.ErrNotFound):
-			m.look.problem("the job %s (%s) of %s: its file %s is missing", job.ID, job.Kind, on, file.Location)
+			m.look.problem("the job %s (%s) of %s: its file %s is missing", job.ID, job.Kind, pointer, file.Location)
 		case err != nil:
-			m.look.problem("the job %s (%s) of %s: %s", job.ID, job.Kind, on, err)
+			m.look.problem("the job %s (%s) of %s: %s", job.ID, job.Kind, pointer, err)
 		}
 	}
 	return nil

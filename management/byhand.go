@@ -76,9 +76,8 @@ func settingsIn(f *web.Fields, kind string) *client.MaintenanceSettingsByHand {
 	}
 }
 
-// byHand returns the job that somebody asks for with settings; zero without settings.
-func (c Caretaker) byHand(by client.MaintenanceByHand) (asked steer.ByHand, err error) {
-	kind, said := by.Kind, by.Settings
+// byHand returns the job that settings ask for; zero without settings.
+func (c Caretaker) byHand(kind string, said *client.MaintenanceSettingsByHand) (asked steer.ByHand, err error) {
 	if said == nil {
 		return asked, nil
 	}
@@ -103,9 +102,6 @@ func (c Caretaker) byHand(by client.MaintenanceByHand) (asked steer.ByHand, err 
 		asked.Snapshots = &s
 	case jobs.KindOrphans:
 		s := jobs.DefaultOrphans()
-		if by.Object.Table == "" {
-			s = jobs.DefaultLeftovers()
-		}
 		seconds(&s.OlderThan, said.OlderThanSeconds)
 		seconds(&s.Quarantine, said.QuarantineSeconds)
 		s.EqualAuthorities, s.Confirmed, s.Caller = said.EqualAuthorities, said.Confirm, c.Caller
@@ -136,7 +132,7 @@ func (c Caretaker) RunMaintenance(ctx context.Context, asked client.MaintenanceB
 	if asked.Settings == nil {
 		return begun, c.Steering.Run(ctx, c.Scopes, ident, policy.Kind(asked.Kind))
 	}
-	job, err := c.byHand(asked)
+	job, err := c.byHand(asked.Kind, asked.Settings)
 	if err != nil {
 		return begun, err
 	}
@@ -182,7 +178,7 @@ func (c Caretaker) PlanMaintenance(ctx context.Context, asked client.Maintenance
 	if err != nil {
 		return none, err
 	}
-	job, err := c.byHand(asked)
+	job, err := c.byHand(asked.Kind, asked.Settings)
 	if err != nil {
 		return none, err
 	}

@@ -343,7 +343,7 @@ func jobOf(job jobs.Under) client.MaintenanceJob {
 }
 
 func objectIfAny(ident moorage.Identifier) *client.Object {
-	if ident.Warehouse == "" {
+	if ident.Name == "" {
 		return nil
 	}
 	object := objectCalled(ident)

@@ -123,11 +123,8 @@ type Job struct {
 	Kind    string `json:"kind"`
 	Pointer ID     `json:"pointer"`
 	UUID    string `json:"uuid"` // of the table
-	// Warehouse is the name of the warehouse that the job is on as a whole, whose id is Pointer.
-	// Empty: the job is on a table.
-	Warehouse string `json:"warehouse,omitempty"`
-	Rule      string `json:"rule"` // hash of the rule that asked for it
-	Caller    string `json:"caller"`
+	Rule    string `json:"rule"` // hash of the rule that asked for it
+	Caller  string `json:"caller"`
 	// Commit is the id of the change that expired the snapshots; zero if none did.
 	Commit ID `json:"commit,omitzero"`
 	// Folder is where the job keeps its files; no trailing slash.

@@ -186,14 +186,6 @@ func DeleteOrphans(ctx context.Context, store storage.Store, files []string) err
 	return deleteFiles(ctx, store, files)
 }
 
-// DeleteLeftovers deletes files of a warehouse that lie outside of the locations of all tables and
-// views, and that no table reached, neither when they were found nor now. It is safe for the
-// reasons of DeleteOrphans: a table that was being made then is there now, or never will be. The
-// caller has looked before each batch.
-func DeleteLeftovers(ctx context.Context, store storage.Store, files []string) error {
-	return deleteFiles(ctx, store, files)
-}
-
 // DeleteJobFiles deletes the files that a maintenance job kept in folder, which is its own. That is
 // safe because the job has ended, or never began: no record names them, and no other job writes
 // there. A file elsewhere is an error, and nothing is deleted.

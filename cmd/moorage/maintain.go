@@ -184,12 +184,8 @@ func writeJob(out io.Writer, job client.MaintenanceJob) {
 	if job.Object != nil {
 		table = job.Object.String()
 	}
-	fmt.Fprintf(out, "%s %s of %s: %s", job.ID, job.Kind, table, job.State)
-	if !job.NotBefore.IsZero() { // else it deletes nothing
-		fmt.Fprintf(out, ", %s to be deleted not before %s", counted(int(job.Files), "file"),
-			job.NotBefore.UTC().Format(time.RFC3339))
-	}
-	fmt.Fprintln(out)
+	fmt.Fprintf(out, "%s %s of %s: %s, %s to be deleted not before %s\n", job.ID, job.Kind, table, job.State,
+		counted(int(job.Files), "file"), job.NotBefore.UTC().Format(time.RFC3339))
 	writeKept(out, job.Kept)
 	for _, why := range []string{job.Paused, job.LastError} {
 		if why != "" {
@@ -257,12 +253,8 @@ func maintainJob(ctx context.Context, c cli.Config, env cli.Environment) error {
 	})
 }
 
-// maintainOrphans looks for files outside of all tables of a warehouse, or makes the store the one
-// that removes orphans there.
+// maintainOrphans makes the store the one that removes orphans in a warehouse.
 func maintainOrphans(ctx context.Context, c cli.Config, env cli.Environment) error {
-	if c.Maintain.Outside != "" {
-		return maintainLeftovers(ctx, c, env)
-	}
 	return care(ctx, c, env, func(a caretakers) error {
 		adopted, err := a.AdoptOrphans(ctx, c.Maintain.Warehouse)
 		if adopted.Other != "" {

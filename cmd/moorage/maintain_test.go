@@ -6,9 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
-
-	"moorage/management/client"
 )
 
 // TestMaintain expires snapshots of a table by commands on a store whose server is stopped, and
@@ -59,23 +56,6 @@ func TestMaintain(t *testing.T) {
 	command(0, "snapshots done: 3 snapshots; ", "maintain", "status", table)
 	command(0, "no maintenance is under way", "maintain", "jobs")
 	command(0, "orphans done", "maintain", "run", "orphans", table, "--older-than", "24h")
-	left := filepath.Join(data, "warehouse", "harbour", "ctas", "data", "a.parquet")
-	week := time.Now().Add(-8 * 24 * time.Hour)
-	for _, err := range []error{
-		os.MkdirAll(filepath.Dir(left), 0o700), os.WriteFile(left, []byte("left"), 0o600), os.Chtimes(left, week, week),
-	} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	command(0, "1 file would be deleted, 4 bytes", "maintain", "orphans", "--warehouse", "default")
-	command(0, "ctas/data/a.parquet", "maintain", "orphans", "--warehouse", "default")
-	command(1, "at least seven days old", "maintain", "orphans", "--warehouse", "default", "--older-than", "24h")
-	command(2, "either --warehouse", "maintain", "orphans")
-	command(0, "orphans of warehouse default: waiting, 1 file", "maintain", "orphans", "--warehouse", "default", "--run")
-	command(0, "orphans of warehouse default: waiting, 1 file", "maintain", "jobs")
-	command(1, "There is a job of this kind", "maintain", "orphans", "--warehouse", "default", "--run")
-	command(0, "no problems", "check")
 	owner := filepath.Join(data, "warehouse", "~moorage", "owner")
 	if err := os.Remove(owner); err != nil {
 		t.Fatal(err)
@@ -135,25 +115,4 @@ func TestMaintainOnARunningServer(t *testing.T) {
 	command(0, "this store removes orphans", "maintain", "orphans", "adopt", "default")
 	command(1, "does not exist", "maintain", "orphans", "adopt", "none")
 	command(0, "0 files would be deleted", "maintain", "plan", "orphans", table)
-	command(0, "0 files would be deleted", "maintain", "orphans", "--warehouse", "default")
-	command(0, "of warehouse default", "maintain", "orphans", "--warehouse", "default", "--run")
-	command(1, "does not exist", "maintain", "orphans", "--warehouse", "none")
-}
-
-// A job that somebody does outside of the server deletes nothing, and has no time before which it
-// would not.
-func TestJobsAreWritten(t *testing.T) {
-	t.Parallel()
-	at := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	for want, job := range map[string]client.MaintenanceJob{
-		"a compaction of a table that is gone: claimed\n": {ID: "a", Kind: "compaction", State: "claimed"},
-		"b orphans of warehouse w: waiting, 1 file to be deleted not before 2026-11-01T12:00:00Z\n  why\n": {
-			ID: "b", Kind: "orphans", State: "waiting", Object: &client.Object{Warehouse: "w"}, Files: 1, NotBefore: at, Paused: "why",
-		},
-	} {
-		var out strings.Builder
-		if writeJob(&out, job); out.String() != want {
-			t.Errorf("it is written as %q, want %q", out.String(), want)
-		}
-	}
 }

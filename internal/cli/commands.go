@@ -305,7 +305,7 @@ func workSettings() []setting {
 	server.required = true
 	return []setting{
 		server, token(),
-		{name: "kind", value: "KIND", list: true, preset: "compaction", flagOnly: true,
+		{name: "kind", value: "KIND", list: true, required: true, flagOnly: true,
 			usage: "What the program does: compaction. It may be given several times.",
 			set: func(c *Config, v []string) error {
 				c.Maintain.Kinds = v

@@ -16,7 +16,7 @@ folder, its server must be stopped; the server carries on with the jobs when it 
 func maintainCommands(actions Actions) []command {
 	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."), token())
 	with := func(more ...setting) []setting { return slices.Concat(settings, more) }
-	byHand := append(snapshotSettings(), orphanSettings("72h", "a day")...)
+	byHand := append(snapshotSettings(), orphanSettings()...)
 	return []command{
 		{
 			name: "maintain plan", operand: "snapshots|orphans TABLE",
@@ -47,21 +47,13 @@ of the table, stay in any case.
 ` + maintainText,
 		},
 		{
-			name: "maintain orphans", operand: "[adopt WAREHOUSE]", words: wordsOfMaintainOrphans,
-			summary:  "find files outside of all tables of a warehouse",
-			settings: with(append(orphanSettings("168h", "seven days"), outsideSettings()...)...),
-			validate: validateOrphans, run: actions.MaintainOrphans,
-			text: `With --warehouse, prints which files of a warehouse lie outside the locations of all tables and
-views, and are reached by no table: what is left of tables that were never made. With --run it makes
-a job that deletes them after --quarantine, if all that holds still. Dropped tables that can come
-back count as tables, and so does each folder with a metadata file: somebody may register it. Names
-that begin with _ or . stay. If there is a file outside, the manifests of all tables of the store
-are read.
-
-With adopt, makes this store the one that removes orphans in the folder of a warehouse, and prints
-the id of the one that did. Each store would take the files of the other for orphans. So the first
-one that looks for orphans writes its id to ~moorage/owner, and others are refused. A restored
-backup is another store. Say this once no other store uses tables there.
+			name: "maintain orphans", operand: "adopt WAREHOUSE", words: wordsOfMaintainOrphans,
+			summary:  "say that this store alone has tables in a folder",
+			settings: settings, validate: validateStopped, run: actions.MaintainOrphans,
+			text: `Makes this store the one that removes orphans in the folder of a warehouse, and prints the id of the
+one that did. Each store would take the files of the other for orphans. So the first one that looks
+for orphans writes its id to ~moorage/owner, and others are refused. A restored backup is another
+store. Say this once no other store uses tables there.
 ` + accessText,
 		},
 		{
@@ -121,20 +113,16 @@ func planSettings() []setting {
 		{name: "by-policy", flagOnly: true,
 			usage: "Take the settings of the policies about the table, in the place of all flags.",
 			set:   func(c *Config, _ []string) error { c.Maintain.ByPolicy = true; return nil }},
-		sample(),
+		{name: "sample", value: "NUMBER", preset: "10", flagOnly: true,
+			usage: "How many files are named at most, up to 1000.",
+			set: func(c *Config, v []string) (err error) {
+				c.Maintain.Sample, err = strconv.Atoi(v[0])
+				if err != nil || c.Maintain.Sample < 0 || c.Maintain.Sample > 1000 {
+					err = fmt.Errorf("%q is not a number from 0 to 1000", v[0])
+				}
+				return err
+			}},
 	}
-}
-
-func sample() setting {
-	return setting{name: "sample", value: "NUMBER", preset: "10", flagOnly: true,
-		usage: "How many files are named at most, up to 1000.",
-		set: func(c *Config, v []string) (err error) {
-			c.Maintain.Sample, err = strconv.Atoi(v[0])
-			if err != nil || c.Maintain.Sample < 0 || c.Maintain.Sample > 1000 {
-				err = fmt.Errorf("%q is not a number from 0 to 1000", v[0])
-			}
-			return err
-		}}
 }
 
 // runSettings are those of maintain run beside the settings of jobs.
@@ -172,31 +160,10 @@ func snapshotSettings() []setting {
 	}
 }
 
-// outsideSettings are those of maintain orphans beside the settings of jobs.
-func outsideSettings() []setting {
+func orphanSettings() []setting {
 	return []setting{
-		{name: "warehouse", value: "NAME", flagOnly: true, usage: "Whose files are looked at.",
-			set: text(func(c *Config) *string { return &c.Maintain.Outside })},
-		{name: "run", flagOnly: true, usage: "Make a job that deletes what is found.",
-			set: func(c *Config, _ []string) error { c.Maintain.Run = true; return nil }},
-		sample(),
-	}
-}
-
-// validateOrphans wants either a warehouse to look at or one to adopt.
-func validateOrphans(c Config, faults *usageError) {
-	validateStopped(c, faults)
-	if (c.Maintain.Warehouse == "") == (c.Maintain.Outside == "") {
-		faults.addf("takes either --warehouse NAME, or adopt and the name of a warehouse")
-	}
-}
-
-// orphanSettings are those of jobs that look for orphans. By default these are olderThan old, and
-// at least as old as least says.
-func orphanSettings(olderThan, least string) []setting {
-	return []setting{
-		{name: "older-than", value: "DURATION", preset: olderThan, flagOnly: true,
-			usage: "How old an orphan is at least when it is found; " + least + " or more.",
+		{name: "older-than", value: "DURATION", preset: "72h", flagOnly: true,
+			usage: "How old an orphan is at least when it is found; a day or more.",
 			set:   span(func(c *Config) *time.Duration { return &c.Maintain.OlderThan })},
 		{name: "quarantine", value: "DURATION", preset: "240h", flagOnly: true,
 			usage: "How long an orphan stays after it was found.",

@@ -19,8 +19,7 @@ type MaintainWords struct {
 	Change string
 	Job    string // id
 
-	Warehouse string // that is adopted
-	Outside   string // the warehouse whose files outside of all tables are looked for
+	Warehouse string // whose orphans
 
 	Kinds        []string // of work to claim
 	Holder, Exec string
@@ -35,7 +34,7 @@ type MaintainWords struct {
 	Reason                           string
 	Settings                         map[string]string // of a policy, by name
 	Unsafe                           bool
-	ByPolicy, DryRun, Run            bool
+	ByPolicy, DryRun                 bool
 	Sample                           int // files that a plan names at most
 }
 
@@ -93,13 +92,10 @@ func wordsOfMaintainJob(c *Config, words []string) error {
 	return fmt.Errorf("takes cancel, retry, quarantine, pause or resume, and the ID of a job")
 }
 
-// wordsOfMaintainOrphans reads adopt and WAREHOUSE, or nothing.
+// wordsOfMaintainOrphans reads adopt and WAREHOUSE.
 func wordsOfMaintainOrphans(c *Config, words []string) error {
-	if len(words) == 0 {
-		return nil
-	}
 	if len(words) != 2 || words[0] != "adopt" || words[1] == "" {
-		return fmt.Errorf("takes --warehouse NAME, or adopt and the name of a warehouse")
+		return fmt.Errorf("takes adopt, and the name of a warehouse")
 	}
 	c.Maintain.Warehouse = words[1]
 	return nil

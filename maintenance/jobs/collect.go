@@ -14,10 +14,7 @@ import (
 
 // collect finds out which files go, writes the lists of them, and lets the job wait for its time.
 func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error {
-	if at.value.Warehouse != "" {
-		return j.collectLeftovers(ctx, at, store)
-	}
-	in, err := readInput(ctx, j, store, at)
+	in, err := j.readInput(ctx, store, at)
 	if err != nil {
 		return err
 	}
@@ -109,14 +106,11 @@ const (
 	keptNamedAgain = "named again"
 	keptLookAlike  = "look-alike"
 	keptChanged    = "changed"
-	keptTable      = "beside a metadata file"
 )
 
 // keptOf returns counts in the order of their reasons, without zeros.
 func keptOf(counts map[string]int64) (all []registry.KeptOf) {
-	for _, reason := range []string{
-		keptOutside, keptUnreadable, keptNamedAgain, keptLookAlike, keptChanged, keptTable,
-	} {
+	for _, reason := range []string{keptOutside, keptUnreadable, keptNamedAgain, keptLookAlike, keptChanged} {
 		if counts[reason] > 0 {
 			all = append(all, registry.KeptOf{Reason: reason, Files: counts[reason]})
 		}

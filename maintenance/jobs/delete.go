@@ -11,10 +11,7 @@ import (
 
 // deleteAll deletes what is left of the lists of a job, batch by batch, and ends it.
 func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) error {
-	if at.value.Warehouse != "" {
-		return j.deleteLeftovers(ctx, at, store)
-	}
-	in, err := readInput(ctx, j, store, at)
+	in, err := j.readInput(ctx, store, at)
 	if err != nil {
 		return err
 	}
@@ -31,15 +28,6 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 	if err != nil {
 		return err
 	}
-	return deleteLists(ctx, j, at, store, g.kept, func(ctx context.Context, batch []Listed) error {
-		return j.deleteBatch(ctx, at, g, batch)
-	})
-}
-
-// deleteLists calls deleteBatch with what is left of the lists of a job, and ends the job. kept is
-// what deleteBatch counts.
-func deleteLists(ctx context.Context, j *Jobs, at *job, store storage.Store, kept map[string]int64,
-	deleteBatch func(ctx context.Context, batch []Listed) error) error {
 	batches := 0
 	for at.value.Progress.List < len(at.value.Lists) {
 		list, err := j.readList(ctx, store, at.value.Lists[at.value.Progress.List])
@@ -48,7 +36,7 @@ func deleteLists(ctx context.Context, j *Jobs, at *job, store storage.Store, kep
 		}
 		for line := at.value.Progress.Line; line < int64(len(list)); {
 			batch := list[line:min(line+batchMax, int64(len(list)))]
-			if err := deleteBatch(ctx, batch); err != nil {
+			if err := j.deleteBatch(ctx, at, g, batch); err != nil {
 				return err
 			}
 			line += int64(len(batch))
@@ -61,7 +49,7 @@ func deleteLists(ctx context.Context, j *Jobs, at *job, store storage.Store, kep
 		}
 		at.value.Progress = registry.JobProgress{List: at.value.Progress.List + 1}
 	}
-	at.value.Totals.Kept = mergeKept(at.value.Totals.Kept, kept)
+	at.value.Totals.Kept = mergeKept(at.value.Totals.Kept, g.kept)
 	return j.endWith(ctx, at, store, OutcomeDone, "")
 }
 
@@ -77,47 +65,33 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 	if err := g.check(ctx, at); err != nil {
 		return err
 	}
-	going := make([]Listed, 0, len(batch))
+	files, bytes := make([]string, 0, len(batch)), int64(0)
 	for _, file := range batch {
-		if g.mayGo(file) {
-			going = append(going, file)
+		if !g.mayGo(file) {
+			continue
 		}
+		files, bytes = append(files, file.Path), bytes+file.Bytes
+	}
+	if g.in.Orphans != nil {
+		var err error
+		if files, err = g.asListed(ctx, batch, files); err != nil || len(files) == 0 {
+			return err
+		}
+	}
+	if len(files) == 0 {
+		return nil
 	}
 	remove := documents.DeleteExpired
 	if g.in.Orphans != nil {
 		remove = documents.DeleteOrphans
-		var err error
-		if going, err = asListed(ctx, g, g.look.version.Storage, going); err != nil {
-			return err
-		}
 	}
-	if len(going) == 0 {
-		return nil
-	}
-	if err := remove(ctx, g.look.version.Storage, pathsOf(going)); err != nil {
+	if err := remove(ctx, g.look.version.Storage, files); err != nil {
 		return j.budget.Note(location, err)
-	}
-	noteDeleted(j, at, going)
-	return nil
-}
-
-func pathsOf(files []Listed) []string {
-	paths := make([]string, len(files))
-	for i, file := range files {
-		paths[i] = file.Path
-	}
-	return paths
-}
-
-// noteDeleted counts files that a job has deleted.
-func noteDeleted(j *Jobs, at *job, files []Listed) {
-	var bytes int64
-	for _, file := range files {
-		bytes += file.Bytes
 	}
 	j.stats.deleted(len(files), bytes)
 	at.value.Totals.Files += int64(len(files))
 	at.value.Totals.Bytes += bytes
+	return nil
 }
 
 const (

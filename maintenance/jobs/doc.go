@@ -1,9 +1,8 @@
 // Package jobs carries out maintenance that takes more than one step: it expires snapshots and
-// deletes the files that nobody reaches any more. It finds and deletes orphans of a table, and what
-// is left in a warehouse outside of all tables.
+// deletes the files that nobody reaches any more, and it finds and deletes orphans.
 //
-// A job is a record, so it outlives the process that began it. There is one of a kind on a table,
-// and on a warehouse, at most.
+// A job is a record, so it outlives the process that began it. There is one of a kind on a table at
+// most.
 //
 //	 expire: one Apply moves the table and makes the record
 //	 orphans: the record alone
@@ -17,8 +16,7 @@
 //
 //   - A file that a version of a live table reaches is never deleted. What is to go was not reached
 //     by the document that the job looked at, and before each batch by no document since.
-//   - Metadata files are never deleted, nor is what lies outside the claims of the table of a job.
-//     The job of a warehouse deletes nothing in the claims of any table, also of a dropped one.
+//   - Metadata files, and what lies outside the claims of the table, are never deleted.
 //   - A list of a job that is not as its record says deletes nothing.
 //   - Each step may be done again from its beginning: by this process, or by another one.
 //   - Nothing is deleted before its time, nor while the scope is paused. Until then a cancel keeps

@@ -93,7 +93,7 @@ func writeFile(ctx context.Context, l *ledger.Ledger, store storage.Store, folde
 }
 
 // readFile reads a file of a job, which must be as its record says.
-func readFile(ctx context.Context, j *Jobs, store storage.Store, file registry.JobFile) ([]byte, error) {
+func (j *Jobs) readFile(ctx context.Context, store storage.Store, file registry.JobFile) ([]byte, error) {
 	body, err := storage.ReadAll(ctx, store, file.Location, fileBytesMax)
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
@@ -106,11 +106,11 @@ func readFile(ctx context.Context, j *Jobs, store storage.Store, file registry.J
 	return body, nil
 }
 
-func readInput(ctx context.Context, j *Jobs, store storage.Store, at *job) (in input, err error) {
+func (j *Jobs) readInput(ctx context.Context, store storage.Store, at *job) (in input, err error) {
 	if at.value.Input == nil {
 		return input{}, &DamagedError{at.value.Folder, "has no input"}
 	}
-	body, err := readFile(ctx, j, store, *at.value.Input)
+	body, err := j.readFile(ctx, store, *at.value.Input)
 	if err != nil {
 		return input{}, err
 	}
@@ -122,7 +122,7 @@ func readInput(ctx context.Context, j *Jobs, store storage.Store, at *job) (in i
 
 // readList reads a list of a job.
 func (j *Jobs) readList(ctx context.Context, store storage.Store, file registry.JobFile) ([]Listed, error) {
-	body, err := readFile(ctx, j, store, file)
+	body, err := j.readFile(ctx, store, file)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,6 @@ type Tables interface {
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 	Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error)
 	WarehouseLocation(ctx context.Context, warehouse string) (string, storage.Store, error)
-	Dropped(ctx context.Context, pointer registry.Pointer) (*catalog.Version, error)
 	// Waiting reports whether commits of a table wait on this node for their turn.
 	Waiting(pointer registry.ID) bool
 }
@@ -83,7 +82,6 @@ type Config struct {
 // Jobs carries out the jobs of a store. It is safe for concurrent use.
 type Jobs struct {
 	tables Tables
-	store  registry.Store
 	ledger *ledger.Ledger
 	claims *ledger.Claimer
 	owner  registry.ID
@@ -146,8 +144,7 @@ func New(config Config) (*Jobs, error) {
 		return nil, err
 	}
 	return &Jobs{
-		tables: config.Tables, store: config.Store, ledger: records,
-		claims: ledger.NewClaimer(config.Store, owner), owner: owner,
+		tables: config.Tables, ledger: records, claims: ledger.NewClaimer(config.Store, owner), owner: owner,
 		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,
 		interval: cmp.Or(config.Interval, lookEvery), jitters: jitters, sweepJitter: sweepJitter,
 	}, nil

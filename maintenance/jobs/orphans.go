@@ -190,7 +190,16 @@ func (j *Jobs) mark(ctx context.Context, look *look, s OrphanSettings, set *reac
 // mayMark adds what transactions name to set. It refuses if a dropped table that could come back
 // has had a location in those of the table.
 func (j *Jobs) mayMark(ctx context.Context, look *look, set *reach.Set) error {
-	err := addTransactions(ctx, j, set)
+	err := j.ledger.Scan(ctx, registry.TableTransaction, "", "", func(record registry.Record) (bool, error) {
+		transaction, err := ledger.Decode[txlog.Transaction](record)
+		if err != nil {
+			return false, &BlockedError{fmt.Sprintf("the transaction %s cannot be read", record.Key.ID)}
+		}
+		for _, file := range transaction.Files {
+			set.Add(file)
+		}
+		return true, nil
+	})
 	if err != nil || j.skip[checkDropped] {
 		return err
 	}
@@ -207,20 +216,6 @@ func (j *Jobs) mayMark(ctx context.Context, look *look, set *reach.Set) error {
 				return false, &calledOff{fmt.Sprintf("%s, another table or view, has files in its location",
 					other.Identifier())}
 			}
-		}
-		return true, nil
-	})
-}
-
-// addTransactions adds the files that transactions name.
-func addTransactions(ctx context.Context, j *Jobs, set *reach.Set) error {
-	return j.ledger.Scan(ctx, registry.TableTransaction, "", "", func(record registry.Record) (bool, error) {
-		transaction, err := ledger.Decode[txlog.Transaction](record)
-		if err != nil {
-			return false, &BlockedError{fmt.Sprintf("the transaction %s cannot be read", record.Key.ID)}
-		}
-		for _, file := range transaction.Files {
-			set.Add(file)
 		}
 		return true, nil
 	})
@@ -301,11 +296,18 @@ func (m *marking) judge() error {
 	return nil
 }
 
-// asListed returns those of files that are in the storage as their list says. It counts the others.
-func asListed(ctx context.Context, g *guard, store storage.Store, files []Listed) ([]Listed, error) {
-	same := files[:0]
+// asListed returns those of files, a part of batch, that are in the storage as the list says.
+func (g *guard) asListed(ctx context.Context, batch []Listed, files []string) ([]string, error) {
+	wanted := make(map[string]bool, len(files))
 	for _, file := range files {
-		found, err := store.Stat(ctx, file.Path)
+		wanted[file] = true
+	}
+	same := files[:0]
+	for _, file := range batch {
+		if !wanted[file.Path] {
+			continue
+		}
+		found, err := g.look.version.Storage.Stat(ctx, file.Path)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
 		case err != nil:
@@ -315,7 +317,7 @@ func asListed(ctx context.Context, g *guard, store storage.Store, files []Listed
 		case g.set.HasElsewhere(file.Path) || g.set.LooksLike(file.Path) && !g.jobs.skip[checkLookLike]:
 			g.kept[keptLookAlike]++
 		default:
-			same = append(same, file)
+			same = append(same, file.Path)
 		}
 	}
 	return same, nil

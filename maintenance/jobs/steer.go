@@ -13,7 +13,7 @@ import (
 type Under struct {
 	registry.Job
 	State registry.State
-	Table moorage.Identifier // empty if the table is gone; of a job on a warehouse, that
+	Table moorage.Identifier // empty if the table is gone
 }
 
 // Find returns the id of the live table called ident. The errors are those of catalog.Tables.Find.
@@ -40,9 +40,7 @@ func (j *Jobs) List(ctx context.Context, pointer registry.ID, after string, limi
 			return false, err
 		}
 		under := Under{Job: value, State: record.State}
-		if value.Warehouse != "" {
-			under.Table.Warehouse = value.Warehouse
-		} else if _, table, err := j.tables.TableByID(ctx, value.Pointer); err == nil {
+		if _, table, err := j.tables.TableByID(ctx, value.Pointer); err == nil {
 			under.Table = table.Identifier()
 		}
 		all, last = append(all, under), record.Key.ID

@@ -93,43 +93,8 @@ func (j *Jobs) begin(ctx context.Context, at *job) error {
 	return j.put(ctx, at, registry.StateDeleting)
 }
 
-// home is a warehouse as a job has just met it.
-type home struct {
-	name     string
-	id       registry.ID
-	location string
-	store    storage.Store
-}
-
-// homeOf looks at a warehouse. The error is a calledOff if there is none, or another one than id
-// has the name; a zero id: any.
-func homeOf(ctx context.Context, j *Jobs, name string, id registry.ID) (home, error) {
-	records, err := j.ledger.Get(ctx, registry.WarehouseKey(name))
-	if err != nil {
-		return home{}, err
-	}
-	gone := &calledOff{"the warehouse is gone"}
-	if !records[0].Exists() || records[0].State != registry.StateLive {
-		return home{}, gone
-	}
-	warehouse, err := ledger.Decode[registry.Warehouse](records[0])
-	if err != nil {
-		return home{}, err
-	}
-	if !id.IsZero() && warehouse.ID != id {
-		return home{}, gone
-	}
-	location, store, err := j.tables.WarehouseLocation(ctx, name)
-	return home{name, warehouse.ID, location, store}, err
-}
-
-// storeOf returns the location of the warehouse that a job is on, or its table is in, and the
-// storage of that.
+// storeOf returns the location of the warehouse of a job's table, and its storage.
 func (j *Jobs) storeOf(ctx context.Context, at *job) (string, storage.Store, error) {
-	if at.value.Warehouse != "" {
-		place, err := homeOf(ctx, j, at.value.Warehouse, at.value.Pointer)
-		return place.location, place.store, err
-	}
 	_, table, err := j.tables.TableByID(ctx, at.value.Pointer)
 	if moorage.KindOf(err) == moorage.KindNoSuchTable {
 		return "", nil, &calledOff{"the table is gone"}

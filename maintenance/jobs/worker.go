@@ -89,7 +89,7 @@ func runLane(ctx context.Context, j *Jobs, kind string) error {
 		if err != nil || !due {
 			return true, err
 		}
-		return ctx.Err() == nil, tryStep(ctx, j, record.Key, value)
+		return ctx.Err() == nil, tryStep(ctx, j, record.Key, value.Pointer)
 	})
 	if err == nil {
 		j.stats.found(found)
@@ -107,12 +107,10 @@ func countBlockers(ctx context.Context, j *Jobs) error {
 }
 
 // tryStep takes a job as far as it goes, unless this process is busy with its table or warehouse.
-func tryStep(ctx context.Context, j *Jobs, key registry.Key, value registry.Job) error {
-	table, warehouse, err := value.Pointer, value.Warehouse, error(nil)
-	if warehouse == "" {
-		if warehouse, err = warehouseOf(ctx, j.ledger, table); err != nil {
-			return err
-		}
+func tryStep(ctx context.Context, j *Jobs, key registry.Key, table registry.ID) error {
+	warehouse, err := warehouseOf(ctx, j.ledger, table)
+	if err != nil {
+		return err
 	}
 	if !j.busy.enter(table, warehouse) {
 		return nil

@@ -22,17 +22,13 @@ type ByHand struct {
 	Orphans   *jobs.OrphanSettings
 }
 
-// Begin begins a job on the table called ident, whatever policies say. Of a warehouse it begins the
-// job that looks for files outside of all tables.
+// Begin begins a job on the table called ident, whatever policies say.
 //
 // Errors: KindIllegalArgument if nothing may be deleted of the table, or the scope is paused;
 // KindCommitFailed if there is such a job; those of catalog.Scopes.Find and of jobs.Expire.
 func (s *Steering) Begin(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked ByHand) (
 	jobs.Began, error) {
 	const op = "steer.Begin"
-	if isWarehouse(ident) && asked.Orphans != nil {
-		return s.beginLeftovers(ctx, scopes, ident, *asked.Orphans)
-	}
 	scope, err := findTable(ctx, scopes, verb.RunMaintenance, ident)
 	if err != nil {
 		return jobs.Began{}, err
@@ -50,28 +46,6 @@ func (s *Steering) Begin(ctx context.Context, scopes policies.Scopes, ident moor
 		s.kick()
 	}
 	return began, moorage.Annotate(op, ident.String(), err)
-}
-
-// isWarehouse reports whether ident is that of a warehouse.
-func isWarehouse(ident moorage.Identifier) bool {
-	return ident.Warehouse != "" && len(ident.Namespace) == 0 && ident.Name == ""
-}
-
-// beginLeftovers begins the job that looks for files outside of all tables of a warehouse.
-func (s *Steering) beginLeftovers(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier,
-	asked jobs.OrphanSettings) (jobs.Began, error) {
-	scope, err := scopes.Find(ctx, verb.RunMaintenance, ident)
-	if err == nil {
-		err = s.isPaused(ctx, scope)
-	}
-	if err != nil {
-		return jobs.Began{}, err
-	}
-	began, err := jobs.FindLeftovers(ctx, s.Jobs, ident.Warehouse, asked)
-	if err = told(ident, err); err == nil {
-		s.kick()
-	}
-	return began, moorage.Annotate("steer.beginLeftovers", ident.Warehouse, err)
 }
 
 func findTable(ctx context.Context, scopes policies.Scopes, v verb.Verb, ident moorage.Identifier) (
@@ -105,25 +79,17 @@ func asPointer(scope catalog.Scope) registry.Pointer {
 	}
 }
 
-// nameOf returns what messages call a table or a warehouse.
-func nameOf(ident moorage.Identifier) string {
-	if isWarehouse(ident) {
-		return "warehouse " + ident.Warehouse
-	}
-	return ident.String()
-}
-
 // told turns the reasons why a job does not begin into errors for who asked.
 func told(ident moorage.Identifier, err error) error {
 	if held, ok := errors.AsType[*jobs.HeldError](err); ok {
-		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", nameOf(ident), held)
+		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held)
 	}
 	if blocked, ok := errors.AsType[*jobs.BlockedError](err); ok {
-		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", nameOf(ident), blocked)
+		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, blocked)
 	}
 	if errors.Is(err, jobs.ErrBusy) {
 		return moorage.Errorf(moorage.KindCommitFailed,
-			"There is a job of this kind on %s; see moorage maintain jobs", nameOf(ident))
+			"There is a job of this kind on %s; see moorage maintain status", ident)
 	}
 	return err
 }
@@ -137,9 +103,6 @@ func told(ident moorage.Identifier, err error) error {
 func (s *Steering) Plan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, kind policy.Kind,
 	asked ByHand, sample int) (jobs.DryRun, error) {
 	const op = "steer.Plan"
-	if isWarehouse(ident) && kind == policy.Orphans {
-		return s.planLeftovers(ctx, scopes, ident, asked, sample)
-	}
 	scope, err := findTable(ctx, scopes, verb.PlanMaintenance, ident)
 	if err != nil {
 		return jobs.DryRun{}, err
@@ -156,21 +119,6 @@ func (s *Steering) Plan(ctx context.Context, scopes policies.Scopes, ident moora
 		run, err = jobs.DryRunSnapshots(ctx, s.Jobs, scope.Pointer, *asked.Snapshots, sample)
 	}
 	return run, moorage.Annotate(op, ident.String(), err)
-}
-
-// planLeftovers is Plan for the files outside of all tables of a warehouse, about which no policy
-// says anything.
-func (s *Steering) planLeftovers(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier,
-	asked ByHand, sample int) (jobs.DryRun, error) {
-	if _, err := scopes.Find(ctx, verb.PlanMaintenance, ident); err != nil {
-		return jobs.DryRun{}, err
-	}
-	settings := jobs.DefaultLeftovers()
-	if asked.Orphans != nil {
-		settings = *asked.Orphans
-	}
-	run, err := jobs.DryRunLeftovers(ctx, s.Jobs, ident.Warehouse, settings, sample)
-	return run, moorage.Annotate("steer.planLeftovers", ident.Warehouse, told(ident, err))
 }
 
 // byPolicy returns what the policies say of a kind, as the planner goes by it.

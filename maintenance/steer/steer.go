@@ -312,19 +312,6 @@ type Blocker struct {
 	Kind    string
 }
 
-// blocked returns the table or the warehouse that a kind is blocked on; empty if it is gone.
-func (s *Steering) blocked(ctx context.Context, pointer registry.ID, kind string) (moorage.Identifier, error) {
-	if _, table, err := s.Tables.TableByID(ctx, pointer); err == nil {
-		return table.Identifier(), nil
-	}
-	records, err := s.Ledger.Get(ctx, registry.JobKey(pointer, kind))
-	if err != nil || !records[0].Exists() {
-		return moorage.Identifier{}, err
-	}
-	job, err := ledger.Decode[registry.Job](records[0])
-	return moorage.Identifier{Warehouse: job.Warehouse}, err
-}
-
 // Blockers returns a page of what is blocked, behind the ID after. next is the after of the next
 // page; empty for the last.
 func (s *Steering) Blockers(ctx context.Context, after string, limit int) (all []Blocker, next string, err error) {
@@ -341,8 +328,8 @@ func (s *Steering) Blockers(ctx context.Context, after string, limit int) (all [
 		blocker := Blocker{Due: value}
 		pointer, kind, _ := strings.Cut(strings.TrimPrefix(record.Key.ID, prefix), "/")
 		if blocker.Kind = kind; blocker.Pointer.UnmarshalText([]byte(pointer)) == nil {
-			if blocker.Table, err = s.blocked(ctx, blocker.Pointer, kind); err != nil {
-				return false, err
+			if _, table, err := s.Tables.TableByID(ctx, blocker.Pointer); err == nil {
+				blocker.Table = table.Identifier()
 			}
 		}
 		all, last = append(all, blocker), record.Key.ID

@@ -61,8 +61,7 @@ type MaintenanceRun struct {
 
 // MaintenanceKept counts files that stay, for a reason.
 type MaintenanceKept struct {
-	// Reason is outside, unreadable, named again, look-alike, changed, or beside a metadata file.
-	Reason string `json:"reason"`
+	Reason string `json:"reason"` // outside, unreadable, named again, look-alike or changed
 	Files  int64  `json:"files"`
 }
 
@@ -140,7 +139,7 @@ type MaintenanceSettingsByHand struct {
 	DelaySeconds          *int64 `json:"delay-seconds,omitempty"`            // until files go; default a day
 	KeepFiles             bool   `json:"keep-files,omitempty"`               // no file is deleted
 	// Of orphans.
-	OlderThanSeconds  *int64 `json:"older-than-seconds,omitempty"` // default 3 days, of a warehouse 7
+	OlderThanSeconds  *int64 `json:"older-than-seconds,omitempty"` // default 3 days
 	QuarantineSeconds *int64 `json:"quarantine-seconds,omitempty"` // default 10 days
 	EqualAuthorities  bool   `json:"equal-authorities,omitempty"`
 	Confirm           bool   `json:"confirm,omitempty"` // it is right that most files are orphans
@@ -148,10 +147,8 @@ type MaintenanceSettingsByHand struct {
 
 // MaintenanceByHand asks what a job would do, or for the job.
 type MaintenanceByHand struct {
-	// Object is a table. Of orphans it may be a warehouse: then it is about the files outside of
-	// all tables.
-	Object Object `json:"object"`
-	Kind   string `json:"kind"` // snapshots or orphans
+	Object Object `json:"object"` // a table
+	Kind   string `json:"kind"`   // snapshots or orphans
 	// Settings of nil are those of the policies: a plan is what they would do, and a run looks at
 	// the table now.
 	Settings *MaintenanceSettingsByHand `json:"settings,omitempty"`
