@@ -184,8 +184,12 @@ func writeJob(out io.Writer, job client.MaintenanceJob) {
 	if job.Object != nil {
 		table = job.Object.String()
 	}
-	fmt.Fprintf(out, "%s %s of %s: %s, %s to be deleted not before %s\n", job.ID, job.Kind, table, job.State,
-		counted(int(job.Files), "file"), job.NotBefore.UTC().Format(time.RFC3339))
+	fmt.Fprintf(out, "%s %s of %s: %s", job.ID, job.Kind, table, job.State)
+	if !job.NotBefore.IsZero() { // else it deletes nothing
+		fmt.Fprintf(out, ", %s to be deleted not before %s", counted(int(job.Files), "file"),
+			job.NotBefore.UTC().Format(time.RFC3339))
+	}
+	fmt.Fprintln(out)
 	writeKept(out, job.Kept)
 	for _, why := range []string{job.Paused, job.LastError} {
 		if why != "" {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"moorage/maintenance/planner"
 	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
+	"moorage/maintenance/retention"
 	"moorage/maintenance/steer"
 	"moorage/management"
 	"moorage/metadata"
@@ -30,10 +30,6 @@ import (
 // policiesPause is how often a node of a database reads which policies other nodes have written.
 // The monitor does at once. An embedded store has one process, which reads them when it starts.
 const policiesPause = 30 * time.Second
-
-// changeRetention is how long changes are kept at least, if nobody says how long: the default of
-// package retention.
-const changeRetention = 7 * 24 * time.Hour
 
 // whoOpened is the caller of commands on a store, which may do everything.
 const whoOpened = "command"
@@ -78,7 +74,8 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 	e.worker = e.jobs.NewWorker()
 	e.monitor, err = monitor.New(monitor.Config{
 		Store: store, Tables: tables, Policies: e.policies, Alone: alone, Logger: logger,
-		Retention: cmp.Or(c.ChangeRetention, changeRetention), MadeDue: func() { e.planner.Kick() },
+		Retention: retention.ChangesKept(c.ChangeRetention, catalog.ChangeRetentionMin(c.KeyLifetime)),
+		MadeDue:   func() { e.planner.Kick() },
 	})
 	if err != nil {
 		return nil, err

@@ -45,6 +45,14 @@ import (
 // week is the default of UndropWindow and ChangeRetention.
 const week = 7 * 24 * time.Hour
 
+// ChangesKept returns for how long changes are kept: asked, or the default if that is 0.
+func ChangesKept(asked, keyLife time.Duration) time.Duration {
+	if asked > 0 {
+		return asked
+	}
+	return max(week, keyLife)
+}
+
 // Config is what a Retention is made of. Only Store and KeyLife are required.
 type Config struct {
 	Store registry.Store
@@ -153,9 +161,7 @@ func setDefaults(config *Config) {
 	if config.UndropWindow <= 0 {
 		config.UndropWindow = week
 	}
-	if config.ChangeRetention <= 0 {
-		config.ChangeRetention = max(week, config.KeyLife)
-	}
+	config.ChangeRetention = ChangesKept(config.ChangeRetention, config.KeyLife)
 	if config.Interval <= 0 {
 		config.Interval = time.Minute
 	}
