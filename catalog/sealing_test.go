@@ -161,6 +161,55 @@ func TestSecretIsRefused(t *testing.T) {
 	wantKind(t, err, moorage.KindNoSuchWarehouse)
 }
 
+// picky refuses the first value that is to be sealed again.
+type picky struct {
+	*secrets.Keyring
+	why error // nil: it has refused
+}
+
+func (p *picky) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
+	if why := p.why; why != nil {
+		p.why = nil
+		return nil, false, why
+	}
+	return p.Keyring.Rewrap(sealed, owner)
+}
+
+// TestRewrapGoesOn: one secret that cannot be sealed again does not keep the key from the others.
+// Keys that are away do.
+func TestRewrapGoesOn(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		why   error
+		kind  moorage.Kind
+		first int
+	}{
+		{secrets.ErrTooLong, moorage.KindBadRequest, 2}, {secrets.ErrOpen, moorage.KindInternal, 2},
+		{secrets.ErrNoKey, moorage.KindInternal, 2}, {secrets.ErrAway, moorage.KindUnavailable, 0},
+	} {
+		s := newSealed(t)
+		for _, name := range []string{"a", "b", "c"} {
+			_, err := s.CreateWarehouse(s.ctx, secretSpec(name))
+			must(t, err)
+		}
+		_, _, err := secrets.Rotate(s.path)
+		must(t, err)
+		must(t, s.keys.Reload())
+		config := s.config
+		config.Sealer = &picky{s.keys, tt.why}
+		later, err := newInstance(config)
+		must(t, err)
+		rewrapped, err := catalog.SealingOf(later.Catalog).Rewrap(s.ctx, moorage.System("test"))
+		if wantKind(t, err, tt.kind); rewrapped != tt.first {
+			t.Errorf("%v: %d secrets were sealed again, want %d", tt.why, rewrapped, tt.first)
+		}
+		rewrapped, err = catalog.SealingOf(later.Catalog).Rewrap(s.ctx, moorage.System("test"))
+		if must(t, err); rewrapped != 3-tt.first {
+			t.Errorf("%v: then %d", tt.why, rewrapped)
+		}
+	}
+}
+
 // TestSecretsAreRewrapped rotates the key, and drops warehouses.
 func TestSecretsAreRewrapped(t *testing.T) {
 	t.Parallel()

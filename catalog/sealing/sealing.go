@@ -8,9 +8,11 @@
 package sealing
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -119,16 +121,24 @@ func (s *Sealing) seal(ctx context.Context, secret *storage.Secret, record regis
 		return moorage.E(op, "", moorage.KindInternal, err)
 	}
 	sealed, err := s.config.Sealer.Seal(plain, Owner(*secret, name))
-	switch {
-	case errors.Is(err, secrets.ErrAway):
-		return moorage.E(op, "", moorage.KindUnavailable, err)
-	case errors.Is(err, secrets.ErrTooLong):
-		return moorage.Errorf(moorage.KindBadRequest, "Cannot seal the secret of the warehouse: %w", err)
-	case err != nil:
-		return moorage.E(op, "", moorage.KindInternal, err)
+	if err != nil {
+		return sealError(op, "", err)
 	}
 	record.Sealed[name], record.Kinds[name] = registry.SealedText(sealed), storage.SecretKind(value)
 	return nil
+}
+
+// sealError returns the error of a sealer, by its kind.
+func sealError(op, secret string, err error) error {
+	switch {
+	case errors.Is(err, secrets.ErrAway):
+		return moorage.E(op, secret, moorage.KindUnavailable, err)
+	case errors.Is(err, secrets.ErrTooLong):
+		return moorage.Errorf(moorage.KindBadRequest, "Cannot seal the secret of the warehouse: %w", err)
+	case errors.Is(err, secrets.ErrOpen), errors.Is(err, secrets.ErrNoKey):
+		err = fmt.Errorf("a secret does not open with the keys of --secrets-key: %w", err)
+	}
+	return moorage.E(op, secret, moorage.KindInternal, err)
 }
 
 // storeID returns the id that stands for the store in what is sealed. It makes the store one that
@@ -174,16 +184,18 @@ func RefOf(secret storage.Secret) (registry.SecretRef, error) {
 
 // Rewrap seals every secret of the store with the present key, and returns how many it
 // sealed again. It removes those of warehouses that are gone, if no dropped table needs them any
-// more. It may run again after an error, also on several nodes at once.
+// more. It may run again after an error, also on several nodes at once. A secret that does not open,
+// or is too long for the present key, does not keep it from the others.
 //
-// Errors: KindBadRequest without a key; KindInternal for a secret that does not open;
-// KindUnavailable if the keys cannot be reached; those of the store.
+// Errors: KindBadRequest without a key, or for a secret that is too long; KindInternal for one that
+// does not open; KindUnavailable if the keys cannot be reached; those of the store.
 func (s *Sealing) Rewrap(ctx context.Context, caller moorage.Caller) (rewrapped int, err error) {
 	const op = "sealing.Rewrap"
 	if s.config.Sealer == nil {
 		return 0, moorage.Errorf(moorage.KindBadRequest, "There is no key to seal secrets with: say --secrets-key")
 	}
 	store := registry.ID{}
+	var refused error // the first of a secret that stays as it is
 	err = s.config.Ledger.Scan(ctx, registry.TableSecret, "", "", func(record registry.Record) (bool, error) {
 		if record.Key == registry.SecretStoreKey() {
 			return true, nil
@@ -197,9 +209,12 @@ func (s *Sealing) Rewrap(ctx context.Context, caller moorage.Caller) (rewrapped 
 		if changed {
 			rewrapped++
 		}
+		if errors.Is(err, secrets.ErrTooLong) || errors.Is(err, secrets.ErrOpen) || errors.Is(err, secrets.ErrNoKey) {
+			refused, err = cmp.Or(refused, err), nil
+		}
 		return true, err
 	})
-	return rewrapped, moorage.Annotate(op, "", err)
+	return rewrapped, moorage.Annotate(op, "", cmp.Or(err, refused))
 }
 
 // rewrap seals the values of the secret at key with the present key, and reports whether one had
@@ -253,12 +268,8 @@ func (s *Sealing) rewrapValues(about storage.Secret, value registry.Secret) (cha
 			return false, moorage.E("sealing.rewrapValues", about.ID, moorage.KindInternal, err)
 		}
 		again, other, err := s.config.Sealer.Rewrap(sealed, Owner(about, name))
-		if errors.Is(err, secrets.ErrAway) {
-			return false, moorage.E("sealing.rewrapValues", about.ID, moorage.KindUnavailable, err)
-		}
 		if err != nil {
-			return false, moorage.E("sealing.rewrapValues", about.ID, moorage.KindInternal,
-				errors.Join(errors.New("a secret does not open with the keys of --secrets-key"), err))
+			return false, sealError("sealing.rewrapValues", about.ID, err)
 		}
 		value.Sealed[name] = registry.SealedText(again)
 		changed = changed || other

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 
 	"moorage"
 	"moorage/catalog"
@@ -30,7 +31,10 @@ func rotate(ctx context.Context, made *catalog.Catalog, keys secrets.Source, cal
 	} else {
 		rotated.Key, rotated.Before, err = keys.Turn(ctx)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, secrets.ErrAway):
+		return rotated, moorage.E("moorage.rotate", "", moorage.KindUnavailable, err)
+	case err != nil:
 		return rotated, moorage.Errorf(moorage.KindUnsupported, "The server cannot use another key: %w", err)
 	}
 	rotated.Sealed, err = catalog.SealingOf(made).Rewrap(ctx, caller)

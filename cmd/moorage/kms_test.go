@@ -109,10 +109,15 @@ func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
 	load(http.StatusInternalServerError, "the key that the value was sealed with is not here",
 		[]string{"--data", data, "--secrets-key", scheme + double.NewKey(t), "--kms-endpoint", endpoint})
 
+	load(http.StatusOK, "", []string{
+		"--data", data, "--secrets-key", keyFile, "--former-secrets-key", scheme + key, "--former-kms-endpoint", endpoint,
+	})
+
 	double.Fail(-1, kmstest.Refusal{Status: http.StatusForbidden, Kind: "AccessDenied", Words: "you may not"})
 	load(http.StatusServiceUnavailable, "AccessDenied: you may not", inCloud)
 	double.Close()
 	load(http.StatusServiceUnavailable, "the keys cannot be reached", inCloud)
+	command(cli.ExitFailed, "the keys cannot be reached", keep, inCloud)
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections and answers nothing
 	if err != nil {
 		t.Fatal(err)
@@ -143,9 +148,9 @@ func TestOpenSealer(t *testing.T) {
 		{"none", cli.Config{}, ""},
 		{"a file", cli.Config{SecretsKey: keyFile}, ""},
 		{"from a file to AWS", cli.Config{SecretsKey: inAWS, FormerSecretsKey: keyFile}, ""},
-		{"from AWS to Google, in a private network",
-			cli.Config{SecretsKey: inGoogle, FormerSecretsKey: inAWS, KMSEndpoint: "https://kms.example.com"}, ""},
-		{"from nothing", cli.Config{FormerSecretsKey: keyFile}, "--former-secrets-key goes with --secrets-key"},
+		{"from AWS to Google", cli.Config{SecretsKey: inGoogle, FormerSecretsKey: inAWS}, ""},
+		{"from a service that is none to AWS", cli.Config{SecretsKey: inAWS, FormerSecretsKey: inAWS, FormerKMSEndpoint: "kms"},
+			"is not the address of a service"},
 		{"another service", cli.Config{SecretsKey: "azure-kv://vault/key"}, "there is no key at azure-kv://"},
 		{"an alias", cli.Config{SecretsKey: "aws-kms://alias/moorage"}, "an alias is none"},
 		{"a former key that is none", cli.Config{SecretsKey: keyFile, FormerSecretsKey: "gcp-kms://p"}, "is not the address of a key"},

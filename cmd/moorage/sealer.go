@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
@@ -15,21 +14,14 @@ import (
 // openSealer returns what has the keys of --secrets-key and of --former-secrets-key; nil: there are
 // none.
 func openSealer(c cli.Config) (secrets.Source, error) {
-	switch {
-	case c.SecretsKey == "" && c.FormerSecretsKey != "":
-		return nil, errors.New("--former-secrets-key goes with --secrets-key, which is missing")
-	case c.SecretsKey == "":
+	if c.SecretsKey == "" {
 		return nil, nil
 	}
 	present, err := openKeys(c.SecretsKey, c.KMSEndpoint, c)
 	if err != nil || c.FormerSecretsKey == "" {
 		return present, err
 	}
-	endpoint := c.KMSEndpoint
-	if schemeOfKey(c.FormerSecretsKey) != schemeOfKey(c.SecretsKey) {
-		endpoint = "" // it is of another cloud
-	}
-	former, err := openKeys(c.FormerSecretsKey, endpoint, c)
+	former, err := openKeys(c.FormerSecretsKey, c.FormerKMSEndpoint, c)
 	if err != nil {
 		return nil, err
 	}

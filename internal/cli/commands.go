@@ -5,6 +5,7 @@ import (
 	"net"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	"moorage/catalog"
@@ -178,6 +179,7 @@ can run again, and must after an error.
 func validateServe(c Config, faults *usageError) {
 	validateIdentity(c, faults)
 	validateS3(c, faults)
+	validateKeys(c, faults)
 	if least := catalog.ChangeRetentionMin(c.KeyLifetime); c.ChangeRetention > 0 && c.ChangeRetention < least {
 		faults.addf("--change-retention: %s is shorter than the %s for which keys are honoured",
 			c.ChangeRetention, least)
@@ -211,6 +213,24 @@ func validatePeer(c Config, faults *usageError) {
 	}
 }
 
+// validateKeys finds settings of keys of secrets that have no key.
+func validateKeys(c Config, faults *usageError) {
+	if c.FormerSecretsKey != "" && c.SecretsKey == "" {
+		faults.addf("--former-secrets-key: goes with --secrets-key, which is missing")
+	}
+	if c.KMSEndpoint != "" && !isInCloud(c.SecretsKey) {
+		faults.addf("--kms-endpoint: --secrets-key does not name a key in a cloud")
+	}
+	if c.FormerKMSEndpoint != "" && !isInCloud(c.FormerSecretsKey) {
+		faults.addf("--former-kms-endpoint: --former-secrets-key does not name a key in a cloud")
+	}
+}
+
+// isInCloud reports whether the address of a key is that of the key service of a cloud.
+func isInCloud(key string) bool {
+	return strings.HasPrefix(key, "aws-kms://") || strings.HasPrefix(key, "gcp-kms://")
+}
+
 // validateS3 finds half a pair of credentials.
 func validateS3(c Config, faults *usageError) {
 	if (c.S3AccessKeyID == "") != (c.S3SecretAccessKey == "") {
@@ -227,6 +247,7 @@ func validateMigrate(c Config, faults *usageError) {
 // validateStopped is for commands that open the store unless they ask a server.
 func validateStopped(c Config, faults *usageError) {
 	validateS3(c, faults)
+	validateKeys(c, faults)
 	if c.URI == "" && c.Store == StoreMemory {
 		faults.addf("--store: a store in memory is gone when its server ends")
 	}
@@ -305,7 +326,7 @@ func workSettings() []setting {
 	server.required = true
 	return []setting{
 		server, token(),
-		{name: "kind", value: "KIND", list: true, required: true, flagOnly: true,
+		{name: "kind", value: "KIND", list: true, preset: "compaction", flagOnly: true,
 			usage: "What the program does: compaction. It may be given several times.",
 			set: func(c *Config, v []string) error {
 				c.Maintain.Kinds = v

@@ -94,7 +94,9 @@ type Config struct {
 	FormerSecretsKey string
 	// VaultTokenFile and VaultCA are for a key in a Vault.
 	VaultTokenFile, VaultCA string
-	KMSEndpoint             string // URL of the service of a key in a cloud; empty: that of the cloud
+	// KMSEndpoint is the URL of the service of a key in a cloud, FormerKMSEndpoint that of
+	// FormerSecretsKey; empty: that of the cloud.
+	KMSEndpoint, FormerKMSEndpoint string
 
 	SecretFile string // warehouse create, warehouse change: file with the secret of the storage; empty: none
 	NoSecret   bool   // warehouse change: take the secret away

@@ -217,6 +217,30 @@ func TestOperands(t *testing.T) {
 	}
 }
 
+// What is said of a key that is not named is a fault.
+func TestSettingsOfNoKey(t *testing.T) {
+	t.Parallel()
+	const inAWS = "aws-kms://arn:aws:kms:eu-west-1:111122223333:key/1"
+	for _, row := range []struct {
+		cmd  command
+		args []string
+		want []string
+	}{
+		{named("serve"), []string{"--former-secrets-key", "/keys"}, []string{"--former-secrets-key: goes with --secrets-key, which is missing"}},
+		{named("serve"), []string{"--kms-endpoint", "https://kms"}, []string{"--kms-endpoint: --secrets-key does not name a key in a cloud"}},
+		{named("check"), []string{"--secrets-key", inAWS, "--former-secrets-key", "/keys", "--former-kms-endpoint", "https://kms"},
+			[]string{"--former-kms-endpoint: --former-secrets-key does not name a key in a cloud"}},
+		{named("serve"), []string{"--secrets-key", "/keys", "--former-secrets-key", inAWS, "--former-kms-endpoint", "https://kms"}, nil},
+		{named("serve"), []string{"--secrets-key", inAWS, "--kms-endpoint", "https://kms", "--former-secrets-key", "/keys"}, nil},
+	} {
+		_, err := load(row.cmd, row.args, nil)
+		var usage *usageError
+		if row.want == nil && err != nil || row.want != nil && (!errors.As(err, &usage) || !slices.Equal(usage.faults, row.want)) {
+			t.Errorf("%s %q: got %v, want %q", row.cmd.name, row.args, err, row.want)
+		}
+	}
+}
+
 // A URI where a folder is meant would be made as a folder of that name.
 func TestURIsThatAreNoFolders(t *testing.T) {
 	t.Parallel()

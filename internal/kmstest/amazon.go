@@ -36,6 +36,7 @@ type Amazon struct {
 	// keysMu guards the field below; a leaf.
 	keysMu sync.Mutex
 	keys   map[string]*amazonKey // by their resource names
+	mute   bool                  // materials are not named
 }
 
 // amazonKey has its materials by their ids, and the id of the one that seals.
@@ -66,6 +67,13 @@ func (a *Amazon) NewKey(tb testing.TB) string {
 	a.keysMu.Unlock()
 	a.Rotate(tb, name)
 	return name
+}
+
+// Mute leaves the names of materials out of answers.
+func (a *Amazon) Mute() {
+	a.keysMu.Lock()
+	defer a.keysMu.Unlock()
+	a.mute = true
 }
 
 // Rotate gives a key other material.
@@ -142,16 +150,22 @@ func (a *Amazon) answer(r *http.Request, body []byte) (any, *Refusal) {
 			"CiphertextBlob": blob, "KeyId": asked.KeyID, "EncryptionAlgorithm": "SYMMETRIC_DEFAULT",
 		}, nil
 	case "TrentService.Decrypt":
-		return key.decrypt(asked, bound)
+		answer, refused := key.decrypt(asked, bound)
+		if a.mute {
+			delete(answer, "KeyMaterialId")
+		}
+		return answer, refused
 	case "TrentService.DescribeKey":
-		return map[string]any{"KeyMetadata": map[string]any{
-			"Arn": asked.KeyID, "Enabled": true, "CurrentKeyMaterialId": key.present,
-		}}, nil
+		about := map[string]any{"Arn": asked.KeyID, "Enabled": true, "CurrentKeyMaterialId": key.present}
+		if a.mute {
+			delete(about, "CurrentKeyMaterialId")
+		}
+		return map[string]any{"KeyMetadata": about}, nil
 	}
 	return nil, &Refusal{http.StatusBadRequest, "UnknownOperationException", ""}
 }
 
-func (k *amazonKey) decrypt(asked amazonRequest, bound []byte) (any, *Refusal) {
+func (k *amazonKey) decrypt(asked amazonRequest, bound []byte) (map[string]any, *Refusal) {
 	corrupt := &Refusal{http.StatusBadRequest, "InvalidCiphertextException", ""} // which has no message
 	parts := bytes.SplitN(asked.CiphertextBlob, []byte("\n"), 3)
 	if len(parts) < 3 || asked.Plaintext != nil {

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -116,7 +115,7 @@ func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 		KeyID: s.key, Plaintext: plain, EncryptionContext: map[string]string{contextName: string(bound)},
 	}, &answer)
 	if err == nil && (answer.KeyID != s.key || len(answer.CiphertextBlob) == 0) {
-		err = errors.New("the service answered something else than a value that the key sealed")
+		err = keyservice.ErrAnswer
 	}
 	if err != nil {
 		return nil, fmt.Errorf("awskms: seal: %w", err)
@@ -130,8 +129,8 @@ func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	return plain, err
 }
 
-// Rewrap opens a value and, if it was sealed with older material of the key, seals it again. A
-// service that does not name material has each value sealed again.
+// Rewrap opens a value and, if it was sealed with older material of the key, seals it again. Where
+// the service names no material, as it may for keys that are kept elsewhere, each value stays.
 func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
 	plain, material, err := s.open(sealed, owner)
 	if err != nil {
@@ -141,7 +140,7 @@ func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error
 	if err != nil {
 		return nil, false, err
 	}
-	if material != "" && material == present {
+	if material == present {
 		return sealed, false, nil
 	}
 	again, err := s.Seal(plain, owner)
@@ -195,8 +194,8 @@ func (s *Sealer) open(sealed []byte, owner secrets.Owner) (plain []byte, materia
 	err = s.call(context.Background(), "Decrypt", cryption{
 		KeyID: s.key, CiphertextBlob: blob, EncryptionContext: map[string]string{contextName: string(bound)},
 	}, &answer)
-	if err == nil && answer.KeyID != s.key {
-		err = errors.New("the service answered something else than a value that the key opened")
+	if err == nil && (answer.KeyID != s.key || len(answer.Plaintext) == 0) {
+		err = keyservice.ErrAnswer
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("awskms: open: %w", err)
@@ -208,13 +207,18 @@ func (s *Sealer) open(sealed []byte, owner secrets.Owner) (plain []byte, materia
 func (s *Sealer) material(ctx context.Context) (string, error) {
 	var answer struct {
 		KeyMetadata struct {
+			ARN      string `json:"Arn"`
 			Material string `json:"CurrentKeyMaterialId"`
 		}
 	}
 	asked := struct {
 		KeyID string `json:"KeyId"`
 	}{s.key}
-	if err := s.call(ctx, "DescribeKey", asked, &answer); err != nil {
+	err := s.call(ctx, "DescribeKey", asked, &answer)
+	if err == nil && answer.KeyMetadata.ARN != s.key {
+		err = keyservice.ErrAnswer
+	}
+	if err != nil {
 		return "", fmt.Errorf("awskms: look at the key: %w", err)
 	}
 	return answer.KeyMetadata.Material, nil

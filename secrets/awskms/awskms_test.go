@@ -1,6 +1,7 @@
 package awskms_test
 
 import (
+	"bytes"
 	"errors"
 	"net/http"
 	"os"
@@ -126,6 +127,27 @@ func TestThrottled(t *testing.T) {
 	}
 	if got := double.Asked() - asked; got != 4 {
 		t.Errorf("asked %d times", got)
+	}
+}
+
+// Where the service does not name the material, a value stays as it is sealed: else each Rewrap would
+// seal it once more, and a move would have no end.
+func TestMaterialWithoutName(t *testing.T) {
+	t.Parallel()
+	double := kmstest.NewAmazon(t)
+	double.Mute()
+	key := double.NewKey(t)
+	s := newSealer(t, double, key)
+	sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	double.Rotate(t, key)
+	if again, changed, err := s.Rewrap(sealed, secretstest.Owner); err != nil || changed || !bytes.Equal(again, sealed) {
+		t.Errorf("Rewrap = %q, %t, %v", again, changed, err)
+	}
+	if plain, err := s.Open(sealed, secretstest.Owner); err != nil || string(plain) != "hunter2" {
+		t.Errorf("Open = %q, %v", plain, err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 const invalidArgument = "INVALID_ARGUMENT"
 
 // errSum says that a checksum was not sent on, or differs.
-var errSum = errors.New("what the service answered does not have the checksums of what it was asked")
+var errSum = fmt.Errorf("%w: it does not have the checksums of what was asked", keyservice.ErrAnswer)
 
 // castagnoli is the polynomial of the checksums.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -63,8 +62,8 @@ type decrypted struct {
 // call has the service do something with the key. read reads the answer. It is called again with
 // that of another attempt if it fails, as Google asks where a checksum differs.
 //
-// Errors: secrets.ErrAway if there is no answer, no token, none that can be read, or a refusal that
-// somebody can mend; a *refusal is in the chain of each refusal.
+// Errors: that of read; secrets.ErrAway if there is no answer, no token, or a refusal that somebody
+// can mend; a *refusal is in the chain of each refusal.
 func (s *Sealer) call(ctx context.Context, action string, body any, read func(keyservice.Answer) error) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -89,10 +88,8 @@ func (s *Sealer) call(ctx context.Context, action string, body any, read func(ke
 		return err
 	case said.Status != http.StatusOK:
 		return refusalOf(said)
-	case unread != nil:
-		return fmt.Errorf("%w: %w", secrets.ErrAway, unread)
 	}
-	return nil
+	return unread
 }
 
 // request returns a request with a token.

@@ -58,7 +58,8 @@ func New(config Config) (*Sealer, error) {
 		}
 		endpoint = strings.TrimSuffix(config.Endpoint, "/")
 	}
-	return &Sealer{key: key, endpoint: endpoint, tokens: &tokens{now: time.Now}, service: keyservice.New(nil)}, nil
+	service := keyservice.New(nil)
+	return &Sealer{key: key, endpoint: endpoint, tokens: &tokens{http: service.HTTP(), now: time.Now}, service: service}, nil
 }
 
 // Seal has plain encrypted for owner.
@@ -126,7 +127,7 @@ func (s *Sealer) encrypt(ctx context.Context, plain, bound []byte) (answer encry
 			return err
 		}
 		if !strings.HasPrefix(answer.Name, s.key+"/cryptoKeyVersions/") {
-			return errors.New("the service used another key")
+			return fmt.Errorf("%w: it used another key", keyservice.ErrAnswer)
 		}
 		if !answer.PlainArrived || !answer.BoundArrived || answer.Sum != sumOf(answer.Ciphertext) {
 			return errSum
@@ -152,7 +153,7 @@ func (s *Sealer) open(sealed []byte, owner secrets.Owner) (answer decrypted, err
 		if err := said.Decode(&answer); err != nil {
 			return err
 		}
-		if answer.Sum != sumOf(answer.Plaintext) {
+		if len(answer.Plaintext) == 0 || answer.Sum != sumOf(answer.Plaintext) {
 			return errSum
 		}
 		return nil

@@ -2,10 +2,14 @@ package gcpkms_test
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"moorage/internal/kmstest"
 	"moorage/secrets"
@@ -113,6 +117,32 @@ func TestNoCredentials(t *testing.T) {
 	_, err := newSealer(t, double, double.NewKey(t)).Seal([]byte("hunter2"), secretstest.Owner)
 	if !errors.Is(err, secrets.ErrAway) || !strings.Contains(err.Error(), "there are no credentials for Cloud KMS") {
 		t.Errorf("Seal: %v", err)
+	}
+}
+
+// A service of tokens that takes connections and answers nothing costs the time of an attempt.
+func TestSilentTokens(t *testing.T) {
+	double := newGoogle(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	content, err := os.ReadFile(os.Getenv("GOOGLE_APPLICATION_CREDENTIALS"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := regexp.MustCompile(`"token_uri":"[^"]*"`).ReplaceAllString(string(content),
+		`"token_uri":"http://`+listener.Addr().String()+`"`)
+	file := filepath.Join(t.TempDir(), "account.json")
+	if err := os.WriteFile(file, []byte(elsewhere), 0o600); err != nil || elsewhere == string(content) {
+		t.Fatal(err, elsewhere)
+	}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
+	begun := time.Now()
+	_, err = newSealer(t, double, double.NewKey(t)).Seal([]byte("hunter2"), secretstest.Owner)
+	if !errors.Is(err, secrets.ErrAway) || time.Since(begun) > 8*time.Second {
+		t.Errorf("Seal: %v after %s", err, time.Since(begun))
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"crypto/x509"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -27,10 +26,11 @@ import (
 )
 
 const (
-	// callTimeout bounds a call with all its attempts. Who opens a storage waits for it.
-	callTimeout = 10 * time.Second
+	// callTimeout bounds a call with all its attempts. Who opens a storage waits for 10 s, and is to
+	// hear what came of the call.
+	callTimeout = 8 * time.Second
 	// attemptTimeout leaves a call that stands still the time for another attempt.
-	attemptTimeout = 4 * time.Second
+	attemptTimeout = 3 * time.Second
 	// attemptsMax bounds how often one request is sent. Services limit requests a second, so a few
 	// pauses of some hundred milliseconds are enough.
 	attemptsMax = 4
@@ -41,6 +41,10 @@ const (
 	// wordsMax is how many characters of what a service says an error holds.
 	wordsMax = 300
 )
+
+// ErrAnswer: the service answered something else than it was asked for. Its chain has
+// secrets.ErrAway: what stands between, such as a proxy, may have answered.
+var ErrAnswer = fmt.Errorf("%w: the service answered something else than what was asked for", secrets.ErrAway)
 
 // Client calls a service. It is safe for concurrent use.
 type Client struct {
@@ -69,11 +73,19 @@ type Answer struct {
 	Content []byte // at most 256 KiB
 }
 
+// HTTP returns a client of HTTP for what a service is asked besides, such as a token. It bounds each
+// request as an attempt is bounded.
+func (c *Client) HTTP() *http.Client {
+	bounded := *c.http
+	bounded.Timeout = c.attemptTimeout
+	return &bounded
+}
+
 // Call sends the request that build returns, and again one for each further attempt, while there is
 // no answer or passes says that the one there is may pass. It returns the last answer, whatever its
 // status is. build is given a context that ends with the attempt.
 //
-// Errors: secrets.ErrAway if there is no answer within 10 s, or build fails.
+// Errors: secrets.ErrAway if there is no answer within 8 s, or build fails.
 func (c *Client) Call(ctx context.Context, build func(context.Context) (*http.Request, error),
 	passes func(Answer) bool) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.callTimeout)
@@ -134,11 +146,11 @@ func (c *Client) pause(ctx context.Context, attempt int) error {
 	}
 }
 
-// Decode reads the answer, a JSON object, into document. Its error holds nothing of the answer,
-// which may be a secret.
+// Decode reads the answer, a JSON object, into document. Its error is ErrAnswer, which holds nothing
+// of the answer: that may be a secret.
 func (a Answer) Decode(document any) error {
 	if json.Unmarshal(a.Content, document) != nil {
-		return errors.New("the service answered something else than the document that was asked for")
+		return ErrAnswer
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,28 +20,89 @@ func get(url string) func(context.Context) (*http.Request, error) {
 	}
 }
 
-// A service that accepts connections and then does nothing costs the time of a call, no more.
-func TestSilentService(t *testing.T) {
-	t.Parallel()
+// silent accepts connections, counts them, and does nothing else.
+func silent(t *testing.T) (url string, count *atomic.Int64) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer listener.Close()
+	t.Cleanup(func() { _ = listener.Close() })
+	count = new(atomic.Int64)
+	go func() {
+		for {
+			connection, err := listener.Accept()
+			if err != nil {
+				return // the test is over
+			}
+			count.Add(1)
+			t.Cleanup(func() { _ = connection.Close() })
+		}
+	}()
+	return "http://" + listener.Addr().String(), count
+}
+
+// A silent service costs the time of an attempt and is asked again, and costs the time of a call in
+// all: each bound alone ends it.
+func TestSilentService(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name          string
+		attempt, call time.Duration
+		attempts      int64
+	}{
+		{"attempts end", 50 * time.Millisecond, time.Hour, attemptsMax},
+		{"the call ends", time.Hour, 100 * time.Millisecond, 1},
+	} {
+		url, count := silent(t)
+		client := New(nil)
+		client.attemptTimeout, client.callTimeout = tt.attempt, tt.call
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		_, err := client.Call(ctx, get(url), Answer.MayPass)
+		if !errors.Is(err, secrets.ErrAway) || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			t.Errorf("%s: %v, %v", tt.name, err, ctx.Err())
+		}
+		if got := count.Load(); got != tt.attempts {
+			t.Errorf("%s: %d connections, want %d", tt.name, got, tt.attempts)
+		}
+		cancel()
+		if _, err := New(nil).Call(ctx, get(url), Answer.MayPass); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s: Call for somebody who is gone = %v", tt.name, err)
+		}
+	}
+}
+
+// What is asked besides has the end of an attempt.
+func TestHTTPEnds(t *testing.T) {
+	t.Parallel()
+	url, _ := silent(t)
 	client := New(nil)
-	client.attemptTimeout, client.callTimeout = 50*time.Millisecond, 120*time.Millisecond
-	begun := time.Now()
-	_, err = client.Call(t.Context(), get("http://"+listener.Addr().String()), Answer.MayPass)
-	if !errors.Is(err, secrets.ErrAway) || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Call = %v", err)
+	client.attemptTimeout = 50 * time.Millisecond
+	if answer, err := client.HTTP().Get(url); err == nil {
+		_ = answer.Body.Close()
+		t.Error("a silent service answers")
 	}
-	if took := time.Since(begun); took < 50*time.Millisecond || took > 5*time.Second {
-		t.Errorf("Call took %s", took)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := New(nil).Call(ctx, get("http://"+listener.Addr().String()), Answer.MayPass); !errors.Is(err, context.Canceled) {
-		t.Errorf("Call for somebody who is gone = %v", err)
+}
+
+// Answers that are lost, whole or in part, are asked for again.
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch asked.Add(1) {
+		case 1:
+			panic(http.ErrAbortHandler)
+		case 2:
+			w.Header().Set("Content-Length", "10")
+			_, _ = w.Write([]byte("half"))
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = w.Write([]byte("whole"))
+	}))
+	defer server.Close()
+	answer, err := New(nil).Call(t.Context(), get(server.URL), Answer.MayPass)
+	if err != nil || string(answer.Content) != "whole" || asked.Load() != 3 {
+		t.Errorf("Call = %q, %v, after %d requests", answer.Content, err, asked.Load())
 	}
 }
 
@@ -77,7 +139,7 @@ func TestDecodeTellsNothing(t *testing.T) {
 	t.Parallel()
 	var document struct{ Plaintext []byte }
 	err := Answer{Status: 200, Content: []byte(`{"Plaintext":"hunter2!"}`)}.Decode(&document)
-	if err == nil || strings.Contains(err.Error(), "hunter2") {
+	if !errors.Is(err, secrets.ErrAway) || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("Decode = %v", err)
 	}
 }

@@ -277,12 +277,16 @@ func service(t *testing.T, f Fixture) {
 		wantOpen(t, f.Source, seal(t, f.Source))
 	}
 	for _, status := range []int{
-		http.StatusTooManyRequests, http.StatusTemporaryRedirect, http.StatusForbidden,
+		http.StatusTooManyRequests, http.StatusTemporaryRedirect, http.StatusForbidden, http.StatusNotFound,
+		http.StatusOK, // with another document than what was asked for
 	} {
 		f.Fail(-1, status)
 		wantRefused(t, f.Source, sealed, Owner, secrets.ErrAway)
 		if _, err := f.Source.Seal([]byte(plain), Owner); !errors.Is(err, secrets.ErrAway) {
 			t.Errorf("Seal while the service answers %d: %v", status, err)
+		}
+		if _, _, err := f.Source.Rewrap(sealed, Owner); !errors.Is(err, secrets.ErrAway) {
+			t.Errorf("Rewrap while the service answers %d: %v", status, err)
 		}
 		if _, err := f.Source.Present(t.Context()); !errors.Is(err, secrets.ErrAway) {
 			t.Errorf("Present while the service answers %d: %v", status, err)

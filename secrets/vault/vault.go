@@ -117,7 +117,7 @@ func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 		return nil, fmt.Errorf("vault: seal: %w", err)
 	}
 	if _, ok := versionOf(answer.Data.Ciphertext); !ok {
-		return nil, errors.New("vault: the engine answered something else than a sealed value")
+		return nil, fmt.Errorf("vault: seal: %w", keyservice.ErrAnswer)
 	}
 	return secrets.FormVault.Wrap([]byte(answer.Data.Ciphertext)), nil
 }
@@ -138,6 +138,9 @@ func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	}, &answer)
 	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == http.StatusBadRequest {
 		return nil, fmt.Errorf("%w: %w", secrets.ErrOpen, err)
+	}
+	if err == nil && len(answer.Data.Plaintext) == 0 {
+		err = keyservice.ErrAnswer
 	}
 	if err != nil {
 		return nil, fmt.Errorf("vault: open: %w", err)
@@ -189,7 +192,11 @@ func (s *Sealer) latest(ctx context.Context) (int, error) {
 			Latest int `json:"latest_version"`
 		}
 	}
-	if err := s.call(ctx, http.MethodGet, s.mount+"/keys/"+s.key, nil, &answer); err != nil {
+	err := s.call(ctx, http.MethodGet, s.mount+"/keys/"+s.key, nil, &answer)
+	if err == nil && answer.Data.Latest == 0 {
+		err = keyservice.ErrAnswer
+	}
+	if err != nil {
 		return 0, fmt.Errorf("vault: look at the key: %w", err)
 	}
 	return answer.Data.Latest, nil
@@ -241,10 +248,10 @@ func refusalOf(said keyservice.Answer) error {
 	var document struct{ Errors []string }
 	_ = said.Decode(&document) // another server may stand in front
 	refused := &refusal{said.Status, keyservice.Words(strings.Join(document.Errors, "; "))}
-	if refused.code == http.StatusBadRequest || refused.code == http.StatusNotFound {
+	if refused.code == http.StatusBadRequest {
 		return refused
 	}
-	return fmt.Errorf("%w: %w", secrets.ErrAway, refused) // the token, a sealed engine, too many requests
+	return fmt.Errorf("%w: %w", secrets.ErrAway, refused) // the token, the key, a sealed engine, too many requests
 }
 
 // versionOf returns the version of the key in the text of a sealed value.
