@@ -17,7 +17,7 @@ const (
 	// workWait is how long one request waits for something to be due.
 	workWait = time.Minute
 	// workRest is the pause after a request that failed.
-	workRest = 10 * time.Second
+	workRest = 5 * time.Second
 	// workErrorMax bounds what the server is told about a failure.
 	workErrorMax = 500
 )

@@ -2,10 +2,17 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
+	"log"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -92,6 +99,85 @@ func TestMaintainWork(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "pwned")); err == nil {
 		t.Error("the name of the table was run")
+	}
+}
+
+// A program for work waits while the server is away, and is told when something is due after that.
+// It asks for nothing that it was not given: one request, if nothing is due.
+func TestMaintainWorkWhileTheServerIsAway(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	var server *served
+	var away atomic.Bool
+	var asked atomic.Int64
+	between := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		if away.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		target, err := url.Parse(server.uri)
+		if err != nil {
+			panic(err)
+		}
+		proxy := httputil.ReverseProxy{
+			Rewrite:  func(r *httputil.ProxyRequest) { r.SetURL(target) },
+			ErrorLog: log.New(io.Discard, "", 0), // of the request that waits when the command ends
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer between.Close()
+	server = startServe(t, "--data", data)
+	if code, body := server.request(t, "POST", "/v1/namespaces", createNamespace); code != http.StatusOK {
+		t.Fatalf("create namespace: %d %s", code, body)
+	}
+	if code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", createTable); code != http.StatusOK {
+		t.Fatalf("create table: %d %s", code, body)
+	}
+	enabled := runToEnd(t, "maintain", "enable", "warehouse", "default", "--kind", "compaction", "--uri", server.uri)
+	if enabled.code != 0 {
+		t.Fatalf("enable: %+v", enabled)
+	}
+	program := filepath.Join(t.TempDir(), "compact")
+	if err := os.WriteFile(program, []byte(compaction), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	work := []string{"maintain", "work", "--uri", between.URL, "--exec", program}
+	if got := runToEnd(t, append(work, "--once")...); got.code != 0 || got.stdout != "nothing is due\n" || asked.Load() != 1 {
+		t.Errorf("nothing is due: %+v, %d requests, want one", got, asked.Load())
+	}
+	server.stop()
+	away.Store(true)
+	makeDue(t, data)
+	ctx, end := context.WithCancel(t.Context())
+	stdout, stderr, ended := newLockedBuffer(), newLockedBuffer(), make(chan int, 1)
+	go func() { ended <- run(ctx, work, cli.Environment{Stdout: stdout, Stderr: stderr}) }()
+	wait := func(b *lockedBuffer, want string) {
+		t.Helper()
+		for !strings.Contains(b.String(), want) {
+			await(t, b.written, fmt.Sprintf("%q; it printed %q and %q", want, stdout.String(), stderr.String()))
+		}
+	}
+	wait(stderr, between.URL)
+	server = startServe(t, "--data", data)
+	away.Store(false)
+	wait(stdout, "compacted\n")
+	// The end is told after the program has ended.
+	for {
+		code, body := server.request(t, "GET", "/management/v1/leases", "")
+		if code != http.StatusOK {
+			t.Fatalf("leases: %d %s", code, body)
+		}
+		if strings.Contains(body, `"leases":[]`) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	end()
+	if code := <-ended; code != 0 {
+		t.Errorf("the command ended with %d: %s", code, stderr.String())
+	}
+	server.stop()
+	if outcome := makeDue(t, data); outcome != "done" {
+		t.Errorf("the outcome is %q, want done", outcome)
 	}
 }
 
