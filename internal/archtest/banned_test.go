@@ -277,10 +277,10 @@ func checkContextFields(m *module) (found []violation) {
 
 // checkContextValues finds values in contexts. Those of the root package are what a request carries
 // everywhere: who asks, and its id. Whatever else a function needs is a parameter, which a reader
-// sees and the compiler checks. Only so can the package oauth2 be told what sends its requests.
+// sees and the compiler checks.
 func checkContextValues(m *module) (found []violation) {
 	for _, f := range m.files() {
-		if f.test || f.suite || f.path == "context.go" || f.path == "storage/gcs/token.go" {
+		if f.test || f.suite || f.path == "context.go" {
 			continue
 		}
 		ast.Inspect(f.ast, func(node ast.Node) bool {

@@ -254,8 +254,8 @@ func nodeSettings() []setting {
 				"identity, or that of the Azure CLI."},
 		secretsKey(), formerSecretsKey(),
 		{name: "vault-token-file", value: "FILE", set: folder(func(c *Config) *string { return &c.VaultTokenFile }),
-			usage: "File with the token for the Vault that --secrets-key or --former-secrets-key names. It is read for " +
-				"each call, so another program may renew it there."},
+			usage: "File with the token for the Vault that --secrets-key or --former-secrets-key names. It is read " +
+				"for each call, so another program may renew it there."},
 		{name: "vault-ca", value: "FILE", set: folder(func(c *Config) *string { return &c.VaultCA }),
 			usage: "PEM file with the certificates that the Vault's is signed by. Default: those of the system."},
 		{name: "kms-endpoint", value: "URL",

@@ -130,8 +130,8 @@ func TestThrottled(t *testing.T) {
 	}
 }
 
-// Where the service does not name the material, a value stays as it is sealed: else each Rewrap would
-// seal it once more, and a move would have no end.
+// Where the service does not name the material, a value stays as it is sealed: else each Rewrap
+// would seal it once more, and a move would have no end.
 func TestMaterialWithoutName(t *testing.T) {
 	t.Parallel()
 	double := kmstest.NewAmazon(t)

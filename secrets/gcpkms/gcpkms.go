@@ -59,7 +59,8 @@ func New(config Config) (*Sealer, error) {
 		endpoint = strings.TrimSuffix(config.Endpoint, "/")
 	}
 	service := keyservice.New(nil)
-	return &Sealer{key: key, endpoint: endpoint, tokens: &tokens{http: service.HTTP(), now: time.Now}, service: service}, nil
+	made := &tokens{http: service.HTTP(), now: time.Now}
+	return &Sealer{key: key, endpoint: endpoint, tokens: made, service: service}, nil
 }
 
 // Seal has plain encrypted for owner.

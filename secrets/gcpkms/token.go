@@ -17,8 +17,8 @@ import (
 const (
 	// scope is what tokens are for.
 	scope = "https://www.googleapis.com/auth/cloudkms"
-	// tokenLeftMin is how long a token must be good for when it is used. A machine's account has the
-	// same one until some four minutes before its end.
+	// tokenLeftMin is how long a token must be good for when it is used. A machine's account has
+	// the same one until some four minutes before its end.
 	tokenLeftMin = 225 * time.Second
 )
 

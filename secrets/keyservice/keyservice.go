@@ -26,8 +26,8 @@ import (
 )
 
 const (
-	// callTimeout bounds a call with all its attempts. Who opens a storage waits for 10 s, and is to
-	// hear what came of the call.
+	// callTimeout bounds a call with all its attempts. Who opens a storage waits for 10 s, and is
+	// to hear what came of the call.
 	callTimeout = 8 * time.Second
 	// attemptTimeout leaves a call that stands still the time for another attempt.
 	attemptTimeout = 3 * time.Second
@@ -73,8 +73,8 @@ type Answer struct {
 	Content []byte // at most 256 KiB
 }
 
-// HTTP returns a client of HTTP for what a service is asked besides, such as a token. It bounds each
-// request as an attempt is bounded.
+// HTTP returns a client of HTTP for what a service is asked besides, such as a token. It bounds
+// each request as an attempt is bounded.
 func (c *Client) HTTP() *http.Client {
 	bounded := *c.http
 	bounded.Timeout = c.attemptTimeout
@@ -146,8 +146,8 @@ func (c *Client) pause(ctx context.Context, attempt int) error {
 	}
 }
 
-// Decode reads the answer, a JSON object, into document. Its error is ErrAnswer, which holds nothing
-// of the answer: that may be a secret.
+// Decode reads the answer, a JSON object, into document. Its error is ErrAnswer, which holds
+// nothing of the answer: that may be a secret.
 func (a Answer) Decode(document any) error {
 	if json.Unmarshal(a.Content, document) != nil {
 		return ErrAnswer
