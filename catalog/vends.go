@@ -18,6 +18,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
+	"moorage/internal/worker"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -195,12 +196,8 @@ func (v *vends) turn(ctx context.Context, warehouse registry.ID) error {
 	if wait == 0 {
 		return nil
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !worker.Sleep(ctx, wait) {
 		return moorage.E("catalog.turn", "", moorage.KindUnavailable, context.Cause(ctx))
 	}
+	return nil
 }

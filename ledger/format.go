@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/internal/worker"
 	"moorage/registry"
 )
 
@@ -57,12 +58,8 @@ func (l *Ledger) RaiseFormatForAll(ctx context.Context, version int, alone bool)
 	if raised, err := l.RaiseFormat(ctx, version); err != nil || !raised || alone {
 		return err
 	}
-	timer := time.NewTimer(formatPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !worker.Sleep(ctx, formatPause) {
 		return moorage.E("ledger.RaiseFormatForAll", "", moorage.KindUnavailable, ctx.Err())
 	}
+	return nil
 }

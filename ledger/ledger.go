@@ -14,6 +14,7 @@ import (
 	"github.com/google/uuid"
 
 	"moorage"
+	"moorage/internal/worker"
 	"moorage/registry"
 )
 
@@ -114,14 +115,10 @@ func (l *Ledger) Pause(ctx context.Context, attempt int) error {
 	l.jitterMu.Lock()
 	wait := time.Duration(l.jitter.Int64N(int64(limit)))
 	l.jitterMu.Unlock()
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !worker.Sleep(ctx, wait) {
 		return ctx.Err()
 	}
+	return nil
 }
 
 // ErrRetry says that one attempt of an operation changed nothing, because a record changed

@@ -186,11 +186,7 @@ func (r *Recovery) run(ctx context.Context) error {
 		if err != nil || !again {
 			return err
 		}
-		timer := time.NewTimer(r.pause(n))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !worker.Sleep(ctx, r.pause(n)) {
 			return ctx.Err()
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"moorage/internal/cli"
+	"moorage/internal/worker"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/pebble"
@@ -109,7 +110,7 @@ func awaitDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) error
 	telling.Go(func() { waiting.tell(bounded, c.StoreWait, logger) })
 	defer telling.Wait()
 	defer cancel() // before telling is waited for
-	for pause(bounded, reachPause) {
+	for worker.Sleep(bounded, reachPause) {
 		err := reachDatabase(bounded, c)
 		if err == nil || !postgres.IsAway(err) && bounded.Err() == nil {
 			return err
@@ -131,18 +132,6 @@ func reachDatabase(ctx context.Context, c cli.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, reachTimeout)
 	defer cancel()
 	return postgres.Reach(ctx, c.Store)
-}
-
-// pause waits for d. It returns false if ctx ended before.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // databaseWait is what a start that waits for its database knows. It is safe for concurrent use.

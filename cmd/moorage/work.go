@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage/internal/cli"
+	"moorage/internal/worker"
 	"moorage/management/client"
 )
 
@@ -40,10 +41,7 @@ func maintainWork(ctx context.Context, c cli.Config, env cli.Environment) error 
 		if ctx.Err() == nil {
 			fmt.Fprintln(env.Stderr, err)
 		}
-		select {
-		case <-time.After(workRest):
-		case <-ctx.Done():
-		}
+		worker.Sleep(ctx, workRest)
 	}
 	return nil
 }

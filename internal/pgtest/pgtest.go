@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"moorage/internal/tcptest"
+	"moorage/internal/worker"
 )
 
 const (
@@ -198,17 +199,7 @@ func await(dsn string, pid int) error {
 		case ctx.Err() != nil:
 			return err
 		}
-		wait(ctx, 20*time.Millisecond)
-	}
-}
-
-// wait returns after d or when ctx ends.
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
+		worker.Sleep(ctx, 20*time.Millisecond)
 	}
 }
 
@@ -258,7 +249,7 @@ func (s *Server) Kill() error {
 		}
 		_ = syscall.Kill(child, syscall.SIGKILL) // it may have gone already
 		for alive(child) && ctx.Err() == nil {
-			wait(ctx, time.Millisecond)
+			worker.Sleep(ctx, time.Millisecond)
 		}
 	}
 	return errors.Join(err, ctx.Err(), s.removeSegment())

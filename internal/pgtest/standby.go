@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/worker"
 )
 
 // standbyName is the name by which a standby's primary knows it.
@@ -61,7 +63,7 @@ func (s *Server) awaitStandby() error {
 		if synchronous {
 			return nil
 		}
-		wait(ctx, 20*time.Millisecond)
+		worker.Sleep(ctx, 20*time.Millisecond)
 	}
 }
 

@@ -1,5 +1,6 @@
 // Package worker runs one function again and again in the background: the only kind of loop that
-// this repository has. It knows nothing of what the function does.
+// this repository has. It knows nothing of what the function does. Those that wait between two tries
+// of something sleep here too.
 package worker
 
 import (
@@ -143,6 +144,18 @@ func (w *Worker) loop(ctx context.Context) {
 			return
 		}
 		w.report(ctx, err)
+	}
+}
+
+// Sleep waits for d. It returns false if ctx ends before that.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"sync"
 	"time"
 
+	"moorage/internal/worker"
 	"moorage/storage"
 )
 
@@ -140,14 +141,10 @@ func (b *Budget) spend(ctx context.Context, location string, r resource, n int64
 	if !begin.After(now) {
 		return ctx.Err()
 	}
-	timer := time.NewTimer(begin.Sub(now))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !worker.Sleep(ctx, begin.Sub(now)) {
 		return ctx.Err()
 	}
+	return nil
 }
 
 // reserveLocked returns when n of a resource may be spent, and keeps others from spending until

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"moorage/catalog/documents"
+	"moorage/internal/worker"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -105,11 +106,7 @@ const (
 // giveWay waits while commits of a table wait for their turn. The error is that of the context.
 func giveWay(ctx context.Context, j *Jobs, table registry.ID) error {
 	for waited := time.Duration(0); waited < giveWayMax && j.tables.Waiting(table); waited += giveWayPause {
-		select {
-		case <-time.After(giveWayPause):
-		case <-ctx.Done():
-		}
-		if ctx.Err() != nil {
+		if !worker.Sleep(ctx, giveWayPause) {
 			break
 		}
 	}

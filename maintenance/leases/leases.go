@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -106,20 +107,9 @@ func (s *Leases) Take(ctx context.Context, caller moorage.Caller, request Reques
 			return Granted{}, moorage.Annotate(op, "", err)
 		case held == nil:
 			return granted, nil
-		case now.Add(pause).Sub(began) > min(request.Wait, WaitMax) || !sleep(ctx, pause):
+		case now.Add(pause).Sub(began) > min(request.Wait, WaitMax) || !worker.Sleep(ctx, pause):
 			return Granted{}, &moorage.Error{Kind: moorage.KindAlreadyExists, Message: held.Error(), Err: held}
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
@@ -109,20 +110,9 @@ func (w *Work) Claim(ctx context.Context, caller moorage.Caller, request Request
 		if claimed, found, err = w.tryClaim(ctx, caller, request, now); err != nil || found {
 			return claimed, found, moorage.Annotate(op, "", err)
 		}
-		if now.Add(pause).Sub(began) > request.Wait || !sleep(ctx, pause) {
+		if now.Add(pause).Sub(began) > request.Wait || !worker.Sleep(ctx, pause) {
 			return claimed, false, nil
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"moorage/internal/worker"
 	"moorage/migrations"
 	"moorage/registry"
 )
@@ -114,8 +115,8 @@ func (m *migrator) keepOut(ctx context.Context) (err error) {
 		if err := tx.Rollback(ctx); err != nil {
 			return err
 		}
-		if err := sleep(ctx, othersPause); err != nil {
-			return err
+		if !worker.Sleep(ctx, othersPause) {
+			return ctx.Err()
 		}
 	}
 }
@@ -124,16 +125,6 @@ func (m *migrator) keepOut(ctx context.Context) (err error) {
 func (m *migrator) letIn(ctx context.Context) {
 	if m.others != nil {
 		_ = m.others.Close(ctx) // then the server ends its transaction
-	}
-}
-
-// sleep waits, and returns the error of ctx if that ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -175,8 +166,8 @@ func (m *migrator) next(ctx context.Context) (done bool, err error) {
 				"pg_stat_activity by xact_start, wait for it or end it, and run moorage migrate again: %w", err)
 		}
 		tries++
-		if err := sleep(ctx, m.pause); err != nil {
-			return false, err
+		if !worker.Sleep(ctx, m.pause) {
+			return false, ctx.Err()
 		}
 	}
 }

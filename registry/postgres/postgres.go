@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"moorage/internal/worker"
 	"moorage/registry"
 )
 
@@ -291,14 +292,10 @@ func (s *Store) pause(ctx context.Context, sends int) error {
 	if err != nil {
 		return fmt.Errorf("draw a wait: %w", err)
 	}
-	timer := time.NewTimer(time.Duration(binary.LittleEndian.Uint64(drawn[:]) % uint64(limit)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !worker.Sleep(ctx, time.Duration(binary.LittleEndian.Uint64(drawn[:])%uint64(limit))) {
 		return ctx.Err()
 	}
+	return nil
 }
 
 // tableName returns the name of a table in SQL.

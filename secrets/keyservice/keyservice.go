@@ -22,6 +22,7 @@ import (
 	"time"
 	"unicode"
 
+	"moorage/internal/worker"
 	"moorage/secrets"
 )
 
@@ -136,14 +137,10 @@ func (c *Client) pause(ctx context.Context, attempt int) error {
 		return err
 	}
 	part := float64(binary.BigEndian.Uint32(drawn[:])) / (1 << 32)
-	timer := time.NewTimer(time.Duration(part * float64(pauseMax<<(attempt-1))))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !worker.Sleep(ctx, time.Duration(part*float64(pauseMax<<(attempt-1)))) {
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
 // Decode reads the answer, a JSON object, into document. Its error is ErrAnswer, which holds

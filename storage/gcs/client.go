@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"moorage/internal/impatient"
+	"moorage/internal/worker"
 )
 
 const (
@@ -222,14 +223,10 @@ func (c *Client) pause(ctx context.Context, attempt int) error {
 	}
 	longest := min(pauseMin<<attempt, c.retryDelayMax)
 	part := float64(binary.BigEndian.Uint32(drawn[:])) / (1 << 32)
-	timer := time.NewTimer(time.Duration(part * float64(longest)))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !worker.Sleep(ctx, time.Duration(part*float64(longest))) {
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
 // draw returns an id of a write.

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -19,6 +18,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"moorage/internal/worker"
 	"moorage/storage"
 )
 
@@ -153,12 +153,8 @@ func (c *Client) pause(ctx context.Context, attempt int) error {
 	if err != nil {
 		return err
 	}
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !worker.Sleep(ctx, delay) {
 		return context.Cause(ctx)
 	}
+	return nil
 }
