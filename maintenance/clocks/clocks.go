@@ -1,4 +1,4 @@
-// Package clocks says whether a clock can be believed by which something is old enough to go. The
+// Package clocks decides whether the store's clock can be trusted to judge the age of a file. The
 // clock of a machine that was off, or that somebody has set, may be years ahead.
 //
 // # What it promises

@@ -17,7 +17,7 @@
 //   - A file that a version of a live table reaches is never deleted. What is to go was not reached
 //     by the document that the job looked at, and before each batch by no document since.
 //   - Metadata files, and what lies outside the claims of the table, are never deleted.
-//   - A list of a job that is not as its record says deletes nothing.
+//   - If the hash or the length of a list differs from the job's record, nothing in it is deleted.
 //   - Each step may be done again from its beginning: by this process, or by another one.
 //   - Nothing is deleted before its time, nor while the scope is paused. Until then a cancel keeps
 //     all files.

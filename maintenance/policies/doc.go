@@ -11,8 +11,8 @@
 // # What it promises
 //
 //   - A change is one Apply with a change record, whatever the scope has inside it.
-//   - What Matcher.Requires asks for fails if a policy that is about the warehouse has changed
-//     since the matcher was made.
+//   - The conditions from Matcher.Requires fail if a policy of the warehouse has changed since the
+//     matcher was made.
 //   - Nothing is written that package policy refuses.
 //
 // # What it must not know

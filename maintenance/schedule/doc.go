@@ -1,4 +1,4 @@
-// Package schedule keeps when which table is due for which kind of job. It has two records: the
+// Package schedule records when each table is due, for each kind of job. It has two records: the
 // care of a table says what is known of it, and the due index has all times in their order.
 //
 //	care   {pointer}                            due times, bases and outcomes, by kind

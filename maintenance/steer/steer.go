@@ -1,5 +1,5 @@
-// Package steer is what operators see of maintenance and tell it: its state, pauses, and that
-// something is to be looked at now.
+// Package steer shows operators the state of maintenance and carries out their commands: pauses,
+// and looks that are to happen now.
 //
 // # What it promises
 //

@@ -14,7 +14,7 @@
 //   - A piece of work is in one pair of hands: job, lease, care and due record change in one Apply.
 //   - A program that was paused past its lease cannot commit with it, nor end the job of another.
 //   - Who claims has the privilege to write to the table, and at most callerMax pieces at a time.
-//   - However many tables are due that a caller may not write to, it gets to those that it may.
+//   - Tables that a caller cannot write to do not hide those that it can.
 //   - After triesMax failures in a row the kind is blocked on the table until an operator looks.
 //
 // # What it must not know
