@@ -62,7 +62,7 @@ func TestMaintenanceByPolicy(t *testing.T) {
 }
 
 // TestServerMaintainsByItself: a server on which somebody has asked for it expires snapshots and
-// deletes their files. One on which nobody has, or that has maintenance off, deletes nothing.
+// deletes their files. One that has maintenance off deletes nothing.
 func TestServerMaintainsByItself(t *testing.T) {
 	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")

@@ -152,6 +152,7 @@ type world struct {
 	random *lockedRandom
 	store  *recorder
 	files  *memorystorage.Store
+	opened storage.Store // what nodes that are made from now on use of files
 }
 
 // newStore makes an empty store whose clock is that of the test.
@@ -186,6 +187,7 @@ func newWorld(t testing.TB, open newStore) *world {
 	}
 	w.store = &recorder{Store: open(t, w.random, w.clock)}
 	w.files = memorystorage.NewWithClock(w.clock.Now)
+	w.opened = w.files
 	w.node = w.newNode(w.store, true)
 	w.makeWarehouse()
 	return w
@@ -207,7 +209,7 @@ func (w *world) newNode(store registry.Store, alone bool) node {
 	w.t.Helper()
 	served, err := catalog.New(catalog.Config{
 		Store: store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: w.clock.Now, Random: w.random,
-		OpenStorage: func(storage.Place) (storage.Store, error) { return w.files, nil },
+		OpenStorage: func(storage.Place) (storage.Store, error) { return w.opened, nil },
 		Logger:      slog.New(slog.DiscardHandler),
 	})
 	must(w.t, err)
