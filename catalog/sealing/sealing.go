@@ -184,8 +184,8 @@ func RefOf(secret storage.Secret) (registry.SecretRef, error) {
 
 // Rewrap seals every secret of the store with the present key, and returns how many it
 // sealed again. It removes those of warehouses that are gone, if no dropped table needs them any
-// more. It may run again after an error, also on several nodes at once. A secret that does not open,
-// or is too long for the present key, does not keep it from the others.
+// more. It may run again after an error, also on several nodes at once. A secret that does not
+// open, or is too long for the present key, does not keep it from the others.
 //
 // Errors: KindBadRequest without a key, or for a secret that is too long; KindInternal for one that
 // does not open; KindUnavailable if the keys cannot be reached; those of the store.

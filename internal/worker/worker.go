@@ -1,6 +1,6 @@
 // Package worker runs one function again and again in the background: the only kind of loop that
-// this repository has. It knows nothing of what the function does. Those that wait between two tries
-// of something sleep here too.
+// this repository has. It knows nothing of what the function does. Those that wait between two
+// tries of something sleep here too.
 package worker
 
 import (

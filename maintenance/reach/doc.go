@@ -1,8 +1,8 @@
 // Package reach knows which files the versions of a table reach, and which nobody reaches any more.
 //
 // Two sides meet in it. The live side is all that the present document of a table leads to: lists,
-// manifests, data files, delete files, statistics, earlier metadata files. It goes into a Set, which
-// may report a dead file as live, never a live file as dead. The other side is what expired
+// manifests, data files, delete files, statistics, earlier metadata files. It goes into a Set,
+// which may report a dead file as live, never a live file as dead. The other side is what expired
 // snapshots lead to. What of it the Set does not have is doomed.
 //
 // # What it promises
