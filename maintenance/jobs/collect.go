@@ -53,6 +53,14 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 	if len(writing.written) == 0 {
 		return j.endWith(ctx, at, store, OutcomeDone, "")
 	}
+	if in.Orphans != nil {
+		// The job may have rested for days before it found them.
+		found, err := j.ledger.Time(ctx)
+		if err != nil {
+			return err
+		}
+		at.value.NotBefore = found.Add(in.Orphans.Quarantine)
+	}
 	return j.put(ctx, at, registry.StateWaiting)
 }
 

@@ -116,6 +116,45 @@ func TestOrphansThatAreNamedLater(t *testing.T) {
 	}
 }
 
+// The quarantine is a time since the orphans were found, however long the job rested before.
+func TestQuarantineBeginsWhenOrphansAreFound(t *testing.T) {
+	t.Parallel()
+	for name, rest := range map[string]struct {
+		begin func(w *world, id registry.ID) error
+		end   func(w *world, id registry.ID) error
+	}{
+		"paused": {
+			func(w *world, id registry.ID) error { return w.jobs.Pause(w.ctx, id, "to look", "ann") },
+			func(w *world, id registry.ID) error { return w.jobs.Resume(w.ctx, id) },
+		},
+		"blocked": {
+			func(w *world, id registry.ID) error { return w.jobs.Quarantine(w.ctx, id, "to look", "ann") },
+			func(w *world, id registry.ID) error { return w.jobs.Retry(w.ctx, id) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, inMemory, 1, 3)
+			w.strays()
+			must(t, w.files.Delete(w.ctx, young)) // it grows old meanwhile
+			began, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+			must(t, err)
+			must(t, rest.begin(w, began.Job))
+			w.clock.Advance(11 * 24 * time.Hour)
+			must(t, w.jobs.RunOnce(w.ctx))
+			must(t, rest.end(w, began.Job))
+			must(t, w.jobs.RunOnce(w.ctx))
+			w.clock.Advance(10*24*time.Hour - time.Second)
+			must(t, w.jobs.RunOnce(w.ctx))
+			must(t, w.files.Create(w.ctx, young, nil))
+			w.judgeStrays(false, "a second before the end of the quarantine")
+			w.clock.Advance(time.Second)
+			must(t, w.jobs.RunOnce(w.ctx))
+			w.judgeStrays(true, "after the quarantine")
+		})
+	}
+}
+
 // What looks as if the job were wrong needs an operator.
 func TestOrphansThatNeedAnOperator(t *testing.T) {
 	t.Parallel()
