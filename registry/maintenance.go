@@ -152,6 +152,8 @@ type Job struct {
 	Tries      int       `json:"tries,omitempty"`
 	Laters     int       `json:"laters,omitempty"`
 	LaterSince time.Time `json:"later-since,omitzero"`
+	// RestsUntil is when a job that failed is tried again.
+	RestsUntil time.Time `json:"rests-until,omitzero"`
 	LastError  string    `json:"last-error,omitempty"`
 	Totals     JobTotals `json:"totals,omitzero"`
 }

@@ -27,8 +27,9 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 	if err != nil {
 		return err
 	}
-	value := at.value
-	value.Reach, value.Looked, value.Lists = reachFull, look.version.Location, nil
+	next := *at // at stays as it is until the step is taken
+	value := &next.value
+	value.Reach, value.Looked = reachFull, look.version.Location
 	value.Totals.Read, value.Totals.Kept = cost.Bytes, nil
 	if in.Orphans != nil {
 		value.Totals.Kept, err = j.mark(ctx, look, *in.Orphans, set, writing)
@@ -47,11 +48,10 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 	if err != nil {
 		return err // lists that were written stay in the folder until the sweep
 	}
-	at.value = value
-	at.value.Lists, at.value.Progress = writing.written, registry.JobProgress{}
-	at.value.Tries, at.value.Laters, at.value.LastError = 0, 0, ""
+	value.Lists, value.Progress = writing.written, registry.JobProgress{}
+	next.came()
 	if len(writing.written) == 0 {
-		return j.endWith(ctx, at, store, OutcomeDone, "")
+		return j.endWith(ctx, &next, store, OutcomeDone, "")
 	}
 	if in.Orphans != nil {
 		// The job may have rested for days before it found them.
@@ -59,9 +59,13 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 		if err != nil {
 			return err
 		}
-		at.value.NotBefore = found.Add(in.Orphans.Quarantine)
+		value.NotBefore = found.Add(in.Orphans.Quarantine)
 	}
-	return j.put(ctx, at, registry.StateWaiting)
+	if err := j.put(ctx, &next, registry.StateWaiting); err != nil {
+		return err
+	}
+	*at = next
+	return nil
 }
 
 // reachFull says that all manifests of the live side were read.

@@ -42,6 +42,9 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 			}
 			line += int64(len(batch))
 			at.value.Progress.Line = line
+			at.value.Totals.Kept = mergeKept(at.value.Totals.Kept, g.kept)
+			clear(g.kept)
+			at.came()
 			if batches++; batches%progressEvery == 0 {
 				if err := j.put(ctx, at, registry.StateDeleting); err != nil {
 					return err
@@ -50,7 +53,6 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 		}
 		at.value.Progress = registry.JobProgress{List: at.value.Progress.List + 1}
 	}
-	at.value.Totals.Kept = mergeKept(at.value.Totals.Kept, g.kept)
 	return j.endWith(ctx, at, store, OutcomeDone, "")
 }
 

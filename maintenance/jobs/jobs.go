@@ -34,10 +34,14 @@ const (
 	progressEvery = 10
 	// triesMax is after how many failures that another try would meet again a job is blocked.
 	triesMax = 5
-	// latersMax and laterMax are after how many failures that may pass, and after how long, a job
-	// is blocked.
+	// latersMax and laterMax are after how many failures in a row that may pass, and after how long
+	// such a row, a job is blocked.
 	latersMax = 30
 	laterMax  = 4 * time.Hour
+	// laterPause is how long a job rests after the first failure that may pass. The pause doubles
+	// up to laterPauseMax.
+	laterPause    = time.Minute
+	laterPauseMax = 15 * time.Minute
 	// runsMax is how many runs are kept of a table.
 	runsMax = 50
 	// claimLife is how long other nodes leave a job alone after they last heard of its node.
@@ -207,6 +211,12 @@ func raiseFormat(ctx context.Context, l *ledger.Ledger) error {
 		_, err := l.RaiseFormat(ctx, registry.FormatMaintenance)
 		return err
 	})
+}
+
+// came notes that a job has come further: failures before that are not in a row with those to come.
+func (at *job) came() {
+	at.value.Tries, at.value.Laters, at.value.LaterSince = 0, 0, time.Time{}
+	at.value.RestsUntil, at.value.LastError = time.Time{}, ""
 }
 
 // errMoved says that somebody else has changed the record of a job.

@@ -228,6 +228,7 @@ func TestOrphansOfTableThatMoves(t *testing.T) {
 			t.Fatalf("the job is %s: %s", job.State, job.LastError)
 		}
 	}
+	w.clock.Advance(15 * time.Minute) // it rests
 	must(t, w.jobs.RunOnce(w.ctx))
 	if job := w.job(); job.State != registry.StateWaiting || job.Tries != 0 || job.Laters != 0 {
 		t.Errorf("once the table stands still the job is %+v", job)

@@ -140,7 +140,8 @@ func (j *Jobs) Retry(ctx context.Context, id registry.ID) error {
 		if state != registry.StateWaiting && state != registry.StateDeleting {
 			state = registry.StateCollecting
 		}
-		at.value.Before, at.value.Tries, at.value.Laters, at.value.LastError = 0, 0, 0, ""
+		at.value.Before = 0
+		at.came()
 		return j.put(ctx, at, state)
 	})
 }
@@ -172,6 +173,7 @@ func (j *Jobs) Resume(ctx context.Context, id registry.ID) error {
 			return moorage.Errorf(moorage.KindCommitFailed, "The job %s is not paused", id)
 		}
 		at.value.Paused, at.value.PausedWhy = false, ""
+		at.came() // failures before the pause are not in a row with those after it
 		return j.put(ctx, at, at.record.State)
 	})
 }

@@ -38,7 +38,7 @@ func (j *Jobs) stepAll(ctx context.Context, key registry.Key) error {
 		case errors.Is(err, errMoved), errors.Is(err, errPaused):
 			return nil
 		case err != nil:
-			return j.fail(ctx, key, err)
+			return j.fail(ctx, at, err)
 		case at.record.ETag == before.ETag && at.record.State == before.State:
 			return nil // it waits, or is gone
 		}
@@ -105,13 +105,10 @@ func (j *Jobs) storeOf(ctx context.Context, at *job) (string, storage.Store, err
 	return j.tables.WarehouseLocation(ctx, table.Warehouse)
 }
 
-// fail notes in a job why a step of it failed. It returns cause.
-func (j *Jobs) fail(ctx context.Context, key registry.Key, cause error) error {
+// fail notes in a job, as it was when a step of it failed, why that did, and how far it came. If
+// somebody else has changed the job meanwhile, it notes nothing. It returns cause.
+func (j *Jobs) fail(ctx context.Context, at *job, cause error) error {
 	if ctx.Err() != nil {
-		return cause
-	}
-	at, err := j.read(ctx, key)
-	if err != nil || at == nil || at.record.State == registry.StateBlocked {
 		return cause
 	}
 	now, err := j.ledger.Time(ctx)
@@ -120,12 +117,16 @@ func (j *Jobs) fail(ctx context.Context, key registry.Key, cause error) error {
 	}
 	state := at.record.State
 	at.value.LastError = moorage.Cut(moorage.OneLine(cause.Error()), 1000)
-	if isLasting(cause) {
+	switch {
+	case errors.Is(cause, storage.ErrSlowDown): // the storage is well, and has much to do
+		at.value.RestsUntil = now.Add(laterPause)
+	case isLasting(cause):
 		at.value.Tries++
-	} else {
+	default:
 		if at.value.Laters++; at.value.Laters == 1 {
 			at.value.LaterSince = now
 		}
+		at.value.RestsUntil = now.Add(min(laterPause<<min(at.value.Laters-1, 10), laterPauseMax))
 	}
 	isLate := at.value.Laters > 0 && now.Sub(at.value.LaterSince) > laterMax
 	if at.value.Tries >= triesMax || at.value.Laters >= latersMax || isLate {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"time"
 
 	"moorage/internal/worker"
 	"moorage/ledger"
@@ -137,14 +138,26 @@ func warehouseOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (stri
 }
 
 // isDue reports whether there is something to do for a job: it is neither blocked, paused nor in
-// other hands, and its time has come if it waits for that.
+// other hands, does not rest after a failure, and its time has come if it waits for that.
 func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job registry.Job) (bool, error) {
 	switch state {
-	case registry.StateCollecting, registry.StateDeleting:
-		return !job.Paused, nil
-	case registry.StateWaiting:
-		now, err := l.Time(ctx)
-		return err == nil && !job.Paused && !now.Before(job.NotBefore), err
+	case registry.StateCollecting, registry.StateWaiting, registry.StateDeleting:
+	default:
+		return false, nil
 	}
-	return false, nil
+	if job.Paused {
+		return false, nil
+	}
+	now, err := l.Time(ctx)
+	if err != nil || rests(job, now) {
+		return false, err
+	}
+	return state != registry.StateWaiting || !now.Before(job.NotBefore), nil
+}
+
+// rests reports whether a job rests at now. One that would rest for longer than jobs do was written
+// when the store's clock was ahead.
+func rests(job registry.Job, now time.Time) bool {
+	left := job.RestsUntil.Sub(now)
+	return left > 0 && left <= laterPauseMax
 }

@@ -1,0 +1,177 @@
+package jobs_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"moorage/maintenance/jobs"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/storage/memory"
+)
+
+// ailing is a storage whose calls fail while it has an error for them.
+type ailing struct {
+	*memory.Store
+	open, remove func() error
+	opened       atomic.Int64
+}
+
+// Open implements storage.Store.
+func (a *ailing) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	a.opened.Add(1)
+	if a.open != nil {
+		if err := a.open(); err != nil {
+			return nil, storage.Info{}, fmt.Errorf("open %s: %w", location, err)
+		}
+	}
+	return a.Store.Open(ctx, location)
+}
+
+// Delete implements storage.Store.
+func (a *ailing) Delete(ctx context.Context, locations ...string) error {
+	if a.remove != nil {
+		if err := a.remove(); err != nil {
+			return fmt.Errorf("delete %d files: %w", len(locations), err)
+		}
+	}
+	return a.Store.Delete(ctx, locations...)
+}
+
+// until returns err before end, and nil from then on.
+func (w *world) until(end time.Time, err error) func() error {
+	return func() error {
+		if w.clock.Now().Before(end) {
+			return err
+		}
+		return nil
+	}
+}
+
+// A storage that is away for hours makes jobs rest, on all nodes, for longer and longer. Once it is
+// back they go on within a quarter of an hour.
+func TestStorageOutageBlocksNoJob(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 5, 8)
+	_, err := w.jobs.Expire(w.ctx, w.table, settings(3*time.Second), nil)
+	must(t, err)
+	back := w.clock.Now().Add(3*time.Hour + 50*time.Minute)
+	files := &ailing{Store: w.files, open: w.until(back, storage.ErrUnavailable)}
+	nodes := []node{w.newNode(w.store, files), w.newNode(w.store, files), w.newNode(w.store, files)}
+	for w.clock.Now().Before(back) {
+		for _, n := range nodes {
+			must(t, n.jobs.RunOnce(w.ctx))
+		}
+		if job := w.job(); job.State != registry.StateCollecting {
+			t.Fatalf("%s before the storage is back the job is %s: %s", back.Sub(w.clock.Now()), job.State, job.LastError)
+		}
+		w.clock.Advance(15 * time.Second)
+	}
+	if tries := files.opened.Load(); tries > 20 {
+		t.Errorf("three nodes tried %d times", tries)
+	}
+	w.clock.Advance(15 * time.Minute)
+	must(t, nodes[1].jobs.RunOnce(w.ctx))
+	if job := w.job(); job != nil {
+		t.Errorf("once the storage is back the job is %+v", job)
+	}
+	w.judge(w.node, true, "once the storage is back")
+}
+
+// A storage that stays away blocks a job after four hours of tries. A retry lets it go on at once.
+func TestStorageThatStaysAwayBlocks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 5, 8)
+	_, err := w.jobs.Expire(w.ctx, w.table, settings(3*time.Second), nil)
+	must(t, err)
+	back := w.clock.Now().Add(5 * time.Hour)
+	n := w.newNode(w.store, &ailing{Store: w.files, open: w.until(back, storage.ErrUnavailable)})
+	for w.clock.Now().Before(back) {
+		must(t, n.jobs.RunOnce(w.ctx))
+		w.clock.Advance(time.Minute)
+	}
+	job := w.job()
+	if job.State != registry.StateBlocked || !strings.Contains(job.LastError, storage.ErrUnavailable.Error()) {
+		t.Fatalf("the job is %s: %s", job.State, job.LastError)
+	}
+	must(t, n.jobs.Retry(w.ctx, job.ID))
+	must(t, n.jobs.RunOnce(w.ctx))
+	if job := w.job(); job != nil {
+		t.Errorf("after a retry the job is %s: %s", job.State, job.LastError)
+	}
+	w.judge(w.node, true, "after a retry")
+}
+
+// A storage that asks for fewer requests fails no job, however long it does.
+func TestSlowDownIsNoFailure(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 5, 8)
+	w.due()
+	end := w.clock.Now().Add(24 * time.Hour)
+	asked := 0
+	slow := w.until(end, storage.ErrSlowDown)
+	n := w.newNode(w.store, &ailing{Store: w.files, remove: func() error { asked++; return slow() }})
+	for w.clock.Now().Before(end) {
+		must(t, n.jobs.RunOnce(w.ctx))
+		must(t, n.jobs.RunOnce(w.ctx))
+		w.clock.Advance(time.Minute)
+	}
+	if job := w.job(); job.State != registry.StateDeleting || job.Tries+job.Laters != 0 || job.LastError == "" {
+		t.Errorf("the job is %s: %+v", job.State, job.Job)
+	}
+	if asked != 24*60 {
+		t.Errorf("the storage was asked %d times in a day, not once a minute", asked)
+	}
+	must(t, n.jobs.RunOnce(w.ctx))
+	w.judge(w.node, true, "once the storage takes requests")
+}
+
+// Failures between which a job comes further are not in a row. How far it came outlasts them.
+func TestProgressEndsARowOfFailures(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	w.orphaned = true
+	const batches = 3
+	stray := func(i int) string { return fmt.Sprintf("%s/data/stray-%05d.parquet", tableAt, i) }
+	for i := range batches * 1000 {
+		must(t, w.files.Create(w.ctx, stray(i), nil))
+	}
+	w.clock.Advance(4 * 24 * time.Hour)
+	s := orphanSettings()
+	s.Confirmed = true
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, s, nil)
+	must(t, err)
+	must(t, w.jobs.RunOnce(w.ctx))
+	w.clock.Advance(10 * 24 * time.Hour)
+	calls, removed := 0, 0
+	n := w.newNode(w.store, &ailing{Store: w.files, remove: func() error {
+		if calls++; calls%2 == 0 { // each batch but the first fails once
+			return storage.ErrUnavailable
+		}
+		removed++
+		return nil
+	}})
+	for tries := 0; removed < batches; tries++ {
+		if tries > batches {
+			t.Fatalf("%d of %d batches are gone after %d tries", removed, batches, tries)
+		}
+		must(t, n.jobs.RunOnce(w.ctx))
+		if job := w.job(); job != nil && (job.State != registry.StateDeleting || job.Laters != 1 || job.Totals.Files != int64(removed)*1000) {
+			t.Fatalf("after %d batches the job is %s: %+v", removed, job.State, job.Job)
+		}
+		w.clock.Advance(5 * time.Hour) // the lanes are busy
+	}
+	must(t, n.jobs.RunOnce(w.ctx))
+	if job := w.job(); job != nil || w.exists(stray(0)) || w.exists(stray(batches*1000-1)) {
+		t.Errorf("in the end the job is %+v", job)
+	}
+	runs, err := w.jobs.Runs(w.ctx, w.table, 1)
+	if err != nil || len(runs) != 1 || runs[0].Outcome != jobs.OutcomeDone || runs[0].Totals.Files != batches*1000 {
+		t.Errorf("the runs are %+v, %v", runs, err)
+	}
+}
