@@ -128,7 +128,7 @@ func (j *Jobs) beginOrphans(ctx context.Context, value registry.Job, store stora
 		return err
 	}
 	value.Input = &file
-	// The quarantine begins anew when the orphans are found.
+	// Once the orphans are found, the quarantine begins again.
 	value.Created, value.Since, value.Touched, value.NotBefore = now, now, now, now.Add(s.Quarantine)
 	key := registry.JobKey(value.Pointer, value.Kind)
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateCollecting, value))
