@@ -11,11 +11,13 @@ import (
 // is one as long as the job is blocked.
 func blockerOf(at *job, value registry.Job, state registry.State, now time.Time) ([]registry.Write, error) {
 	key := registry.DueBlockedKey(value.Pointer, value.Kind)
-	switch {
-	case state == registry.StateBlocked:
-		return ledger.Encode(ledger.Put(key, registry.StateNone, registry.Due{Reason: value.LastError, Since: now}))
-	case at.record.State == registry.StateBlocked:
-		return []registry.Write{registry.Delete(key)}, nil
+	isBlocked := at.record.State == registry.StateBlocked
+	if isBlocked == (state == registry.StateBlocked) {
+		return nil, nil
 	}
-	return nil, nil
+	if !isBlocked {
+		return ledger.Encode(ledger.Put(key, registry.StateNone,
+			registry.Due{Reason: value.LastError, Since: now, By: at.quarantinedBy}))
+	}
+	return []registry.Write{registry.Delete(key)}, nil
 }

@@ -190,6 +190,8 @@ func held(document *metadata.Document) error {
 type job struct {
 	record registry.Record
 	value  registry.Job
+	// quarantinedBy is who blocks the job with the next put; empty: it has failed.
+	quarantinedBy string
 }
 
 // read reads the job at key; nil if there is none.
@@ -202,7 +204,7 @@ func (j *Jobs) read(ctx context.Context, key registry.Key) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &job{records[0], value}, nil
+	return &job{record: records[0], value: value}, nil
 }
 
 // raiseFormat keeps the store from versions that do not know jobs. It comes before the first one.

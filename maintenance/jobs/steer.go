@@ -71,7 +71,7 @@ func (j *Jobs) find(ctx context.Context, id registry.ID) (*job, error) {
 	err := j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Job](record)
 		if err == nil && value.ID == id {
-			found = &job{record, value}
+			found = &job{record: record, value: value}
 		}
 		return found == nil, err
 	})
@@ -198,7 +198,7 @@ func (j *Jobs) Quarantine(ctx context.Context, id registry.ID, reason, caller st
 		if err := notClaimed(at); err != nil {
 			return err
 		}
-		at.value.Before = at.record.State
+		at.value.Before, at.quarantinedBy = at.record.State, caller
 		at.value.LastError = moorage.Cut("quarantined by "+caller+": "+reason, 1000)
 		return j.put(ctx, at, registry.StateBlocked)
 	})

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"strings"
 	"testing"
 	"time"
 
+	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
@@ -351,4 +353,86 @@ func testBlockedJob(t *testing.T, w *world) {
 		must(t, w.jobs.Cancel(w.ctx, job.ID, "ann"))
 	}
 	want("cancelled", 0)
+}
+
+// TestNowTriesBlockedJobs: to have a table looked at now has a blocked job of it tried again, and
+// its blocker stays as long as the job is blocked. One in quarantine stays there.
+func TestNowTriesBlockedJobs(t *testing.T) { overStores(t, testNowTriesBlockedJobs) }
+
+func testNowTriesBlockedJobs(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	w.tend(w.node)
+	w.clock.Advance(2 * time.Hour)
+	w.tend(w.node)
+	steering := w.steering()
+	state := func() registry.State {
+		t.Helper()
+		under, _, err := w.jobs.List(w.ctx, id, "", 0)
+		must(t, err)
+		blocked, err := w.store.Get(w.ctx, registry.DueBlockedKey(id, "snapshots"))
+		must(t, err)
+		if is := under[0].State == registry.StateBlocked; blocked[0].Exists() != is {
+			t.Errorf("the job is %s, and there is a blocker: %t", under[0].State, blocked[0].Exists())
+		}
+		return under[0].State
+	}
+	before := state()
+	w.blockJob(id, "the disk was full")
+	w.clock.Advance(jobsSeen)
+	w.tend(w.node) // the planner looks at it too, and leaves it
+	if is := state(); is != registry.StateBlocked {
+		t.Fatalf("the job is %s", is)
+	}
+	must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Snapshots))
+	if is := state(); is != before {
+		t.Errorf("a job that is to be tried again is %s, want %s", is, before)
+	}
+	under, _, err := w.jobs.List(w.ctx, id, "", 0)
+	must(t, err)
+	must(t, w.jobs.Quarantine(w.ctx, under[0].ID, "to look", "bob"))
+	err = steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Snapshots)
+	if moorage.KindOf(err) != moorage.KindIllegalArgument || !strings.Contains(err.Error(), "bob") || state() != registry.StateBlocked {
+		t.Errorf("a job in quarantine is %s: %v", state(), err)
+	}
+	must(t, w.jobs.Retry(w.ctx, under[0].ID))
+	for range 4 {
+		w.tend(w.node)
+		w.clock.Advance(30 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("after that the table has %d snapshots: %+v", n, w.care(id))
+	}
+}
+
+// jobsSeen is after how long the planner looks at a table again whose job has not ended.
+const jobsSeen = 30 * time.Hour
+
+// blockJob blocks the job on the snapshots of a table, as one that failed.
+func (w *world) blockJob(id registry.ID, why string) {
+	w.t.Helper()
+	key := registry.JobKey(id, "snapshots")
+	records, err := w.store.Get(w.ctx, key)
+	must(w.t, err)
+	job, err := registry.Decode[registry.Job](records[0])
+	must(w.t, err)
+	job.Before, job.LastError = records[0].State, why
+	value, err := registry.Encode(job)
+	must(w.t, err)
+	blocker, err := registry.Encode(registry.Due{Reason: why, Since: w.clock.Now()})
+	must(w.t, err)
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{
+		registry.Put(key, registry.StateBlocked, value),
+		registry.Put(registry.DueBlockedKey(id, "snapshots"), registry.StateNone, blocker),
+	}})
+	must(w.t, err)
+}
+
+func (w *world) steering() *steer.Steering {
+	return &steer.Steering{
+		Ledger: ledger.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog),
+	}
 }

@@ -145,13 +145,18 @@ func (c Care) Block(job registry.JobCare, reason, by string, now time.Time) (Cha
 	return change, err
 }
 
-// Unblock returns the change that makes a kind of the table due at a time, and not blocked.
-func (c Care) Unblock(kind string, due time.Time) (Change, error) {
+// Unblock returns the change that makes a kind of the table due at a time, and not blocked. blocker
+// is the record that says why it was, as it was read: another one, of a job that was blocked since,
+// stays.
+func (c Care) Unblock(kind string, due time.Time, blocker registry.Record) (Change, error) {
 	job := c.Value.Job(kind)
 	job.Due, job.Mode, job.Held = due.UTC().Truncate(time.Second), ModeOperator, ""
 	job.Tries, job.Laters, job.LaterSince, job.Error = 0, 0, time.Time{}, ""
 	change, err := c.Move(c.Value.With(job))
-	change.Writes = append(change.Writes, registry.Delete(registry.DueBlockedKey(c.Pointer, kind)))
+	if blocker.Exists() {
+		change.Conditions = append(change.Conditions, ledger.Unchanged(blocker))
+		change.Writes = append(change.Writes, registry.Delete(registry.DueBlockedKey(c.Pointer, kind)))
+	}
 	return change, err
 }
 

@@ -113,7 +113,9 @@ func TestCareAndIndexAgree(t *testing.T) {
 	if after, changed = schedule.Evaluate(care.Value, sight, start); changed {
 		t.Errorf("a blocked kind is due again: %+v", after)
 	}
-	change, err = care.Unblock("snapshots", start)
+	blockers, err := l.Get(t.Context(), registry.DueBlockedKey(table, "snapshots"))
+	must(t, err)
+	change, err = care.Unblock("snapshots", start, blockers[0])
 	must(t, err)
 	care = apply(t, l, change)
 	wantAgreed(t, l, care, 2)

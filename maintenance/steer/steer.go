@@ -144,9 +144,11 @@ func (s *Steering) addTable(ctx context.Context, scope catalog.Scope, status *St
 	return err
 }
 
-// Run has the table called ident looked at now for a kind, also if that was blocked.
+// Run has the table called ident looked at now for a kind, also if that was blocked. A job that is
+// blocked is tried again, except one that an operator has put into quarantine.
 //
-// Errors: KindIllegalArgument if no policy asks for the kind; those of catalog.Scopes.Find.
+// Errors: KindIllegalArgument if no policy asks for the kind and nothing of it is blocked, or if a
+// job of it is in quarantine; those of catalog.Scopes.Find.
 func (s *Steering) Run(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier,
 	kind policy.Kind) error {
 	t, ok := policy.TypeOf(kind)
@@ -168,32 +170,81 @@ func (s *Steering) Run(ctx context.Context, scopes policies.Scopes, ident moorag
 	}
 	document := version.Document.(*metadata.Document)
 	rule := policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties())[t]
-	switch {
-	case !rule.Enabled:
-		return moorage.Errorf(moorage.KindIllegalArgument, "No policy asks for %s of %s", t, ident)
-	case rule.Held != "":
-		return moorage.Errorf(moorage.KindIllegalArgument, "%s of %s is held: %s", t, ident, rule.Held)
-	}
-	err = s.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		now, err := s.Ledger.Time(ctx)
-		if err != nil {
-			return err
-		}
-		cares, err := schedule.Read(ctx, s.Ledger, scope.Pointer)
-		if err != nil {
-			return err
-		}
-		care := cares[0]
-		change, err := care.Unblock(string(kind), now)
-		if err != nil {
-			return err
-		}
-		return s.apply(ctx, change)
-	})
+	run := &runNow{Steering: s, scope: scope, kind: kind, rule: rule}
+	err = s.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return run.try(ctx) })
 	if err == nil {
 		s.kick()
 	}
 	return moorage.Annotate("steer.Run", ident.String(), err)
+}
+
+// runNow is one call of Run, for a table that was found.
+type runNow struct {
+	*Steering
+	scope   catalog.Scope
+	kind    policy.Kind
+	rule    policy.Rule
+	retried bool // a job that was blocked goes on
+}
+
+func (r *runNow) try(ctx context.Context) error {
+	records, err := r.Ledger.Get(ctx, registry.JobKey(r.scope.Pointer, string(r.kind)),
+		registry.DueBlockedKey(r.scope.Pointer, string(r.kind)))
+	if err != nil {
+		return err
+	}
+	if records[0].State == registry.StateBlocked {
+		if err := r.retryJob(ctx, records[0], records[1]); err != nil {
+			return err
+		}
+		r.retried = true
+		return ledger.ErrRetry // the table is looked at again when the job has ended
+	}
+	if isBlocked := r.retried || records[1].Exists(); !isBlocked {
+		switch {
+		case !r.rule.Enabled:
+			return moorage.Errorf(moorage.KindIllegalArgument, "No policy asks for %s of %s", r.rule.Type, r.scope.Ident)
+		case r.rule.Held != "":
+			return moorage.Errorf(moorage.KindIllegalArgument, "%s of %s is held: %s", r.rule.Type, r.scope.Ident,
+				r.rule.Held)
+		}
+	}
+	now, err := r.Ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	cares, err := schedule.Read(ctx, r.Ledger, r.scope.Pointer)
+	if err != nil {
+		return err
+	}
+	change, err := cares[0].Unblock(string(r.kind), now, records[1])
+	if err != nil {
+		return err
+	}
+	return r.apply(ctx, change)
+}
+
+// retryJob has a blocked job go on, which ends its blocker.
+func (s *Steering) retryJob(ctx context.Context, record, blocker registry.Record) error {
+	job, err := ledger.Decode[registry.Job](record)
+	if err != nil {
+		return err
+	}
+	if blocker.Exists() {
+		due, err := ledger.Decode[registry.Due](blocker)
+		if err != nil {
+			return err
+		}
+		if due.By != "" {
+			return moorage.Errorf(moorage.KindIllegalArgument, "%s keeps the job %s back: %s. Let it go on with "+
+				"moorage maintain job retry %s", due.By, job.ID, due.Reason, job.ID)
+		}
+	}
+	err = s.Jobs.Retry(ctx, job.ID)
+	if kind := moorage.KindOf(err); kind == moorage.KindNotFound || kind == moorage.KindCommitFailed {
+		return ledger.ErrRetry // somebody else was faster
+	}
+	return err
 }
 
 func (s *Steering) apply(ctx context.Context, change schedule.Change) error {
