@@ -9,9 +9,10 @@ import (
 	"moorage/registry"
 )
 
-// End removes, in one Apply, a dropped pointer, the claims that it still holds, its task and the
-// record of its leases. Claims of locations that engines may hold credentials for stay until those
-// have ended: see Release.
+// End removes a dropped pointer in one Apply, with the claims that it still holds, its task, the
+// record of its leases, and all that is kept of its maintenance. Claims of locations that engines
+// may hold credentials for stay until those have ended: see Release.
+//
 // operation names that in the change record. Nothing happens, without an error, if the pointer is
 // gone, or over reports that it is not to go.
 func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
@@ -40,6 +41,11 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
 			return err
 		}
 		conditions, deletes = append(conditions, policy.Conditions...), append(deletes, policy.Writes...)
+		required, kept, err := c.endMaintenance(ctx, id)
+		if err != nil {
+			return err
+		}
+		conditions, deletes = append(conditions, required...), append(deletes, kept...)
 		if !pointer.Task.IsZero() {
 			deletes = append(deletes, registry.Delete(registry.TaskKey(pointer.Task)))
 		}

@@ -311,38 +311,71 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 	} else {
 		after = registry.DueID(s.name, s.cleared.Add(-lookBack))
 	}
-	end := registry.DueID(s.name, now.Add(time.Second))
-	found, overdue, isFirst := make(map[string]int64), time.Duration(0), true
-	for {
+	r := &round{Planner: p, now: now, end: registry.DueID(s.name, now.Add(time.Second)), found: make(map[string]int64)}
+	for more := true; more; {
 		page, err := p.ledger.ListKeys(ctx, registry.TableDue, registry.DuePrefix(s.name), after, duePage)
 		if err != nil {
 			return err
 		}
-		for _, record := range page {
-			if record.Key.ID >= end || ctx.Err() != nil {
-				page = nil // the others are later
-				break
-			}
-			if isFirst {
-				isFirst = false
-				if doubted, err := p.doubts(ctx); doubted || err != nil {
-					return err
-				}
-			}
-			if _, kind, at, err := registry.ParseDue(record.Key); err == nil {
-				found[kind]++
-				overdue = max(overdue, now.Sub(at))
-			}
-			p.lookAt(ctx, record.Key)
-			after = record.Key.ID
-		}
-		if len(page) < duePage {
-			break
+		if after, more, err = r.page(ctx, page); err != nil {
+			return err
 		}
 	}
 	s.cleared = now
-	s.set(true, found, overdue)
+	s.set(true, r.found, r.overdue)
 	return ctx.Err()
+}
+
+// round is one round over what is due of a shard.
+type round struct {
+	*Planner
+	now     time.Time // by the store's clock
+	end     string    // ID of due records: what is due now is before it
+	began   bool
+	found   map[string]int64
+	overdue time.Duration
+}
+
+// page looks at the tables of a page of due records. more is false if nothing behind it is due now;
+// else the next page is behind the ID after.
+func (r *round) page(ctx context.Context, page []registry.Record) (after string, more bool, err error) {
+	more = len(page) == duePage
+	var others []registry.Key
+	for _, record := range page {
+		if record.Key.ID >= r.end || ctx.Err() != nil {
+			more = false // the others are later
+			break
+		}
+		if !r.began {
+			r.began = true
+			if doubted, err := r.doubts(ctx); doubted || err != nil {
+				return "", false, err
+			}
+		}
+		after = record.Key.ID
+		_, kind, _, err := registry.ParseDue(record.Key)
+		if _, ours := lanes[policy.Kind(kind)]; err == nil && !ours {
+			others = append(others, record.Key)
+			continue
+		}
+		r.count(record.Key)
+		r.lookAt(ctx, record.Key)
+	}
+	if others, err = r.others(ctx, others); err != nil {
+		return "", false, err
+	}
+	for _, key := range others {
+		r.count(key)
+	}
+	return after, more, nil
+}
+
+// count counts a due record.
+func (r *round) count(key registry.Key) {
+	if _, kind, at, err := registry.ParseDue(key); err == nil {
+		r.found[kind]++
+		r.overdue = max(r.overdue, r.now.Sub(at))
+	}
 }
 
 // doubts reports whether the clock cannot be believed. It says so in the log once in a while.
@@ -367,10 +400,7 @@ func (p *Planner) lookAt(ctx context.Context, key registry.Key) {
 		p.log.WarnContext(ctx, "maintenance: a due record cannot be read", "record", key.String(), "error", err)
 		return
 	}
-	lane, ours := p.lanes[policy.Kind(kind)]
-	if !ours {
-		return // others claim it
-	}
+	lane := p.lanes[policy.Kind(kind)]
 	select {
 	case lane <- struct{}{}:
 		defer func() { <-lane }()

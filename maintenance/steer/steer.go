@@ -203,7 +203,8 @@ func (r *runNow) try(ctx context.Context) error {
 	if isBlocked := r.retried || records[1].Exists(); !isBlocked {
 		switch {
 		case !r.rule.Enabled:
-			return moorage.Errorf(moorage.KindIllegalArgument, "No policy asks for %s of %s", r.rule.Type, r.scope.Ident)
+			return moorage.Errorf(moorage.KindIllegalArgument, "No policy asks for %s of %s", r.rule.Type,
+				r.scope.Ident)
 		case r.rule.Held != "":
 			return moorage.Errorf(moorage.KindIllegalArgument, "%s of %s is held: %s", r.rule.Type, r.scope.Ident,
 				r.rule.Held)

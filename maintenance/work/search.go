@@ -176,12 +176,26 @@ func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found b
 		return claimed, false, passable(err)
 	}
 	rule, err := s.rule(ctx, version, table, on.kind)
-	if err != nil || !rule.IsActive() {
+	if err != nil {
 		return claimed, false, err
+	}
+	if !rule.IsActive() {
+		return claimed, false, s.notAsked(ctx, care, asked, rule)
 	}
 	claimed = Claimed{Kind: on.kind, Table: table.Identifier(), TableUUID: table.TableUUID, Rule: rule}
 	found, err = s.handOut(ctx, s.caller, s.request, care, asked, &claimed, s.now)
 	return claimed, found, err
+}
+
+// notAsked removes what is due of a table that is not to have it: a policy was taken back, or the
+// table itself says no. It is due again when that changes.
+func (s *search) notAsked(ctx context.Context, care schedule.Care, asked registry.JobCare, rule policy.Rule) error {
+	asked.Due, asked.Held = time.Time{}, rule.Held
+	change, err := care.Move(care.Value.With(asked))
+	if err == nil {
+		_, err = s.apply(ctx, "work.notAsked", change)
+	}
+	return err
 }
 
 // rule returns what a table is to have of a kind.

@@ -268,6 +268,9 @@ func TestWorkThatIsNotHandedOut(t *testing.T) {
 	w = newWorld(t, 1)
 	w.unasked = true
 	w.wantNothing(ann, "no policy asks for it")
+	if job := w.care(w.tables[0]).Value.Job(kind); !job.Due.IsZero() {
+		t.Errorf("what no policy asks for is due at %s", job.Due)
+	}
 	w = newWorld(t, 1)
 	w.due(w.tables[0], w.time().Add(time.Hour))
 	w.wantNothing(ann, "it is not due yet")

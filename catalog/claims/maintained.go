@@ -1,0 +1,57 @@
+package claims
+
+import (
+	"context"
+
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// endMaintenance returns what removes all that is kept of the maintenance of a pointer which ends:
+// its policy, its care with what is due or blocked, its jobs and its runs. The files of a job
+// outlast its record for a while, as those of each job whose record is gone.
+func (c *Claims) endMaintenance(ctx context.Context, id registry.ID) (
+	conditions []registry.Condition, writes []registry.Write, err error) {
+	policy := registry.MaintenancePolicyKey(registry.TableScope(id))
+	records, err := c.ledger.Get(ctx, registry.CareKey(id), policy)
+	if err != nil {
+		return nil, nil, err
+	}
+	jobs, err := c.ledger.List(ctx, registry.TableJob, registry.JobPrefix(id), "", ledger.ScanPage)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, record := range append(records, jobs...) {
+		if record.Exists() {
+			conditions = append(conditions, ledger.Unchanged(record))
+			writes = append(writes, registry.Delete(record.Key))
+		}
+	}
+	if records[0].Exists() {
+		care, err := ledger.Decode[registry.Care](records[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, job := range care.Jobs {
+			if !job.Due.IsZero() {
+				writes = append(writes, registry.Delete(registry.DueKey(id, job.Kind, job.Due)))
+			}
+		}
+	}
+	for _, of := range []struct {
+		table  registry.Table
+		prefix string
+	}{
+		{registry.TableDue, registry.DueBlockedKey(id, "").ID},
+		{registry.TableRun, registry.RunPrefix(id)},
+	} {
+		keys, err := c.ledger.ListKeys(ctx, of.table, of.prefix, "", ledger.ScanPage)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, record := range keys {
+			writes = append(writes, registry.Delete(record.Key))
+		}
+	}
+	return conditions, writes, nil
+}

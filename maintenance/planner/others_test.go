@@ -1,0 +1,69 @@
+package planner_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+)
+
+// full makes a table of six files, which is due for compaction where a policy asks for it.
+func (w *world) full(name string) registry.ID {
+	w.t.Helper()
+	id, _ := w.table(name, 7)
+	w.commit(name, fmt.Sprintf(`{"action":"add-snapshot","snapshot":{"snapshot-id":1,"sequence-number":1,"timestamp-ms":%d,`+
+		`"manifest-list":"file:///wh/ns/%s/metadata/l.avro","summary":{"operation":"append","total-data-files":"6"},"schema-id":0}}`,
+		w.clock.Now().UnixMilli(), name), `{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":1}`)
+	return id
+}
+
+// TestWorkNobodyAsksFor: what programs outside the server would claim is not due any more when its
+// table is gone, and when no policy asks for it. It does not count as overdue then.
+func TestWorkNobodyAsksFor(t *testing.T) { overStores(t, testWorkNobodyAsksFor) }
+
+func testWorkNobodyAsksFor(t *testing.T, w *world) {
+	w.put(warehouse, policy.SnapshotManagement, nil)
+	w.put(warehouse, policy.Compaction, policy.Settings{policy.SettleMinutes: "0"})
+	w.tend(w.node)
+	ids := []registry.ID{w.full("dropped"), w.full("disabled"), w.full("stays")}
+	must(t, w.monitor.RunOnce(w.ctx))
+	w.clock.Advance(48 * time.Hour)
+	isDue := func(id registry.ID) bool { return !w.care(id).Job("compaction").Due.IsZero() }
+	want := func(at string, due ...bool) {
+		t.Helper()
+		w.clock.Advance(11 * time.Minute) // once in a while a round begins at the start
+		stats, err := w.planner.Round(w.ctx)
+		must(t, err)
+		count := int64(0)
+		for i, id := range ids {
+			if isDue(id) != due[i] {
+				t.Errorf("%s: table %d is due: %t", at, i, !due[i])
+			}
+			if due[i] {
+				count++
+			}
+		}
+		if stats.DueFound["compaction"] != count || count == 0 && stats.Overdue > time.Minute {
+			t.Errorf("%s: the round found %v, overdue for %s", at, stats.DueFound, stats.Overdue)
+		}
+		w.wantAgreed(at)
+	}
+	want("before", true, true, true)
+	must(t, w.ann().DropTable(w.ctx, ident("dropped"), catalog.DropOptions{}))
+	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("disabled"), policies.Asked{
+		Type: policy.Compaction, Status: policy.Disabled, By: "ann",
+	}))
+	want("dropped, and disabled on one", false, false, true)
+	must(t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), warehouse, policy.Compaction))
+	want("nobody asks", false, false, false)
+	w.put(moorage.Identifier{Warehouse: "w"}, policy.Compaction, policy.Settings{policy.SettleMinutes: "0"})
+	must(t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), ident("disabled"), policy.Compaction))
+	must(t, w.monitor.RunOnce(w.ctx))
+	w.clock.Advance(2 * time.Minute)
+	want("asked for again", false, true, true)
+}

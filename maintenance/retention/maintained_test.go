@@ -1,0 +1,76 @@
+package retention_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/registry"
+)
+
+// What is kept of the maintenance of a table ends with its undrop window, and what is kept of
+// others stays.
+func TestEndTakesMaintenance(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	ids := map[string]registry.ID{}
+	put := func(key registry.Key, state registry.State, value registry.Value) {
+		t.Helper()
+		encoded, err := registry.Encode(value)
+		must(t, err)
+		_, err = f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{registry.Put(key, state, encoded)}})
+		must(t, err)
+	}
+	for _, name := range []string{"gone", "stays"} {
+		ident := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: name}
+		_, err := f.catalog.CreateTable(f.ctx, ident, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+		must(t, err)
+		id, err := catalog.TablesOf(f.catalog).Find(f.ctx, ident)
+		must(t, err)
+		ids[name] = id
+		now := f.clock.Now()
+		put(registry.CareKey(id), registry.StateNone, registry.Care{Jobs: []registry.JobCare{
+			{Kind: "compaction", Due: now}, {Kind: "orphans", Held: "blocked"},
+		}})
+		put(registry.DueKey(id, "compaction", now), registry.StateNone, registry.Due{})
+		put(registry.DueBlockedKey(id, "orphans"), registry.StateNone, registry.Due{Reason: "broken"})
+		put(registry.DueBlockedKey(id, "snapshots"), registry.StateNone, registry.Due{Reason: "broken"})
+		put(registry.JobKey(id, "snapshots"), registry.StateBlocked, registry.Job{Kind: "snapshots", Pointer: id})
+		for n := range 3 {
+			put(registry.RunKey(id, now.Add(time.Duration(n)*time.Hour), registry.ID{byte(n)}), registry.StateNone, registry.Run{})
+		}
+		put(registry.MaintenancePolicyKey(registry.TableScope(id)), registry.StateNone, registry.MaintenancePolicy{})
+	}
+	left := func(id registry.ID) (keys []string) {
+		t.Helper()
+		for _, table := range []registry.Table{
+			registry.TableCare, registry.TableDue, registry.TableJob, registry.TableRun, registry.TableMaintenancePolicy,
+		} {
+			records, err := f.store.List(f.ctx, table, "", "", 1000)
+			must(t, err)
+			for _, record := range records {
+				if strings.Contains(record.Key.ID, id.String()) {
+					keys = append(keys, record.Key.String())
+				}
+			}
+		}
+		return keys
+	}
+	all := len(left(ids["gone"]))
+	gone := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "gone"}
+	must(t, f.catalog.DropTable(f.ctx, gone, catalog.DropOptions{}))
+	must(t, f.RunOnce(f.ctx))
+	if keys := left(ids["gone"]); len(keys) != all {
+		t.Errorf("%v is left of a table that may come back, want %d", keys, all)
+	}
+	f.clock.Advance(8 * 24 * time.Hour)
+	must(t, f.RunOnce(f.ctx))
+	if keys := left(ids["gone"]); len(keys) > 0 {
+		t.Errorf("%v is left of a table that is gone", keys)
+	}
+	if keys := left(ids["stays"]); len(keys) != all {
+		t.Errorf("%v is left of another table, want %d", keys, all)
+	}
+}
