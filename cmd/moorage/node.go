@@ -224,7 +224,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Leases:        leased, FindTable: catalog.PointersOf(made).FindForLease,
 		Work: work.New(work.Config{
 			Ledger: worked, Leases: leased, Tables: catalog.TablesOf(made.As(moorage.System("expire"))),
-			Find: catalog.PointersOf(made).FindForLease, Rules: upkeep.rules,
+			Find: catalog.PointersOf(made).FindForLease, Rules: upkeep.rules, Logger: logger,
 		}),
 	})
 	peers.attach(made, handler)

@@ -138,19 +138,24 @@ func (w *Work) end(ctx context.Context, at claimedJob, change schedule.Change, e
 	return w.apply(ctx, "work.end", change)
 }
 
-// cared returns the change of the care of a table when work on it has ended.
+// cared returns the change of the care of a table when work on it has ended. Only work that was
+// done has it read the document: what a dead program had is taken back while a storage is away.
 func (w *Work) cared(ctx context.Context, care schedule.Care, job registry.Job, ended Ended, now time.Time) (
 	schedule.Change, error) {
-	version, _, err := w.config.Tables.TableByID(ctx, job.Pointer)
-	if moorage.KindOf(err) == moorage.KindNoSuchTable {
-		return care.End(), nil
-	}
+	pointers, err := w.config.Ledger.Get(ctx, registry.PointerKey(job.Pointer))
 	if err != nil {
 		return schedule.Change{}, err
+	}
+	if pointers[0].State != registry.StateLive {
+		return care.End(), nil
 	}
 	kind := care.Value.Job(job.Kind)
 	kind.Last, kind.Outcome, kind.Error = now, ended.Outcome, moorage.Cut(moorage.OneLine(ended.Error), errorBytesMax)
 	if ended.Outcome == OutcomeDone || ended.Outcome == OutcomeNothing {
+		version, _, err := w.config.Tables.TableByID(ctx, job.Pointer)
+		if err != nil {
+			return schedule.Change{}, err
+		}
 		facts := version.Document.(*metadata.Document).Facts()
 		kind.Tries = 0
 		kind.Base.Snapshots, kind.Base.Seq = int64(facts.Snapshots), facts.Sequence

@@ -23,6 +23,9 @@ const (
 	// the caller. Each of these costs some reads. The next look of the caller goes on there.
 	listedMax = 20_000
 	triedMax  = 2_000
+	// awayCost is how many of triedMax a table counts for whose document cannot be read: to find
+	// that out may take long.
+	awayCost = 200
 	// placesMax is for how many callers the place is remembered.
 	placesMax = 1_000
 
@@ -72,6 +75,14 @@ type search struct {
 	now     time.Time // by the store's clock
 
 	listed, tried int
+	passed        passed
+}
+
+// passed are tables that a look passed over because their documents could not be read.
+type passed struct {
+	tables int
+	last   moorage.Identifier
+	why    error // of the last
 }
 
 // isSpent reports whether the look has cost as much as one may.
@@ -171,9 +182,9 @@ func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found b
 	if found, _, err := s.config.Find(ctx, s.caller, table.Identifier()); err != nil || found != on.pointer {
 		return claimed, false, passable(err)
 	}
-	version, table, err := s.config.Tables.TableByID(ctx, on.pointer)
-	if err != nil {
-		return claimed, false, passable(err)
+	version, err := s.load(ctx, table)
+	if err != nil || version == nil {
+		return claimed, false, err
 	}
 	rule, err := s.rule(ctx, version, table, on.kind)
 	if err != nil {
@@ -185,6 +196,20 @@ func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found b
 	claimed = Claimed{Kind: on.kind, Table: table.Identifier(), TableUUID: table.TableUUID, Rule: rule}
 	found, err = s.handOut(ctx, s.caller, s.request, care, asked, &claimed, s.now)
 	return claimed, found, err
+}
+
+// load returns the present version of a table; nil if it cannot be had now. A storage that is away
+// keeps nobody from tables whose storage is there.
+func (s *search) load(ctx context.Context, table registry.Pointer) (*catalog.Version, error) {
+	version, _, err := s.config.Tables.TableByID(ctx, table.ID)
+	if err == nil || ctx.Err() != nil {
+		return version, err
+	}
+	if passable(err) != nil {
+		s.tried += awayCost
+		s.passed = passed{s.passed.tables + 1, table.Identifier(), err}
+	}
+	return nil, nil
 }
 
 // notAsked removes what is due of a table that is not to have it: a policy was taken back, or the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"moorage"
@@ -50,14 +51,15 @@ type Tables interface {
 // FindTable returns the pointer of a table, if the caller may take a lease on it.
 type FindTable func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (registry.ID, string, error)
 
-// Config is what Work is made from. All fields are required.
+// Config is what Work is made from. Fields without a default are required.
 type Config struct {
 	Ledger *ledger.Ledger
 	Leases *leases.Leases
 	Tables Tables
 	Find   FindTable
 	// Rules returns what a table is to have, by the policies that are about it and its properties.
-	Rules func(ctx context.Context, table registry.Pointer, document *metadata.Document) (policy.Rules, error)
+	Rules  func(ctx context.Context, table registry.Pointer, document *metadata.Document) (policy.Rules, error)
+	Logger *slog.Logger // default: discards
 }
 
 // Work hands out work. It is safe for concurrent use.
@@ -67,7 +69,12 @@ type Work struct {
 }
 
 // New returns the work of a store.
-func New(config Config) *Work { return &Work{config: config} }
+func New(config Config) *Work {
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Work{config: config}
+}
 
 // Request asks for work.
 type Request struct {
@@ -88,7 +95,8 @@ type Claimed struct {
 }
 
 // Claim hands out what is due, the earliest of a part of the tables first. found is false if
-// nothing was, until the time to wait was over.
+// nothing was, until the time to wait was over. Tables whose documents cannot be read are passed
+// over; if nothing else was found the log says why.
 //
 // Errors: KindBadRequest; KindTooManyRequests if the caller has callerMax pieces; KindUnavailable;
 // KindCommitUnknown: it may have been handed out, and comes back when its lease ends.
@@ -107,10 +115,15 @@ func (w *Work) Claim(ctx context.Context, caller moorage.Caller, request Request
 		if err != nil {
 			return claimed, false, moorage.Annotate(op, "", err)
 		}
-		if claimed, found, err = w.tryClaim(ctx, caller, request, now); err != nil || found {
+		var over passed
+		if claimed, over, found, err = w.tryClaim(ctx, caller, request, now); err != nil || found {
 			return claimed, found, moorage.Annotate(op, "", err)
 		}
 		if now.Add(pause).Sub(began) > request.Wait || !worker.Sleep(ctx, pause) {
+			if over.tables > 0 {
+				w.config.Logger.WarnContext(ctx, "maintenance: work was not handed out, for documents cannot be read",
+					"tables", over.tables, "last", over.last.String(), "error", over.why)
+			}
 			return claimed, false, nil
 		}
 	}
@@ -134,16 +147,18 @@ func (r Request) check() error {
 
 // tryClaim looks once.
 func (w *Work) tryClaim(ctx context.Context, caller moorage.Caller, request Request, now time.Time) (
-	claimed Claimed, found bool, err error) {
+	claimed Claimed, over passed, found bool, err error) {
 	own, err := w.takeStock(ctx, caller, now)
 	if err != nil {
-		return claimed, false, err
+		return claimed, over, false, err
 	}
 	if own >= callerMax {
-		return claimed, false, moorage.Errorf(moorage.KindTooManyRequests,
+		return claimed, over, false, moorage.Errorf(moorage.KindTooManyRequests,
 			"%d pieces of work are in your hands, at most %d can be", own, callerMax)
 	}
-	return (&search{Work: w, caller: caller, request: request, now: now}).run(ctx)
+	look := &search{Work: w, caller: caller, request: request, now: now}
+	claimed, found, err = look.run(ctx)
+	return claimed, look.passed, found, err
 }
 
 // handOut makes the job, the lease and the care of claimed; false if something was changed

@@ -1,10 +1,12 @@
 package work_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,6 +46,22 @@ type world struct {
 	refused map[registry.ID]bool
 	// unasked says that no policy asks for work.
 	unasked bool
+	// away are the tables whose storage is away.
+	away map[registry.ID]bool
+	log  bytes.Buffer
+}
+
+// reader finds tables for the server. Documents of those that are away cannot be read.
+type reader struct {
+	work.Tables
+	away map[registry.ID]bool
+}
+
+func (r reader) TableByID(ctx context.Context, id registry.ID) (*catalog.Version, registry.Pointer, error) {
+	if r.away[id] {
+		return nil, registry.Pointer{}, moorage.Errorf(moorage.KindUnavailable, "the storage is away")
+	}
+	return r.Tables.TableByID(ctx, id)
 }
 
 func (w *world) time() time.Time {
@@ -67,7 +85,7 @@ func must(t testing.TB, err error) {
 
 func newWorld(t *testing.T, tables int) *world {
 	t.Helper()
-	w := &world{t: t, ctx: t.Context(), now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), refused: map[registry.ID]bool{}}
+	w := &world{t: t, ctx: t.Context(), now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), refused: map[registry.ID]bool{}, away: map[registry.ID]bool{}}
 	w.store = memory.NewWithClock(rand.NewChaCha8([32]byte{1}), w.time)
 	files := memorystorage.New()
 	made, err := catalog.New(catalog.Config{
@@ -97,7 +115,7 @@ func newWorld(t *testing.T, tables int) *world {
 	}
 	find := catalog.PointersOf(made)
 	w.Work = work.New(work.Config{
-		Ledger: w.ledger, Leases: w.leases, Tables: maintained,
+		Ledger: w.ledger, Leases: w.leases, Tables: reader{maintained, w.away}, Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
 		Find: func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (registry.ID, string, error) {
 			id, uuid, err := find.FindForLease(ctx, moorage.Anonymous(), ident)
 			if err == nil && w.refused[id] {
@@ -321,5 +339,41 @@ func TestWorkGoesToOne(t *testing.T) {
 		if times != 1 {
 			t.Errorf("work on %s was handed out %d times", table, times)
 		}
+	}
+}
+
+// A storage that is away keeps nobody from the tables of others, nor what a dead program had from
+// being taken back.
+func TestWorkWhileStorageIsAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 15)
+	dead := w.claim(ann)
+	for n, id := range w.tables {
+		w.away[id] = n != 14
+	}
+	w.advance(time.Minute)
+	var claimed work.Claimed
+	for found := false; !found; {
+		var err error
+		if claimed, found, err = w.Claim(w.ctx, bob, asked()); err != nil {
+			t.Fatal(err)
+		}
+		if w.advance(time.Second); w.time().Sub(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)) > 5*time.Minute {
+			t.Fatal("nothing is found behind the tables whose storage is away")
+		}
+	}
+	if claimed.Table.Name != "t14" {
+		t.Errorf("claimed %+v", claimed)
+	}
+	if _, err := w.Progress(w.ctx, ann, dead.Job); moorage.KindOf(err) != moorage.KindNotFound {
+		t.Errorf("what the dead had is not taken back: %v", err)
+	}
+	if job := w.care(dead.Lease.ID.Pointer).Value.Job(kind); job.Tries != 1 || job.Due.IsZero() {
+		t.Errorf("care of what the dead had: %+v", job)
+	}
+	w.log.Reset()
+	w.wantNothing(bob, "the others are away")
+	if !strings.Contains(w.log.String(), "the storage is away") {
+		t.Errorf("the log says %q", w.log.String())
 	}
 }
