@@ -113,7 +113,9 @@ func (c Caretaker) MaintenancePolicy(ctx context.Context, object client.Object, 
 }
 
 func policyOf(t policy.Type, said policies.Said) client.MaintenancePolicy {
-	answer := client.MaintenancePolicy{Status: string(said.Status), Since: said.Since, By: said.By}
+	answer := client.MaintenancePolicy{
+		Status: string(said.Status), Unsafe: said.Unsafe, Since: said.Since, By: said.By,
+	}
 	settings := make(client.MaintenanceSettings, len(said.Settings))
 	for name, text := range said.Settings {
 		if _, err := strconv.ParseInt(text, 10, 64); err == nil {
@@ -251,7 +253,11 @@ func kindOf(kind steer.Kind, paused bool) client.MaintenanceKind {
 		default:
 			text = strconv.FormatInt(value.Number, 10)
 		}
-		answer.Settings[setting.Name] = client.MaintenanceValue{Value: text, From: fromOf(value.From)}
+		from := fromOf(value.From)
+		if value.Raised {
+			from += ", raised to what is safe"
+		}
+		answer.Settings[setting.Name] = client.MaintenanceValue{Value: text, From: from}
 	}
 	return answer
 }

@@ -29,6 +29,8 @@ type JobPolicy struct {
 	// Since is when the status became what it is, by the store's clock.
 	Since time.Time `json:"since,omitzero"`
 	By    string    `json:"by,omitempty"` // who wrote it last
+	// Unsafe says that who wrote it asked for settings below what is safe.
+	Unsafe bool `json:"unsafe,omitempty"`
 }
 
 // Care is the value of a care record: what is known of a table that has, or had, work to do.

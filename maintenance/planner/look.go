@@ -274,9 +274,8 @@ func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
 	settings := jobs.OrphanSettings{
 		OlderThan: rule.Duration(policy.UnreferencedDays), Quarantine: rule.Duration(policy.NonCurrentDays),
 		EqualAuthorities: rule.Text(policy.EqualAuthorities) == "true",
-		Rule:             rule.Hash(), Caller: askerOf(rule),
+		Unsafe:           rule.Unsafe, Rule: rule.Hash(), Caller: askerOf(rule),
 	}
-	settings.Unsafe = settings.OlderThan < fewPause // the policy was let through as unsafe
 	if rule.Text(policy.IncludeOlder) != "true" {
 		settings.Since = rule.Since
 	}

@@ -67,3 +67,38 @@ func testWorkNobodyAsksFor(t *testing.T, w *world) {
 	w.clock.Advance(2 * time.Minute)
 	want("asked for again", false, true, true)
 }
+
+// TestUnsafePolicies: that a policy was let through as unsafe is kept with it. One that an earlier
+// version wrote says so by its settings.
+func TestUnsafePolicies(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory)
+	id, _ := w.table("t", 1)
+	const of = policy.UnreferencedFileRemoval
+	isUnsafe := func(at string, want bool) {
+		t.Helper()
+		matcher, err := w.policies.Reload(w.ctx)
+		must(t, err)
+		if got := policy.Effective(matcher.Chain(id, ident("t")), nil)[of].Unsafe; got != want {
+			t.Errorf("%s: unsafe is %t", at, got)
+		}
+	}
+	asked := policies.Asked{Type: of, Status: policy.Enabled, By: "ann"}
+	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), warehouse, asked))
+	isUnsafe("safe", false)
+	asked.Unsafe = true
+	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), warehouse, asked))
+	isUnsafe("unsafe, with settings that are safe", true)
+	for settings, want := range map[string]bool{`{"unreferencedDays":"0"}`: true, `{"unreferencedDays":"1"}`: false} {
+		value, err := registry.Encode(registry.MaintenancePolicy{Jobs: []registry.JobPolicy{
+			{Type: string(of), Status: string(policy.Enabled), Settings: []byte(settings)},
+		}})
+		must(t, err)
+		must(t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), warehouse, of))
+		_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{
+			registry.Put(registry.MaintenancePolicyKey(registry.ScopeServer), registry.StateNone, value),
+		}})
+		must(t, err)
+		isUnsafe("of an earlier version, "+settings, want)
+	}
+}

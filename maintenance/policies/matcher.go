@@ -158,11 +158,19 @@ func pathOf(warehouse string, ns moorage.Namespace) string {
 func policyOf(scope string, value registry.MaintenancePolicy) policy.Policy {
 	made := policy.Policy{Source: sourceOf(scope, value.Ident), Jobs: make(map[policy.Type]policy.Job, len(value.Jobs))}
 	for _, job := range value.Jobs {
-		made.Jobs[policy.Type(job.Type)] = policy.Job{
-			Status: policy.Status(job.Status), Settings: settingsOf(job.Settings), Since: job.Since,
+		t, settings := policy.Type(job.Type), settingsOf(job.Settings)
+		made.Jobs[t] = policy.Job{
+			Status: policy.Status(job.Status), Settings: settings, Since: job.Since,
+			Unsafe: job.Unsafe || wasUnsafe(t, settings),
 		}
 	}
 	return made
+}
+
+// wasUnsafe reports whether settings are below what is safe, so that somebody let them through.
+// Records of earlier versions do not say so.
+func wasUnsafe(t policy.Type, settings policy.Settings) bool {
+	return t.Check(settings, false) != nil && t.Check(settings, true) == nil
 }
 
 // sourceOf says where the values of a scope come from.

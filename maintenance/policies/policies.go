@@ -152,7 +152,9 @@ func (a Asked) Check() error {
 
 // jobOf returns the record of what is asked. The status is as old as it was if it stays.
 func (p *Policies) jobOf(ctx context.Context, asked Asked, before []registry.JobPolicy) (registry.JobPolicy, error) {
-	job := registry.JobPolicy{Type: string(asked.Type), Status: string(asked.Status), By: asked.By}
+	job := registry.JobPolicy{
+		Type: string(asked.Type), Status: string(asked.Status), By: asked.By, Unsafe: asked.Unsafe,
+	}
 	for _, each := range before {
 		if each.Type == job.Type && each.Status == job.Status {
 			job.Since = each.Since

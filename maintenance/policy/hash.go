@@ -33,6 +33,9 @@ func HashOf(policies []Policy) string {
 			for _, name := range sortedKeys(job.Settings) {
 				add(sum, name, job.Settings[name])
 			}
+			if job.Unsafe {
+				add(sum, "unsafe")
+			}
 		}
 	}
 	return hex.EncodeToString(sum.Sum(nil)[:hashBytes])

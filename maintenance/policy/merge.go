@@ -18,6 +18,8 @@ type Job struct {
 	Settings Settings
 	// Since is when the status became what it is.
 	Since time.Time
+	// Unsafe says that somebody let settings below the floor through.
+	Unsafe bool
 }
 
 // Source says where a value comes from: the level, and which one of it.
@@ -45,6 +47,8 @@ type Value struct {
 	Number int64 // milliseconds, bytes or a count; zero for one with choices
 	Text   string
 	From   Source
+	// Raised says that a property asked for less than is safe, and Number is what is safe.
+	Raised bool
 }
 
 // Rule is what a table is to have of one type.
@@ -54,6 +58,8 @@ type Rule struct {
 	From    Source // who enabled or disabled it
 	// Since is when it was enabled.
 	Since time.Time
+	// Unsafe says that one of the policies lets values below the floor through.
+	Unsafe bool
 	// Held says why nothing may happen although it is enabled; empty: nothing holds it.
 	Held   string
 	Values map[string]Value // of those settings that are set
@@ -92,6 +98,9 @@ func Effective(chain []Policy, properties map[string]string) Rules {
 func effective(t Type, chain []Policy, properties map[string]string) Rule {
 	rule := Rule{Type: t, From: Source{Level: LevelDefault}, Values: make(map[string]Value)}
 	for _, p := range chain {
+		rule.Unsafe = rule.Unsafe || p.Jobs[t].Unsafe
+	}
+	for _, p := range chain {
 		if job := p.Jobs[t]; job.Status != "" {
 			rule.Enabled, rule.From, rule.Since = job.Status == Enabled, p.Source, job.Since
 			break
@@ -103,7 +112,7 @@ func effective(t Type, chain []Policy, properties map[string]string) Rule {
 		rule.Enabled, rule.From, rule.Since = false, Source{LevelProperty, name}, time.Time{}
 	}
 	for _, s := range t.Settings() {
-		value, ok, bad := valueOf(t, s, chain, properties)
+		value, ok, bad := valueOf(rule, s, chain, properties)
 		if bad {
 			rule.Held = heldProperty + s.Property
 		}
@@ -133,16 +142,20 @@ func held(t Type, properties map[string]string) string {
 
 // valueOf returns the effective value of a setting. ok is false if it is not set; bad says that the
 // table's property cannot be read.
-func valueOf(t Type, s Setting, chain []Policy, properties map[string]string) (value Value, ok, bad bool) {
+func valueOf(rule Rule, s Setting, chain []Policy, properties map[string]string) (value Value, ok, bad bool) {
 	if text, said := properties[s.Property]; said && s.Property != "" {
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 		if err == nil && n >= s.Min*s.Unit {
-			return Value{Number: n, From: Source{LevelProperty, s.Property}}, true, false
+			value = Value{Number: n, From: Source{LevelProperty, s.Property}}
+			if floor := s.Floor * s.Unit; s.IsFloorOfTables && n < floor && !rule.Unsafe {
+				value.Number, value.Raised = floor, true
+			}
+			return value, true, false
 		}
 		bad = true
 	}
 	for _, p := range chain {
-		text, said := p.Jobs[t].Settings[s.Name]
+		text, said := p.Jobs[rule.Type].Settings[s.Name]
 		if !said || s.check(text, true) != nil { // policies are checked when they are written
 			continue
 		}

@@ -267,3 +267,46 @@ func FuzzProperties(f *testing.F) {
 		}
 	})
 }
+
+// A property of a table cannot take the floor of orphans away. A policy that somebody let through
+// as unsafe can.
+func TestPropertiesBelowTheFloor(t *testing.T) {
+	t.Parallel()
+	const day = int64(24 * 3_600_000)
+	properties := map[string]string{
+		"moorage.maintenance.orphans.unreferenced-ms": "0", "moorage.maintenance.orphans.noncurrent-ms": "1000",
+		"history.expire.max-snapshot-age-ms": "7",
+	}
+	says := func(unsafe bool) policy.Policy {
+		job := policy.Job{Status: policy.Enabled, Unsafe: unsafe}
+		return policy.Policy{Source: warehouse, Jobs: map[policy.Type]policy.Job{
+			policy.UnreferencedFileRemoval: job, policy.SnapshotManagement: job,
+		}}
+	}
+	for _, tt := range []struct {
+		name         string
+		chain        []policy.Policy
+		unreferenced int64
+		quarantine   int64
+	}{
+		{"safe", []policy.Policy{says(false)}, day, day},
+		{"nothing said", nil, day, day},
+		{"unsafe", []policy.Policy{says(true)}, 0, 1000},
+		{"unsafe above", []policy.Policy{says(false), says(true)}, 0, 1000},
+	} {
+		rules := policy.Effective(tt.chain, properties)
+		rule := rules[policy.UnreferencedFileRemoval]
+		for name, want := range map[string]int64{policy.UnreferencedDays: tt.unreferenced, policy.NonCurrentDays: tt.quarantine} {
+			got := rule.Values[name]
+			if got.Number != want || got.Raised != (want == day) || got.From.Level != policy.LevelProperty {
+				t.Errorf("%s: %s is %+v, want %d", tt.name, name, got, want)
+			}
+		}
+		if rule.Unsafe != (tt.unreferenced == 0) {
+			t.Errorf("%s: unsafe is %t", tt.name, rule.Unsafe)
+		}
+		if got := rules[policy.SnapshotManagement].Values[policy.MaxSnapshotAgeHours].Number; got != 7 {
+			t.Errorf("%s: Iceberg's own property is %d", tt.name, got)
+		}
+	}
+}

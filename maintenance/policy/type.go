@@ -88,6 +88,9 @@ type Setting struct {
 	// Property is the table property that says the same; empty: none. Its numbers are in units of
 	// values.
 	Property string
+	// IsFloorOfTables says that the property counts as Floor if it is below that, unless a policy
+	// is unsafe. Those of Iceberg are as their owner says.
+	IsFloorOfTables bool
 }
 
 const hoursMax = 24 * 365 * 100
@@ -115,9 +118,9 @@ var types = map[Type]typeOf{
 	}},
 	UnreferencedFileRemoval: {Orphans, true, []Setting{
 		{Name: UnreferencedDays, Unit: days, Min: 0, Max: 36500, Floor: 1, Default: 3, HasDefault: true,
-			Property: "moorage.maintenance.orphans.unreferenced-ms"},
+			Property: "moorage.maintenance.orphans.unreferenced-ms", IsFloorOfTables: true},
 		{Name: NonCurrentDays, Unit: days, Min: 0, Max: 36500, Floor: 1, Default: 10, HasDefault: true,
-			Property: "moorage.maintenance.orphans.noncurrent-ms"},
+			Property: "moorage.maintenance.orphans.noncurrent-ms", IsFloorOfTables: true},
 		{Name: IntervalDays, Unit: days, Min: 1, Max: 365, Floor: 1, Default: 7, HasDefault: true},
 		{Name: IncludeOlder, Choices: []string{"true", "false"}, Text: "false", HasDefault: true},
 		{Name: EqualAuthorities, Choices: []string{"true", "false"}, Text: "false", HasDefault: true},

@@ -100,7 +100,7 @@ func (s *Steering) previewOf(ctx context.Context, scope catalog.Scope, asked pol
 	if err != nil {
 		return nil, err
 	}
-	job := policy.Job{Status: asked.Status, Settings: asked.Settings, Since: now}
+	job := policy.Job{Status: asked.Status, Settings: asked.Settings, Since: now, Unsafe: asked.Unsafe}
 	if before := said[asked.Type]; before.Status == asked.Status {
 		job.Since = before.Since
 	}

@@ -25,7 +25,7 @@ type MaintenanceSettings map[string]json.RawMessage
 // MaintenanceValue is the effective value of a setting, and who says so.
 type MaintenanceValue struct {
 	Value string `json:"value"` // times and sizes with their unit
-	From  string `json:"from"`  // level and name
+	From  string `json:"from"`  // level and name; and if a property was raised to what is safe
 }
 
 // MaintenanceKind is what is known of a kind of job of a table.
