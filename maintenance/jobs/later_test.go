@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"moorage"
 	"moorage/maintenance/jobs"
 	"moorage/registry"
 	"moorage/storage"
@@ -18,8 +19,18 @@ import (
 // ailing is a storage whose calls fail while it has an error for them.
 type ailing struct {
 	*memory.Store
-	open, remove func() error
-	opened       atomic.Int64
+	create, open, remove func() error
+	opened               atomic.Int64
+}
+
+// Create implements storage.Store.
+func (a *ailing) Create(ctx context.Context, location string, body []byte) error {
+	if a.create != nil {
+		if err := a.create(); err != nil {
+			return fmt.Errorf("create %s: %w", location, err)
+		}
+	}
+	return a.Store.Create(ctx, location, body)
 }
 
 // Open implements storage.Store.
@@ -173,5 +184,16 @@ func TestProgressEndsARowOfFailures(t *testing.T) {
 	runs, err := w.jobs.Runs(w.ctx, w.table, 1)
 	if err != nil || len(runs) != 1 || runs[0].Outcome != jobs.OutcomeDone || runs[0].Totals.Files != batches*1000 {
 		t.Errorf("the runs are %+v, %v", runs, err)
+	}
+}
+
+// A storage that is away when orphans are to be found is no fault that another try would meet.
+func TestOrphansOfStorageThatIsAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	n := w.newNode(w.store, &ailing{Store: w.files, create: func() error { return storage.ErrUnavailable }})
+	_, err := n.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	if kind := moorage.KindOf(err); kind != moorage.KindUnavailable {
+		t.Errorf("FindOrphans = %v, of kind %v", err, kind)
 	}
 }

@@ -19,6 +19,8 @@ const ownerBytesMax = 1 << 10
 // ownFolder makes sure that no other store looks after the tables of a warehouse: the file owner in
 // the server's folder there has the id of the store that removes orphans. It is made by the first.
 // Two stores over one folder would each take the files of the other for orphans.
+//
+// Errors: BlockedError; KindUnavailable if the storage fails; those of the store.
 func ownFolder(ctx context.Context, j *Jobs, store storage.Store, warehouse string) error {
 	if j.skip[checkOwner] {
 		return nil
@@ -28,8 +30,11 @@ func ownFolder(ctx context.Context, j *Jobs, store storage.Store, warehouse stri
 		return err
 	}
 	other, err := ownerOf(ctx, store, warehouse, id)
-	if err != nil || other == "" {
-		return err
+	switch {
+	case err != nil:
+		return moorage.E("jobs.ownFolder", warehouse, moorage.KindUnavailable, err)
+	case other == "":
+		return nil
 	}
 	return foreignOwner(other, warehouse)
 }

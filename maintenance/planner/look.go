@@ -412,7 +412,8 @@ func isLasting(err error) bool {
 		return true
 	}
 	switch moorage.KindOf(err) {
-	case moorage.KindUnavailable, moorage.KindCommitUnknown, moorage.KindCommitFailed, moorage.KindNoSuchTable:
+	case moorage.KindUnavailable, moorage.KindTooManyRequests, moorage.KindCommitUnknown, moorage.KindCommitFailed,
+		moorage.KindNoSuchTable:
 		return false
 	}
 	return true
