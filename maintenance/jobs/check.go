@@ -213,6 +213,8 @@ func (g *guard) mayGo(file Listed) bool {
 		g.kept[keptOutside]++
 	case g.set.Has(file.Path) && !g.jobs.skip[checkNamed]:
 		g.kept[keptNamedAgain]++
+	case g.set.HasElsewhere(file.Path), g.set.LooksLike(file.Path) && !g.jobs.skip[checkLookLike]:
+		g.kept[keptLookAlike]++
 	default:
 		return true
 	}

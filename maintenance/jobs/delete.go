@@ -65,6 +65,13 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 	if err := j.budget.Delete(ctx, location, len(batch)); err != nil {
 		return err
 	}
+	if g.in.Orphans != nil {
+		var err error
+		if batch, err = g.asListed(ctx, batch); err != nil || len(batch) == 0 {
+			return err
+		}
+	}
+	// Nothing that takes long comes between this and the deletion.
 	if err := g.check(ctx, at); err != nil {
 		return err
 	}
@@ -74,12 +81,6 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 			continue
 		}
 		files, bytes = append(files, file.Path), bytes+file.Bytes
-	}
-	if g.in.Orphans != nil {
-		var err error
-		if files, err = g.asListed(ctx, batch, files); err != nil || len(files) == 0 {
-			return err
-		}
 	}
 	if len(files) == 0 {
 		return nil

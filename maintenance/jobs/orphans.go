@@ -297,17 +297,10 @@ func (m *marking) judge() error {
 	return nil
 }
 
-// asListed returns those of files, a part of batch, that are in the storage as the list says.
-func (g *guard) asListed(ctx context.Context, batch []Listed, files []string) ([]string, error) {
-	wanted := make(map[string]bool, len(files))
-	for _, file := range files {
-		wanted[file] = true
-	}
-	same := files[:0]
+// asListed returns those files of a batch that are in the storage as the list says.
+func (g *guard) asListed(ctx context.Context, batch []Listed) ([]Listed, error) {
+	var same []Listed
 	for _, file := range batch {
-		if !wanted[file.Path] {
-			continue
-		}
 		found, err := g.look.version.Storage.Stat(ctx, file.Path)
 		switch {
 		case errors.Is(err, storage.ErrNotFound):
@@ -315,10 +308,8 @@ func (g *guard) asListed(ctx context.Context, batch []Listed, files []string) ([
 			return nil, g.jobs.budget.Note(file.Path, err)
 		case (found.Bytes != file.Bytes || !sameSecond(found.Modified, file.Modified)) && !g.jobs.skip[checkFile]:
 			g.kept[keptChanged]++
-		case g.set.HasElsewhere(file.Path) || g.set.LooksLike(file.Path) && !g.jobs.skip[checkLookLike]:
-			g.kept[keptLookAlike]++
 		default:
-			same = append(same, file.Path)
+			same = append(same, file)
 		}
 	}
 	return same, nil

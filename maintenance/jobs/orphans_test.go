@@ -1,6 +1,7 @@
 package jobs_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"moorage/maintenance/jobs"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/storage/memory"
 )
 
 // orphanSettings find what is older than three days, and delete it ten days later.
@@ -152,6 +154,42 @@ func TestQuarantineBeginsWhenOrphansAreFound(t *testing.T) {
 			must(t, w.jobs.RunOnce(w.ctx))
 			w.judgeStrays(true, "after the quarantine")
 		})
+	}
+}
+
+// statted is a storage that calls before each look at one file.
+type statted struct {
+	*memory.Store
+	file   string
+	before func()
+}
+
+// Stat implements storage.Store.
+func (s statted) Stat(ctx context.Context, location string) (storage.Info, error) {
+	if location == s.file {
+		s.before()
+	}
+	return s.Store.Stat(ctx, location)
+}
+
+// An orphan that a commit names while others of its batch are compared with the list stays.
+func TestOrphanThatIsNamedWithinABatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	w.strays()
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	must(t, err)
+	must(t, w.jobs.RunOnce(w.ctx))
+	listed, err := w.jobs.Files(w.ctx, w.job().ID, 0, 100)
+	must(t, err)
+	w.clock.Advance(10 * 24 * time.Hour)
+	first, last := listed[0].Path, listed[len(listed)-1].Path
+	w.goOn(jobs.KindOrphans, statted{w.files, last, func() {
+		w.clock.Advance(time.Second)
+		w.commit(w.history.AddAgain("main", first)...)
+	}}, func(node) {})
+	if !w.exists(first) || w.exists(last) {
+		t.Errorf("the file that was named is there: %t; the last: %t", w.exists(first), w.exists(last))
 	}
 }
 
