@@ -66,8 +66,8 @@ func (c *Clock) Doubt(ctx context.Context) (string, error) {
 		return fmt.Sprintf("The clock of this machine is %s ahead of the newest change.%s",
 			ahead.Round(time.Minute), confirm), nil
 	case ahead < -behindMax:
-		return fmt.Sprintf("The clock of this machine is %s behind the newest change. Correct it",
-			-ahead.Round(time.Second)), nil
+		return fmt.Sprintf("The clock of this machine is %s behind the newest change. Correct it.%s",
+			-ahead.Round(time.Second), confirm), nil
 	}
 	return "", nil
 }
