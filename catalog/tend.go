@@ -7,6 +7,7 @@ import (
 	"moorage"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/catalog/verb"
 	"moorage/metadata"
 	"moorage/registry"
@@ -109,6 +110,50 @@ func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (strin
 		return "", nil, moorage.Annotate("catalog.WarehouseLocation", warehouse, err)
 	}
 	return path.Warehouse.Location, path.Storage, nil
+}
+
+// WithDropped calls do with the last version of a table that was dropped. pointer is its record,
+// which has this state. The files are read by the storage that its warehouse had then: the
+// warehouse may have another name by now, or be gone.
+//
+// Errors: those of do; KindNotFound if its metadata file is gone; those of a load.
+func (t *Tables) WithDropped(ctx context.Context, pointer registry.Pointer, state registry.State,
+	do func(*Version) error) error {
+	const op = "catalog.WithDropped"
+	files, giveBack, err := t.catalog.planner.documents.StorageOf(ctx, pointer, state)
+	if err != nil {
+		return moorage.Annotate(op, pointer.ID.String(), err)
+	}
+	defer giveBack()
+	document, err := t.catalog.planner.documents.ReadMetadata(ctx, pointer, files)
+	if err != nil {
+		return moorage.Annotate(op, pointer.ID.String(), err)
+	}
+	found := &directory.Found{Pointer: pointer, Storage: files}
+	return do(commit.VersionOf(found, pointer.Identifier(), document))
+}
+
+// Unregistered returns the table that the metadata file at location describes, which the catalog
+// need not know; nil if it describes a view. It reads it by the storage of a warehouse.
+//
+// Errors: KindNotFound; KindNoSuchWarehouse; that of metadata.Parse.
+func (t *Tables) Unregistered(ctx context.Context, warehouse, location string) (*metadata.Document, error) {
+	const op = "catalog.Unregistered"
+	path, err := t.catalog.planner.directory.Path(ctx, warehouse, nil)
+	if err != nil {
+		return nil, moorage.Annotate(op, warehouse, err)
+	}
+	read := func(k *directory.Kind) (documents.Document, error) {
+		return t.catalog.planner.documents.Read(ctx, k, warehouse, path.Storage, location)
+	}
+	document, err := read(directory.Table())
+	if err == nil {
+		return document.(*metadata.Document), nil
+	}
+	if _, viewErr := read(directory.View()); viewErr == nil {
+		return nil, nil
+	}
+	return nil, moorage.Annotate(op, location, err)
 }
 
 // Waiting reports whether commits of the table with this id wait on this node for their turn.

@@ -23,7 +23,7 @@ var settingsByHand = map[string][]string{
 	jobs.KindSnapshots: {
 		"max-snapshot-age-seconds", "min-snapshots", "max-ref-age-seconds", "delay-seconds", "keep-files",
 	},
-	jobs.KindOrphans: {"older-than-seconds", "quarantine-seconds", "equal-authorities", "confirm"},
+	jobs.KindOrphans: {"older-than-seconds", "quarantine-seconds", "equal-authorities", "confirm", "unsafe"},
 }
 
 // byHandIn reads what somebody asks about a job.
@@ -72,7 +72,7 @@ func settingsIn(f *web.Fields, kind string) *client.MaintenanceSettingsByHand {
 		MaxRefAgeSeconds: number("max-ref-age-seconds"), DelaySeconds: number("delay-seconds"),
 		KeepFiles:        f.Boolean("keep-files"),
 		OlderThanSeconds: number("older-than-seconds"), QuarantineSeconds: number("quarantine-seconds"),
-		EqualAuthorities: f.Boolean("equal-authorities"), Confirm: f.Boolean("confirm"),
+		EqualAuthorities: f.Boolean("equal-authorities"), Confirm: f.Boolean("confirm"), Unsafe: f.Boolean("unsafe"),
 	}
 }
 
@@ -101,6 +101,9 @@ func (c Caretaker) byHand(kind string, said *client.MaintenanceSettingsByHand) (
 		s.KeepFiles, s.Caller = said.KeepFiles, c.Caller
 		asked.Snapshots = &s
 	case jobs.KindOrphans:
+		if said.Unsafe {
+			return asked, moorage.Errorf(moorage.KindIllegalArgument, "Only a look at a warehouse can be unsafe")
+		}
 		s := jobs.DefaultOrphans()
 		seconds(&s.OlderThan, said.OlderThanSeconds)
 		seconds(&s.Quarantine, said.QuarantineSeconds)
@@ -170,13 +173,17 @@ func (m maintained) planMaintenance(w http.ResponseWriter, r *http.Request) erro
 	return m.server.AnswerJSON(w, r, plan)
 }
 
-// PlanMaintenance returns what a job on a table would do now.
+// PlanMaintenance returns what a job on a table would do now. Of orphans and a warehouse it returns
+// the files that lie outside of all tables.
 func (c Caretaker) PlanMaintenance(ctx context.Context, asked client.MaintenanceByHand) (
 	client.MaintenancePlan, error) {
 	var none client.MaintenancePlan
 	ident, err := identOf(asked.Object)
 	if err != nil {
 		return none, err
+	}
+	if asked.Kind == jobs.KindOrphans && isWarehouse(ident) {
+		return c.leftovers(ctx, asked)
 	}
 	job, err := c.byHand(asked.Kind, asked.Settings)
 	if err != nil {
@@ -186,12 +193,7 @@ func (c Caretaker) PlanMaintenance(ctx context.Context, asked client.Maintenance
 	if err != nil {
 		return none, err
 	}
-	plan := client.MaintenancePlan{
-		Object: asked.Object, Kind: asked.Kind, Held: run.Held, Blocked: run.Blocked,
-		Snapshots: []client.MaintenancePlanSnapshot{}, Refs: append([]string{}, run.Expiry.Refs...),
-		Reach: run.Reach, Manifests: run.Cost.Manifests, ReadBytes: run.Cost.Bytes,
-		Files: run.Files, Bytes: run.Bytes, Kept: keptOf(run.Kept), Sample: pathsOf(run.Sample),
-	}
+	plan := planOf(asked, run)
 	for _, s := range run.Expiry.Snapshots {
 		plan.Snapshots = append(plan.Snapshots, client.MaintenancePlanSnapshot{
 			ID: s.ID, Time: time.UnixMilli(s.TimestampMS).UTC(), Expires: true,
@@ -201,6 +203,41 @@ func (c Caretaker) PlanMaintenance(ctx context.Context, asked client.Maintenance
 		plan.Snapshots = append(plan.Snapshots, client.MaintenancePlanSnapshot{ID: kept.ID, Why: string(kept.Why)})
 	}
 	return plan, nil
+}
+
+// planOf returns a plan without snapshots.
+func planOf(asked client.MaintenanceByHand, run jobs.DryRun) client.MaintenancePlan {
+	return client.MaintenancePlan{
+		Object: asked.Object, Kind: asked.Kind, Held: run.Held, Blocked: run.Blocked,
+		Snapshots: []client.MaintenancePlanSnapshot{}, Refs: append([]string{}, run.Expiry.Refs...),
+		Reach: run.Reach, Manifests: run.Cost.Manifests, ReadBytes: run.Cost.Bytes,
+		Files: run.Files, Bytes: run.Bytes, More: run.More, Kept: keptOf(run.Kept), LeftOut: run.LeftOut,
+		Sample: pathsOf(run.Sample),
+	}
+}
+
+func isWarehouse(ident moorage.Identifier) bool {
+	return ident.Warehouse != "" && len(ident.Namespace) == 0 && ident.Name == ""
+}
+
+// leftovers is PlanMaintenance for the files of a warehouse that lie outside of all tables.
+func (c Caretaker) leftovers(ctx context.Context, asked client.MaintenanceByHand) (client.MaintenancePlan, error) {
+	settings := jobs.DefaultLeftovers()
+	if said := asked.Settings; said != nil {
+		if said.QuarantineSeconds != nil || said.EqualAuthorities || said.Confirm {
+			return client.MaintenancePlan{}, moorage.Errorf(moorage.KindIllegalArgument,
+				"A look at a warehouse deletes nothing, so it takes older-than-seconds and unsafe alone")
+		}
+		if n := said.OlderThanSeconds; n != nil {
+			settings.OlderThan = time.Duration(*n) * time.Second
+		}
+		settings.Unsafe = said.Unsafe
+	}
+	run, err := c.Steering.Leftovers(ctx, c.Scopes, asked.Object.Warehouse, settings, asked.Sample)
+	if err != nil {
+		return client.MaintenancePlan{}, err
+	}
+	return planOf(asked, run), nil
 }
 
 func pathsOf(files []jobs.Listed) []string {

@@ -26,6 +26,8 @@ type Steering interface {
 	Begin(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked steer.ByHand) (jobs.Began, error)
 	Plan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, kind policy.Kind, asked steer.ByHand,
 		sample int) (jobs.DryRun, error)
+	Leftovers(ctx context.Context, scopes policies.Scopes, warehouse string, asked jobs.LeftoverSettings,
+		sample int) (jobs.DryRun, error)
 	Pause(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, reason, by string) error
 	Resume(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error
 	Rescan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error

@@ -83,6 +83,11 @@ func (f fakeCare) Plan(_ context.Context, _ policies.Scopes, _ moorage.Identifie
 	return run, f.call("Plan")
 }
 
+func (f fakeCare) Leftovers(_ context.Context, _ policies.Scopes, warehouse string, asked jobs.LeftoverSettings, sample int) (jobs.DryRun, error) {
+	f.asked("Leftovers", warehouse, asked.OlderThan.String(), fmt.Sprint(asked.Unsafe, sample))
+	return jobs.DryRun{Reach: "full", Files: 1, More: true, LeftOut: []string{"file:///w/b"}}, f.call("Leftovers")
+}
+
 func (f fakeCare) Pause(context.Context, policies.Scopes, moorage.Identifier, string, string) error {
 	return f.call("Pause")
 }
@@ -191,6 +196,10 @@ func TestByHand(t *testing.T) {
 		"a plan by the policies":   {"plan", `{` + object + `,"kind":"orphans","sample":7}`, 200, "Plan orphans false false 7,Plan"},
 		"a plan with settings":     {"plan", `{` + object + `,"kind":"snapshots","settings":{"delay-seconds":0}}`, 200, "Plan snapshots true false 0,Plan"},
 		"a plan of orphans":        {"plan", `{` + object + `,"kind":"orphans","settings":{}}`, 200, "Plan orphans false true 0,Plan"},
+		"leftovers":                {"plan", `{"object":{"warehouse":"w"},"kind":"orphans","sample":3}`, 200, "Leftovers w 168h0m0s false 3,Leftovers"},
+		"leftovers with settings":  {"plan", `{"object":{"warehouse":"w"},"kind":"orphans","settings":{"older-than-seconds":60,"unsafe":true}}`, 200, "Leftovers w 1m0s true 0,Leftovers"},
+		"leftovers of a job":       {"plan", `{"object":{"warehouse":"w"},"kind":"orphans","settings":{"quarantine-seconds":60}}`, 400, ""},
+		"an unsafe table":          {"plan", `{` + object + `,"kind":"orphans","settings":{"unsafe":true}}`, 400, ""},
 		"a run by the policies":    {"run", `{` + object + `,"kind":"compaction"}`, 200, "Run"},
 		"a run with settings":      {"run", `{` + object + `,"kind":"snapshots","settings":{"min-snapshots":2}}`, 200, "Begin"},
 		"settings of orphans":      {"run", `{` + object + `,"kind":"snapshots","settings":{"confirm":true}}`, 400, ""},

@@ -311,6 +311,9 @@ func maintenanceCells(name string, object [2]string) []managementCell {
 		cells = append(cells, on("runMaintenance", "POST", "/maintenance/run", run),
 			on("planMaintenance", "POST", "/maintenance/plan", run))
 	}
+	if name == "w" {
+		cells = append(cells, on("planMaintenance", "POST", "/maintenance/plan", `{"kind":"orphans","object":`+object[0]+`}`))
+	}
 	return cells
 }
 

@@ -257,8 +257,12 @@ func maintainJob(ctx context.Context, c cli.Config, env cli.Environment) error {
 	})
 }
 
-// maintainOrphans makes the store the one that removes orphans in a warehouse.
+// maintainOrphans reports the files outside of all tables of a warehouse, or makes the store the
+// one that removes orphans there.
 func maintainOrphans(ctx context.Context, c cli.Config, env cli.Environment) error {
+	if c.Maintain.Outside != "" {
+		return maintainLeftovers(ctx, c, env)
+	}
 	return care(ctx, c, env, func(a caretakers) error {
 		adopted, err := a.AdoptOrphans(ctx, c.Maintain.Warehouse)
 		if adopted.Other != "" {

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestMaintain expires snapshots of a table by commands on a store whose server is stopped, and
@@ -115,4 +118,71 @@ func TestMaintainOnARunningServer(t *testing.T) {
 	command(0, "this store removes orphans", "maintain", "orphans", "adopt", "default")
 	command(1, "does not exist", "maintain", "orphans", "adopt", "none")
 	command(0, "0 files would be deleted", "maintain", "plan", "orphans", table)
+}
+
+// TestLeftovers has a server, and then a command on its store, report the files outside of all
+// tables. None of them goes.
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	server := startServe(t, "--data", data)
+	table := server.growTable(t, 0, 4)
+	week := time.Now().Add(-8 * 24 * time.Hour)
+	file := func(name string) string {
+		t.Helper()
+		path := filepath.Join(data, "warehouse", "harbour", filepath.FromSlash(name))
+		for _, err := range []error{
+			os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("left"), 0o600), os.Chtimes(path, week, week),
+		} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return path
+	}
+	left, hidden := file("ctas/data/a.parquet"), file("ctas/_temporary/b.parquet")
+	where := []string{"--uri", server.uri}
+	command := func(code int, want string, args ...string) {
+		t.Helper()
+		got := runToEnd(t, append(args, where...)...)
+		if got.code != code || !strings.Contains(got.stdout+got.stderr, want) {
+			t.Fatalf("%s: %d, %s%s; want %q", args, got.code, got.stdout, got.stderr, want)
+		}
+	}
+	look := []string{"maintain", "orphans", "--warehouse", "default"}
+	with := func(more ...string) []string { return append(slices.Clone(look), more...) }
+	all := func() {
+		t.Helper()
+		command(0, "warehouse default: 1 file outside of all tables and views, 4 bytes; this read 4 manifests", look...)
+		command(0, "file://"+left, look...)
+		command(0, "kept 1 file: a hidden name", look...)
+		command(0, "Nothing was deleted. Tables of other catalogs", look...)
+		command(1, "at least seven days old", with("--older-than", "24h")...)
+		command(0, "1 file outside", with("--older-than", "24h", "--unsafe")...)
+		command(1, "does not exist", "maintain", "orphans", "--warehouse", "none")
+		command(2, "either --warehouse NAME, or adopt", "maintain", "orphans")
+	}
+	all()
+	code, answer := server.request(t, "POST", "/management/v1/maintenance/run",
+		`{"kind":"orphans","object":{"warehouse":"default"},"settings":{}}`)
+	if code != http.StatusBadRequest {
+		t.Errorf("a job on a warehouse: %d %s", code, answer)
+	}
+	server.stop()
+	where = []string{"--data", data}
+	all()
+	command(0, "no maintenance is under way", "maintain", "jobs")
+	for _, path := range []string{left, hidden} {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	for path := range table.Reach(map[int64]bool{table.Snapshots[0].ID: true}) {
+		if strings.Contains(path, "snap-") {
+			if err := os.Remove(strings.TrimPrefix(path, "file://")); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	command(1, "the report would not be whole, so it names no file: what harbour.ships reaches", look...)
 }

@@ -47,13 +47,23 @@ of the table, stay in any case.
 ` + maintainText,
 		},
 		{
-			name: "maintain orphans", operand: "adopt WAREHOUSE", words: wordsOfMaintainOrphans,
-			summary:  "say that this store alone has tables in a folder",
-			settings: settings, validate: validateStopped, run: actions.MaintainOrphans,
-			text: `Makes this store the one that removes orphans in the folder of a warehouse, and prints the id of the
-one that did. Each store would take the files of the other for orphans. So the first one that looks
-for orphans writes its id to ~moorage/owner, and others are refused. A restored backup is another
-store. Say this once no other store uses tables there.
+			name: "maintain orphans", operand: "[adopt WAREHOUSE]", words: wordsOfMaintainOrphans,
+			summary:  "report files outside of all tables of a warehouse",
+			settings: with(outsideSettings()...), validate: validateOrphans, run: actions.MaintainOrphans,
+			text: `With --warehouse, prints which files of a warehouse lie outside the locations of all tables and
+views, and are reached by none of them: what is left of tables that were never made. It deletes nothing.
+Look at the files, and delete them with the tools of the storage. Tables of other catalogs that have
+files there, and their metadata elsewhere, are not known to this store.
+
+Dropped tables that can come back count as tables. Each folder with a metadata file stays, with all
+that the file names: somebody may register it. Names that begin with _ or . stay, and the folders of
+other warehouses within this one are left out. The manifests of all tables of the store are read. If
+one cannot be, the command says so, names no file, and exits with 1.
+
+With adopt, makes this store the one that removes orphans in the folder of a warehouse, and prints
+the id of the one that did. Each store would take the files of the other for orphans. So the first
+one that looks for orphans writes its id to ~moorage/owner, and others are refused. A restored
+backup is another store. Say this once no other store uses tables there.
 ` + accessText,
 		},
 		{
@@ -113,15 +123,42 @@ func planSettings() []setting {
 		{name: "by-policy", flagOnly: true,
 			usage: "Take the settings of the policies about the table, in the place of all flags.",
 			set:   func(c *Config, _ []string) error { c.Maintain.ByPolicy = true; return nil }},
-		{name: "sample", value: "NUMBER", preset: "10", flagOnly: true,
-			usage: "How many files are named at most, up to 1000.",
-			set: func(c *Config, v []string) (err error) {
-				c.Maintain.Sample, err = strconv.Atoi(v[0])
-				if err != nil || c.Maintain.Sample < 0 || c.Maintain.Sample > 1000 {
-					err = fmt.Errorf("%q is not a number from 0 to 1000", v[0])
-				}
-				return err
-			}},
+		sample(),
+	}
+}
+
+func sample() setting {
+	return setting{name: "sample", value: "NUMBER", preset: "10", flagOnly: true,
+		usage: "How many files are named at most, up to 1000.",
+		set: func(c *Config, v []string) (err error) {
+			c.Maintain.Sample, err = strconv.Atoi(v[0])
+			if err != nil || c.Maintain.Sample < 0 || c.Maintain.Sample > 1000 {
+				err = fmt.Errorf("%q is not a number from 0 to 1000", v[0])
+			}
+			return err
+		}}
+}
+
+// outsideSettings are those of maintain orphans.
+func outsideSettings() []setting {
+	return []setting{
+		{name: "warehouse", value: "NAME", flagOnly: true, usage: "Whose files are looked at.",
+			set: text(func(c *Config) *string { return &c.Maintain.Outside })},
+		{name: "older-than", value: "DURATION", preset: "168h", flagOnly: true,
+			usage: "How old a file is at least; seven days or more.",
+			set:   span(func(c *Config) *time.Duration { return &c.Maintain.OlderThan })},
+		{name: "unsafe", flagOnly: true,
+			usage: "Allow younger files. They may belong to tables that are being made.",
+			set:   one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Maintain.Unsafe })},
+		sample(),
+	}
+}
+
+// validateOrphans wants either a warehouse to look at or one to adopt.
+func validateOrphans(c Config, faults *usageError) {
+	validateStopped(c, faults)
+	if (c.Maintain.Warehouse == "") == (c.Maintain.Outside == "") {
+		faults.addf("takes either --warehouse NAME, or adopt and the name of a warehouse")
 	}
 }
 

@@ -19,7 +19,8 @@ type MaintainWords struct {
 	Change string
 	Job    string // id
 
-	Warehouse string // whose orphans
+	Warehouse string // that is adopted
+	Outside   string // the warehouse whose files outside of all tables are looked for
 
 	Kinds        []string // of work to claim
 	Holder, Exec string
@@ -92,10 +93,13 @@ func wordsOfMaintainJob(c *Config, words []string) error {
 	return fmt.Errorf("takes cancel, retry, quarantine, pause or resume, and the ID of a job")
 }
 
-// wordsOfMaintainOrphans reads adopt and WAREHOUSE.
+// wordsOfMaintainOrphans reads adopt and WAREHOUSE, or nothing.
 func wordsOfMaintainOrphans(c *Config, words []string) error {
+	if len(words) == 0 {
+		return nil
+	}
 	if len(words) != 2 || words[0] != "adopt" || words[1] == "" {
-		return fmt.Errorf("takes adopt, and the name of a warehouse")
+		return fmt.Errorf("takes --warehouse NAME, or adopt and the name of a warehouse")
 	}
 	c.Maintain.Warehouse = words[1]
 	return nil

@@ -118,11 +118,24 @@ const (
 	keptNamedAgain = "named again"
 	keptLookAlike  = "look-alike"
 	keptChanged    = "changed"
+
+	// Of what lies outside of all tables of a warehouse.
+	keptReached   = "reached by a table"
+	keptMetadata  = "a metadata file"
+	keptBeside    = "of a table that could be registered"
+	keptHidden    = "a hidden name"
+	keptYoung     = "too young"
+	keptUndated   = "without a time"
+	keptWarehouse = "in another warehouse"
+	keptDropped   = "where a dropped table lived"
 )
 
 // keptOf returns counts in the order of their reasons, without zeros.
 func keptOf(counts map[string]int64) (all []registry.KeptOf) {
-	for _, reason := range []string{keptOutside, keptUnreadable, keptNamedAgain, keptLookAlike, keptChanged} {
+	for _, reason := range []string{
+		keptOutside, keptUnreadable, keptNamedAgain, keptLookAlike, keptChanged, keptReached, keptMetadata, keptBeside,
+		keptHidden, keptYoung, keptUndated, keptWarehouse, keptDropped,
+	} {
 		if counts[reason] > 0 {
 			all = append(all, registry.KeptOf{Reason: reason, Files: counts[reason]})
 		}

@@ -1,5 +1,6 @@
 // Package jobs carries out maintenance that takes more than one step: it expires snapshots and
-// deletes the files that nobody reaches any more, and it finds and deletes orphans.
+// deletes the files that nobody reaches any more, and it finds and deletes orphans. Of a warehouse
+// it reports what lies outside of all tables (Leftovers), for which there is no job.
 //
 // A job is a record, so it outlives the process that began it. There is one of a kind on a table at
 // most.

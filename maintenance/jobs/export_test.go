@@ -25,3 +25,6 @@ const (
 
 // Skip switches a check off.
 func (j *Jobs) Skip(check string) { j.skip = map[string]bool{check: true} }
+
+// FindMost bounds how many leftovers are found.
+func (s *LeftoverSettings) FindMost(files int) { s.most = files }

@@ -132,9 +132,15 @@ func ident() moorage.Identifier {
 // newNode returns another process over store and files.
 func (w *world) newNode(store registry.Store, files storage.Store) node {
 	w.t.Helper()
+	return w.newNodeOver(store, func(storage.Place) (storage.Store, error) { return files, nil })
+}
+
+// newNodeOver is newNode over several storages.
+func (w *world) newNodeOver(store registry.Store, open func(storage.Place) (storage.Store, error)) node {
+	w.t.Helper()
 	served, err := catalog.New(catalog.Config{
 		Store: store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: w.clock.Now, Random: w.random,
-		OpenStorage: func(storage.Place) (storage.Store, error) { return files, nil },
+		OpenStorage: open,
 		Logger:      slog.New(slog.DiscardHandler),
 	})
 	must(w.t, err)

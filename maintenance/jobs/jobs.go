@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"moorage"
@@ -58,6 +59,9 @@ type Tables interface {
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 	Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error)
 	WarehouseLocation(ctx context.Context, warehouse string) (string, storage.Store, error)
+	WithDropped(ctx context.Context, pointer registry.Pointer, state registry.State,
+		do func(*catalog.Version) error) error
+	Unregistered(ctx context.Context, warehouse, location string) (*metadata.Document, error)
 	// Waiting reports whether commits of a table wait on this node for their turn.
 	Waiting(pointer registry.ID) bool
 }
@@ -86,6 +90,7 @@ type Config struct {
 // Jobs carries out the jobs of a store. It is safe for concurrent use.
 type Jobs struct {
 	tables Tables
+	store  registry.Store
 	ledger *ledger.Ledger
 	claims *ledger.Claimer
 	owner  registry.ID
@@ -95,6 +100,8 @@ type Jobs struct {
 	ended  func(run registry.Run)
 	stats  counters
 	busy   busy
+	// looking is held by the one look for leftovers that is under way. Others do not wait for it.
+	looking sync.Mutex
 
 	interval time.Duration
 	// Each is used by one loop.
@@ -148,7 +155,8 @@ func New(config Config) (*Jobs, error) {
 		return nil, err
 	}
 	return &Jobs{
-		tables: config.Tables, ledger: records, claims: ledger.NewClaimer(config.Store, owner), owner: owner,
+		tables: config.Tables, store: config.Store, ledger: records,
+		claims: ledger.NewClaimer(config.Store, owner), owner: owner,
 		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,
 		interval: cmp.Or(config.Interval, lookEvery), jitters: jitters, sweepJitter: sweepJitter,
 	}, nil

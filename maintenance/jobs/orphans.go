@@ -191,16 +191,7 @@ func (j *Jobs) mark(ctx context.Context, look *look, s OrphanSettings, set *reac
 // mayMark adds what transactions name to set. It refuses if a dropped table that could come back
 // has had a location in those of the table.
 func (j *Jobs) mayMark(ctx context.Context, look *look, set *reach.Set) error {
-	err := j.ledger.Scan(ctx, registry.TableTransaction, "", "", func(record registry.Record) (bool, error) {
-		transaction, err := ledger.Decode[txlog.Transaction](record)
-		if err != nil {
-			return false, &BlockedError{fmt.Sprintf("the transaction %s cannot be read", record.Key.ID)}
-		}
-		for _, file := range transaction.Files {
-			set.Add(file)
-		}
-		return true, nil
-	})
+	err := addTransactions(ctx, j, set)
 	if err != nil || j.skip[checkDropped] {
 		return err
 	}
@@ -217,6 +208,20 @@ func (j *Jobs) mayMark(ctx context.Context, look *look, set *reach.Set) error {
 				return false, &calledOff{fmt.Sprintf("%s, another table or view, has files in its location",
 					other.Identifier())}
 			}
+		}
+		return true, nil
+	})
+}
+
+// addTransactions adds the files that transactions name.
+func addTransactions(ctx context.Context, j *Jobs, set *reach.Set) error {
+	return j.ledger.Scan(ctx, registry.TableTransaction, "", "", func(record registry.Record) (bool, error) {
+		transaction, err := ledger.Decode[txlog.Transaction](record)
+		if err != nil {
+			return false, &BlockedError{fmt.Sprintf("the transaction %s cannot be read", record.Key.ID)}
+		}
+		for _, file := range transaction.Files {
+			set.Add(file)
 		}
 		return true, nil
 	})

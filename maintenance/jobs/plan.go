@@ -46,6 +46,8 @@ type DryRun struct {
 	Bytes   int64 // of orphans: nothing says how long an expired file is
 	Kept    []registry.KeptOf
 	Sample  []Listed // the first of the files
+	More    bool     // of leftovers: there are more than Files
+	LeftOut []string // of leftovers: folders of other warehouses, in order
 }
 
 // sampler is the sink of a dry run. Doomed files may come more than once.

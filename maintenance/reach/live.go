@@ -46,7 +46,7 @@ func Named(document *metadata.Document, location string, yield func(path string)
 // of no use: an UnreadableError if that will not pass. set is to be for about Measure's Files.
 func Live(ctx context.Context, files Reader, document *metadata.Document, location string, set *Set) error {
 	Named(document, location, set.Add)
-	manifests, err := manifestsOf(ctx, files, document, nil)
+	manifests, err := manifestsOf(ctx, files, document, nil, always)
 	if err != nil {
 		return err
 	}
@@ -55,17 +55,23 @@ func Live(ctx context.Context, files Reader, document *metadata.Document, locati
 
 // LiveIn adds manifests, and the live files in them, to set.
 func LiveIn(ctx context.Context, files Reader, manifests []manifest.Listed, set *Set) error {
+	return liveIn(ctx, files, manifests, set, always)
+}
+
+// liveIn is LiveIn. It fails with what pass makes of an error.
+func liveIn(ctx context.Context, files Reader, manifests []manifest.Listed, set *Set,
+	pass func(error) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtOnce)
 	for _, m := range manifests {
 		set.Add(m.Path())
 		group.Go(func() error {
-			return eachEntry(ctx, files, m, func(entry manifest.Entry) error {
+			return pass(eachEntry(ctx, files, m, func(entry manifest.Entry) error {
 				if !entry.Removed {
 					set.Add(entry.Path)
 				}
 				return nil
-			})
+			}))
 		})
 	}
 	return group.Wait()
@@ -75,7 +81,7 @@ func LiveIn(ctx context.Context, files Reader, manifests []manifest.Listed, set 
 // takes. wanted, unless it is nil, says which snapshots count. The errors are those of Live.
 func Manifests(ctx context.Context, files Reader, document *metadata.Document, wanted func(metadata.Snapshot) bool) (
 	[]manifest.Listed, Cost, error) {
-	manifests, err := manifestsOf(ctx, files, document, wanted)
+	manifests, err := manifestsOf(ctx, files, document, wanted, always)
 	var cost Cost
 	for snapshot := range document.Snapshots() {
 		if snapshot.ManifestList != "" && (wanted == nil || wanted(snapshot)) {
@@ -90,9 +96,10 @@ func Manifests(ctx context.Context, files Reader, document *metadata.Document, w
 	return manifests, cost, err
 }
 
-// manifestsOf returns the manifests of the snapshots that are wanted, each once.
+// manifestsOf returns the manifests of the snapshots that are wanted, each once. It fails with what
+// pass makes of an error.
 func manifestsOf(ctx context.Context, files Reader, document *metadata.Document,
-	wanted func(metadata.Snapshot) bool) ([]manifest.Listed, error) {
+	wanted func(metadata.Snapshot) bool, pass func(error) error) ([]manifest.Listed, error) {
 	var mu sync.Mutex // guards the two below; a leaf
 	met := make(map[[sha256.Size]byte]struct{})
 	var manifests []manifest.Listed
@@ -103,7 +110,7 @@ func manifestsOf(ctx context.Context, files Reader, document *metadata.Document,
 			continue
 		}
 		group.Go(func() error {
-			return eachManifest(ctx, files, snapshot, func(m manifest.Listed) error {
+			return pass(eachManifest(ctx, files, snapshot, func(m manifest.Listed) error {
 				key := sha256.Sum256([]byte(m.Path())) // as it is spelled: both spellings are read
 				mu.Lock()
 				defer mu.Unlock()
@@ -112,7 +119,7 @@ func manifestsOf(ctx context.Context, files Reader, document *metadata.Document,
 					manifests = append(manifests, m)
 				}
 				return nil
-			})
+			}))
 		})
 	}
 	err := group.Wait()

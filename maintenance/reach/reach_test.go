@@ -236,6 +236,38 @@ func TestLiveSideMustBeReadable(t *testing.T) {
 	}
 }
 
+// Of a table that no catalog knows, lists and manifests that are gone are passed over, and what the
+// others name is live. One that is damaged is an error.
+func TestWhatIsLeftOfATable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 3, 10)
+	left := func(files reach.Reader) (*reach.Set, error) {
+		set := reach.NewSet(0)
+		manifests, err := reach.ManifestsLeft(t.Context(), files, w.present, nil)
+		if err == nil {
+			err = reach.LiveLeft(t.Context(), files, manifests, set)
+		}
+		return set, err
+	}
+	whole, err := left(w.store)
+	must(t, err)
+	for path := range w.live {
+		if !strings.HasSuffix(path, ".avro") {
+			continue
+		}
+		body, err := storage.ReadAll(t.Context(), w.store, path, 1<<20)
+		must(t, err)
+		without, err := left(damaged{w.store, path, body, -1})
+		if err != nil || without.Len() == 0 || without.Len() > whole.Len() {
+			t.Errorf("without %s: %v, and %d of %d files are live", path, err, without.Len(), whole.Len())
+		}
+		_, err = left(damaged{w.store, path, body, len(body) / 2})
+		if _, ok := errors.AsType[*reach.UnreadableError](err); !ok {
+			t.Errorf("%s cut in the middle: %v", path, err)
+		}
+	}
+}
+
 // damaged is a store with one file that is cut, or missing if cut is negative.
 type damaged struct {
 	*memory.Store

@@ -133,6 +133,22 @@ func (s *Steering) Plan(ctx context.Context, scopes policies.Scopes, ident moora
 	return run, moorage.Annotate(op, ident.String(), err)
 }
 
+// Leftovers returns which files of a warehouse lie outside of all tables and views, with sample of
+// them at most. It takes the right to plan on the warehouse. Policies and pauses have no say in it:
+// nothing is deleted.
+//
+// Errors: KindIllegalArgument if jobs.Leftovers says so; those of catalog.Scopes.Find.
+func (s *Steering) Leftovers(ctx context.Context, scopes policies.Scopes, warehouse string,
+	asked jobs.LeftoverSettings, sample int) (jobs.DryRun, error) {
+	const op = "steer.Leftovers"
+	_, err := scopes.Find(ctx, verb.PlanMaintenance, moorage.Identifier{Warehouse: warehouse})
+	if err != nil {
+		return jobs.DryRun{}, moorage.Annotate(op, warehouse, err)
+	}
+	run, err := jobs.Leftovers(ctx, s.Jobs, warehouse, asked, sample)
+	return run, moorage.Annotate(op, warehouse, err)
+}
+
 // byPolicy returns what the policies say of a kind, as the planner goes by it.
 func (s *Steering) byPolicy(ctx context.Context, scope catalog.Scope, kind policy.Kind) (ByHand, error) {
 	t, ok := policy.TypeOf(kind)

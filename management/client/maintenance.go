@@ -61,7 +61,9 @@ type MaintenanceRun struct {
 
 // MaintenanceKept counts files that stay, for a reason.
 type MaintenanceKept struct {
-	Reason string `json:"reason"` // outside, unreadable, named again, look-alike or changed
+	// Reason is outside, unreadable, named again, look-alike or changed; of a warehouse also the
+	// words of a longer one, such as "too young".
+	Reason string `json:"reason"`
 	Files  int64  `json:"files"`
 }
 
@@ -139,16 +141,19 @@ type MaintenanceSettingsByHand struct {
 	DelaySeconds          *int64 `json:"delay-seconds,omitempty"`            // until files go; default a day
 	KeepFiles             bool   `json:"keep-files,omitempty"`               // no file is deleted
 	// Of orphans.
-	OlderThanSeconds  *int64 `json:"older-than-seconds,omitempty"` // default 3 days
+	OlderThanSeconds  *int64 `json:"older-than-seconds,omitempty"` // default 3 days, of a warehouse 7
 	QuarantineSeconds *int64 `json:"quarantine-seconds,omitempty"` // default 10 days
 	EqualAuthorities  bool   `json:"equal-authorities,omitempty"`
 	Confirm           bool   `json:"confirm,omitempty"` // it is right that most files are orphans
+	Unsafe            bool   `json:"unsafe,omitempty"`  // of a warehouse: files may be younger than 7 days
 }
 
 // MaintenanceByHand asks what a job would do, or for the job.
 type MaintenanceByHand struct {
-	Object Object `json:"object"` // a table
-	Kind   string `json:"kind"`   // snapshots or orphans
+	// Object is a table. A plan of orphans may be of a warehouse: it names the files that lie
+	// outside of all tables and views, which no job deletes.
+	Object Object `json:"object"`
+	Kind   string `json:"kind"` // snapshots or orphans
 	// Settings of nil are those of the policies: a plan is what they would do, and a run looks at
 	// the table now.
 	Settings *MaintenanceSettingsByHand `json:"settings,omitempty"`
@@ -189,10 +194,12 @@ type MaintenancePlan struct {
 	Reach     string            `json:"reach,omitempty"`
 	Manifests int64             `json:"manifests"`
 	ReadBytes int64             `json:"read-bytes"`
-	Files     int64             `json:"files"` // that would be deleted
-	Bytes     int64             `json:"bytes"` // of orphans
+	Files     int64             `json:"files"`          // that would be deleted
+	Bytes     int64             `json:"bytes"`          // of orphans
+	More      bool              `json:"more,omitempty"` // of a warehouse: there are more than Files
 	Kept      []MaintenanceKept `json:"kept,omitempty"`
-	Sample    []string          `json:"sample"` // locations of the first of the files
+	LeftOut   []string          `json:"left-out,omitempty"` // folders of other warehouses within this one
+	Sample    []string          `json:"sample"`             // locations of the first of the files
 }
 
 // MaintenancePlanSnapshot is a snapshot in a plan.

@@ -1,0 +1,74 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// changesMax is how many changes catchUp reads at a time.
+const changesMax = 1000
+
+// catchUp adds what tables and views reach that have changed since the last call, or since the look
+// began: those that were made, dropped, brought back or renamed. It reports whether there were any.
+// It returns the last metadata files of tables of the warehouse that were forgotten meanwhile:
+// somebody may register them again.
+func (r *reached) catchUp(ctx context.Context) (changed bool, forgotten []string, err error) {
+	r.behind = false
+	pointers, err := r.follow(ctx)
+	if err != nil {
+		return false, nil, err
+	}
+	for key, last := range pointers {
+		records, err := r.jobs.ledger.Get(ctx, key)
+		if err != nil {
+			return false, nil, err
+		}
+		switch {
+		case records[0].Exists():
+			err = r.read(ctx, records[0])
+		case last.Kind == registry.ItemTable && last.Ident.Warehouse == r.warehouse:
+			forgotten = append(forgotten, last.PreviousMetadataLocation)
+		}
+		if err != nil {
+			return false, nil, err
+		}
+	}
+	return len(pointers) > 0, forgotten, addTransactions(ctx, r.jobs, r.set)
+}
+
+// follow reads the log of changes up to its end. It returns the pointers that changed, each with
+// what the last change says of it; zero if that is from an older version, which says nothing.
+func (r *reached) follow(ctx context.Context) (map[registry.Key]registry.Item, error) {
+	pointers := make(map[registry.Key]registry.Item)
+	for {
+		page, err := registry.Follow(ctx, r.jobs.store, r.position, changesMax)
+		if errors.Is(err, registry.ErrForgotten) {
+			return nil, &BlockedError{"the look took longer than changes are kept (--change-retention)"}
+		}
+		if err != nil {
+			return nil, ledger.StoreError("jobs.follow", err)
+		}
+		if len(page) == 0 {
+			return pointers, nil
+		}
+		for _, each := range page {
+			if each.Unreadable != nil {
+				return nil, &BlockedError{"a change that came meanwhile cannot be read; moorage check names it"}
+			}
+			for _, version := range each.Change.Versions {
+				if version.Key.Table == registry.TablePointer {
+					pointers[version.Key] = registry.Item{}
+				}
+			}
+			for _, item := range each.Change.Items {
+				if item.Kind == registry.ItemTable || item.Kind == registry.ItemView {
+					pointers[registry.PointerKey(item.ID)] = item
+				}
+			}
+			r.position = each.Position
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package jobs
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"moorage"
+	"moorage/maintenance/reach"
+	"moorage/storage"
+)
+
+// foldersMax bounds the folders, and the metadata files, that one look remembers of each kind.
+const foldersMax = 100_000
+
+// folders is a set of folders, by their normalised locations.
+type folders map[string]bool
+
+func (f folders) add(place storage.Location) { f[place.String()] = true }
+
+// addText adds the folder that location names; none if no storage takes it.
+func (f folders) addText(location string) {
+	if place, err := storage.Parse(location); err == nil {
+		f.add(place)
+	}
+}
+
+// hold reports whether place lies in one of the folders.
+func (f folders) hold(place storage.Location) bool {
+	if len(f) == 0 {
+		return false
+	}
+	for folder := place.Parent(); ; folder = folder.Parent() {
+		if f[folder.String()] {
+			return true
+		}
+		if folder.Path == "/" {
+			return false
+		}
+	}
+}
+
+// first returns the first n of the folders, in order.
+func (f folders) first(n int) []string {
+	all := slices.Sorted(maps.Keys(f))
+	return all[:min(n, len(all))]
+}
+
+// unregistered are the metadata files outside of the locations of all tables and views. By each of
+// them somebody may register a table.
+type unregistered struct {
+	known   map[string]bool
+	unread  []string
+	folders folders // in which such tables have, or may have, their files
+}
+
+// note adds a file if it is a metadata file. It reports whether there is room for it.
+func (u *unregistered) note(location string) bool {
+	if strings.Contains(location[strings.LastIndexByte(location, '/')+1:], ".metadata.json") {
+		u.add(location)
+	}
+	return len(u.known) <= foldersMax
+}
+
+// add adds a metadata file, which is still to be read, and the folder of its table.
+func (u *unregistered) add(location string) {
+	place, err := storage.Parse(location)
+	if err != nil || u.known[location] {
+		return
+	}
+	u.known[location], u.unread = true, append(u.unread, location)
+	folder := place.Parent()
+	if strings.HasSuffix(folder.Path, "/metadata") {
+		folder = folder.Parent()
+	}
+	u.folders.add(folder)
+}
+
+// list looks at all files of the warehouse, and finds those that may be left. It notes metadata
+// files that nobody has claimed, and folders of other warehouses, for the next time.
+func (l *leftoverLook) list(ctx context.Context) error {
+	l.found, l.more, l.kept = nil, false, make(map[string]int64)
+	claims := newClaimed(l.jobs)
+	for after := ""; ; {
+		if err := l.jobs.budget.List(ctx, l.location); err != nil {
+			return err
+		}
+		page, err := l.lister.List(ctx, l.location, after, listPage)
+		if err != nil {
+			return moorage.E("jobs.list", l.location, moorage.KindUnavailable, l.jobs.budget.Note(l.location, err))
+		}
+		l.now = page.Now
+		if err := l.page(ctx, claims, page.Files); err != nil {
+			return err
+		}
+		if after = page.Next; after == "" {
+			return nil
+		}
+	}
+}
+
+// page is list for one page.
+func (l *leftoverLook) page(ctx context.Context, claims *claimed, files []storage.Listed) error {
+	for _, file := range files {
+		l.noteWarehouse(file.Location)
+	}
+	free, err := claims.free(ctx, files)
+	if err != nil {
+		return err
+	}
+	for _, file := range free {
+		if !l.unregistered.note(file.Location) || len(l.others) > foldersMax {
+			return &BlockedError{"too many metadata files, or folders of other warehouses, are outside of all tables"}
+		}
+		switch {
+		case !l.mayBeLeft(file):
+		case len(l.found) < l.most:
+			l.found = append(l.found, file)
+		default:
+			l.more = true
+		}
+	}
+	return nil
+}
+
+// noteWarehouse notes the folder that a file shows to be a warehouse, of this store or of another
+// one: a server keeps files of its own there. Nobody knows the tables of another store here.
+func (l *leftoverLook) noteWarehouse(location string) {
+	above, _, own := strings.Cut(location, "/"+Folder+"/")
+	if !own {
+		return
+	}
+	if place, err := storage.Parse(above); err == nil && place != l.root {
+		l.others.add(place)
+	}
+}
+
+// mayBeLeft reports whether a file that nobody has claimed may be a leftover, and counts why not.
+// What tables reach it asks once that is known.
+func (l *leftoverLook) mayBeLeft(file storage.Listed) bool {
+	why := l.staysFor(file)
+	if why != "" {
+		l.kept[why]++
+	}
+	return why == ""
+}
+
+// staysFor returns the reason for which a file that nobody has claimed stays; empty for none.
+func (l *leftoverLook) staysFor(file storage.Listed) string {
+	place, err := storage.Parse(file.Location)
+	switch {
+	case err != nil, isHidden("/" + strings.TrimPrefix(place.Path, l.root.Path)):
+		return keptHidden
+	case l.others.hold(place):
+		return keptWarehouse
+	case !reach.IsOwn([]storage.Location{l.root}, file.Location):
+		return keptMetadata
+	case l.unregistered.folders.hold(place):
+		return keptBeside
+	case file.Modified.IsZero():
+		return keptUndated
+	case l.now.Sub(file.Modified) < l.olderThan:
+		return keptYoung
+	case l.reached == nil:
+		return ""
+	case l.reached.set.Has(file.Location):
+		return keptReached
+	case l.reached.set.HasElsewhere(file.Location), l.reached.set.LooksLike(file.Location):
+		return keptLookAlike
+	case l.reached.dropped.hold(place):
+		return keptDropped
+	}
+	return ""
+}

@@ -1,0 +1,268 @@
+package jobs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+const (
+	// leftoverAgeMin is how old a leftover is at least. A table that is being made may have files
+	// outside of all claimed locations until then. An operator may say otherwise.
+	leftoverAgeMin = 7 * 24 * time.Hour
+	// leftoversMax is how many leftovers one look finds. They are in memory until they were looked
+	// at twice; about 20 MB.
+	leftoversMax = 100_000
+	// leftOutMax is how many folders of other warehouses a report names.
+	leftOutMax = 1000
+	// roundsMax is how often what was found is looked at again because tables changed meanwhile.
+	roundsMax = 5
+)
+
+// LeftoverSettings say which files of a warehouse are reported.
+type LeftoverSettings struct {
+	OlderThan time.Duration // how old a file is at least
+	Unsafe    bool          // lets files be younger than seven days
+	most      int           // files that are found; default leftoversMax
+}
+
+// DefaultLeftovers returns the settings of somebody who says nothing.
+func DefaultLeftovers() LeftoverSettings { return LeftoverSettings{OlderThan: leftoverAgeMin} }
+
+// Leftovers reports the files of a warehouse that lie outside of the locations of all tables and
+// views, and that no table or view of the store reaches: what is left of tables that were never
+// made. It changes nothing, and no job deletes them. sample is how many are named at most.
+//
+// It looks below the location of the warehouse, not in others that the warehouse allows. Two things
+// it cannot know: a table of another catalog that has files there, and its metadata elsewhere, and
+// files that a table names through a link. So somebody has to look before he deletes anything.
+//
+// # Why a file is free
+//
+// The look notes where the log of changes ends. Then it reads the tables and views of the store,
+// and lists the files after that. A table that comes to live at a file's place meanwhile has claimed it
+// when the claims are read again, at the end. A table that comes to reach it has a change in the
+// log. So the look reads the log on, and what the tables reach that changed, until none does. What
+// was reached before stays reached.
+//
+// If anything that a table reaches cannot be read, Blocked says so, and no file is reported.
+//
+// Errors: KindNoSuchWarehouse; KindIllegalArgument for files that are too young;
+// KindTooManyRequests while another look is under way in this process; KindUnavailable.
+func Leftovers(ctx context.Context, j *Jobs, warehouse string, s LeftoverSettings, sample int) (DryRun, error) {
+	const op = "jobs.Leftovers"
+	run := DryRun{Plan: Plan{Table: moorage.Identifier{Warehouse: warehouse}}}
+	if s.OlderThan < leftoverAgeMin && !s.Unsafe {
+		return run, moorage.Errorf(moorage.KindIllegalArgument, "Files outside of all tables are at least seven "+
+			"days old: a younger one may belong to a table that is being made")
+	}
+	if !j.looking.TryLock() { // each has a set of all paths in memory
+		return run, moorage.Errorf(moorage.KindTooManyRequests, "Another look at a warehouse is under way here")
+	}
+	defer j.looking.Unlock()
+	look, err := lookForLeftovers(ctx, j, warehouse, s)
+	if blocked, ok := errors.AsType[*BlockedError](err); ok {
+		run.Blocked = blocked.Why
+		return run, nil
+	}
+	if err != nil {
+		return run, moorage.Annotate(op, warehouse, err)
+	}
+	run.Kept, run.LeftOut, run.More = keptOf(look.kept), look.others.first(leftOutMax), look.more
+	if look.reached != nil {
+		run.Reach, run.Cost = reachFull, look.reached.cost
+	}
+	for _, file := range look.found {
+		run.Files, run.Bytes = run.Files+1, run.Bytes+file.Bytes
+		if len(run.Sample) < sample {
+			run.Sample = append(run.Sample, Listed{Path: file.Location, Bytes: file.Bytes, Modified: file.Modified})
+		}
+	}
+	return run, nil
+}
+
+// leftoverLook is one call of Leftovers.
+type leftoverLook struct {
+	jobs      *Jobs
+	warehouse string
+	location  string // of the warehouse
+	root      storage.Location
+	store     storage.Store
+	lister    storage.Lister
+	olderThan time.Duration
+	most      int // files that are found
+
+	others       folders // those of other warehouses
+	unregistered unregistered
+	reached      *reached  // nil until there is a file that nobody has claimed
+	now          time.Time // by the clock that dates the files
+
+	found []storage.Listed
+	more  bool // there are more than found has
+	kept  map[string]int64
+}
+
+// lookForLeftovers looks at a warehouse. The errors are those of Leftovers, and a BlockedError.
+func lookForLeftovers(ctx context.Context, j *Jobs, warehouse string, s LeftoverSettings) (*leftoverLook, error) {
+	location, store, err := j.tables.WarehouseLocation(ctx, warehouse)
+	if err != nil {
+		return nil, err
+	}
+	why, err := foreign(ctx, j, warehouse)
+	if err == nil && why != "" {
+		err = &BlockedError{why}
+	}
+	if err != nil {
+		return nil, err
+	}
+	root, err := storage.Parse(location)
+	if err != nil {
+		return nil, moorage.E("jobs.lookForLeftovers", location, moorage.KindInternal, err)
+	}
+	lister, ok := store.(storage.Lister)
+	if !ok {
+		return nil, &BlockedError{"the storage cannot list files"}
+	}
+	l := &leftoverLook{
+		jobs: j, warehouse: warehouse, location: location, root: root, store: store, lister: lister,
+		olderThan: s.OlderThan, most: cmp.Or(s.most, leftoversMax), others: make(folders),
+		unregistered: unregistered{known: make(map[string]bool), folders: make(folders)},
+	}
+	return l, l.run(ctx)
+}
+
+// run finds the leftovers. It reads what tables reach only if somebody may have left a file.
+func (l *leftoverLook) run(ctx context.Context) error {
+	reached, err := newReached(ctx, l.jobs, l.warehouse)
+	if err != nil {
+		return err
+	}
+	if err := l.addWarehouses(ctx); err != nil {
+		return err
+	}
+	if err := l.list(ctx); err != nil || len(l.found) == 0 {
+		return err
+	}
+	if err := reached.readAll(ctx); err != nil {
+		return err
+	}
+	l.reached = reached
+	if _, err := l.readUnregistered(ctx); err != nil {
+		return err
+	}
+	if err := l.list(ctx); err != nil {
+		return err
+	}
+	return l.settle(ctx)
+}
+
+// addWarehouses notes the folders of other warehouses of the store that lie within this one.
+func (l *leftoverLook) addWarehouses(ctx context.Context) error {
+	return l.jobs.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
+		other, err := ledger.Decode[registry.Warehouse](record)
+		if err != nil {
+			return false, &BlockedError{"the record of another warehouse cannot be read"}
+		}
+		if place, err := storage.Parse(other.Location); err == nil && place != l.root && l.root.Contains(place) {
+			l.others.add(place)
+		}
+		return true, ctx.Err()
+	})
+}
+
+// settle looks at what was found again, until no table has changed since the last look, or for
+// roundsMax times: then what was found was free a moment ago.
+func (l *leftoverLook) settle(ctx context.Context) error {
+	for range roundsMax {
+		changed, forgotten, err := l.reached.catchUp(ctx)
+		if err != nil {
+			return err
+		}
+		for _, file := range forgotten {
+			l.unregistered.add(file)
+		}
+		read, err := l.readUnregistered(ctx)
+		if err != nil {
+			return err
+		}
+		if err := l.addWarehouses(ctx); err != nil {
+			return err
+		}
+		if err := l.lookAgain(ctx); err != nil {
+			return err
+		}
+		if !changed && !read {
+			return nil
+		}
+	}
+	if l.reached.behind {
+		return moorage.Errorf(moorage.KindUnavailable, "Tables change faster than they can be read; look again")
+	}
+	return nil
+}
+
+// lookAgain takes out of what was found what is claimed, or reached, by now.
+func (l *leftoverLook) lookAgain(ctx context.Context) error {
+	still, claims := l.found[:0], newClaimed(l.jobs)
+	for part := range slices.Chunk(l.found, listPage) {
+		free, err := claims.free(ctx, part)
+		if err != nil {
+			return err
+		}
+		for _, file := range free {
+			if l.mayBeLeft(file) {
+				still = append(still, file)
+			}
+		}
+	}
+	l.found = still
+	return nil
+}
+
+// readUnregistered reads the metadata files outside of all locations that were not read yet, and
+// reports whether there were any.
+func (l *leftoverLook) readUnregistered(ctx context.Context) (bool, error) {
+	unread := l.unregistered.unread
+	l.unregistered.unread = nil
+	for _, file := range unread {
+		if set := l.reached.set; set.IsExact() && set.Has(file) {
+			continue // a table of the store names it
+		}
+		document, err := l.jobs.tables.Unregistered(ctx, l.warehouse, file)
+		if err != nil && moorage.KindOf(err) == moorage.KindNotFound {
+			continue // it has gone meanwhile
+		}
+		if err == nil && document != nil {
+			l.unregistered.folders.addText(document.Location())
+			err = l.reached.addUnregistered(ctx, reaching{l.jobs.budget.Reader(l.store), document, file, l.warehouse})
+		}
+		if err != nil {
+			return false, asBlocked(ctx, err, fmt.Sprintf("%s, which no table of this store names, may be the "+
+				"metadata of one, and what that reaches cannot be read: %s. Move it away if nobody needs it",
+				file, wordsOf(err)))
+		}
+	}
+	return len(unread) > 0, nil
+}
+
+// wordsOf returns what a report says of an error.
+func wordsOf(err error) string { return cmp.Or(moorage.MessageOf(err), err.Error()) }
+
+// asBlocked returns err if it may pass, and else a BlockedError that says why.
+func asBlocked(ctx context.Context, err error, why string) error {
+	switch kind := moorage.KindOf(err); {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case kind == moorage.KindUnavailable, kind == moorage.KindTooManyRequests:
+		return err
+	}
+	return &BlockedError{why}
+}

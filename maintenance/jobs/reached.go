@@ -1,0 +1,242 @@
+package jobs
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/maintenance/reach"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// metMax is how many lists and manifests a reached remembers to have read; about 60 MB.
+const metMax = 1 << 20
+
+// reached is what all tables and views of the store reach, as of a position in the log of changes.
+// It only grows.
+type reached struct {
+	jobs      *Jobs
+	warehouse string // whose tables messages may name
+	position  registry.Position
+	set       *reach.Set
+	cost      reach.Cost // of the first reading
+	// dropped are locations that dropped tables have lost, and get back when they come back.
+	dropped folders
+	met     map[[16]byte]bool // lists and manifests that were read to their end
+	behind  bool              // a table had moved when it was to be read, and catchUp has to read it
+}
+
+// newReached returns a reached that has read nothing. What changes from now on catchUp reads.
+func newReached(ctx context.Context, j *Jobs, warehouse string) (*reached, error) {
+	r := &reached{jobs: j, warehouse: warehouse, dropped: make(folders), met: make(map[[16]byte]bool)}
+	horizon, err := registry.ReadHorizon(ctx, j.store)
+	if err == nil {
+		r.position, err = registry.Head(ctx, j.store, horizon.Position)
+	}
+	if err != nil {
+		return nil, ledger.StoreError("jobs.newReached", err)
+	}
+	return r, nil
+}
+
+// readAll reads what all tables and views reach: the live ones, and the dropped ones that can come
+// back. A table may have files anywhere. What transactions name is in it too. A BlockedError says
+// what cannot be read.
+func (r *reached) readAll(ctx context.Context) error {
+	// The size of a set is fixed before it is filled, so lists are read twice.
+	err := r.each(ctx, func(record registry.Record) error { return r.with(ctx, record, r.count) })
+	if err != nil {
+		return err
+	}
+	r.set = reach.NewSetOfNames(r.cost.Files + r.cost.Manifests)
+	if err := r.each(ctx, func(record registry.Record) error { return r.read(ctx, record) }); err != nil {
+		return err
+	}
+	return addTransactions(ctx, r.jobs, r.set)
+}
+
+// each calls do with the records of all pointers.
+func (r *reached) each(ctx context.Context, do func(registry.Record) error) error {
+	return r.jobs.ledger.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+		return true, do(record)
+	})
+}
+
+// read adds what the table or view of a record reaches, and the locations that it gets back.
+func (r *reached) read(ctx context.Context, record registry.Record) error {
+	if err := r.with(ctx, record, r.add); err != nil || !record.State.IsDropped() {
+		return err
+	}
+	pointer, err := ledger.Decode[registry.Pointer](record)
+	if err != nil {
+		return err
+	}
+	claims := newClaimed(r.jobs)
+	wanted := make(map[string]bool, len(pointer.Claims))
+	for _, claim := range pointer.Claims {
+		wanted[claim] = true
+	}
+	if err := claims.ask(ctx, wanted); err != nil {
+		return err
+	}
+	for _, claim := range pointer.Claims {
+		if !claims.known[claim] {
+			r.dropped.addText(claim)
+		}
+	}
+	return nil
+}
+
+// reaching is a version of a table, or a view, that reaches files.
+type reaching struct {
+	files    reach.Reader
+	document *metadata.Document // nil of a view
+	location string             // of the metadata file
+	scope    string             // what tells its storage from others: the warehouse
+}
+
+func reachingOf(j *Jobs, version *catalog.Version) reaching {
+	return reaching{
+		files: j.budget.Reader(version.Storage), document: version.Document.(*metadata.Document),
+		location: version.Location, scope: version.Ident.Warehouse,
+	}
+}
+
+// with calls do with what a record names. It does nothing if that is being purged, or has moved
+// since the record was read: then a change says so.
+func (r *reached) with(ctx context.Context, record registry.Record,
+	do func(context.Context, reaching) error) error {
+	pointer, err := ledger.Decode[registry.Pointer](record)
+	if err != nil {
+		return &BlockedError{"the record of a table cannot be read; moorage check names it"}
+	}
+	switch {
+	case record.State == registry.StatePurging:
+		return nil
+	case pointer.View:
+		err = do(ctx, reaching{location: pointer.MetadataLocation})
+	case record.State == registry.StateLive:
+		var version *catalog.Version
+		if version, _, err = r.jobs.tables.TableByID(ctx, pointer.ID); err == nil {
+			err = do(ctx, reachingOf(r.jobs, version))
+		}
+	default:
+		err = r.jobs.tables.WithDropped(ctx, pointer, record.State, func(version *catalog.Version) error {
+			return do(ctx, reachingOf(r.jobs, version))
+		})
+	}
+	if err == nil {
+		return nil
+	}
+	now, readErr := r.jobs.ledger.Get(ctx, record.Key)
+	if readErr != nil {
+		return readErr
+	}
+	if now[0].ETag != record.ETag {
+		r.behind = true
+		return nil
+	}
+	return r.unreadable(ctx, pointer, err)
+}
+
+// unreadable returns why the report is not whole: what a table reaches cannot be read. Who looks at
+// one warehouse may not see the names of another one.
+func (r *reached) unreadable(ctx context.Context, pointer registry.Pointer, err error) error {
+	why := fmt.Sprintf("what %s reaches cannot be read: %s", pointer.Identifier(), wordsOf(err))
+	if pointer.Warehouse != r.warehouse {
+		why = fmt.Sprintf("what a table of another warehouse reaches cannot be read; the log names it, as %s",
+			pointer.ID)
+	}
+	r.jobs.log.WarnContext(ctx, "maintenance: what a table reaches cannot be read, so no file of a warehouse is known "+
+		"to be free", "pointer", pointer.ID, "ident", pointer.Identifier(), "error", moorage.OneLine(err.Error()))
+	return asBlocked(ctx, err, why)
+}
+
+// count adds up what reading a version costs.
+func (r *reached) count(ctx context.Context, of reaching) error {
+	if of.document == nil {
+		return nil
+	}
+	_, cost, err := reach.Manifests(ctx, of.files, of.document, nil)
+	r.cost.Lists, r.cost.Manifests = r.cost.Lists+cost.Lists, r.cost.Manifests+cost.Manifests
+	r.cost.Bytes, r.cost.Files = r.cost.Bytes+cost.Bytes, r.cost.Files+cost.Files
+	return err
+}
+
+// add adds what a version reaches.
+func (r *reached) add(ctx context.Context, of reaching) error {
+	if of.document == nil {
+		r.set.Add(of.location)
+		return nil
+	}
+	reach.Named(of.document, of.location, r.set.Add)
+	manifests, _, err := reach.Manifests(ctx, of.files, of.document, r.isUnread(of.scope))
+	if err != nil {
+		return err
+	}
+	manifests = r.unread(of.scope, manifests)
+	if err := reach.LiveIn(ctx, of.files, manifests, r.set); err != nil {
+		return err
+	}
+	r.meet(of, manifests)
+	return nil
+}
+
+// addUnregistered is add for a table that the store does not know, as far as its files are there.
+func (r *reached) addUnregistered(ctx context.Context, of reaching) error {
+	of.scope = "unregistered/" + of.scope // no name of a warehouse has a slash
+	reach.Named(of.document, of.location, r.set.Add)
+	manifests, err := reach.ManifestsLeft(ctx, of.files, of.document, r.isUnread(of.scope))
+	if err != nil {
+		return err
+	}
+	manifests = r.unread(of.scope, manifests)
+	if err := reach.LiveLeft(ctx, of.files, manifests, r.set); err != nil {
+		return err
+	}
+	r.meet(of, manifests)
+	return nil
+}
+
+// metKey returns the key of a list or manifest among those that were read.
+func metKey(scope, path string) [16]byte {
+	sum := sha256.Sum256([]byte(scope + "\x00" + path))
+	return [16]byte(sum[:])
+}
+
+// isUnread returns whether the list of a snapshot was not read yet. A snapshot without a list has
+// none that was.
+func (r *reached) isUnread(scope string) func(metadata.Snapshot) bool {
+	return func(s metadata.Snapshot) bool { return s.ManifestList == "" || !r.met[metKey(scope, s.ManifestList)] }
+}
+
+// unread returns those of manifests that were not read yet.
+func (r *reached) unread(scope string, manifests []reach.Manifest) []reach.Manifest {
+	left := manifests[:0]
+	for _, m := range manifests {
+		if !r.met[metKey(scope, m.Path())] {
+			left = append(left, m)
+		}
+	}
+	return left
+}
+
+// meet notes that the lists of a version, and its manifests, were read. It forgets all that it
+// noted before when that becomes too much: then it is read again.
+func (r *reached) meet(of reaching, manifests []reach.Manifest) {
+	if len(r.met) > metMax {
+		clear(r.met)
+	}
+	for _, m := range manifests {
+		r.met[metKey(of.scope, m.Path())] = true
+	}
+	for snapshot := range of.document.Snapshots() {
+		if snapshot.ManifestList != "" {
+			r.met[metKey(of.scope, snapshot.ManifestList)] = true
+		}
+	}
+}
