@@ -48,10 +48,10 @@ func DefaultLeftovers() LeftoverSettings { return LeftoverSettings{OlderThan: le
 // # Why a file is free
 //
 // The look notes where the log of changes ends. Then it reads the tables and views of the store,
-// and lists the files after that. A table that comes to live at a file's place meanwhile has claimed it
-// when the claims are read again, at the end. A table that comes to reach it has a change in the
-// log. So the look reads the log on, and what the tables reach that changed, until none does. What
-// was reached before stays reached.
+// and lists the files after that. A table that comes to live at a file's place meanwhile has
+// claimed it when the claims are read again, at the end. A table that comes to reach it has a
+// change in the log. So the look reads the log on, and what the tables reach that changed, until
+// none does. What was reached before stays reached.
 //
 // If anything that a table reaches cannot be read, Blocked says so, and no file is reported.
 //

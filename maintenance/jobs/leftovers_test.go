@@ -211,9 +211,26 @@ func TestLeftoversWithoutATime(t *testing.T) {
 	}
 }
 
+// watchedLog is a store that does something before it tells of changes, once files were listed
+// twice.
+type watchedLog struct {
+	registry.Store
+	files *watched
+	do    func()
+}
+
+// Changes implements registry.Store.
+func (l *watchedLog) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
+	if do := l.do; l.files.pages == 2 && do != nil {
+		l.do = nil
+		do()
+	}
+	return l.Store.Changes(ctx, after, limit)
+}
+
 // What a table lives in, or names, that comes, goes or moves while the look goes on, is not
-// reported. Whatever happens when: before the files are listed, between the two lists, or behind
-// them.
+// reported. Whatever happens when: before the files are listed, between the two lists, when the
+// claims are asked for, or when these were answered.
 func TestLeftoversOfTablesThatChange(t *testing.T) {
 	t.Parallel()
 	left := leftAt()
@@ -242,12 +259,13 @@ func TestLeftoversOfTablesThatChange(t *testing.T) {
 		"brought back": {func(w *world) { w.bringBack("gone") }, nil},
 		"renamed":      {func(w *world) { must(w.t, w.ann().RenameTable(w.ctx, ident(), identOf("other"))) }, nil},
 	} {
-		for _, at := range []string{"before both lists", "between both lists", "behind both lists"} {
+		for _, at := range []string{"before both lists", "between both lists", "before the claims", "behind the claims"} {
 			t.Run(name+" "+at, func(t *testing.T) {
 				t.Parallel()
 				w := newWorld(t, inMemory, 1, 4)
 				w.leave()
 				files := &watched{Store: w.files, before: map[int]func(){}, after: map[int]func(){}}
+				store := &watchedLog{Store: w.store, files: files}
 				done := false
 				do := func() { tt.do(w); done = true }
 				switch at {
@@ -255,10 +273,12 @@ func TestLeftoversOfTablesThatChange(t *testing.T) {
 					files.before[1] = do
 				case "between both lists":
 					files.after[1] = do
-				default:
+				case "before the claims":
 					files.after[2] = do
+				default:
+					store.do = do
 				}
-				run := w.leftovers(w.newNode(w.store, files))
+				run := w.leftovers(w.newNode(store, files))
 				want := slices.DeleteFunc(leftAt(), func(path string) bool { return slices.Contains(tt.stays, path) })
 				if wantLeft(t, run, want...); !done {
 					t.Error("nothing was done meanwhile")
