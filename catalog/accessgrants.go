@@ -360,66 +360,89 @@ func (a Access) GrantsTo(ctx context.Context, grantee string, page Page) (
 	if err != nil {
 		return nil, "", moorage.Annotate(op, grantee, err)
 	}
-	records := a.catalog.planner.ledger
-	var found []registry.Record
-	err = records.Scan(ctx, registry.TableGrants, "", page.After, func(record registry.Record) (bool, error) {
+	others := func(each registry.Grant) bool { return each.Grantee != grantee }
+	grants, next, err = a.grantsThat(ctx, page, func(value *registry.Grants) bool {
+		value.Grants = slices.DeleteFunc(value.Grants, others)
+		return value.Owner == grantee || len(value.Grants) > 0
+	})
+	return grants, next, moorage.Annotate(op, grantee, err)
+}
+
+// AllGrants returns what was granted to anybody and whom objects were handed over to, on each
+// object, in the order of their ids. It needs admin. next is the After of the next page.
+func (a Access) AllGrants(ctx context.Context, page Page) (grants []ObjectGrants, next string, err error) {
+	const op = "catalog.AllGrants"
+	asking, err := a.ask(ctx, verb.ListGrants)
+	if err == nil {
+		err = asking.onServer(ctx, access.Admin)
+	}
+	if err != nil {
+		return nil, "", moorage.Annotate(op, "", err)
+	}
+	grants, next, err = a.grantsThat(ctx, page, func(*registry.Grants) bool { return true })
+	return grants, next, moorage.Annotate(op, "", err)
+}
+
+// grantsThat returns a page of the grants records that keep reports true of, which may take from
+// them what is not wanted.
+func (a Access) grantsThat(ctx context.Context, page Page, keep func(*registry.Grants) bool) (
+	grants []ObjectGrants, next string, err error) {
+	type kept struct {
+		record registry.Record
+		value  registry.Grants
+	}
+	var found []kept
+	err = a.catalog.planner.ledger.Scan(ctx, registry.TableGrants, "", page.After, func(record registry.Record) (
+		bool, error) {
 		value, err := ledger.Decode[registry.Grants](record)
 		if err != nil {
 			return true, nil // it gives nobody anything
 		}
-		if value.Owner != grantee &&
-			!slices.ContainsFunc(value.Grants, func(each registry.Grant) bool { return each.Grantee == grantee }) {
+		if !keep(&value) {
 			return true, nil
 		}
 		if page.Limit > 0 && len(found) == page.Limit {
-			next = found[len(found)-1].Key.ID
+			next = found[len(found)-1].record.Key.ID
 			return false, nil
 		}
-		found = append(found, record)
+		found = append(found, kept{record, value})
 		return true, nil
 	})
 	if err != nil {
-		return nil, "", moorage.Annotate(op, grantee, err)
+		return nil, "", err
 	}
 	grants = []ObjectGrants{}
-	for _, record := range found {
-		object, value, there, err := a.nameOf(ctx, record)
+	for _, each := range found {
+		object, there, err := a.nameOf(ctx, each.record, each.value)
 		if err != nil {
-			return nil, "", moorage.Annotate(op, grantee, err)
+			return nil, "", err
 		}
-		if !there {
-			continue
+		if there {
+			grants = append(grants, grantsOf(object, each.value))
 		}
-		value.Grants = slices.DeleteFunc(value.Grants, func(each registry.Grant) bool {
-			return each.Grantee != grantee
-		})
-		grants = append(grants, grantsOf(object, value))
 	}
 	return grants, next, nil
 }
 
 // nameOf returns what the object of a grants record is called; there is false for one that was
 // dropped.
-func (a Access) nameOf(ctx context.Context, record registry.Record) (
-	object ObjectRef, value registry.Grants, there bool, err error) {
-	if value, err = ledger.Decode[registry.Grants](record); err != nil {
-		return object, value, false, err
-	}
+func (a Access) nameOf(ctx context.Context, record registry.Record, value registry.Grants) (
+	object ObjectRef, there bool, err error) {
 	if object.Kind, err = access.ParseKind(value.Kind); err != nil {
-		return object, value, false, moorage.E("catalog.nameOf", record.Key.ID, moorage.KindInternal, err)
+		return object, false, moorage.E("catalog.nameOf", record.Key.ID, moorage.KindInternal, err)
 	}
 	if object.Ident = value.Ident; object.Kind != access.Table && object.Kind != access.View {
-		return object, value, true, nil
+		return object, true, nil
 	}
 	id, err := registry.GrantsObject(record.Key)
 	if err != nil {
-		return object, value, false, moorage.E("catalog.nameOf", record.Key.ID, moorage.KindInternal, err)
+		return object, false, moorage.E("catalog.nameOf", record.Key.ID, moorage.KindInternal, err)
 	}
 	pointers, err := a.catalog.planner.ledger.Get(ctx, registry.PointerKey(id))
 	if err != nil || !pointers[0].Exists() || pointers[0].State != registry.StateLive {
-		return object, value, false, err
+		return object, false, err
 	}
 	pointer, err := ledger.Decode[registry.Pointer](pointers[0])
 	object.Ident = pointer.Identifier()
-	return object, value, err == nil, err
+	return object, err == nil, err
 }

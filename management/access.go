@@ -3,7 +3,6 @@ package management
 import (
 	"cmp"
 	"context"
-	"slices"
 	"time"
 
 	"moorage"
@@ -46,6 +45,7 @@ type Grants interface {
 	ChangeGrants(ctx context.Context, changes []catalog.GrantChange) (unknown []string, err error)
 	GrantsOn(ctx context.Context, object catalog.ObjectRef) (catalog.ObjectGrants, error)
 	GrantsTo(ctx context.Context, grantee string, page catalog.Page) ([]catalog.ObjectGrants, string, error)
+	AllGrants(ctx context.Context, page catalog.Page) ([]catalog.ObjectGrants, string, error)
 	SetOwner(ctx context.Context, object catalog.ObjectRef, owner string) error
 	SetManaged(ctx context.Context, object catalog.ObjectRef, managed bool) error
 }
@@ -256,43 +256,20 @@ func (a Administrator) CheckAccess(ctx context.Context, questions []client.Quest
 	return each(answers, func(answer catalog.AccessAnswer) bool { return answer.Allowed }), err
 }
 
-// Export returns all policy, without secrets: what is granted to everybody who has a record, and to
-// all roles.
+// Export returns all policy, without secrets: the principals and roles that have a record, and
+// what was granted on each object, also to names without a record.
 func (a Administrator) Export(ctx context.Context) (all client.Export, err error) {
-	all = client.Export{Principals: []client.Principal{}, Roles: []client.Role{}, Grants: []client.ObjectGrants{}}
-	grantees := []string{access.Everyone}
 	if all.Principals, err = gather(ctx, a.Principals); err != nil {
-		return all, err
-	}
-	for _, principal := range all.Principals {
-		grantees = append(grantees, principal.Name)
+		return client.Export{}, err
 	}
 	if all.Roles, err = gather(ctx, a.Roles); err != nil {
-		return all, err
+		return client.Export{}, err
 	}
-	for _, role := range all.Roles {
-		grantees = append(append(grantees, role.Name), role.Members...)
-	}
-	slices.Sort(grantees)
-	at := make(map[string]int) // where in all.Grants an object is
-	for _, grantee := range slices.Compact(grantees) {
-		found, err := gather(ctx, func(ctx context.Context, page client.Page) ([]client.ObjectGrants, string, error) {
-			return a.GrantsTo(ctx, grantee, page)
-		})
-		if err != nil {
-			return all, err
-		}
-		for _, each := range found {
-			i, known := at[each.Object.String()]
-			if !known {
-				at[each.Object.String()] = len(all.Grants)
-				all.Grants = append(all.Grants, each)
-				continue
-			}
-			all.Grants[i].Grants = append(all.Grants[i].Grants, each.Grants...)
-		}
-	}
-	return all, nil
+	all.Grants, err = gather(ctx, func(ctx context.Context, page client.Page) ([]client.ObjectGrants, string, error) {
+		found, next, err := a.Access.AllGrants(ctx, catalog.Page(page))
+		return each(found, grantsOf), next, err
+	})
+	return all, err
 }
 
 // gather returns all pages of a list.

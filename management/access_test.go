@@ -95,6 +95,18 @@ func (f *fakeAccess) GrantsTo(_ context.Context, grantee string, page catalog.Pa
 	}}}, f.next, f.note("GrantsTo %s %v", grantee, page)
 }
 
+func (f *fakeAccess) AllGrants(_ context.Context, page catalog.Page) ([]catalog.ObjectGrants, string, error) {
+	namespace := catalog.ObjectRef{Kind: access.Namespace, Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}}}
+	if page.After == "" {
+		return []catalog.ObjectGrants{{Object: catalog.ObjectRef{Kind: access.Server}, Grants: []catalog.Grant{
+			{Grantee: "corp:248289761001", Privileges: access.Admin, By: "key:root", At: fakeTime},
+		}}}, "second", f.note("AllGrants %v", page)
+	}
+	return []catalog.ObjectGrants{{Object: namespace, Owner: "corp:ann", Grants: []catalog.Grant{
+		{Grantee: "corp/analysts", Privileges: access.Read, By: "key:root", At: fakeTime},
+	}}}, "", f.note("AllGrants %v", page)
+}
+
 func (f *fakeAccess) SetOwner(_ context.Context, object catalog.ObjectRef, owner string) error {
 	return f.note("SetOwner %v %s", object, owner)
 }
@@ -241,21 +253,27 @@ func TestKeysAreNoted(t *testing.T) {
 	}
 }
 
-// An export has each object once, with what is granted to everybody.
+// An export has all pages of the grants, also those of names that have no record, and owners.
 func TestExport(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	w := send(newServer(t, configOf(f)), "GET", base+"/access/export", "")
 	var all struct {
-		Grants []struct {
-			Grants []struct{ Grantee string }
+		Principals, Roles []struct{ Name string }
+		Grants            []struct {
+			Owner  string
+			Grants []struct {
+				Grantee    string
+				Privileges []string
+			}
 		}
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil || len(all.Grants) != 1 {
+	if err := json.Unmarshal(w.Body.Bytes(), &all); err != nil {
 		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 	}
-	if got := fmt.Sprint(all.Grants[0].Grants); got != "[{analysts} {corp/x} {everyone} {key:etl}]" {
-		t.Errorf("the grantees are %s", got)
+	const want = "{[{key:etl}] [{analysts}] [{ [{corp:248289761001 [admin]}]} {corp:ann [{corp/analysts [read]}]}]}"
+	if got := fmt.Sprint(all); got != want {
+		t.Errorf("the export is %s, want %s", got, want)
 	}
 	if secret := url.QueryEscape("mrg_"); strings.Contains(w.Body.String(), secret) {
 		t.Errorf("an export holds a key: %s", w.Body)

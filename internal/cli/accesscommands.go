@@ -38,8 +38,10 @@ with moorage key create --admin.
 		},
 		command{
 			name: "access export", summary: "print all policy as JSON", settings: with(), validate: validateStopped,
-			run:  actions.AccessExport,
-			text: "Prints principals, roles and grants, without secrets.\n" + accessText,
+			run: actions.AccessExport,
+			text: `Prints the principals and roles that have a record, and for each object the grants to anybody and the
+owner that it was handed over to. Secrets are not in it.
+` + accessText,
 		})
 }
 
