@@ -342,7 +342,7 @@ func workSettings() []setting {
 		{name: "once", flagOnly: true, usage: "Do one piece of work, or none.",
 			set: func(c *Config, _ []string) error { c.Maintain.Once = true; return nil }},
 		{name: "exec", value: "FILE", required: true, flagOnly: true, usage: "The program to run.",
-			set: text(func(c *Config) *string { return &c.Maintain.Exec })},
+			set: program(func(c *Config) *string { return &c.Maintain.Exec })},
 	}
 }
 
@@ -379,6 +379,6 @@ func leaseSettings() []setting {
 			set: one(within(time.ParseDuration, 0, leaseWaitMax), "a duration from 0s to 1m",
 				func(c *Config) *time.Duration { return &c.Lease.Wait })},
 		{name: "exec", value: "FILE", required: true, flagOnly: true, usage: "The program to run.",
-			set: words(func(w *LeaseWords) *string { return &w.Exec })},
+			set: program(func(c *Config) *string { return &c.Lease.Exec })},
 	}
 }

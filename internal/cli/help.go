@@ -57,6 +57,9 @@ func (s setting) describe() string {
 		if s.list {
 			text += ", several with spaces between"
 		}
+		if len(s.unless) > 0 {
+			text += ", unless there is a flag --" + strings.Join(s.unless, " or --")
+		}
 		text += "."
 	}
 	return text

@@ -49,6 +49,11 @@ func load(cmd command, args, environ []string) (Config, error) {
 	}
 	understood := len(faults.faults) == 0
 	fromEnv := parseEnviron(cmd.settings, environ)
+	for _, s := range cmd.settings {
+		if slices.ContainsFunc(s.unless, func(flag string) bool { return len(line.flags[flag].values) > 0 }) {
+			delete(fromEnv, s.name)
+		}
+	}
 
 	var fromFile map[string]given
 	if file, ok := firstGiven("config", line.flags, fromEnv); ok && file.values[0] != "" {

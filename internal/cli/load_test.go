@@ -320,6 +320,52 @@ func TestOneFaultForOneMistake(t *testing.T) {
 	}
 }
 
+// A program that cannot be run is a fault of the command line, before there is a lease or work.
+func TestProgramsAreLookedFor(t *testing.T) {
+	t.Parallel()
+	plain := writeFile(t, "plain", "#!/bin/sh\n")
+	lease := []string{"--uri", "http://127.0.0.1:8181", "--namespace", "a", "--table", "t"}
+	for program, want := range map[string]string{
+		"./no-such-program": "no such file", plain: "permission denied", "no-such-program": "not found in $PATH", "": "not found",
+	} {
+		for _, row := range []struct {
+			cmd  command
+			args []string
+		}{{named("maintain work"), lease[:2]}, {named("lease run"), lease}} {
+			_, err := load(row.cmd, append(slices.Clone(row.args), "--exec", program), nil)
+			var usage *usageError
+			if !errors.As(err, &usage) || len(usage.faults) != 1 || !strings.HasPrefix(usage.faults[0], "--exec: ") ||
+				!strings.Contains(usage.faults[0], want) {
+				t.Errorf("%s --exec %q: got %v, want one fault: %s", row.cmd.name, program, err, want)
+			}
+		}
+	}
+	got, err := load(named("lease run"), append(slices.Clone(lease), "--exec", "sh"), nil)
+	if err != nil || filepath.Base(got.Lease.Exec) != "sh" || !filepath.IsAbs(got.Lease.Exec) {
+		t.Errorf("the program is %q, %v", got.Lease.Exec, err)
+	}
+}
+
+// MOORAGE_URI says which server is asked, unless a flag does, or names a store.
+func TestAddressFromTheEnvironment(t *testing.T) {
+	t.Parallel()
+	for _, row := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "http://moorage:8181"},
+		{[]string{"--uri", "http://127.0.0.1:1"}, "http://127.0.0.1:1"},
+		{[]string{"--data", "/d"}, ""},
+		{[]string{"--store", "/s"}, ""},
+		{[]string{"--data", "/d", "--uri", "http://127.0.0.1:1"}, "http://127.0.0.1:1"},
+	} {
+		got, err := load(named("check"), row.args, []string{"MOORAGE_URI=http://moorage:8181/"})
+		if err != nil || got.URI != row.want {
+			t.Errorf("%q: %q, %v, want %q", row.args, got.URI, err, row.want)
+		}
+	}
+}
+
 func mustLoad(t *testing.T, args, environ []string) Config {
 	t.Helper()
 	got, err := load(named("serve"), args, environ)

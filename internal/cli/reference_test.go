@@ -82,7 +82,7 @@ func settingsReference() string {
 		if len(own) == 0 || cmd.name == "serve" {
 			continue
 		}
-		fmt.Fprintf(&page, "\n## moorage %s\n\nFlags only, besides those of the server that `--help` lists.\n", cmd.name)
+		fmt.Fprintf(&page, "\n## moorage %s\n\nBesides those of the server that `--help` lists.\n", cmd.name)
 		for _, s := range own {
 			writeSetting(&page, s)
 		}

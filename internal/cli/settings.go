@@ -29,7 +29,9 @@ type setting struct {
 	list     bool   // may be given more than once
 	flagOnly bool
 	required bool
-	usage    string
+	// unless names flags in whose presence the environment variable does not count.
+	unless []string
+	usage  string
 	// set puts values into c; there is exactly one unless list is set.
 	set func(c *Config, values []string) error
 }
@@ -401,7 +403,8 @@ func allowLocation() setting {
 
 // askedServer is the flag by which a command asks a server that runs.
 func askedServer(usage string) setting {
-	return setting{name: "uri", value: "URI", flagOnly: true, usage: usage, set: func(c *Config, v []string) error {
+	unless := []string{"data", "store"} // who names a store means that one
+	return setting{name: "uri", value: "URI", unless: unless, usage: usage, set: func(c *Config, v []string) error {
 		u, err := url.Parse(v[0])
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
 			return fmt.Errorf("%q is not an address such as http://127.0.0.1:8181", v[0])

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math"
 	"net"
 	"net/netip"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,6 +23,18 @@ func text(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		*field(c) = values[0]
 		return notEmpty(values[0])
+	}
+}
+
+// program is the set of a setting that names a program, which is looked for at once. Else somebody
+// would hold a lease or a piece of work before it turns out that nothing can do it.
+func program(field func(*Config) *string) func(*Config, []string) error {
+	return func(c *Config, values []string) (err error) {
+		*field(c), err = exec.LookPath(values[0])
+		if failed, ok := errors.AsType[*exec.Error](err); ok {
+			return fmt.Errorf("%q cannot be run: %w", values[0], failed.Err)
+		}
+		return err
 	}
 }
 

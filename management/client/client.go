@@ -9,6 +9,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -225,7 +226,10 @@ func (c *Client) ask(ctx context.Context, method, path string, body, answer any)
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return fmt.Errorf("ask the server: %w", err)
+		if refused, ok := errors.AsType[*url.Error](err); ok {
+			err = refused.Err // without the address of the request
+		}
+		return fmt.Errorf("no server answers at %s: %w; is it running?", c.uri, err)
 	}
 	defer response.Body.Close()
 	switch {

@@ -101,3 +101,15 @@ func TestForeignFailure(t *testing.T) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }
+
+// A server that is not there is named, without the request that went to it.
+func TestNoServer(t *testing.T) {
+	t.Parallel()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	_, err := client.New(gone.URL, "").Check(t.Context())
+	if err == nil || !strings.HasPrefix(err.Error(), "no server answers at "+gone.URL+": ") ||
+		!strings.HasSuffix(err.Error(), "; is it running?") || strings.Contains(err.Error(), "/management") {
+		t.Errorf("%v", err)
+	}
+}
