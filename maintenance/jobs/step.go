@@ -17,7 +17,7 @@ import (
 // error.
 func (j *Jobs) Step(ctx context.Context, key registry.Key) error {
 	err := j.claims.Claim(ctx, claimPrefix+key.ID, claimLife, func(ctx context.Context) error {
-		return j.stepAll(ctx, key)
+		return stepAll(ctx, j, key)
 	})
 	if errors.Is(err, ledger.ErrClaimed) {
 		return nil
@@ -26,7 +26,7 @@ func (j *Jobs) Step(ctx context.Context, key registry.Key) error {
 }
 
 // stepAll takes steps until the job ends or waits.
-func (j *Jobs) stepAll(ctx context.Context, key registry.Key) error {
+func stepAll(ctx context.Context, j *Jobs, key registry.Key) error {
 	for {
 		at, err := j.read(ctx, key)
 		if err != nil || at == nil {

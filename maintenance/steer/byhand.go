@@ -25,7 +25,8 @@ type ByHand struct {
 // Begin begins a job on the table called ident, whatever policies say.
 //
 // Errors: KindIllegalArgument if nothing may be deleted of the table, the scope is paused, or the
-// clock of the store cannot be believed; KindCommitFailed if there is such a job; those of catalog.Scopes.Find and of jobs.Expire.
+// clock of the store cannot be believed; KindCommitFailed if there is such a job; those of
+// catalog.Scopes.Find and of jobs.Expire.
 func (s *Steering) Begin(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked ByHand) (
 	jobs.Began, error) {
 	const op = "steer.Begin"
