@@ -15,6 +15,7 @@ import (
 	"moorage/ledger"
 	"moorage/maintenance/leases"
 	"moorage/management/client"
+	"moorage/registry"
 	"moorage/registry/memory"
 )
 
@@ -43,7 +44,7 @@ func (f fakeLeases) ReleaseHolder(context.Context, moorage.Caller, string) (int,
 	return 2, f.call("ReleaseHolder")
 }
 
-func (f fakeLeases) List(_ context.Context, after string, limit int) ([]leases.Granted, string, error) {
+func (f fakeLeases) List(_ context.Context, _ leases.Filter, after string, limit int) ([]leases.Granted, string, error) {
 	return []leases.Granted{granted}, f.next, f.call("List", client.Page{After: after, Limit: limit})
 }
 
@@ -137,5 +138,71 @@ func TestLeasesRefuse(t *testing.T) {
 		if w := send(h, tt.method, leasePath+tt.path, tt.body); w.Code != tt.status {
 			t.Errorf("%s %s %s: %d %s, want %d", tt.method, tt.path, tt.body, w.Code, w.Body, tt.status)
 		}
+	}
+}
+
+// operatorsGate lets only "op" do what takes the privilege operate.
+type operatorsGate struct{ verb.Gate }
+
+func (operatorsGate) Authorize(_ context.Context, request verb.Request) error {
+	if request.Verb == verb.ListLeases && request.Caller.Name != "op" {
+		return moorage.Errorf(moorage.KindForbidden, "no")
+	}
+	return nil
+}
+
+// Who operates the server may end the leases of others, and sees those of a holder or a warehouse
+// alone.
+func TestOperatorsReleaseLeases(t *testing.T) {
+	t.Parallel()
+	store := memory.NewWithClock(rand.NewChaCha8([32]byte{1}), func() time.Time { return time.Unix(1_800_000_000, 0) })
+	held := leases.New(ledger.Over(store))
+	var ids []leases.ID
+	for n, warehouse := range []string{"main", "main", "other"} {
+		pointer := registry.Pointer{ID: registry.ID{byte(n + 1)}, Warehouse: warehouse, Namespace: moorage.Namespace{"a"}, Name: "t"}
+		value, err := registry.Encode(pointer)
+		if err == nil {
+			_, err = store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Put(registry.PointerKey(pointer.ID), registry.StateLive, value)}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		granted, err := held.Take(t.Context(), moorage.Caller{Name: "ann"}, leases.Request{
+			Pointer: pointer.ID, Scope: leases.ScopeAll, Holder: []string{"spark", "duckdb", "spark"}[n],
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, granted.ID)
+	}
+	as := func(caller string) http.Handler {
+		served := newServer(t, Config{Operator: operatorOf(&fake{}), Leases: held, Gate: operatorsGate{verb.Open()}})
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			served.ServeHTTP(w, r.WithContext(moorage.WithCaller(r.Context(), moorage.Caller{Name: caller})))
+		})
+	}
+	for query, want := range map[string][]int{
+		"": {0, 1, 2}, "?warehouse=main": {0, 1}, "?holder=spark": {0, 2}, "?warehouse=main&holder=spark": {0}, "?warehouse=none": {},
+	} {
+		w := send(as("op"), "GET", leasePath+query, "")
+		var page client.LeasesPage
+		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || len(page.Leases) != len(want) {
+			t.Errorf("%s: %d %s", query, w.Code, w.Body)
+			continue
+		}
+		for i, at := range want {
+			if page.Leases[i].Lease != ids[at].String() {
+				t.Errorf("%s: %s is listed, want %s", query, page.Leases[i].Lease, ids[at])
+			}
+		}
+	}
+	wantFailure(t, send(as("bob"), "DELETE", leasePath+"/"+ids[0].String(), ""), 403, "ForbiddenException")
+	for caller, id := range map[string]leases.ID{"op": ids[0], "ann": ids[1]} {
+		if w := send(as(caller), "DELETE", leasePath+"/"+id.String(), ""); w.Code != 200 {
+			t.Errorf("%s: %d %s", caller, w.Code, w.Body)
+		}
+	}
+	if left, _, err := held.List(t.Context(), leases.Filter{}, "", 10); err != nil || len(left) != 1 || left[0].ID != ids[2] {
+		t.Errorf("%+v are left, %v", left, err)
 	}
 }

@@ -161,7 +161,7 @@ func (s *server) operations() []operation {
 		{"abortTask", post, "/tasks/{id}/abort", abort},
 		{"takeLease", post, "/leases", s.change(s.takeLease)},
 		{"renewLeases", put, "/leases", s.change(s.renewLeases)},
-		{"listLeases", get, "/leases", list(s, "leases", pageSizes, s.listLeases, leasesPage)},
+		{"listLeases", get, "/leases", s.listLeases},
 		{"releaseLeases", remove, "/leases", s.change(s.releaseLeases)},
 		{"releaseLease", remove, "/leases/{lease}", s.change(s.releaseLease)},
 		{"claimWork", post, "/work", s.change(s.claimWork)},

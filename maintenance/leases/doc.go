@@ -16,8 +16,8 @@
 //     holder's lease left it. A holder that slept past its end changes nothing.
 //   - Times are by the store's clock. Nothing happens when a lease ends; the next write of the
 //     record leaves it out.
-//   - A lease works only for the caller that took it. Without access control all are the same
-//     caller, and anybody may release it.
+//   - A lease works only for the caller that took it. Who has the privilege "operate" may release
+//     it too. Without access control all are the same caller.
 //
 // # What it must not know
 //

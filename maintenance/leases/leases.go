@@ -256,12 +256,12 @@ const (
 // ReleaseHolder ends all leases that a holder took as caller, and returns how many those were.
 func (s *Leases) ReleaseHolder(ctx context.Context, caller moorage.Caller, holder string) (released int, err error) {
 	for after := ""; ; {
-		page, next, err := s.List(ctx, after, ledger.ScanPage)
+		page, next, err := s.List(ctx, Filter{Holder: holder}, after, ledger.ScanPage)
 		if err != nil {
 			return released, err
 		}
 		for _, held := range page {
-			if held.Holder != holder || held.Caller != caller.Name {
+			if held.Caller != caller.Name {
 				continue
 			}
 			if err := s.Release(ctx, caller, held.ID, OwnLeases); err != nil {
@@ -276,9 +276,17 @@ func (s *Leases) ReleaseHolder(ctx context.Context, caller moorage.Caller, holde
 	}
 }
 
-// List returns the leases of at most limit tables that have, or had, some, behind after. The next
-// page begins after next, which is empty on the last. It changes nothing.
-func (s *Leases) List(ctx context.Context, after string, limit int) (held []Granted, next string, err error) {
+// Filter says which leases are listed; an empty member is about all.
+type Filter struct {
+	Warehouse string // of the table
+	Holder    string // as it calls itself
+}
+
+// List returns those leases that filter is about, of at most limit tables that have, or had, some,
+// behind after. The next page begins after next, which is empty on the last. A page can be empty
+// and not the last. It changes nothing.
+func (s *Leases) List(ctx context.Context, filter Filter, after string, limit int) (
+	held []Granted, next string, err error) {
 	const op = "leases.List"
 	now, err := s.ledger.Time(ctx)
 	if err != nil {
@@ -298,7 +306,8 @@ func (s *Leases) List(ctx context.Context, after string, limit int) (held []Gran
 			return nil, "", moorage.E(op, record.Key.String(), moorage.KindInternal, err)
 		}
 		for _, hold := range lease.Holds {
-			if id.Token = hold.Token; hold.IsLive(now) {
+			id.Token = hold.Token
+			if hold.IsLive(now) && (filter.Holder == "" || hold.Holder == filter.Holder) {
 				held = append(held, Granted{id, hold})
 			}
 		}
@@ -306,5 +315,37 @@ func (s *Leases) List(ctx context.Context, after string, limit int) (held []Gran
 	if !registry.IsLastPage(records, limit) {
 		next = records[len(records)-1].Key.ID
 	}
-	return held, next, nil
+	if filter.Warehouse != "" {
+		held, err = s.within(ctx, filter.Warehouse, held)
+	}
+	return held, next, moorage.Annotate(op, "", err)
+}
+
+// within returns those leases that are on tables of a warehouse.
+func (s *Leases) within(ctx context.Context, warehouse string, held []Granted) ([]Granted, error) {
+	if len(held) == 0 {
+		return nil, nil
+	}
+	keys := make([]registry.Key, len(held))
+	for i, granted := range held {
+		keys[i] = registry.PointerKey(granted.ID.Pointer)
+	}
+	records, err := s.ledger.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	var in []Granted
+	for i, record := range records {
+		if !record.Exists() {
+			continue
+		}
+		pointer, err := ledger.Decode[registry.Pointer](record)
+		if err != nil {
+			return nil, err
+		}
+		if pointer.Warehouse == warehouse {
+			in = append(in, held[i])
+		}
+	}
+	return in, nil
 }

@@ -124,7 +124,7 @@ func TestExpiry(t *testing.T) {
 	if err := f.Release(t.Context(), ann, first.ID, leases.OwnLeases); err != nil {
 		t.Errorf("release of a lost lease: %v", err)
 	}
-	if held, _, err := f.List(t.Context(), "", 10); err != nil || len(held) != 1 || held[0].ID != second.ID {
+	if held, _, err := f.List(t.Context(), leases.Filter{}, "", 10); err != nil || len(held) != 1 || held[0].ID != second.ID {
 		t.Errorf("held are %v, %v", held, err)
 	}
 }
@@ -172,7 +172,7 @@ func TestSeveral(t *testing.T) {
 	if n, err := f.ReleaseHolder(t.Context(), ann, "job of ann"); err != nil || n != 2 {
 		t.Errorf("released %d, %v", n, err)
 	}
-	if held, _, err := f.List(t.Context(), "", 10); err != nil || len(held) != 1 || held[0].Caller != "ben" {
+	if held, _, err := f.List(t.Context(), leases.Filter{}, "", 10); err != nil || len(held) != 1 || held[0].Caller != "ben" {
 		t.Errorf("held are %v, %v", held, err)
 	}
 }

@@ -212,7 +212,7 @@ func TestWork(t *testing.T) {
 	if job := w.care(w.tables[0]).Value.Job(kind); job.Outcome != work.OutcomeDone || !job.Due.IsZero() || !job.Last.Equal(w.time()) {
 		t.Errorf("care: %+v", job)
 	}
-	if held, _, err := w.leases.List(w.ctx, "", 10); err != nil || len(held) > 0 {
+	if held, _, err := w.leases.List(w.ctx, leases.Filter{}, "", 10); err != nil || len(held) > 0 {
 		t.Errorf("leases: %v, %v", held, err)
 	}
 	w.due(w.tables[0], w.time())

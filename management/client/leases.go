@@ -68,9 +68,21 @@ func (c *Client) ReleaseLease(ctx context.Context, lease string) error {
 	return c.ask(ctx, http.MethodDelete, "/leases/"+url.PathEscape(lease), nil, &released)
 }
 
-// Leases returns a page of the leases that are held.
-func (c *Client) Leases(ctx context.Context, page Page) ([]Lease, string, error) {
+// LeaseFilter says which leases are listed; an empty member is about all.
+type LeaseFilter struct {
+	Warehouse string
+	Holder    string
+}
+
+// Leases returns a page of the leases that are held. It can be empty and not the last.
+func (c *Client) Leases(ctx context.Context, filter LeaseFilter, page Page) ([]Lease, string, error) {
 	var answer LeasesPage
-	err := c.ask(ctx, http.MethodGet, "/leases"+query(page), nil, &answer)
+	asked := query(page)
+	for _, each := range [][2]string{{"warehouse", filter.Warehouse}, {"holder", filter.Holder}} {
+		if each[1] != "" {
+			asked += "&" + url.Values{each[0]: {each[1]}}.Encode()
+		}
+	}
+	err := c.ask(ctx, http.MethodGet, "/leases"+asked, nil, &answer)
 	return answer.Leases, valueOf(answer.NextPageToken), err
 }
