@@ -15,9 +15,9 @@ import (
 )
 
 // DropTable takes a table's name away, and keeps the pointer and its claims for the undrop window.
-// With options.Purge the same Apply writes a task. A worker then deletes the files, once no version
-// of the table may have to be answered again (see registry.Pointer). The metadata file need not
-// exist.
+// The same Apply writes the record by which the end of the window is found. With options.Purge it
+// writes a task instead. A worker then deletes the files, once no version of the table may have to
+// be answered again (see registry.Pointer). The metadata file need not exist.
 //
 // Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns. Source:
 // REST specification, dropTable.
@@ -146,20 +146,21 @@ func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
 		dropped.ReachableUntil = reachableUntil(d.now, d.pointer.Delegation, d.pointer.Storage)
 	}
 	dropped.Secret = d.pointer.Secret
-	puts := []ledger.Write{ledger.Put(d.pointer.Record.Key, registry.StateDropped, &dropped)}
-	purges := !d.task.IsZero()
-	if purges {
-		puts = append(puts, ledger.Put(registry.TaskKey(d.task), registry.StateNone, registry.Task{
+	var end registry.Value = registry.Due{}
+	if !d.task.IsZero() {
+		end = registry.Task{
 			ID: d.task, Kind: registry.TaskPurge, Pointer: dropped.ID,
 			Created: attempt.Now, NotBefore: dropped.ReplayableUntil,
-		}))
+		}
 	}
-	writes, err := ledger.Encode(puts...)
+	writes, err := ledger.Encode(
+		ledger.Put(d.pointer.Record.Key, registry.StateDropped, &dropped),
+		ledger.Put(dropped.EndKey(), registry.StateNone, end))
 	return &commit.Plan{
 		Conditions: d.conditions(),
 		Writes:     append(writes, registry.Delete(d.entry.Record.Key)),
 		Items:      []registry.Item{registry.PointerItem(d.pointer.Pointer, registry.Pointer{})},
-		Purges:     purges,
+		Purges:     !d.task.IsZero(),
 	}, err
 }
 

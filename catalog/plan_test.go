@@ -141,7 +141,7 @@ func TestPlanners(t *testing.T) {
 	full := &commit.Attempt{Container: &commit.Container{Ident: planNS, Record: planParent().record}}
 	entryT, entryU, pointer := registry.EntryKey(id(2), "t"), registry.EntryKey(id(2), "u"), registry.PointerKey(id(3))
 	uuid, parentKey := registry.UUIDKey(document.UUID()), planParent().record.Key
-	task := registry.TaskKey(id(5))
+	task, window := registry.TaskKey(id(5)), registry.WindowKey(id(3), planTime)
 	properties := recordOf(parentKey, registry.StateLive, tag(7), registry.Namespace{ID: id(2), Properties: map[string]string{"a": "1"}})
 	is := func(key registry.Key, etag registry.ETag) string { return fmt.Sprintf("%s is %v", key, etag) }
 	for _, tt := range []struct {
@@ -160,7 +160,7 @@ func TestPlanners(t *testing.T) {
 			planned{rest: "empty, folder file:///w/ns/t/metadata"}},
 		{"drop a table", func() (*commit.Plan, error) { return planDrop(attempt, dropping{named: planNamed(), now: planTime}) }, planned{
 			conditions: []string{is(entryT, tag(8)), is(pointer, tag(9))},
-			writes:     []string{remove(entryT), put(pointer, registry.StateDropped)},
+			writes:     []string{remove(entryT), put(pointer, registry.StateDropped), put(window, registry.StateNone)},
 		}},
 		{"drop and purge a table", func() (*commit.Plan, error) {
 			return planDrop(attempt, dropping{named: planNamed(), now: planTime, task: id(5)})
@@ -258,9 +258,13 @@ func TestPlanRegistration(t *testing.T) {
 		{"a new table", func(*registration) {}, []string{"entry table", "pointer live", "uuid none"}},
 		{"over another table", func(r *registration) {
 			r.entry, r.occupant, r.who.Replaces = old.entry, old.pointer.Record, id(3)
-		}, []string{"entry table", "pointer dropped", "pointer live", "uuid none"}},
+		}, []string{"due none", "entry table", "pointer dropped", "pointer live", "uuid none"}},
+		{"one that was dropped", func(r *registration) {
+			r.pointer, r.holder.State = registry.Pointer{ID: id(3)}, registry.StateDropped
+			r.unchanged = ledger.Unchanged(old.pointer.Record)
+		}, []string{"due removed", "entry table", "pointer live", "uuid none"}},
 		{"one that awaits its purge", func(r *registration) {
-			r.pointer = registry.Pointer{ID: id(3), Task: id(5)}
+			r.pointer, r.holder.State = registry.Pointer{ID: id(3), Task: id(5)}, registry.StateDropped
 			r.unchanged = ledger.Unchanged(old.pointer.Record)
 		}, []string{"entry table", "pointer live", "task removed", "uuid none"}},
 	} {
@@ -278,6 +282,7 @@ func TestPlanRegistration(t *testing.T) {
 			}
 			writes = append(writes, map[registry.Table]string{
 				registry.TableEntry: "entry", registry.TablePointer: "pointer", registry.TableUUID: "uuid", registry.TableTask: "task",
+				registry.TableDue: "due",
 			}[w.Key.Table]+" "+state)
 		}
 		slices.Sort(writes)

@@ -376,8 +376,8 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		}),
 	)
 	writes, err := ledger.Encode(append(puts, r.claimed.Puts...)...)
-	if !r.pointer.Task.IsZero() { // the drop asked for a purge, which this cancels
-		writes = append(writes, registry.Delete(registry.TaskKey(r.pointer.Task)))
+	if r.holder.State.IsDropped() { // this ends its window, or cancels the purge that the drop asked for
+		writes = append(writes, registry.Delete(r.pointer.EndKey()))
 	}
 	return &commit.Plan{
 		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions, r.way.Conditions,
@@ -417,8 +417,10 @@ func (r *registration) replace() ([]registry.Condition, []ledger.Write, []regist
 	items := []registry.Item{registry.PointerItem(replaced, registry.Pointer{})}
 	replaced.Since, replaced.Storage, replaced.WarehouseID = r.now, r.parent.warehouse.Storage, r.parent.warehouse.ID
 	replaced.Secret, replaced.ReachableUntil = r.parent.warehouse.Secret.ID, r.who.ReplacedUntil
-	return []registry.Condition{ledger.Unchanged(r.occupant)},
-		[]ledger.Write{ledger.Put(r.occupant.Key, registry.StateDropped, replaced)}, items, err
+	return []registry.Condition{ledger.Unchanged(r.occupant)}, []ledger.Write{
+		ledger.Put(r.occupant.Key, registry.StateDropped, replaced),
+		ledger.Put(replaced.EndKey(), registry.StateNone, registry.Due{}),
+	}, items, err
 }
 
 // registered returns the pointer of r as it is once it is registered.

@@ -128,54 +128,62 @@ func TestSweepGoesOnBehindUnreadable(t *testing.T) {
 	f.wantClean()
 }
 
-// listingStore calls listed, once, when pointers were listed.
+// listingStore calls listed, once, when records of a table were listed. It shows the drops only to
+// those who wait for that.
 type listingStore struct {
 	registry.Store
+	table  registry.Table
 	listed func()
 }
 
 func (s *listingStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record, error) {
 	records, err := s.Store.List(ctx, table, prefix, after, limit)
-	if listed := s.listed; listed != nil && table == registry.TablePointer {
+	if listed := s.listed; listed != nil && table == s.table {
 		s.listed = nil
 		listed()
+	}
+	if table == registry.TableDue && s.table != table {
+		return nil, err
 	}
 	return records, err
 }
 
 // A table comes back in the moment in which its window ends, and is dropped once more. It has
-// another window, or is purged.
+// another window, or is purged. So it is whether the end finds the pointer or the record of the
+// drop.
 func TestWindowBeginsAnew(t *testing.T) {
 	t.Parallel()
-	for _, purge := range []bool{false, true} {
-		t.Run(fmt.Sprintf("purge %t", purge), func(t *testing.T) {
-			t.Parallel()
-			listing := new(listingStore)
-			f := newFixture(t, func(c *catalog.Config) {
-				listing.Store = c.Store
-				c.Store = listing
+	for _, table := range []registry.Table{registry.TablePointer, registry.TableDue} {
+		for _, purge := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, purge %t", table, purge), func(t *testing.T) {
+				t.Parallel()
+				listing := &listingStore{table: table}
+				f := newFixture(t, func(c *catalog.Config) {
+					listing.Store = c.Store
+					c.Store = listing
+				})
+				made := f.create("t")
+				if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				f.clock.Advance(undropWindow + time.Second)
+				again := catalog.RegisterRequest{MetadataLocation: made.MetadataLocation}
+				listing.listed = func() {
+					if _, err := f.RegisterTable(f.ctx, ident("t"), again); err != nil {
+						t.Error(err)
+					}
+					if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: purge}); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := f.endWindows(f.ctx); err != nil {
+					t.Fatal(err)
+				}
+				if back, err := f.RegisterTable(f.ctx, ident("t"), again); err != nil || back.PointerID() != made.PointerID() {
+					t.Errorf("the table does not come back: %v", err)
+				}
+				f.wantClean()
 			})
-			table := f.create("t")
-			if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
-				t.Fatal(err)
-			}
-			f.clock.Advance(undropWindow + time.Second)
-			again := catalog.RegisterRequest{MetadataLocation: table.MetadataLocation}
-			listing.listed = func() {
-				if _, err := f.RegisterTable(f.ctx, ident("t"), again); err != nil {
-					t.Error(err)
-				}
-				if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: purge}); err != nil {
-					t.Error(err)
-				}
-			}
-			if err := f.endWindows(f.ctx); err != nil {
-				t.Fatal(err)
-			}
-			if back, err := f.RegisterTable(f.ctx, ident("t"), again); err != nil || back.PointerID() != table.PointerID() {
-				t.Errorf("the table does not come back: %v", err)
-			}
-			f.wantClean()
-		})
+		}
 	}
 }

@@ -67,6 +67,13 @@ func (m *maintained) due(record registry.Record) {
 		strings.HasPrefix(record.Key.ID, registry.DueBlockedPrefix()) {
 		return
 	}
+	if strings.HasPrefix(record.Key.ID, registry.WindowPrefix()) {
+		// It is a hint: the pointer may have come back, or be gone.
+		if _, _, err := registry.ParseWindow(record.Key); err != nil {
+			m.look.unreadable[record.Key] = err
+		}
+		return
+	}
 	pointer, kind, _, err := registry.ParseDue(record.Key)
 	if err != nil {
 		m.look.unreadable[record.Key] = err

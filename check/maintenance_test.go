@@ -10,7 +10,8 @@ import (
 )
 
 // maintain writes records of maintenance of the table "t" that hold together: a job with its file,
-// what is due, and a lease.
+// what is due, a lease, and the records of drops of the table, which is live, and of one that is
+// gone.
 func (f *fixture) maintain() (registry.Job, registry.Care) {
 	f.t.Helper()
 	_, pointer := f.pointer()
@@ -26,6 +27,8 @@ func (f *fixture) maintain() (registry.Job, registry.Care) {
 	f.put(registry.DueKey(pointer.ID, "snapshots", now), registry.StateNone, registry.Due{})
 	f.put(registry.DueBlockedKey(pointer.ID, "orphans"), registry.StateNone, registry.Due{Reason: "why"})
 	f.put(registry.LeaseKey(pointer.ID), registry.StateNone, registry.Lease{Last: 1})
+	f.put(registry.WindowKey(pointer.ID, now), registry.StateNone, registry.Due{})
+	f.put(registry.WindowKey(registry.ID{15: 9}, now), registry.StateNone, registry.Due{})
 	f.wantClean()
 	return job, care
 }
@@ -68,6 +71,13 @@ func TestCheckMaintenance(t *testing.T) {
 		"job that cannot be read": {func(f *fixture, job registry.Job, _ registry.Care) {
 			f.write(registry.Put(registry.JobKey(job.Pointer, job.Kind), registry.StateWaiting, []byte("{")))
 		}, "job"},
+		"drop with a malformed key": {func(f *fixture, job registry.Job, _ registry.Care) {
+			key := registry.WindowKey(job.Pointer, job.Created)
+			f.put(registry.Key{Table: key.Table, ID: key.ID + "0"}, registry.StateNone, registry.Due{})
+		}, "is not the key of a drop"},
+		"drop that cannot be read": {func(f *fixture, job registry.Job, _ registry.Care) {
+			f.write(registry.Put(registry.WindowKey(job.Pointer, job.Created), registry.StateNone, []byte("{")))
+		}, "window/"},
 		"policy that cannot be read": {func(f *fixture, _ registry.Job, _ registry.Care) {
 			f.write(registry.Put(registry.Key{Table: registry.TableMaintenancePolicy, ID: "server"}, registry.StateNone, []byte("{")))
 		}, "server"},

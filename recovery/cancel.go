@@ -51,8 +51,8 @@ func forgetName(ctx context.Context, l *ledger.Ledger) error {
 // Errors: KindUnavailable, if somebody else writes to the store too; else those of the store.
 func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (cancelled Cancelled, err error) {
 	const op = "recovery.CancelDeletions"
-	remove := func(record registry.Record) (registry.Write, bool, error) {
-		return registry.Delete(record.Key), true, nil
+	remove := func(record registry.Record) ([]registry.Write, error) {
+		return []registry.Write{registry.Delete(record.Key)}, nil
 	}
 	for _, do := range []func() error{
 		func() error { return pauseMaintenance(ctx, l, now) },
@@ -69,7 +69,7 @@ func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (canc
 	}{
 		{registry.TableTransaction, remove, &cancelled.Transactions},
 		{registry.TableTask, remove, new(int)}, // purges, and why transactions were given up
-		{registry.TablePointer, func(record registry.Record) (registry.Write, bool, error) {
+		{registry.TablePointer, func(record registry.Record) ([]registry.Write, error) {
 			return withoutPurge(record, now)
 		}, &cancelled.Purges},
 		{registry.TableJob, remove, &cancelled.Jobs},
@@ -86,22 +86,18 @@ func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (canc
 // out since the copy was made.
 const tokensSkipped = 1 << 32
 
-// withoutHolds returns the lease that record is without its holds. One that cannot be read is
-// removed.
-func withoutHolds(record registry.Record) (registry.Write, bool, error) {
+// withoutHolds returns the write of the lease that record is without its holds, and none if it has
+// none. One that cannot be read is removed.
+func withoutHolds(record registry.Record) ([]registry.Write, error) {
 	lease, err := ledger.Decode[registry.Lease](record)
 	if err != nil {
-		return registry.Delete(record.Key), true, nil
+		return []registry.Write{registry.Delete(record.Key)}, nil
 	}
 	if len(lease.Holds) == 0 {
-		return registry.Write{}, false, nil
+		return nil, nil
 	}
 	lease.Holds, lease.Last = nil, lease.Last+tokensSkipped
-	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, lease))
-	if err != nil {
-		return registry.Write{}, false, err
-	}
-	return writes[0], true, nil
+	return ledger.Encode(ledger.Put(record.Key, record.State, lease))
 }
 
 // pauseMaintenance pauses all maintenance, if there are policies or jobs.
@@ -130,33 +126,33 @@ func pauseMaintenance(ctx context.Context, l *ledger.Ledger, now time.Time) erro
 	return stepAlone(ctx, l, registry.Batch{Writes: writes})
 }
 
-// withoutPurge returns the pointer that record is without the purge that it awaits, and false if it
-// awaits none. One that cannot be read stays: no purge is done because of it.
+// withoutPurge returns the writes of the pointer that record is without the purge that it awaits,
+// and of the record of its window. There are none if it awaits no purge. A pointer that cannot be
+// read stays: no purge is done because of it.
 //
 // A table whose purge had not begun is as one that was dropped without, and can come back until its
 // window ends. One whose files may be gone cannot. It stays purging, for a window from now on: what
 // nobody can register no pointer comes to name.
-func withoutPurge(record registry.Record, now time.Time) (registry.Write, bool, error) {
+func withoutPurge(record registry.Record, now time.Time) ([]registry.Write, error) {
 	if !record.State.IsDropped() {
-		return registry.Write{}, false, nil
+		return nil, nil
 	}
 	pointer, err := ledger.Decode[registry.Pointer](record)
 	if err != nil || pointer.Task.IsZero() {
-		return registry.Write{}, false, nil
+		return nil, nil
 	}
 	pointer.Task = registry.ID{}
 	if record.State == registry.StatePurging {
 		pointer.Since = now
 	}
-	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, pointer))
-	if err != nil {
-		return registry.Write{}, false, err
-	}
-	return writes[0], true, nil
+	return ledger.Encode(
+		ledger.Put(record.Key, record.State, pointer),
+		ledger.Put(pointer.EndKey(), registry.StateNone, registry.Due{}))
 }
 
-// replacement returns what is to be written in the place of a record, and false if it stays.
-type replacement func(registry.Record) (write registry.Write, replaced bool, err error)
+// replacement returns what is to be written in the place of a record, and with it; nothing if the
+// record stays.
+type replacement func(registry.Record) ([]registry.Write, error)
 
 // replaceAll replaces the records of a table, page by page, and returns how many those were.
 func replaceAll(ctx context.Context, l *ledger.Ledger, table registry.Table,
@@ -168,19 +164,19 @@ func replaceAll(ctx context.Context, l *ledger.Ledger, table registry.Table,
 		}
 		var batch registry.Batch
 		for _, record := range records {
-			write, ok, err := replace(record)
+			writes, err := replace(record)
 			if err != nil {
 				return replaced, err
 			}
-			if ok {
+			if len(writes) > 0 {
 				batch.Conditions = append(batch.Conditions, ledger.Unchanged(record))
-				batch.Writes = append(batch.Writes, write)
+				batch.Writes = append(batch.Writes, writes...)
 			}
 		}
 		if err := stepAlone(ctx, l, batch); err != nil {
 			return replaced, err
 		}
-		replaced += len(batch.Writes)
+		replaced += len(batch.Conditions)
 		if registry.IsLastPage(records, ledger.ScanPage) {
 			return replaced, nil
 		}

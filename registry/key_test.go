@@ -49,6 +49,7 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.CareKey(someID), 19, some},
 		{registry.DueKey(someID, "snapshots", time.Unix(0x6943a1f0, 0)), 20, "a/06943a1f0/" + some + "/snapshots"},
 		{registry.DueBlockedKey(someID, "snapshots"), 20, "blocked/" + some + "/snapshots"},
+		{registry.WindowKey(someID, time.Unix(0x6943a1f0, 999)), 20, "window/06943a1f0/" + some},
 		{registry.JobKey(someID, "orphans"), 21, some + "/orphans"},
 		{registry.RunKey(someID, time.UnixMilli(1), otherID), 22, some + "/fffffffffffffffe/" + other},
 		{registry.LeaseKey(someID), 23, some},

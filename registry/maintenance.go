@@ -108,8 +108,8 @@ type CareBase struct {
 	Interval time.Duration `json:"interval-ns,omitempty"`
 }
 
-// Due is the value of a due record; the key says all. A record of DueBlockedKey says that a kind is
-// blocked, and why.
+// Due is the value of a due record; the key says all, also that of WindowKey. A record of
+// DueBlockedKey says that a kind is blocked, and why.
 type Due struct {
 	Unknown
 	Reason string    `json:"reason,omitempty"` // why it is blocked

@@ -9,9 +9,9 @@ import (
 	"moorage/registry"
 )
 
-// End removes a dropped pointer in one Apply, with the claims that it still holds, its task, the
-// record of its leases, and all that is kept of its maintenance. Claims of locations that engines
-// may hold credentials for stay until those have ended: see Release.
+// End removes a dropped pointer in one Apply, with the claims that it still holds, its task or the
+// record of its window, the record of its leases, and all that is kept of its maintenance. Claims
+// of locations that engines may hold credentials for stay until those have ended: see Release.
 //
 // operation names that in the change record. Nothing happens, without an error, if the pointer is
 // gone, or over reports that it is not to go.
@@ -46,9 +46,6 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
 			return err
 		}
 		conditions, deletes = append(conditions, required...), append(deletes, kept...)
-		if !pointer.Task.IsZero() {
-			deletes = append(deletes, registry.Delete(registry.TaskKey(pointer.Task)))
-		}
 		change, err := c.ledger.NewChange(ctx, moorage.System(operation), operation, pointer.Identifier())
 		if err != nil {
 			return err
@@ -58,7 +55,8 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
 			Change:     change,
 			Conditions: append(conditions, ledger.Unchanged(records[0])),
 			// Nobody can take a lease on it any more, and no other pointer gets its id.
-			Writes: append(deletes, registry.Delete(records[0].Key), registry.Delete(registry.LeaseKey(id))),
+			Writes: append(deletes, registry.Delete(records[0].Key), registry.Delete(registry.LeaseKey(id)),
+				registry.Delete(pointer.EndKey())),
 		})
 		return ledger.RetryOnConflict(err)
 	})

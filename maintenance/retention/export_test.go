@@ -14,6 +14,7 @@ const (
 	StagedAge       = stagedAge
 	StagedMax       = stagedMax
 	StagedRemoveMax = stagedRemoveMax
+	WalkEvery       = walkEvery
 	NumberInterval  = numberInterval
 	NumberLate      = numberLate
 	NumberClaim     = numberClaim

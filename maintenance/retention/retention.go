@@ -5,8 +5,8 @@
 // # What it promises
 //
 // Nothing goes before its time, whatever the clocks of nodes say, and all of it goes in the end. A
-// record that cannot be read is reported by each round, and keeps none of the others from going. No
-// file of a table is deleted.
+// record that cannot be read is reported by each round that reads it, and keeps none of the others
+// from going. No file of a table is deleted.
 //
 // # How it works
 //
@@ -36,7 +36,6 @@ import (
 	"slices"
 	"time"
 
-	"moorage/catalog/claims"
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/registry"
@@ -119,12 +118,11 @@ func New(config Config) (*Retention, error) {
 		return nil, err
 	}
 	r := &Retention{changes: newChanges(config, records), staged: &staged{now: config.Now}}
-	dropped := &windows{records, claims.New(records), config.UndropWindow, newScan(records, registry.TablePointer)}
 	for _, made := range []struct {
 		name Job
 		run  func(context.Context) error
 	}{
-		{Windows, dropped.run},
+		{Windows, newWindows(config, records).run},
 		{Changes, r.changes.run},
 		{Keys, newKeys(config, records).run},
 		{Folders, (&folders{records, newScan(records, registry.TableLocation)}).run},

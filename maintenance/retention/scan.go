@@ -3,6 +3,7 @@ package retention
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"moorage"
 	"moorage/ledger"
@@ -14,10 +15,12 @@ import (
 // changes every minute would cost more than the commits that made them.
 const scanPages = 10
 
-// scan goes through a table in parts, one each round, over and over.
+// scan goes through a table, or a part of it, in parts, one each round, over and over.
 type scan struct {
 	ledger *ledger.Ledger
 	table  registry.Table
+	prefix string // of the IDs
+	until  string // the first ID that is left out; empty: none is
 	after  string // where the last round ended
 }
 
@@ -58,8 +61,14 @@ func isUnread(err error) bool { return err != nil && moorage.KindOf(err) == moor
 
 // page returns the records that come next.
 func (s *scan) page(ctx context.Context) ([]registry.Record, error) {
-	records, err := s.ledger.List(ctx, s.table, "", s.after, ledger.ScanPage)
-	return records, ledger.StoreError("retention.page", err)
+	records, err := s.ledger.List(ctx, s.table, s.prefix, s.after, ledger.ScanPage)
+	if err != nil {
+		return nil, ledger.StoreError("retention.page", err)
+	}
+	if s.until != "" {
+		records = slices.DeleteFunc(records, func(record registry.Record) bool { return record.Key.ID >= s.until })
+	}
+	return records, nil
 }
 
 // advance goes on behind page, and reports whether that was the last one. Then the next round
