@@ -2,6 +2,7 @@ package metadata
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -13,6 +14,13 @@ const (
 	PropMaxRefAge      = "history.expire.max-ref-age-ms"
 	PropCollects       = "gc.enabled"
 )
+
+// Collects reports whether files of the table may be deleted: gc.enabled is not set, or is "true"
+// in any case. Source: Java PropertyUtil.propertyAsBoolean, which is Boolean.parseBoolean.
+func (d *Document) Collects() bool {
+	value, set := d.Property(PropCollects)
+	return !set || strings.EqualFold(value, "true")
+}
 
 // Retention says what stays of a table's history, where the table itself does not say it.
 type Retention struct {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -182,10 +183,10 @@ func (e *HeldError) Error() string { return "nothing is deleted: " + e.Why }
 
 // held returns why nothing may be deleted of a table; nil if it may.
 func held(document *metadata.Document) error {
-	if value, set := document.Property(metadata.PropCollects); set && value != "true" {
+	if !document.Collects() {
 		return &HeldError{metadata.PropCollects + " is not true"}
 	}
-	if value, _ := document.Property("moorage.maintenance.hold"); value == "true" {
+	if value, _ := document.Property("moorage.maintenance.hold"); strings.EqualFold(strings.TrimSpace(value), "true") {
 		return &HeldError{"moorage.maintenance.hold is true"}
 	}
 	if document.HasEncryption() {

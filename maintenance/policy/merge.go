@@ -70,7 +70,7 @@ type Rules map[Type]Rule
 
 // Reasons why a rule is held. A property that cannot be read is a reason of its own.
 const (
-	HeldCollection = "gc-disabled" // gc.enabled is false
+	HeldCollection = "gc-disabled" // gc.enabled is not true
 	HeldByTable    = "held"        // moorage.maintenance.hold is true
 	HeldEncrypted  = "encrypted"   // manifests cannot be read here
 	heldProperty   = "bad property "
@@ -128,13 +128,13 @@ func effective(t Type, chain []Policy, properties map[string]string) Rule {
 
 // held returns why a table forbids jobs of a type.
 func held(t Type, properties map[string]string) string {
-	is := func(name, value string) bool { return strings.EqualFold(strings.TrimSpace(properties[name]), value) }
+	collects, said := properties[propertyCollects]
 	switch {
-	case is(propertyHold, "true"):
+	case strings.EqualFold(strings.TrimSpace(properties[propertyHold]), "true"):
 		return HeldByTable
 	case properties[propertyKey] != "":
 		return HeldEncrypted
-	case types[t].deletes && is(propertyCollects, "false"):
+	case types[t].deletes && said && !strings.EqualFold(collects, "true"): // as Document.Collects has it
 		return HeldCollection
 	}
 	return ""

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"moorage/manifest"
 	"moorage/metadata"
@@ -88,7 +87,7 @@ type walk struct {
 
 // contentFiles adds data and delete files, unless the table says that others may need them.
 func (w *walk) contentFiles(ctx context.Context) error {
-	if value, ok := w.document.Property("gc.enabled"); ok && !strings.EqualFold(value, "true") {
+	if !w.document.Collects() {
 		w.log.InfoContext(ctx, "purge leaves data files: gc.enabled is not true", "location", w.document.Location())
 		return nil
 	}
