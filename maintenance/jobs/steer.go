@@ -40,13 +40,24 @@ func (j *Jobs) List(ctx context.Context, pointer registry.ID, after string, limi
 			return false, err
 		}
 		under := Under{Job: value, State: record.State}
-		if _, table, err := j.tables.TableByID(ctx, value.Pointer); err == nil {
-			under.Table = table.Identifier()
+		if under.Table, err = NameOf(ctx, j.ledger, value.Pointer); err != nil {
+			return false, err
 		}
 		all, last = append(all, under), record.Key.ID
 		return true, nil
 	})
 	return all, next, moorage.Annotate("jobs.List", "", err)
+}
+
+// NameOf returns what a table is called; empty if it is gone. It reads no document, so that a
+// storage which is away keeps nobody from seeing what is under way.
+func NameOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (moorage.Identifier, error) {
+	records, err := l.Get(ctx, registry.PointerKey(table))
+	if err != nil || records[0].State != registry.StateLive {
+		return moorage.Identifier{}, err
+	}
+	pointer, err := ledger.Decode[registry.Pointer](records[0])
+	return pointer.Identifier(), err
 }
 
 // Runs returns the last runs of a table, the latest first, at most limit of them.

@@ -10,6 +10,7 @@ import (
 	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/registry"
+	memorystorage "moorage/storage/memory"
 )
 
 // full makes a table of six files, which is due for compaction where a policy asks for it.
@@ -100,5 +101,31 @@ func TestUnsafePolicies(t *testing.T) {
 		}})
 		must(t, err)
 		isUnsafe("of an earlier version, "+settings, want)
+	}
+}
+
+// TestNamesWhileStorageIsAway: what is blocked and under way is listed with the name of its table
+// while no document can be read.
+func TestNamesWhileStorageIsAway(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory)
+	id, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	w.tend(w.node)
+	w.clock.Advance(2 * time.Hour)
+	w.tend(w.node)
+	w.blockJob(id, "the disk was full")
+	w.files = memorystorage.New() // without any file
+	w.node = w.newNode(w.store, true)
+	blockers, _, err := w.steering().Blockers(w.ctx, "", 10)
+	if err != nil || len(blockers) != 1 || blockers[0].Table.Name != "t" {
+		t.Errorf("the blockers are %+v, %v", blockers, err)
+	}
+	under, _, err := w.jobs.List(w.ctx, registry.ID{}, "", 0)
+	if err != nil || len(under) != 1 || under[0].Table.Name != "t" {
+		t.Errorf("the jobs are %+v, %v", under, err)
 	}
 }

@@ -380,8 +380,8 @@ func (s *Steering) Blockers(ctx context.Context, after string, limit int) (all [
 		blocker := Blocker{Due: value}
 		pointer, kind, _ := strings.Cut(strings.TrimPrefix(record.Key.ID, prefix), "/")
 		if blocker.Kind = kind; blocker.Pointer.UnmarshalText([]byte(pointer)) == nil {
-			if _, table, err := s.Tables.TableByID(ctx, blocker.Pointer); err == nil {
-				blocker.Table = table.Identifier()
+			if blocker.Table, err = jobs.NameOf(ctx, s.Ledger, blocker.Pointer); err != nil {
+				return false, err
 			}
 		}
 		all, last = append(all, blocker), record.Key.ID
