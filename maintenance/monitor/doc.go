@@ -1,5 +1,5 @@
-// Package monitor follows the changes of a store, and makes tables due for maintenance. It is the
-// only reader of the log for that: planners list what is due, and read nothing else.
+// Package monitor follows the changes of a store, and makes tables due for maintenance. Nobody else
+// reads the log to find out which tables are due: planners list what is.
 //
 //	commit ─ change{facts} ─► monitor ─► care and due index, in one Apply with its own position
 //	policy ─ change ────────► begins a walk over the tables of its scope
