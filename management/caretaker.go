@@ -47,7 +47,7 @@ type Policies interface {
 type Jobs interface {
 	List(ctx context.Context, pointer registry.ID, after string, limit int) ([]jobs.Under, string, error)
 	Cancel(ctx context.Context, id registry.ID, caller string) error
-	Retry(ctx context.Context, id registry.ID) error
+	Retry(ctx context.Context, id registry.ID, how jobs.Retrying) error
 	Quarantine(ctx context.Context, id registry.ID, reason, caller string) error
 	Pause(ctx context.Context, id registry.ID, reason, caller string) error
 	Resume(ctx context.Context, id registry.ID) error
@@ -395,20 +395,24 @@ const (
 	jobResume     = "resume"
 )
 
-// ChangeMaintenanceJob cancels, retries, quarantines, pauses or resumes a job, for a reason.
-func (c Caretaker) ChangeMaintenanceJob(ctx context.Context, id, change, reason string) error {
-	job, err := jobCalled(id)
+// ChangeMaintenanceJob cancels, retries, quarantines, pauses or resumes a job.
+func (c Caretaker) ChangeMaintenanceJob(ctx context.Context, asked client.MaintenanceJobChange) error {
+	job, err := jobCalled(asked.Job)
 	if err != nil {
 		return err
 	}
-	if reason == "" && slices.Contains([]string{jobQuarantine, jobPause}, change) {
+	reason := asked.Reason
+	if reason == "" && slices.Contains([]string{jobQuarantine, jobPause}, asked.Change) {
 		return moorage.Errorf(moorage.KindBadRequest, "Say why: the reason is missing")
 	}
-	switch change {
+	if asked.Confirm && asked.Change != jobRetry {
+		return moorage.Errorf(moorage.KindBadRequest, "Only a retry is confirmed")
+	}
+	switch asked.Change {
 	case jobCancel:
 		return c.Jobs.Cancel(ctx, job, c.Caller)
 	case jobRetry:
-		return c.Jobs.Retry(ctx, job)
+		return c.Jobs.Retry(ctx, job, jobs.Retrying{Confirmed: asked.Confirm})
 	case jobQuarantine:
 		return c.Jobs.Quarantine(ctx, job, reason, c.Caller)
 	case jobPause:
@@ -417,5 +421,5 @@ func (c Caretaker) ChangeMaintenanceJob(ctx context.Context, id, change, reason 
 		return c.Jobs.Resume(ctx, job)
 	}
 	return moorage.Errorf(moorage.KindBadRequest, "A job is cancelled, retried, quarantined, paused or resumed, not %q",
-		moorage.Cut(change, 100))
+		moorage.Cut(asked.Change, 100))
 }

@@ -181,8 +181,8 @@ func (m maintained) rescanMaintenance(r *http.Request, body []byte) (any, error)
 	return change, err
 }
 
-// changeMaintenanceJob returns what changes the job whose id is in the path. The answer is the
-// reason.
+// changeMaintenanceJob returns what changes the job whose id is in the path. The answer is what was
+// asked.
 func (m maintained) changeMaintenanceJob(change string) func(r *http.Request, body []byte) (any, error) {
 	return func(r *http.Request, body []byte) (any, error) {
 		id, err := web.PathParam(r, "id")
@@ -195,10 +195,11 @@ func (m maintained) changeMaintenanceJob(change string) func(r *http.Request, bo
 			if err != nil {
 				return nil, err
 			}
-			if answer.Reason = f.Text("reason"); f.Failure != nil {
+			answer.Reason, answer.Confirm = f.Text("reason"), f.Boolean("confirm")
+			if f.Failure != nil {
 				return nil, f.Failure
 			}
 		}
-		return answer, m.caretaker(r).ChangeMaintenanceJob(r.Context(), id, change, answer.Reason)
+		return answer, m.caretaker(r).ChangeMaintenanceJob(r.Context(), answer)
 	}
 }

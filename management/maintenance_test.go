@@ -129,7 +129,9 @@ func (f fakeJobs) Files(_ context.Context, _ registry.ID, skip, limit int) ([]jo
 	return files[min(skip, 3):min(skip+limit, 3)], f.call("Files")
 }
 
-func (f fakeJobs) Retry(context.Context, registry.ID) error { return f.call("Retry") }
+func (f fakeJobs) Retry(_ context.Context, _ registry.ID, how jobs.Retrying) error {
+	return f.call(fmt.Sprint("Retry ", how.Confirmed))
+}
 func (f fakeJobs) Quarantine(context.Context, registry.ID, string, string) error {
 	return f.call("Quarantine")
 }
@@ -213,6 +215,10 @@ func TestByHand(t *testing.T) {
 		"a view":                   {"plan", `{"object":{"warehouse":"w","namespace":["a"],"view":"v"},"kind":"orphans"}`, 400, ""},
 		"no warehouse to adopt":    {"adopt", `{}`, 400, ""},
 		"a pause without a reason": {"jobs/0123456789abcdef0123456789abcdef/pause", `{}`, 400, ""},
+		"a cancel with confirm":    {"jobs/0123456789abcdef0123456789abcdef/cancel", `{"confirm":true}`, 400, ""},
+		"a retry":                  {"jobs/0123456789abcdef0123456789abcdef/retry", "", 200, "Retry false"},
+		"a retry with confirm":     {"jobs/0123456789abcdef0123456789abcdef/retry", `{"confirm":true}`, 200, "Retry true"},
+		"a retry with a text":      {"jobs/0123456789abcdef0123456789abcdef/retry", `{"confirm":"yes"}`, 400, ""},
 	} {
 		f := &fake{}
 		w := send(newServer(t, configOf(f)), "POST", "/management/v1/maintenance/"+tt.path, tt.body)

@@ -148,7 +148,9 @@ type Job struct {
 	Lease  uint64 `json:"lease,omitempty"`
 	Holder string `json:"holder,omitempty"`
 	// Before is the state that a blocked job was in, and goes back to.
-	Before     State     `json:"before,omitempty"`
+	Before State `json:"before,omitempty"`
+	// Confirmed says that an operator let a job go on that would delete most of a table's files.
+	Confirmed  bool      `json:"confirmed,omitempty"`
 	Paused     bool      `json:"paused,omitempty"`
 	PausedWhy  string    `json:"paused-why,omitempty"` // and by whom
 	Tries      int       `json:"tries,omitempty"`

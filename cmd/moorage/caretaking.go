@@ -33,7 +33,7 @@ type caretakers interface {
 	AdoptOrphans(ctx context.Context, warehouse string) (client.MaintenanceAdopted, error)
 	MaintenanceJobs(ctx context.Context, page client.Page) ([]client.MaintenanceJob, string, error)
 	MaintenanceFiles(ctx context.Context, job string, page client.Page) ([]string, string, error)
-	ChangeMaintenanceJob(ctx context.Context, id, change, reason string) error
+	ChangeMaintenanceJob(ctx context.Context, asked client.MaintenanceJobChange) error
 	MaintenanceBlockers(ctx context.Context, page client.Page) ([]client.MaintenanceBlocker, string, error)
 }
 

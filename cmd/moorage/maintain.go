@@ -249,7 +249,9 @@ func maintainFiles(ctx context.Context, c cli.Config, env cli.Environment) error
 // maintainJob changes a job.
 func maintainJob(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return care(ctx, c, env, func(a caretakers) error {
-		err := a.ChangeMaintenanceJob(ctx, c.Maintain.Job, c.Maintain.Change, c.Maintain.Reason)
+		err := a.ChangeMaintenanceJob(ctx, client.MaintenanceJobChange{
+			Job: c.Maintain.Job, Change: c.Maintain.Change, Reason: c.Maintain.Reason, Confirm: c.Maintain.Confirm,
+		})
 		if err == nil {
 			fmt.Fprintln(env.Stdout, "done")
 		}

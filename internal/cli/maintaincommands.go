@@ -107,14 +107,20 @@ names, and say maintain job retry.
 			summary: "end, retry or stop a job",
 			settings: with(setting{name: "reason", value: "TEXT", flagOnly: true,
 				usage: "Why a job is put into quarantine, or paused.",
-				set:   text(func(c *Config) *string { return &c.Maintain.Reason })}),
+				set:   text(func(c *Config) *string { return &c.Maintain.Reason })}, confirmSetting(
+				"Of a retry: it is right that most files of the table are orphans.")),
 			validate: validateStopped, run: actions.MaintainJob,
-			text: `Cancel ends a job, and the files that it has not deleted stay. Retry lets a blocked job go on.
-Quarantine blocks a job, with --reason, until somebody cancels or retries it. Pause has a job rest where
+			text: `Cancel ends a job, and the files that it has not deleted stay. Retry lets a blocked job go on,
+with --confirm one that is blocked because most files of the table are orphans. Quarantine blocks a job, with --reason, until somebody cancels or retries it. Pause has a job rest where
 it is, with --reason, until somebody says resume: it is no blocker, so nobody is woken.
 ` + maintainText,
 		},
 	}
+}
+
+func confirmSetting(usage string) setting {
+	return setting{name: "confirm", flagOnly: true, usage: usage,
+		set: func(c *Config, _ []string) error { c.Maintain.Confirm = true; return nil }}
 }
 
 // planSettings are those of maintain plan beside the settings of jobs.
@@ -208,8 +214,7 @@ func orphanSettings() []setting {
 		{name: "equal-authorities", flagOnly: true,
 			usage: "Keep files whose paths differ from those of the table in scheme or bucket only, without asking.",
 			set:   func(c *Config, _ []string) error { c.Maintain.EqualAuthorities = true; return nil }},
-		{name: "confirm", flagOnly: true, usage: "It is right that most files of the table are orphans.",
-			set: func(c *Config, _ []string) error { c.Maintain.Confirm = true; return nil }},
+		confirmSetting("It is right that most files of the table are orphans."),
 	}
 }
 

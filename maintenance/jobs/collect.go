@@ -32,7 +32,9 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 	value.Reach, value.Looked = reachFull, look.version.Location
 	value.Totals.Read, value.Totals.Kept = cost.Bytes, nil
 	if in.Orphans != nil {
-		value.Totals.Kept, err = j.mark(ctx, look, *in.Orphans, set, writing)
+		asked := *in.Orphans
+		asked.Confirmed = asked.Confirmed || value.Confirmed
+		value.Totals.Kept, err = j.mark(ctx, look, asked, set, writing)
 	} else {
 		var kept reach.Kept
 		kept, err = doom(ctx, look, in, set, writing)

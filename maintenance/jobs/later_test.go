@@ -110,7 +110,7 @@ func TestStorageThatStaysAwayBlocks(t *testing.T) {
 	if job.State != registry.StateBlocked || !strings.Contains(job.LastError, storage.ErrUnavailable.Error()) {
 		t.Fatalf("the job is %s: %s", job.State, job.LastError)
 	}
-	must(t, n.jobs.Retry(w.ctx, job.ID))
+	must(t, n.jobs.Retry(w.ctx, job.ID, jobs.Retrying{}))
 	must(t, n.jobs.RunOnce(w.ctx))
 	if job := w.job(); job != nil {
 		t.Errorf("after a retry the job is %s: %s", job.State, job.LastError)

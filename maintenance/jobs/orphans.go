@@ -296,8 +296,8 @@ func (m *marking) judge() error {
 			"say whether both are one place", m.mismatch)}
 	case m.files > orphansFew && m.bytes*orphansShareInverse > m.allBytes && !m.settings.Confirmed &&
 		!m.jobs.skip[checkShare]:
-		return &BlockedError{fmt.Sprintf("%d files with %d of %d bytes would be orphans; confirm that this is right",
-			m.files, m.bytes, m.allBytes)}
+		return &BlockedError{fmt.Sprintf("%d files with %d of %d bytes would be orphans; confirm that this is right: "+
+			"moorage maintain job retry ID --confirm", m.files, m.bytes, m.allBytes)}
 	}
 	return nil
 }

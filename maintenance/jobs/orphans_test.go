@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"moorage"
 	"moorage/maintenance/jobs"
 	"moorage/registry"
 	"moorage/storage"
@@ -131,7 +132,7 @@ func TestQuarantineBeginsWhenOrphansAreFound(t *testing.T) {
 		},
 		"blocked": {
 			func(w *world, id registry.ID) error { return w.jobs.Quarantine(w.ctx, id, "to look", "ann") },
-			func(w *world, id registry.ID) error { return w.jobs.Retry(w.ctx, id) },
+			func(w *world, id registry.ID) error { return w.jobs.Retry(w.ctx, id, jobs.Retrying{}) },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -239,6 +240,48 @@ func TestOrphansThatNeedAnOperator(t *testing.T) {
 	}
 }
 
+// A retry that is confirmed lets one job pass although it finds more than the share that blocks. It
+// is no word about the next one.
+func TestConfirmedRetry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	for i := range 120 {
+		must(t, w.files.Create(w.ctx, storage.Join(tableAt, "data", strings.Repeat("x", i+1)), make([]byte, 1000)))
+	}
+	w.clock.Advance(4 * 24 * time.Hour)
+	for _, word := range []string{"the first job", "the next one"} {
+		_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+		must(t, err)
+		for range 6 {
+			must(t, w.jobs.RunOnce(w.ctx))
+		}
+		job := w.job()
+		if job.State != registry.StateBlocked || !strings.Contains(job.LastError, "job retry ID --confirm") {
+			t.Fatalf("%s is %s: %s", word, job.State, job.LastError)
+		}
+		must(t, w.jobs.Retry(w.ctx, job.ID, jobs.Retrying{}))
+		for range 6 {
+			must(t, w.jobs.RunOnce(w.ctx))
+		}
+		if job := w.job(); job.State != registry.StateBlocked {
+			t.Errorf("%s is %s after a retry without a word", word, job.State)
+		}
+		must(t, w.jobs.Retry(w.ctx, job.ID, jobs.Retrying{Confirmed: true}))
+		must(t, w.jobs.RunOnce(w.ctx))
+		if job := w.job(); job.State != registry.StateWaiting || len(job.Lists) == 0 {
+			t.Errorf("%s is %s after a confirmed retry: %s", word, job.State, job.LastError)
+		}
+		must(t, w.jobs.Cancel(w.ctx, job.ID, "ann"))
+	}
+	_, err := w.jobs.Expire(w.ctx, w.table, settings(0), nil)
+	must(t, err)
+	id := w.job().ID
+	must(t, w.jobs.Quarantine(w.ctx, id, "to look", "ann"))
+	if err := w.jobs.Retry(w.ctx, id, jobs.Retrying{Confirmed: true}); moorage.KindOf(err) != moorage.KindIllegalArgument {
+		t.Errorf("an expiry was confirmed: %v", err)
+	}
+}
+
 // A table whose snapshots expire while a job reads them is no fault that an operator has to see. A
 // list that is missing from a table which stands still is one.
 func TestOrphansOfTableThatMoves(t *testing.T) {
@@ -328,7 +371,7 @@ func TestAdoptOrphans(t *testing.T) {
 	if was, err := w.jobs.Adopt(w.ctx, "w"); err != nil || was != other {
 		t.Errorf("Adopt = %q, %v", was, err)
 	}
-	must(t, w.jobs.Retry(w.ctx, job.ID))
+	must(t, w.jobs.Retry(w.ctx, job.ID, jobs.Retrying{}))
 	must(t, w.jobs.RunOnce(w.ctx))
 	w.judgeStrays(true, "once it is adopted")
 }

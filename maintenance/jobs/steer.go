@@ -139,11 +139,21 @@ func (j *Jobs) Cancel(ctx context.Context, id registry.ID, caller string) error 
 	})
 }
 
+// Retrying says how a blocked job is to go on. The zero value is as before.
+type Retrying struct {
+	// Confirmed says of this job that it is right if most files of the table are orphans.
+	Confirmed bool
+}
+
 // Retry lets a job that is blocked go on where it was.
 //
-// Errors: KindCommitFailed if it is not blocked.
-func (j *Jobs) Retry(ctx context.Context, id registry.ID) error {
+// Errors: KindCommitFailed if it is not blocked; KindIllegalArgument if how is not for its kind.
+func (j *Jobs) Retry(ctx context.Context, id registry.ID, how Retrying) error {
 	return j.change(ctx, "jobs.Retry", id, func(at *job) error {
+		if how.Confirmed && at.value.Kind != KindOrphans {
+			return moorage.Errorf(moorage.KindIllegalArgument, "Only a job that removes orphans is confirmed. "+
+				"The job %s is one of %s", id, at.value.Kind)
+		}
 		if at.record.State != registry.StateBlocked {
 			return moorage.Errorf(moorage.KindCommitFailed, "The job %s is not blocked, it is %s", id, at.record.State)
 		}
@@ -151,7 +161,7 @@ func (j *Jobs) Retry(ctx context.Context, id registry.ID) error {
 		if state != registry.StateWaiting && state != registry.StateDeleting {
 			state = registry.StateCollecting
 		}
-		at.value.Before = 0
+		at.value.Before, at.value.Confirmed = 0, at.value.Confirmed || how.Confirmed
 		at.came()
 		return j.put(ctx, at, state)
 	})

@@ -337,7 +337,7 @@ func testBlockedJob(t *testing.T, w *world) {
 	}
 	w.clock.Advance(100 * time.Hour)
 	w.tend(w.node)
-	must(t, w.jobs.Retry(w.ctx, under[0].ID))
+	must(t, w.jobs.Retry(w.ctx, under[0].ID, jobs.Retrying{}))
 	want("retried", 0)
 	for range 4 {
 		w.tend(w.node)
@@ -398,7 +398,7 @@ func testNowTriesBlockedJobs(t *testing.T, w *world) {
 	if moorage.KindOf(err) != moorage.KindIllegalArgument || !strings.Contains(err.Error(), "bob") || state() != registry.StateBlocked {
 		t.Errorf("a job in quarantine is %s: %v", state(), err)
 	}
-	must(t, w.jobs.Retry(w.ctx, under[0].ID))
+	must(t, w.jobs.Retry(w.ctx, under[0].ID, jobs.Retrying{}))
 	for range 4 {
 		w.tend(w.node)
 		w.clock.Advance(30 * time.Hour)

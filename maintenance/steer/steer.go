@@ -241,7 +241,7 @@ func (s *Steering) retryJob(ctx context.Context, record, blocker registry.Record
 				"moorage maintain job retry %s", due.By, job.ID, due.Reason, job.ID)
 		}
 	}
-	err = s.Jobs.Retry(ctx, job.ID)
+	err = s.Jobs.Retry(ctx, job.ID, jobs.Retrying{})
 	if kind := moorage.KindOf(err); kind == moorage.KindNotFound || kind == moorage.KindCommitFailed {
 		return ledger.ErrRetry // somebody else was faster
 	}

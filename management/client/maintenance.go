@@ -223,11 +223,13 @@ type MaintenanceAdopted struct {
 	Other     string `json:"other,omitempty"`
 }
 
-// MaintenanceJobChange is what was done to a job.
+// MaintenanceJobChange is what is asked for a job, or was done to it.
 type MaintenanceJobChange struct {
 	Job    string `json:"job"`
 	Change string `json:"change"` // cancel, retry, quarantine, pause or resume
 	Reason string `json:"reason,omitempty"`
+	// Confirm says of a retry that it is right if most files of the table are orphans.
+	Confirm bool `json:"confirm,omitempty"`
 }
 
 // Maintenance asks a server about maintenance. It is safe for concurrent use.
@@ -327,11 +329,12 @@ func (m Maintenance) MaintenanceBlockers(ctx context.Context, page Page) ([]Main
 	return answer.Blockers, valueOf(answer.NextPageToken), err
 }
 
-// ChangeMaintenanceJob cancels, retries, quarantines, pauses or resumes a job, for a reason.
-func (m Maintenance) ChangeMaintenanceJob(ctx context.Context, id, change, reason string) error {
+// ChangeMaintenanceJob cancels, retries, quarantines, pauses or resumes a job.
+func (m Maintenance) ChangeMaintenanceJob(ctx context.Context, asked MaintenanceJobChange) error {
 	var answer MaintenanceJobChange
-	path := maintenancePath + "/jobs/" + url.PathEscape(id) + "/" + url.PathEscape(change)
+	path := maintenancePath + "/jobs/" + url.PathEscape(asked.Job) + "/" + url.PathEscape(asked.Change)
 	return m.client.ask(ctx, http.MethodPost, path, struct {
-		Reason string `json:"reason,omitempty"`
-	}{reason}, &answer)
+		Reason  string `json:"reason,omitempty"`
+		Confirm bool   `json:"confirm,omitempty"`
+	}{asked.Reason, asked.Confirm}, &answer)
 }
