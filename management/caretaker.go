@@ -403,7 +403,7 @@ func (c Caretaker) ChangeMaintenanceJob(ctx context.Context, asked client.Mainte
 	}
 	reason := asked.Reason
 	if reason == "" && slices.Contains([]string{jobQuarantine, jobPause}, asked.Change) {
-		return moorage.Errorf(moorage.KindBadRequest, "Say why: the reason is missing")
+		return moorage.Errorf(moorage.KindBadRequest, "Say why with --reason: the reason is missing")
 	}
 	if asked.Confirm && asked.Change != jobRetry {
 		return moorage.Errorf(moorage.KindBadRequest, "Only a retry is confirmed")

@@ -67,7 +67,7 @@ func maintainPolicy(ctx context.Context, c cli.Config, env cli.Environment) erro
 		case "pause":
 			err = a.PauseMaintenance(ctx, change)
 		case "resume":
-			err = a.ResumeMaintenance(ctx, change)
+			err = resumeMaintenance(ctx, a, change, env.Stdout)
 		case "rescan":
 			err = a.RescanMaintenance(ctx, change)
 		case "now":
@@ -108,23 +108,22 @@ func enableMaintenance(ctx context.Context, a caretakers, c cli.Config, out io.W
 	if err != nil || c.Maintain.DryRun {
 		return err
 	}
-	return a.PutMaintenancePolicy(ctx, c.Maintain.Table, string(of), said)
+	if err := a.PutMaintenancePolicy(ctx, c.Maintain.Table, string(of), said); err != nil {
+		return err
+	}
+	status, err := a.MaintenanceStatus(ctx, c.Maintain.Table)
+	if err == nil {
+		writeSaid(out, status) // settings from before are gone unless they were given again
+	}
+	return err
 }
 
 // writeMaintenance prints what is known of the maintenance of an object.
 func writeMaintenance(out io.Writer, status client.MaintenanceStatus) {
 	for _, pause := range status.Pauses {
-		fmt.Fprintf(out, "paused since %s by %s on %s: %s\n", pause.Since.UTC().Format(time.RFC3339), pause.By,
-			pause.Object, pause.Reason)
+		writePause(out, "paused", pause)
 	}
-	for _, of := range slices.Sorted(maps.Keys(status.Policies)) {
-		said := status.Policies[of]
-		fmt.Fprintf(out, "%s says: %s %s", status.Object, of, said.Status)
-		for _, name := range slices.Sorted(maps.Keys(said.Settings[of])) {
-			fmt.Fprintf(out, " %s=%s", name, said.Settings[of][name])
-		}
-		fmt.Fprintln(out)
-	}
+	writeSaid(out, status)
 	for _, kind := range status.Kinds {
 		fmt.Fprintf(out, "%s: %s (%s)", kind.Kind, kind.State, kind.From)
 		if kind.Why != "" {
@@ -145,6 +144,50 @@ func writeMaintenance(out io.Writer, status client.MaintenanceStatus) {
 	if len(status.Pauses)+len(status.Policies)+len(status.Kinds) == 0 {
 		fmt.Fprintf(out, "%s says nothing\n", status.Object)
 	}
+}
+
+// writePause prints a pause, behind the words that say what became of it.
+func writePause(out io.Writer, words string, pause client.MaintenancePause) {
+	fmt.Fprintf(out, "%s since %s", words, pause.Since.UTC().Format(time.RFC3339))
+	if pause.By != "" { // else the store was restored
+		fmt.Fprintf(out, " by %s", pause.By)
+	}
+	fmt.Fprintf(out, " on %s: %s\n", pause.Object, pause.Reason)
+}
+
+// writeSaid prints the policies of an object itself.
+func writeSaid(out io.Writer, status client.MaintenanceStatus) {
+	for _, of := range slices.Sorted(maps.Keys(status.Policies)) {
+		said := status.Policies[of]
+		fmt.Fprintf(out, "%s says: %s %s", status.Object, of, said.Status)
+		for _, name := range slices.Sorted(maps.Keys(said.Settings[of])) {
+			fmt.Fprintf(out, " %s=%s", name, said.Settings[of][name])
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+// resumeMaintenance ends the pause of an object. It says so if there was none, and what else is
+// paused that the object is in.
+func resumeMaintenance(ctx context.Context, a caretakers, change client.MaintenanceChange, out io.Writer) error {
+	status, err := a.MaintenanceStatus(ctx, change.Object)
+	if err != nil {
+		return err
+	}
+	if err := a.ResumeMaintenance(ctx, change); err != nil {
+		return err
+	}
+	own := change.Object.String()
+	others := slices.DeleteFunc(slices.Clone(status.Pauses), func(pause client.MaintenancePause) bool {
+		return pause.Object.String() == own
+	})
+	if len(others) == len(status.Pauses) {
+		fmt.Fprintf(out, "%s was not paused itself\n", own)
+	}
+	for _, pause := range others {
+		writePause(out, "still paused", pause)
+	}
+	return nil
 }
 
 // maintainBlockers prints what is blocked.

@@ -88,5 +88,10 @@ func workOnce(ctx context.Context, server *client.Client, uri string, words cli.
 	}
 	within, stop := context.WithTimeout(context.WithoutCancel(ctx), leaseRelease)
 	defer stop()
-	return true, errors.Join(failure, server.FinishWork(within, piece.Job, end))
+	if err := errors.Join(failure, server.FinishWork(within, piece.Job, end)); err != nil {
+		return true, err
+	}
+	table := client.Object{Warehouse: piece.Warehouse, Namespace: piece.Namespace, Table: piece.Name}
+	fmt.Fprintf(env.Stdout, "%s of %s: done\n", piece.Kind, table)
+	return true, nil
 }

@@ -76,7 +76,7 @@ func TestMaintainWork(t *testing.T) {
 		code             int
 		printed          string
 	}{
-		{works, "done", 0, "compacted"},
+		{works, "done", 0, "compacted\ncompaction of table default.harbour."},
 		{fails, "failed", 1, "exit status 3"},
 	} {
 		server.stop()

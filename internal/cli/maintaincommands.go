@@ -106,7 +106,7 @@ names, and say maintain job retry.
 			name: "maintain job", operand: "cancel|retry|quarantine|pause|resume ID", words: wordsOfMaintainJob,
 			summary: "end, retry or stop a job",
 			settings: with(setting{name: "reason", value: "TEXT", flagOnly: true,
-				usage: "Why a job is put into quarantine, or paused.",
+				usage: "Why a job is put into quarantine, or paused. Both need it.",
 				set:   text(func(c *Config) *string { return &c.Maintain.Reason })}, confirmSetting(
 				"Of a retry: it is right that most files of the table are orphans.")),
 			validate: validateStopped, run: actions.MaintainJob,

@@ -199,7 +199,7 @@ func (s Setting) check(text string, unsafe bool) error {
 		return fmt.Errorf("%s is %q, and may be a whole number from %d to %d", s.Name, text, s.Min, s.Max)
 	case n < s.Floor && !unsafe:
 		return fmt.Errorf("%s is %d: readers and writers under way may need what that deletes. At least %d is safe; "+
-			"ask for unsafe values to have it", s.Name, n, s.Floor)
+			"say --unsafe to have it", s.Name, n, s.Floor)
 	}
 	return nil
 }

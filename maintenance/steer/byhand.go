@@ -3,6 +3,7 @@ package steer
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"moorage"
 	"moorage/catalog"
@@ -68,8 +69,13 @@ func (s *Steering) isPaused(ctx context.Context, scope catalog.Scope) error {
 	}
 	for _, pause := range pauses.Pauses {
 		if pause.Covers(asPointer(scope)) {
-			return moorage.Errorf(moorage.KindIllegalArgument, "Maintenance is paused by %s: %s. "+
-				"Let it go on with moorage maintain resume", pause.By, pause.Reason)
+			by := ""
+			if pause.By != "" {
+				by = " by " + pause.By
+			}
+			object := objectOf(pause)
+			return moorage.Errorf(moorage.KindIllegalArgument, "Maintenance of the %s is paused%s: %s. "+
+				"Let it go on with moorage maintain resume %s", object, by, pause.Reason, object)
 		}
 	}
 	return nil
@@ -82,6 +88,27 @@ func (s *Steering) isDoubted(ctx context.Context) error {
 		return err
 	}
 	return moorage.Errorf(moorage.KindIllegalArgument, "No job begins by a clock that may be wrong. %s", why)
+}
+
+// objectOf returns what a pause is about, as commands call it: server, or a kind and a name in which
+// parts with a dot stand in quotes.
+func objectOf(pause registry.Pause) string {
+	if pause.Scope == registry.ScopeServer {
+		return "server"
+	}
+	kind, parts := "warehouse", append([]string{pause.Ident.Warehouse}, pause.Ident.Namespace...)
+	if len(pause.Ident.Namespace) > 0 {
+		kind = "namespace"
+	}
+	if pause.Ident.Name != "" {
+		kind, parts = "table", append(parts, pause.Ident.Name)
+	}
+	for i, part := range parts {
+		if strings.Contains(part, ".") {
+			parts[i] = `"` + part + `"`
+		}
+	}
+	return kind + " " + strings.Join(parts, ".")
 }
 
 // asPointer returns a scope as pauses ask for it.
