@@ -111,8 +111,9 @@ names, and say maintain job retry.
 				"Of a retry: it is right that most files of the table are orphans.")),
 			validate: validateStopped, run: actions.MaintainJob,
 			text: `Cancel ends a job, and the files that it has not deleted stay. Retry lets a blocked job go on,
-with --confirm one that is blocked because most files of the table are orphans. Quarantine blocks a job, with --reason, until somebody cancels or retries it. Pause has a job rest where
-it is, with --reason, until somebody says resume: it is no blocker, so nobody is woken.
+with --confirm one that is blocked because most files of the table are orphans. Quarantine blocks a
+job, with --reason, until somebody cancels or retries it. Pause has a job rest where it is, with
+--reason, until somebody says resume: it is no blocker, so nobody is woken.
 ` + maintainText,
 		},
 	}
