@@ -81,10 +81,6 @@ func (j *Jobs) step(ctx context.Context, at *job) error {
 	return err
 }
 
-// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then nothing
-// is deleted, and nobody may begin a job.
-func (j *Jobs) Doubt(ctx context.Context) (string, error) { return j.doubt(ctx) }
-
 // begin lets a job delete if its time has come.
 func (j *Jobs) begin(ctx context.Context, at *job) error {
 	now, err := j.ledger.Time(ctx)

@@ -25,9 +25,8 @@ type ByHand struct {
 
 // Begin begins a job on the table called ident, whatever policies say.
 //
-// Errors: KindIllegalArgument if nothing may be deleted of the table, the scope is paused, or the
-// clock of the store cannot be believed; KindCommitFailed if there is such a job; those of
-// catalog.Scopes.Find and of jobs.Expire.
+// Errors: KindIllegalArgument if nothing may be deleted of the table, or the scope is paused;
+// KindCommitFailed if there is such a job; those of catalog.Scopes.Find and of jobs.Expire.
 func (s *Steering) Begin(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked ByHand) (
 	jobs.Began, error) {
 	const op = "steer.Begin"
@@ -37,9 +36,6 @@ func (s *Steering) Begin(ctx context.Context, scopes policies.Scopes, ident moor
 	}
 	if err := s.isPaused(ctx, scope); err != nil {
 		return jobs.Began{}, err
-	}
-	if err := s.isDoubted(ctx); err != nil {
-		return jobs.Began{}, moorage.Annotate(op, ident.String(), err)
 	}
 	var began jobs.Began
 	if asked.Orphans != nil {
@@ -79,15 +75,6 @@ func (s *Steering) isPaused(ctx context.Context, scope catalog.Scope) error {
 		}
 	}
 	return nil
-}
-
-// isDoubted refuses what goes by ages while the clock of the store cannot be believed.
-func (s *Steering) isDoubted(ctx context.Context) error {
-	why, err := s.Jobs.Doubt(ctx)
-	if err != nil || why == "" {
-		return err
-	}
-	return moorage.Errorf(moorage.KindIllegalArgument, "No job begins by a clock that may be wrong. %s", why)
 }
 
 // objectOf returns what a pause is about, as commands call it: server, or a kind and a name in which
