@@ -101,7 +101,7 @@ func idleCare(w *guardedWorld, caller moorage.Caller) management.Caretaker {
 type idleJobs struct{ *jobs.Jobs }
 
 func (idleJobs) Cancel(context.Context, registry.ID, string) error             { return nil }
-func (idleJobs) Retry(context.Context, registry.ID, jobs.Retrying) error                      { return nil }
+func (idleJobs) Retry(context.Context, registry.ID, jobs.Retrying) error       { return nil }
 func (idleJobs) Quarantine(context.Context, registry.ID, string, string) error { return nil }
 func (idleJobs) Pause(context.Context, registry.ID, string, string) error      { return nil }
 func (idleJobs) Resume(context.Context, registry.ID) error                     { return nil }

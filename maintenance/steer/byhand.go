@@ -77,8 +77,8 @@ func (s *Steering) isPaused(ctx context.Context, scope catalog.Scope) error {
 	return nil
 }
 
-// objectOf returns what a pause is about, as commands call it: server, or a kind and a name in which
-// parts with a dot stand in quotes.
+// objectOf returns what a pause is about, as commands call it: server, or a kind and a name in
+// which parts with a dot stand in quotes.
 func objectOf(pause registry.Pause) string {
 	if pause.Scope == registry.ScopeServer {
 		return "server"
