@@ -44,6 +44,7 @@ func TestEndTakesMaintenance(t *testing.T) {
 		}
 		put(registry.MaintenancePolicyKey(registry.TableScope(id)), registry.StateNone, registry.MaintenancePolicy{})
 	}
+	put(registry.FormatKey(), registry.StateNone, registry.Format{Version: registry.FormatMaintenance})
 	left := func(id registry.ID) (keys []string) {
 		t.Helper()
 		for _, table := range []registry.Table{
