@@ -49,6 +49,8 @@ type world struct {
 	// away are the tables whose storage is away.
 	away map[registry.ID]bool
 	log  bytes.Buffer
+
+	catalog *catalog.Catalog
 }
 
 // reader finds tables for the server. Documents of those that are away cannot be read.
@@ -113,9 +115,17 @@ func newWorld(t *testing.T, tables int) *world {
 		w.tables = append(w.tables, id)
 		w.due(id, w.now)
 	}
-	find := catalog.PointersOf(made)
-	w.Work = work.New(work.Config{
-		Ledger: w.ledger, Leases: w.leases, Tables: reader{maintained, w.away}, Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
+	w.catalog = made
+	w.Work = w.over(w.ledger)
+	return w
+}
+
+// over returns what hands out work by the records of a ledger.
+func (w *world) over(records *ledger.Ledger) *work.Work {
+	find := catalog.PointersOf(w.catalog)
+	return work.New(work.Config{
+		Ledger: records, Leases: leases.New(records), Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
+		Tables: reader{catalog.TablesOf(w.catalog.As(moorage.System("expire"))), w.away},
 		Find: func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (registry.ID, string, error) {
 			id, uuid, err := find.FindForLease(ctx, moorage.Anonymous(), ident)
 			if err == nil && w.refused[id] {
@@ -131,7 +141,6 @@ func newWorld(t *testing.T, tables int) *world {
 			return rules, nil
 		},
 	})
-	return w
 }
 
 // due makes compaction of a table due.

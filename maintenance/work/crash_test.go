@@ -1,0 +1,100 @@
+package work_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"moorage/ledger"
+	"moorage/maintenance/leases"
+	"moorage/maintenance/work"
+	"moorage/registry"
+	"moorage/registry/registrytest"
+)
+
+// TestCrashEveryCall: whatever call of the store fails, loses its answer, comes late or is the last
+// of a node, a piece of work is in one pair of hands at a time. An end that was acknowledged stands.
+// Else somebody does the work again.
+func TestCrashEveryCall(t *testing.T) {
+	t.Parallel()
+	for name, action := range map[string]registrytest.Action{
+		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
+		"die": registrytest.Die, "die after": registrytest.DieAfter,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := 0
+			for crashOnce(t, k, action) {
+				k++
+			}
+			if k < 10 {
+				t.Errorf("a piece of work takes %d calls: that is not all of it", k)
+			}
+		})
+	}
+}
+
+// crashOnce lets call k of a node meet a fault. It reports whether there was one.
+func crashOnce(t *testing.T, k int, action registrytest.Action) bool {
+	w := newWorld(t, 1)
+	faulty := registrytest.Faulty(w.store, registrytest.Nth(k, action))
+	records, err := ledger.New(ledger.Config{Store: faulty, Now: w.time, Random: rand.NewChaCha8([32]byte{4})})
+	must(t, err)
+	ended := w.doWork(w.over(records))
+	w.wantOneHolder(fmt.Sprint("call ", k))
+	faulty.Release(w.ctx)
+	w.wantOneHolder(fmt.Sprint("call ", k, ", late"))
+	for range 10 {
+		w.advance(2 * time.Minute)
+		claimed, found, err := w.Claim(w.ctx, bob, asked())
+		must(t, err)
+		if !found {
+			continue
+		}
+		if ended {
+			t.Fatalf("call %d: work that was ended is handed out again", k)
+		}
+		w.wantOneHolder(fmt.Sprint("call ", k, ", again"))
+		must(t, w.Finish(w.ctx, bob, claimed.Job, work.Ended{Outcome: work.OutcomeDone}))
+	}
+	if job := w.care(w.tables[0]).Value.Job(kind); job.Outcome != work.OutcomeDone || !job.Due.IsZero() {
+		t.Errorf("call %d: in the end its care is %+v", k, job)
+	}
+	for _, table := range []registry.Table{registry.TableJob, registry.TableDue} {
+		if left, err := w.store.List(w.ctx, table, "", "", 10); err != nil || len(left) > 0 {
+			t.Errorf("call %d: %v is left, %v", k, left, err)
+		}
+	}
+	if held, _, err := w.leases.List(w.ctx, leases.Filter{}, "", 10); err != nil || len(held) > 0 {
+		t.Errorf("call %d: leases %v, %v", k, held, err)
+	}
+	return faulty.Calls() > k
+}
+
+// doWork does a piece of work by node, as a program does that gives up at the first error. It
+// reports whether the end was acknowledged.
+func (w *world) doWork(node *work.Work) bool {
+	claimed, found, err := node.Claim(w.ctx, ann, asked())
+	if err != nil || !found {
+		return false
+	}
+	if _, err := node.Progress(w.ctx, ann, claimed.Job); err != nil {
+		return false
+	}
+	return node.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeDone}) == nil
+}
+
+// wantOneHolder fails the test unless the table is due, in one pair of hands, or neither.
+func (w *world) wantOneHolder(at string) {
+	w.t.Helper()
+	jobs, err := w.store.List(w.ctx, registry.TableJob, "", "", 10)
+	must(w.t, err)
+	due, err := w.store.List(w.ctx, registry.TableDue, "", "", 10)
+	must(w.t, err)
+	held, _, err := w.leases.List(w.ctx, leases.Filter{}, "", 10)
+	must(w.t, err)
+	if len(jobs)+len(due) > 1 || len(held) != len(jobs) {
+		w.t.Errorf("%s: %d jobs, %d times that are due, %d leases", at, len(jobs), len(due), len(held))
+	}
+}
