@@ -179,10 +179,16 @@ func (h *keyHistory) judge() {
 		clear(effects)
 		err := h.clean.ledger.Scan(h.ctx, registry.TableChange, "", "", func(record registry.Record) (bool, error) {
 			change, err := ledger.Decode[registry.Change](record)
-			if err == nil && record.State != registry.StateVoid && !strings.HasSuffix(change.Operation, "-begin") && change.Operation != "put-back" {
+			if err != nil || record.State == registry.StateVoid || strings.HasSuffix(change.Operation, "-begin") || change.Operation == "put-back" {
+				return true, err
+			}
+			if len(change.Group) == 0 {
 				effects[change.RequestID]++
 			}
-			return true, err
+			for _, member := range change.Group { // one version for several requests
+				effects[member.RequestID]++
+			}
+			return true, nil
 		})
 		must(h.t, err)
 	}
