@@ -14,8 +14,8 @@ import (
 )
 
 // TestCrashEveryCall: whatever call of the store fails, loses its answer, comes late or is the last
-// of a node, a piece of work is in one pair of hands at a time. An end that was acknowledged stands.
-// Else somebody does the work again.
+// of a node, a piece of work is in one pair of hands at a time. An end that was acknowledged
+// stands. Else somebody does the work again.
 func TestCrashEveryCall(t *testing.T) {
 	t.Parallel()
 	for name, action := range map[string]registrytest.Action{
