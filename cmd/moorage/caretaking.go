@@ -111,11 +111,12 @@ func enableMaintenance(ctx context.Context, a caretakers, c cli.Config, out io.W
 	if err := a.PutMaintenancePolicy(ctx, c.Maintain.Table, string(of), said); err != nil {
 		return err
 	}
-	status, err := a.MaintenanceStatus(ctx, c.Maintain.Table)
-	if err == nil {
-		writeSaid(out, status) // settings from before are gone unless they were given again
+	// Settings from before are gone unless they were given again. Who may say what is maintained need
+	// not be somebody who may see it.
+	if status, err := a.MaintenanceStatus(ctx, c.Maintain.Table); err == nil {
+		writeSaid(out, status)
 	}
-	return err
+	return nil
 }
 
 // writeMaintenance prints what is known of the maintenance of an object.
@@ -167,14 +168,11 @@ func writeSaid(out io.Writer, status client.MaintenanceStatus) {
 	}
 }
 
-// resumeMaintenance ends the pause of an object. It says so if there was none, and what else is
-// paused that the object is in.
+// resumeMaintenance ends the pause of an object. To those who may see it, it says so if there was
+// none, and what else is paused that the object is in.
 func resumeMaintenance(ctx context.Context, a caretakers, change client.MaintenanceChange, out io.Writer) error {
-	status, err := a.MaintenanceStatus(ctx, change.Object)
-	if err != nil {
-		return err
-	}
-	if err := a.ResumeMaintenance(ctx, change); err != nil {
+	status, unseen := a.MaintenanceStatus(ctx, change.Object)
+	if err := a.ResumeMaintenance(ctx, change); err != nil || unseen != nil {
 		return err
 	}
 	own := change.Object.String()

@@ -1,0 +1,35 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestOperatorSteersMaintenance: who has the privilege operate, and no other, says what is
+// maintained on the server, and pauses and resumes it. That he may not see the state of maintenance
+// makes no command fail.
+func TestOperatorSteersMaintenance(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	root := newKey(t, "root", "--admin", "--data", data)
+	server := startServe(t, "--data", data, "--keys")
+	ask := func(token, want string, words ...string) result {
+		t.Helper()
+		got := runToEnd(t, append(words, "--uri", server.uri, "--token", token)...)
+		if got.code != 0 || !strings.Contains(got.stdout, want) {
+			t.Errorf("%q: %+v, want %q", words, got, want)
+		}
+		return got
+	}
+	ops := newKey(t, "ops", "--uri", server.uri, "--token", root)
+	ask(root, "", "grant", "operate", "on", "server", "to", "key:ops")
+	ask(root, "", "grant", "describe", "on", "server", "to", "key:root")
+	ask(ops, "done", "maintain", "pause", "server", "--reason", "a test")
+	ask(root, "a test", "maintain", "policy", "server")
+	ask(ops, "done", "maintain", "resume", "server")
+	ask(ops, "done", "maintain", "enable", "server")
+	status := ask(root, "server says: icebergSnapshotManagement enabled", "maintain", "policy", "server")
+	if strings.Contains(status.stdout, "paused") {
+		t.Errorf("it is paused still: %+v", status)
+	}
+}
