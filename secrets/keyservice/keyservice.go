@@ -43,7 +43,7 @@ const (
 	wordsMax = 300
 )
 
-// ErrAnswer: the service answered something else than it was asked for. Its chain has
+// ErrAnswer says that the service answered something else than it was asked for. Its chain has
 // secrets.ErrAway: what stands between, such as a proxy, may have answered.
 var ErrAnswer = fmt.Errorf("%w: the service answered something else than what was asked for", secrets.ErrAway)
 
