@@ -32,11 +32,8 @@ func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, care, polic
 			writes = append(writes, registry.Delete(record.Key))
 		}
 	}
-	if care.Exists() {
-		value, err := ledger.Decode[registry.Care](care)
-		if err != nil {
-			return nil, nil, err
-		}
+	// One that cannot be read keeps no table from ending. The planner removes what it said is due.
+	if value, err := ledger.Decode[registry.Care](care); care.Exists() && err == nil {
 		for _, job := range value.Jobs {
 			if !job.Due.IsZero() {
 				writes = append(writes, registry.Delete(registry.DueKey(id, job.Kind, job.Due)))

@@ -111,8 +111,8 @@ func enableMaintenance(ctx context.Context, a caretakers, c cli.Config, out io.W
 	if err := a.PutMaintenancePolicy(ctx, c.Maintain.Table, string(of), said); err != nil {
 		return err
 	}
-	// Settings from before are gone unless they were given again. Who may say what is maintained need
-	// not be somebody who may see it.
+	// Settings from before are gone unless they were given again. Who may say what is maintained
+	// need not be somebody who may see it.
 	if status, err := a.MaintenanceStatus(ctx, c.Maintain.Table); err == nil {
 		writeSaid(out, status)
 	}

@@ -118,10 +118,10 @@ func (e *upkeep) readPolicies(ctx context.Context, alone bool) error {
 
 // rules returns what a table is to have. On a node where maintenance is off nobody else reads the
 // policies.
-func (e *upkeep) rules(ctx context.Context, table registry.Pointer, document *metadata.Document) (
+func (e *upkeep) rules(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
 	policy.Rules, error) {
 	matcher := e.policies.Current()
-	if matcher == nil || e.isOff {
+	if matcher == nil || e.isOff || fresh {
 		var err error
 		if matcher, err = e.policies.Reload(ctx); err != nil {
 			return nil, err

@@ -22,7 +22,6 @@ const (
 	checkTime     = "not before its time"
 	checkRecord   = "record of the job"
 	checkPaused   = "paused"
-	checkTable    = "table is live"
 	checkUUID     = "same table"
 	checkHeld     = "held"
 	checkBack     = "expired snapshot is back"

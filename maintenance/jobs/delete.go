@@ -66,7 +66,10 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 		return err
 	}
 	if g.in.Orphans != nil {
-		var err error
+		err := mayGoOn(ctx, j, at, g.look.table)
+		if err != nil {
+			return err
+		}
 		if batch, err = g.asListed(ctx, batch); err != nil || len(batch) == 0 {
 			return err
 		}

@@ -44,6 +44,8 @@ const (
 	// up to laterPauseMax.
 	laterPause    = time.Minute
 	laterPauseMax = 15 * time.Minute
+	// rowGapMax is how long after its rest a job that fails again is still in the same row.
+	rowGapMax = time.Hour
 	// runsMax is how many runs are kept of a table.
 	runsMax = 50
 	// claimLife is how long other nodes leave a job alone after they last heard of its node.

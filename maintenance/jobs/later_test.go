@@ -118,6 +118,61 @@ func TestStorageThatStaysAwayBlocks(t *testing.T) {
 	w.judge(w.node, true, "after a retry")
 }
 
+// Two failures with hours between them in which nobody tried do not block a job.
+func TestFailuresFarApart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 5, 8)
+	_, err := w.jobs.Expire(w.ctx, w.table, settings(3*time.Second), nil)
+	must(t, err)
+	away := true
+	n := w.newNode(w.store, &ailing{Store: w.files, open: func() error {
+		if away {
+			return storage.ErrUnavailable
+		}
+		return nil
+	}})
+	for range 3 {
+		must(t, n.jobs.RunOnce(w.ctx))
+		if job := w.job(); job.State != registry.StateCollecting || job.Laters != 1 {
+			t.Errorf("the job is %s: %+v", job.State, job.Job)
+		}
+		w.clock.Advance(5 * time.Hour) // the server was off
+	}
+	away = false
+	must(t, n.jobs.RunOnce(w.ctx))
+	w.judge(w.node, true, "in the end")
+}
+
+// A job whose scope is paused asks nothing of the storage, and goes on when the pause ends.
+func TestPausedScopeCostsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 5, 8)
+	w.due()
+	files := &ailing{Store: w.files}
+	n := w.newNode(w.store, files)
+	pause := func(pauses ...registry.Pause) {
+		t.Helper()
+		value, err := registry.Encode(registry.Pauses{Pauses: pauses})
+		must(t, err)
+		_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.PauseKey(), registry.StateNone, value)}})
+		must(t, err)
+	}
+	pause(registry.Pause{Scope: registry.ScopeServer})
+	for range 5 {
+		must(t, n.jobs.RunOnce(w.ctx))
+		w.clock.Advance(time.Hour)
+	}
+	if opened := files.opened.Load(); opened > 0 {
+		t.Errorf("a paused job opened %d files", opened)
+	}
+	if job := w.job(); job.State != registry.StateWaiting || job.Laters+job.Tries > 0 {
+		t.Errorf("the job is %s: %+v", job.State, job.Job)
+	}
+	pause()
+	must(t, n.jobs.RunOnce(w.ctx))
+	w.judge(w.node, true, "when the pause has ended")
+}
+
 // A storage that asks for fewer requests fails no job, however long it does.
 func TestSlowDownIsNoFailure(t *testing.T) {
 	t.Parallel()
@@ -175,7 +230,7 @@ func TestProgressEndsARowOfFailures(t *testing.T) {
 		if job := w.job(); job != nil && (job.State != registry.StateDeleting || job.Laters != 1 || job.Totals.Files != int64(removed)*1000) {
 			t.Fatalf("after %d batches the job is %s: %+v", removed, job.State, job.Job)
 		}
-		w.clock.Advance(5 * time.Hour) // the lanes are busy
+		w.clock.Advance(20 * time.Minute)
 	}
 	must(t, n.jobs.RunOnce(w.ctx))
 	if job := w.job(); job != nil || w.exists(stray(0)) || w.exists(stray(batches*1000-1)) {

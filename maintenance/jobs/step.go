@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"moorage"
 	"moorage/ledger"
@@ -55,6 +56,9 @@ func (j *Jobs) step(ctx context.Context, at *job) error {
 	if at.value.Paused && !j.skip[checkPaused] {
 		return errPaused
 	}
+	if isPaused, err := isScopePaused(ctx, j, at); err != nil || isPaused {
+		return cmp.Or(err, errPaused)
+	}
 	if at.record.State != registry.StateCollecting {
 		if why, err := j.doubt(ctx); err != nil || why != "" {
 			return cmp.Or(err, errPaused) // the planner says so in the log
@@ -79,6 +83,22 @@ func (j *Jobs) step(ctx context.Context, at *job) error {
 		return j.endWith(ctx, at, store, OutcomeCalledOff, called.why)
 	}
 	return err
+}
+
+// isScopePaused reports whether an operator has paused what the table of a job is in.
+func isScopePaused(ctx context.Context, j *Jobs, at *job) (bool, error) {
+	if j.skip[checkPaused] {
+		return false, nil
+	}
+	records, err := j.ledger.Get(ctx, registry.PointerKey(at.value.Pointer), registry.PauseKey())
+	if err != nil || !records[0].Exists() {
+		return false, err
+	}
+	table, err := ledger.Decode[registry.Pointer](records[0])
+	if err != nil {
+		return false, err
+	}
+	return IsPaused(records[1], table)
 }
 
 // begin lets a job delete if its time has come.
@@ -115,21 +135,19 @@ func (j *Jobs) fail(ctx context.Context, at *job, cause error) error {
 	if err != nil {
 		return cause
 	}
-	state := at.record.State
+	state, isLast := at.record.State, false
 	at.value.LastError = moorage.Cut(moorage.OneLine(cause.Error()), 1000)
 	switch {
 	case errors.Is(cause, storage.ErrSlowDown): // the storage is well, and has much to do
 		at.value.RestsUntil = now.Add(laterPause)
 	case isLasting(cause):
 		at.value.Tries++
+		isLast = at.value.Tries >= triesMax
 	default:
-		if at.value.Laters++; at.value.Laters == 1 {
-			at.value.LaterSince = now
-		}
-		at.value.RestsUntil = now.Add(min(laterPause<<min(at.value.Laters-1, 10), laterPauseMax))
+		at.value = laterAgain(at.value, now)
+		isLast = at.value.Laters >= latersMax || now.Sub(at.value.LaterSince) > laterMax
 	}
-	isLate := at.value.Laters > 0 && now.Sub(at.value.LaterSince) > laterMax
-	if at.value.Tries >= triesMax || at.value.Laters >= latersMax || isLate {
+	if isLast {
 		at.value.Before, state = state, registry.StateBlocked
 	}
 	if err := j.put(ctx, at, state); err == nil && state == registry.StateBlocked {
@@ -137,6 +155,17 @@ func (j *Jobs) fail(ctx context.Context, at *job, cause error) error {
 			"kind", at.value.Kind, "pointer", at.value.Pointer, "error", at.value.LastError)
 	}
 	return cause
+}
+
+// laterAgain notes in a job one more failure that may pass, at now, and how long it rests. A
+// failure long after the rest that the one before brought begins a row: nobody tried meanwhile.
+func laterAgain(job registry.Job, now time.Time) registry.Job {
+	if job.Laters == 0 || now.Sub(job.RestsUntil) > rowGapMax {
+		job.Laters, job.LaterSince = 0, now
+	}
+	job.Laters++
+	job.RestsUntil = now.Add(min(laterPause<<min(job.Laters-1, 10), laterPauseMax))
+	return job
 }
 
 // isLasting reports whether another try would meet the same failure.

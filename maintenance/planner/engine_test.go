@@ -361,13 +361,27 @@ func testClockInDoubt(t *testing.T, w *world) {
 		w.commit("t", history.Append("main", 1)...)
 	}
 	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
-	why := "in doubt"
+	full := w.full("full")
+	w.put(warehouse, policy.Compaction, policy.Settings{policy.SettleMinutes: "0"})
+	w.tend(w.node)
+	why := ""
 	var err error
 	w.planner, err = planner.New(planner.Config{
 		Store: w.store, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog), Policies: w.policies, Alone: true, Now: w.clock.Now,
 		Random: w.random, Doubt: func(context.Context) (string, error) { return why, nil },
 	})
 	must(t, err)
+	w.clock.Advance(10 * time.Minute)
+	before, err := w.planner.Round(w.ctx)
+	if must(t, err); before.DueFound["compaction"] != 1 || w.care(full).Job("compaction").Due.IsZero() {
+		t.Errorf("found before the doubt: %+v", before)
+	}
+	why = "in doubt"
+	w.clock.Advance(10 * time.Minute)
+	found, err := w.planner.Round(w.ctx)
+	if must(t, err); found.DueFound["compaction"] != 1 {
+		t.Errorf("a round in doubt found %+v", found)
+	}
 	for range 3 {
 		w.tend(w.node)
 		w.clock.Advance(10 * time.Hour)

@@ -31,7 +31,11 @@ func (p *Planner) others(ctx context.Context, due []registry.Key) (left []regist
 	if err != nil {
 		return nil, err
 	}
-	matcher := p.config.Policies.Current()
+	// Those that this node knows may be older than what made the table due.
+	matcher, err := p.config.Policies.Reload(ctx)
+	if err != nil {
+		return nil, err
+	}
 	for i, key := range due {
 		change, isOver, err := overOf(matcher, key, records[2*i], records[2*i+1])
 		if err != nil {
@@ -70,14 +74,19 @@ func overOf(matcher *policies.Matcher, key registry.Key, pointer, record registr
 		return schedule.Change{Writes: []registry.Write{registry.Delete(key)}}, true, nil
 	case !pointer.Exists():
 		return care.End(), true, nil
-	case pointer.State == registry.StateLive:
+	}
+	var required []registry.Condition
+	if pointer.State == registry.StateLive {
 		table, err := ledger.Decode[registry.Pointer](pointer)
 		if err != nil || isAskedFor(matcher, table, kind) {
 			return change, false, err
 		}
+		// Without their records nobody has asked for anything yet.
+		required, _ = matcher.Requires(matcher.WarehouseID(table.Warehouse))
 	}
 	job.Due, job.Outcome, job.Error = time.Time{}, outcomeOff, ""
 	change, err = care.Move(care.Value.With(job))
+	change.Conditions = append(change.Conditions, required...)
 	return change, err == nil, err
 }
 

@@ -305,13 +305,14 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 	if err != nil {
 		return err
 	}
-	after := registry.DuePrefix(s.name)
-	if now.Sub(s.full) >= fullPause || now.Before(s.cleared) {
-		s.full = now
-	} else {
+	after, isFull := registry.DuePrefix(s.name), now.Sub(s.full) >= fullPause || now.Before(s.cleared)
+	if !isFull {
 		after = registry.DueID(s.name, s.cleared.Add(-lookBack))
 	}
-	r := &round{Planner: p, now: now, end: registry.DueID(s.name, now.Add(time.Second)), found: make(map[string]int64)}
+	r := &round{
+		Planner: p, now: now, end: registry.DueID(s.name, now.Add(time.Second)), isFull: isFull,
+		found: make(map[string]int64),
+	}
 	for more := true; more; {
 		page, err := p.ledger.ListKeys(ctx, registry.TableDue, registry.DuePrefix(s.name), after, duePage)
 		if err != nil {
@@ -321,7 +322,12 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 			return err
 		}
 	}
-	s.cleared = now
+	if r.isDoubted {
+		return ctx.Err() // what is due is as it was found before
+	}
+	if s.cleared = now; isFull {
+		s.full = now
+	}
 	s.set(true, r.found, r.overdue)
 	return ctx.Err()
 }
@@ -329,9 +335,13 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 // round is one round over what is due of a shard.
 type round struct {
 	*Planner
-	now     time.Time // by the store's clock
-	end     string    // ID of due records: what is due now is before it
-	began   bool
+	now    time.Time // by the store's clock
+	end    string    // ID of due records: what is due now is before it
+	isFull bool      // it begins at the start
+	began  bool
+	// isDoubted says that the clock cannot be believed, so that nobody looked.
+	isDoubted bool
+
 	found   map[string]int64
 	overdue time.Duration
 }
@@ -348,18 +358,21 @@ func (r *round) page(ctx context.Context, page []registry.Record) (after string,
 		}
 		if !r.began {
 			r.began = true
-			if doubted, err := r.doubts(ctx); doubted || err != nil {
+			if r.isDoubted, err = r.doubts(ctx); r.isDoubted || err != nil {
 				return "", false, err
 			}
 		}
 		after = record.Key.ID
 		_, kind, _, err := registry.ParseDue(record.Key)
-		if _, ours := lanes[policy.Kind(kind)]; err == nil && !ours {
+		switch _, ours := lanes[policy.Kind(kind)]; {
+		case ours, err != nil:
+			r.count(record.Key)
+			r.lookAt(ctx, record.Key)
+		case r.isFull:
 			others = append(others, record.Key)
-			continue
+		default: // whether somebody still asks for it is read in full rounds
+			r.count(record.Key)
 		}
-		r.count(record.Key)
-		r.lookAt(ctx, record.Key)
 	}
 	if others, err = r.others(ctx, others); err != nil {
 		return "", false, err

@@ -44,6 +44,18 @@ func TestEndTakesMaintenance(t *testing.T) {
 		}
 		put(registry.MaintenancePolicyKey(registry.TableScope(id)), registry.StateNone, registry.MaintenancePolicy{})
 	}
+	// Of a third, the care cannot be read: it keeps nothing from ending.
+	damaged := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "damaged"}
+	_, err := f.catalog.CreateTable(f.ctx, damaged, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	must(t, err)
+	id, err := catalog.TablesOf(f.catalog).Find(f.ctx, damaged)
+	must(t, err)
+	ids["damaged"] = id
+	_, err = f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{
+		registry.Put(registry.CareKey(id), registry.StateNone, []byte(`{"jobs":7}`)),
+	}})
+	must(t, err)
+	must(t, f.catalog.DropTable(f.ctx, damaged, catalog.DropOptions{}))
 	put(registry.FormatKey(), registry.StateNone, registry.Format{Version: registry.FormatMaintenance})
 	left := func(id registry.ID) (keys []string) {
 		t.Helper()
@@ -72,6 +84,9 @@ func TestEndTakesMaintenance(t *testing.T) {
 	must(t, f.RunOnce(f.ctx))
 	if keys := left(ids["gone"]); len(keys) > 0 {
 		t.Errorf("%v is left of a table that is gone", keys)
+	}
+	if keys := left(ids["damaged"]); len(keys) > 0 {
+		t.Errorf("%v is left of a table whose care is damaged", keys)
 	}
 	if keys := left(ids["stays"]); len(keys) != all {
 		t.Errorf("%v is left of another table, want %d", keys, all)

@@ -186,7 +186,10 @@ func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found b
 	if err != nil || version == nil {
 		return claimed, false, err
 	}
-	rule, err := s.rule(ctx, version, table, on.kind)
+	rule, err := s.rule(ctx, version, table, on.kind, false)
+	if err == nil && !rule.IsActive() {
+		rule, err = s.rule(ctx, version, table, on.kind, true)
+	}
 	if err != nil {
 		return claimed, false, err
 	}
@@ -224,9 +227,9 @@ func (s *search) notAsked(ctx context.Context, care schedule.Care, asked registr
 }
 
 // rule returns what a table is to have of a kind.
-func (s *search) rule(ctx context.Context, version *catalog.Version, table registry.Pointer, kind string) (
-	policy.Rule, error) {
-	rules, err := s.config.Rules(ctx, table, version.Document.(*metadata.Document))
+func (s *search) rule(ctx context.Context, version *catalog.Version, table registry.Pointer, kind string,
+	fresh bool) (policy.Rule, error) {
+	rules, err := s.config.Rules(ctx, table, version.Document.(*metadata.Document), fresh)
 	return rules[kinds[kind]], err
 }
 

@@ -58,7 +58,9 @@ type Config struct {
 	Tables Tables
 	Find   FindTable
 	// Rules returns what a table is to have, by the policies that are about it and its properties.
-	Rules  func(ctx context.Context, table registry.Pointer, document *metadata.Document) (policy.Rules, error)
+	// Unless fresh is true, policies may be some time old.
+	Rules func(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
+		policy.Rules, error)
 	Logger *slog.Logger // default: discards
 }
 

@@ -44,8 +44,9 @@ type world struct {
 	tables []registry.ID
 	// refused are the tables that nobody may write to.
 	refused map[registry.ID]bool
-	// unasked says that no policy asks for work.
-	unasked bool
+	// unasked says that no policy asks for work, stale that one does and the node does not know it
+	// yet.
+	unasked, stale bool
 	// away are the tables whose storage is away.
 	away map[registry.ID]bool
 	log  bytes.Buffer
@@ -133,10 +134,10 @@ func (w *world) over(records *ledger.Ledger) *work.Work {
 			}
 			return id, uuid, err
 		},
-		Rules: func(_ context.Context, _ registry.Pointer, document *metadata.Document) (policy.Rules, error) {
+		Rules: func(_ context.Context, _ registry.Pointer, document *metadata.Document, fresh bool) (policy.Rules, error) {
 			rules := policy.Effective(nil, document.Properties())
 			rule := rules[policy.Compaction]
-			rule.Enabled = !w.unasked
+			rule.Enabled = !w.unasked && (fresh || !w.stale)
 			rules[policy.Compaction] = rule
 			return rules, nil
 		},
@@ -298,6 +299,9 @@ func TestWorkThatIsNotHandedOut(t *testing.T) {
 	if job := w.care(w.tables[0]).Value.Job(kind); !job.Due.IsZero() {
 		t.Errorf("what no policy asks for is due at %s", job.Due)
 	}
+	w = newWorld(t, 1)
+	w.stale = true
+	w.claim(ann)
 	w = newWorld(t, 1)
 	w.due(w.tables[0], w.time().Add(time.Hour))
 	w.wantNothing(ann, "it is not due yet")
