@@ -97,8 +97,8 @@ func (p *planner) planEnable(ctx context.Context, by moorage.Caller) (*commit.Pl
 
 // Key returns the API key called id, for authentication; found is false if there is none, or its
 // principal is disabled. Nobody needs to be its caller. A key that was made before the call is
-// found, on every node: of an id that this node does not know it looks at the store, at most some
-// times a second.
+// found, on every node: of an id that this node does not know it looks at the store, which can take
+// 100 ms.
 func (a Access) Key(ctx context.Context, id string) (key LiveKey, found bool, err error) {
 	const op = "catalog.Key"
 	g := a.catalog.planner.guard
@@ -109,14 +109,13 @@ func (a Access) Key(ctx context.Context, id string) (key LiveKey, found bool, er
 	if err != nil {
 		return LiveKey{}, false, moorage.Annotate(op, "", err)
 	}
-	known := false
+	fresh := g.FreshForUnknown
 	if on {
-		_, known = liveKey(policy, id, a.catalog.planner.now())
+		if _, known := liveKey(policy, id, a.catalog.planner.now()); known {
+			fresh = g.Fresh
+		}
 	}
-	if !known && !g.MayLook() { // somebody may have made the id up
-		return LiveKey{}, false, nil
-	}
-	if policy, on, err = g.Fresh(ctx); err != nil || !on {
+	if policy, on, err = fresh(ctx); err != nil || !on {
 		return LiveKey{}, false, moorage.Annotate(op, "", err)
 	}
 	key, found = liveKey(policy, id, a.catalog.planner.now())

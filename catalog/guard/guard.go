@@ -36,9 +36,8 @@ type Guard struct {
 	// doubts counts the changes of policy of this process whose outcome is unknown, in the order in
 	// which that came out. Those up to settled can no longer happen.
 	doubts, settled atomic.Uint64
-	// looked is when MayLook last let somebody look, in nanoseconds of the clock.
-	looked atomic.Int64
-	ways   ways
+	ways            ways
+	looks           looks
 	// following has room for the one request that makes the next view.
 	following chan struct{}
 }
@@ -194,16 +193,6 @@ func (g *Guard) Fresh(ctx context.Context) (snapshot *access.Snapshot, on bool, 
 		return nil, false, err
 	}
 	return v.Snapshot, v.on, nil
-}
-
-// lookPause is the least time between two looks at the store for what nobody may know of.
-const lookPause = 100 * time.Millisecond
-
-// MayLook reports whether the store may be asked for what this process does not know, such as an id
-// that somebody made up. Some such looks a second find what another node has just made.
-func (g *Guard) MayLook() bool {
-	now, last := g.config.Now().UnixNano(), g.looked.Load()
-	return (last == 0 || now-last >= int64(lookPause) || now < last) && g.looked.CompareAndSwap(last, now)
 }
 
 // Known returns all policy that this process has seen. Its results are those of Fresh.

@@ -1,0 +1,98 @@
+package guard
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage/registry"
+)
+
+// epochReads is a store that counts the calls which read the epoch.
+type epochReads struct {
+	registry.Store
+	count atomic.Int64
+}
+
+func (e *epochReads) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	if keys[0] == registry.EpochKey() {
+		e.count.Add(1)
+	}
+	return e.Store.Get(ctx, keys...)
+}
+
+// TestUnknownPrincipals asks a node for principals that another node has just made, while somebody
+// floods it with names that nobody has. Each is found, and the flood costs ten looks a second.
+func TestUnknownPrincipals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const made, flood = 20, 2000
+		w := newWorld(t)
+		reads := &epochReads{Store: w.lossy}
+		other := New(Config{Store: reads})
+		if _, _, err := other.Fresh(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		reads.count.Store(0)
+		var asking sync.WaitGroup
+		ask := func(name string, want bool) {
+			policy, _, err := other.FreshForUnknown(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if _, found := policy.Principal(name); found != want {
+				t.Errorf("%s: found is %t", name, found)
+			}
+		}
+		begun := time.Now()
+		for i := range flood {
+			if i%(flood/made) == 0 {
+				name := "made" + strconv.Itoa(i)
+				if err := w.disable(name, false); err != nil {
+					t.Fatal(err)
+				}
+				asking.Go(func() { ask(name, true) })
+			}
+			asking.Go(func() { ask("nobody", false) })
+			time.Sleep(time.Millisecond)
+		}
+		asking.Wait()
+		// A look reads the epoch twice or thrice if policy has changed, else once.
+		looks := int64(time.Since(begun)/lookPause) + 1
+		if got := reads.count.Load(); got < looks/2 || got > 3*looks {
+			t.Errorf("%d reads of the epoch in %s, want at most %d", got, time.Since(begun), 3*looks)
+		}
+	})
+}
+
+// TestUnknownLookSurvivesItsCaller has the call that began a look end before it: who shares the
+// look gets what it finds.
+func TestUnknownLookSurvivesItsCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		other := New(Config{Store: w.lossy})
+		if _, _, err := other.FreshForUnknown(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		impatient, leave := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			if _, _, err := other.FreshForUnknown(impatient); err == nil {
+				t.Error("a call that was called off has a result")
+			}
+		})
+		synctest.Wait() // for it to wait for the pause
+		asking.Go(func() {
+			if _, on, err := other.FreshForUnknown(t.Context()); err != nil || !on {
+				t.Errorf("access is on: %t, %v", on, err)
+			}
+		})
+		synctest.Wait()
+		leave()
+		asking.Wait()
+	})
+}
