@@ -47,7 +47,8 @@ func (g *Guard) FreshForUnknown(ctx context.Context) (policy *access.Snapshot, o
 	if shared == nil {
 		shared = &look{ended: make(chan struct{})}
 		g.looks.next = shared
-		go g.lookAfter(context.WithoutCancel(ctx), shared, time.Until(g.looks.last.Add(lookPause)))
+		pause := g.looks.last.Add(lookPause).Sub(g.config.Now())
+		go g.lookAfter(context.WithoutCancel(ctx), shared, min(pause, lookPause)) // should the clock be set back
 	}
 	g.looks.mutex.Unlock()
 	select {
@@ -65,7 +66,7 @@ func (g *Guard) lookAfter(ctx context.Context, l *look, pause time.Duration) {
 	g.looks.turn.Lock()
 	defer g.looks.turn.Unlock()
 	g.looks.mutex.Lock()
-	g.looks.next, g.looks.last = nil, time.Now() // who comes now waits for the one behind
+	g.looks.next, g.looks.last = nil, g.config.Now() // who comes now waits for the one behind
 	g.looks.mutex.Unlock()
 	ctx, end := context.WithTimeout(ctx, lookTimeout)
 	defer end()
