@@ -3,13 +3,16 @@ package jobs_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/tabletest"
 	"moorage/maintenance/jobs"
 	"moorage/registry"
 	"moorage/storage"
@@ -112,6 +115,31 @@ func contentOf(doomed []jobs.Listed) string {
 	return doomed[0].Path
 }
 
+// doctor changes the record at key as no request can.
+func doctor[T registry.Value](w *world, key registry.Key, change func(*T)) {
+	w.t.Helper()
+	records, err := w.store.Get(w.ctx, key)
+	must(w.t, err)
+	value, err := registry.Decode[T](records[0])
+	must(w.t, err)
+	change(&value)
+	encoded, err := registry.Encode(value)
+	must(w.t, err)
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(key, records[0].State, encoded)}})
+	must(w.t, err)
+}
+
+// bringSnapshotBack commits a snapshot with the id of one that has expired. It reads what the head
+// reads.
+func (w *world) bringSnapshotBack() {
+	w.t.Helper()
+	present, head := w.present(w.node), w.history.Heads["main"]
+	at := slices.IndexFunc(w.history.Snapshots, func(s *tabletest.Snapshot) bool { return !present[s.ID] })
+	w.commit(fmt.Sprintf(`{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"parent-snapshot-id":%d,"sequence-number":%d,`+
+		`"timestamp-ms":%d,"manifest-list":%q,"summary":{"operation":"append"},"schema-id":0}}`,
+		w.history.Snapshots[at].ID, head.ID, len(w.history.Snapshots)+1, w.history.NowMS(), head.List))
+}
+
 func scenarios() []scenario {
 	property := func(name, value string) string {
 		return `{"action":"set-properties","updates":{"` + name + `":"` + value + `"}}`
@@ -144,6 +172,26 @@ func scenarios() []scenario {
 			must(w.t, w.files.Create(w.ctx, list, []byte(strings.Repeat(`{"path":"`+live+`"}`+"\n", int(w.job().Lists[0].Count)))))
 			w.goOn(jobs.KindSnapshots, w.files, without)
 			return !w.exists(live)
+		}},
+		{jobs.CheckCount, func(w *world, without func(node)) bool {
+			victim := contentOf(w.due())
+			doctor(w, registry.JobKey(w.table, jobs.KindSnapshots), func(job *registry.Job) { job.Lists[0].Count++ })
+			w.goOn(jobs.KindSnapshots, w.files, without)
+			return !w.exists(victim)
+		}},
+		{jobs.CheckUUID, func(w *world, without func(node)) bool {
+			victim := contentOf(w.due())
+			doctor(w, registry.PointerKey(w.table), func(table *registry.Pointer) {
+				table.TableUUID = "00000000-0000-4000-8000-000000000001"
+			})
+			w.goOn(jobs.KindSnapshots, w.files, without)
+			return !w.exists(victim)
+		}},
+		{jobs.CheckBack, func(w *world, without func(node)) bool {
+			victim := contentOf(w.due())
+			w.bringSnapshotBack()
+			w.goOn(jobs.KindSnapshots, w.files, without)
+			return !w.exists(victim)
 		}},
 		{jobs.CheckTime, func(w *world, without func(node)) bool {
 			victim := contentOf(w.due())

@@ -1,43 +1,100 @@
 package work_test
 
 import (
+	crand "crypto/rand"
+	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"moorage/internal/pgtest"
 	"moorage/ledger"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/work"
 	"moorage/registry"
+	"moorage/registry/pebble"
+	"moorage/registry/postgres"
 	"moorage/registry/registrytest"
 )
+
+var every = flag.Bool("every", false, "let each call over PostgreSQL meet each fault; some minutes")
+
+var database pgtest.Shared
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := database.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// inPebble makes a store on a file system in memory.
+func inPebble(w *world) registry.Store {
+	store, err := pebble.Open("store", pebble.Options{FS: vfs.NewMem(), Random: crand.Reader, Now: w.time})
+	must(w.t, err)
+	w.t.Cleanup(func() { must(w.t, store.Close()) })
+	return store
+}
+
+// inPostgres makes a store in an empty schema.
+func inPostgres(w *world) registry.Store {
+	dsn, set, err := database.SchemaWithClock(w.ctx, w.time())
+	must(w.t, err)
+	w.moved = set
+	_, err = postgres.Migrate(w.ctx, dsn)
+	must(w.t, err)
+	store, err := postgres.Open(w.ctx, dsn+"&pool_max_conns=4", postgres.Options{AcquireTimeout: time.Minute})
+	must(w.t, err)
+	w.t.Cleanup(func() { must(w.t, store.Close()) })
+	return store
+}
+
+// crashStride is how many calls over PostgreSQL the short form passes over between two that meet a
+// fault.
+const crashStride = 3
 
 // TestCrashEveryCall: whatever call of the store fails, loses its answer, comes late or is the last
 // of a node, a piece of work is in one pair of hands at a time. An end that was acknowledged
 // stands. Else somebody does the work again.
 func TestCrashEveryCall(t *testing.T) {
 	t.Parallel()
-	for name, action := range map[string]registrytest.Action{
+	stores := map[string]func(*world) registry.Store{"memory": inMemory, "pebble": inPebble, "postgres": inPostgres}
+	actions := map[string]registrytest.Action{
 		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
 		"die": registrytest.Die, "die after": registrytest.DieAfter,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			k := 0
-			for crashOnce(t, k, action) {
-				k++
+	}
+	for store, open := range stores {
+		for name, action := range actions {
+			stride := 1
+			if store == "postgres" && !*every {
+				if action != registrytest.DieAfter {
+					continue
+				}
+				stride = crashStride
 			}
-			if k < 10 {
-				t.Errorf("a piece of work takes %d calls: that is not all of it", k)
-			}
-		})
+			t.Run(store+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				k := 0
+				for crashOnce(t, open, k, action) {
+					k += stride
+				}
+				if k < 10 {
+					t.Errorf("a piece of work takes %d calls: that is not all of it", k)
+				}
+			})
+		}
 	}
 }
 
 // crashOnce lets call k of a node meet a fault. It reports whether there was one.
-func crashOnce(t *testing.T, k int, action registrytest.Action) bool {
-	w := newWorld(t, 1)
+func crashOnce(t *testing.T, open func(*world) registry.Store, k int, action registrytest.Action) bool {
+	w := newWorldOver(t, 1, open)
 	faulty := registrytest.Faulty(w.store, registrytest.Nth(k, action))
 	records, err := ledger.New(ledger.Config{Store: faulty, Now: w.time, Random: rand.NewChaCha8([32]byte{4})})
 	must(t, err)

@@ -31,13 +31,14 @@ const kind = "compaction"
 
 var ann, bob = moorage.Caller{Name: "ann"}, moorage.Caller{Name: "bob"}
 
-// world is tables that are due, over a store in memory whose clock the test moves.
+// world is tables that are due, over a store whose clock the test moves.
 type world struct {
 	*work.Work
 	t      *testing.T
 	ctx    context.Context
 	mu     sync.Mutex // guards now
 	now    time.Time
+	moved  func(time.Time) // sets the clock of the store, if that has one of its own
 	store  registry.Store
 	ledger *ledger.Ledger
 	leases *leases.Leases
@@ -77,6 +78,9 @@ func (w *world) advance(d time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.now = w.now.Add(d)
+	if w.moved != nil {
+		w.moved(w.now)
+	}
 }
 
 func must(t testing.TB, err error) {
@@ -86,10 +90,21 @@ func must(t testing.TB, err error) {
 	}
 }
 
+// newWorld returns a world over a store in memory.
 func newWorld(t *testing.T, tables int) *world {
 	t.Helper()
+	return newWorldOver(t, tables, inMemory)
+}
+
+func inMemory(w *world) registry.Store {
+	return memory.NewWithClock(rand.NewChaCha8([32]byte{1}), w.time)
+}
+
+// newWorldOver is newWorld over the store that open makes, whose clock is that of the world.
+func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) *world {
+	t.Helper()
 	w := &world{t: t, ctx: t.Context(), now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), refused: map[registry.ID]bool{}, away: map[registry.ID]bool{}}
-	w.store = memory.NewWithClock(rand.NewChaCha8([32]byte{1}), w.time)
+	w.store = open(w)
 	files := memorystorage.New()
 	made, err := catalog.New(catalog.Config{
 		Store: w.store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: w.time, Random: rand.NewChaCha8([32]byte{2}),
