@@ -15,6 +15,7 @@ import (
 	"moorage/catalog"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
+	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 )
@@ -295,6 +296,34 @@ func testPolicyWinsOverJob(t *testing.T, w *world) {
 	must(t, w.planner.RunOnce(w.ctx))
 	if n := w.snapshots("t"); n != 31 {
 		t.Errorf("an outdated policy has expired: %d snapshots", n)
+	}
+}
+
+// TestPolicyThatANodeDoesNotKnowYet: a node that has not heard that a policy asks for a table again
+// does not take it for one that nobody asks for.
+func TestPolicyThatANodeDoesNotKnowYet(t *testing.T) { overStores(t, testPolicyThatANodeDoesNotKnowYet) }
+
+func testPolicyThatANodeDoesNotKnowYet(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	other := w.newNode(w.store, false)
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policies.Asked{
+		Type: policy.SnapshotManagement, Status: policy.Disabled, By: "ann",
+	}))
+	_, err := other.policies.Reload(w.ctx)
+	must(t, err)
+	must(t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.SnapshotManagement))
+	must(t, w.monitor.RunOnce(w.ctx))
+	w.clock.Advance(3 * time.Hour)
+	for range 2 {
+		must(t, other.planner.RunOnce(w.ctx))
+		w.clock.Advance(11 * time.Minute) // once in a while a round begins at the start
+	}
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("%d snapshots are left; its care is %+v", n, w.care(id))
 	}
 }
 

@@ -57,9 +57,10 @@ type look struct {
 	care    schedule.Care
 	job     registry.JobCare // of the kind
 	rule    policy.Rule
-	facts   registry.Facts // of the version that was met
-	met     bool           // the facts are known
-	now     time.Time      // by the store's clock
+	facts   registry.Facts       // of the version that was met
+	met     bool                 // the facts are known
+	unless  []registry.Condition // that the policies are those by which nothing is to be done
+	now     time.Time            // by the store's clock
 	outcome string
 }
 
@@ -134,6 +135,17 @@ func (l *look) decide(ctx context.Context) error {
 	t, _ := policy.TypeOf(l.kind)
 	l.rule = policy.Effective(matcher.Chain(l.pointer, l.table.Identifier()), document.Properties())[t]
 	if !l.rule.IsActive() {
+		fresh, err := l.config.Policies.Reload(ctx)
+		if err != nil {
+			return l.failed(ctx, err)
+		}
+		if fresh.Hash() != matcher.Hash() {
+			// Those that this node knew may be older than what made the table due. It stays due.
+			l.outcome = outcomeLater
+			return nil
+		}
+		// Without their records nobody has asked for anything yet.
+		l.unless, _ = fresh.Requires(fresh.WarehouseID(l.table.Warehouse))
 		// The hash stays: a rule that comes back goes on from what was found by it.
 		l.job.Held = l.rule.Held
 		outcome := outcomeOff
@@ -440,6 +452,7 @@ func (l *look) settle(ctx context.Context, outcome string, next time.Time, why s
 	if err != nil {
 		return err
 	}
+	change.Conditions = append(change.Conditions, l.unless...)
 	return l.apply(ctx, change)
 }
 
