@@ -36,7 +36,7 @@ var damages = []struct {
 		if err := f.files.Delete(f.ctx, f.createView("v").MetadataLocation); err != nil {
 			f.t.Fatal(err)
 		}
-	}, "view ns.v ("},
+	}, "view w.ns.v ("},
 	{"table called a view", func(f *fixture) {
 		entry := f.entry()
 		f.write(registry.Put(entry.Key, registry.StateView, entry.Value))

@@ -64,7 +64,7 @@ func kindOf(pointer registry.Pointer) (noun string, entry registry.State) {
 // String names p in a problem.
 func (p pointerAt) String() string {
 	noun, _ := kindOf(p.value)
-	return fmt.Sprintf("%s %s (%s)", noun, p.value.Identifier(), p.value.ID)
+	return fmt.Sprintf("%s %s.%s (%s)", noun, p.value.Warehouse, p.value.Identifier(), p.value.ID)
 }
 
 // awaits reports whether a dropped table is to be purged by task.

@@ -80,17 +80,17 @@ var legible = []struct {
 	{"pointer of a table", func(f *fixture, _ registry.Key) registry.Record { record, _ := f.recordOf("t"); return record }, "it is called ns.t;"},
 	{"pointer of a view", func(f *fixture, _ registry.Key) registry.Record { record, _ := f.recordOf("v"); return record }, "it is called ns.v;"},
 	{"pointer of a dropped table", func(f *fixture, _ registry.Key) registry.Record { record, _ := f.recordOf("gone"); return record }, "maybe a dropped one"},
-	{"name", func(f *fixture, _ registry.Key) registry.Record { return f.entry() }, "the name of table ns.t ("},
+	{"name", func(f *fixture, _ registry.Key) registry.Record { return f.entry() }, "the name of table w.ns.t ("},
 	{"name of a view", func(f *fixture, _ registry.Key) registry.Record {
 		return f.record(registry.TableEntry, "/v", registry.StateView)
-	}, "the name of view ns.v ("},
+	}, "the name of view w.ns.v ("},
 	{"table-uuid", func(f *fixture, _ registry.Key) registry.Record {
 		_, pointer := f.recordOf("t")
 		return f.get(registry.UUIDKey(pointer.TableUUID))
-	}, "the table-uuid of table ns.t ("},
+	}, "the table-uuid of table w.ns.t ("},
 	{"claim", func(f *fixture, _ registry.Key) registry.Record {
 		return f.record(registry.TableLocation, "/t", registry.StateOwner)
-	}, "the location of table ns.t ("},
+	}, "the location of table w.ns.t ("},
 	{"folder", func(f *fixture, _ registry.Key) registry.Record {
 		return f.record(registry.TableLocation, "/wh/ns", registry.StateBelow)
 	}, "the location of a table or view"},
@@ -101,7 +101,7 @@ var legible = []struct {
 	{"task", func(f *fixture, _ registry.Key) registry.Record {
 		_, pointer := f.recordOf("gone")
 		return f.get(registry.TaskKey(pointer.Task))
-	}, "the purge of table ns.gone ("},
+	}, "the purge of table w.ns.gone ("},
 }
 
 // A record that cannot be read is one problem, and keeps Check from no other.
@@ -182,7 +182,7 @@ func TestCheckTellsHeirs(t *testing.T) {
 				t.Errorf("found %q (%v), want %d", report.Problems, err, len(damaged))
 			}
 			for _, problem := range report.Problems {
-				if want := fmt.Sprintf(" of table ns.t (%s); ", pointer.ID); !strings.Contains(problem, want) {
+				if want := fmt.Sprintf(" of table w.ns.t (%s); ", pointer.ID); !strings.Contains(problem, want) {
 					t.Errorf("found %q, want %q in it", problem, want)
 				}
 			}
@@ -270,7 +270,7 @@ func TestCheckBesideUnreadable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"table gone.ingone (", "view ns.v (", "namespace/", "entry/"} {
+	for _, want := range []string{"table w.gone.ingone (", "view w.ns.v (", "namespace/", "entry/"} {
 		n := 0
 		for _, problem := range report.Problems {
 			if strings.HasPrefix(problem, want) {

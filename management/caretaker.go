@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"moorage"
 	"moorage/catalog"
@@ -245,23 +246,28 @@ func kindOf(kind steer.Kind, paused bool) client.MaintenanceKind {
 		if !set {
 			continue
 		}
-		text := value.Text
-		switch {
-		case text != "":
-		case strings.HasSuffix(setting.Name, "MB"):
-			text = strconv.FormatInt(value.Number, 10) + " bytes"
-		case setting.Unit > 1:
-			text = kind.Rule.Duration(setting.Name).String()
-		default:
-			text = strconv.FormatInt(value.Number, 10)
-		}
 		from := fromOf(value.From)
 		if value.Raised {
 			from += ", raised to what is safe"
 		}
-		answer.Settings[setting.Name] = client.MaintenanceValue{Value: text, From: from}
+		answer.Settings[setting.Name] = client.MaintenanceValue{Value: valueText(setting, value), From: from}
 	}
 	return answer
+}
+
+// valueText returns a value as a policy would say it. One of a table property may be no whole
+// number of the setting's units: it has its own unit behind it.
+func valueText(setting policy.Setting, value policy.Value) string {
+	switch {
+	case value.Text != "":
+		return value.Text
+	case value.Number%setting.Unit == 0:
+		return strconv.FormatInt(value.Number/setting.Unit, 10)
+	case strings.HasSuffix(setting.Name, "MB"):
+		return strconv.FormatInt(value.Number, 10) + " bytes"
+	default:
+		return (time.Duration(value.Number) * time.Millisecond).String()
+	}
 }
 
 // fromOf says who says something.

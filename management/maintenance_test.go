@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"moorage"
 	"moorage/catalog"
@@ -172,7 +171,7 @@ func TestStatusSaysWhoSaysSo(t *testing.T) {
 	}
 	snapshots := status.Kinds[1]
 	want := map[string]client.MaintenanceValue{
-		policy.MaxSnapshotAgeHours: {Value: (7 * time.Hour).String(), From: "warehouse main"},
+		policy.MaxSnapshotAgeHours: {Value: "7", From: "warehouse main"},
 		policy.MinSnapshotsToKeep:  {Value: "1", From: "default"},
 		policy.Files:               {Value: "keep", From: "warehouse main"},
 	}

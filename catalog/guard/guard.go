@@ -226,7 +226,8 @@ func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who
 		return nil, nil, err
 	case !on:
 		return nil, nil, moorage.Errorf(moorage.KindUnsupported,
-			"Access is not on in this store: everybody may do everything. Switch it on with: moorage access enable")
+			"Access is not on in this store: everybody may do everything. Switch it on with moorage key create NAME "+
+				"--admin, and start the server with --keys")
 	case IsSystem(caller):
 		return nil, policy, nil
 	}

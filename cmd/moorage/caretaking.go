@@ -61,7 +61,9 @@ func maintainPolicy(ctx context.Context, c cli.Config, env cli.Environment) erro
 			}
 		case "disable":
 			no := client.MaintenancePolicy{Status: string(policy.Disabled)}
-			err = a.PutMaintenancePolicy(ctx, object, string(of), no)
+			if err = a.PutMaintenancePolicy(ctx, object, string(of), no); err == nil {
+				fmt.Fprintln(env.Stdout, "jobs that have begun go on; see moorage maintain jobs")
+			}
 		case "inherit":
 			err = a.DeleteMaintenancePolicy(ctx, object, string(of))
 		case "pause":

@@ -49,7 +49,7 @@ func TestCheckUnreadable(t *testing.T) {
 		got := runToEnd(t, append([]string{"check"}, args...)...)
 		for _, want := range []string{
 			"1 warehouse, 1 namespace, 1 table, 0 views\n", "\nproblem: " + damaged["ships"].String() + " cannot be read: ", "it is called harbour.ships",
-			"\nproblem: table harbour.crews (", ".gone is missing",
+			"\nproblem: table default.harbour.crews (", ".gone is missing",
 		} {
 			if got.code != cli.ExitFailed || strings.Count(got.stdout, "problem: ") != 2 || !strings.Contains(got.stdout, want) {
 				t.Errorf("%q: %+v, want %d and %q", args, got, cli.ExitFailed, want)

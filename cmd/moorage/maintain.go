@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"moorage"
@@ -143,7 +144,22 @@ func runByHand(ctx context.Context, a caretakers, c cli.Config, env cli.Environm
 	if err := step(ctx); err != nil {
 		fmt.Fprintf(env.Stderr, "the job is not done with its first step, and servers go on with it: %s\n", err)
 	}
-	return writeStatus(ctx, a, env.Stdout, c.Maintain.Table)
+	return writeBegun(ctx, a, env.Stdout, begun)
+}
+
+// writeBegun prints the job that has begun: as it is now, or how it ended.
+func writeBegun(ctx context.Context, a caretakers, out io.Writer, begun client.MaintenanceBegun) error {
+	status, err := a.MaintenanceStatus(ctx, begun.Object)
+	if err != nil {
+		return err
+	}
+	for _, job := range status.Jobs {
+		if job.ID == begun.Job {
+			writeJob(out, job)
+		}
+	}
+	writeRuns(out, slices.DeleteFunc(status.Runs, func(run client.MaintenanceRun) bool { return run.Job != begun.Job }))
+	return nil
 }
 
 func maintainStatus(ctx context.Context, c cli.Config, env cli.Environment) error {
@@ -185,9 +201,12 @@ func writeJob(out io.Writer, job client.MaintenanceJob) {
 		table = job.Object.String()
 	}
 	fmt.Fprintf(out, "%s %s of %s: %s", job.ID, job.Kind, table, job.State)
+	files := counted(int(job.Files), "file")
+	if job.State == registry.StateCollecting.String() {
+		files = "files that are being looked for"
+	}
 	if !job.NotBefore.IsZero() { // else it deletes nothing
-		fmt.Fprintf(out, ", %s to be deleted not before %s", counted(int(job.Files), "file"),
-			job.NotBefore.UTC().Format(time.RFC3339))
+		fmt.Fprintf(out, ", %s to be deleted not before %s", files, job.NotBefore.UTC().Format(time.RFC3339))
 	}
 	fmt.Fprintln(out)
 	writeKept(out, job.Kept)

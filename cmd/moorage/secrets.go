@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"moorage/internal/cli"
 	"moorage/management/client"
@@ -11,6 +13,9 @@ import (
 
 func initSecrets(_ context.Context, c cli.Config, env cli.Environment) error {
 	id, err := secrets.Init(c.SecretsKey)
+	if errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("%w: it keeps the keys that it has, and moorage secrets draw adds one", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -109,11 +109,11 @@ func TestCheck(t *testing.T) {
 	if err := os.Remove(files[0]); err != nil {
 		t.Fatal(err)
 	}
-	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
+	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table default.harbour.ships") {
 		t.Errorf("check --data without the file: %+v", got)
 	}
 	server = startServe(t, "--data", data)
-	if got := runToEnd(t, "check", "--uri", server.uri); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
+	if got := runToEnd(t, "check", "--uri", server.uri); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table default.harbour.ships") {
 		t.Errorf("check --uri without the file: %+v", got)
 	}
 }
@@ -130,7 +130,7 @@ func TestCheckMakesNothing(t *testing.T) {
 	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)
 	}
-	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table harbour.ships") {
+	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table default.harbour.ships") {
 		t.Errorf("check: %+v", got)
 	}
 	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {

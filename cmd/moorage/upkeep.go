@@ -46,6 +46,7 @@ type upkeep struct {
 	reader   *worker.Worker // of policies
 	budget   *budget.Budget
 	metrics  maintenanceMetrics
+	logger   *slog.Logger
 	isOff    bool
 }
 
@@ -55,7 +56,7 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 	alone := !c.InDatabase()
 	tables := catalog.TablesOf(made.As(moorage.System("expire")))
 	e := &upkeep{
-		catalog: made, isOff: c.Maintenance == cli.MaintenanceOff,
+		catalog: made, isOff: c.Maintenance == cli.MaintenanceOff, logger: logger,
 		budget: budget.New(budget.Default(), nil), metrics: newMaintenanceMetrics(metrics),
 	}
 	e.policies = policies.New(ledger.Over(store), e.kick)
@@ -109,9 +110,25 @@ func (e *upkeep) readPolicies(ctx context.Context, alone bool) error {
 		return nil
 	}
 	before := e.policies.Current()
+	if before == nil {
+		if err := e.warnOfPauses(ctx); err != nil {
+			return err
+		}
+	}
 	found, err := e.policies.Reload(ctx)
 	if err == nil && found.Asks() && !before.Asks() {
 		e.kick()
+	}
+	return err
+}
+
+// warnOfPauses says in the log what is paused when the server starts. A restored store is.
+func (e *upkeep) warnOfPauses(ctx context.Context) error {
+	pauses, err := e.steering.Pauses(ctx)
+	for _, pause := range pauses {
+		object := steer.ObjectOf(pause)
+		e.logger.WarnContext(ctx, "maintenance is paused", "object", object, "since", pause.Since, "by", pause.By,
+			"reason", pause.Reason, "end", "moorage maintain resume "+object)
 	}
 	return err
 }

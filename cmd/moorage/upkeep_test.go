@@ -37,7 +37,7 @@ func TestMaintenanceByPolicy(t *testing.T) {
 	command(0, "0 tables to be compacted", "maintain", "enable", "server", "--kind", "compaction", "--dry-run")
 	command(0, preview+"warehouse default says: icebergSnapshotManagement enabled maxSnapshotAgeHours=1\ndone\n", enable...)
 	command(0, "snapshots: Not_Yet_Run (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
-	command(0, "maxSnapshotAgeHours = 1h0m0s (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "maxSnapshotAgeHours = 1 (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
 	command(0, "done", "maintain", "pause", "namespace", "default.harbour", "--reason", "we move")
 	command(0, "snapshots: Paused", append([]string{"maintain", "policy"}, table...)...)
 	command(0, "we move", append([]string{"maintain", "policy"}, table...)...)
@@ -55,12 +55,15 @@ func TestMaintenanceByPolicy(t *testing.T) {
 	}, "due ")
 	server.stop()
 	at = []string{"--data", data}
-	command(0, "done", append([]string{"maintain", "disable"}, table...)...)
+	command(0, "jobs that have begun go on; see moorage maintain jobs\ndone", append([]string{"maintain", "disable"}, table...)...)
 	command(0, "snapshots: Disabled (table harbour.ships)", append([]string{"maintain", "policy"}, table...)...)
 	command(0, "nothing: the table harbour.ships says no", append(enable, "--dry-run")...)
 	command(0, "done", append([]string{"maintain", "inherit"}, table...)...)
 	command(0, "(warehouse default)", append([]string{"maintain", "policy"}, table...)...)
 	command(0, "no problems", "check")
+	command(0, "done", "maintain", "pause", "server", "--reason", "we move again")
+	server = startServe(t, at...)
+	server.awaitLog(t, "maintenance is paused")
 }
 
 // TestServerMaintainsByItself: a server on which somebody has asked for it expires snapshots and

@@ -53,8 +53,8 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 		version: version, files: j.budget.Reader(version.Storage), document: version.Document.(*metadata.Document),
 		table: table,
 	}
-	if err := held(found.document); err != nil && !j.skip[checkHeld] {
-		return nil, &calledOff{err.Error()}
+	if why := held(found.document); why != "" && !j.skip[checkHeld] {
+		return nil, &calledOff{why}
 	}
 	for _, e := range in.Expired {
 		if found.document.HasSnapshot(e.ID) && !j.skip[checkBack] {

@@ -69,8 +69,8 @@ func milliseconds(n int64) time.Duration {
 
 // planExpiry returns what expires of document.
 func planExpiry(document *metadata.Document, s SnapshotSettings, now time.Time) (metadata.Expiry, error) {
-	if err := held(document); err != nil {
-		return metadata.Expiry{}, err
+	if why := held(document); why != "" {
+		return metadata.Expiry{}, &HeldError{why}
 	}
 	retention, err := retentionOf(document, s.Retention)
 	if err != nil {

@@ -183,18 +183,18 @@ type HeldError struct{ Why string }
 // Error returns the text of the error.
 func (e *HeldError) Error() string { return "nothing is deleted: " + e.Why }
 
-// held returns why nothing may be deleted of a table; nil if it may.
-func held(document *metadata.Document) error {
+// held returns why nothing may be deleted of a table; empty: it may.
+func held(document *metadata.Document) (why string) {
 	if !document.Collects() {
-		return &HeldError{metadata.PropCollects + " is not true"}
+		return metadata.PropCollects + " is not true"
 	}
 	if value, _ := document.Property("moorage.maintenance.hold"); strings.EqualFold(strings.TrimSpace(value), "true") {
-		return &HeldError{"moorage.maintenance.hold is true"}
+		return "moorage.maintenance.hold is true"
 	}
 	if document.HasEncryption() {
-		return &HeldError{"the table is encrypted, so its manifests cannot be read here"}
+		return "the table is encrypted, so its manifests cannot be read here"
 	}
-	return nil
+	return ""
 }
 
 // job is a job under way, as of one read.

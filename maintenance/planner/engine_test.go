@@ -301,7 +301,9 @@ func testPolicyWinsOverJob(t *testing.T, w *world) {
 
 // TestPolicyThatANodeDoesNotKnowYet: a node that has not heard that a policy asks for a table again
 // does not take it for one that nobody asks for.
-func TestPolicyThatANodeDoesNotKnowYet(t *testing.T) { overStores(t, testPolicyThatANodeDoesNotKnowYet) }
+func TestPolicyThatANodeDoesNotKnowYet(t *testing.T) {
+	overStores(t, testPolicyThatANodeDoesNotKnowYet)
+}
 
 func testPolicyThatANodeDoesNotKnowYet(t *testing.T, w *world) {
 	id, history := w.table("t", 1)

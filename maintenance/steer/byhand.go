@@ -69,7 +69,7 @@ func (s *Steering) isPaused(ctx context.Context, scope catalog.Scope) error {
 			if pause.By != "" {
 				by = " by " + pause.By
 			}
-			object := objectOf(pause)
+			object := ObjectOf(pause)
 			return moorage.Errorf(moorage.KindIllegalArgument, "Maintenance of the %s is paused%s: %s. "+
 				"Let it go on with moorage maintain resume %s", object, by, pause.Reason, object)
 		}
@@ -77,9 +77,9 @@ func (s *Steering) isPaused(ctx context.Context, scope catalog.Scope) error {
 	return nil
 }
 
-// objectOf returns what a pause is about, as commands call it: server, or a kind and a name in
+// ObjectOf returns what a pause is about, as commands call it: server, or a kind and a name in
 // which parts with a dot stand in quotes.
-func objectOf(pause registry.Pause) string {
+func ObjectOf(pause registry.Pause) string {
 	if pause.Scope == registry.ScopeServer {
 		return "server"
 	}
@@ -109,7 +109,7 @@ func asPointer(scope catalog.Scope) registry.Pointer {
 // told turns the reasons why a job does not begin into errors for who asked.
 func told(ident moorage.Identifier, err error) error {
 	if held, ok := errors.AsType[*jobs.HeldError](err); ok {
-		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held)
+		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held) // which says that nothing is deleted
 	}
 	if blocked, ok := errors.AsType[*jobs.BlockedError](err); ok {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, blocked)

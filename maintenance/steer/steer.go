@@ -265,6 +265,12 @@ func (s *Steering) pauses(ctx context.Context) (registry.Pauses, registry.Record
 	return value, records[0], err
 }
 
+// Pauses returns what is paused now.
+func (s *Steering) Pauses(ctx context.Context) ([]registry.Pause, error) {
+	pauses, _, err := s.pauses(ctx)
+	return pauses.Pauses, moorage.Annotate("steer.Pauses", "", err)
+}
+
 // Pause stops the maintenance of a scope until somebody resumes it. Jobs look for that before each
 // batch of files.
 //

@@ -24,7 +24,7 @@ type MaintenanceSettings map[string]json.RawMessage
 
 // MaintenanceValue is the effective value of a setting, and who says so.
 type MaintenanceValue struct {
-	Value string `json:"value"` // times and sizes with their unit
+	Value string `json:"value"` // as a policy would say it; else with its unit
 	From  string `json:"from"`  // level and name; and if a property was raised to what is safe
 }
 
