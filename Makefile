@@ -90,7 +90,7 @@ maintenance-scale: ## maintenance beside a million idle tables, 10,000 events a 
 	scripts/packages.sh
 	go test -v -timeout 4h ./maintenance/planner -long
 	go test -v -timeout 4h ./maintenance/jobs -run TestExpireLongHistory -snapshots 10000
-	go test -v -timeout 4h ./maintenance/jobs -skip TestExpireLongHistory -every
+	go test -v -timeout 4h ./maintenance/jobs ./maintenance/work -skip TestExpireLongHistory -every
 
 maintenance-chaos: CHAOS = $(if $(filter file,$(origin DURATION)),30m,$(DURATION))
 maintenance-chaos: ENGINES ?= pyiceberg,spark
