@@ -24,12 +24,10 @@ issuer names, such as corp/analysts; or everyone. The words role and principal m
 
 // accessCommands returns the commands that manage who may do what.
 func accessCommands(actions Actions) []command {
-	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."), token())
-	with := func(more ...setting) []setting { return slices.Concat(settings, more) }
-	commands := append(keyCommands(actions, with), roleCommands(actions, with)...)
-	return append(append(commands, grantCommands(actions, with)...),
+	commands := append(keyCommands(actions), roleCommands(actions)...)
+	return append(append(commands, grantCommands(actions)...),
 		command{
-			name: "access enable", summary: "decide from now on what callers may do", settings: with(),
+			name: "access enable", summary: "decide from now on what callers may do", settings: asking(),
 			validate: validateStopped, run: actions.AccessEnable,
 			text: `Switches access on, for good: from then on nobody may do anything without a grant, and a server
 starts only if it knows who asks (--keys, --issuer, --tls-client-ca). Make an administrator too,
@@ -37,7 +35,7 @@ with moorage key create --admin.
 ` + accessText,
 		},
 		command{
-			name: "access export", summary: "print all policy as JSON", settings: with(), validate: validateStopped,
+			name: "access export", summary: "print all policy as JSON", settings: asking(), validate: validateStopped,
 			run: actions.AccessExport,
 			text: `Prints the principals and roles that have a record, and for each object the grants to anybody and the
 owner that it was handed over to. Secrets are not in it.
@@ -45,7 +43,7 @@ owner that it was handed over to. Secrets are not in it.
 		})
 }
 
-func keyCommands(actions Actions, with func(...setting) []setting) []command {
+func keyCommands(actions Actions) []command {
 	expires := setting{name: "expires", value: "DURATION", preset: "90d", flagOnly: true,
 		usage: "How long the secret is good, such as 90d or 12h.",
 		set: one(parseDuration, "a duration such as 90d, more than 0",
@@ -55,7 +53,7 @@ func keyCommands(actions Actions, with func(...setting) []setting) []command {
 			name: "key create", operand: "NAME", words: wordsOfKey,
 			summary: "make an API key", validate: validateStopped,
 			run: actions.KeyCreate,
-			settings: with(
+			settings: asking(
 				setting{name: "admin", flagOnly: true,
 					set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Admin }),
 					usage: "Let it administer the server: warehouses, principals, roles and grants, but no data. The " +
@@ -66,7 +64,7 @@ a credential. The server must run with --keys.
 ` + accessText,
 		},
 		{
-			name: "key list", summary: "list the API keys", settings: with(), validate: validateStopped,
+			name: "key list", summary: "list the API keys", settings: asking(), validate: validateStopped,
 			run:  actions.KeyList,
 			text: "Prints each key with its principal, and when it ends. Nobody can see a secret again.\n" + accessText,
 		},
@@ -74,7 +72,7 @@ a credential. The server must run with --keys.
 			name: "key rotate", operand: "NAME ID", words: wordsOfKeyID,
 			summary:  "give an API key another secret",
 			validate: validateStopped, run: actions.KeyRotate,
-			settings: with(expires, setting{name: "grace", value: "DURATION", preset: "24h", flagOnly: true,
+			settings: asking(expires, setting{name: "grace", value: "DURATION", preset: "24h", flagOnly: true,
 				usage: "How long the present secret is good besides, such as 24h; 0s: it ends at once.",
 				set: one(within(parseDays, 0, graceMax), "a duration from 0s to 90d",
 					func(c *Config) *time.Duration { return &c.Grace })}),
@@ -82,7 +80,7 @@ a credential. The server must run with --keys.
 		},
 		{
 			name: "key withdraw", operand: "NAME ID", words: wordsOfKeyID, summary: "end an API key at once",
-			settings: with(), validate: validateStopped, run: actions.KeyWithdraw,
+			settings: asking(), validate: validateStopped, run: actions.KeyWithdraw,
 			text: `Ends a key. Requests that begin afterwards are refused on every node, also with a token that the key
 was exchanged for.
 ` + accessText,
@@ -93,29 +91,29 @@ was exchanged for.
 // graceMax bounds how long two secrets of a key are good.
 const graceMax = 90 * 24 * time.Hour
 
-func roleCommands(actions Actions, with func(...setting) []setting) []command {
+func roleCommands(actions Actions) []command {
 	return []command{
 		{
-			name: "role list", summary: "list the roles and their members", settings: with(), validate: validateStopped,
+			name: "role list", summary: "list the roles and their members", settings: asking(), validate: validateStopped,
 			run: actions.RoleList, text: "Prints each role with its direct members.\n" + accessText,
 		},
 		{
 			name: "role create", operand: "NAME", words: wordsOfRole,
 			summary: "make a role", validate: validateStopped,
-			settings: with(description()), run: actions.RoleCreate,
+			settings: asking(description()), run: actions.RoleCreate,
 			text: "Makes a role without members. One that is there keeps its members.\n" + accessText,
 		},
 		{
 			name: "role drop", operand: "NAME", words: wordsOfRole,
 			summary: "remove a role", validate: validateStopped,
-			settings: with(), run: actions.RoleDrop,
+			settings: asking(), run: actions.RoleDrop,
 			text: "Removes a role. What was granted to it stays, and holds for a role that gets its name.\n" +
 				accessText,
 		},
 		{
 			name: "role add", operand: "NAME MEMBER...", words: wordsOfMembers,
 			summary:  "add members to a role",
-			validate: validateStopped, settings: with(), run: actions.RoleAdd,
+			validate: validateStopped, settings: asking(), run: actions.RoleAdd,
 			text: `Adds members to a role: principals such as corp:ann and key:etl, other roles, and roles that an
 issuer names, such as corp/analysts.
 ` + accessText,
@@ -123,17 +121,17 @@ issuer names, such as corp/analysts.
 		{
 			name: "role remove", operand: "NAME MEMBER...", words: wordsOfMembers,
 			summary:  "remove members from a role",
-			validate: validateStopped, settings: with(), run: actions.RoleRemove,
+			validate: validateStopped, settings: asking(), run: actions.RoleRemove,
 			text: "Removes members from a role.\n" + accessText,
 		},
 	}
 }
 
-func grantCommands(actions Actions, with func(...setting) []setting) []command {
+func grantCommands(actions Actions) []command {
 	return []command{
 		{
 			name: "grant", operand: "PRIVILEGES on OBJECT to GRANTEE", words: wordsOfGrant("to"),
-			summary: "let somebody do something", settings: with(), validate: validateStopped, run: actions.Grant,
+			summary: "let somebody do something", settings: asking(), validate: validateStopped, run: actions.Grant,
 			text: fmt.Sprintf(`Grants privileges, with commas between them. A grant on an object holds for all
 beneath it.
 
@@ -144,7 +142,7 @@ The privileges are:
 		},
 		{
 			name: "revoke", operand: "PRIVILEGES on OBJECT from GRANTEE", words: wordsOfGrant("from"),
-			summary: "take back what was granted", settings: with(), validate: validateStopped, run: actions.Revoke,
+			summary: "take back what was granted", settings: asking(), validate: validateStopped, run: actions.Revoke,
 			text: `Takes back privileges that were granted on this object to this grantee. What it has by a role,
 or by a grant above the object, it keeps.
 ` + objectText + accessText,
@@ -152,12 +150,12 @@ or by a grant above the object, it keeps.
 		{
 			name: "grants", operand: "on OBJECT|to GRANTEE", words: wordsOfGrants,
 			summary:  "show what was granted",
-			settings: with(), validate: validateStopped, run: actions.Grants,
+			settings: asking(), validate: validateStopped, run: actions.Grants,
 			text: "Prints what was granted on one object, or to one grantee.\n" + objectText + accessText,
 		},
 		{
 			name: "owner", operand: "OBJECT to GRANTEE", words: wordsOfOwner, summary: "hand an object over",
-			settings: with(), validate: validateStopped, run: actions.Owner,
+			settings: asking(), validate: validateStopped, run: actions.Owner,
 			text: "Makes a principal or a role the owner of an object, who has all privileges on it. A view with\n" +
 				"definer's rights reads with those of its owner: only an administrator gives it to others.\n" +
 				objectText + accessText,
@@ -165,7 +163,7 @@ or by a grant above the object, it keeps.
 		{
 			name: "explain", operand: "OPERATION on OBJECT [through VIEW...] [for PRINCIPAL [by ENGINE]]",
 			words:   wordsOfExplain,
-			summary: "say why somebody may do something, or not", settings: with(), validate: validateStopped,
+			summary: "say why somebody may do something, or not", settings: asking(), validate: validateStopped,
 			run: actions.Explain,
 			text: `Prints the path from the object to the server with the grants that count, what is missing, and who
 could grant that. An operation is a privilege such as read, or a verb of the audit log such as
@@ -232,37 +230,35 @@ func description() setting {
 
 // warehouseCommands returns the commands about warehouses.
 func warehouseCommands(actions Actions) []command {
-	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."), token())
-	with := func(more ...setting) []setting { return slices.Concat(settings, more) }
 	return []command{
 		{
 			name: "warehouse create", operand: "NAME", summary: "add a warehouse",
-			settings: with(warehouseSettings()...), validate: validateStopped, run: actions.WarehouseCreate,
+			settings: asking(warehouseSettings()...), validate: validateStopped, run: actions.WarehouseCreate,
 			text: `Adds a warehouse, whose tables go below --location. It keeps the endpoint, region, path style and
 profile of S3 that are given, and these win over the server's. It keeps an access key only in a
 --secret-file. The storage is tried first; if it does not do, there is no warehouse.
 ` + accessText,
 		},
 		{
-			name: "warehouse list", summary: "list the warehouses", settings: with(), validate: validateStopped,
+			name: "warehouse list", summary: "list the warehouses", settings: asking(), validate: validateStopped,
 			run:  actions.WarehouseList,
 			text: "Prints every warehouse and its location, in the order of their names.\n" + accessText,
 		},
 		{
-			name: "warehouse show", operand: "NAME", summary: "show a warehouse", settings: with(),
+			name: "warehouse show", operand: "NAME", summary: "show a warehouse", settings: asking(),
 			validate: validateStopped, run: actions.WarehouseShow,
 			text: "Prints all about a warehouse. Of its secret it prints the kind, and when it was set.\n" + accessText,
 		},
 		{
 			name: "warehouse change", operand: "NAME", summary: "change a warehouse, or its secret",
-			settings: with(changeSettings()...), validate: validateChange, run: actions.WarehouseChange,
+			settings: asking(changeSettings()...), validate: validateChange, run: actions.WarehouseChange,
 			text: `Changes what the flags name; the rest stays. The storage is tried first; if it does not do, nothing
 changes. The node that is asked goes by the change at once, and others within 2 seconds. It cannot
 move a warehouse: files stay where they are.
 ` + accessText,
 		},
 		{
-			name: "warehouse validate", operand: "NAME", summary: "try the storage of a warehouse", settings: with(),
+			name: "warehouse validate", operand: "NAME", summary: "try the storage of a warehouse", settings: asking(),
 			validate: validateStopped, run: actions.WarehouseValidate,
 			text: `Writes, reads, lists and deletes small files in the warehouse, and tries what it offers to engines in
 folders that it must not reach. What the storage does not enforce the warehouse no longer offers.
@@ -270,7 +266,7 @@ It exits with 1 if anything failed.
 ` + accessText,
 		},
 		{
-			name: "warehouse drop", operand: "NAME", summary: "remove an empty warehouse", settings: with(),
+			name: "warehouse drop", operand: "NAME", summary: "remove an empty warehouse", settings: asking(),
 			validate: validateStopped, run: actions.WarehouseDrop,
 			text: "Removes a warehouse that has no namespaces. Files below its location stay.\n" + accessText,
 		},
@@ -312,7 +308,7 @@ moorage secrets rotate --keep-key.
 		},
 		{
 			name: "secrets rotate", summary: "seal all secrets with another key",
-			settings: append(nodeSettings(), askedServer("Ask the server that runs at this address."), token(),
+			settings: asking(
 				setting{name: "keep-key", flagOnly: true, usage: "Draw no key: seal with the one that seals now.",
 					set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.KeepKey })}),
 			validate: validateSecrets, run: actions.SecretsRotate,

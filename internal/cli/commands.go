@@ -88,8 +88,7 @@ may run while servers run, and several times at once. It only goes forward.
 		},
 		{
 			name: "check", summary: "look whether everything in the store holds together", run: actions.Check,
-			settings: append(nodeSettings(),
-				askedServer("Ask the server that runs at this address to check itself."), token()),
+			settings: asking(),
 			validate: validateStopped,
 			text: `Checks that every record can be read, that every table and view has a metadata file that can be
 read, that names and tables or views belong to each other one to one, and that no record names a
@@ -128,7 +127,7 @@ const stoppedText = `Without --uri the command opens the store itself. If that i
 `
 
 func recoverCommands(actions Actions) []command {
-	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."), token())
+	settings := asking()
 	return []command{
 		{
 			name: "recover list", summary: "list transactions that did not end, and what was given up",

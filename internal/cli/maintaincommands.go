@@ -2,7 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 )
@@ -14,15 +13,13 @@ folder, its server must be stopped; the server carries on with the jobs when it 
 `
 
 func maintainCommands(actions Actions) []command {
-	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."), token())
-	with := func(more ...setting) []setting { return slices.Concat(settings, more) }
 	byHand := append(snapshotSettings(), orphanSettings()...)
 	return []command{
 		{
 			name: "maintain plan", operand: "snapshots|orphans TABLE",
 			words:    wordsOfMaintain(KindSnapshots, KindOrphans),
 			summary:  "say what would go, and why the rest stays",
-			settings: with(append(byHand, planSettings()...)...), validate: validateStopped, run: actions.MaintainPlan,
+			settings: asking(append(byHand, planSettings()...)...), validate: validateStopped, run: actions.MaintainPlan,
 			text: `Prints what maintain run would do now, and changes nothing: the snapshots, branches and tags that
 would expire, why each other one stays, and the files that would be deleted. It reads what the job would
 read. What the table says itself wins over the flags: by its properties
@@ -34,7 +31,7 @@ each branch and tag. With --by-policy the settings are those of the policies abo
 			name: "maintain run", operand: "snapshots|orphans TABLE",
 			words:    wordsOfMaintain(KindSnapshots, KindOrphans),
 			summary:  "expire snapshots, or find orphans, and delete files later",
-			settings: with(append(byHand, runSettings()...)...), validate: validateStopped,
+			settings: asking(append(byHand, runSettings()...)...), validate: validateStopped,
 			run: actions.MaintainRun,
 			text: `For snapshots, removes from the table what maintain plan prints, at once, and makes a job that
 deletes the files which only that has reached, after --delay. For orphans, makes a job that lists the files
@@ -49,7 +46,7 @@ of the table, stay in any case.
 		{
 			name: "maintain orphans", operand: "[adopt WAREHOUSE]", words: wordsOfMaintainOrphans,
 			summary:  "report files outside of all tables of a warehouse",
-			settings: with(outsideSettings()...), validate: validateOrphans, run: actions.MaintainOrphans,
+			settings: asking(outsideSettings()...), validate: validateOrphans, run: actions.MaintainOrphans,
 			text: `With --warehouse, prints which files of a warehouse lie outside the locations of all tables and
 views, and are reached by none of them: what is left of tables that were never made. It deletes nothing.
 Look at the files, and delete them with the tools of the storage. Tables of other catalogs that have
@@ -86,11 +83,11 @@ gets SIGTERM, and the server gives the work to another. The command ends at SIGI
 		{
 			name: "maintain status", operand: "TABLE", words: wordsOfMaintainTable,
 			summary:  "show the jobs of a table, and those that ended",
-			settings: settings, validate: validateStopped, run: actions.MaintainStatus,
+			settings: asking(), validate: validateStopped, run: actions.MaintainStatus,
 			text: "Prints the jobs of a table that are under way, and the last that ended.\n" + maintainText,
 		},
 		{
-			name: "maintain jobs", summary: "list all jobs under way", settings: settings,
+			name: "maintain jobs", summary: "list all jobs under way", settings: asking(),
 			validate: validateStopped, run: actions.MaintainJobs,
 			text: `Prints every maintenance job under way. It exits with 1 if one is blocked: then mend what it
 names, and say maintain job retry.
@@ -99,13 +96,13 @@ names, and say maintain job retry.
 		{
 			name: "maintain files", operand: "ID", words: wordsOfMaintainID,
 			summary:  "list the files that a job will delete",
-			settings: settings, validate: validateStopped, run: actions.MaintainFiles,
+			settings: asking(), validate: validateStopped, run: actions.MaintainFiles,
 			text: "Prints the location of each file that a job will delete, one a line.\n" + maintainText,
 		},
 		{
 			name: "maintain job", operand: "cancel|retry|quarantine|pause|resume ID", words: wordsOfMaintainJob,
 			summary: "end, retry or stop a job",
-			settings: with(setting{name: "reason", value: "TEXT", flagOnly: true,
+			settings: asking(setting{name: "reason", value: "TEXT", flagOnly: true,
 				usage: "Why a job is put into quarantine, or paused. Both need it.",
 				set:   text(func(c *Config) *string { return &c.Maintain.Reason })}, confirmSetting(
 				"Of a retry: it is right that most files of the table are orphans.")),
@@ -241,12 +238,10 @@ part with a dot in it stands in double quotes.
 
 // caringCommands returns the commands about the maintenance that tables get by themselves.
 func caringCommands(actions Actions) []command {
-	settings := append(nodeSettings(), askedServer("Ask the server that runs at this address."), token())
-	with := func(more ...setting) []setting { return slices.Concat(settings, more) }
 	policies := func(change, summary, about string, more ...setting) command {
 		return command{
 			name: "maintain " + change, operand: "OBJECT", summary: summary, words: wordsOfMaintained(change),
-			settings: with(more...), validate: validateStopped, run: actions.MaintainPolicy, text: about + policyText,
+			settings: asking(more...), validate: validateStopped, run: actions.MaintainPolicy, text: about + policyText,
 		}
 	}
 	kind := setting{name: "kind", value: "KIND", preset: KindSnapshots, flagOnly: true,
@@ -300,7 +295,7 @@ resumed.
 `,
 			kind),
 		{
-			name: "maintain blockers", summary: "list the maintenance that is blocked", settings: with(),
+			name: "maintain blockers", summary: "list the maintenance that is blocked", settings: asking(),
 			validate: validateStopped, run: actions.MaintainBlockers,
 			text: `Prints what is blocked until somebody mends it and says maintain now, or maintain job retry. It
 exits with 1 if there is anything.

@@ -208,6 +208,13 @@ func storeSettings() []setting {
 	}
 }
 
+// asking returns the settings of a command that asks a server or opens the store itself: first its
+// own.
+func asking(own ...setting) []setting {
+	return slices.Concat(own, []setting{askedServer("Ask the server that runs at this address."), token()},
+		nodeSettings())
+}
+
 // nodeSettings returns the settings of every command that opens a catalog: where its store is, and
 // how S3 and Google Cloud Storage are reached as far as a warehouse does not say it itself.
 func nodeSettings() []setting {
