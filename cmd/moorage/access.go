@@ -240,7 +240,11 @@ func changeGrants(ctx context.Context, c cli.Config, env cli.Environment, change
 		fmt.Fprintf(env.Stdout, "%s %s on %s %s %s\n",
 			verb, strings.Join(c.Access.Privileges, ", "), c.Access.Object, to, c.Access.Grantee)
 		for _, grantee := range changed.UnknownGrantees {
-			fmt.Fprintf(env.Stdout, "%s is unknown: nobody of that name has a record; is it a typing error?\n", grantee)
+			fmt.Fprintf(env.Stdout, "%s is unknown: nobody of that name has a record; is it a typing error?", grantee)
+			if !strings.ContainsAny(grantee, ":/") {
+				fmt.Fprintf(env.Stdout, " Who has the API key %s is called key:%s.", grantee, grantee)
+			}
+			fmt.Fprintln(env.Stdout)
 		}
 		return nil
 	})

@@ -22,6 +22,7 @@ func TestOperatorSteersMaintenance(t *testing.T) {
 		return got
 	}
 	ops := newKey(t, "ops", "--uri", server.uri, "--token", root)
+	ask(root, "Who has the API key ops is called key:ops.", "grant", "operate", "on", "server", "to", "ops")
 	ask(root, "", "grant", "operate", "on", "server", "to", "key:ops")
 	ask(root, "", "grant", "describe", "on", "server", "to", "key:root")
 	ask(ops, "done", "maintain", "pause", "server", "--reason", "a test")
