@@ -97,8 +97,8 @@ func (p *planner) planEnable(ctx context.Context, by moorage.Caller) (*commit.Pl
 
 // Key returns the API key called id, for authentication; found is false if there is none, or its
 // principal is disabled. Nobody needs to be its caller. A key that was made before the call is
-// found, on every node: of an id that this node does not know it looks at the store, which can take
-// 100 ms.
+// found, on every node: of an id that this node does not know it looks at the store, at most ten
+// times a second.
 func (a Access) Key(ctx context.Context, id string) (key LiveKey, found bool, err error) {
 	const op = "catalog.Key"
 	g := a.catalog.planner.guard

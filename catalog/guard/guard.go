@@ -96,7 +96,9 @@ func New(config Config) *Guard {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Guard{config: config, following: make(chan struct{}, 1)}
+	return &Guard{
+		config: config, following: make(chan struct{}, 1), looks: looks{turn: make(chan struct{}, 1)},
+	}
 }
 
 // Key returns the key that is to be read with what is decided on; wanted is false if that is not
@@ -227,7 +229,7 @@ func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who
 	case !on:
 		return nil, nil, moorage.Errorf(moorage.KindUnsupported,
 			"Access is not on in this store: everybody may do everything. Switch it on with moorage key create NAME "+
-				"--admin, and start the server with --keys")
+				"--admin, or moorage access enable, and start the server with --keys, --issuer or --tls-client-ca")
 	case IsSystem(caller):
 		return nil, policy, nil
 	}

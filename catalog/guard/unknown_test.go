@@ -61,7 +61,7 @@ func TestUnknownPrincipals(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		asking.Wait()
-		// A look reads the epoch twice or thrice if policy has changed, else once.
+		// A look reads the epoch up to three times if policy has changed, else once.
 		looks := int64(time.Since(begun)/lookPause) + 1
 		if got := reads.count.Load(); got < looks/2 || got > 3*looks {
 			t.Errorf("%d reads of the epoch in %s, want at most %d", got, time.Since(begun), 3*looks)
@@ -69,15 +69,30 @@ func TestUnknownPrincipals(t *testing.T) {
 	})
 }
 
-// TestUnknownLookSurvivesItsCaller has the call that began a look end before it: who shares the
-// look gets what it finds.
-func TestUnknownLookSurvivesItsCaller(t *testing.T) {
+// slow is a store that answers some calls only when it is told to, or when their caller gives up.
+type slow struct {
+	registry.Store
+	held chan struct{} // nil: it answers at once
+}
+
+func (s *slow) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	if s.held != nil {
+		select {
+		case <-s.held:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return s.Store.Get(ctx, keys...)
+}
+
+// TestUnknownWhileTheStoreHangs: a caller who gives up does so at once, and fails no other. A call
+// that came while a look was under way gets what a later one finds.
+func TestUnknownWhileTheStoreHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		other := New(Config{Store: w.lossy})
-		if _, _, err := other.FreshForUnknown(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		store := &slow{Store: w.lossy, held: make(chan struct{})}
+		other := New(Config{Store: store})
 		impatient, leave := context.WithCancel(t.Context())
 		var asking sync.WaitGroup
 		asking.Go(func() {
@@ -85,14 +100,26 @@ func TestUnknownLookSurvivesItsCaller(t *testing.T) {
 				t.Error("a call that was called off has a result")
 			}
 		})
-		synctest.Wait() // for it to wait for the pause
-		asking.Go(func() {
-			if _, on, err := other.FreshForUnknown(t.Context()); err != nil || !on {
-				t.Errorf("access is on: %t, %v", on, err)
-			}
-		})
+		synctest.Wait() // it looks
+		if err := w.disable("late", false); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			asking.Go(func() {
+				policy, on, err := other.FreshForUnknown(t.Context())
+				if err != nil || !on {
+					t.Errorf("access is on: %t, %v", on, err)
+					return
+				}
+				if _, found := policy.Principal("late"); !found {
+					t.Error("a principal that was made before the call is not found")
+				}
+			})
+		}
 		synctest.Wait()
 		leave()
+		synctest.Wait()
+		close(store.held)
 		asking.Wait()
 	})
 }
