@@ -94,8 +94,9 @@ const graceMax = 90 * 24 * time.Hour
 func roleCommands(actions Actions) []command {
 	return []command{
 		{
-			name: "role list", summary: "list the roles and their members", settings: asking(), validate: validateStopped,
-			run: actions.RoleList, text: "Prints each role with its direct members.\n" + accessText,
+			name: "role list", summary: "list the roles and their members", settings: asking(),
+			validate: validateStopped,
+			run:      actions.RoleList, text: "Prints each role with its direct members.\n" + accessText,
 		},
 		{
 			name: "role create", operand: "NAME", words: wordsOfRole,

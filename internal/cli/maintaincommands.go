@@ -19,7 +19,8 @@ func maintainCommands(actions Actions) []command {
 			name: "maintain plan", operand: "snapshots|orphans TABLE",
 			words:    wordsOfMaintain(KindSnapshots, KindOrphans),
 			summary:  "say what would go, and why the rest stays",
-			settings: asking(append(byHand, planSettings()...)...), validate: validateStopped, run: actions.MaintainPlan,
+			settings: asking(append(byHand, planSettings()...)...), validate: validateStopped,
+			run: actions.MaintainPlan,
 			text: `Prints what maintain run would do now, and changes nothing: the snapshots, branches and tags that
 would expire, why each other one stays, and the files that would be deleted. It reads what the job would
 read. What the table says itself wins over the flags: by its properties
