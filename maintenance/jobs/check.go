@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -175,13 +174,19 @@ func mayGoOn(ctx context.Context, j *Jobs, at *job, table registry.Pointer) erro
 	if at.value.Paused && !j.skip[checkPaused] {
 		return errPaused
 	}
-	if j.skip[checkPaused] {
-		return nil
-	}
-	if paused, err := IsPaused(records[1], table); err != nil || paused {
-		return cmp.Or(err, errPaused)
+	if isPaused(ctx, j, records[1], table) {
+		return errPaused
 	}
 	return nil
+}
+
+// isPaused is IsPaused for jobs. Pauses that cannot be read pause all.
+func isPaused(ctx context.Context, j *Jobs, record registry.Record, table registry.Pointer) bool {
+	paused, err := IsPaused(record, table)
+	if err != nil {
+		j.log.WarnContext(ctx, "the pauses of maintenance cannot be read, so all of it is paused", "error", err)
+	}
+	return (paused || err != nil) && !j.skip[checkPaused]
 }
 
 // IsPaused reports whether the pauses of the record PauseKey, which may be missing, are about a

@@ -66,10 +66,10 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 		return err
 	}
 	if g.in.Orphans != nil {
-		err := mayGoOn(ctx, j, at, g.look.table)
-		if err != nil {
+		if err := mayGoOn(ctx, j, at, g.look.table); err != nil {
 			return err
 		}
+		var err error
 		if batch, err = g.asListed(ctx, batch); err != nil || len(batch) == 0 {
 			return err
 		}

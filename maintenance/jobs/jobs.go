@@ -34,18 +34,6 @@ const (
 	listMax = 20_000
 	// progressEvery is after how many batches the record says how far the job is.
 	progressEvery = 10
-	// triesMax is after how many failures that another try would meet again a job is blocked.
-	triesMax = 5
-	// latersMax and laterMax are after how many failures in a row that may pass, and after how long
-	// such a row, a job is blocked.
-	latersMax = 30
-	laterMax  = 4 * time.Hour
-	// laterPause is how long a job rests after the first failure that may pass. The pause doubles
-	// up to laterPauseMax.
-	laterPause    = time.Minute
-	laterPauseMax = 15 * time.Minute
-	// rowGapMax is how long after its rest a job that fails again is still in the same row.
-	rowGapMax = time.Hour
 	// runsMax is how many runs are kept of a table.
 	runsMax = 50
 	// claimLife is how long other nodes leave a job alone after they last heard of its node.

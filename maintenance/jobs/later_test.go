@@ -143,13 +143,25 @@ func TestFailuresFarApart(t *testing.T) {
 	w.judge(w.node, true, "in the end")
 }
 
-// A job whose scope is paused asks nothing of the storage, and goes on when the pause ends.
+// counted is a store that counts what is written.
+type counted struct {
+	registry.Store
+	applies atomic.Int64
+}
+
+func (c *counted) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	c.applies.Add(1)
+	return c.Store.Apply(ctx, batch)
+}
+
+// A job whose scope is paused reads no file and writes no record, and goes on when the pause ends.
+// So it is while the pauses cannot be read.
 func TestPausedScopeCostsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 5, 8)
 	w.due()
-	files := &ailing{Store: w.files}
-	n := w.newNode(w.store, files)
+	files, store := &ailing{Store: w.files}, &counted{Store: w.store}
+	n := w.newNode(store, files)
 	pause := func(pauses ...registry.Pause) {
 		t.Helper()
 		value, err := registry.Encode(registry.Pauses{Pauses: pauses})
@@ -162,8 +174,11 @@ func TestPausedScopeCostsNothing(t *testing.T) {
 		must(t, n.jobs.RunOnce(w.ctx))
 		w.clock.Advance(time.Hour)
 	}
-	if opened := files.opened.Load(); opened > 0 {
-		t.Errorf("a paused job opened %d files", opened)
+	_, err := w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.PauseKey(), registry.StateNone, []byte("{"))}})
+	must(t, err)
+	must(t, n.jobs.RunOnce(w.ctx))
+	if opened, applies := files.opened.Load(), store.applies.Load(); opened+applies > 0 {
+		t.Errorf("a paused job opened %d files and wrote %d times", opened, applies)
 	}
 	if job := w.job(); job.State != registry.StateWaiting || job.Laters+job.Tries > 0 {
 		t.Errorf("the job is %s: %+v", job.State, job.Job)
@@ -193,6 +208,18 @@ func TestSlowDownIsNoFailure(t *testing.T) {
 	if asked != 24*60 {
 		t.Errorf("the storage was asked %d times in a day, not once a minute", asked)
 	}
+	for range 2 { // with a day of slowing down in between
+		slow = func() error { return storage.ErrUnavailable }
+		must(t, n.jobs.RunOnce(w.ctx))
+		if job := w.job(); job.State != registry.StateDeleting || job.Laters != 1 {
+			t.Errorf("a failure after slowing down: the job is %s: %+v", job.State, job.Job)
+		}
+		slow = func() error { return storage.ErrSlowDown }
+		for end := w.clock.Now().Add(5 * time.Hour); w.clock.Now().Before(end); w.clock.Advance(2 * time.Minute) {
+			must(t, n.jobs.RunOnce(w.ctx))
+		}
+	}
+	slow = func() error { return nil }
 	must(t, n.jobs.RunOnce(w.ctx))
 	w.judge(w.node, true, "once the storage takes requests")
 }

@@ -9,6 +9,7 @@ import (
 	"moorage"
 	"moorage/ledger"
 	"moorage/maintenance/reach"
+	"moorage/maintenance/schedule"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -28,6 +29,10 @@ func (j *Jobs) Step(ctx context.Context, key registry.Key) error {
 
 // stepAll takes steps until the job ends or waits.
 func stepAll(ctx context.Context, j *Jobs, key registry.Key) error {
+	began, err := j.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
 	for {
 		at, err := j.read(ctx, key)
 		if err != nil || at == nil {
@@ -39,7 +44,7 @@ func stepAll(ctx context.Context, j *Jobs, key registry.Key) error {
 		case errors.Is(err, errMoved), errors.Is(err, errPaused):
 			return nil
 		case err != nil:
-			return j.fail(ctx, at, err)
+			return j.fail(ctx, at, began, err)
 		case at.record.ETag == before.ETag && at.record.State == before.State:
 			return nil // it waits, or is gone
 		}
@@ -55,9 +60,6 @@ func (j *Jobs) step(ctx context.Context, at *job) error {
 	}
 	if at.value.Paused && !j.skip[checkPaused] {
 		return errPaused
-	}
-	if isPaused, err := isScopePaused(ctx, j, at); err != nil || isPaused {
-		return cmp.Or(err, errPaused)
 	}
 	if at.record.State != registry.StateCollecting {
 		if why, err := j.doubt(ctx); err != nil || why != "" {
@@ -85,22 +87,6 @@ func (j *Jobs) step(ctx context.Context, at *job) error {
 	return err
 }
 
-// isScopePaused reports whether an operator has paused what the table of a job is in.
-func isScopePaused(ctx context.Context, j *Jobs, at *job) (bool, error) {
-	if j.skip[checkPaused] {
-		return false, nil
-	}
-	records, err := j.ledger.Get(ctx, registry.PointerKey(at.value.Pointer), registry.PauseKey())
-	if err != nil || !records[0].Exists() {
-		return false, err
-	}
-	table, err := ledger.Decode[registry.Pointer](records[0])
-	if err != nil {
-		return false, err
-	}
-	return IsPaused(records[1], table)
-}
-
 // begin lets a job delete if its time has come.
 func (j *Jobs) begin(ctx context.Context, at *job) error {
 	now, err := j.ledger.Time(ctx)
@@ -125,9 +111,10 @@ func (j *Jobs) storeOf(ctx context.Context, at *job) (string, storage.Store, err
 	return j.tables.WarehouseLocation(ctx, table.Warehouse)
 }
 
-// fail notes in a job, as it was when a step of it failed, why that did, and how far it came. If
-// somebody else has changed the job meanwhile, it notes nothing. It returns cause.
-func (j *Jobs) fail(ctx context.Context, at *job, cause error) error {
+// fail notes in a job, as it was when a step of it failed, why that did, and how far it came. began
+// is when the try began. If somebody else has changed the job meanwhile, it notes nothing. It
+// returns cause.
+func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) error {
 	if ctx.Err() != nil {
 		return cause
 	}
@@ -135,19 +122,21 @@ func (j *Jobs) fail(ctx context.Context, at *job, cause error) error {
 	if err != nil {
 		return cause
 	}
-	state, isLast := at.record.State, false
+	state, blocks := at.record.State, false
+	row := schedule.Row{Count: at.value.Laters, Since: at.value.LaterSince, Until: at.value.RestsUntil}
 	at.value.LastError = moorage.Cut(moorage.OneLine(cause.Error()), 1000)
 	switch {
 	case errors.Is(cause, storage.ErrSlowDown): // the storage is well, and has much to do
-		at.value.RestsUntil = now.Add(laterPause)
+		row = schedule.Row{Until: now.Add(schedule.LaterPause)}
 	case isLasting(cause):
 		at.value.Tries++
-		isLast = at.value.Tries >= triesMax
+		blocks = at.value.Tries >= schedule.TriesMax
 	default:
-		at.value = laterAgain(at.value, now)
-		isLast = at.value.Laters >= latersMax || now.Sub(at.value.LaterSince) > laterMax
+		row = row.Again(began, now)
+		blocks = row.Blocks()
 	}
-	if isLast {
+	at.value.Laters, at.value.LaterSince, at.value.RestsUntil = row.Count, row.Since, row.Until
+	if blocks {
 		at.value.Before, state = state, registry.StateBlocked
 	}
 	if err := j.put(ctx, at, state); err == nil && state == registry.StateBlocked {
@@ -155,17 +144,6 @@ func (j *Jobs) fail(ctx context.Context, at *job, cause error) error {
 			"kind", at.value.Kind, "pointer", at.value.Pointer, "error", at.value.LastError)
 	}
 	return cause
-}
-
-// laterAgain notes in a job one more failure that may pass, at now, and how long it rests. A
-// failure long after the rest that the one before brought begins a row: nobody tried meanwhile.
-func laterAgain(job registry.Job, now time.Time) registry.Job {
-	if job.Laters == 0 || now.Sub(job.RestsUntil) > rowGapMax {
-		job.Laters, job.LaterSince = 0, now
-	}
-	job.Laters++
-	job.RestsUntil = now.Add(min(laterPause<<min(job.Laters-1, 10), laterPauseMax))
-	return job
 }
 
 // isLasting reports whether another try would meet the same failure.

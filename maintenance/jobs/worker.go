@@ -9,6 +9,7 @@ import (
 
 	"moorage/internal/worker"
 	"moorage/ledger"
+	"moorage/maintenance/schedule"
 	"moorage/registry"
 )
 
@@ -75,7 +76,7 @@ func (j *Jobs) RunOnce(ctx context.Context) error { return runLane(ctx, j, "") }
 // runLane takes the jobs of a kind that nobody else in this process is at, one after the other;
 // those of all kinds for none. The error is that of the look for them.
 func runLane(ctx context.Context, j *Jobs, kind string) error {
-	found := make(map[Of]int64)
+	found, stop := make(map[Of]int64), stops{jobs: j}
 	err := j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Job](record)
 		if err != nil {
@@ -90,7 +91,7 @@ func runLane(ctx context.Context, j *Jobs, kind string) error {
 		if err != nil || !due {
 			return true, err
 		}
-		return ctx.Err() == nil, tryStep(ctx, j, record.Key, value.Pointer)
+		return ctx.Err() == nil, stop.tryStep(ctx, record, value.Pointer)
 	})
 	if err == nil {
 		j.stats.found(found)
@@ -107,34 +108,65 @@ func countBlockers(ctx context.Context, j *Jobs) error {
 	return err
 }
 
-// tryStep takes a job as far as it goes, unless this process is busy with its table or warehouse.
-func tryStep(ctx context.Context, j *Jobs, key registry.Key, table registry.ID) error {
-	warehouse, err := warehouseOf(ctx, j.ledger, table)
+// stops is what keeps jobs that are due from going on, as it is when one look meets the first of
+// them. So they cost the look no write.
+type stops struct {
+	jobs   *Jobs
+	isRead bool
+	pauses registry.Record
+	doubt  string
+}
+
+// tryStep takes a job as far as it goes, unless something stops it or this process is busy with its
+// table or warehouse.
+func (s *stops) tryStep(ctx context.Context, job registry.Record, table registry.ID) error {
+	j := s.jobs
+	pointer, err := pointerOf(ctx, j.ledger, table)
 	if err != nil {
 		return err
 	}
-	if !j.busy.enter(table, warehouse) {
+	if stopped, err := s.stop(ctx, job.State, pointer); stopped || err != nil {
+		return err
+	}
+	if !j.busy.enter(table, pointer.Warehouse) {
 		return nil
 	}
-	defer j.busy.leave(table, warehouse)
-	err = worker.Safely(ctx, func(ctx context.Context) error { return j.Step(ctx, key) })
+	defer j.busy.leave(table, pointer.Warehouse)
+	err = worker.Safely(ctx, func(ctx context.Context) error { return j.Step(ctx, job.Key) })
 	if err != nil && ctx.Err() == nil {
-		j.log.WarnContext(ctx, "maintenance job did not finish", "job", key.ID, "error", err)
+		j.log.WarnContext(ctx, "maintenance job did not finish", "job", job.Key.ID, "error", err)
 	}
 	return nil
 }
 
-// warehouseOf returns the name of the warehouse of a table; empty if the table is gone.
-func warehouseOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (string, error) {
+// stop reports whether a job of table in a state does not go on: an operator has paused what the
+// table is in, or files may not be deleted because the clock is in doubt.
+func (s *stops) stop(ctx context.Context, state registry.State, table registry.Pointer) (bool, error) {
+	if !s.isRead {
+		records, err := s.jobs.ledger.Get(ctx, registry.PauseKey())
+		if err != nil {
+			return false, err
+		}
+		if s.doubt, err = s.jobs.doubt(ctx); err != nil {
+			return false, err
+		}
+		s.pauses, s.isRead = records[0], true
+	}
+	return isPaused(ctx, s.jobs, s.pauses, table) || s.doubt != "" && state != registry.StateCollecting, nil
+}
+
+// pointerOf returns the pointer of a table; a zero one if the table is gone or cannot be read,
+// which the step says.
+func pointerOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (registry.Pointer, error) {
 	records, err := l.Get(ctx, registry.PointerKey(table))
 	if err != nil || !records[0].Exists() {
-		return "", err
+		return registry.Pointer{}, err
 	}
 	pointer, err := ledger.Decode[registry.Pointer](records[0])
 	if err != nil {
-		return "", nil // the step says so
+		return registry.Pointer{}, nil
 	}
-	return pointer.Warehouse, nil
+	return pointer, nil
 }
 
 // isDue reports whether there is something to do for a job: it is neither blocked, paused nor in
@@ -159,5 +191,5 @@ func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job regi
 // when the store's clock was ahead.
 func rests(job registry.Job, now time.Time) bool {
 	left := job.RestsUntil.Sub(now)
-	return left > 0 && left <= laterPauseMax
+	return left > 0 && left <= schedule.LaterPauseMax
 }

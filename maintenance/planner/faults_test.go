@@ -18,6 +18,7 @@ import (
 	"moorage/maintenance/steer"
 	"moorage/registry"
 	"moorage/registry/registrytest"
+	"moorage/storage"
 )
 
 var longFlag = flag.Bool("long", false, "all calls of the store, a million tables and as many events, not a part of them")
@@ -234,13 +235,8 @@ func TestBlocker(t *testing.T) {
 			w.commit("t", history.Append("main", 1)...)
 		}
 		w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
-		broken := &failing{Jobs: w.jobs, err: tt.err}
-		var err error
+		broken := w.fail(tt.err)
 		tables := catalog.TablesOf(w.catalog)
-		w.planner, err = planner.New(planner.Config{
-			Store: w.store, Jobs: broken, Tables: tables, Policies: w.policies, Alone: true, Now: w.clock.Now, Random: w.random,
-		})
-		must(t, err)
 		w.tend(w.node)
 		w.clock.Advance(2 * time.Hour)
 		looks := 0
@@ -267,6 +263,55 @@ func TestBlocker(t *testing.T) {
 		w.tend(w.node)
 		if n := w.snapshots("t"); n > 2 {
 			t.Errorf("%s: a table that was unblocked has %d snapshots: %+v", name, n, w.care(id))
+		}
+	}
+}
+
+// fail makes the planner of w one whose expiries fail with err.
+func (w *world) fail(err error) *failing {
+	w.t.Helper()
+	broken := &failing{Jobs: w.jobs, err: err}
+	made, err := planner.New(planner.Config{
+		Store: w.store, Jobs: broken, Tables: catalog.TablesOf(w.catalog), Policies: w.policies, Alone: true,
+		Now: w.clock.Now, Random: w.random,
+	})
+	must(w.t, err)
+	w.planner = made
+	return broken
+}
+
+// TestFailuresThatBlockNothing: failures that may pass and are hours apart, because the server was
+// off, are no row; that the storage has much to do is no failure.
+func TestFailuresThatBlockNothing(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err   error
+		pause time.Duration
+	}{
+		"hours apart": {ledger.StoreError("x", errors.New("away")), 5 * time.Hour},
+		"slow down":   {moorage.E("x", "", moorage.KindUnavailable, storage.ErrSlowDown), 16 * time.Minute},
+	} {
+		w := newWorld(t, inMemory)
+		id, history := w.table("t", 1)
+		for range 30 {
+			w.commit("t", history.Append("main", 1)...)
+		}
+		w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+		broken := w.fail(tt.err)
+		w.tend(w.node)
+		w.clock.Advance(2 * time.Hour)
+		for n := range 40 {
+			w.clock.Advance(tt.pause)
+			w.tend(w.node)
+			if job := w.care(id).Job("snapshots"); job.Held != "" || job.Laters > 1 || n > 0 && job.Error == "" {
+				t.Fatalf("%s: after look %d the care is %+v", name, n, job)
+			}
+		}
+		broken.err = nil
+		w.clock.Advance(tt.pause)
+		w.tend(w.node)
+		if n := w.snapshots("t"); n != 1 {
+			t.Errorf("%s: %d snapshots are left in the end", name, n)
 		}
 	}
 }

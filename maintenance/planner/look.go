@@ -2,10 +2,8 @@ package planner
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"moorage"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policies"
@@ -16,18 +14,10 @@ import (
 )
 
 const (
-	// triesMax is after how many failures that another look would meet again a kind is blocked.
-	triesMax = 5
-	// latersMax and laterMax are after how many failures that may pass, and after how long, it is.
-	latersMax = 30
-	laterMax  = 4 * time.Hour
 	// pausePause is after how long a paused table is looked at again, and jobPause how long after
 	// a job was to go on one that it works on.
 	pausePause = 10 * time.Minute
 	jobPause   = time.Hour
-	// laterPause is the pause after the first failure. It doubles up to laterPauseMax.
-	laterPause    = time.Minute
-	laterPauseMax = 15 * time.Minute
 	// seenMin is how long the server must have known a snapshot before it may expire, whatever its
 	// timestamp says: that is of a client's clock. A shorter age wins.
 	seenMin = time.Hour
@@ -53,15 +43,16 @@ type look struct {
 	at      time.Time
 	key     registry.Key
 
-	table   registry.Pointer
-	care    schedule.Care
-	job     registry.JobCare // of the kind
-	rule    policy.Rule
-	facts   registry.Facts       // of the version that was met
-	met     bool                 // the facts are known
-	unless  []registry.Condition // that the policies are those by which nothing is to be done
-	now     time.Time            // by the store's clock
-	outcome string
+	table    registry.Pointer
+	care     schedule.Care
+	job      registry.JobCare // of the kind
+	rule     policy.Rule
+	facts    registry.Facts       // of the version that was met
+	met      bool                 // the facts are known
+	version  registry.Condition   // that the table has the version that was there first
+	required []registry.Condition // by settle: that what the look goes by still holds
+	now      time.Time            // by the store's clock
+	outcome  string
 }
 
 func (l *look) run(ctx context.Context) error {
@@ -91,6 +82,7 @@ func (l *look) run(ctx context.Context) error {
 	if l.table, err = ledger.Decode[registry.Pointer](records[0]); err != nil {
 		return err
 	}
+	l.version = registry.ETagIs(records[0].Key, records[0].ETag)
 	switch {
 	case records[0].State != registry.StateLive || l.table.View:
 		return l.settle(ctx, outcomeOff, time.Time{}, "")
@@ -135,17 +127,9 @@ func (l *look) decide(ctx context.Context) error {
 	t, _ := policy.TypeOf(l.kind)
 	l.rule = policy.Effective(matcher.Chain(l.pointer, l.table.Identifier()), document.Properties())[t]
 	if !l.rule.IsActive() {
-		fresh, err := l.config.Policies.Reload(ctx)
-		if err != nil {
-			return l.failed(ctx, err)
+		if settled, err := l.goesBy(ctx, matcher); err != nil || !settled {
+			return err // it stays due
 		}
-		if fresh.Hash() != matcher.Hash() {
-			// Those that this node knew may be older than what made the table due. It stays due.
-			l.outcome = outcomeLater
-			return nil
-		}
-		// Without their records nobody has asked for anything yet.
-		l.unless, _ = fresh.Requires(fresh.WarehouseID(l.table.Warehouse))
 		// The hash stays: a rule that comes back goes on from what was found by it.
 		l.job.Held = l.rule.Held
 		outcome := outcomeOff
@@ -165,27 +149,54 @@ func (l *look) decide(ctx context.Context) error {
 	return l.expire(ctx, required)
 }
 
+// goesBy has settle require what the look goes by: the version of the table, and the policies of
+// matcher. It is false if there are others by now: those that made the table due may be among them.
+func (l *look) goesBy(ctx context.Context, matcher *policies.Matcher) (bool, error) {
+	l.outcome = outcomeLater
+	fresh, err := l.config.Policies.Reload(ctx)
+	if err != nil || fresh.Hash() != matcher.Hash() {
+		return false, err
+	}
+	required, err := l.requires(ctx, fresh)
+	if err != nil || required == nil {
+		return false, err
+	}
+	l.required = append(required[:len(required):len(required)], l.version)
+	return true, nil
+}
+
 // requires returns the conditions that the policies are those of matcher; nil if they are not any
 // more. Then the table stays due.
 func (l *look) requires(ctx context.Context, matcher *policies.Matcher) ([]registry.Condition, error) {
-	records, err := l.ledger.Get(ctx, registry.WarehouseKey(l.table.Warehouse))
+	warehouse, conditions, err := requires(ctx, l.Planner, matcher, l.table.Warehouse)
+	if !warehouse.IsZero() {
+		l.care.Value.Warehouse = warehouse
+	}
+	return conditions, err
+}
+
+// requires returns the id of a warehouse, and conditions that the policies about it are those of
+// matcher; nil if they are not any more. If the records are missing that such conditions are about
+// it makes them.
+func requires(ctx context.Context, p *Planner, matcher *policies.Matcher, name string) (
+	id registry.ID, conditions []registry.Condition, err error) {
+	records, err := p.ledger.Get(ctx, registry.WarehouseKey(name))
 	if err != nil || !records[0].Exists() {
-		return nil, err
+		return id, nil, err
 	}
 	warehouse, err := ledger.Decode[registry.Warehouse](records[0])
 	if err != nil {
-		return nil, err
+		return id, nil, err
 	}
-	l.care.Value.Warehouse = warehouse.ID
 	if conditions, ok := matcher.Requires(warehouse.ID); ok {
-		return conditions, nil
+		return warehouse.ID, conditions, nil
 	}
-	anchored, err := l.config.Policies.Anchor(ctx, warehouse.ID, l.table.Warehouse)
+	anchored, err := p.config.Policies.Anchor(ctx, warehouse.ID, name)
 	if err != nil || anchored.Hash() != matcher.Hash() {
-		return nil, err
+		return warehouse.ID, nil, err
 	}
-	conditions, _ := anchored.Requires(warehouse.ID)
-	return conditions, nil
+	conditions, _ = anchored.Requires(warehouse.ID)
+	return warehouse.ID, conditions, nil
 }
 
 // expire expires snapshots.
@@ -210,6 +221,7 @@ func (l *look) expire(ctx context.Context, required []registry.Condition) error 
 	outcome := outcomeDone
 	if began.Outcome == jobs.OutcomeNothing {
 		outcome = outcomeNothing
+		l.required = append(required[:len(required):len(required)], l.version)
 	} else {
 		l.began()
 		if err := l.readAgain(ctx); err != nil {
@@ -372,106 +384,8 @@ func (l *look) nextExpiry(ctx context.Context, settings jobs.SnapshotSettings) (
 	if int64(len(young)) < l.rule.Count(policy.MinSnapshotsToExpire) {
 		next = next.Add(fewPause)
 	}
-	if soonest := l.now.Add(max(l.knownFor(), laterPause)); next.Before(soonest) {
+	if soonest := l.now.Add(max(l.knownFor(), schedule.LaterPause)); next.Before(soonest) {
 		next = soonest
 	}
 	return next, nil
-}
-
-// failed says what becomes of a look that failed.
-func (l *look) failed(ctx context.Context, cause error) error {
-	if cause == nil || ctx.Err() != nil {
-		return cause // it stays due
-	}
-	if why, ok := errors.AsType[*jobs.HeldError](cause); ok {
-		l.job.Held = why.Why
-		return l.settle(ctx, outcomeHeld, time.Time{}, why.Why)
-	}
-	if errors.Is(cause, jobs.ErrBusy) {
-		l.outcome = outcomeLater
-		_, err := l.config.Policies.Reload(ctx) // they may have changed; the table stays due
-		return err
-	}
-	text := moorage.Cut(moorage.OneLine(cause.Error()), 1000)
-	if isLasting(cause) {
-		l.job.Tries++
-	} else {
-		if l.job.Laters++; l.job.Laters == 1 {
-			l.job.LaterSince = l.now
-		}
-		l.rest(l.table.Warehouse)
-	}
-	isLate := l.job.Laters > 0 && l.now.Sub(l.job.LaterSince) > laterMax
-	if l.job.Tries < triesMax && l.job.Laters < latersMax && !isLate {
-		pause := min(laterPause<<min(l.job.Tries+l.job.Laters-1, 10), laterPauseMax)
-		return errors.Join(cause, l.settle(ctx, outcomeLater, l.now.Add(pause), text))
-	}
-	l.outcome, l.job.Outcome = outcomeBlocked, outcomeBlocked
-	change, err := l.care.Block(l.job, text, "", l.now)
-	if err == nil {
-		err = l.apply(ctx, change)
-	}
-	if err == nil {
-		l.log.ErrorContext(ctx, "maintenance of a table is blocked until an operator looks",
-			"table", l.table.Identifier().String(), "kind", l.kind, "error", text)
-	}
-	return err
-}
-
-// isLasting reports whether another look would meet the same failure.
-func isLasting(err error) bool {
-	if _, blocked := errors.AsType[*jobs.BlockedError](err); blocked {
-		return true
-	}
-	switch moorage.KindOf(err) {
-	case moorage.KindUnavailable, moorage.KindTooManyRequests, moorage.KindCommitUnknown, moorage.KindCommitFailed,
-		moorage.KindNoSuchTable:
-		return false
-	}
-	return true
-}
-
-// settle ends the look: the kind is due next, or not any more for a zero time.
-func (l *look) settle(ctx context.Context, outcome string, next time.Time, why string) error {
-	l.outcome = outcome
-	job := l.job
-	job.Due, job.Outcome, job.Error = time.Time{}, outcome, why
-	if !next.IsZero() {
-		job.Due = next.UTC().Truncate(time.Second)
-	}
-	if outcome == outcomeDone || outcome == outcomeNothing {
-		job.Held, job.Tries, job.Laters, job.LaterSince = "", 0, 0, time.Time{}
-	}
-	after := l.care.Value.With(job)
-	if l.met {
-		after.Rules = l.facts.Rules
-	}
-	change, err := schedule.Care{
-		Pointer: l.pointer, Record: l.care.Record, Value: l.read(),
-	}.Move(after)
-	if err != nil {
-		return err
-	}
-	change.Conditions = append(change.Conditions, l.unless...)
-	return l.apply(ctx, change)
-}
-
-// read returns the care as its record has it.
-func (l *look) read() registry.Care {
-	value, err := registry.Decode[registry.Care](l.care.Record)
-	if err != nil {
-		return l.care.Value
-	}
-	return value
-}
-
-// apply applies a change. That somebody else has changed the care is no failure: the table stays
-// due, and is looked at again.
-func (l *look) apply(ctx context.Context, change schedule.Change) error {
-	_, err := l.ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
-	if _, failed := registry.FailedCondition(err); failed {
-		l.outcome = outcomeLater
-		return nil
-	}
-	return ledger.StepError("planner.apply", err)
 }

@@ -33,11 +33,12 @@ func (p *Planner) others(ctx context.Context, due []registry.Key) (left []regist
 	}
 	// Those that this node knows may be older than what made the table due.
 	matcher, err := p.config.Policies.Reload(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil { // then nothing is known of what they ask for
+		p.log.WarnContext(ctx, "maintenance: the policies cannot be read", "error", err)
+		return due, nil
 	}
 	for i, key := range due {
-		change, isOver, err := overOf(matcher, key, records[2*i], records[2*i+1])
+		change, isOver, err := overOf(ctx, p, matcher, key, records[2*i], records[2*i+1])
 		if err != nil {
 			p.log.WarnContext(ctx, "maintenance: a table that is due cannot be read", "record", key.String(),
 				"error", err)
@@ -57,9 +58,10 @@ func (p *Planner) others(ctx context.Context, due []registry.Key) (left []regist
 	return left, nil
 }
 
-// overOf returns the change that removes a due record, if the kind is not to be done any more.
-func overOf(matcher *policies.Matcher, key registry.Key, pointer, record registry.Record) (
-	change schedule.Change, isOver bool, err error) {
+// overOf returns the change that removes a due record, if the kind is not to be done any more. It
+// holds only while the policies are those of matcher.
+func overOf(ctx context.Context, p *Planner, matcher *policies.Matcher, key registry.Key,
+	pointer, record registry.Record) (change schedule.Change, isOver bool, err error) {
 	id, kind, at, err := registry.ParseDue(key)
 	if err != nil {
 		return change, false, err
@@ -81,8 +83,10 @@ func overOf(matcher *policies.Matcher, key registry.Key, pointer, record registr
 		if err != nil || isAskedFor(matcher, table, kind) {
 			return change, false, err
 		}
-		// Without their records nobody has asked for anything yet.
-		required, _ = matcher.Requires(matcher.WarehouseID(table.Warehouse))
+		_, required, err = requires(ctx, p, matcher, table.Warehouse)
+		if err != nil || required == nil {
+			return change, false, err
+		}
 	}
 	job.Due, job.Outcome, job.Error = time.Time{}, outcomeOff, ""
 	change, err = care.Move(care.Value.With(job))

@@ -1,7 +1,9 @@
 package planner_test
 
 import (
+	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -67,6 +69,90 @@ func testWorkNobodyAsksFor(t *testing.T, w *world) {
 	must(t, w.monitor.RunOnce(w.ctx))
 	w.clock.Advance(2 * time.Minute)
 	want("asked for again", false, true, true)
+}
+
+// meddler is a store in which something happens right before a due record is deleted.
+type meddler struct {
+	registry.Store
+	before func() // nil: nothing does
+}
+
+func (m *meddler) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	deletes := func(write registry.Write) bool { return write.Key.Table == registry.TableDue && write.Delete }
+	if before := m.before; before != nil && slices.ContainsFunc(batch.Writes, deletes) {
+		m.before = nil
+		before()
+	}
+	return m.Store.Apply(ctx, batch)
+}
+
+// TestAskedForAgainBehindALook: a table for which nobody asks any more, or that forbids it, and for
+// which somebody asks again right before it is not due any more, stays due. The only policies are
+// those of a warehouse.
+func TestAskedForAgainBehindALook(t *testing.T) {
+	type policyOf struct {
+		of       policy.Type
+		settings policy.Settings
+	}
+	snapshots := policyOf{policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"}}
+	compaction := policyOf{policy.Compaction, policy.Settings{policy.SettleMinutes: "0"}}
+	ofWarehouse := moorage.Identifier{Warehouse: "w"}
+	for name, test := range map[string]struct {
+		policyOf
+		leave, again func(w *world)
+	}{
+		"snapshots": {snapshots, func(w *world) { w.forget(ofWarehouse, snapshots.of) },
+			func(w *world) { w.put(ofWarehouse, snapshots.of, snapshots.settings) }},
+		"compaction": {compaction, func(w *world) { w.forget(ofWarehouse, compaction.of) },
+			func(w *world) { w.put(ofWarehouse, compaction.of, compaction.settings) }},
+		"hold": {snapshots,
+			func(w *world) {
+				w.commit("t", `{"action":"set-properties","updates":{"moorage.maintenance.hold":"true"}}`)
+			},
+			func(w *world) {
+				w.commit("t", `{"action":"remove-properties","removals":["moorage.maintenance.hold"]}`)
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			overStores(t, func(t *testing.T, w *world) {
+				kind := string(test.of.Kind())
+				w.put(ofWarehouse, test.of, test.settings)
+				_, err := w.ann().CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "other", Location: "file:///other"})
+				must(t, err)
+				w.put(moorage.Identifier{Warehouse: "other"}, test.of, test.settings) // somebody asks for something
+				id := w.full("t")
+				for n := range 30 {
+					w.commit("t", fmt.Sprintf(`{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"parent-snapshot-id":%d,"sequence-number":%d,`+
+						`"timestamp-ms":%d,"manifest-list":"file:///wh/ns/t/metadata/l.avro","summary":{"operation":"append","total-data-files":"6"},"schema-id":0}}`,
+						n+2, n+1, n+2, w.clock.Now().UnixMilli()))
+				}
+				must(t, w.monitor.RunOnce(w.ctx))
+				w.clock.Advance(3 * time.Hour)
+				before := w.care(id).Job(kind).Due
+				test.leave(w)
+				happened := false
+				store := &meddler{Store: w.store, before: func() {
+					happened = true
+					test.again(w)
+					must(t, w.monitor.RunOnce(w.ctx))
+				}}
+				other := w.newNode(store, false)
+				_, err = other.policies.Reload(w.ctx)
+				must(t, err)
+				must(t, other.planner.RunOnce(w.ctx))
+				if after := w.care(id).Job(kind).Due; before.IsZero() || !happened || after.IsZero() {
+					t.Errorf("due %s before, %s after; somebody asked again: %t", before, after, happened)
+				}
+				w.wantAgreed("in the end")
+			})
+		})
+	}
+}
+
+// forget has a scope say nothing of a type.
+func (w *world) forget(ident moorage.Identifier, of policy.Type) {
+	w.t.Helper()
+	must(w.t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), ident, of))
 }
 
 // TestUnsafePolicies: that a policy was let through as unsafe is kept with it. One that an earlier

@@ -1,0 +1,126 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/schedule"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// failed says what becomes of a look that failed.
+func (l *look) failed(ctx context.Context, cause error) error {
+	if cause == nil || ctx.Err() != nil {
+		return cause // it stays due
+	}
+	if why, ok := errors.AsType[*jobs.HeldError](cause); ok {
+		l.job.Held = why.Why
+		l.required = []registry.Condition{l.version}
+		return l.settle(ctx, outcomeHeld, time.Time{}, why.Why)
+	}
+	if errors.Is(cause, jobs.ErrBusy) {
+		l.outcome = outcomeLater
+		_, err := l.config.Policies.Reload(ctx) // they may have changed; the table stays due
+		return err
+	}
+	text := moorage.Cut(moorage.OneLine(cause.Error()), 1000)
+	row := schedule.Row{Count: l.job.Laters, Since: l.job.LaterSince, Until: l.at}
+	blocks := false
+	switch {
+	case errors.Is(cause, storage.ErrSlowDown): // the storage is well, and has much to do
+		row = schedule.Row{Until: l.now.Add(schedule.LaterPause)}
+		l.rest(l.table.Warehouse)
+	case isLasting(cause):
+		l.job.Tries++
+		row.Until = l.now.Add(schedule.Pause(l.job.Tries))
+		blocks = l.job.Tries >= schedule.TriesMax
+	default:
+		row = row.Again(l.now, l.now)
+		blocks = row.Blocks()
+		l.rest(l.table.Warehouse)
+	}
+	l.job.Laters, l.job.LaterSince = row.Count, row.Since
+	if !blocks {
+		return errors.Join(cause, l.put(ctx, outcomeLater, row.Until, text))
+	}
+	l.outcome, l.job.Outcome = outcomeBlocked, outcomeBlocked
+	change, err := l.care.Block(l.job, text, "", l.now)
+	if err == nil {
+		err = l.apply(ctx, change)
+	}
+	if err == nil {
+		l.log.ErrorContext(ctx, "maintenance of a table is blocked until an operator looks",
+			"table", l.table.Identifier().String(), "kind", l.kind, "error", text)
+	}
+	return err
+}
+
+// isLasting reports whether another look would meet the same failure.
+func isLasting(err error) bool {
+	if _, blocked := errors.AsType[*jobs.BlockedError](err); blocked {
+		return true
+	}
+	switch moorage.KindOf(err) {
+	case moorage.KindUnavailable, moorage.KindTooManyRequests, moorage.KindCommitUnknown, moorage.KindCommitFailed,
+		moorage.KindNoSuchTable:
+		return false
+	}
+	return true
+}
+
+// settle ends a look that did not fail, and with it the row of failures before: the kind is due
+// next, or not any more for a zero time.
+func (l *look) settle(ctx context.Context, outcome string, next time.Time, why string) error {
+	l.job.Laters, l.job.LaterSince = 0, time.Time{}
+	return l.put(ctx, outcome, next, why)
+}
+
+// put writes how the look ended.
+func (l *look) put(ctx context.Context, outcome string, next time.Time, why string) error {
+	l.outcome = outcome
+	job := l.job
+	job.Due, job.Outcome, job.Error = time.Time{}, outcome, why
+	if !next.IsZero() {
+		job.Due = next.UTC().Truncate(time.Second)
+	}
+	if outcome == outcomeDone || outcome == outcomeNothing {
+		job.Held, job.Tries = "", 0
+	}
+	after := l.care.Value.With(job)
+	if l.met {
+		after.Rules = l.facts.Rules
+	}
+	change, err := schedule.Care{
+		Pointer: l.pointer, Record: l.care.Record, Value: l.read(),
+	}.Move(after)
+	if err != nil {
+		return err
+	}
+	change.Conditions = append(change.Conditions, l.required...)
+	return l.apply(ctx, change)
+}
+
+// read returns the care as its record has it.
+func (l *look) read() registry.Care {
+	value, err := registry.Decode[registry.Care](l.care.Record)
+	if err != nil {
+		return l.care.Value
+	}
+	return value
+}
+
+// apply applies a change. That somebody else has changed the care is no failure: the table stays
+// due, and is looked at again.
+func (l *look) apply(ctx context.Context, change schedule.Change) error {
+	_, err := l.ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
+	if _, failed := registry.FailedCondition(err); failed {
+		l.outcome = outcomeLater
+		return nil
+	}
+	return ledger.StepError("planner.apply", err)
+}
