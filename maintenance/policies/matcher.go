@@ -22,6 +22,7 @@ type Matcher struct {
 	anchors    map[string]registry.Record // by scope
 	hash       string
 	asks       bool
+	number     int64 // of the Reload that made it
 }
 
 // newMatcher returns the matcher of all policies, in the order of their scopes.

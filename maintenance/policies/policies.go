@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"moorage"
 	"moorage/catalog"
@@ -22,9 +23,13 @@ type Scopes interface {
 		plan func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error)) error
 }
 
+// reloadTimeout bounds how long the policies are read after a change whose client may be gone.
+const reloadTimeout = 30 * time.Second
+
 // Policies are the policies of a store. It is safe for concurrent use.
 type Policies struct {
 	ledger  *ledger.Ledger
+	reloads atomic.Int64 // that have begun
 	current atomic.Pointer[Matcher]
 	changed func()
 }
@@ -44,9 +49,11 @@ type stored struct {
 	value registry.MaintenancePolicy
 }
 
-// Reload reads all policies, and returns what finds them. A record that cannot be read fails it:
-// nothing may be done by a part of the policies.
+// Reload reads all policies, and returns what finds them. Of those that run at once it returns what
+// was read by the one that began last, of those that have ended. A record that cannot be read fails
+// it: nothing may be done by a part of the policies.
 func (p *Policies) Reload(ctx context.Context) (*Matcher, error) {
+	number := p.reloads.Add(1)
 	// What Requires returns is older than the policies: a change that this misses in part fails it.
 	anchors := make(map[string]registry.Record)
 	for _, prefix := range []string{registry.ScopeServer, "w/"} {
@@ -68,9 +75,21 @@ func (p *Policies) Reload(ctx context.Context) (*Matcher, error) {
 		return nil, err
 	}
 	m := newMatcher(all)
-	m.anchors = anchors
-	p.current.Store(m)
-	return m, nil
+	m.anchors, m.number = anchors, number
+	return p.keep(m), nil
+}
+
+// keep makes m the current matcher, unless a later Reload was faster, and returns the one that is.
+func (p *Policies) keep(m *Matcher) *Matcher {
+	for {
+		before := p.current.Load()
+		if before != nil && before.number > m.number {
+			return before
+		}
+		if p.current.CompareAndSwap(before, m) {
+			return m
+		}
+	}
 }
 
 func (p *Policies) scan(ctx context.Context, prefix string, visit ledger.Visit) error {
@@ -234,11 +253,11 @@ func (p *Policies) change(ctx context.Context, scopes Scopes, v verb.Verb, ident
 	if err != nil {
 		return err
 	}
-	if _, err := p.Reload(ctx); err != nil {
-		return err
-	}
+	ctx, cancel := moorage.Detached(ctx, reloadTimeout) // the change is made, whoever waits for it
+	defer cancel()
+	_, err = p.Reload(ctx)
 	p.changed()
-	return nil
+	return err
 }
 
 // as returns the condition that the record at key is as it was found.
@@ -247,6 +266,32 @@ func as(record registry.Record, key registry.Key) registry.Condition {
 		return registry.Absent(key)
 	}
 	return ledger.Unchanged(record)
+}
+
+// ReloadFor reads all policies, and returns what finds them, with conditions that fail if one that is
+// about a warehouse has changed since. It makes the records that they need. There are none if there
+// is no such warehouse.
+func (p *Policies) ReloadFor(ctx context.Context, name string) (*Matcher, []registry.Condition, error) {
+	records, err := p.ledger.Get(ctx, registry.WarehouseKey(name))
+	if err != nil {
+		return nil, nil, err
+	}
+	m, err := p.Reload(ctx)
+	if err != nil || !records[0].Exists() {
+		return m, nil, err
+	}
+	warehouse, err := ledger.Decode[registry.Warehouse](records[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	conditions, ok := m.Requires(warehouse.ID)
+	if !ok {
+		if m, err = p.Anchor(ctx, warehouse.ID, name); err != nil {
+			return nil, nil, err
+		}
+		conditions, _ = m.Requires(warehouse.ID)
+	}
+	return m, conditions, nil
 }
 
 // Anchor makes the records that Matcher.Requires needs for a warehouse, and reads all policies

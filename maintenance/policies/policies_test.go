@@ -1,0 +1,148 @@
+package policies_test
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/locks"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// slowStore calls after behind each list that it has made.
+type slowStore struct {
+	registry.Store
+
+	after func(ctx context.Context)
+}
+
+func (s *slowStore) List(ctx context.Context, table registry.Table, prefix, after string, limit int) (
+	[]registry.Record, error) {
+	records, err := s.Store.List(ctx, table, prefix, after, limit)
+	if s.after != nil && table == registry.TableMaintenancePolicy && prefix == "" {
+		s.after(ctx)
+	}
+	return records, err
+}
+
+// newStore returns a store with the warehouse w.
+func newStore(t *testing.T) (*slowStore, *catalog.Catalog) {
+	t.Helper()
+	now := func() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC) }
+	store := &slowStore{Store: memory.NewWithClock(rand.NewChaCha8([32]byte{1}), now)}
+	made, err := catalog.New(catalog.Config{
+		Store: store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: now, Random: rand.NewChaCha8([32]byte{2}),
+		OpenStorage: func(storage.Place) (storage.Store, error) { return memorystorage.New(), nil },
+		Logger:      slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	served := made.As(moorage.Anonymous())
+	_, err = served.CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: "w", Location: "file:///wh"})
+	must(t, err)
+	return store, served
+}
+
+var enabled = policies.Asked{Type: policy.Compaction, Status: policy.Enabled, By: "ann"}
+
+// TestSlowReload: policies that were read before a change do not take the place of those that were
+// read after it, however long that took.
+func TestSlowReload(t *testing.T) {
+	t.Parallel()
+	store, served := newStore(t)
+	kept := policies.New(ledger.Over(store), nil)
+	store.after = func(ctx context.Context) {
+		store.after = nil
+		must(t, kept.Put(ctx, catalog.ScopesOf(served), moorage.Identifier{Warehouse: "w"}, enabled))
+	}
+	found, err := kept.Reload(t.Context())
+	must(t, err)
+	if store.after != nil {
+		t.Fatal("no list was slow")
+	}
+	if !kept.Current().Asks() || !found.Asks() {
+		t.Errorf("what is current asks: %t; what the slow one found does: %t", kept.Current().Asks(), found.Asks())
+	}
+}
+
+// TestClientLeavesAfterChange: a change is known here although its client went away once it was made.
+func TestClientLeavesAfterChange(t *testing.T) {
+	t.Parallel()
+	store, served := newStore(t)
+	told := 0
+	kept := policies.New(ledger.Over(store), func() { told++ })
+	_, err := kept.Reload(t.Context())
+	must(t, err)
+	ctx, leave := context.WithCancel(t.Context())
+	must(t, kept.Put(ctx, leaving{catalog.ScopesOf(served), leave}, moorage.Identifier{Warehouse: "w"}, enabled))
+	if ctx.Err() == nil || !kept.Current().Asks() || told != 1 {
+		t.Errorf("what is current asks: %t; others were told %d times", kept.Current().Asks(), told)
+	}
+}
+
+// leaving are scopes whose client leaves after each change.
+type leaving struct {
+	policies.Scopes
+
+	leave func()
+}
+
+func (l leaving) Change(ctx context.Context, v verb.Verb, ident moorage.Identifier,
+	plan func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error)) error {
+	defer l.leave()
+	return l.Scopes.Change(ctx, v, ident, plan)
+}
+
+// TestReloadFor: the conditions hold until a policy about the warehouse changes, of whatever level,
+// also where nobody had asked for anything.
+func TestReloadFor(t *testing.T) {
+	t.Parallel()
+	for name, ident := range map[string]moorage.Identifier{"server": {}, "warehouse": {Warehouse: "w"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store, served := newStore(t)
+			kept := policies.New(ledger.Over(store), nil)
+			_, unchanged, err := kept.ReloadFor(t.Context(), "w")
+			must(t, err)
+			holds := func() bool {
+				t.Helper()
+				_, err := store.Apply(t.Context(), registry.Batch{Conditions: unchanged, Writes: []registry.Write{
+					registry.Delete(registry.MonitorKey()),
+				}})
+				_, failed := registry.FailedCondition(err)
+				if !failed {
+					must(t, err)
+				}
+				return !failed
+			}
+			if len(unchanged) != 2 || !holds() {
+				t.Errorf("before a change: %v", unchanged)
+			}
+			must(t, kept.Put(t.Context(), catalog.ScopesOf(served), ident, enabled))
+			if holds() {
+				t.Error("they hold after a change")
+			}
+		})
+	}
+	store, _ := newStore(t)
+	if _, unchanged, err := policies.New(ledger.Over(store), nil).ReloadFor(t.Context(), "none"); err != nil || unchanged != nil {
+		t.Errorf("of no warehouse: %v, %v", unchanged, err)
+	}
+}
