@@ -27,8 +27,8 @@ import (
 	"moorage/registry"
 )
 
-// policiesPause is how often a node of a database reads which policies other nodes have written.
-// The monitor does at once. An embedded store has one process, which reads them when it starts.
+// policiesPause is how often a node reads which policies there are: other nodes write them, and who
+// has written one may not have learned it. The monitor reads those that it finds in the log at once.
 const policiesPause = 30 * time.Second
 
 // whoOpened is the caller of commands on a store, which may do everything.
@@ -93,7 +93,7 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 	}
 	e.reader = worker.New(worker.Config{
 		Name: "maintenance policies", Interval: policiesPause, Jitter: newJitter(), Logger: logger,
-		Run: func(ctx context.Context) error { return e.readPolicies(ctx, alone) },
+		Run: func(ctx context.Context) error { return e.readPolicies(ctx) },
 	})
 	metrics.MustRegister(upkeepMetrics{e})
 	return e, nil
@@ -105,15 +105,10 @@ func isOwn(principal string) bool {
 }
 
 // readPolicies reads the policies, and has the others look if they ask for something.
-func (e *upkeep) readPolicies(ctx context.Context, alone bool) error {
-	if alone && e.policies.Current() != nil {
-		return nil
-	}
+func (e *upkeep) readPolicies(ctx context.Context) error {
 	before := e.policies.Current()
 	if before == nil {
-		if err := e.warnOfPauses(ctx); err != nil {
-			return err
-		}
+		e.warnOfPauses(ctx)
 	}
 	found, err := e.policies.Reload(ctx)
 	if err == nil && found.Asks() && !before.Asks() {
@@ -123,28 +118,33 @@ func (e *upkeep) readPolicies(ctx context.Context, alone bool) error {
 }
 
 // warnOfPauses says in the log what is paused when the server starts. A restored store is.
-func (e *upkeep) warnOfPauses(ctx context.Context) error {
+func (e *upkeep) warnOfPauses(ctx context.Context) {
 	pauses, err := e.steering.Pauses(ctx)
+	if err != nil {
+		e.logger.WarnContext(ctx, "what maintenance is paused cannot be read", "error", err)
+	}
 	for _, pause := range pauses {
 		object := steer.ObjectOf(pause)
 		e.logger.WarnContext(ctx, "maintenance is paused", "object", object, "since", pause.Since, "by", pause.By,
 			"reason", pause.Reason, "end", "moorage maintain resume "+object)
 	}
-	return err
 }
 
-// rules returns what a table is to have. On a node where maintenance is off nobody else reads the
-// policies.
+// rules returns what a table is to have; see work.Config. On a node where maintenance is off nobody
+// else reads the policies.
 func (e *upkeep) rules(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
-	policy.Rules, error) {
+	rules policy.Rules, unchanged []registry.Condition, err error) {
 	matcher := e.policies.Current()
-	if matcher == nil || e.isOff || fresh {
-		var err error
-		if matcher, err = e.policies.Reload(ctx); err != nil {
-			return nil, err
-		}
+	switch {
+	case fresh:
+		matcher, unchanged, err = e.policies.ReloadFor(ctx, table.Warehouse)
+	case matcher == nil || e.isOff:
+		matcher, err = e.policies.Reload(ctx)
 	}
-	return policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties()), nil
+	if err != nil {
+		return nil, nil, err
+	}
+	return policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties()), unchanged, nil
 }
 
 // kick has the monitor, the planner and the jobs look now, if they are started.

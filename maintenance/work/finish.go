@@ -120,7 +120,7 @@ func (w *Work) end(ctx context.Context, at claimedJob, change schedule.Change, e
 	}
 	care, err := schedule.Decode(at.value.Pointer, records[0])
 	if err != nil {
-		return false, err
+		return false, &unreadError{err}
 	}
 	moved, err := w.cared(ctx, care, at.value, ended, now)
 	if err != nil {

@@ -78,12 +78,15 @@ type search struct {
 	passed        passed
 }
 
-// passed are tables that a look passed over because their documents could not be read.
+// passed are tables that a look passed over because their records or documents could not be read.
 type passed struct {
 	tables int
-	last   moorage.Identifier
-	why    error // of the last
+	last   string // its name, or its ID
+	why    error  // of the last
 }
+
+// add adds a table.
+func (p *passed) add(table string, why error) { *p = passed{p.tables + 1, table, why} }
 
 // isSpent reports whether the look has cost as much as one may.
 func (s *search) isSpent() bool { return s.listed >= listedMax || s.tried >= triedMax }
@@ -165,7 +168,8 @@ func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found b
 	}
 	care, err := schedule.Decode(on.pointer, records[2])
 	if err != nil {
-		return claimed, false, err
+		s.passed.add(on.pointer.String(), err)
+		return claimed, false, nil
 	}
 	asked := care.Value.Job(on.kind)
 	if records[0].Exists() || records[3].State != registry.StateLive || asked.Due.IsZero() ||
@@ -174,7 +178,8 @@ func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found b
 	}
 	table, err := ledger.Decode[registry.Pointer](records[3])
 	if err != nil {
-		return claimed, false, err
+		s.passed.add(on.pointer.String(), err)
+		return claimed, false, nil
 	}
 	if paused, err := jobs.IsPaused(records[1], table); err != nil || paused {
 		return claimed, false, err
@@ -186,15 +191,19 @@ func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found b
 	if err != nil || version == nil {
 		return claimed, false, err
 	}
-	rule, err := s.rule(ctx, version, table, on.kind, false)
+	rule, _, err := s.rule(ctx, version, table, on.kind, false)
+	var unchanged []registry.Condition
 	if err == nil && !rule.IsActive() {
-		rule, err = s.rule(ctx, version, table, on.kind, true)
+		rule, unchanged, err = s.rule(ctx, version, table, on.kind, true)
 	}
 	if err != nil {
 		return claimed, false, err
 	}
 	if !rule.IsActive() {
-		return claimed, false, s.notAsked(ctx, care, asked, rule)
+		if len(unchanged) == 0 {
+			return claimed, false, nil
+		}
+		return claimed, false, s.notAsked(ctx, care, asked, rule, append(unchanged, ledger.Unchanged(records[3])))
 	}
 	claimed = Claimed{Kind: on.kind, Table: table.Identifier(), TableUUID: table.TableUUID, Rule: rule}
 	found, err = s.handOut(ctx, s.caller, s.request, care, asked, &claimed, s.now)
@@ -210,27 +219,30 @@ func (s *search) load(ctx context.Context, table registry.Pointer) (*catalog.Ver
 	}
 	if passable(err) != nil {
 		s.tried += awayCost
-		s.passed = passed{s.passed.tables + 1, table.Identifier(), err}
+		s.passed.add(table.Identifier().String(), err)
 	}
 	return nil, nil
 }
 
 // notAsked removes what is due of a table that is not to have it: a policy was taken back, or the
-// table itself says no. It is due again when that changes.
-func (s *search) notAsked(ctx context.Context, care schedule.Care, asked registry.JobCare, rule policy.Rule) error {
+// table itself says no. It is due again when that changes; if it has by now, unchanged fails, and it
+// stays due.
+func (s *search) notAsked(ctx context.Context, care schedule.Care, asked registry.JobCare, rule policy.Rule,
+	unchanged []registry.Condition) error {
 	asked.Due, asked.Held = time.Time{}, rule.Held
 	change, err := care.Move(care.Value.With(asked))
 	if err == nil {
+		change.Conditions = append(change.Conditions, unchanged...)
 		_, err = s.apply(ctx, "work.notAsked", change)
 	}
 	return err
 }
 
-// rule returns what a table is to have of a kind.
+// rule returns what a table is to have of a kind; see Config.Rules.
 func (s *search) rule(ctx context.Context, version *catalog.Version, table registry.Pointer, kind string,
-	fresh bool) (policy.Rule, error) {
-	rules, err := s.config.Rules(ctx, table, version.Document.(*metadata.Document), fresh)
-	return rules[kinds[kind]], err
+	fresh bool) (policy.Rule, []registry.Condition, error) {
+	rules, unchanged, err := s.config.Rules(ctx, table, version.Document.(*metadata.Document), fresh)
+	return rules[kinds[kind]], unchanged, err
 }
 
 // passable returns nil for an error that says that a table is not for the caller.

@@ -58,9 +58,10 @@ type Config struct {
 	Tables Tables
 	Find   FindTable
 	// Rules returns what a table is to have, by the policies that are about it and its properties.
-	// Unless fresh is true, policies may be some time old.
+	// Unless fresh is true, policies may be some time old. If it is, unchanged fails if one of them
+	// has changed since; there is none if the table's warehouse is gone.
 	Rules func(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
-		policy.Rules, error)
+		rules policy.Rules, unchanged []registry.Condition, err error)
 	Logger *slog.Logger // default: discards
 }
 
@@ -97,8 +98,8 @@ type Claimed struct {
 }
 
 // Claim hands out what is due, the earliest of a part of the tables first. found is false if
-// nothing was, until the time to wait was over. Tables whose documents cannot be read are passed
-// over; if nothing else was found the log says why.
+// nothing was, until the time to wait was over. Tables whose records or documents cannot be read are
+// passed over; if nothing else was found the log says why.
 //
 // Errors: KindBadRequest; KindTooManyRequests if the caller has callerMax pieces; KindUnavailable;
 // KindCommitUnknown: it may have been handed out, and comes back when its lease ends.
@@ -123,8 +124,8 @@ func (w *Work) Claim(ctx context.Context, caller moorage.Caller, request Request
 		}
 		if now.Add(pause).Sub(began) > request.Wait || !worker.Sleep(ctx, pause) {
 			if over.tables > 0 {
-				w.config.Logger.WarnContext(ctx, "maintenance: work was not handed out, for documents cannot be read",
-					"tables", over.tables, "last", over.last.String(), "error", over.why)
+				w.config.Logger.WarnContext(ctx, "maintenance: work was not handed out, for tables cannot be read",
+					"tables", over.tables, "last", over.last, "error", over.why)
 			}
 			return claimed, false, nil
 		}
@@ -150,7 +151,7 @@ func (r Request) check() error {
 // tryClaim looks once.
 func (w *Work) tryClaim(ctx context.Context, caller moorage.Caller, request Request, now time.Time) (
 	claimed Claimed, over passed, found bool, err error) {
-	own, err := w.takeStock(ctx, caller, now)
+	own, over, err := w.takeStock(ctx, caller, now)
 	if err != nil {
 		return claimed, over, false, err
 	}
@@ -158,7 +159,7 @@ func (w *Work) tryClaim(ctx context.Context, caller moorage.Caller, request Requ
 		return claimed, over, false, moorage.Errorf(moorage.KindTooManyRequests,
 			"%d pieces of work are in your hands, at most %d can be", own, callerMax)
 	}
-	look := &search{Work: w, caller: caller, request: request, now: now}
+	look := &search{Work: w, caller: caller, request: request, now: now, passed: over}
 	claimed, found, err = look.run(ctx)
 	return claimed, look.passed, found, err
 }
@@ -219,8 +220,9 @@ func (w *Work) apply(ctx context.Context, op string, change schedule.Change) (bo
 }
 
 // takeStock returns how many pieces of work a caller has. It takes back those whose lease has
-// ended, of all callers.
-func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Time) (own int, err error) {
+// ended, of all callers, but for those of tables whose care cannot be read.
+func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Time) (
+	own int, over passed, err error) {
 	err = w.config.Ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
 		if record.State != registry.StateClaimed {
 			return true, nil
@@ -241,10 +243,19 @@ func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Ti
 		}
 		_, err = w.end(ctx, claimedJob{record, job}, schedule.Change{Conditions: []registry.Condition{as(leased[0])}},
 			Ended{Outcome: outcomeLost, Error: fmt.Sprintf("the lease of %s has ended", job.Holder)}, now)
+		if _, unread := errors.AsType[*unreadError](err); unread {
+			over.add(job.Pointer.String(), err)
+			return true, nil
+		}
 		return err == nil, err
 	})
-	return own, err
+	return own, over, err
 }
+
+// unreadError says that the care of a table cannot be read.
+type unreadError struct{ error }
+
+func (e *unreadError) Unwrap() error { return e.error }
 
 // isLeased reports whether the lease of a job lives.
 func isLeased(record registry.Record, job registry.Job, now time.Time) bool {

@@ -17,6 +17,7 @@ import (
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
+	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/maintenance/work"
@@ -48,6 +49,8 @@ type world struct {
 	// unasked says that no policy asks for work, stale that one does and the node does not know it
 	// yet.
 	unasked, stale bool
+	// meanwhile is called after the node has read what the policies say now.
+	meanwhile func()
 	// away are the tables whose storage is away.
 	away map[registry.ID]bool
 	log  bytes.Buffer
@@ -103,7 +106,7 @@ func inMemory(w *world) registry.Store {
 // newWorldOver is newWorld over the store that open makes, whose clock is that of the world.
 func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) *world {
 	t.Helper()
-	w := &world{t: t, ctx: t.Context(), now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), refused: map[registry.ID]bool{}, away: map[registry.ID]bool{}}
+	w := &world{t: t, ctx: t.Context(), now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), refused: map[registry.ID]bool{}, away: map[registry.ID]bool{}, meanwhile: func() {}}
 	w.store = open(w)
 	files := memorystorage.New()
 	made, err := catalog.New(catalog.Config{
@@ -149,12 +152,18 @@ func (w *world) over(records *ledger.Ledger) *work.Work {
 			}
 			return id, uuid, err
 		},
-		Rules: func(_ context.Context, _ registry.Pointer, document *metadata.Document, fresh bool) (policy.Rules, error) {
+		Rules: func(ctx context.Context, _ registry.Pointer, document *metadata.Document, fresh bool) (
+			policy.Rules, []registry.Condition, error) {
 			rules := policy.Effective(nil, document.Properties())
 			rule := rules[policy.Compaction]
 			rule.Enabled = !w.unasked && (fresh || !w.stale)
 			rules[policy.Compaction] = rule
-			return rules, nil
+			if !fresh {
+				return rules, nil, nil
+			}
+			_, unchanged, err := policies.New(records, nil).ReloadFor(ctx, "w")
+			w.meanwhile()
+			return rules, unchanged, err
 		},
 	})
 }

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"crypto/rand"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/cli"
+	"moorage/locks"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+// TestPoliciesAreReadAgain: a process that is alone with its store learns of a policy that it has
+// missed, and a record of pauses that cannot be read keeps none from being read.
+func TestPoliciesAreReadAgain(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	logger, store := slog.New(slog.NewTextHandler(&log, nil)), memory.New(rand.Reader)
+	made, err := catalog.New(catalog.Config{
+		Store: store, Locks: locks.NewLocal(locks.LocalConfig{}), Random: rand.Reader, Logger: logger,
+		OpenStorage: func(storage.Place) (storage.Store, error) { return memorystorage.New(), nil },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := newUpkeep(cli.Config{}, store, made.As(moorage.System("node")), prometheus.NewRegistry(), logger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply := func(key registry.Key, value []byte) {
+		t.Helper()
+		_, err := store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Put(key, registry.StateNone, value)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(registry.PauseKey(), []byte("{"))
+	if err := kept.readPolicies(t.Context()); err != nil || kept.policies.Current() == nil {
+		t.Fatalf("with pauses that cannot be read: %v", err)
+	}
+	if !strings.Contains(log.String(), "what maintenance is paused cannot be read") {
+		t.Errorf("the log says %q", log.String())
+	}
+	value, err := registry.Encode(registry.MaintenancePolicy{Jobs: []registry.JobPolicy{
+		{Type: string(policy.SnapshotManagement), Status: string(policy.Enabled)},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	apply(registry.MaintenancePolicyKey(registry.ScopeServer), value)
+	if err := kept.readPolicies(t.Context()); err != nil || !kept.policies.Current().Asks() {
+		t.Errorf("the policy that was missed is not known: %v", err)
+	}
+}

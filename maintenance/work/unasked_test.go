@@ -1,0 +1,86 @@
+package work_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/jsontext"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/work"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// TestAskedAgainMeanwhile: a table for which somebody asks again, or that says something else, after
+// the look has read that nobody asks stays due, whether there was a policy before or not.
+func TestAskedAgainMeanwhile(t *testing.T) {
+	t.Parallel()
+	put := func(w *world, ident moorage.Identifier) {
+		w.t.Helper()
+		must(w.t, policies.New(w.ledger, nil).Put(w.ctx, catalog.ScopesOf(w.catalog.As(moorage.Anonymous())), ident,
+			policies.Asked{Type: policy.Compaction, Status: policy.Enabled, By: "ann"}))
+	}
+	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "t0"}
+	for name, meanwhile := range map[string]func(w *world){
+		"the server":    func(w *world) { put(w, moorage.Identifier{}) },
+		"the warehouse": func(w *world) { put(w, moorage.Identifier{Warehouse: "w"}) },
+		"the table":     func(w *world) { put(w, table) },
+		"a property": func(w *world) {
+			checked, err := jsontext.Check([]byte(`[{"action":"set-properties","updates":{"a":"b"}}]`))
+			must(w.t, err)
+			updates, err := metadata.DecodeUpdates(checked)
+			must(w.t, err)
+			_, err = w.catalog.As(moorage.Anonymous()).Commit(w.ctx, table, catalog.CommitRequest{Updates: updates})
+			must(w.t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 1)
+			w.unasked = true
+			w.meanwhile = func() { meanwhile(w) }
+			w.wantNothing(ann, "nobody asked when it looked")
+			if w.care(w.tables[0]).Value.Job(kind).Due.IsZero() {
+				t.Error("it is not due any more")
+			}
+			w.unasked, w.meanwhile = false, func() {}
+			w.claim(ann)
+		})
+	}
+}
+
+// TestUnreadableCare: a table whose care cannot be read keeps nobody from the others, whether it is
+// due, or was in the hands of a program that died. The log says so to who gets nothing.
+func TestUnreadableCare(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 4)
+	dead := w.claim(ann)
+	spoil := func(id registry.ID) {
+		t.Helper()
+		_, err := w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{
+			registry.Put(registry.CareKey(id), registry.StateNone, []byte("{")),
+		}})
+		must(t, err)
+	}
+	spoil(dead.Lease.ID.Pointer)
+	w.advance(time.Minute)
+	first := w.claim(bob)
+	for _, id := range w.tables {
+		if id != dead.Lease.ID.Pointer && id != first.Lease.ID.Pointer {
+			spoil(id)
+			break
+		}
+	}
+	second := w.claim(bob)
+	for _, each := range []work.Claimed{first, second} {
+		must(t, w.Finish(w.ctx, bob, each.Job, work.Ended{Outcome: work.OutcomeDone}))
+	}
+	w.wantNothing(bob, "the others cannot be read")
+	if said := w.log.String(); !strings.Contains(said, "tables=2") || !strings.Contains(said, "care") {
+		t.Errorf("the log says %q", said)
+	}
+}
