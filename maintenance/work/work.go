@@ -98,8 +98,8 @@ type Claimed struct {
 }
 
 // Claim hands out what is due, the earliest of a part of the tables first. found is false if
-// nothing was, until the time to wait was over. Tables whose records or documents cannot be read are
-// passed over; if nothing else was found the log says why.
+// nothing was, until the time to wait was over. Tables whose records or documents cannot be read
+// are passed over; if nothing else was found the log says why.
 //
 // Errors: KindBadRequest; KindTooManyRequests if the caller has callerMax pieces; KindUnavailable;
 // KindCommitUnknown: it may have been handed out, and comes back when its lease ends.
@@ -220,7 +220,7 @@ func (w *Work) apply(ctx context.Context, op string, change schedule.Change) (bo
 }
 
 // takeStock returns how many pieces of work a caller has. It takes back those whose lease has
-// ended, of all callers, but for those of tables whose care cannot be read.
+// ended, of all callers, except on tables whose care cannot be read.
 func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Time) (
 	own int, over passed, err error) {
 	err = w.config.Ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
