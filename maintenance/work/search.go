@@ -225,8 +225,8 @@ func (s *search) load(ctx context.Context, table registry.Pointer) (*catalog.Ver
 }
 
 // notAsked removes what is due of a table that is not to have it: a policy was taken back, or the
-// table itself says no. It is due again when that changes; if it has by now, unchanged fails, and it
-// stays due.
+// table itself says no. It is due again when that changes; if it has by now, unchanged fails, and
+// it stays due.
 func (s *search) notAsked(ctx context.Context, care schedule.Care, asked registry.JobCare, rule policy.Rule,
 	unchanged []registry.Condition) error {
 	asked.Due, asked.Held = time.Time{}, rule.Held

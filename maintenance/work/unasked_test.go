@@ -15,8 +15,8 @@ import (
 	"moorage/registry"
 )
 
-// TestAskedAgainMeanwhile: a table for which somebody asks again, or that says something else, after
-// the look has read that nobody asks stays due, whether there was a policy before or not.
+// TestAskedAgainMeanwhile: a table for which somebody asks again, or that says something else,
+// after the look has read that nobody asks stays due, whether there was a policy before or not.
 func TestAskedAgainMeanwhile(t *testing.T) {
 	t.Parallel()
 	put := func(w *world, ident moorage.Identifier) {
