@@ -28,7 +28,8 @@ import (
 )
 
 // policiesPause is how often a node reads which policies there are: other nodes write them, and who
-// has written one may not have learned it. The monitor reads those that it finds in the log at once.
+// has written one may not have learned it. The monitor reads those at once that it finds in the
+// log.
 const policiesPause = 30 * time.Second
 
 // whoOpened is the caller of commands on a store, which may do everything.

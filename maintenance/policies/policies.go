@@ -268,9 +268,9 @@ func as(record registry.Record, key registry.Key) registry.Condition {
 	return ledger.Unchanged(record)
 }
 
-// ReloadFor reads all policies, and returns what finds them, with conditions that fail if one that is
-// about a warehouse has changed since. It makes the records that they need. There are none if there
-// is no such warehouse.
+// ReloadFor reads all policies, and returns what finds them, with conditions that fail if one that
+// is about a warehouse has changed since. It makes the records that they need. There are none if
+// there is no such warehouse.
 func (p *Policies) ReloadFor(ctx context.Context, name string) (*Matcher, []registry.Condition, error) {
 	records, err := p.ledger.Get(ctx, registry.WarehouseKey(name))
 	if err != nil {

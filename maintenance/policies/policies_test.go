@@ -82,7 +82,8 @@ func TestSlowReload(t *testing.T) {
 	}
 }
 
-// TestClientLeavesAfterChange: a change is known here although its client went away once it was made.
+// TestClientLeavesAfterChange: a change is known here although its client went away once it was
+// made.
 func TestClientLeavesAfterChange(t *testing.T) {
 	t.Parallel()
 	store, served := newStore(t)
