@@ -253,7 +253,7 @@ func (p *Policies) change(ctx context.Context, scopes Scopes, v verb.Verb, ident
 	if err != nil {
 		return err
 	}
-	ctx, cancel := moorage.Detached(ctx, reloadTimeout) // the change is made, whoever waits for it
+	ctx, cancel := moorage.Detached(ctx, reloadTimeout) // the change is made
 	defer cancel()
 	_, err = p.Reload(ctx)
 	p.changed()
