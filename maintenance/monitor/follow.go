@@ -33,6 +33,7 @@ type following struct {
 	// cares and properties are what it knows of tables; see caresMax.
 	cares      map[registry.ID]schedule.Care
 	properties map[registry.ID]said
+	unread     map[registry.ID]struct{} // whose cares cannot be read, as the log says
 }
 
 // said is what a table says about its maintenance in the version that has the hash.
@@ -78,6 +79,7 @@ func (m *Monitor) head(ctx context.Context) (registry.Position, error) {
 // forget empties what is known of tables.
 func (f *following) forget() {
 	f.cares, f.properties = make(map[registry.ID]schedule.Care), make(map[registry.ID]said)
+	f.unread = make(map[registry.ID]struct{})
 }
 
 // step reads one page of changes, or walks over one page of tables. It reports whether there is
@@ -232,15 +234,19 @@ func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(reg
 	after := make(map[registry.ID]registry.Care)
 	at := make(map[registry.ID]int) // where the write of a care is
 	for _, id := range ids {
+		care, isRead := f.cares[id]
+		if !isRead {
+			continue
+		}
 		sight, err := see(id)
 		if err != nil {
 			return err
 		}
-		value, changed := schedule.Evaluate(f.cares[id].Value, sight, now)
+		value, changed := schedule.Evaluate(care.Value, sight, now)
 		if !changed {
 			continue
 		}
-		change, err := f.cares[id].Move(value)
+		change, err := care.Move(value)
 		if err != nil {
 			return err
 		}
@@ -280,25 +286,39 @@ func isDue(care registry.Care, now time.Time) bool {
 	})
 }
 
-// readCares reads the cares that are not known.
+// readCares reads the cares that are not known. One that cannot be read is still not known then:
+// its table is not made due, and the others are.
 func (f *following) readCares(ctx context.Context, ids []registry.ID) error {
 	if len(f.cares) > caresMax || len(f.properties) > caresMax {
 		f.forget()
 	}
 	var missing []registry.ID
+	var keys []registry.Key
 	for _, id := range ids {
 		if _, known := f.cares[id]; !known {
-			missing = append(missing, id)
+			missing, keys = append(missing, id), append(keys, registry.CareKey(id))
 		}
 	}
 	if len(missing) == 0 {
 		return nil
 	}
-	cares, err := schedule.Read(ctx, f.ledger, missing...)
-	for _, care := range cares {
-		f.cares[care.Pointer] = care
+	records, err := f.ledger.Get(ctx, keys...)
+	if err != nil {
+		return err
 	}
-	return err
+	for i, id := range missing {
+		care, err := schedule.Decode(id, records[i])
+		if err == nil {
+			f.cares[id] = care
+			continue
+		}
+		if _, told := f.unread[id]; !told {
+			f.unread[id] = struct{}{}
+			f.log.WarnContext(ctx, "maintenance: the care of a table cannot be read, so it is not made due",
+				"table", id, "error", err)
+		}
+	}
+	return nil
 }
 
 // apply applies change and moves the position with it. ErrRetry: a care has changed meanwhile, and

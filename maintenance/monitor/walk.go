@@ -104,7 +104,8 @@ func (f *following) findWalks(ctx context.Context) error {
 	for _, record := range records {
 		value, err := ledger.Decode[registry.Walk](record)
 		if err != nil {
-			return err
+			f.log.WarnContext(ctx, "maintenance: a walk cannot be read", "walk", record.Key.ID, "error", err)
+			continue
 		}
 		f.walks = append(f.walks, &walk{record, value})
 	}
@@ -288,11 +289,15 @@ func (f *following) repair(ctx context.Context, met []sighted) error {
 		return err
 	}
 	for _, each := range met {
+		care, isRead := f.cares[each.id]
+		if !isRead {
+			continue
+		}
 		each.sight.Mode = schedule.ModeShadow
-		if !f.cares[each.id].Value.Job(string(policy.Orphans)).Last.IsZero() {
+		if !care.Value.Job(string(policy.Orphans)).Last.IsZero() {
 			delete(each.sight.Rules, policy.UnreferencedFileRemoval) // the next pass is due by a commit
 		}
-		if _, changed := schedule.Evaluate(f.cares[each.id].Value, each.sight, now); changed {
+		if _, changed := schedule.Evaluate(care.Value, each.sight, now); changed {
 			missed = append(missed, each)
 		}
 	}
