@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -115,10 +116,32 @@ func enableMaintenance(ctx context.Context, a caretakers, c cli.Config, out io.W
 	}
 	// Settings from before are gone unless they were given again. Who may say what is maintained
 	// need not be somebody who may see it.
-	if status, err := a.MaintenanceStatus(ctx, c.Maintain.Table); err == nil {
+	status, err := a.MaintenanceStatus(ctx, c.Maintain.Table)
+	switch {
+	case isUnseen(err):
+	case err != nil:
+		return fmt.Errorf("it is enabled, and what is said of it cannot be read: %w", err)
+	default:
 		writeSaid(out, status)
 	}
 	return nil
+}
+
+// isUnseen reports whether err says that the caller may not see an object.
+func isUnseen(err error) bool {
+	if answered, ok := errors.AsType[*client.Error](err); ok {
+		switch answered.Code {
+		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+			return true
+		}
+		return false
+	}
+	switch moorage.KindOf(err) {
+	case moorage.KindNotAuthorized, moorage.KindForbidden, moorage.KindNoSuchWarehouse, moorage.KindNoSuchNamespace,
+		moorage.KindNoSuchTable:
+		return true
+	}
+	return false
 }
 
 // writeMaintenance prints what is known of the maintenance of an object.
@@ -174,8 +197,11 @@ func writeSaid(out io.Writer, status client.MaintenanceStatus) {
 // none, and what else is paused that the object is in.
 func resumeMaintenance(ctx context.Context, a caretakers, change client.MaintenanceChange, out io.Writer) error {
 	status, unseen := a.MaintenanceStatus(ctx, change.Object)
-	if err := a.ResumeMaintenance(ctx, change); err != nil || unseen != nil {
+	if err := a.ResumeMaintenance(ctx, change); err != nil || isUnseen(unseen) {
 		return err
+	}
+	if unseen != nil {
+		return fmt.Errorf("it is resumed, and what else is paused cannot be read: %w", unseen)
 	}
 	own := change.Object.String()
 	others := slices.DeleteFunc(slices.Clone(status.Pauses), func(pause client.MaintenancePause) bool {
