@@ -87,7 +87,7 @@ type Stats struct {
 	Looks    map[string]int64 // by outcome
 	Began    map[string]int64 // jobs, by kind
 	Overdue  time.Duration    // of the table that is due for longest, in the last round of each shard
-	DueFound map[string]int64 // due records that the last rounds found, by kind
+	DueFound map[string]int64 // due records that the last rounds found, by kind; see tally
 }
 
 // Planner begins the jobs of one store. It is safe for concurrent use.
@@ -115,6 +115,7 @@ type shard struct {
 	jitter  *rand.Rand
 	cleared time.Time // up to which the last round came, by the store's clock
 	full    time.Time // when a round began at the start, by the store's clock
+	passed  tally     // what was due before the place where the next round begins; nil: not known
 
 	mu      sync.Mutex // guards the fields below; leaf
 	overdue time.Duration
@@ -279,6 +280,7 @@ func (p *Planner) claimed(ctx context.Context, s *shard, do func(ctx context.Con
 		return nil
 	}
 	err := p.claims.Claim(ctx, claimPrefix+s.name, claimLife, func(ctx context.Context) error {
+		s.passed = nil // another node may have had the shard
 		s.set(true, nil, 0)
 		defer s.set(false, nil, 0)
 		err := do(ctx)
@@ -305,13 +307,16 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 	if err != nil {
 		return err
 	}
-	after, isFull := registry.DuePrefix(s.name), now.Sub(s.full) >= fullPause || now.Before(s.cleared)
-	if !isFull {
-		after = registry.DueID(s.name, s.cleared.Add(-lookBack))
-	}
+	after := registry.DuePrefix(s.name)
+	isFull := s.passed == nil || now.Sub(s.full) >= fullPause || now.Before(s.cleared)
 	r := &round{
 		Planner: p, now: now, end: registry.DueID(s.name, now.Add(time.Second)), isFull: isFull,
-		found: make(map[string]int64),
+		next: registry.DueID(s.name, now.Add(-lookBack)), found: make(tally), passed: make(tally),
+	}
+	if !isFull {
+		after = registry.DueID(s.name, s.cleared.Add(-lookBack))
+		r.found.add(s.passed)
+		r.passed.add(s.passed)
 	}
 	for more := true; more; {
 		page, err := p.ledger.ListKeys(ctx, registry.TableDue, registry.DuePrefix(s.name), after, duePage)
@@ -325,11 +330,14 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 	if r.isDoubted {
 		return ctx.Err() // what is due is as it was found before
 	}
-	if s.cleared = now; isFull {
+	if err := ctx.Err(); err != nil {
+		return err // the round has not come to its end
+	}
+	if s.cleared, s.passed = now, r.passed; isFull {
 		s.full = now
 	}
-	s.set(true, r.found, r.overdue)
-	return ctx.Err()
+	s.set(true, r.found.counts(), r.found.overdue(now))
+	return nil
 }
 
 // round is one round over what is due of a shard.
@@ -342,15 +350,16 @@ type round struct {
 	// isDoubted says that the clock cannot be believed, so that nobody looked.
 	isDoubted bool
 
-	found   map[string]int64
-	overdue time.Duration
+	next   string // behind which the next round begins, unless at the start
+	found  tally  // what is due
+	passed tally  // and what of it the next round does not list
 }
 
 // page looks at the tables of a page of due records. more is false if nothing behind it is due now;
 // else the next page is behind the ID after.
 func (r *round) page(ctx context.Context, page []registry.Record) (after string, more bool, err error) {
 	more = len(page) == duePage
-	var others []registry.Key
+	var others, looked []registry.Key
 	for _, record := range page {
 		if record.Key.ID >= r.end || ctx.Err() != nil {
 			more = false // the others are later
@@ -366,29 +375,27 @@ func (r *round) page(ctx context.Context, page []registry.Record) (after string,
 		_, kind, _, err := registry.ParseDue(record.Key)
 		switch _, ours := lanes[policy.Kind(kind)]; {
 		case ours, err != nil:
-			r.count(record.Key)
+			r.found.count(record.Key)
 			r.lookAt(ctx, record.Key)
+			looked = append(looked, record.Key)
 		case r.isFull:
 			others = append(others, record.Key)
 		default: // whether somebody still asks for it is read in full rounds
-			r.count(record.Key)
+			r.found.count(record.Key)
+			r.pass(record.Key)
 		}
+	}
+	if err := r.passLeft(ctx, looked); err != nil {
+		return "", false, err
 	}
 	if others, err = r.others(ctx, others); err != nil {
 		return "", false, err
 	}
 	for _, key := range others {
-		r.count(key)
+		r.found.count(key)
+		r.pass(key)
 	}
 	return after, more, nil
-}
-
-// count counts a due record.
-func (r *round) count(key registry.Key) {
-	if _, kind, at, err := registry.ParseDue(key); err == nil {
-		r.found[kind]++
-		r.overdue = max(r.overdue, r.now.Sub(at))
-	}
 }
 
 // doubts reports whether the clock cannot be believed. It says so in the log once in a while.

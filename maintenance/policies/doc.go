@@ -13,6 +13,7 @@
 //   - A change is one Apply with a change record, whatever the scope has inside it.
 //   - The conditions from Matcher.Requires fail if a policy of the warehouse has changed since the
 //     matcher was made.
+//   - Current is at least as new as the beginning of each Reload that has ended.
 //   - Nothing is written that package policy refuses.
 //
 // # What it must not know
