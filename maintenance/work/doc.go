@@ -16,7 +16,8 @@
 //   - Who claims has the privilege to write to the table, and at most callerMax pieces at a time.
 //   - Tables that a caller cannot write to do not hide those that it can.
 //   - What nobody asks for is not due any more; not if somebody has asked since that was read.
-//   - After triesMax failures in a row the kind is blocked on the table until an operator looks.
+//   - After schedule.TriesMax failures in a row the kind is blocked on the table until an operator
+//     looks.
 //
 // # What it must not know
 //

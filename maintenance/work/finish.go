@@ -53,7 +53,7 @@ func errLost(id registry.ID) error {
 }
 
 // Finish ends a piece of work, and its lease. One that failed is due again later, or blocked after
-// triesMax failures in a row.
+// schedule.TriesMax failures in a row.
 //
 // Errors: those of Progress, and KindBadRequest. To finish again what has ended is KindNotFound.
 func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID, ended Ended) error {
@@ -165,7 +165,7 @@ func (w *Work) cared(ctx context.Context, care schedule.Care, job registry.Job, 
 		return care.Move(care.Value.With(kind))
 	}
 	kind.Tries++
-	if kind.Tries >= triesMax {
+	if kind.Tries >= schedule.TriesMax {
 		return care.Block(kind, kind.Error, "", now)
 	}
 	kind.Due, kind.Mode = now.Add(againFirst<<(kind.Tries-1)).UTC().Truncate(time.Second), schedule.ModeEvent

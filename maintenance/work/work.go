@@ -22,8 +22,6 @@ import (
 const (
 	// callerMax is how many pieces of work a caller has at a time.
 	callerMax = 16
-	// triesMax is after how many failures in a row a kind is blocked on a table.
-	triesMax = 5
 	// againFirst is after what time a failed piece of work is due again; it doubles.
 	againFirst = time.Minute
 	// errorBytesMax bounds what is kept of a failure.
