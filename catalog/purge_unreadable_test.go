@@ -126,7 +126,7 @@ func TestUnreadableTask(t *testing.T) {
 				if err != nil || len(report.Problems) != 3 || strings.Count(problems, "cannot be read") != 3 {
 					t.Errorf("check: %q (%v)", report.Problems, err)
 				}
-				for _, owner := range []string{"the purge of table ns.dropped", "the purge of table ns.purging", "no dropped table awaits it"} {
+				for _, owner := range []string{"the purge of table w.ns.dropped", "the purge of table w.ns.purging", "no dropped table awaits it"} {
 					if !strings.Contains(problems, owner) {
 						t.Errorf("check does not say %q:\n%s", owner, problems)
 					}

@@ -261,7 +261,7 @@ func TestRecoverUnreadableTask(t *testing.T) {
 		"0 transactions unfinished, 0 given up; 2 purges given up",
 	}
 	wantSaid(cli.ExitFailed, list, "recover", "list", "--uri", server.uri)
-	wantSaid(cli.ExitFailed, []string{"task/" + damaged[0] + " cannot be read: ", "the purge of table harbour.ships", "2 problems"}, "check", "--uri", server.uri)
+	wantSaid(cli.ExitFailed, []string{"task/" + damaged[0] + " cannot be read: ", "the purge of table default.harbour.ships", "2 problems"}, "check", "--uri", server.uri)
 	wantSaid(cli.ExitFailed, []string{damaged[0] + ": ", damaged[1] + ": "}, "recover", "retry", "all", "--uri", server.uri)
 	wantSaid(cli.ExitFailed, []string{"moorage recover forget, which removes it"}, "recover", "abort", damaged[0], "--uri", server.uri)
 	if _, body := server.request(t, "GET", "/metrics", ""); !strings.Contains(body, "\nmoorage_purges_blocked 2\n") {
