@@ -3,17 +3,20 @@ package pgtest
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
 // Shared is a server that the tests of a package share. The first that wants a schema starts it. It
-// forgets in a power cut what it acknowledged, which makes it fast. TestMain stops it. It is safe
-// for concurrent use.
+// forgets in a power cut what it acknowledged, which makes it fast. Main stops it. It is safe for
+// concurrent use.
 type Shared struct {
 	once   sync.Once
 	server *Server
@@ -25,6 +28,16 @@ func (s *Shared) start() (*Server, error) {
 		s.server, s.err = Start("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 	})
 	return s.server, s.err
+}
+
+// Main runs the tests of a package, stops the server, and ends the process: it is TestMain.
+func (s *Shared) Main(m *testing.M) {
+	code := m.Run()
+	if err := s.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // Schema makes an empty schema with a random name, and returns a connection string for it.

@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/tabletest"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
@@ -229,12 +230,7 @@ func TestBlocker(t *testing.T) {
 		"lasts":    {&jobs.BlockedError{Why: "broken"}, 5, 5},
 		"may pass": {ledger.StoreError("x", errors.New("away")), 15, 30},
 	} {
-		w := newWorld(t, inMemory)
-		id, history := w.table("t", 1)
-		for range 30 {
-			w.commit("t", history.Append("main", 1)...)
-		}
-		w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+		w, id, history := newGrownWorld(t)
 		broken := w.fail(tt.err)
 		tables := catalog.TablesOf(w.catalog)
 		w.tend(w.node)
@@ -267,6 +263,18 @@ func TestBlocker(t *testing.T) {
 	}
 }
 
+// newGrownWorld returns a world with a table of 30 snapshots that a policy expires after an hour.
+func newGrownWorld(t *testing.T) (w *world, id registry.ID, history *tabletest.History) {
+	t.Helper()
+	w = newWorld(t, inMemory)
+	id, history = w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	return w, id, history
+}
+
 // fail makes the planner of w one whose expiries fail with err.
 func (w *world) fail(err error) *failing {
 	w.t.Helper()
@@ -291,12 +299,7 @@ func TestFailuresThatBlockNothing(t *testing.T) {
 		"hours apart": {ledger.StoreError("x", errors.New("away")), 5 * time.Hour},
 		"slow down":   {moorage.E("x", "", moorage.KindUnavailable, storage.ErrSlowDown), 16 * time.Minute},
 	} {
-		w := newWorld(t, inMemory)
-		id, history := w.table("t", 1)
-		for range 30 {
-			w.commit("t", history.Append("main", 1)...)
-		}
-		w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+		w, id, _ := newGrownWorld(t)
 		broken := w.fail(tt.err)
 		w.tend(w.node)
 		w.clock.Advance(2 * time.Hour)

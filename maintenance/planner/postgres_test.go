@@ -1,8 +1,6 @@
 package planner_test
 
 import (
-	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -13,14 +11,7 @@ import (
 
 var database pgtest.Shared
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := database.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { database.Main(m) }
 
 // inPostgres makes a store in an empty schema. The test moves its clock.
 func inPostgres(t testing.TB, random *lockedRandom, clock *clock) registry.Store {

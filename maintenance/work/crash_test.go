@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
@@ -25,14 +24,7 @@ var every = flag.Bool("every", false, "let each call over PostgreSQL meet each f
 
 var database pgtest.Shared
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	if err := database.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { database.Main(m) }
 
 // inPebble makes a store on a file system in memory.
 func inPebble(w *world) registry.Store {
