@@ -141,12 +141,18 @@ func (p *Pipeline) tryAlone(ctx context.Context, g *group, known *directory.Foun
 // tryAgain reads the pointer again and makes one attempt. It returns ledger.ErrRetry if only the
 // pointer's version changed meanwhile. known is the pointer as the edit found it first.
 func (p *Pipeline) tryAgain(ctx context.Context, g *group, known *directory.Found) error {
-	found, err := p.findAgain(ctx, g.lead, known)
-	if err != nil {
-		return err
+	g.gather() // before the read: what is read is no older than any member
+	reading, stop := g.writing(ctx)
+	defer stop()
+	found, err := p.findAgain(reading, g.lead, known)
+	var base documents.Document
+	if err == nil {
+		base, err = p.config.Documents.Current(reading, found)
 	}
-	base, err := p.config.Documents.Current(ctx, found)
-	if err != nil {
+	switch {
+	case err != nil && len(g.others) > 0:
+		return g.unwritten(ctx, reading, err)
+	case err != nil:
 		return err
 	}
 	if g.lost != nil {
@@ -174,7 +180,6 @@ func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.F
 // tryOn makes one attempt on base, the document that found names. It returns ledger.ErrRetry if
 // only the pointer's version changed meanwhile.
 func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, base documents.Document) error {
-	g.gather()
 	planned, err := g.plan(ctx, found, base)
 	if err != nil {
 		return err

@@ -98,7 +98,8 @@ type group struct {
 	lost *documents.Lost
 }
 
-// gather takes commits from the queue which may share the version of the leading one.
+// gather takes commits from the queue which may share the version of the leading one. They are to
+// be planned on what is read after that: an older version may have been replaced before they began.
 func (g *group) gather() {
 	room, size := g.max-1-len(g.others), g.lead.bytes
 	for _, other := range g.others {
