@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -191,4 +192,85 @@ func TestGroupClientLeavesTaken(t *testing.T) {
 	}, func(config *catalog.Config) {
 		wrapStorage(config, func(inner storage.Store) storage.Store { return &hangingFiles{inner, hang} })
 	})
+}
+
+// afterRead is a store in which something happens once a pointer has been read, before its reader
+// learns what it is.
+type afterRead struct {
+	registry.Store
+
+	mu   sync.Mutex // guards then; a leaf
+	then func()     // nil: nothing does
+}
+
+func (s *afterRead) arm(then func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.then = then
+}
+
+func (s *afterRead) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+	records, err := s.Store.Get(ctx, keys...)
+	s.mu.Lock()
+	then := s.then
+	if !slices.ContainsFunc(keys, func(key registry.Key) bool { return key.Table == registry.TablePointer }) {
+		then = nil
+	}
+	if then != nil {
+		s.then = nil
+	}
+	s.mu.Unlock()
+	if then != nil {
+		then()
+	}
+	return records, err
+}
+
+// A commit that comes when another has read the table to plan on, and after a node has replaced
+// what that read, is neither refused nor answered by the old version. The one that read changes
+// nothing, so no Apply shows that its version is old.
+func TestGroupOfLateMembers(t *testing.T) {
+	for name, alone := range map[string]bool{"behind a commit in its turn": false, "behind one that came to a free table": true} {
+		t.Run(name, func(t *testing.T) {
+			var store *afterRead
+			inBubble(t, func(f *fixture, count *callCount) {
+				config := f.config
+				config.Store = store.Store
+				other, err := newInstance(config)
+				must(f.t, err)
+				first := appendSnapshot(f.t, f.load("t"), 1, 0, 1)
+				late := make([]groupAnswer, 2)
+				var group sync.WaitGroup
+				arm := func() {
+					store.arm(func() {
+						now, err := other.Commit(f.ctx, ident("t"), first)
+						if err != nil {
+							f.t.Error(err)
+							return
+						}
+						for i, request := range []catalog.CommitRequest{{}, appendSnapshot(f.t, now, 2, 1, 2)} {
+							group.Go(func() { late[i].table, late[i].err = f.Commit(f.ctx, ident("t"), request) })
+							synctest.Wait()
+						}
+					})
+				}
+				if empty := commitOf(catalog.CommitRequest{}); alone {
+					arm()
+					_, err = empty(f.ctx, f.instance)
+				} else {
+					err = together(f, count, arm, empty)[0].err
+				}
+				must(f.t, err)
+				group.Wait()
+				for i, a := range late {
+					if a.err != nil || !a.table.Document.HasSnapshot(1) {
+						f.t.Errorf("late commit %d: answered %+v, %v", i, a.table, a.err)
+					}
+				}
+			}, func(config *catalog.Config) {
+				store = &afterRead{Store: config.Store}
+				config.Store = store
+			})
+		})
+	}
 }
