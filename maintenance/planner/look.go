@@ -153,50 +153,22 @@ func (l *look) decide(ctx context.Context) error {
 // matcher. It is false if there are others by now: those that made the table due may be among them.
 func (l *look) goesBy(ctx context.Context, matcher *policies.Matcher) (bool, error) {
 	l.outcome = outcomeLater
-	fresh, err := l.config.Policies.Reload(ctx)
-	if err != nil || fresh.Hash() != matcher.Hash() {
+	fresh, required, err := l.config.Policies.ReloadFor(ctx, l.table.Warehouse)
+	if err != nil || required == nil || fresh.Hash() != matcher.Hash() {
 		return false, err
 	}
-	required, err := l.requires(ctx, fresh)
-	if err != nil || required == nil {
-		return false, err
-	}
-	l.required = append(required[:len(required):len(required)], l.version)
+	l.required = append(required, l.version)
 	return true, nil
 }
 
 // requires returns the conditions that the policies are those of matcher; nil if they are not any
 // more. Then the table stays due.
 func (l *look) requires(ctx context.Context, matcher *policies.Matcher) ([]registry.Condition, error) {
-	warehouse, conditions, err := requires(ctx, l.Planner, matcher, l.table.Warehouse)
+	warehouse, conditions, err := l.config.Policies.ConditionsFor(ctx, matcher, l.table.Warehouse)
 	if !warehouse.IsZero() {
 		l.care.Value.Warehouse = warehouse
 	}
 	return conditions, err
-}
-
-// requires returns the id of a warehouse, and conditions that the policies about it are those of
-// matcher; nil if they are not any more. If the records are missing that such conditions are about
-// it makes them.
-func requires(ctx context.Context, p *Planner, matcher *policies.Matcher, name string) (
-	id registry.ID, conditions []registry.Condition, err error) {
-	records, err := p.ledger.Get(ctx, registry.WarehouseKey(name))
-	if err != nil || !records[0].Exists() {
-		return id, nil, err
-	}
-	warehouse, err := ledger.Decode[registry.Warehouse](records[0])
-	if err != nil {
-		return id, nil, err
-	}
-	if conditions, ok := matcher.Requires(warehouse.ID); ok {
-		return warehouse.ID, conditions, nil
-	}
-	anchored, err := p.config.Policies.Anchor(ctx, warehouse.ID, name)
-	if err != nil || anchored.Hash() != matcher.Hash() {
-		return warehouse.ID, nil, err
-	}
-	conditions, _ = anchored.Requires(warehouse.ID)
-	return warehouse.ID, conditions, nil
 }
 
 // expire expires snapshots.

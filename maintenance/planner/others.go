@@ -83,7 +83,7 @@ func overOf(ctx context.Context, p *Planner, matcher *policies.Matcher, key regi
 		if err != nil || isAskedFor(matcher, table, kind) {
 			return change, false, err
 		}
-		_, required, err = requires(ctx, p, matcher, table.Warehouse)
+		_, required, err = p.config.Policies.ConditionsFor(ctx, matcher, table.Warehouse)
 		if err != nil || required == nil {
 			return change, false, err
 		}

@@ -70,9 +70,9 @@ func (m *Matcher) Hash() string { return m.hash }
 // WarehouseID returns the id of a warehouse that has, or had, a policy; zero of others.
 func (m *Matcher) WarehouseID(name string) registry.ID { return m.ids[name] }
 
-// Requires returns conditions that fail if a policy which is about a warehouse has changed since m
-// was made. ok is false if a record is missing for that: see Policies.Anchor.
-func (m *Matcher) Requires(warehouse registry.ID) (conditions []registry.Condition, ok bool) {
+// requires returns conditions that fail if a policy which is about a warehouse has changed since m
+// was made. ok is false if a record is missing for that: see Policies.anchor.
+func (m *Matcher) requires(warehouse registry.ID) (conditions []registry.Condition, ok bool) {
 	for _, scope := range []string{registry.ScopeServer, registry.WarehouseScope(warehouse)} {
 		record, found := m.anchors[scope]
 		if !found {

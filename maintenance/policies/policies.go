@@ -54,7 +54,7 @@ type stored struct {
 // it: nothing may be done by a part of the policies.
 func (p *Policies) Reload(ctx context.Context) (*Matcher, error) {
 	number := p.reloads.Add(1)
-	// What Requires returns is older than the policies: a change that this misses in part fails it.
+	// What requires returns is older than the policies: a change that this misses in part fails it.
 	anchors := make(map[string]registry.Record)
 	for _, prefix := range []string{registry.ScopeServer, "w/"} {
 		err := p.scan(ctx, prefix, func(record registry.Record) (bool, error) {
@@ -268,35 +268,42 @@ func as(record registry.Record, key registry.Key) registry.Condition {
 	return ledger.Unchanged(record)
 }
 
-// ReloadFor reads all policies, and returns what finds them, with conditions that fail if one that
-// is about a warehouse has changed since. It makes the records that they need. There are none if
-// there is no such warehouse.
+// ReloadFor reads all policies, and returns what finds them, with the conditions of ConditionsFor.
 func (p *Policies) ReloadFor(ctx context.Context, name string) (*Matcher, []registry.Condition, error) {
-	records, err := p.ledger.Get(ctx, registry.WarehouseKey(name))
+	m, err := p.Reload(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	m, err := p.Reload(ctx)
+	_, conditions, err := p.ConditionsFor(ctx, m, name)
+	return m, conditions, err
+}
+
+// ConditionsFor returns the id of a warehouse, and conditions that fail if a policy about it is not
+// as m has it. It makes the records that they need. There are none if m is outdated, and if there
+// is no such warehouse.
+func (p *Policies) ConditionsFor(ctx context.Context, m *Matcher, name string) (
+	id registry.ID, conditions []registry.Condition, err error) {
+	records, err := p.ledger.Get(ctx, registry.WarehouseKey(name))
 	if err != nil || !records[0].Exists() {
-		return m, nil, err
+		return registry.ID{}, nil, err
 	}
 	warehouse, err := ledger.Decode[registry.Warehouse](records[0])
 	if err != nil {
-		return nil, nil, err
+		return registry.ID{}, nil, err
 	}
-	conditions, ok := m.Requires(warehouse.ID)
-	if !ok {
-		if m, err = p.Anchor(ctx, warehouse.ID, name); err != nil {
-			return nil, nil, err
-		}
-		conditions, _ = m.Requires(warehouse.ID)
+	if conditions, ok := m.requires(warehouse.ID); ok {
+		return warehouse.ID, conditions, nil
 	}
-	return m, conditions, nil
+	anchored, err := p.anchor(ctx, warehouse.ID, name)
+	if err != nil || anchored.Hash() != m.Hash() {
+		return warehouse.ID, nil, err
+	}
+	conditions, _ = anchored.requires(warehouse.ID)
+	return warehouse.ID, conditions, nil
 }
 
-// Anchor makes the records that Matcher.Requires needs for a warehouse, and reads all policies
-// again.
-func (p *Policies) Anchor(ctx context.Context, warehouse registry.ID, name string) (*Matcher, error) {
+// anchor makes the records that requires needs for a warehouse, and reads all policies again.
+func (p *Policies) anchor(ctx context.Context, warehouse registry.ID, name string) (*Matcher, error) {
 	for i, key := range []registry.Key{
 		registry.MaintenancePolicyKey(registry.ScopeServer),
 		registry.MaintenancePolicyKey(registry.WarehouseScope(warehouse)),
@@ -313,7 +320,7 @@ func (p *Policies) Anchor(ctx context.Context, warehouse registry.ID, name strin
 			Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes,
 		})
 		if _, failed := registry.FailedCondition(err); err != nil && !failed {
-			return nil, ledger.StepError("policies.Anchor", err)
+			return nil, ledger.StepError("policies.anchor", err)
 		}
 	}
 	return p.Reload(ctx)
