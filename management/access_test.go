@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"moorage/access"
 	"moorage/audit"
 	"moorage/catalog"
+	"moorage/internal/web"
 )
 
 // fakeAccess answers as a catalog would whose policy is fixed, and notes the calls in fake.
@@ -197,7 +200,7 @@ func TestAccessOperations(t *testing.T) {
 		{"no owner", "PUT", "/owner", `{"object":` + table + `}`, 400, `\"owner\" is missing`, ""},
 		{"managed", "PUT", "/managed", `{"object":{"warehouse":"w"},"managed":true}`, 200, `"managed":true`, "SetManaged {warehouse *} true"},
 		{"on", "GET", "/access", "", 200, `{"on":true}`, "IsOn"},
-		{"enable", "POST", "/access/enable", "", 200, `{"on":true}`, "Enable"},
+		{"enable", "POST", "/access/enable", "", 200, `{"on":true}`, "IsOn; anonymous: Enable"},
 		{"explain", "POST", "/access/explain", `{"operation":"load-table","object":` + table + `}`, 200,
 			`"decision":"forbid","asked":["alter"],"has":["describe","read"],"missing":["alter"]`, "Explain load-table  {table *}"},
 		{"explain what is unknown", "POST", "/access/explain", `{"operation":"fly","object":"server"}`, 400, "Unknown operation", ""},
@@ -233,6 +236,40 @@ func TestEnableWithoutAuthentication(t *testing.T) {
 	wantFailure(t, send(newServer(t, config), "POST", base+"/access/enable", ""), 400, "IllegalArgumentException")
 	if len(f.calls) > 0 {
 		t.Errorf("the catalog was asked %q", f.calls)
+	}
+}
+
+// openAccess is a fakeAccess of a store in which access is not on.
+type openAccess struct{ *fakeAccess }
+
+func (f openAccess) IsOn(context.Context) (bool, error) { return false, f.note("IsOn") }
+
+// Over the network only an administrator that the server was started with switches access on, and
+// gets all that it has for that. Anybody else could make himself the administrator.
+func TestEnableTakesAnAdmin(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		caller moorage.Caller
+		status int
+	}{
+		"the administrator":            {moorage.Caller{Name: "corp:root"}, 200},
+		"another caller":               {moorage.Caller{Name: "corp:eve"}, 403},
+		"an engine in its name":        {moorage.Caller{Name: "corp:root", Via: []string{"key:trino"}}, 403},
+		"a narrowed credential of its": {moorage.Caller{Name: "corp:root", Only: []string{}}, 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{}
+			config := configOf(f)
+			config.Admins = []string{"corp:root"}
+			config.Access = func(caller moorage.Caller) Access { return openAccess{&fakeAccess{f, caller}} }
+			handler := web.New(web.Config{Authenticate: func(*http.Request) (moorage.Caller, error) { return tt.caller, nil }})
+			Mount(handler, config)
+			w := send(handler, "POST", base+"/access/enable", "")
+			if enabled := slices.Contains(f.calls, "corp:root: Enable"); w.Code != tt.status || enabled != (tt.status == 200) {
+				t.Errorf("answered %d %s, after %q", w.Code, w.Body, f.calls)
+			}
+		})
 	}
 }
 

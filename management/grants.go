@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"moorage"
@@ -129,7 +130,19 @@ func (s *server) enableAccess(r *http.Request, _ []byte) (any, error) {
 		return nil, moorage.Errorf(moorage.KindIllegalArgument,
 			"The server has no way to know who asks: start it with --keys, --issuer or --tls-client-ca first")
 	}
-	return client.Access{On: true}, s.administrator(r).EnableAccess(r.Context())
+	caller, _ := moorage.CallerOf(r.Context())
+	administrator := s.administrator(r)
+	found, err := administrator.LoadAccess(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	isWhole := !caller.IsActing() && caller.Only == nil // the caller itself, with all that it has
+	if !found.On && !(isWhole && slices.Contains(s.config.Admins, caller.Name)) {
+		return nil, moorage.Errorf(moorage.KindForbidden,
+			"Not allowed: only an administrator that the server was started with may switch access on. Start it with "+
+				"--admin %s, or stop it and run: moorage access enable", caller.Name)
+	}
+	return client.Access{On: true}, administrator.EnableAccess(r.Context())
 }
 
 // explain answers why somebody may do something, or not.

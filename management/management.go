@@ -52,6 +52,9 @@ type Config struct {
 	DrawKey func(id string) (Drawn, error)
 	// Authenticates says that the server asks who its callers are.
 	Authenticates bool
+	// Admins are the principals who are always administrators. Only they may switch access on over
+	// the network: until then the store knows no administrator.
+	Admins []string
 	// Note writes a line of the audit log, and Denials finds those about a request that was denied.
 	// Default: there is no log.
 	Note    func(line audit.Line)

@@ -49,12 +49,17 @@ type roleMakers interface {
 
 // administer runs do on the server at c.URI, or on the store.
 func administer(ctx context.Context, c cli.Config, env cli.Environment, do func(administrators) error) error {
+	if c.Admin { // the first thing that is done to a new store
+		return administerOver(ctx, c, env, openNew, do)
+	}
+	return administerOver(ctx, c, env, openStopped, do)
+}
+
+// administerOver is administer; open opens the store.
+func administerOver(ctx context.Context, c cli.Config, env cli.Environment,
+	open func(context.Context, cli.Config, cli.Environment) (*node, error), do func(administrators) error) error {
 	if c.URI != "" {
 		return do(client.New(c.URI, c.Token))
-	}
-	open := openStopped
-	if c.Admin { // the first thing that is done to a new store
-		open = openNew
 	}
 	node, err := open(ctx, c, env)
 	if err != nil {
@@ -367,7 +372,7 @@ func orNobody(names []string) string {
 }
 
 func enableAccess(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administer(ctx, c, env, func(a administrators) error {
+	return administerOver(ctx, c, env, openNew, func(a administrators) error {
 		err := a.EnableAccess(ctx)
 		if err == nil {
 			fmt.Fprintln(env.Stdout, "access is on: nobody may do anything without a grant")

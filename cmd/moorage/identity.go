@@ -179,18 +179,27 @@ func drawKey(id string) (management.Drawn, error) {
 	return management.Drawn{ID: made.ID, Text: made.Text, SHA256: made.SHA256}, nil
 }
 
-// refuseOpenStore returns why a store with access control must not be served without a way to show
-// who one is; nil: it may.
+// refuseOpenStore returns why the store must not be served; nil: it may. One with access control
+// needs a way to show who one is. One without is not for everybody for whom an authority vouches:
+// that may be a whole company.
 func refuseOpenStore(ctx context.Context, c cli.Config, made *catalog.Catalog) error {
-	if c.Authenticates() || c.InsecureNoAuth {
+	vouched := len(c.Issuers) > 0 || c.TLSClientCA != ""
+	if !vouched && c.Authenticates() || !c.Authenticates() && c.InsecureNoAuth || vouched && c.OpenToIssuer {
 		return nil
 	}
 	on, err := catalog.AccessOf(made.As(moorage.System(whoAuthenticates))).IsOn(ctx)
-	if err == nil && on {
-		err = errors.New("this store has access control: say how callers show who they are, with --keys, --issuer or " +
-			"--tls-client-ca")
+	switch {
+	case err != nil:
+		return err
+	case on && !c.Authenticates():
+		return errors.New("this store has access control: say how callers show who they are, with --keys, --issuer " +
+			"or --tls-client-ca")
+	case !on && vouched:
+		return errors.New("this store has no access control, so every holder of a token or certificate of " +
+			"these authorities could change every table. Switch access on first, with moorage key create NAME " +
+			"--admin or moorage access enable, or say --insecure-open-to-issuer if that is meant")
 	}
-	return err
+	return nil
 }
 
 // openStoreInterval is how often a server that asks nobody says so.

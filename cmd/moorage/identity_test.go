@@ -161,7 +161,7 @@ func TestTLS(t *testing.T) {
 	certificate, key := first.Sign(t)
 	args := []string{
 		"--tls-cert", write("cert.pem", certificate), "--tls-key", write("key.pem", key),
-		"--tls-client-ca", write("ca.pem", clients.PEM),
+		"--tls-client-ca", write("ca.pem", clients.PEM), "--insecure-open-to-issuer",
 	}
 	server := startServe(t, append([]string{"--store", "memory", "--data", t.TempDir()}, args...)...)
 	if !strings.HasPrefix(server.uri, "https://") {

@@ -220,8 +220,8 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Warehouses:  func(caller moorage.Caller) management.Keeper { return keeperOf(made, sealer, caller) },
 		Maintenance: upkeep.caretaker,
 		Note:        audits.Note, Denials: audits.Denials, DrawKey: drawn,
-		Authenticates: c.Authenticates(),
-		Leases:        leased, FindTable: catalog.PointersOf(made).FindForLease,
+		Authenticates: c.Authenticates(), Admins: c.Admins,
+		Leases: leased, FindTable: catalog.PointersOf(made).FindForLease,
 		Work: work.New(work.Config{
 			Ledger: worked, Leases: leased, Tables: catalog.TablesOf(made.As(moorage.System("expire"))),
 			Find: catalog.PointersOf(made).FindForLease, Rules: upkeep.rules, Logger: logger,

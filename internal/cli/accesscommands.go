@@ -31,7 +31,8 @@ func accessCommands(actions Actions) []command {
 			validate: validateStopped, run: actions.AccessEnable,
 			text: `Switches access on, for good: from then on nobody may do anything without a grant, and a server
 starts only if it knows who asks (--keys, --issuer, --tls-client-ca). Make an administrator too,
-with moorage key create --admin.
+with moorage key create --admin, or name one with --admin of serve. Without --uri the command makes
+the store if there is none. A server lets only its --admin do this.
 ` + accessText,
 		},
 		command{

@@ -42,6 +42,7 @@ type Config struct {
 	TLSClientCA     string        // PEM file: what signs certificates of clients; empty: they show none
 	Insecure        bool          // may listen beyond loopback without TLS
 	InsecureNoAuth  bool          // may listen beyond loopback without authentication
+	OpenToIssuer    bool          // may let all that an authority vouches for change every table
 	PeerListen      string        // host:port at which other nodes reach this one; empty: they do not
 	PeerAddress     string        // host:port that they call; empty: that of PeerListen
 	PeerCert        string        // PEM file: the certificate of this node

@@ -45,6 +45,10 @@ func identitySettings() []setting {
 			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.InsecureNoAuth }),
 			usage: "Listen beyond loopback, or open a store with access control, although there is no " +
 				"authentication: a client that can reach the port can change every table."},
+		{name: "insecure-open-to-issuer",
+			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.OpenToIssuer }),
+			usage: "Start with --issuer or --tls-client-ca on a store without access control: every holder of " +
+				"a token or a certificate of these authorities can change every table."},
 	}
 }
 
