@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-beside interop-cluster cluster rck torture cluster-history cluster-transfers cluster-views cluster-owner worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz clean figures
+.PHONY: help check test lint build interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz clean figures
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -46,12 +46,18 @@ interop-beside: ## the same clients and the kit while others commit to each tabl
 	python3 interop/rck/run.py --beside
 
 cluster: ## PostgreSQL, an S3 server and N=3 nodes over them, until Ctrl-C; S3= keeps the warehouse in a folder
-	scripts/packages.sh
-	interop/setup.sh
+	scripts/packages.sh python postgres
+	interop/setup.sh python s3
 	.cache/interop/venv/bin/python scripts/cluster.py --nodes $(N) $(S3)
 
+cases: export MOORAGE_CASES ?= $(abspath ../shared/cases)
+cases: build ## small scripts that each play a public report, from the folder MOORAGE_CASES=../shared/cases; ONLY="01 49" for some
+	scripts/packages.sh python
+	interop/setup.sh python
+	.cache/interop/venv/bin/python scripts/cases.py $(ONLY)
+
 rck: ## the Iceberg project's REST compatibility kit
-	scripts/packages.sh
+	scripts/packages.sh python java
 	interop/setup.sh rck
 	python3 interop/rck/run.py
 
@@ -59,11 +65,11 @@ torture: ## kill -9 under load, of tables and views, amid transactions and appen
 	go test -v -timeout 4h ./interop/torture/... -kills $(KILLS)
 
 cluster-history: ## three servers over one database, disturbed for DURATION=10m
-	scripts/packages.sh
+	scripts/packages.sh go postgres
 	go test -v -timeout 4h ./interop/cluster/... -run TestHistory -duration $(DURATION)
 
 cluster-transfers: ## the same amid transactions, for DURATION=10m
-	scripts/packages.sh
+	scripts/packages.sh go postgres
 	go test -v -timeout 4h ./interop/cluster/... -run TestTransfers -transfers $(DURATION)
 
 cluster-owner: ## the owner of a table stands still while others forward to it, ROUNDS=50 times
@@ -72,7 +78,7 @@ cluster-owner:
 	go test -v -timeout 4h ./cmd/moorage -run TestOwnerStandsStill -stands $(ROUNDS)
 
 cluster-views: ## the same while views are replaced and dropped, for DURATION=10m
-	scripts/packages.sh
+	scripts/packages.sh go postgres
 	go test -v -timeout 4h ./interop/cluster/... -run TestViews -views $(DURATION)
 
 worlds: ## the decisions about access against those of a naive model, in WORLDS=1000000 random worlds
@@ -87,7 +93,7 @@ revokes:
 	go test -v -timeout 4h ./interop/cluster -run TestRevokes -revokes $(REVOKES)
 
 maintenance-scale: ## maintenance beside a million idle tables, 10,000 events a second and 100,000 manifests, and each call that fails
-	scripts/packages.sh
+	scripts/packages.sh go postgres
 	go test -v -timeout 4h ./maintenance/planner -long
 	go test -v -timeout 4h ./maintenance/jobs -run TestExpireLongHistory -snapshots 10000
 	go test -v -timeout 4h ./maintenance/jobs ./maintenance/work -skip TestExpireLongHistory -every
@@ -101,7 +107,7 @@ maintenance-chaos: ## ENGINES=pyiceberg,spark write for DURATION=30m while every
 
 soak: SOAK = $(if $(filter file,$(origin DURATION)),1h,$(DURATION))
 soak: ## all nodes under load while every fault happens to them, for an hour; DURATION=10m for less
-	scripts/packages.sh
+	scripts/packages.sh go python postgres
 	interop/setup.sh s3
 	go test -v -timeout 12h ./interop/soak/... -run TestSoak -soak $(SOAK)
 
@@ -112,7 +118,7 @@ bench-postgres: ## the catalog over PostgreSQL beside pgbench on the same server
 	go test -run '^$$' -bench 'Benchmark(Postgres|CreateWithLocks)' -benchmem -benchtime 2s -timeout 1h ./catalog
 
 figures: ## the goals of docs/performance.md, measured in one go and printed as one table; ONLY="loads memory" for some
-	scripts/packages.sh
+	scripts/packages.sh go python postgres
 	python3 scripts/figures.py $(ONLY)
 
 fuzz: ## every fuzz target for FUZZTIME=1m

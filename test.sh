@@ -5,7 +5,8 @@
 #   ./test.sh            all steps
 #   ./test.sh lint rck   these steps only; ./test.sh --list names them
 #
-# Needs Go, and root or sudo on Debian 12 for what is missing (scripts/packages.sh).
+# Needs Go. Steps that need more install it where it is missing, with root or sudo on
+# Debian 12 (scripts/packages.sh); format, vet, lint, rules and build need Go alone.
 # What is downloaded stays in .cache and in the caches of Go, pip and Maven. Each
 # step prints its time and keeps its output in .cache/test; the end of the output
 # of a failed one is shown. A skipped test is a failed test.
@@ -24,7 +25,7 @@ readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules go processes build rck pyiceberg spark trino flink duckdb cluster cluster_s3)
+readonly steps=(format vet lint rules go processes build cases make_cluster rck pyiceberg spark trino flink duckdb cluster cluster_s3)
 
 step_format() {
   local files
@@ -74,6 +75,12 @@ step_build() {
   ((bytes <= binary_bytes_max)) || return 1
   bin/moorage version
 }
+
+# Public reports, played by scripts outside this repository. CI has them; elsewhere they may be missing.
+step_cases() { step_build && "$venv_python" scripts/cases.py; }
+
+# The target itself, as a person uses it.
+step_make_cluster() { scripts/trycluster.py; }
 
 step_rck() { python3 interop/rck/run.py; }
 
@@ -164,11 +171,24 @@ for name in "${selected[@]}"; do
 done
 
 command -v go >/dev/null || { echo "test.sh: Go is missing; go.mod names the version" >&2; exit 2; }
-scripts/packages.sh
+packages=()
+for name in "${selected[@]}"; do
+  case $name in
+    format | vet | lint | rules | build) ;;
+    go) packages+=(go python postgres proxy node) ;;
+    processes) packages+=(go python postgres proxy) ;;
+    cases | pyiceberg | duckdb) packages+=(python) ;;
+    make_cluster) packages+=(go python postgres) ;;
+    rck | spark | trino | flink) packages+=(python java) ;;
+    cluster | cluster_s3) packages+=(python postgres) ;;
+    *) packages+=(go java python postgres proxy node) ;;
+  esac
+done
+[[ ${#packages[@]} -eq 0 ]] || scripts/packages.sh "${packages[@]}"
 mkdir -p "$logs"
 
 # Go tests and most client suites start these two.
-if [[ " ${selected[*]} " =~ " "(go|processes|pyiceberg|spark|duckdb|cluster|cluster_s3)" " ]]; then
+if [[ " ${selected[*]} " =~ " "(go|processes|make_cluster|pyiceberg|spark|duckdb|cluster|cluster_s3)" " ]]; then
   interop/setup.sh s3 >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot install the S3 server" >&2; exit 2; }
 fi
@@ -184,7 +204,7 @@ parts=()
 for name in "${selected[@]}"; do
   case $name in
     rck) parts+=(rck) ;;
-    pyiceberg | duckdb | cluster | cluster_s3) parts+=(python) ;;
+    cases | make_cluster | pyiceberg | duckdb | cluster | cluster_s3) parts+=(python) ;;
     spark) parts+=(python spark spark-s3) ;;
     trino) parts+=(python trino) ;;
     flink) parts+=(python flink) ;;
@@ -196,7 +216,7 @@ if [[ ${#parts[@]} -gt 0 ]]; then
 fi
 
 for name in "${selected[@]}"; do
-  case $name in processes | rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
+  case $name in processes | cases | make_cluster | rck | pyiceberg | spark | trino | flink | duckdb | cluster | cluster_s3) wait_for_setup ;; esac
   run_step "$name"
 done
 

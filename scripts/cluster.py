@@ -45,6 +45,7 @@ def main() -> int:
             running = parts.enter_context(cluster.Cluster(options.nodes, s3=bucket))
             print(describe(running), flush=True)
             ended.wait()
+        print("All of it has stopped.", flush=True)
     except server.ServerError as error:
         print(error, file=sys.stderr)
         return 1

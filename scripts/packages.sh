@@ -1,7 +1,17 @@
 #!/usr/bin/env bash
-# Installs the Debian packages that the tests need and that are missing; nothing is
-# installed where the commands are there already, whoever brought them. Needs root
-# or sudo for that; without, it names what is missing and exits 2.
+# Installs the Debian packages that the tests need and that are missing:
+#
+#   scripts/packages.sh [PART...]       all parts if none is named
+#
+# go        what all Go tests need beside Go
+# java      a JDK and Maven, for the compatibility kit, Spark, Trino and Flink
+# python    Python with virtual environments, for clients and for the S3 server
+# postgres  PostgreSQL
+# proxy     PgBouncer
+# node      npm, for the emulator of Azure Storage
+#
+# Nothing is installed where the commands are there already, however they came. Needs root
+# or sudo to install; without, it names what is missing and exits 2.
 set -euo pipefail
 
 declare -A wanted=()
@@ -20,21 +30,39 @@ java_version() {
   java -version 2>&1 | sed -nE '1s/.* version "([0-9]+).*/\1/p'
 }
 
-have gcc && echo 'int main(void) { return 0; }' | gcc -include stdlib.h -x c -o /dev/null - 2>/dev/null ||
-  want gcc libc6-dev # -race needs cgo
-have make || want make
-have git || want git
-have curl || want curl # docs/guide/curl.md
-have unzip || want unzip
-have flock || want util-linux
-[[ $(java_version) -ge 17 ]] && have javac || want openjdk-17-jdk-headless
-have mvn || want maven
-have python3 && python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
-  want python3 python3-venv
-compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb ||
-  want postgresql # internal/pgtest starts a server of its own
-have npm || want npm # for the emulator of Azure Storage
-have pgbouncer || [[ -x /usr/sbin/pgbouncer ]] || want pgbouncer # and a pooling proxy before it
+parts=("$@")
+[[ ${#parts[@]} -gt 0 ]] || parts=(go java python postgres proxy node)
+for part in "${parts[@]}"; do
+  case $part in
+    go)
+      have gcc && echo 'int main(void) { return 0; }' | gcc -include stdlib.h -x c -o /dev/null - 2>/dev/null ||
+        want gcc libc6-dev # -race needs cgo
+      have make || want make
+      have git || want git
+      have curl || want curl # docs/guide/curl.md
+      ;;
+    java)
+      [[ $(java_version) -ge 17 ]] && have javac || want openjdk-17-jdk-headless
+      have mvn || want maven
+      have unzip || want unzip # of Trino's archives
+      ;;
+    python)
+      have python3 && python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ||
+        want python3 python3-venv
+      have flock || want util-linux # interop/setup.sh
+      ;;
+    postgres)
+      compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb ||
+        want postgresql # internal/pgtest starts a server of its own
+      ;;
+    proxy) have pgbouncer || [[ -x /usr/sbin/pgbouncer ]] || want pgbouncer ;;
+    node) have npm || want npm ;;
+    *)
+      echo "scripts/packages.sh: unknown part: $part" >&2
+      exit 2
+      ;;
+  esac
+done
 
 [[ ${#wanted[@]} -gt 0 ]] || exit 0
 

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Runs the cases: scripts outside this repository that each play one public report against bin/moorage.
+
+    scripts/cases.py [NUMBER...]        such as 49; all if none is named
+
+The folder of the scripts is MOORAGE_CASES, or ../shared/cases beside the checkout. Without it there is nothing to run,
+which is said and is no failure, unless CI is true. A script starts its own server and prints PASS, FAIL and NOTE lines,
+and `RESULT pass|fail|skip` at the end. Each gets one line here; what a failed one printed is shown besides FAIL lines.
+
+Exit status: 0 none failed, 1 one failed, or CI is true and the folder is missing.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+BINARY = REPOSITORY / "bin" / "moorage"
+# All of them take half a minute. Only what hangs takes as long.
+CASE_SECONDS_MAX = 180
+TAIL_LINES = 15
+# Each starts servers: more at once only wait for one another.
+AT_ONCE = 2
+FIRST_PORT = 18_510
+PORTS_EACH = 40
+
+
+@dataclass
+class Outcome:
+    name: str
+    result: str
+    lines: list[str]
+    seconds: float
+
+    @property
+    def failed(self) -> bool:
+        return self.result not in ("pass", "skip")
+
+    def describe(self) -> str:
+        counts = {word: sum(line.startswith(word + " ") for line in self.lines) for word in ("PASS", "FAIL")}
+        text = f"{self.result:5} {self.name:28} {self.seconds:5.1f} s  {counts['PASS']} passed, {counts['FAIL']} failed"
+        if self.result == "skip":
+            text += f" ({next((line for line in reversed(self.lines) if line.startswith('NOTE')), 'NOTE no reason')[5:]})"
+        if self.failed:
+            told = [line for line in self.lines if line.startswith("FAIL")] or self.lines[-TAIL_LINES:]
+            text += "".join(f"\n      {line}" for line in told)
+        return text
+
+
+def folder() -> Path:
+    return Path(os.environ.get("MOORAGE_CASES") or REPOSITORY.parent / "shared" / "cases")
+
+
+def run(script: Path, first_port: int) -> Outcome:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MOORAGE_", "AWS_"))}
+    environment |= {"BIN": str(BINARY), "PC_PORTS": f"{first_port}-{first_port + PORTS_EACH - 1}"}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "1"}  # the folder is not ours
+    start = time.monotonic()
+    try:
+        child = subprocess.run(
+            [sys.executable, str(script)], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=CASE_SECONDS_MAX,
+        )  # fmt: skip
+        lines = child.stdout.splitlines()
+    except subprocess.TimeoutExpired as late:
+        lines = (late.stdout or b"").decode(errors="replace").splitlines() + [f"FAIL still ran after {CASE_SECONDS_MAX} s"]
+    results = [line.split()[1] for line in lines if line.startswith("RESULT ")]
+    return Outcome(script.stem, results[-1] if results else "none", lines, time.monotonic() - start)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("numbers", nargs="*", metavar="NUMBER", help="such as 49; all if none is named")
+    options = parser.parse_args()
+    if not BINARY.exists():
+        print(f"no {BINARY}: run make build", file=sys.stderr)
+        return 1
+    if not folder().is_dir():
+        print(f"There are no cases at {folder()}; MOORAGE_CASES names another folder.")
+        return 1 if os.environ.get("CI") == "true" else 0
+    scripts = sorted(path for path in folder().glob("*.py") if path.stem.split("_")[0].isdigit())
+    if options.numbers:
+        scripts = [path for path in scripts if path.stem.split("_")[0] in options.numbers]
+    if not scripts:
+        print(f"no case of {folder()} is asked for", file=sys.stderr)
+        return 1
+    failed = 0
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        slots = [FIRST_PORT + PORTS_EACH * number for number in range(len(scripts))]
+        for outcome in pool.map(run, scripts, slots):
+            print(outcome.describe(), flush=True)
+            failed += outcome.failed
+    print(f"{len(scripts) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
