@@ -55,6 +55,9 @@ type Config struct {
 	// AllowedLocations are URIs below which tables of every warehouse may live, besides
 	// the warehouse's own.
 	AllowedLocations []string
+	// LocalFolder returns why no warehouse that is made over the network may lie in a folder of
+	// this machine; nil: one may. It gets an absolute path. Default: one may lie anywhere.
+	LocalFolder func(path string) error
 
 	Now    func() time.Time // default time.Now
 	Random io.Reader        // ids, file names, jitter; default crypto/rand.Reader
@@ -155,7 +158,7 @@ func New(config Config) (*Catalog, error) {
 		documents: documents.New(records, names, config.DocumentCacheBytes, config.Logger),
 		now:       config.Now, random: config.Random, guard: config.Guard, guarded: config.Guard != nil,
 		vends:   newVends(config.Now, config.Random),
-		sealing: newSealing(config, records), given: config.Given,
+		sealing: newSealing(config, records), given: config.Given, localFolder: config.LocalFolder,
 	}
 	p.rebaser = rebase.New(names, p.documents, config.AppendRebase, config.AppendRefused)
 	if config.HedgeWrites {

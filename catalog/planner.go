@@ -30,6 +30,8 @@ type planner struct {
 	random    io.Reader
 	guard     *guard.Guard
 	guarded   bool // it is decided who may do what: there is a guard
+	// localFolder is Config.LocalFolder.
+	localFolder func(path string) error
 }
 
 // parent is the namespace or warehouse in which something is made, as of one read.

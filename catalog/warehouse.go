@@ -9,6 +9,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/commit"
+	"moorage/catalog/guard"
 	"moorage/catalog/sealing"
 	"moorage/catalog/verb"
 	"moorage/ledger"
@@ -22,7 +23,8 @@ import (
 //
 // Errors: KindBadRequest for a name, location or property that is not valid, and for a location
 // that cannot be opened; KindTooLarge for properties longer than PropertiesBytesMax;
-// KindAlreadyExists; KindUnavailable; KindCommitUnknown.
+// KindAlreadyExists; KindUnavailable; KindCommitUnknown. KindForbidden for a folder of this machine
+// that Config.LocalFolder refuses, unless the caller is a job of the server.
 func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Warehouse, error) {
 	value := registry.Warehouse{
 		Location:         storage.Trim(spec.Location),
@@ -53,7 +55,7 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 					return scope, err
 				}
 			}
-			return scope, c.planner.checkWarehouse(ctx, spec, value, place)
+			return scope, c.planner.checkWarehouse(ctx, c.caller, spec, value, place)
 		},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (newWarehouse, error) {
 			made, err := c.planner.readNewWarehouse(ctx, spec.Name, value)
@@ -69,8 +71,8 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 
 // checkWarehouse returns why there can be no warehouse as spec has it. It is to become value, and
 // its files are in place.
-func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, value registry.Warehouse,
-	place storage.Place) error {
+func (p *planner) checkWarehouse(ctx context.Context, caller moorage.Caller, spec WarehouseSpec,
+	value registry.Warehouse, place storage.Place) error {
 	const op = "catalog.checkWarehouse"
 	err := cmp.Or(moorage.ValidateName("warehouse name", spec.Name),
 		checkProperties(spec.Properties), checkOwn(spec.Properties), checkDelegation(spec.Delegation))
@@ -82,6 +84,9 @@ func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, value 
 			return moorage.Errorf(moorage.KindBadRequest, "Invalid location of a warehouse: %s", location)
 		}
 	}
+	if err := p.checkFolders(caller, value); err != nil {
+		return err
+	}
 	err = p.directory.Probe(ctx, place)
 	switch {
 	case errors.Is(err, storage.ErrUnavailable):
@@ -91,6 +96,25 @@ func (p *planner) checkWarehouse(ctx context.Context, spec WarehouseSpec, value 
 			moorage.Errorf(moorage.KindBadRequest, "Cannot open the location of the warehouse: %s", err))
 	}
 	return tryPlace(ctx, p, value, place)
+}
+
+// checkFolders returns why caller must not let the server use the folders of a warehouse, so far as
+// they are on this machine. Who opens the store itself can reach the machine's files anyway.
+func (p *planner) checkFolders(caller moorage.Caller, value registry.Warehouse) error {
+	if p.localFolder == nil || guard.IsSystem(caller) {
+		return nil
+	}
+	for _, location := range append([]string{value.Location}, value.AllowedLocations...) {
+		parsed, err := storage.Parse(location)
+		if err != nil || parsed.Scheme != storage.SchemeFile {
+			continue // nothing of it is on this machine
+		}
+		if err := p.localFolder(parsed.Path); err != nil {
+			return moorage.Errorf(moorage.KindForbidden, "Not allowed: the location %s of a warehouse: %s",
+				location, err)
+		}
+	}
+	return nil
 }
 
 // OwnProperties returns the names of the properties that only the server itself sends to clients.

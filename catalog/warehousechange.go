@@ -66,7 +66,7 @@ func (w Warehouses) Change(ctx context.Context, name string, change WarehouseCha
 			}
 			kept, err := w.read(ctx, verb.ChangeWarehouse, name)
 			if err == nil {
-				next, err = prepareChange(ctx, p, w.catalog.caller.Name, kept, change)
+				next, err = prepareChange(ctx, p, w.catalog.caller, kept, change)
 			}
 			return commit.Scope{}, err
 		},
@@ -126,9 +126,14 @@ type nextWarehouse struct {
 
 // prepareChange returns what becomes of kept, and tries the storage if it is to be reached
 // otherwise.
-func prepareChange(ctx context.Context, p *planner, by string, kept keptWarehouse, change WarehouseChange) (
+func prepareChange(ctx context.Context, p *planner, by moorage.Caller, kept keptWarehouse, change WarehouseChange) (
 	*nextWarehouse, error) {
 	next := &nextWarehouse{before: kept.value}
+	if change.isOfStorage() {
+		if err := p.checkFolders(by, kept.value); err != nil {
+			return nil, err
+		}
+	}
 	if err := next.rebase(kept, change); err != nil {
 		return nil, err
 	}
@@ -138,7 +143,7 @@ func prepareChange(ctx context.Context, p *planner, by string, kept keptWarehous
 	place := p.directory.PlaceOf(next.value)
 	if len(change.Secrets) > 0 {
 		var err error
-		if place.Secret, err = next.seal(ctx, p, by, change.Secrets); err != nil {
+		if place.Secret, err = next.seal(ctx, p, by.Name, change.Secrets); err != nil {
 			return nil, err
 		}
 	}

@@ -46,7 +46,7 @@ func (w Warehouses) Validate(ctx context.Context, name string) (found Validation
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			kept, err := w.read(ctx, verb.ValidateWarehouse, name)
 			if err == nil {
-				found = validate(ctx, p, kept.value)
+				found = validate(ctx, p, w.catalog.caller, kept.value)
 			}
 			return commit.Scope{}, err
 		},
@@ -68,13 +68,17 @@ func (w Warehouses) Validate(ctx context.Context, name string) (found Validation
 }
 
 // validate tries the storage of a warehouse.
-func validate(ctx context.Context, p *planner, value registry.Warehouse) (found Validation) {
+func validate(ctx context.Context, p *planner, caller moorage.Caller, value registry.Warehouse) (found Validation) {
 	note := func(name string, err error) {
 		trial := Trial{Name: name}
 		if err != nil {
 			trial.Failure = moorage.OneLine(err.Error())
 		}
 		found.Trials = append(found.Trials, trial)
+	}
+	if err := p.checkFolders(caller, value); err != nil {
+		note(trialFiles, err)
+		return found
 	}
 	ctx, cancel := context.WithTimeout(ctx, delegationProbeMax)
 	defer cancel()

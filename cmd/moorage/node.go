@@ -137,6 +137,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Sealer:              sealer,
 		Given:               func(ctx context.Context, given catalog.Given) { noteGiven(ctx, audits, given) },
 		AllowedLocations:    c.AllowLocations,
+		LocalFolder:         newLocalFolders(c).check,
 		Random:              rand.Reader,
 		Logger:              logger,
 		DocumentCacheBytes:  c.CacheBytes,

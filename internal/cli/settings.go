@@ -396,7 +396,8 @@ func pairs(field func(*Config) *map[string]string) func(*Config, []string) error
 
 func allowLocation() setting {
 	return setting{name: "allow-location", value: "URI", list: true,
-		usage: "Location below which tables may live, besides their warehouse's own. May be given more than once.",
+		usage: "Location below which tables may live, besides their warehouse's own. Below a folder of this machine " +
+			"warehouses can then be made over the network. May be given more than once.",
 		set: func(c *Config, v []string) error {
 			c.AllowLocations = v
 			for _, uri := range v {
