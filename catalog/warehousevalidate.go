@@ -19,6 +19,8 @@ type Validation struct {
 	// Stopped are the delegations that the warehouse no longer offers, because the storage does not
 	// enforce them.
 	Stopped []Delegation
+	// Features are what the storage can do in its own way, or not at all.
+	Features []storage.Feature
 }
 
 // Trial is one thing that was tried.
@@ -95,6 +97,9 @@ func validate(ctx context.Context, p *planner, caller moorage.Caller, value regi
 		if errors.Is(err, storage.ErrUnenforced) {
 			found.Stopped = append(found.Stopped, offer)
 		}
+	}
+	if featured, ok := store.(storage.Featured); ok {
+		found.Features = featured.Features()
 	}
 	return found
 }

@@ -81,6 +81,10 @@ func (k Keeper) ValidateWarehouse(ctx context.Context, name string) (client.Ware
 	found, err := k.Of.Validate(ctx, name)
 	validation := client.WarehouseValidation{
 		Passed: true, Trials: []client.WarehouseTrial{}, Stopped: namesOf(found.Stopped),
+		Features: []client.StorageFeature{},
+	}
+	for _, feature := range found.Features {
+		validation.Features = append(validation.Features, client.StorageFeature(feature))
 	}
 	for _, trial := range found.Trials {
 		validation.Passed = validation.Passed && trial.Failure == ""

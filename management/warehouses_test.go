@@ -89,7 +89,7 @@ func TestWarehouseOperations(t *testing.T) {
 		{"move", "PATCH", lake, `{"location":"s3://elsewhere"}`, 400, `\"location\" of a warehouse cannot be changed`, ""},
 		{"number for an option", "PATCH", lake, `{"storage":{"a":1}}`, 400, `\"storage\" must be an object with strings and null`, ""},
 		{"drop", "DELETE", lake, "", 200, "{}", "Drop lake"},
-		{"validate", "POST", lake + "/validate", "", 200, `{"passed":false,"trials":[{"name":"files","passed":true},{"name":"vended-credentials","passed":false,"failure":"let through"}],"stopped":["vended-credentials"]}`, "Validate lake"},
+		{"validate", "POST", lake + "/validate", "", 200, `{"passed":false,"trials":[{"name":"files","passed":true},{"name":"vended-credentials","passed":false,"failure":"let through"}],"stopped":["vended-credentials"],"features":[]}`, "Validate lake"},
 		{"rotate", "POST", "/secrets/rotate", "", 200, `{"key":"2","before":"1","sealed":3}`, "Rotate {false}"},
 		{"seal again", "POST", "/secrets/rotate", `{"keep-key":true}`, 200, `"sealed":3`, "Rotate {true}"},
 	}

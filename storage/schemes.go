@@ -131,6 +131,16 @@ func (s Schemes) Probe(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
+// Features returns what all parts found out.
+func (s Schemes) Features() (features []Feature) {
+	for _, scheme := range slices.Sorted(maps.Keys(s)) {
+		if featured, ok := s[scheme].(Featured); ok {
+			features = append(features, featured.Features()...)
+		}
+	}
+	return features
+}
+
 // ClientConfig returns what all parts have to say; their names differ by scheme.
 func (s Schemes) ClientConfig() map[string]string {
 	var config map[string]string
@@ -164,9 +174,10 @@ func (s Schemes) at(ctx context.Context, location string) (Store, error) {
 func outside(location string) error { return fmt.Errorf("%w: %s", ErrOutside, location) }
 
 var (
-	_ Store   = (Schemes)(nil)
-	_ Folders = (Schemes)(nil)
-	_ Local   = (Schemes)(nil)
-	_ Remote  = (Schemes)(nil)
-	_ Lister  = (Schemes)(nil)
+	_ Store    = (Schemes)(nil)
+	_ Folders  = (Schemes)(nil)
+	_ Local    = (Schemes)(nil)
+	_ Remote   = (Schemes)(nil)
+	_ Lister   = (Schemes)(nil)
+	_ Featured = (Schemes)(nil)
 )

@@ -82,6 +82,20 @@ type Prober interface {
 	Probe(ctx context.Context) error
 }
 
+// Feature is something that not every storage of a kind can do.
+type Feature struct {
+	// Name says what it is about, such as "bulk deletes".
+	Name string
+	// Value says what the storage does about it, for people.
+	Value string
+}
+
+// Featured is implemented by stores that find out what their storage can do.
+type Featured interface {
+	// Features returns what was found out so far, in the same order each time. It sends nothing.
+	Features() []Feature
+}
+
 // Remote is implemented by stores behind a network.
 type Remote interface {
 	// Probe checks that all that the store is to reach can be reached and written to, and finds out

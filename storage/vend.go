@@ -58,10 +58,12 @@ type Signer interface {
 	// Sign signs a request with the key of the store, if it does nothing but read, write, list or
 	// delete objects within the request's locations. Nothing is sent. ErrMalformedRequest: it is
 	// not a request to this storage that anybody could sign. ErrNotSigned: this one is not signed.
-	// ErrNeedsWrite: it would be, for somebody who may write.
+	// ErrNeedsWrite: it would be, for somebody who may write. ErrUnavailable: it was to be found
+	// out first what the storage looks at, and the storage does not answer.
 	Sign(ctx context.Context, request SignRequest) (Signature, error)
-	// ProbeSigning sends requests to which something was added after they were signed.
-	// ErrUnenforced: the storage does not refuse them, so nobody may be given signatures.
+	// ProbeSigning replays signed requests with one part changed. Those that the storage lets
+	// through are not signed from then on; Featured says which. ErrUnenforced: reads or writes are
+	// among them, so the storage is not fit for signatures.
 	ProbeSigning(ctx context.Context) error
 }
 

@@ -176,6 +176,9 @@ func validateWarehouse(ctx context.Context, c cli.Config, env cli.Environment) e
 			}
 			fmt.Fprintf(env.Stdout, "%s: %s\n", trial.Name, result)
 		}
+		for _, feature := range found.Features {
+			fmt.Fprintf(env.Stdout, "%s: %s\n", feature.Name, moorage.OneLine(feature.Value))
+		}
 		if len(found.Stopped) > 0 {
 			fmt.Fprintf(env.Stdout, "the warehouse no longer offers %s\n", strings.Join(found.Stopped, ", "))
 		}

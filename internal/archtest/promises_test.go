@@ -51,7 +51,10 @@ func credentialPromises() []promise {
 		{"writes are signed for writers", []string{"storage/s3 TestReadersSignNoWrites", "catalog TestDelegationsByPrivilege"}},
 		{"what is signed is within the table's claims", []string{"storage/s3 TestSigningLookAlikes", "catalog TestSign"}},
 		{"a signed request with one byte changed is refused", []string{"storage/s3 TestSignedCalls"}},
-		{"a server that takes headers which were not signed has nothing signed", []string{"storage/s3 TestProbeSigning", "catalog TestWarehouseIsProbed"}},
+		{"what a server overlooks of a signed request is not signed", []string{"storage/s3 TestProbeSigningFindsWhatIsOverlooked",
+			"storage/s3 TestSeaweedFSIsSigned", "storage/s3 TestSignFindsOut"}},
+		{"a server that is unfit has nothing signed", []string{"storage/s3 TestProbeSigning", "catalog TestWarehouseIsProbed"}},
+		{"a bucket has one place in an address", []string{"storage/s3 TestOneHostStyle", "storage/s3 TestUnsignable"}},
 		{"only the added headers are answered, and nobody keeps them", []string{"rest TestSignRequest"}},
 		{"a request that is malformed is 400, one that is not ours 403", []string{"rest TestSignRequest", "catalog TestSign"}},
 	}

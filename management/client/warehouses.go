@@ -69,6 +69,14 @@ type WarehouseValidation struct {
 	// Stopped is what the warehouse offered and does not offer any more, because its storage does
 	// not enforce it; never null.
 	Stopped []string `json:"stopped"`
+	// Features are what the storage can do in its own way, or not at all; never null.
+	Features []StorageFeature `json:"features"`
+}
+
+// StorageFeature is something that not every storage of a kind can do.
+type StorageFeature struct {
+	Name  string `json:"name"`
+	Value string `json:"value"` // for people
 }
 
 // WarehousesPage is a page of warehouses.

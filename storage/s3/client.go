@@ -97,6 +97,8 @@ type Client struct {
 	vending      Vending
 	now          func() time.Time
 
+	signing signKnowledge
+
 	// buckets holds, by name, a *bucket for each that was asked about.
 	buckets sync.Map
 }

@@ -66,9 +66,16 @@
 // another list. Everything else is storage.ErrNotSigned. The path is signed as the server spells it
 // after decoding it once, so a server that reads it otherwise refuses it.
 //
-// What nobody signs here is X-Amz-Copy-Source, with which the server's key would copy anything to
-// anywhere. So the server must refuse that header if it was added after signing. ProbeSigning
-// tries. SeaweedFS 4.48 refuses, as Amazon's S3 does, and MinIO of February 2026 does not.
+// A signature is worth what the server looks at. So a probe replays each kind of signed request
+// with one part changed, and what the server lets through is not signed:
+//
+//	MinIO      of February 2026 takes headers that were added after signing, among them
+//	           X-Amz-Copy-Source, with which the server's key would copy anything to anywhere. Writes
+//	           are not signed for it, so it cannot offer signatures
+//	SeaweedFS  4.48 does not compare the body with the hash that was signed. Bulk deletes are not
+//	           signed for it
+//
+// The bucket has one place in an address, that of the server's own requests.
 //
 // # What it must not know
 //

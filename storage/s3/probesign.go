@@ -1,138 +1,134 @@
 package s3
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
+	"maps"
+	"slices"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"time"
 
 	"moorage/storage"
 )
 
-// answerBytesMax bounds what is read of the answer to a request of a probe.
-const answerBytesMax = 64 << 10
+const (
+	// signProbeRequestsMax and signProbeMax bound one probe of signing.
+	signProbeRequestsMax = 40
+	signProbeMax         = 20 * time.Second
+	// signProbeAge is how long what a probe found is believed: storages are updated.
+	signProbeAge = 24 * time.Hour
+	// signProbePause is how long an old finding is used after a probe that could not be ended.
+	signProbePause = time.Minute
+)
 
-// ProbeSigning signs requests for a folder below each root, changes them, and sends them. It writes
-// a few small objects and deletes them.
-//
-// A server must refuse a header X-Amz-* that is not signed, as Amazon's does. Else an engine that
-// may write one object of a table adds X-Amz-Copy-Source and has the server's key copy anything.
+// ProbeSigning replays signed requests in a folder below the first root, each with one part changed
+// that decides which object it is about or what it does. It writes a few small objects and deletes
+// them. Calls for which the server does not look at such a part are not signed from then on; see
+// Features. It returns ErrUnenforced if reads and writes are among them.
 func (s *Store) ProbeSigning(ctx context.Context) error {
-	keys, names := s.rootKeys()
-	for _, name := range names {
-		probe, err := s.newVendProbe(name, keys[name])
+	found, err := s.probeSigning(ctx)
+	if err != nil {
+		return err
+	}
+	for _, call := range []string{callGet, callHead, callPut} {
+		if why, ok := found.withheld[call]; ok {
+			return fmt.Errorf("%w: %s %s", storage.ErrUnenforced, call, why)
+		}
+	}
+	return nil
+}
+
+// probeSigning runs a probe, or waits for the one that another caller has begun, and keeps what it
+// finds for all stores of the client: the server checks signatures alike in all of its buckets.
+func (s *Store) probeSigning(ctx context.Context) (*signFindings, error) {
+	known := &s.client.signing
+	known.mu.Lock()
+	if under := known.probing; under != nil {
+		known.mu.Unlock()
+		select {
+		case <-under:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", storage.ErrUnavailable, ctx.Err())
+		}
+		known.mu.Lock()
+		defer known.mu.Unlock()
+		return known.found, known.err
+	}
+	done := make(chan struct{})
+	known.probing = done
+	known.mu.Unlock()
+
+	// Others wait for it, too, so it does not end with the first caller.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signProbeMax)
+	defer cancel()
+	found, err := s.runSignProbe(ctx)
+
+	known.mu.Lock()
+	defer known.mu.Unlock()
+	if known.err = err; err == nil {
+		known.found = found
+	} else if known.found != nil {
+		known.found = &signFindings{
+			at: s.client.now().Add(signProbePause - signProbeAge), withheld: known.found.withheld,
+		}
+	}
+	known.probing = nil
+	close(done)
+	return found, err
+}
+
+func (s *Store) runSignProbe(ctx context.Context) (*signFindings, error) {
+	if len(s.roots) == 0 {
+		return nil, errors.New("s3: there is no location in which to try signatures")
+	}
+	root := s.roots[0]
+	probe, err := s.newVendProbe(root.Authority, root.Path[1:])
+	if err != nil {
+		return nil, err
+	}
+	return (&signProbe{vendProbe: probe, withheld: make(map[string]string)}).run(ctx)
+}
+
+// checkSigned returns ErrNotSigned if a call is not signed for this server. The first caller of a
+// day finds out. ErrUnavailable: that could not be found out.
+func (s *Store) checkSigned(ctx context.Context, call string) error {
+	known := &s.client.signing
+	known.mu.Lock()
+	found, busy := known.found, known.probing != nil
+	known.mu.Unlock()
+	if isOld := found == nil || s.client.now().Sub(found.at) > signProbeAge; found == nil || isOld && !busy {
+		fresh, err := s.probeSigning(ctx)
+		if err != nil && found == nil {
+			return fmt.Errorf("%w: could not find out what the storage looks at in a signed request: %w",
+				storage.ErrUnavailable, err)
+		}
 		if err == nil {
-			err = (&signProbe{probe}).run(ctx)
+			found = fresh
 		}
-		if err != nil {
-			return err
-		}
+	}
+	if why, ok := found.withheld[call]; ok {
+		return notSigned("%s %s", call, why)
 	}
 	return nil
 }
 
-// signProbe is what a probe of signing tries in one bucket.
-type signProbe struct{ *vendProbe }
-
-// tampering is a change to a signed request.
-type tampering struct {
-	what   string
-	change func(r *http.Request)
-}
-
-func (p *signProbe) run(ctx context.Context) (err error) {
-	beside, file := p.beside[0].key+probeData, p.inside+probeData
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
-		defer cancel()
-		left := []types.ObjectIdentifier{
-			{Key: aws.String(beside)}, {Key: aws.String(file)}, {Key: aws.String(file + "2")},
-		}
-		if failures := p.store.client.deleteObjects(ctx, p.bucket, left); len(failures) > 0 {
-			err = errors.Join(err, fmt.Errorf("delete what the probe wrote: %w", errors.Join(failures...)))
-		}
-	}()
-	if err := p.writes(p.store.client.sdk, beside)(ctx); err != nil {
-		return fmt.Errorf("write %s with the server's own key: %w", beside, err)
+// signFeatures describes the calls that are not signed.
+func (c *Client) signFeatures() (features []storage.Feature) {
+	c.signing.mu.Lock()
+	defer c.signing.mu.Unlock()
+	if c.signing.found == nil {
+		return nil
 	}
-	if status, err := p.send(ctx, file, nil); err != nil || status != http.StatusOK {
-		return fmt.Errorf("s3: a signed write of %s was answered with %d: %w", file, status, err)
+	byReason := make(map[string][]string)
+	for _, call := range slices.Sorted(maps.Keys(c.signing.found.withheld)) {
+		why := c.signing.found.withheld[call]
+		byReason[why] = append(byReason[why], call)
 	}
-	add := func(name, value string) func(*http.Request) {
-		return func(r *http.Request) { r.Header.Set(name, value) }
+	for _, why := range slices.Sorted(maps.Keys(byReason)) {
+		features = append(features, storage.Feature{
+			Name: "remote signing", Value: strings.Join(byReason[why], ", ") + " " + why,
+		})
 	}
-	for _, each := range []tampering{
-		{"a copy from elsewhere (X-Amz-Copy-Source)", add("X-Amz-Copy-Source", "/"+p.bucket+"/"+escapePath(beside))},
-		{"an access list (X-Amz-Acl)", add("X-Amz-Acl", "public-read")},
-		{"another object", func(r *http.Request) { r.URL.Path, r.URL.RawPath = r.URL.Path+"2", r.URL.RawPath+"2" }},
-		{"no signature", func(r *http.Request) { r.Header.Del("Authorization") }},
-	} {
-		status, err := p.send(ctx, file, each.change)
-		if err != nil {
-			return fmt.Errorf("s3: find out whether a signed request can be changed: %w", err)
-		}
-		if status < http.StatusMultipleChoices {
-			return fmt.Errorf("%w: in the bucket %s a write was let through to which was added after it was signed: %s",
-				storage.ErrUnenforced, p.bucket, each.what)
-		}
-	}
-	return nil
-}
-
-// send sends a signed write of an object, changed by change, and returns the status of the answer.
-func (p *signProbe) send(ctx context.Context, key string, change func(r *http.Request)) (int, error) {
-	client := p.store.client
-	target, err := client.addressOf(p.bucket, key)
-	if err != nil {
-		return 0, err
-	}
-	location := storage.Location{Scheme: storage.SchemeS3, Authority: p.bucket, Path: "/" + p.inside}
-	signature, err := p.store.Sign(ctx, storage.SignRequest{
-		Method: http.MethodPut, URI: target.String(), Region: client.region(),
-		Locations: []string{location.String()}, Write: true,
-	})
-	if err != nil {
-		return 0, err
-	}
-	body := []byte("probe")
-	request, err := http.NewRequestWithContext(ctx, http.MethodPut, target.String(), bytes.NewReader(body))
-	if err != nil {
-		return 0, err
-	}
-	request.URL.RawPath = escapePath(target.Path)
-	for name, values := range signature.Headers {
-		request.Header[name] = values
-	}
-	if change != nil {
-		change(request)
-	}
-	answer, err := client.sdk.Options().HTTPClient.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	_, err = io.Copy(io.Discard, io.LimitReader(answer.Body, answerBytesMax))
-	return answer.StatusCode, errors.Join(err, answer.Body.Close())
-}
-
-// addressOf returns the address of an object.
-func (c *Client) addressOf(bucket, key string) (*url.URL, error) {
-	endpoints := c.endpoints()
-	if len(endpoints) == 0 {
-		return nil, errors.New("s3: requests to a server behind a path are not signed")
-	}
-	target := endpoints[0]
-	target.Path = "/" + key
-	if c.sdk.Options().UsePathStyle || strings.Contains(bucket, ".") {
-		target.Path = "/" + bucket + target.Path
-	} else {
-		target.Host = bucket + "." + target.Host
-	}
-	return &target, nil
+	return features
 }

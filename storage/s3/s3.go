@@ -50,6 +50,9 @@ func (c *Client) Within(roots []string) (*Store, error) {
 // ClientConfig returns how an engine reaches the server: endpoint, region, path style.
 func (s *Store) ClientConfig() map[string]string { return s.client.clientConfig }
 
+// Features returns what was found out about the server.
+func (s *Store) Features() []storage.Feature { return s.client.signFeatures() }
+
 // Open returns the content of an object. If a caller reads it to the end, it is whole and has the
 // checksum that the server keeps. It ends when ctx does. Open connects again, a few times, if the
 // connection is cut during the read.
@@ -120,8 +123,9 @@ func (s *Store) rootKeys() (map[string]string, []string) {
 }
 
 var (
-	_ storage.Store  = (*Store)(nil)
-	_ storage.Remote = (*Store)(nil)
-	_ storage.Vender = (*Store)(nil)
-	_ storage.Signer = (*Store)(nil)
+	_ storage.Store    = (*Store)(nil)
+	_ storage.Remote   = (*Store)(nil)
+	_ storage.Vender   = (*Store)(nil)
+	_ storage.Signer   = (*Store)(nil)
+	_ storage.Featured = (*Store)(nil)
 )

@@ -22,16 +22,40 @@ const (
 )
 
 // Sign signs a request to the server with the key of the store. It signs what checkRequest lets
-// through, and nothing else. The answer has the headers that the engine has to add.
+// through, and nothing else, and of that only what the server looks at; see ProbeSigning. The
+// answer has the headers that the engine has to add.
 func (s *Store) Sign(ctx context.Context, request storage.SignRequest) (storage.Signature, error) {
+	checked, err := s.check(request)
+	if err == nil {
+		err = s.checkSigned(ctx, checked.call)
+	}
+	if err != nil {
+		return storage.Signature{}, err
+	}
+	return s.signChecked(ctx, checked, request.Headers)
+}
+
+// sign is Sign without regard to what the server looks at, which the probe is to find out.
+func (s *Store) sign(ctx context.Context, request storage.SignRequest) (storage.Signature, error) {
+	checked, err := s.check(request)
+	if err != nil {
+		return storage.Signature{}, err
+	}
+	return s.signChecked(ctx, checked, request.Headers)
+}
+
+// check returns what may be signed of a request.
+func (s *Store) check(request storage.SignRequest) (checkedRequest, error) {
 	locations, err := s.within(request.Locations)
 	if err != nil {
-		return storage.Signature{}, err
+		return checkedRequest{}, err
 	}
-	checked, err := s.client.checkRequest(request, locations)
-	if err != nil {
-		return storage.Signature{}, err
-	}
+	return s.client.checkRequest(request, locations)
+}
+
+// signChecked signs a request that was checked, which has the headers sent.
+func (s *Store) signChecked(ctx context.Context, checked checkedRequest, sent map[string][]string) (
+	storage.Signature, error) {
 	credentials, err := s.client.sdk.Options().Credentials.Retrieve(ctx)
 	if err != nil {
 		return storage.Signature{}, fmt.Errorf("s3: sign: %w", err)
@@ -52,7 +76,7 @@ func (s *Store) Sign(ctx context.Context, request storage.SignRequest) (storage.
 	if err := signer.SignHTTP(ctx, credentials, unsigned, checked.payload, service, s.client.region(), at); err != nil {
 		return storage.Signature{}, fmt.Errorf("s3: sign: %w", err)
 	}
-	return storage.Signature{Headers: added(unsigned.Header, request.Headers)}, nil
+	return storage.Signature{Headers: added(unsigned.Header, sent)}, nil
 }
 
 // added returns the headers of a signature that were not sent: a client may add them to its own.
@@ -86,6 +110,7 @@ func dateOf(date string, now time.Time) (time.Time, error) {
 
 // checkedRequest is a request that may be signed.
 type checkedRequest struct {
+	call    string // name of its signable
 	method  string
 	url     *url.URL
 	headers http.Header // those that are signed

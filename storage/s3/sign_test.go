@@ -102,7 +102,8 @@ func (c *signingClient) engine(endpoint string) engine {
 	})}
 }
 
-// signedEngine turns what the signer refuses into what the storage would.
+// signedEngine turns what the signer refuses into what the storage would. It deletes file by file,
+// as bulk deletes are not signed for SeaweedFS.
 type signedEngine struct{ engine }
 
 func refusedBySigner(err error) error {
@@ -125,7 +126,9 @@ func (e signedEngine) List(ctx context.Context, prefix string) error {
 }
 
 func (e signedEngine) Delete(ctx context.Context, location string) error {
-	return refusedBySigner(e.engine.Delete(ctx, location))
+	bucket, key := parts(location)
+	_, err := e.client.DeleteObject(ctx, &sdk.DeleteObjectInput{Bucket: bucket, Key: key})
+	return refusedBySigner(denied(err))
 }
 
 // signatures makes a Vender of a Signer: its credential is the scope that requests are signed for.
@@ -242,6 +245,7 @@ func TestSignedCalls(t *testing.T) {
 			server := start(t)
 			bucket := server.NewBucket(t)
 			store := open(t, options(server.Endpoint), "s3://"+bucket+"/wh")
+			store.AssumeSound() // else neither would be given all of them
 			client := &signingClient{store: store, scope: storage.Scope{
 				Locations: []string{"s3://" + bucket + "/wh/t"}, Write: true,
 			}}
@@ -322,6 +326,37 @@ func strict(t *testing.T, server *s3test.Server) string {
 	return p.URL
 }
 
+// TestSeaweedFSIsSigned makes every request on a server that does not look at the body of a bulk
+// delete. That one is not signed, and everything else is.
+func TestSeaweedFSIsSigned(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	bucket := server.NewBucket(t)
+	store := open(t, options(server.Endpoint), "s3://"+bucket+"/wh")
+	if err := store.ProbeSigning(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	requests := tableRequests(server.Endpoint)
+	for call, request := range requests {
+		request.URI = strings.ReplaceAll(request.URI, "/lake", "/"+bucket)
+		request.Locations = []string{"s3://" + bucket + "/wh/t"}
+		_, err := store.Sign(t.Context(), request)
+		if errors.Is(err, storage.ErrNotSigned) != (call == "DeleteObjects") || err != nil && call != "DeleteObjects" {
+			t.Errorf("%s: %v", call, err)
+		}
+	}
+	if shown := fmt.Sprint(store.Features()); !strings.Contains(shown, "DeleteObjects") || strings.Contains(shown, "Put") {
+		t.Errorf("validate would show %s", shown)
+	}
+	client := &signingClient{store: store, scope: storage.Scope{Locations: []string{"s3://" + bucket + "/wh/t"}, Write: true}}
+	engine, location := signedEngine{client.engine(server.Endpoint)}, "s3://"+bucket+"/wh/t/data/a"
+	for _, do := range []func(context.Context, string) error{engine.Write, engine.Read, engine.Delete} {
+		if err := do(t.Context(), location); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestProbeSigning(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -369,6 +404,7 @@ func BenchmarkSign(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	store.AssumeSound()
 	request := storage.SignRequest{
 		Method: http.MethodGet, URI: "http://127.0.0.1:1/lake/wh/t/data/a.parquet", Region: s3test.Region,
 		Headers: map[string][]string{"Range": {"bytes=0-8"}, "User-Agent": {"x"}}, Locations: []string{"s3://lake/wh/t"},

@@ -28,6 +28,21 @@ const appendMD5 = "append-md5"
 // xIDParameter names the operation of the SDK that sends a request. It says nothing to the server.
 const xIDParameter = "x-id"
 
+// The operations that may be signed, by their names in the protocol.
+const (
+	callGet            = "GetObject"
+	callHead           = "HeadObject"
+	callList           = "ListObjectsV2"
+	callPut            = "PutObject"
+	callDelete         = "DeleteObject"
+	callDeleteMany     = "DeleteObjects"
+	callCreateUpload   = "CreateMultipartUpload"
+	callUploadPart     = "UploadPart"
+	callListParts      = "ListParts"
+	callCompleteUpload = "CompleteMultipartUpload"
+	callAbortUpload    = "AbortMultipartUpload"
+)
+
 // signable is a request of the protocol that may be signed. Everything else is not.
 type signable struct {
 	name   string // of the protocol's operation
@@ -51,22 +66,22 @@ func calls() []signable {
 		post, del      = http.MethodPost, http.MethodDelete
 	)
 	return []signable{
-		{name: "GetObject", method: get, may: []string{"partNumber"}},
-		{name: "HeadObject", method: head, may: []string{"partNumber"}},
-		{name: "ListParts", method: get, needs: []string{"uploadId"},
+		{name: callGet, method: get, may: []string{"partNumber"}},
+		{name: callHead, method: head, may: []string{"partNumber"}},
+		{name: callListParts, method: get, needs: []string{"uploadId"},
 			may: []string{"max-parts", "part-number-marker"}},
-		{name: "ListObjectsV2", method: get, onBucket: true, needs: []string{"list-type", "prefix"},
+		{name: callList, method: get, onBucket: true, needs: []string{"list-type", "prefix"},
 			may: []string{"delimiter", "continuation-token", "start-after", "max-keys", "encoding-type",
 				"fetch-owner"},
 			values: map[string]string{"list-type": "2"}, check: (*signing).checkPrefix},
-		{name: "PutObject", method: put, write: true},
-		{name: "CreateMultipartUpload", method: post, write: true, needs: []string{"uploads"},
+		{name: callPut, method: put, write: true},
+		{name: callCreateUpload, method: post, write: true, needs: []string{"uploads"},
 			values: empty("uploads")},
-		{name: "UploadPart", method: put, write: true, needs: []string{"partNumber", "uploadId"}},
-		{name: "CompleteMultipartUpload", method: post, write: true, needs: []string{"uploadId"}},
-		{name: "AbortMultipartUpload", method: del, write: true, needs: []string{"uploadId"}},
-		{name: "DeleteObject", method: del, write: true},
-		{name: "DeleteObjects", method: post, onBucket: true, write: true, needs: []string{"delete"},
+		{name: callUploadPart, method: put, write: true, needs: []string{"partNumber", "uploadId"}},
+		{name: callCompleteUpload, method: post, write: true, needs: []string{"uploadId"}},
+		{name: callAbortUpload, method: del, write: true, needs: []string{"uploadId"}},
+		{name: callDelete, method: del, write: true},
+		{name: callDeleteMany, method: post, onBucket: true, write: true, needs: []string{"delete"},
 			values: empty("delete"), check: (*signing).checkBody},
 	}
 }
@@ -133,7 +148,9 @@ func (c *Client) checkRequest(request storage.SignRequest, locations []storage.L
 	if found.write && !request.Write {
 		return checkedRequest{}, storage.ErrNeedsWrite
 	}
-	return checkedRequest{method: request.Method, url: r.url, headers: headers, payload: r.payload, date: date}, nil
+	return checkedRequest{
+		call: found.name, method: request.Method, url: r.url, headers: headers, payload: r.payload, date: date,
+	}, nil
 }
 
 func notSigned(format string, values ...any) error {
@@ -158,20 +175,29 @@ func (r *signing) readURL() error {
 }
 
 // servesAt reports whether an address is that of the server, and the bucket if it is in the host's
-// name.
+// name. The bucket has one place, where the server's own requests have it. A server that looks for
+// it elsewhere would find another bucket in the same address: in http://lake.host/payroll/x one
+// that reads the path finds payroll. The host has one spelling as well, that of the endpoint.
 func (c *Client) servesAt(address *url.URL) (bucket string, ok bool) {
 	for _, endpoint := range c.endpoints() {
 		if address.Scheme != endpoint.Scheme {
 			continue
 		}
-		if address.Host == endpoint.Host {
+		if address.Host == endpoint.Host { // then the path begins with the bucket, if readPath agrees
 			return "", true
 		}
-		if bucket, found := strings.CutSuffix(address.Host, "."+endpoint.Host); found && bucket != "" {
+		bucket, found := strings.CutSuffix(address.Host, "."+endpoint.Host)
+		if found && bucket != "" && !c.isInPath(bucket) {
 			return bucket, true
 		}
 	}
 	return "", false
+}
+
+// isInPath reports whether a bucket is named in the path of an address. Names with dots are,
+// because the certificate of a server does not hold them.
+func (c *Client) isInPath(bucket string) bool {
+	return c.sdk.Options().UsePathStyle || strings.Contains(bucket, ".")
 }
 
 // endpoints returns the addresses of the server.
@@ -213,6 +239,9 @@ func (r *signing) readPath() error {
 	key := strings.TrimPrefix(path, "/")
 	if r.bucket == "" {
 		r.bucket, key, _ = strings.Cut(key, "/")
+		if r.bucket != "" && !r.client.isInPath(r.bucket) {
+			return notSigned("the bucket is named in the path, and the server reads it in the host's name")
+		}
 	}
 	if r.bucket == "" {
 		return notSigned("the request names no bucket")
