@@ -60,6 +60,7 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.MonitorKey(), 18, "monitor"},
 		{registry.WalkKey(registry.TableScope(someID)), 18, "walk/t/" + some},
 		{registry.PauseKey(), 18, "pause"},
+		{registry.ClockKey(), 18, "clock"},
 	}
 	for _, tt := range tests {
 		if tt.key.Table != tt.table || tt.key.ID != tt.id {

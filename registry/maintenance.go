@@ -321,6 +321,14 @@ func (p Pause) Covers(table Pointer) bool {
 	return levels <= len(table.Namespace) && slices.Equal(p.Ident.Namespace, table.Namespace[:levels])
 }
 
+// ClockDoubt is the value of the record ClockKey: the store's clock cannot be believed, so nothing
+// is deleted because of its age.
+type ClockDoubt struct {
+	Unknown
+	Why   string    `json:"why"`
+	Since time.Time `json:"since"` // by the clock in doubt
+}
+
 // ScopeServer is the scope of the whole server.
 const ScopeServer = "server"
 
@@ -413,6 +421,9 @@ func WalkKey(scope string) Key { return Key{TableCursor, WalkPrefix + scope} }
 // PauseKey is the key of the record that says which scopes are paused.
 func PauseKey() Key { return Key{TableCursor, "pause"} }
 
+// ClockKey is the key of the record which says that the store's clock is in doubt.
+func ClockKey() Key { return Key{TableCursor, "clock"} }
+
 // The names of the members of the records of maintenance.
 var (
 	maintenancePolicyMembers = MembersOf[MaintenancePolicy]()
@@ -424,6 +435,7 @@ var (
 	monitorMembers           = MembersOf[Monitor]()
 	walkMembers              = MembersOf[Walk]()
 	pausesMembers            = MembersOf[Pauses]()
+	clockDoubtMembers        = MembersOf[ClockDoubt]()
 )
 
 // Members implements Value.
@@ -452,3 +464,6 @@ func (Walk) Members() *Members { return walkMembers }
 
 // Members implements Value.
 func (Pauses) Members() *Members { return pausesMembers }
+
+// Members implements Value.
+func (ClockDoubt) Members() *Members { return clockDoubtMembers }

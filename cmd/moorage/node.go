@@ -111,8 +111,11 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
 	files := newStorages(s3Options, c.GCSOptions(), c.ADLSOptions(), sealer)
+	var made *catalog.Catalog
+	clock := newClock(store, func() *catalog.Catalog { return made }, logger)
 	kept, err := retention.New(retention.Config{
 		Store:           store,
+		Doubt:           clock.Doubt,
 		KeyLife:         catalog.ChangeRetentionMin(c.KeyLifetime),
 		UndropWindow:    c.UndropWindow,
 		ChangeRetention: c.ChangeRetention,
@@ -124,7 +127,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	}
 	var dropped *purge.Worker
 	var dead *recovery.Recovery
-	made, err := catalog.New(catalog.Config{
+	made, err = catalog.New(catalog.Config{
 		Gate:                gate,
 		Guard:               guards,
 		KickPurge:           func() { dropped.Kick() },
@@ -156,12 +159,12 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
 	dropped, err = purge.New(purge.Config{
-		Store: store, Tables: made.Documents(), Alone: !c.InDatabase(), Logger: logger,
+		Store: store, Tables: made.Documents(), Alone: !c.InDatabase(), Doubt: clock.Doubt, Logger: logger,
 	})
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
-	upkeep, err := newUpkeep(c, store, made, metrics, logger)
+	upkeep, err := newUpkeep(c, store, made, clock, metrics, logger)
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
@@ -192,7 +195,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Logger:       logger,
 		Registry:     metrics,
 		Ready:        withAudit(metered.Healthy, audits),
-		Notices:      func() map[string]string { return auditNotice(audits) },
+		Notices:      func() map[string]string { return withClock(auditNotice(audits), clock) },
 		Refusal:      watch.refusal,
 		Hosts:        c.HostNames(),
 		BodyBytesMax: c.BodyBytesMax,

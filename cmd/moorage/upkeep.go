@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,8 +51,8 @@ type upkeep struct {
 }
 
 // newUpkeep makes the upkeep over store, which is not started.
-func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metrics *prometheus.Registry,
-	logger *slog.Logger) (*upkeep, error) {
+func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, clock *clocks.Clock,
+	metrics *prometheus.Registry, logger *slog.Logger) (*upkeep, error) {
 	alone := !c.InDatabase()
 	tables := catalog.TablesOf(made.As(moorage.System("expire")))
 	e := &upkeep{
@@ -62,12 +61,8 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 	}
 	e.policies = policies.New(ledger.Over(store), e.kick)
 	var err error
-	var doubt func(ctx context.Context) (string, error)
-	if alone { // the clock of a database is that of all nodes
-		doubt = clocks.New(store, isOwn).Doubt
-	}
 	e.jobs, err = jobs.New(jobs.Config{
-		Store: store, Tables: tables, Alone: alone, Doubt: doubt, Budget: e.budget, Ended: e.metrics.ended,
+		Store: store, Tables: tables, Alone: alone, Doubt: clock.Doubt, Budget: e.budget, Ended: e.metrics.ended,
 		Logger: logger,
 	})
 	if err != nil {
@@ -84,7 +79,7 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 	}
 	e.planner, err = planner.New(planner.Config{
 		Store: store, Jobs: e.jobs, Tables: tables, Policies: e.policies, Alone: alone, Logger: logger,
-		Began: e.worker.Kick, Doubt: doubt,
+		Began: e.worker.Kick, Doubt: clock.Doubt,
 	})
 	if err != nil {
 		return nil, err
@@ -98,11 +93,6 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, metric
 	})
 	metrics.MustRegister(upkeepMetrics{e})
 	return e, nil
-}
-
-// isOwn reports whether a caller is a job of the server. Somebody who opened the store is none.
-func isOwn(principal string) bool {
-	return strings.HasPrefix(principal, moorage.System("").Name) && principal != moorage.System(whoOpened).Name
 }
 
 // readPolicies reads the policies, and has the others look if they ask for something.

@@ -33,7 +33,8 @@ func TestPoliciesAreReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := newUpkeep(cli.Config{}, store, made.As(moorage.System("node")), prometheus.NewRegistry(), logger)
+	kept, err := newUpkeep(cli.Config{}, store, made.As(moorage.System("node")),
+		newClock(store, func() *catalog.Catalog { return made }, logger), prometheus.NewRegistry(), logger)
 	if err != nil {
 		t.Fatal(err)
 	}

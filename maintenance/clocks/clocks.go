@@ -1,20 +1,29 @@
 // Package clocks decides whether the store's clock can be trusted to judge the age of a file. The
-// clock of a machine that was off, or that somebody has set, may be years ahead.
+// clock of a machine may jump, and that of a machine which was off may be years ahead.
 //
 // # What it promises
 //
-// A clock is believed while the newest change that a caller asked for is at most an hour older than
-// it, and not younger. Changes of the server's own jobs do not count: they would confirm the clock
-// by which they happened. On a database, whose clock all nodes share, nobody need ask.
+// Only other clocks vouch for the store's clock, and no record that was written by it does. Three
+// things put it in doubt:
+//
+//   - It moved by an hour more or less than the time since the machine was started, in which sleep
+//     counts. A machine that was suspended is in no doubt, nor is one that was off.
+//   - A storage says a time that is more than an hour off.
+//   - It was more than an hour behind the newest change when this process began.
+//
+// The doubt is a record, so it outlives the process and holds for all nodes. It ends when all
+// storages that say a time have agreed for ten minutes, or when an operator removes the record. The
+// process then goes by the clock as it is.
 //
 // # What it must not know
 //
-// What is done by the clock.
+// What is done by the clock, and how a storage is asked.
 package clocks
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -23,84 +32,276 @@ import (
 )
 
 const (
-	// aheadMax is how much older than the clock the newest change may be.
-	aheadMax = time.Hour
-	// behindMax is how much younger it may be: a clock that is corrected goes back a little.
-	behindMax = time.Minute
+	// offMax is how much clocks may differ.
+	offMax = time.Hour
+	// agreeFor is how long storages must agree with a clock in doubt.
+	agreeFor = 10 * time.Minute
+	// askPause is how often the storages are asked for the time, and doubtPause how often while the
+	// clock is in doubt.
+	askPause   = 10 * time.Minute
+	doubtPause = time.Minute
 	// page is how many changes are read at a time, and at least looked at to find the newest.
 	page = 1000
 )
 
-// Clock is the clock of a store that has one process. It is safe for concurrent use.
-type Clock struct {
-	store registry.Store
-	isOwn func(principal string) bool
-
-	mu       sync.Mutex        // guards the fields below; held while the store is asked
-	position registry.Position // up to which changes were read
-	began    bool
-	newest   time.Time // of those that callers asked for; zero: none is known
+// Said is a time that another clock said.
+type Said struct {
+	Who  string // such as the location of a warehouse
+	Time time.Time
 }
 
-// New returns the clock of a store. isOwn reports whether a caller is a job of the server, by name.
-func New(store registry.Store, isOwn func(principal string) bool) *Clock {
-	return &Clock{store: store, isOwn: isOwn}
+// Config is what a Clock is made of. Store and Boot are required.
+type Config struct {
+	Store registry.Store
+	// Boot returns how long ago the machine was started, the time included in which it slept.
+	Boot func() time.Duration
+	// Ask returns the present times by the clocks of storages, the same clock by the same name.
+	// Those that do not answer are left out. Default: there is none.
+	Ask    func(ctx context.Context) []Said
+	Logger *slog.Logger // default: discards
+}
+
+// Clock is the clock of a store, as one process judges it. It is safe for concurrent use.
+type Clock struct {
+	config Config
+	ledger *ledger.Ledger
+
+	mu       sync.Mutex // guards the fields below; held while the store and storages are asked
+	began    bool
+	from     moment                   // since when both clocks are compared
+	newest   time.Time                // of the newest change when this process began; zero: it no longer counts
+	asked    time.Duration            // when the storages were asked last, by Boot
+	off      map[string]time.Duration // how much later than the store's clock storages said it is
+	accepted map[string]time.Duration // likewise, when the clock was believed last
+	agreed   time.Duration            // since when all storages agree, by Boot; negative: they do not
+	noted    bool                     // the last look found, or made, a record of a doubt
+
+	last sync.Mutex // guards the field below; leaf
+	why  string
+}
+
+// moment is one time by two clocks.
+type moment struct {
+	store time.Time
+	boot  time.Duration
+}
+
+// New returns the clock of a store.
+func New(config Config) *Clock {
+	if config.Store == nil || config.Boot == nil {
+		panic("clocks: Store and Boot are required")
+	}
+	if config.Ask == nil {
+		config.Ask = func(context.Context) []Said { return nil }
+	}
+	if config.Logger == nil {
+		config.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Clock{config: config, ledger: ledger.Over(config.Store), agreed: -1}
 }
 
 // Doubt returns why the clock cannot be believed now; empty if it can.
 func (c *Clock) Doubt(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.read(ctx); err != nil {
-		return "", ledger.StoreError("clocks.Doubt", err)
-	}
-	now, err := c.store.Time(ctx)
+	why, err := c.judge(ctx)
 	if err != nil {
 		return "", ledger.StoreError("clocks.Doubt", err)
 	}
-	const confirm = " If it is right, say: moorage maintain resume server"
-	switch ahead := now.Sub(c.newest); {
-	case c.newest.IsZero():
-		return "No change confirms the clock of this machine." + confirm, nil
-	case ahead > aheadMax:
-		return fmt.Sprintf("The clock of this machine is %s ahead of the newest change.%s",
-			ahead.Round(time.Minute), confirm), nil
-	case ahead < -behindMax:
-		return fmt.Sprintf("The clock of this machine is %s behind the newest change. Correct it.%s",
-			-ahead.Round(time.Second), confirm), nil
+	c.last.Lock()
+	defer c.last.Unlock()
+	c.why = why
+	return why, nil
+}
+
+// Last returns what Doubt returned last. It asks nobody.
+func (c *Clock) Last() string {
+	c.last.Lock()
+	defer c.last.Unlock()
+	return c.why
+}
+
+// judge does what Doubt does. mu must be held.
+func (c *Clock) judge(ctx context.Context) (string, error) {
+	records, err := c.config.Store.Get(ctx, registry.ClockKey())
+	if err != nil {
+		return "", err
 	}
+	now, err := c.config.Store.Time(ctx)
+	if err != nil {
+		return "", err
+	}
+	at := moment{now, c.config.Boot()}
+	if !c.began {
+		if c.newest, err = newestChange(ctx, c.config.Store); err != nil {
+			return "", err
+		}
+		c.from, c.began = at, true
+	}
+	record := records[0]
+	pause := askPause
+	if record.Exists() {
+		pause = doubtPause
+	}
+	if c.off == nil || at.boot-c.asked >= pause {
+		if at, err = c.askLocked(ctx); err != nil {
+			return "", err
+		}
+	}
+	if record.Exists() {
+		return c.doubtedLocked(ctx, record, at)
+	}
+	if c.noted { // an operator ended the doubt, or another node did
+		c.believeLocked(at)
+		return "", nil
+	}
+	why := c.differsLocked(at)
+	if why == "" {
+		return "", nil
+	}
+	return c.noteLocked(ctx, why, at.store)
+}
+
+// askLocked asks the storages for the time, and returns when that was. mu must be held.
+func (c *Clock) askLocked(ctx context.Context) (moment, error) {
+	before, err := c.config.Store.Time(ctx)
+	if err != nil {
+		return moment{}, err
+	}
+	said := c.config.Ask(ctx)
+	after, err := c.config.Store.Time(ctx)
+	if err != nil {
+		return moment{}, err
+	}
+	at := moment{after, c.config.Boot()}
+	c.asked, c.off = at.boot, make(map[string]time.Duration, len(said))
+	agree := len(said) > 0
+	for _, each := range said {
+		off := time.Duration(0)
+		switch {
+		case each.Time.Before(before):
+			off = each.Time.Sub(before)
+		case each.Time.After(after):
+			off = each.Time.Sub(after)
+		}
+		c.off[each.Who] = off
+		agree = agree && off.Abs() <= offMax
+	}
+	switch {
+	case !agree:
+		c.agreed = -1
+	case c.agreed < 0:
+		c.agreed = at.boot
+	}
+	return at, nil
+}
+
+// doubtedLocked returns why the clock is in doubt, as record says, unless all storages have agreed
+// with it for long enough. mu must be held.
+func (c *Clock) doubtedLocked(ctx context.Context, record registry.Record, at moment) (string, error) {
+	if !c.noted {
+		c.noted, c.agreed = true, -1 // the storages are asked again before they end it
+	}
+	if c.agreed < 0 || at.boot-c.agreed < agreeFor {
+		doubt, err := ledger.Decode[registry.ClockDoubt](record)
+		if err != nil {
+			return "its record cannot be read", nil
+		}
+		return doubt.Why, nil
+	}
+	_, err := c.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(record)},
+		Writes:     []registry.Write{registry.Delete(record.Key)},
+	})
+	if _, failed := registry.FailedCondition(err); err != nil && !failed {
+		return "", err
+	}
+	c.believeLocked(at)
+	c.config.Logger.InfoContext(ctx, "the clock is believed again: storages have agreed with it", "for", agreeFor)
 	return "", nil
 }
 
-// read reads the changes that it has not read.
-func (c *Clock) read(ctx context.Context) error {
-	if !c.began {
-		horizon, err := registry.ReadHorizon(ctx, c.store)
-		if err != nil {
-			return err
+// believeLocked goes by the clock as it is at a moment. mu must be held.
+func (c *Clock) believeLocked(at moment) {
+	c.noted, c.from, c.newest, c.accepted = false, at, time.Time{}, make(map[string]time.Duration)
+	for who, off := range c.off {
+		if off.Abs() > offMax { // an operator says that the storage is wrong
+			c.accepted[who] = off
 		}
-		head, err := registry.Head(ctx, c.store, horizon.Position)
-		if err != nil {
-			return err
-		}
-		if c.position = horizon.Position; head > page {
-			c.position = max(c.position, head-page)
-		}
-		c.began = true
 	}
-	for {
-		found, err := c.store.Changes(ctx, c.position, page)
+}
+
+// differsLocked returns what puts the clock in doubt that is in none yet; empty if nothing does. mu
+// must be held.
+func (c *Clock) differsLocked(at moment) string {
+	jump := at.store.Sub(c.from.store) - (at.boot - c.from.boot)
+	if jump.Abs() > offMax {
+		return fmt.Sprintf("The store's clock was set %s while this process ran", direction(jump))
+	}
+	if behind := c.newest.Sub(c.from.store); behind > offMax {
+		return fmt.Sprintf("The store's clock is %s behind the newest change", behind.Round(time.Minute))
+	}
+	for who, off := range c.off {
+		if (off - c.accepted[who]).Abs() > offMax {
+			return fmt.Sprintf("The clock of the storage of %s is set %s compared with the store's clock", who,
+				direction(off))
+		}
+	}
+	return ""
+}
+
+func direction(d time.Duration) string {
+	if d < 0 {
+		return d.Abs().Round(time.Minute).String() + " back"
+	}
+	return d.Round(time.Minute).String() + " ahead"
+}
+
+// noteLocked writes the record of a doubt, unless another node was faster. mu must be held.
+func (c *Clock) noteLocked(ctx context.Context, why string, now time.Time) (string, error) {
+	why += ". Correct the clock, then say: moorage maintain resume server"
+	writes, err := ledger.Encode(ledger.Put(registry.ClockKey(), registry.StateNone,
+		registry.ClockDoubt{Why: why, Since: now}))
+	if err != nil {
+		return "", err
+	}
+	_, err = c.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{registry.Absent(registry.ClockKey())}, Writes: writes,
+	})
+	if _, failed := registry.FailedCondition(err); err != nil && !failed {
+		return "", err
+	}
+	c.agreed = -1
+	if c.noted = true; err == nil {
+		c.config.Logger.WarnContext(ctx, "nothing is deleted until the clock is believed", "why", why)
+	}
+	return why, nil
+}
+
+// newestChange returns when the newest change of a store happened, as that says; zero if there is
+// none.
+func newestChange(ctx context.Context, store registry.Store) (newest time.Time, err error) {
+	horizon, err := registry.ReadHorizon(ctx, store)
+	if err != nil {
+		return newest, err
+	}
+	head, err := registry.Head(ctx, store, horizon.Position)
+	if err != nil {
+		return newest, err
+	}
+	for position := max(horizon.Position, head-min(head, page)); ; {
+		found, err := store.Changes(ctx, position, page)
 		if err != nil {
-			return err
+			return newest, err
 		}
 		for _, each := range found {
-			c.position = each.Position
-			if each.Unreadable == nil && !c.isOwn(each.Change.Principal) {
-				c.newest = each.Change.Time
+			position = each.Position
+			if each.Unreadable == nil {
+				newest = each.Change.Time
 			}
 		}
 		if len(found) < page {
-			return nil
+			return newest, nil
 		}
 	}
 }

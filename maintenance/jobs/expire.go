@@ -104,6 +104,9 @@ const (
 // expired, and there may be the job.
 func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettings, extra Extra) (Began, error) {
 	const op = "jobs.Expire"
+	if err := j.believeClock(ctx); err != nil {
+		return Began{}, moorage.Annotate(op, pointer.String(), err)
+	}
 	version, table, err := j.tables.TableByID(ctx, pointer)
 	if err != nil {
 		return Began{}, moorage.Annotate(op, pointer.String(), err)

@@ -185,6 +185,15 @@ func held(document *metadata.Document) (why string) {
 	return ""
 }
 
+// believeClock returns KindUnavailable while the store's clock is in doubt: no age can be told.
+func (j *Jobs) believeClock(ctx context.Context) error {
+	why, err := j.doubt(ctx)
+	if err == nil && why != "" {
+		err = moorage.Errorf(moorage.KindUnavailable, "Nothing is deleted while the clock is in doubt. %s", why)
+	}
+	return err
+}
+
 // job is a job under way, as of one read.
 type job struct {
 	record registry.Record

@@ -62,6 +62,9 @@ func (j *Jobs) FindOrphans(ctx context.Context, pointer registry.ID, s OrphanSet
 	if err := checkOrphans(s); err != nil {
 		return Began{}, err
 	}
+	if err := j.believeClock(ctx); err != nil {
+		return Began{}, moorage.Annotate(op, pointer.String(), err)
+	}
 	version, table, err := j.tables.TableByID(ctx, pointer)
 	if err != nil {
 		return Began{}, moorage.Annotate(op, pointer.String(), err)

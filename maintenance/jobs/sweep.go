@@ -37,6 +37,9 @@ func (j *Jobs) Sweep(ctx context.Context) error {
 	if err != nil || !had {
 		return err
 	}
+	if why, err := j.doubt(ctx); err != nil || why != "" {
+		return err
+	}
 	err = j.claims.Claim(ctx, sweepClaim, claimLife, func(ctx context.Context) error {
 		var failures []error
 		err := j.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"moorage/ledger"
@@ -21,6 +22,8 @@ const (
 	// seenMin is how long the server must have known a snapshot before it may expire, whatever its
 	// timestamp says: that is of a client's clock. A shorter age wins.
 	seenMin = time.Hour
+	// aheadMax is how far ahead of the store's clock a snapshot may be dated.
+	aheadMax = time.Hour
 	// fewPause is how long a few snapshots that are old wait for others.
 	fewPause = 24 * time.Hour
 )
@@ -146,7 +149,22 @@ func (l *look) decide(ctx context.Context) error {
 	if l.kind == policy.Orphans {
 		return l.findOrphans(ctx, required)
 	}
-	return l.expire(ctx, required)
+	return l.expire(ctx, document, required)
+}
+
+// snapshotAhead returns why no snapshot of the table may expire now; empty if some may. The time of
+// a snapshot is by the clock of its writer. If that is ahead of the store's clock, one of both is
+// wrong, and it is not known which snapshots are old.
+func (l *look) snapshotAhead(document *metadata.Document) string {
+	limit := l.now.Add(aheadMax).UnixMilli()
+	for snapshot := range document.Snapshots() {
+		if snapshot.TimestampMS > limit {
+			return fmt.Sprintf("The snapshot %d is dated %s, which is ahead of the store's clock. "+
+				"The table waits until then, or until the snapshot is gone", snapshot.ID,
+				time.UnixMilli(snapshot.TimestampMS).UTC().Format(time.RFC3339))
+		}
+	}
+	return ""
 }
 
 // goesBy has settle require what the look goes by: the version of the table, and the policies of
@@ -172,7 +190,10 @@ func (l *look) requires(ctx context.Context, matcher *policies.Matcher) ([]regis
 }
 
 // expire expires snapshots.
-func (l *look) expire(ctx context.Context, required []registry.Condition) error {
+func (l *look) expire(ctx context.Context, document *metadata.Document, required []registry.Condition) error {
+	if ahead := l.snapshotAhead(document); ahead != "" {
+		return l.settle(ctx, outcomeLater, l.now.Add(jobPause), ahead)
+	}
 	care, known := l.care.Value, l.knownFor()
 	if care.Seq > 0 && l.now.Before(care.SeqAt.Add(known)) {
 		// It is not known yet which snapshots are at least so old as they say.

@@ -104,7 +104,6 @@ type Planner struct {
 	stats  Stats
 	busy   map[string]int       // tables that are looked at, by warehouse
 	tables map[registry.ID]bool // that are looked at
-	warned time.Time            // when it warned of the clock, by that of this node
 	rests  map[string]time.Time // until when a warehouse is left alone, by the clock of this node
 }
 
@@ -367,7 +366,8 @@ func (r *round) page(ctx context.Context, page []registry.Record) (after string,
 		}
 		if !r.began {
 			r.began = true
-			if r.isDoubted, err = r.doubts(ctx); r.isDoubted || err != nil {
+			why, err := r.config.Doubt(ctx)
+			if r.isDoubted = why != ""; r.isDoubted || err != nil {
 				return "", false, err
 			}
 		}
@@ -396,21 +396,6 @@ func (r *round) page(ctx context.Context, page []registry.Record) (after string,
 		r.pass(key)
 	}
 	return after, more, nil
-}
-
-// doubts reports whether the clock cannot be believed. It says so in the log once in a while.
-func (p *Planner) doubts(ctx context.Context) (bool, error) {
-	why, err := p.config.Doubt(ctx)
-	if err != nil || why == "" {
-		return false, err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if now := p.config.Now(); now.Sub(p.warned) >= time.Hour || now.Before(p.warned) {
-		p.warned = now
-		p.log.WarnContext(ctx, "maintenance rests until the clock is confirmed", "why", why)
-	}
-	return true, nil
 }
 
 // lookAt looks at the table of a due record, in the lane of its kind.

@@ -127,6 +127,10 @@ func (r *round) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	doubt, err := r.config.Doubt(ctx)
+	if err != nil {
+		return err
+	}
 	states, unreadable := make(map[registry.ID]registry.State), make(map[registry.Key]bool)
 	var found []*due
 	err = r.ledger.Scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {
@@ -144,7 +148,7 @@ func (r *round) look(ctx context.Context) error {
 			return true, ledger.StepError("purge.look", err)
 		}
 		states[task.ID] = record.State
-		mayTry := record.State != registry.StateBlocked || tryBlocked || waiting[task.ID]
+		mayTry := doubt == "" && (record.State != registry.StateBlocked || tryBlocked || waiting[task.ID])
 		if mayTry && !storeNow.Before(task.NotBefore) && r.running[task.ID] == nil && !claimed[claimOf(task.ID)] {
 			found = append(found, &due{task: task.ID, pointer: task.Pointer})
 		}

@@ -60,6 +60,9 @@ type Config struct {
 	// Alone says that no other process uses the store. Then the claims of an earlier process do not
 	// hold up this one.
 	Alone bool
+	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
+	// nothing is purged. Default: it can.
+	Doubt func(ctx context.Context) (string, error)
 	// Interval is the mean pause between two looks for tasks. Default 1 minute.
 	Interval time.Duration
 	// Stall is StallMax, and Claim is ClaimLife, unless a test shortens or stretches them.
@@ -112,6 +115,9 @@ func New(config Config) (*Worker, error) {
 	}
 	if config.Claim <= 0 {
 		config.Claim = ClaimLife
+	}
+	if config.Doubt == nil {
+		config.Doubt = func(context.Context) (string, error) { return "", nil }
 	}
 	if config.Now == nil {
 		config.Now = time.Now

@@ -4,7 +4,8 @@
 //
 // # What it promises
 //
-// Nothing goes before its time, whatever the clocks of nodes say, and all of it goes in the end. A
+// Nothing goes before its time, whatever the clocks of nodes say, and all of it goes in the end.
+// While the store's clock is in doubt nothing goes that goes by a time. A
 // record that cannot be read is reported by each round that reads it, and keeps none of the others
 // from going. No file of a table is deleted.
 //
@@ -66,6 +67,9 @@ type Config struct {
 	// Alone says that no other process uses the store. Then the claims of an earlier process do not
 	// hold up this one.
 	Alone bool
+	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
+	// nothing goes because of its age. Default: it can.
+	Doubt func(ctx context.Context) (string, error)
 	// Interval is the mean pause between two rounds of a job. Default 1 minute.
 	Interval time.Duration
 
@@ -128,7 +132,11 @@ func New(config Config) (*Retention, error) {
 		{Folders, (&folders{records, newScan(records, registry.TableLocation)}).run},
 		{Staged, r.staged.run},
 	} {
-		loop, err := newLoop(config, string(made.name), config.Interval, made.run)
+		run := made.run
+		if made.name != Folders { // which goes by no time
+			run = unlessInDoubt(config, made.run)
+		}
+		loop, err := newLoop(config, string(made.name), config.Interval, run)
 		if err != nil {
 			return nil, err
 		}
@@ -156,12 +164,25 @@ func setDefaults(config *Config) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
+	if config.Doubt == nil {
+		config.Doubt = func(context.Context) (string, error) { return "", nil }
+	}
 	if config.UndropWindow <= 0 {
 		config.UndropWindow = week
 	}
 	config.ChangeRetention = ChangesKept(config.ChangeRetention, config.KeyLife)
 	if config.Interval <= 0 {
 		config.Interval = time.Minute
+	}
+}
+
+// unlessInDoubt returns run, which does nothing while the clock cannot be believed.
+func unlessInDoubt(config Config, run func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if why, err := config.Doubt(ctx); err != nil || why != "" {
+			return err
+		}
+		return run(ctx)
 	}
 }
 

@@ -299,13 +299,23 @@ func withoutScope(all []registry.Pause, scope string) []registry.Pause {
 	return slices.DeleteFunc(slices.Clone(all), func(pause registry.Pause) bool { return pause.Scope == scope })
 }
 
-// Resume ends the pause of a scope. Those of others stay. That there is none is no error.
+// Resume ends the pause of a scope. Those of others stay. That there is none is no error. That of
+// the server also ends the doubt about the store's clock.
 //
 // Errors: those of catalog.Scopes.Change.
 func (s *Steering) Resume(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error {
 	err := s.changePauses(ctx, scopes, verb.ResumeMaintenance, ident, func(scope catalog.Scope, _ time.Time,
 		all []registry.Pause) []registry.Pause {
 		return withoutScope(all, scope.Name)
+	}, func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error) {
+		records, err := s.Ledger.Get(ctx, registry.ClockKey())
+		if err != nil || scope.Name != registry.ScopeServer || !records[0].Exists() {
+			return catalog.Beside{}, err
+		}
+		return catalog.Beside{
+			Conditions: []registry.Condition{ledger.Unchanged(records[0])},
+			Writes:     []registry.Write{registry.Delete(records[0].Key)},
+		}, nil
 	})
 	if err == nil {
 		s.kick()
@@ -314,7 +324,8 @@ func (s *Steering) Resume(ctx context.Context, scopes policies.Scopes, ident moo
 }
 
 func (s *Steering) changePauses(ctx context.Context, scopes policies.Scopes, v verb.Verb, ident moorage.Identifier,
-	edit func(scope catalog.Scope, now time.Time, all []registry.Pause) []registry.Pause) error {
+	edit func(scope catalog.Scope, now time.Time, all []registry.Pause) []registry.Pause,
+	more ...func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error)) error {
 	return scopes.Change(ctx, v, ident, func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error) {
 		value, record, err := s.pauses(ctx)
 		if err != nil {
@@ -325,7 +336,16 @@ func (s *Steering) changePauses(ctx context.Context, scopes policies.Scopes, v v
 			return catalog.Beside{}, err
 		}
 		value.Pauses = edit(scope, now, value.Pauses)
-		return put(registry.PauseKey(), record, value)
+		beside, err := put(registry.PauseKey(), record, value)
+		for _, each := range more {
+			other, failed := each(ctx, scope)
+			if failed != nil {
+				return catalog.Beside{}, failed
+			}
+			beside.Conditions = append(beside.Conditions, other.Conditions...)
+			beside.Writes = append(beside.Writes, other.Writes...)
+		}
+		return beside, err
 	})
 }
 

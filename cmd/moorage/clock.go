@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/maintenance/clocks"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+const (
+	// clockWait is how long a storage may take to say the time.
+	clockWait = 10 * time.Second
+	// clockStorages bounds how many are asked for it, all at once.
+	clockStorages = 16
+)
+
+// newClock returns the clock of a store. made returns the catalog, whose storages say what time it
+// is.
+func newClock(store registry.Store, made func() *catalog.Catalog, logger *slog.Logger) *clocks.Clock {
+	return clocks.New(clocks.Config{
+		Store: store, Boot: sinceBoot(), Logger: logger,
+		Ask: func(ctx context.Context) []clocks.Said {
+			return askStorages(ctx, made().As(moorage.System("node")), logger)
+		},
+	})
+}
+
+// askStorages returns the times by the clocks of the storages of warehouses that are reached over
+// the network. A list of files says when it was made.
+func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger) []clocks.Said {
+	warehouses, err := made.Warehouses(ctx)
+	if err != nil {
+		logger.WarnContext(ctx, "no storage was asked for the time", "error", err)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, clockWait)
+	defer cancel()
+	var (
+		mu     sync.Mutex // guards said
+		said   []clocks.Said
+		asking sync.WaitGroup
+		asked  = make(map[string]bool)
+	)
+	for _, each := range warehouses {
+		location, err := storage.Parse(each.Location)
+		if err != nil || location.Scheme == storage.SchemeFile {
+			continue // it goes by the clock of this machine
+		}
+		name := location.Scheme + "://" + location.Authority
+		if asked[name] || len(asked) == clockStorages {
+			continue
+		}
+		asked[name] = true
+		asking.Go(func() {
+			now, ok := timeOf(ctx, catalog.TablesOf(made), each.Name)
+			if !ok {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, clocks.Said{Who: name, Time: now})
+		})
+	}
+	asking.Wait()
+	return said
+}
+
+// timeOf returns the present time by the clock of a warehouse's storage; false if that does not say
+// it now.
+func timeOf(ctx context.Context, tables *catalog.Tables, warehouse string) (time.Time, bool) {
+	location, store, err := tables.WarehouseLocation(ctx, warehouse)
+	if err != nil {
+		return time.Time{}, false
+	}
+	lister, ok := store.(storage.Lister)
+	if !ok {
+		return time.Time{}, false
+	}
+	page, err := lister.List(ctx, storage.Join(location, "~moorage"), "", 1)
+	return page.Now, err == nil && !page.Now.IsZero()
+}
+
+// withClock adds to notices, for /readyz, that nothing is deleted because the clock is in doubt.
+func withClock(notices map[string]string, clock *clocks.Clock) map[string]string {
+	if clock.Last() == "" {
+		return notices
+	}
+	all := map[string]string{"clock": "nothing is deleted, because the store's clock is in doubt; the log says why"}
+	maps.Copy(all, notices)
+	return all
+}

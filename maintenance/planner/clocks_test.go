@@ -1,0 +1,115 @@
+package planner_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/maintenance/clocks"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/planner"
+	"moorage/maintenance/policy"
+)
+
+// doubting makes the maintenance of w go by a clock that other clocks vouch for. It returns how to
+// set the store's clock, which no other clock follows.
+func (w *world) doubting() (set func(time.Duration)) {
+	w.t.Helper()
+	began, ahead := w.clock.Now(), time.Duration(0)
+	clock := clocks.New(clocks.Config{
+		Store: w.store, Boot: func() time.Duration { return w.clock.Now().Sub(began) - ahead },
+	})
+	if why, err := clock.Doubt(w.ctx); err != nil || why != "" {
+		w.t.Fatalf("at the start: %q, %v", why, err)
+	}
+	tables := catalog.TablesOf(w.catalog.As(moorage.System("expire")))
+	var err error
+	w.jobs, err = jobs.New(jobs.Config{
+		Store: w.store, Tables: tables, Now: w.clock.Now, Random: w.random, Alone: true, Doubt: clock.Doubt,
+	})
+	must(w.t, err)
+	w.planner, err = planner.New(planner.Config{
+		Store: w.store, Jobs: w.jobs, Tables: tables, Policies: w.policies, Alone: true, Now: w.clock.Now,
+		Random: w.random, Doubt: clock.Doubt,
+	})
+	must(w.t, err)
+	return func(d time.Duration) {
+		ahead += d
+		w.clock.Advance(d)
+	}
+}
+
+// TestClockThatJumps: when the store's clock jumps by a year, a commit by that clock makes no
+// snapshot old, for a policy or by hand. An operator's word ends the rest.
+func TestClockThatJumps(t *testing.T) { overStores(t, testClockThatJumps) }
+
+func testClockThatJumps(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	for range 29 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	set := w.doubting()
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "24"})
+	w.tend(w.node)
+	w.clock.Advance(3 * time.Hour)
+	w.tend(w.node)
+	set(365 * 24 * time.Hour)
+	w.commit("t", `{"action":"set-properties","updates":{"a":"b"}}`)
+	for range 3 {
+		w.tend(w.node)
+		w.clock.Advance(2 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 29 {
+		t.Errorf("%d snapshots are left that are a few hours old", n)
+	}
+	_, err := w.jobs.Expire(w.ctx, id, jobs.DefaultSnapshots(), nil)
+	if moorage.KindOf(err) != moorage.KindUnavailable || !strings.Contains(err.Error(), "set 8760h0m0s ahead") {
+		t.Errorf("by hand: %v", err)
+	}
+	must(t, w.steering().Resume(w.ctx, catalog.ScopesOf(w.ann()), moorage.Identifier{}))
+	for range 3 {
+		w.tend(w.node)
+		w.clock.Advance(2 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("%d snapshots are left after an operator's word", n)
+	}
+}
+
+// TestSnapshotAhead: a table with a snapshot that is dated ahead waits, says so, and holds up no
+// other.
+func TestSnapshotAhead(t *testing.T) { overStores(t, testSnapshotAhead) }
+
+func testSnapshotAhead(t *testing.T, w *world) {
+	_, other := w.table("other", 2)
+	for range 30 {
+		w.commit("other", other.Append("main", 1)...)
+	}
+	id, history := w.table("t", 1)
+	for range 29 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.clock.Advance(5 * time.Hour)
+	w.commit("t", history.Step((5 * time.Hour).Milliseconds())...)
+	w.clock.Advance(-3 * time.Hour)
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	tend := func(hours int) {
+		for range hours {
+			w.tend(w.node)
+			w.clock.Advance(time.Hour)
+		}
+	}
+	tend(2)
+	if n, others := w.snapshots("t"), w.snapshots("other"); n != 30 || others != 1 {
+		t.Errorf("%d snapshots of the table are left, %d of the other", n, others)
+	}
+	if job := w.care(id).Job("snapshots"); !strings.Contains(job.Error, "ahead of the store's clock") || job.Due.IsZero() {
+		t.Errorf("the table says %+v", job)
+	}
+	tend(6)
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("%d snapshots of the table are left later", n)
+	}
+}
