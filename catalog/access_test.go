@@ -34,27 +34,11 @@ const (
 // newSecured returns a catalog over store in which access is on, and adminName may grant.
 func newSecured(t testing.TB, store registry.Store, alone bool, change ...func(*catalog.Config)) *secured {
 	t.Helper()
-	if !alone { // else Enable waits until older nodes have noticed
-		raiseFormat(t, store)
-	}
 	s := secure(t, store, alone, change...)
 	if err := s.admin().Enable(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return s
-}
-
-// raiseFormat makes the store one of the newest format.
-func raiseFormat(t testing.TB, store registry.Store) {
-	t.Helper()
-	value, err := registry.Encode(registry.Format{Version: registry.FormatVersion})
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = store.Apply(t.Context(), registry.Batch{Writes: []registry.Write{registry.Put(registry.FormatKey(), 0, value)}})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // secure returns a further catalog over store.

@@ -73,7 +73,6 @@ func (d benchDatabase) newGuarded(b *testing.B) *catalog.Catalog {
 	b.Helper()
 	config := d.newCatalog(b, locks.GrantAll{}).instance.config
 	config.Guard = guard.New(guard.Config{Store: config.Store})
-	raiseFormat(b, config.Store)
 	n, err := newInstance(config)
 	if err != nil {
 		b.Fatal(err)

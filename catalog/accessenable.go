@@ -26,9 +26,6 @@ func (a Access) IsOn(ctx context.Context) (bool, error) {
 // Enable switches access on, for good. From then on nobody may do anything without a grant. It
 // returns nil if access is on already. A principal who does this gets admin, operate and audit, so
 // that somebody can grant. Nobody who did not show who he is can do it.
-//
-// It raises the format of the store, so that older versions refuse it. On a store that other nodes
-// may use it then waits until those of older versions have noticed.
 func (a Access) Enable(ctx context.Context) error {
 	const op = "catalog.Enable"
 	by := a.catalog.caller
@@ -46,10 +43,6 @@ func (a Access) Enable(ctx context.Context) error {
 	_, err = a.catalog.submit(ctx, commit.Intent{
 		Verb: verb.EnableAccess, On: []moorage.Identifier{{}}, Silent: true,
 		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
-			_, shared := a.catalog.planner.guard.Key()
-			if err := a.catalog.planner.ledger.RaiseFormatForAll(ctx, registry.FormatAccess, !shared); err != nil {
-				return nil, err
-			}
 			return a.catalog.planner.planEnable(ctx, by)
 		},
 	})

@@ -179,7 +179,7 @@ func New(config Config) (*Catalog, error) {
 // newSealing returns what seals the secrets of warehouses.
 func newSealing(config Config, records *ledger.Ledger) *sealing.Sealing {
 	return sealing.New(sealing.Config{
-		Ledger: records, Sealer: config.Sealer, Alone: config.AbortPending, Now: config.Now,
+		Ledger: records, Sealer: config.Sealer, Now: config.Now,
 	})
 }
 

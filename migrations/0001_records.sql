@@ -35,4 +35,4 @@ CREATE UNIQUE INDEX moorage_change_position ON moorage_change (position) WHERE p
 CREATE TABLE moorage_change_head (one boolean PRIMARY KEY CHECK (one), last bigint NOT NULL);
 INSERT INTO moorage_change_head VALUES (true, 0);
 
-INSERT INTO moorage_format VALUES ('format', gen_random_uuid(), 0, '{"version":1}');
+INSERT INTO moorage_format VALUES ('format', gen_random_uuid(), 0, '{"version":5}');

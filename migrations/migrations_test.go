@@ -6,10 +6,11 @@ import (
 	"testing/fstest"
 )
 
-// released are the checksums of the steps that were released: none of them ever changes, because a
-// binary refuses a database that was made by other files than its own.
+// released are the checksums of the first steps. None of them changes after the first release, as a
+// binary refuses a database that was made by other files than its own. Before that, one changes
+// with the layout version.
 var released = []string{
-	"9c4f6fc304611f635d153820fa02077998d459cb24f730bc35711eb3d913b3bb",
+	"0878a16db5d9c78e8ab806fcb2893c6d0087b60036223e62179416d8a6aa9262",
 	"e6a8008a861c3e79c2b64a78f4205ba7eaef5ee4fc358bfda7ffe948f521b523",
 }
 

@@ -14,25 +14,21 @@ import (
 
 // The versions of the layout: the keys of key.go, the states and the values below.
 const (
-	// FormatFirst is what a new store begins with.
-	FormatFirst = 1
-	// FormatAccess is that of a store in which access is on. A binary that does not know it would
-	// let everybody do everything.
-	FormatAccess = 2
-	// FormatMaintenance is that of a store that has had a job of maintenance. A binary that does
-	// not know jobs would copy them into a backup, whose server would delete files of the original.
-	FormatMaintenance = 3
-	// FormatSecrets is that of a store with a secret. A binary that does not know it would reach
-	// the storage of a warehouse as somebody else.
-	FormatSecrets = 4
+	// FormatFirst is what a new store begins with, and the oldest version that this package reads.
+	FormatFirst = 5
 	// FormatVersion is the newest version that this package knows. A store refuses to open a newer
 	// one, and a node whose store gets a newer one while it runs ends within seconds. A version
 	// never goes down.
-	FormatVersion = FormatSecrets
+	FormatVersion = FormatFirst
 )
 
-// ErrNewer says that a store needs a newer version than this one.
-var ErrNewer = errors.New("the store needs a newer version of moorage")
+var (
+	// ErrNewer says that a store needs a newer version than this one.
+	ErrNewer = errors.New("the store needs a newer version of moorage")
+	// ErrOlder says that a version which was never released made a store.
+	ErrOlder = errors.New("an older version of moorage made the store; start with a new one and register the " +
+		"tables there, or go on with the older version")
+)
 
 // ShardCount is the number of parts of a namespace's registry.
 const ShardCount = 16
@@ -318,19 +314,29 @@ func FormatRecord() Record {
 	return Record{Key: FormatKey(), ETag: ETag{15: FormatFirst}, State: StateNone, Value: value}
 }
 
-// CheckFormat returns ErrNewer if the records of store have a layout that this package does not
-// know, or an error of the store.
+// Readable returns ErrNewer or ErrOlder if this package does not read records of the layout f.
+func (f Format) Readable() error {
+	switch {
+	case f.Version > FormatVersion:
+		return fmt.Errorf("%w: its records have format %d, this one reads up to %d", ErrNewer, f.Version, FormatVersion)
+	case f.Version < FormatFirst:
+		return fmt.Errorf("%w: its records have format %d, this one reads from %d", ErrOlder, f.Version, FormatFirst)
+	}
+	return nil
+}
+
+// CheckFormat returns ErrNewer or ErrOlder if the records of store have a layout that this package
+// does not read, or an error of the store.
 func CheckFormat(ctx context.Context, store Store) error {
 	records, err := store.Get(ctx, FormatKey())
 	if err != nil {
 		return err
 	}
 	format, err := Decode[Format](records[0])
-	if err == nil && format.Version > FormatVersion {
-		err = fmt.Errorf("%w: its records have format %d, this one reads up to %d", ErrNewer, format.Version,
-			FormatVersion)
+	if err != nil {
+		return err
 	}
-	return err
+	return format.Readable()
 }
 
 // Decode reads the value of r as a T, with the members that a T has no field for. It fails on a

@@ -306,13 +306,6 @@ type HealthChecker interface {
 	Healthy(ctx context.Context) error
 }
 
-// Nodes is implemented by stores that know which nodes use them now.
-type Nodes interface {
-	// Behind returns the nodes that know no format of the store as new as format, a few words about
-	// each for people. Errors are those of Store.Get.
-	Behind(ctx context.Context, format int) (nodes []string, err error)
-}
-
 // Errors that a Store returns. Callers distinguish them with errors.Is.
 var (
 	// ErrUnknown: the outcome of an Apply is not known; it may still happen.

@@ -19,7 +19,7 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
 	over func(registry.State, registry.Pointer) bool) error {
 	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		records, err := c.ledger.Get(ctx, registry.PointerKey(id), registry.CareKey(id),
-			registry.MaintenancePolicyKey(registry.TableScope(id)), registry.FormatKey())
+			registry.MaintenancePolicyKey(registry.TableScope(id)))
 		if err != nil || !records[0].Exists() {
 			return err
 		}
@@ -42,7 +42,7 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
 			return err
 		}
 		conditions, deletes = append(conditions, policy.Conditions...), append(deletes, policy.Writes...)
-		required, kept, err := c.endMaintenance(ctx, id, records[1], records[2], records[3])
+		required, kept, err := c.endMaintenance(ctx, id, records[1], records[2])
 		if err != nil {
 			return err
 		}

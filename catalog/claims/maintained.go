@@ -9,24 +9,14 @@ import (
 
 // endMaintenance returns what removes all that is kept of the maintenance of a pointer which ends:
 // its policy, its care with what is due or blocked, its jobs and its runs. The files of a job
-// outlast its record for a while, as those of each job whose record is gone. It looks for nothing
-// in a store that never had a job, unless the table has a care.
-func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, care, policy, format registry.Record) (
+// outlast its record for a while, as those of each job whose record is gone.
+func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, care, policy registry.Record) (
 	conditions []registry.Condition, writes []registry.Write, err error) {
-	present, err := ledger.Decode[registry.Format](format)
+	jobs, err := c.ledger.List(ctx, registry.TableJob, registry.JobPrefix(id), "", ledger.ScanPage)
 	if err != nil {
 		return nil, nil, err
 	}
-	ends := []registry.Record{care, policy}
-	hadJobs := present.Version >= registry.FormatMaintenance
-	if hadJobs {
-		jobs, err := c.ledger.List(ctx, registry.TableJob, registry.JobPrefix(id), "", ledger.ScanPage)
-		if err != nil {
-			return nil, nil, err
-		}
-		ends = append(ends, jobs...)
-	}
-	for _, record := range ends {
+	for _, record := range append(jobs, care, policy) {
 		if record.Exists() {
 			conditions = append(conditions, ledger.Unchanged(record))
 			writes = append(writes, registry.Delete(record.Key))
@@ -39,9 +29,6 @@ func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, care, polic
 				writes = append(writes, registry.Delete(registry.DueKey(id, job.Kind, job.Due)))
 			}
 		}
-	}
-	if !hadJobs && !care.Exists() {
-		return conditions, writes, nil
 	}
 	for _, of := range []struct {
 		table  registry.Table

@@ -29,7 +29,6 @@ import (
 type Config struct {
 	Ledger *ledger.Ledger
 	Sealer secrets.Sealer // nil: there is no key
-	Alone  bool           // no other node uses the store
 	Now    func() time.Time
 }
 
@@ -141,13 +140,10 @@ func sealError(op, secret string, err error) error {
 	return moorage.E(op, secret, moorage.KindInternal, err)
 }
 
-// storeID returns the id that stands for the store in what is sealed. It makes the store one that
-// older versions refuse, and draws the id, if there was no secret before.
+// storeID returns the id that stands for the store in what is sealed. It draws the id if there was
+// no secret before.
 func (s *Sealing) storeID(ctx context.Context) (id registry.ID, err error) {
 	err = s.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		if err := s.config.Ledger.RaiseFormatForAll(ctx, registry.FormatSecrets, s.config.Alone); err != nil {
-			return err
-		}
 		key := registry.SecretStoreKey()
 		records, err := s.config.Ledger.Get(ctx, key)
 		if err != nil {

@@ -125,6 +125,9 @@ func startBinary(b *testing.B, binary string) (*served, *exec.Cmd) {
 	return startReady(b, process), process
 }
 
+// formerCommit is the commit that BenchmarkServerFormer compares this version with.
+const formerCommit = "eeeac2424c05141cbdbc35a279fbefb5b2825d41"
+
 // BenchmarkServerFormer compares this version with formerCommit: whole servers in processes of
 // their own, each over an embedded store and a warehouse on the disk of TMPDIR. They are asked in
 // turns, one turn of each an iteration. It reports medians: requests a second, processor time a
@@ -132,7 +135,7 @@ func startBinary(b *testing.B, binary string) (*served, *exec.Cmd) {
 //
 // The clients are in this process and share the processors with the servers.
 func BenchmarkServerFormer(b *testing.B) {
-	former, present := buildFormer(b), nodetest.Build(b)
+	former, present := buildCommit(b, formerCommit), nodetest.Build(b)
 	for _, load := range workloads() {
 		b.Run(load.name, func(b *testing.B) {
 			server, process := startBinary(b, present)

@@ -61,7 +61,7 @@ func TestOutgrown(t *testing.T) {
 			if again.code != cli.ExitFailed || !isSentence(again.stderr, "newer version") {
 				t.Errorf("a start: %+v", again)
 			}
-			execute(`UPDATE moorage_format SET value = '{"version":1}'; DELETE FROM moorage_step WHERE name = 'later.sql'`)
+			execute(fmt.Sprintf(`UPDATE moorage_format SET value = '{"version":%d}'`, registry.FormatFirst) + `; DELETE FROM moorage_step WHERE name = 'later.sql'`)
 		})
 	}
 }

@@ -12,22 +12,37 @@ import (
 	"testing"
 
 	"moorage/internal/cli"
+	"moorage/internal/nodetest"
 )
 
-// formerCommit is the last commit whose binaries know no steps beyond migrations.Former, and no
-// ledger but the first. It is the oldest that may run beside this version.
-const formerCommit = "eeeac2424c05141cbdbc35a279fbefb5b2825d41"
+// buildReleased returns the oldest binary that may run beside this version: that of the commit
+// which made the first release, by adding its section to CHANGELOG.md. Before there is a release it
+// is a second build of these files.
+func buildReleased(t testing.TB) string {
+	t.Helper()
+	history := exec.CommandContext(t.Context(), "git", "log", "--reverse", "--format=%H", "-G", `^## 0\.1\.0`, "--", "CHANGELOG.md")
+	history.Dir = filepath.Join("..", "..")
+	output, err := history.Output()
+	if err != nil {
+		t.Fatalf("the history of this repository is needed: %v", err)
+	}
+	first, _, _ := strings.Cut(string(output), "\n")
+	if first == "" {
+		return nodetest.Build(t)
+	}
+	return buildCommit(t, first)
+}
 
-// buildFormer returns the binary of formerCommit, which it builds from the history of this
-// repository: once, as a commit never changes.
-func buildFormer(t testing.TB) string {
+// buildCommit returns the binary of a commit, which it builds from the history of this repository:
+// once, as a commit never changes.
+func buildCommit(t testing.TB, commit string) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
 	cache := filepath.Join(root, ".cache", "former")
-	binary := filepath.Join(cache, "moorage-"+formerCommit)
+	binary := filepath.Join(cache, "moorage-"+commit)
 	if _, err := os.Stat(binary); err == nil {
 		return binary
 	}
@@ -39,14 +54,14 @@ func buildFormer(t testing.TB) string {
 	source := t.TempDir()
 	built := filepath.Join(source, "moorage")
 	for _, command := range []*exec.Cmd{
-		exec.CommandContext(t.Context(), "sh", "-c", "git archive "+formerCommit+" | tar -x -C '"+source+"'"),
+		exec.CommandContext(t.Context(), "sh", "-c", "git archive "+commit+" | tar -x -C '"+source+"'"),
 		exec.CommandContext(t.Context(), "go", "build", "-o", built, "./cmd/moorage"),
 	} {
 		if command.Dir = root; strings.HasSuffix(command.Path, "/go") {
 			command.Dir = source
 		}
 		if output, err := command.CombinedOutput(); err != nil {
-			t.Fatalf("build the binary of %s, for which the history of this repository is needed: %v\n%s", formerCommit, err, output)
+			t.Fatalf("build the binary of %s, for which the history of this repository is needed: %v\n%s", commit, err, output)
 		}
 	}
 	program, err := os.ReadFile(built)
@@ -77,7 +92,7 @@ type mixed struct {
 	told   map[string]map[string]bool // by table, the properties that were acknowledged
 }
 
-// startFormer starts the binary of formerCommit.
+// startFormer starts the older binary.
 func (m *mixed) startFormer() (*served, *exec.Cmd) {
 	m.t.Helper()
 	process := exec.CommandContext(m.t.Context(), m.binary, append([]string{"serve", "--listen", "127.0.0.1:0"}, m.args...)...)
@@ -169,13 +184,12 @@ func (m *mixed) wantAll(servers ...*served) {
 	}
 }
 
-// TestUpgradeAndRollBack runs the binary of the commit before this version's first migration beside
-// this one, over one database, both ways: what a cluster meets that is upgraded node by node,
-// crashes in between, and goes back.
+// TestUpgradeAndRollBack runs the oldest binary that may be beside this one, over one database,
+// both ways: what a cluster meets that is upgraded node by node, crashes in between, and goes back.
 func TestUpgradeAndRollBack(t *testing.T) {
 	t.Parallel()
 	database := startPostgres(t)
-	m := &mixed{t: t, binary: buildFormer(t), told: map[string]map[string]bool{}}
+	m := &mixed{t: t, binary: buildReleased(t), told: map[string]map[string]bool{}}
 	m.args = []string{"--store", database.DSN(), "--data", t.TempDir(), "--migrate"}
 
 	old, oldProcess := m.startFormer()

@@ -119,9 +119,6 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 	if err != nil {
 		return Began{}, err
 	}
-	if err := raiseFormat(ctx, j.ledger); err != nil {
-		return Began{}, moorage.Annotate(op, pointer.String(), err)
-	}
 	folder, err := jobsFolder(ctx, j.ledger, warehouse)
 	if err != nil {
 		return Began{}, moorage.Annotate(op, pointer.String(), err)

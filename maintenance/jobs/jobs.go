@@ -215,14 +215,6 @@ func (j *Jobs) read(ctx context.Context, key registry.Key) (*job, error) {
 	return &job{record: records[0], value: value}, nil
 }
 
-// raiseFormat keeps the store from versions that do not know jobs. It comes before the first one.
-func raiseFormat(ctx context.Context, l *ledger.Ledger) error {
-	return l.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		_, err := l.RaiseFormat(ctx, registry.FormatMaintenance)
-		return err
-	})
-}
-
 // came notes that a job has come further: failures before that are not in a row with those to come.
 func (at *job) came() {
 	at.value.Tries, at.value.Laters, at.value.LaterSince = 0, 0, time.Time{}

@@ -92,9 +92,6 @@ func (j *Jobs) FindOrphans(ctx context.Context, pointer registry.ID, s OrphanSet
 	if err := ownFolder(ctx, j, store, warehouse); err != nil {
 		return Began{}, err
 	}
-	if err := raiseFormat(ctx, j.ledger); err != nil {
-		return Began{}, moorage.Annotate(op, pointer.String(), err)
-	}
 	began := Began{Table: version.Ident, Job: id}
 	return began, j.beginOrphans(ctx, value, store, s, extra)
 }

@@ -375,25 +375,3 @@ func TestAdoptOrphans(t *testing.T) {
 	must(t, w.jobs.RunOnce(w.ctx))
 	w.judgeStrays(true, "once it is adopted")
 }
-
-// The first job makes the store one that versions which do not know jobs refuse.
-func TestJobsRaiseTheFormat(t *testing.T) {
-	t.Parallel()
-	for _, kind := range kindsOfJobs() {
-		w := newWorld(t, inMemory, 5, 6)
-		format := func() int {
-			records, err := w.store.Get(w.ctx, registry.FormatKey())
-			must(t, err)
-			value, err := registry.Decode[registry.Format](records[0])
-			must(t, err)
-			return value.Version
-		}
-		if got := format(); got != registry.FormatFirst {
-			t.Fatalf("a store without jobs has format %d", got)
-		}
-		must(t, kind.begin(w, w.node))
-		if got := format(); got != registry.FormatMaintenance {
-			t.Errorf("%s: the format is %d", kind.name, got)
-		}
-	}
-}

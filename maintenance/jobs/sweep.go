@@ -54,14 +54,10 @@ func (j *Jobs) Sweep(ctx context.Context) error {
 	return err
 }
 
-// hadJobs reports whether the store ever had a job.
+// hadJobs reports whether the store ever had a job with files: the first one draws the id.
 func hadJobs(ctx context.Context, l *ledger.Ledger) (bool, error) {
-	records, err := l.Get(ctx, registry.FormatKey(), registry.StoreIDKey())
-	if err != nil || !records[1].Exists() {
-		return false, err
-	}
-	format, err := ledger.Decode[registry.Format](records[0])
-	return format.Version >= registry.FormatMaintenance, err
+	records, err := l.Get(ctx, registry.StoreIDKey())
+	return err == nil && records[0].Exists(), err
 }
 
 // sweepWarehouse is Sweep for one warehouse.

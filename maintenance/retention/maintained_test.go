@@ -56,7 +56,6 @@ func TestEndTakesMaintenance(t *testing.T) {
 	}})
 	must(t, err)
 	must(t, f.catalog.DropTable(f.ctx, damaged, catalog.DropOptions{}))
-	put(registry.FormatKey(), registry.StateNone, registry.Format{Version: registry.FormatMaintenance})
 	left := func(id registry.ID) (keys []string) {
 		t.Helper()
 		for _, table := range []registry.Table{

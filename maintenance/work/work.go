@@ -170,13 +170,6 @@ func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request Reque
 	if err != nil {
 		return false, err
 	}
-	err = w.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		_, err := w.config.Ledger.RaiseFormat(ctx, registry.FormatMaintenance)
-		return err
-	})
-	if err != nil {
-		return false, err
-	}
 	granted, planned, err := w.config.Leases.PlanTake(ctx, caller, leases.Request{
 		Pointer: care.Pointer, Scope: "job:" + claimed.Kind, Holder: request.Holder, TTL: request.TTL, Job: id,
 	})

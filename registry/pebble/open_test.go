@@ -77,7 +77,7 @@ func TestLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := dump(t, s)
-	golden := filepath.Join("testdata", "layout-v1.golden")
+	golden := filepath.Join("testdata", fmt.Sprintf("layout-v%d.golden", registry.FormatVersion))
 	if *update {
 		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -118,8 +118,10 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"newer format", func(t *testing.T, fs vfs.FS) { rawPut(t, fs, formatKey, format(registry.FormatVersion+1)) },
 			ErrNewerFormat, fmt.Sprintf("open store data/store: the store was written by a newer version of moorage: it has format %d, this one reads up to %d", registry.FormatVersion+1, registry.FormatVersion)},
+		{"older format", func(t *testing.T, fs vfs.FS) { rawPut(t, fs, formatKey, format(registry.FormatFirst-1)) },
+			registry.ErrOlder, fmt.Sprintf("open store data/store: %s: its records have format %d, this one reads from %d", registry.ErrOlder, registry.FormatFirst-1, registry.FormatFirst)},
 		{"newer engine", func(t *testing.T, fs vfs.FS) {
-			rawPut(t, fs, formatKey, format(1))
+			rawPut(t, fs, formatKey, format(registry.FormatFirst))
 			if err := fs.Rename(fs.PathJoin(testDir, findMarker(t, fs, formatMarker)), fs.PathJoin(testDir, "marker.format-version.000099.999")); err != nil {
 				t.Fatal(err)
 			}
@@ -129,13 +131,13 @@ func TestOpenRefuses(t *testing.T) {
 		{"senseless format", func(t *testing.T, fs vfs.FS) { rawPut(t, fs, formatKey, format(0)) },
 			ErrForeign, "open store data/store: the directory holds a database that is not a moorage store: its format is 0"},
 		{"half a copy", func(t *testing.T, fs vfs.FS) {
-			rawPut(t, fs, formatKey, format(1))
+			rawPut(t, fs, formatKey, format(registry.FormatFirst))
 			if err := fs.Remove(fs.PathJoin(testDir, findMarker(t, fs, manifestMarker))); err != nil {
 				t.Fatal(err)
 			}
 		}, nil, "open store data/store: it is damaged; replace the store by a backup: marker.manifest.* is missing, as in an incomplete copy"},
 		{"damaged position", func(t *testing.T, fs vfs.FS) {
-			rawPut(t, fs, formatKey, format(1))
+			rawPut(t, fs, formatKey, format(registry.FormatFirst))
 			rawPut(t, fs, positionKey(), []byte("short"))
 		}, nil, "open store data/store: position is damaged: 5 bytes, want 8"},
 	}

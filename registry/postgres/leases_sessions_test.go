@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"moorage/locks"
-	"moorage/registry"
 )
 
 // A heartbeat has connections of its own: calls that wait for each other do not make a node silent.
@@ -65,17 +64,6 @@ func TestSessionOfFormerBinary(t *testing.T) {
 		if err := leases.Open(t.Context(), session); err != nil {
 			t.Fatal(err)
 		}
-	}
-	// Its store must not be made one that it does not know.
-	behind, err := leases.connections.Behind(t.Context(), registry.FormatVersion)
-	if want := "former (version unknown)"; err != nil || len(behind) != 1 || behind[0] != want {
-		t.Errorf("behind are %q, %v; want %s", behind, err, want)
-	}
-	if behind, err := leases.connections.Behind(t.Context(), registry.FormatFirst); err != nil || len(behind) != 0 {
-		t.Errorf("behind the first format are %q, %v", behind, err)
-	}
-	if behind, err := leases.connections.Behind(t.Context(), registry.FormatVersion+1); err != nil || len(behind) != 3 {
-		t.Errorf("behind what nobody knows are %q, %v", behind, err)
 	}
 	try := func(session, path string, silence time.Duration) (blocked int) {
 		t.Helper()

@@ -6,10 +6,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"moorage/registry"
 )
@@ -103,28 +101,4 @@ func hashMembers(members []member) []byte {
 	}
 	sum := sha256.Sum256(all)
 	return sum[:]
-}
-
-// formerSilence is for how long a session may be silent that does not say so itself.
-const formerSilence = 20 * time.Second
-
-// Behind implements registry.Nodes: it looks at the sessions that are not silent.
-func (s *Store) Behind(ctx context.Context, format int) (nodes []string, err error) {
-	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
-		nodes = nil
-		rows, err := conn.Query(ctx, `SELECT coalesce(address, session), coalesce(version, 'unknown')
-			FROM moorage_lease_session WHERE coalesce(format, $1::integer) < $2::integer
-			AND renewed >= clock_timestamp() - coalesce(silence, $3::bigint * interval '1 microsecond')
-			ORDER BY session`, registry.FormatFirst, format, formerSilence.Microseconds())
-		if err != nil {
-			return err
-		}
-		var node, version string
-		_, err = pgx.ForEachRow(rows, []any{&node, &version}, func() error {
-			nodes = append(nodes, fmt.Sprintf("%s (version %s)", node, version))
-			return nil
-		})
-		return err
-	})
-	return nodes, err
 }

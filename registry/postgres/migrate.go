@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -190,6 +191,9 @@ func (m *migrator) take(ctx context.Context) (step *migrations.Step, outside str
 		if err != nil {
 			return err
 		}
+		if err := refuseOlder(ctx, tx); err != nil {
+			return err
+		}
 		if err := compare(taken, m.all); err != nil || len(taken) >= len(m.all) {
 			return err
 		}
@@ -249,6 +253,9 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("open the store: %w", explain(err))
 	}
+	if err := refuseOlder(ctx, s.pool); err != nil {
+		return err
+	}
 	if err := compare(taken, all); err != nil {
 		return err
 	}
@@ -272,11 +279,38 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("open the store: %w", err)
-	case format.Version > registry.FormatVersion:
-		return fmt.Errorf("%w: %w: its records have format %d, this one reads up to %d", ErrSchema, registry.ErrNewer,
-			format.Version, registry.FormatVersion)
 	case format.Version < 1:
 		return fmt.Errorf("%w: its format is %d", ErrSchema, format.Version)
+	}
+	if err := format.Readable(); err != nil {
+		return fmt.Errorf("%w: %w", ErrSchema, err)
+	}
+	return nil
+}
+
+// refuseOlder reports ErrSchema if the records of the database have a layout that is older than
+// those that this version reads. Other files than those of package migrations made its tables then.
+func refuseOlder(ctx context.Context, conn querier) error {
+	var there bool
+	rows, err := conn.Query(ctx, "SELECT to_regclass('moorage_format') IS NOT NULL")
+	if err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&there}, func() error { return nil })
+	}
+	if err != nil || !there {
+		return err
+	}
+	value := []byte("{}")
+	if rows, err = conn.Query(ctx, "SELECT value FROM moorage_format"); err == nil {
+		_, err = pgx.ForEachRow(rows, []any{&value}, func() error { return nil })
+	}
+	var format struct {
+		Version int `json:"version"`
+	}
+	if err != nil || json.Unmarshal(value, &format) != nil || format.Version < 1 {
+		return err // checkFormat says what is wrong with it
+	}
+	if err := (registry.Format{Version: format.Version}).Readable(); errors.Is(err, registry.ErrOlder) {
+		return fmt.Errorf("%w: %w", ErrSchema, err)
 	}
 	return nil
 }

@@ -66,6 +66,9 @@ func TestFormatIsRefused(t *testing.T) {
 	for sql, words := range map[string]string{
 		fmt.Sprintf(`UPDATE moorage_format SET value = '{"version":%d}'`, newer): fmt.Sprintf(
 			"newer version of moorage: its records have format %d, this one reads up to %d", newer, registry.FormatVersion),
+		fmt.Sprintf(`UPDATE moorage_format SET value = '{"version":%d}'`, registry.FormatFirst-1): fmt.Sprintf(
+			"older version of moorage made the store; start with a new one and register the tables there, or go on "+
+				"with the older version: its records have format %d, this one reads from %d", registry.FormatFirst-1, registry.FormatFirst),
 		`UPDATE moorage_format SET value = '{"version":0}'`: "format is 0",
 		`DELETE FROM moorage_format`:                        "nothing says which format",
 	} {

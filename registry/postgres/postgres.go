@@ -78,7 +78,6 @@ var (
 	_ registry.Store         = (*Store)(nil)
 	_ registry.HealthChecker = (*Store)(nil)
 	_ registry.Numberer      = (*Store)(nil)
-	_ registry.Nodes         = (*Store)(nil)
 )
 
 // Open connects to the database that dsn names, a connection string of libpq (URL or key=value). It

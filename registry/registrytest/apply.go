@@ -306,7 +306,9 @@ func applyLongestKey(h *harness) {
 // applyFormat raises the format to the newest that there is, and finds it raised.
 func applyFormat(h *harness) {
 	before := h.get(registry.FormatKey())
-	for version, bad := range map[int]bool{0: true, registry.FormatVersion + 1: true, registry.FormatVersion: false} {
+	for version, bad := range map[int]bool{
+		0: true, registry.FormatFirst - 1: true, registry.FormatVersion + 1: true, registry.FormatVersion: false,
+	} {
 		value, err := registry.Encode(registry.Format{Version: version})
 		if err != nil {
 			h.Fatal(err)
