@@ -58,7 +58,7 @@ func (k *Key) Put(outcome registry.Outcome) (registry.Condition, registry.Write,
 	if err != nil {
 		return registry.Condition{}, registry.Write{}, err
 	}
-	writes[0].Expires = value.Expires
+	writes[0].Life = value.Life
 	return registry.Absent(k.Record), writes[0], nil
 }
 
@@ -86,7 +86,7 @@ func (l *Ledger) Apply(ctx context.Context, m Mutation) ([]registry.ETag, error)
 	writes := slices.Grow(slices.Clip(batch.Writes), len(m.Answers))
 	for i, answer := range m.Answers {
 		// A process that slept for so long may have missed that a retry was refused, and forgotten.
-		if !l.now().Before(answer.Key.Request.Expires) {
+		if !l.now().Before(answer.Key.Request.Expires()) {
 			return nil, moorage.Errorf(moorage.KindUnavailable,
 				"The request took longer than its Idempotency-Key is kept; nothing was changed")
 		}

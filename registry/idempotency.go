@@ -25,7 +25,7 @@ func IdempotencyKey(hash Hash) Key { return Key{TableIdempotency, hash.String()}
 
 // Idempotency is the value of an idempotency record: how a mutation ended that was sent with a key.
 // It is written once, with the effect of the mutation if it has one, and deleted some time after
-// Expires.
+// its life.
 type Idempotency struct {
 	Unknown
 	// Method and Path say what the request was, for people who read the record. Path may be cut
@@ -33,11 +33,15 @@ type Idempotency struct {
 	Method string `json:"method"`
 	Path   string `json:"path"`
 	// Request is the hash of the whole request: the same key with another one is refused.
-	Request Hash      `json:"request"`
-	Created time.Time `json:"created"`
-	Expires time.Time `json:"expires"`
-	Outcome Outcome   `json:"outcome"`
+	Request Hash `json:"request"`
+	// Created is by the clock of the node that wrote it. Life is how long it is kept at least.
+	Created time.Time     `json:"created"`
+	Life    time.Duration `json:"life-ns"`
+	Outcome Outcome       `json:"outcome"`
 }
+
+// Expires returns when the life of i ends.
+func (i Idempotency) Expires() time.Time { return i.Created.Add(i.Life) }
 
 // Outcome is the answer to a mutation. If there is a Failure, the mutation was refused. Otherwise
 // it succeeded, and at most one of the other members is there: none if the answer has no content.

@@ -90,7 +90,7 @@ func goldenValues() map[string][2]registry.Value {
 		}, registry.Task{}},
 		"task-later": {registry.Task{ID: someID, Kind: registry.TaskPurge, Pointer: otherID, Created: someTime, NotBefore: someTime.Add(time.Hour)}, registry.Task{}},
 		"idempotency": {registry.Idempotency{
-			Method: "POST", Path: "/v1/w/namespaces/a/tables/t", Request: registry.Hash{0: 0xe5, 31: 0x05}, Created: someTime, Expires: someTime.Add(time.Hour),
+			Method: "POST", Path: "/v1/w/namespaces/a/tables/t", Request: registry.Hash{0: 0xe5, 31: 0x05}, Created: someTime, Life: time.Hour,
 			Outcome: registry.Outcome{Table: &registry.TableVersion{
 				Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}, Pointer: someID, TableUUID: "0190f3a0-1234-7abc-8def-0123456789ab",
 				MetadataLocation: "file:///data/w/t/metadata/00002.metadata.json",

@@ -142,9 +142,10 @@ type Write struct {
 	State  State
 	Value  []byte
 	Delete bool // State and Value are ignored
-	// Expires is when an outcome (a record of TableIdempotency) expires, as its value says. Stores
-	// find expired outcomes by it. It is not part of the record. Zero means not known.
-	Expires time.Time
+	// Life is how long after the write an outcome (a record of TableIdempotency) expires, by the
+	// store's clock. Stores find expired outcomes by it. It is not part of the record. Zero means
+	// not known.
+	Life time.Duration
 }
 
 // Put writes value and state at key, whatever was there.
@@ -294,9 +295,10 @@ type Numberer interface {
 // others.
 type Expirer interface {
 	// Expired returns at most limit outcomes (records of TableIdempotency), without their values,
-	// whose Write.Expires is before a time, the earliest first. Errors are those of Store.List.
+	// which expire before a time by their Write.Life, the earliest first. Errors are those of
+	// Store.List.
 	Expired(ctx context.Context, before time.Time, limit int) ([]Record, error)
-	// Undated is Store.List of the outcomes that were written without Write.Expires.
+	// Undated is Store.List of the outcomes that were written without Write.Life.
 	Undated(ctx context.Context, after string, limit int) ([]Record, error)
 }
 

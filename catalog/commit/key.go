@@ -103,7 +103,7 @@ func (p *Pipeline) ledgerKey(caller moorage.Caller, key Key) *ledger.Key {
 			Path:    moorage.Cut(key.Path, keyPathBytesMax),
 			Request: hashOf(key.Method, key.Path, string(key.Body[:])),
 			Created: now,
-			Expires: now.Add(lifetime + KeyGrace),
+			Life:    lifetime + KeyGrace,
 		},
 	}
 }

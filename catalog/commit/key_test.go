@@ -23,7 +23,7 @@ func TestInternalKeyIsShort(t *testing.T) {
 	} {
 		p := &Pipeline{config: Config{Now: func() time.Time { return now }, KeyLifetime: row.lifetime}}
 		key := p.ledgerKey(moorage.Anonymous(), Key{ID: "k", Internal: row.internal})
-		if got := key.Request.Expires.Sub(now); got != row.want {
+		if got := key.Request.Expires().Sub(now); got != row.want {
 			t.Errorf("internal %t of %s: kept for %s, want %s", row.internal, row.lifetime, got, row.want)
 		}
 	}

@@ -38,7 +38,7 @@ func (w *work) keyExpires() time.Time {
 	if w.key == nil || w.Silent {
 		return time.Time{}
 	}
-	return w.key.Request.Expires
+	return w.key.Request.Expires()
 }
 
 // until returns until when a version that w makes may have to be answered again; see Attempt.Until.

@@ -13,6 +13,9 @@ import (
 // the next page at once, without a bound. With a bound keys could come faster than they go.
 const expiredKeysMin = ledger.ScanPage / 10
 
+// aheadMax is how far ahead of the store's clock a time may be that a node has written.
+const aheadMax = time.Minute
+
 // keys deletes the outcomes of idempotency keys that have expired.
 //
 // Keys are hashes, so outcomes are in no order of time, and a pass reads all of them. A pass begins
@@ -132,12 +135,32 @@ func (k *keys) forgetExpired(ctx context.Context, page []registry.Record, now ti
 		switch {
 		case err != nil:
 			unread, k.unread = cmp.Or(unread, err), true
-		case value.Expires.Before(now):
+		case value.Created.After(now.Add(aheadMax)):
+			if err := k.live(ctx, record, value, now); err != nil {
+				return 0, err
+			}
+		case value.Expires().Before(now):
 			old = append(old, record)
-		case value.Expires.Before(k.earliest):
-			k.earliest = value.Expires
+		case value.Expires().Before(k.earliest):
+			k.earliest = value.Expires()
 		}
 	}
 	expired, err = deleteAsRead(ctx, k.ledger, old)
 	return expired, cmp.Or(err, unread)
+}
+
+// live has the life of an outcome begin now. It was written when the clock was ahead.
+func (k *keys) live(ctx context.Context, record registry.Record, value registry.Idempotency, now time.Time) error {
+	value.Created = now
+	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, value))
+	if err != nil {
+		return err
+	}
+	_, err = k.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(record)}, Writes: writes,
+	})
+	if _, failed := registry.FailedCondition(err); failed {
+		return nil
+	}
+	return ledger.StoreError("retention.live", err)
 }

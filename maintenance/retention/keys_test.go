@@ -26,7 +26,7 @@ func TestSweepGoesOnBehindUnreadablePage(t *testing.T) {
 		f.write(part...)
 	}
 	last := registry.IdempotencyKey(registry.Hash{0: 255})
-	f.put(last, registry.StateNone, registry.Idempotency{Expires: f.clock.Now().Add(-time.Hour)})
+	f.put(last, registry.StateNone, registry.Idempotency{Created: f.clock.Now().Add(-2 * time.Hour), Life: time.Hour})
 	if err := f.RunOnce(f.ctx, retention.Keys); err == nil || !strings.Contains(err.Error(), writes[0].Key.String()) {
 		t.Errorf("the sweep says nothing of the first: %v", err)
 	}
@@ -41,12 +41,12 @@ func (f *fixture) keyed(id string) registry.Write {
 	f.t.Helper()
 	key := ledger.Key{
 		Record:  registry.IdempotencyKey(sha256.Sum256([]byte(id))),
-		Request: registry.Idempotency{Created: f.clock.Now(), Expires: f.clock.Now().Add(keyLife)},
+		Request: registry.Idempotency{Created: f.clock.Now(), Life: keyLife},
 	}
 	_, write, err := key.Put(registry.Outcome{})
 	must(f.t, err)
-	if !write.Expires.Equal(key.Request.Expires) {
-		f.t.Fatalf("the write expires at %v, the outcome at %v", write.Expires, key.Request.Expires)
+	if write.Life != keyLife {
+		f.t.Fatalf("the write lives for %s, the outcome for %s", write.Life, keyLife)
 	}
 	return write
 }
@@ -102,7 +102,7 @@ func TestSweepOfDatedKeys(t *testing.T) {
 	const count = ledger.ScanPage + 100
 	for n := range count {
 		write := f.keyed(fmt.Sprint(n))
-		dated.dates[write.Key], dated.undated[write.Key] = write.Expires, n%100 == 0
+		dated.dates[write.Key], dated.undated[write.Key] = f.clock.Now().Add(write.Life), n%100 == 0
 		f.write(write)
 	}
 	must(t, f.RunOnce(f.ctx, retention.Keys))
@@ -118,6 +118,31 @@ func TestSweepOfDatedKeys(t *testing.T) {
 	must(t, f.RunOnce(f.ctx, retention.Keys))
 	if got := len(f.outcomes()); got != 0 || dated.decoded > 2*count/100 {
 		t.Errorf("%d outcomes are left, %d were decoded", got, dated.decoded)
+	}
+}
+
+// An outcome that was written while the clock was a year ahead lives as long as any from the moment
+// at which that is found out.
+func TestSweepOfKeysOfTheFuture(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.clock.Advance(365 * 24 * time.Hour)
+	f.write(f.keyed("ahead"))
+	f.clock.Advance(-365 * 24 * time.Hour)
+	must(t, f.RunOnce(f.ctx, retention.Keys))
+	f.clock.Advance(keyLife)
+	for range 2 {
+		must(t, f.RunOnce(f.ctx, retention.Keys))
+	}
+	if got := len(f.outcomes()); got != 1 {
+		t.Errorf("%d outcomes are left that may be asked for", got)
+	}
+	f.clock.Advance(2 * keyLife)
+	for range 2 {
+		must(t, f.RunOnce(f.ctx, retention.Keys))
+	}
+	if got := len(f.outcomes()); got != 0 {
+		t.Errorf("%d outcomes are left later", got)
 	}
 }
 

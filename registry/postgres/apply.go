@@ -355,7 +355,7 @@ type columns struct {
 	values [][]byte
 	absent []bool // the row must not be there
 
-	expires []pgtype.Timestamptz // of outcomes; null if that was not said
+	lives []pgtype.Interval // of outcomes; null if that was not said
 }
 
 func (c *columns) add(w registry.Write, etag registry.ETag, absent bool) {
@@ -368,7 +368,7 @@ func (c *columns) add(w registry.Write, etag registry.ETag, absent bool) {
 	c.states = append(c.states, int16(w.State))
 	c.values = append(c.values, value)
 	c.absent = append(c.absent, absent)
-	c.expires = append(c.expires, pgtype.Timestamptz{Time: w.Expires, Valid: !w.Expires.IsZero()})
+	c.lives = append(c.lives, pgtype.Interval{Microseconds: w.Life.Microseconds(), Valid: w.Life != 0})
 }
 
 // tableWrites are the writes of one table. A put of a key that must be absent is an insert, one of
@@ -420,6 +420,9 @@ func (p *plan) writes() map[registry.Table]*tableWrites {
 
 const newRows = "unnest($1::bytea[], $2::uuid[], $3::smallint[], $4::bytea[]"
 
+// fromLife is when a new outcome expires.
+const fromLife = "clock_timestamp() + new.life"
+
 // insert queues the statement that inserts those rows of c into table that are not there. It does
 // not use ON CONFLICT: if a row that must be absent is there, that is a unique violation. It locks
 // a row that is there, because the row may have come since the rows were locked, and could be gone
@@ -428,15 +431,15 @@ func insert(batch *pgx.Batch, table registry.Table, c columns) {
 	if len(c.keys) == 0 {
 		return
 	}
-	name, expires, expiresTo, expiresFrom := tableName(table), "", "", ""
+	name, expires, expiresTo, life, lives := tableName(table), "", "", "", ""
 	args := []any{c.keys, c.etags, c.states, c.values, c.absent}
 	if table == registry.TableIdempotency {
-		expires, expiresTo, expiresFrom = ", expires", ", new.expires", ", $6::timestamptz[]"
-		args = append(args, c.expires)
+		expires, expiresTo, life, lives = ", expires", ", "+fromLife, ", life", ", $6::interval[]"
+		args = append(args, c.lives)
 	}
 	batch.Queue("INSERT INTO "+name+" (key, etag, state, value"+expires+") "+
 		"SELECT new.key, new.etag, new.state, new.value"+expiresTo+" FROM "+newRows+
-		", $5::boolean[]"+expiresFrom+") AS new (key, etag, state, value, absent"+expires+") "+
+		", $5::boolean[]"+lives+") AS new (key, etag, state, value, absent"+life+") "+
 		"WHERE new.absent OR NOT EXISTS (SELECT 1 FROM "+name+
 		" AS t WHERE t.key = new.key FOR UPDATE) ORDER BY new.key", args...)
 }

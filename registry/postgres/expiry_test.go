@@ -14,12 +14,15 @@ func TestExpired(t *testing.T) {
 	t.Parallel()
 	schema := migrated(t)
 	store := openStore(t, server.DSN()+schema, Options{})
-	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	begin, err := store.Time(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
 	key := func(n byte) registry.Key { return registry.IdempotencyKey(registry.Hash{n}) }
 	for n := byte(1); n <= 6; n++ {
 		write := registry.Put(key(n), registry.StateNone, []byte("value"))
 		if n <= 4 {
-			write.Expires = begin.Add(-time.Duration(n) * time.Hour)
+			write.Life = -time.Duration(n) * time.Hour
 		}
 		if _, err := store.Apply(t.Context(), registry.Batch{Conditions: []registry.Condition{registry.Absent(key(n))}, Writes: []registry.Write{write}}); err != nil {
 			t.Fatal(err)
@@ -58,5 +61,34 @@ func TestExpired(t *testing.T) {
 	wantFound(found, err, "value", 4, 5)
 	if _, err := store.Expired(t.Context(), begin, 0); err == nil {
 		t.Error("a page of none was answered")
+	}
+}
+
+// TestLifeOfAnOutcome: however far the clock of a node is behind or ahead, an outcome lives from its
+// write on, by the clock of the database.
+func TestLifeOfAnOutcome(t *testing.T) {
+	t.Parallel()
+	store := openStore(t, server.DSN()+migrated(t), Options{})
+	key := registry.IdempotencyKey(registry.Hash{1})
+	value, err := registry.Encode(registry.Idempotency{Created: time.Now().Add(-40 * time.Minute), Life: 35 * time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := registry.Put(key, registry.StateNone, value)
+	write.Life = 35 * time.Minute
+	if _, err := store.Apply(t.Context(), registry.Batch{Conditions: []registry.Condition{registry.Absent(key)}, Writes: []registry.Write{write}}); err != nil {
+		t.Fatal(err)
+	}
+	now, err := store.Time(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range []struct {
+		later time.Duration
+		want  int
+	}{{0, 0}, {34 * time.Minute, 0}, {36 * time.Minute, 1}} {
+		if found, err := store.Expired(t.Context(), now.Add(row.later), 10); err != nil || len(found) != row.want {
+			t.Errorf("%s after the write %d outcomes have expired, want %d (%v)", row.later, len(found), row.want, err)
+		}
 	}
 }

@@ -246,8 +246,8 @@ func (r *movedRows) column(name string) (values, first any, kind string) {
 		return r.states, r.states[0], "smallint"
 	case "value":
 		return r.values, r.values[0], "bytea"
-	case "expires":
-		return r.expires, r.expires[0], "timestamptz"
+	case "life":
+		return r.lives, r.lives[0], "interval"
 	case "old":
 		return r.olds, r.olds[0], "uuid"
 	case "of":
@@ -312,10 +312,10 @@ func (s *sent) ifMoved() string {
 // insertRows queues the statement that inserts rows, which must be absent.
 func (s *sent) insertRows(batch *pgx.Batch, table registry.Table, rows *movedRows) {
 	names, where := []string{"key", "etag", "state", "value"}, ""
-	if table == registry.TableIdempotency {
-		names = append(names, "expires")
-	}
 	into, selected := strings.Join(names, ", "), "new."+strings.Join(names, ", new.")
+	if table == registry.TableIdempotency {
+		names, into, selected = append(names, "life"), into+", expires", selected+", "+fromLife
+	}
 	if s.moves[0].follows() {
 		names, where = append(names, "of", "made"), s.ifMoved()
 	}
