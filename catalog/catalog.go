@@ -159,6 +159,7 @@ func New(config Config) (*Catalog, error) {
 		now:       config.Now, random: config.Random, guard: config.Guard, guarded: config.Guard != nil,
 		vends:   newVends(config.Now, config.Random),
 		sealing: newSealing(config, records), given: config.Given, localFolder: config.LocalFolder,
+		keyLife: config.IdempotencyLifetime + commit.KeyGrace,
 	}
 	p.rebaser = rebase.New(names, p.documents, config.AppendRebase, config.AppendRefused)
 	if config.HedgeWrites {

@@ -122,6 +122,8 @@ type dropping struct {
 	named
 	now  time.Time   // by the clock of the store
 	task registry.ID // of the purge; zero if there is none
+	// keyLife is how long an outcome is kept.
+	keyLife time.Duration
 }
 
 func (p *planner) readDropping(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
@@ -129,6 +131,7 @@ func (p *planner) readDropping(ctx context.Context, by directory.Asker, asked ac
 	if d.named, err = p.readNamed(ctx, by, asked, k, ident); err != nil {
 		return d, err
 	}
+	d.keyLife = p.keyLife
 	if d.now, err = p.ledger.Time(ctx); err != nil {
 		return d, err
 	}
@@ -138,7 +141,17 @@ func (p *planner) readDropping(ctx context.Context, by directory.Asker, asked ac
 	return d, err
 }
 
-func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
+// replayable returns until when a version of the table may have to be answered again. A time that
+// is further ahead than a key lives was written by a clock that was ahead.
+func (d dropping) replayable() time.Time {
+	until := d.pointer.Pointer.ReplayableUntil
+	if limit := d.now.Add(d.keyLife); until.After(limit) {
+		return limit
+	}
+	return until
+}
+
+func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
 	dropped := d.pointer.Pointer
 	dropped.Since, dropped.Task = d.now, d.task
 	dropped.Storage, dropped.WarehouseID = d.pointer.Place.Options, d.pointer.Warehouse
@@ -150,7 +163,7 @@ func planDrop(attempt *commit.Attempt, d dropping) (*commit.Plan, error) {
 	if !d.task.IsZero() {
 		end = registry.Task{
 			ID: d.task, Kind: registry.TaskPurge, Pointer: dropped.ID,
-			Created: attempt.Now, NotBefore: dropped.ReplayableUntil,
+			Created: d.now, NotBefore: d.replayable(),
 		}
 	}
 	writes, err := ledger.Encode(

@@ -27,6 +27,7 @@ type planner struct {
 	sealing   *sealing.Sealing
 	given     func(ctx context.Context, given Given)
 	now       func() time.Time
+	keyLife   time.Duration // of outcomes, with their grace
 	random    io.Reader
 	guard     *guard.Guard
 	guarded   bool // it is decided who may do what: there is a guard

@@ -82,6 +82,7 @@ type JobCare struct {
 	// Due is when the table is to be looked at. There is a due record for it, and no other of this
 	// table and kind. Zero: nothing is due.
 	Due  time.Time `json:"due,omitzero"`
+	Set  time.Time `json:"set,omitzero"`   // when Due was set, by the store's clock
 	Rule string    `json:"rule,omitempty"` // hash of the rule that Due was reckoned by
 	// Mode is how Due came about: "event", "walk", "shadow" or "operator".
 	Mode    string    `json:"mode,omitempty"`
@@ -138,6 +139,7 @@ type Job struct {
 	Created   time.Time   `json:"created"`
 	Since     time.Time   `json:"since"` // when the present state began
 	NotBefore time.Time   `json:"not-before,omitzero"`
+	WaitsFrom time.Time   `json:"waits-from,omitzero"` // when NotBefore was set
 	Progress  JobProgress `json:"progress,omitzero"`
 	// Looked is the metadata location up to which commits were looked at.
 	Looked string `json:"looked,omitempty"`
@@ -160,6 +162,16 @@ type Job struct {
 	RestsUntil time.Time `json:"rests-until,omitzero"`
 	LastError  string    `json:"last-error,omitempty"`
 	Totals     JobTotals `json:"totals,omitzero"`
+}
+
+// AsOf returns j as it is to be read at now, by the store's clock. If that was ahead when j began
+// to wait, moved is true, and the whole wait begins now.
+func (j Job) AsOf(now time.Time) (at Job, moved bool) {
+	if !IsAhead(j.WaitsFrom, now) {
+		return j, false
+	}
+	j.NotBefore, j.WaitsFrom = now.Add(j.NotBefore.Sub(j.WaitsFrom)), now
+	return j, true
 }
 
 // JobFile is a file of a job. One that differs from what its record says is not used.
@@ -276,6 +288,8 @@ func ParseLeaseID(text string) (id LeaseID, err error) {
 type Monitor struct {
 	Unknown
 	Position Position `json:"position"`
+	// Time is the latest by the store's clock at which the monitor has looked.
+	Time time.Time `json:"time,omitzero"`
 	// Policies is a hash of all policies that were in force then.
 	Policies string `json:"policies,omitempty"`
 	// Lost says that changes were deleted that were not read, so all policies are walked again.
@@ -288,7 +302,7 @@ type Walk struct {
 	Ident moorage.Identifier `json:"identifier,omitzero"`
 	// After is the ID of the pointer record behind which it goes on.
 	After   string    `json:"after,omitempty"`
-	Reason  string    `json:"reason"` // "policy", "lost-log", "rescan" or "lag"
+	Reason  string    `json:"reason"` // "policy", "lost-log", "rescan", "lag" or "clock"
 	Since   time.Time `json:"since"`
 	Looked  int64     `json:"looked,omitempty"`
 	MadeDue int64     `json:"made-due,omitempty"`

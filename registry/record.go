@@ -264,6 +264,28 @@ type Task struct {
 	LastError string    `json:"last-error,omitempty"`
 }
 
+// AsOf returns t as it is to be read at now, by the store's clock. If that was ahead when t was
+// made, moved is true, and the whole wait begins now.
+func (t Task) AsOf(now time.Time) (at Task, moved bool) {
+	if !IsAhead(t.Created, now) {
+		return t, false
+	}
+	if !t.NotBefore.IsZero() {
+		t.NotBefore = now.Add(max(0, t.NotBefore.Sub(t.Created)))
+	}
+	t.Created = now
+	return t, true
+}
+
+// aheadMax is how far ahead of the store's clock a time may be that was the present when a node
+// wrote it.
+const aheadMax = time.Minute
+
+// IsAhead reports whether written, the time at which a record was written, is ahead of now, a time
+// of the store's clock. Then one of both was wrong, and what was to happen so long after written
+// must not wait for that.
+func IsAhead(written, now time.Time) bool { return written.After(now.Add(aheadMax)) }
+
 // The kinds of tasks.
 const (
 	// TaskPurge deletes a dropped table's files.

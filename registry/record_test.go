@@ -475,3 +475,31 @@ func TestDecodeRefusesWhatItCannotKeep(t *testing.T) {
 		}
 	}
 }
+
+// TestAsOf: what was written while the store's clock was ahead waits from now on, for as long as it
+// was to wait. What was written a moment ago by a node that is a little ahead stays.
+func TestAsOf(t *testing.T) {
+	t.Parallel()
+	const wait = 24 * time.Hour
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		written time.Time
+		moved   bool
+	}{{now.Add(-time.Hour), false}, {now.Add(time.Minute), false}, {now.Add(time.Minute + 1), true}, {now.AddDate(1, 0, 0), true}} {
+		end := row.written.Add(wait)
+		if row.moved {
+			end = now.Add(wait)
+		}
+		task, moved := registry.Task{Created: row.written, NotBefore: row.written.Add(wait)}.AsOf(now)
+		if moved != row.moved || !task.NotBefore.Equal(end) {
+			t.Errorf("a task of %s waits until %s (%t)", row.written, task.NotBefore, moved)
+		}
+		job, moved := registry.Job{WaitsFrom: row.written, NotBefore: row.written.Add(wait)}.AsOf(now)
+		if moved != row.moved || !job.NotBefore.Equal(end) {
+			t.Errorf("a job of %s waits until %s (%t)", row.written, job.NotBefore, moved)
+		}
+	}
+	if task, _ := (registry.Task{Created: now.AddDate(1, 0, 0)}).AsOf(now); !task.NotBefore.IsZero() {
+		t.Errorf("a task that was to begin at once waits until %s", task.NotBefore)
+	}
+}

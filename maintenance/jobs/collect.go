@@ -61,7 +61,7 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 		if err != nil {
 			return err
 		}
-		value.NotBefore = found.Add(in.Orphans.Quarantine)
+		value.NotBefore, value.WaitsFrom = found.Add(in.Orphans.Quarantine), found
 	}
 	if err := j.put(ctx, &next, registry.StateWaiting); err != nil {
 		return err

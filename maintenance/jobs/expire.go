@@ -190,7 +190,8 @@ func (e *expiring) beside(ctx context.Context, before, next *catalog.Version) (c
 		return beside, err
 	}
 	value := e.job
-	value.Created, value.Since, value.Touched, value.NotBefore = now, now, now, now.Add(e.settings.Delay)
+	value.Created, value.Since, value.Touched = now, now, now
+	value.NotBefore, value.WaitsFrom = now.Add(e.settings.Delay), now
 	value.Totals.Snapshots = int64(len(e.expiry.Snapshots))
 	if e.settings.KeepFiles {
 		run := runOf(value, OutcomeDone, "", now)

@@ -129,7 +129,8 @@ func (j *Jobs) beginOrphans(ctx context.Context, value registry.Job, store stora
 	}
 	value.Input = &file
 	// Once the orphans are found, the quarantine begins again.
-	value.Created, value.Since, value.Touched, value.NotBefore = now, now, now, now.Add(s.Quarantine)
+	value.Created, value.Since, value.Touched = now, now, now
+	value.NotBefore, value.WaitsFrom = now.Add(s.Quarantine), now
 	key := registry.JobKey(value.Pointer, value.Kind)
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateCollecting, value))
 	if err != nil {

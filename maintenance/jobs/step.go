@@ -93,6 +93,10 @@ func (j *Jobs) begin(ctx context.Context, at *job) error {
 	if err != nil {
 		return err
 	}
+	if value, moved := at.value.AsOf(now); moved {
+		at.value = value
+		return j.put(ctx, at, registry.StateWaiting)
+	}
 	if now.Before(at.value.NotBefore) && !j.skip[checkTime] {
 		return nil
 	}

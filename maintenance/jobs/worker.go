@@ -184,7 +184,7 @@ func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job regi
 	if err != nil || rests(job, now) {
 		return false, err
 	}
-	return state != registry.StateWaiting || !now.Before(job.NotBefore), nil
+	return state != registry.StateWaiting || !now.Before(job.NotBefore) || registry.IsAhead(job.WaitsFrom, now), nil
 }
 
 // rests reports whether a job rests at now. One that would rest for longer than jobs do was written

@@ -261,6 +261,9 @@ func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(reg
 		return nil
 	}
 	before()
+	if now.After(f.value.Time) {
+		f.value.Time = now
+	}
 	etags, err := f.apply(ctx, all)
 	if err != nil {
 		return err

@@ -23,6 +23,8 @@ const (
 	// shadowPause and shadowTables are how often tables are looked at at random, and how many.
 	shadowPause  = 24 * time.Hour
 	shadowTables = 1000
+	// timePause is how much older than the present the time may be that the monitor's record has.
+	timePause = 10 * time.Minute
 )
 
 // walk is a walk over the tables of a scope.
@@ -96,6 +98,9 @@ func (f *following) findWalks(ctx context.Context) error {
 	if !f.walksAt.IsZero() && now.Sub(f.walksAt) < walksPause {
 		return nil
 	}
+	if err := f.lookAtClock(ctx); err != nil {
+		return err
+	}
 	records, err := f.ledger.List(ctx, registry.TableCursor, registry.WalkPrefix, "", pageMax)
 	if err != nil {
 		return err
@@ -110,6 +115,27 @@ func (f *following) findWalks(ctx context.Context) error {
 		f.walks = append(f.walks, &walk{record, value})
 	}
 	f.count(func(s *Stats) { s.Walking = len(f.walks) })
+	return nil
+}
+
+// lookAtClock has all tables walked over if the store's clock has gone back since a monitor looked:
+// what was written in between may rest until the clock is there again.
+func (f *following) lookAtClock(ctx context.Context) error {
+	now, err := f.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	if registry.IsAhead(f.value.Time, now) {
+		f.log.WarnContext(ctx, "maintenance: the clock has gone back, so all tables are looked at",
+			"from", f.value.Time, "to", now)
+		f.forget()
+		f.value.Time = now
+		return f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, "clock")
+	}
+	if now.Sub(f.value.Time) >= timePause {
+		f.value.Time = now
+		f.unsaved++
+	}
 	return nil
 }
 

@@ -7,10 +7,12 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/tabletest"
 	"moorage/maintenance/clocks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
 	"moorage/maintenance/policy"
+	"moorage/registry"
 )
 
 // doubting makes the maintenance of w go by a clock that other clocks vouch for. It returns how to
@@ -112,4 +114,61 @@ func testSnapshotAhead(t *testing.T, w *world) {
 	if n := w.snapshots("t"); n != 1 {
 		t.Errorf("%d snapshots of the table are left later", n)
 	}
+}
+
+// TestCareOfTheFuture: tables that were touched while the store's clock was a year ahead, and the
+// jobs that wait, go on when it is right again, without another commit.
+func TestCareOfTheFuture(t *testing.T) { overStores(t, testCareOfTheFuture) }
+
+func testCareOfTheFuture(t *testing.T, w *world) {
+	const year, names = 365 * 24 * time.Hour, "abc"
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{
+		policy.MaxSnapshotAgeHours: "24", policy.DeleteDelayHours: "24",
+	})
+	w.put(warehouse, policy.UnreferencedFileRemoval, policy.Settings{})
+	w.tend(w.node)
+	histories := make(map[string]*tabletest.History)
+	ids := make(map[string]registry.ID)
+	fill := func(name string) {
+		ids[name], histories[name] = w.table(name, 1)
+		for range 20 {
+			w.commit(name, histories[name].Append("main", 1)...)
+		}
+	}
+	fill("a")
+	fill("b")
+	w.tend(w.node)
+	w.clock.Advance(26 * time.Hour)
+	w.tend(w.node) // the jobs of both tables wait
+	w.clock.Advance(year)
+	w.commit("a", `{"action":"set-properties","updates":{"write.target-file-size-bytes":"1"}}`)
+	fill("c") // touched only while the clock was ahead
+	for range 3 {
+		w.tend(w.node)
+		w.clock.Advance(2 * time.Hour)
+	}
+	w.clock.Advance(-year - 6*time.Hour)
+	for range 5 * 24 {
+		w.tend(w.node)
+		w.clock.Advance(time.Hour)
+	}
+	for name := range strings.SplitSeq(names, "") {
+		care := w.care(ids[name])
+		for _, job := range care.Jobs {
+			if job.Due.Sub(w.clock.Now()) > 60*24*time.Hour || job.Last.After(w.clock.Now()) {
+				t.Errorf("%s rests: %+v", name, job)
+			}
+		}
+		jobs, _, err := w.jobs.List(w.ctx, ids[name], "", 0)
+		must(t, err)
+		for _, job := range jobs {
+			if job.NotBefore.Sub(w.clock.Now()) > 60*24*time.Hour {
+				t.Errorf("a job of %s rests until %s", name, job.NotBefore)
+			}
+		}
+	}
+	if n := w.snapshots("c"); n != 20 { // they are dated ahead
+		t.Errorf("%d snapshots of c are left", n)
+	}
+	w.wantAgreed("in the end")
 }

@@ -22,8 +22,6 @@ const (
 	// seenMin is how long the server must have known a snapshot before it may expire, whatever its
 	// timestamp says: that is of a client's clock. A shorter age wins.
 	seenMin = time.Hour
-	// aheadMax is how far ahead of the store's clock a snapshot may be dated.
-	aheadMax = time.Hour
 	// fewPause is how long a few snapshots that are old wait for others.
 	fewPause = 24 * time.Hour
 )
@@ -73,6 +71,7 @@ func (l *look) run(ctx context.Context) error {
 	if l.care, err = schedule.Decode(l.pointer, records[1]); err != nil {
 		return err
 	}
+	l.care.Value = schedule.AsOf(l.care.Value, l.now)
 	l.job = l.care.Value.Job(string(l.kind))
 	if !l.job.Due.Equal(l.at) {
 		// Care does not say so: what was due is done.
@@ -95,7 +94,7 @@ func (l *look) run(ctx context.Context) error {
 			return err
 		}
 		next := l.now
-		if job.NotBefore.After(next) {
+		if job, _ = job.AsOf(l.now); job.NotBefore.After(next) {
 			next = job.NotBefore
 		}
 		return l.settle(ctx, outcomeLater, next.Add(jobPause), "")
@@ -156,7 +155,7 @@ func (l *look) decide(ctx context.Context) error {
 // a snapshot is by the clock of its writer. If that is ahead of the store's clock, one of both is
 // wrong, and it is not known which snapshots are old.
 func (l *look) snapshotAhead(document *metadata.Document) string {
-	limit := l.now.Add(aheadMax).UnixMilli()
+	limit := l.now.Add(policy.AheadMax).UnixMilli()
 	for snapshot := range document.Snapshots() {
 		if snapshot.TimestampMS > limit {
 			return fmt.Sprintf("The snapshot %d is dated %s, which is ahead of the store's clock. "+

@@ -86,7 +86,7 @@ func (l *look) put(ctx context.Context, outcome string, next time.Time, why stri
 	job := l.job
 	job.Due, job.Outcome, job.Error = time.Time{}, outcome, why
 	if !next.IsZero() {
-		job.Due = next.UTC().Truncate(time.Second)
+		job.Due, job.Set = next.UTC().Truncate(time.Second), l.now
 	}
 	if outcome == outcomeDone || outcome == outcomeNothing {
 		job.Held, job.Tries = "", 0

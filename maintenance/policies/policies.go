@@ -179,11 +179,12 @@ func (p *Policies) jobOf(ctx context.Context, asked Asked, before []registry.Job
 			job.Since = each.Since
 		}
 	}
-	var err error
-	if job.Since.IsZero() {
-		if job.Since, err = p.ledger.Time(ctx); err != nil {
-			return job, err
-		}
+	now, err := p.ledger.Time(ctx)
+	if err != nil {
+		return job, err
+	}
+	if job.Since.IsZero() || registry.IsAhead(job.Since, now) {
+		job.Since = now
 	}
 	if len(asked.Settings) > 0 {
 		job.Settings, err = json.Marshal(asked.Settings)

@@ -24,6 +24,10 @@ type Base struct {
 	Interval time.Duration
 }
 
+// AheadMax is how far ahead of the store's clock a snapshot may be dated. A table with one that is
+// further ahead waits.
+const AheadMax = time.Hour
+
 const (
 	// lookDelay is when a table is looked at after its rules changed. Several changes mostly come
 	// together.
@@ -49,7 +53,7 @@ func Due(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	}
 	switch rule.Type.Kind() {
 	case Snapshots:
-		return snapshotsDue(facts, base, rule)
+		return snapshotsDue(facts, base, rule, now)
 	case Orphans:
 		return orphansDue(base, rule, now)
 	case Compact:
@@ -60,7 +64,7 @@ func Due(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 
 // snapshotsDue returns when the oldest snapshot may go that came since the last run. What that left
 // stays for reasons of its own, and the run itself said when to look at it again.
-func snapshotsDue(facts Facts, base Base, rule Rule) time.Time {
+func snapshotsDue(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	keep, first := rule.Count(MinSnapshotsToKeep), facts.First
 	if !base.Ran.IsZero() {
 		if keep = max(keep, base.Snapshots); base.Ran.After(first) {
@@ -70,6 +74,9 @@ func snapshotsDue(facts Facts, base Base, rule Rule) time.Time {
 	surplus := facts.Snapshots - keep
 	if surplus <= 0 || facts.First.IsZero() {
 		return time.Time{}
+	}
+	if first.After(now.Add(AheadMax)) {
+		return now.Add(lookDelay) // the look says what the table waits for
 	}
 	due := first.Add(rule.Duration(MaxSnapshotAgeHours))
 	if surplus < rule.Count(MinSnapshotsToExpire) {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"moorage"
 	"moorage/catalog"
 	"moorage/maintenance/purge"
 	"moorage/registry"
@@ -216,4 +217,31 @@ func TestPurgeOfANodeThatHangs(t *testing.T) {
 		}
 		w.wantClean()
 	})
+}
+
+// TestPurgeOfTheFuture: a drop with a purge that happened while the clock was a year ahead, of a
+// table whose outcome may be asked for until then, waits no longer than an outcome lives.
+func TestPurgeOfTheFuture(t *testing.T) {
+	t.Parallel()
+	const year = 365 * 24 * time.Hour
+	f := newFixture(t)
+	f.clock.Advance(year)
+	_, err := f.For(moorage.Anonymous(), &catalog.Key{ID: "k", Warehouse: "w"}, nil).CreateTable(f.ctx, ident("ahead"),
+		catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	must(t, err)
+	_, err = f.For(moorage.Anonymous(), &catalog.Key{ID: "l", Warehouse: "w"}, nil).CreateTable(f.ctx, ident("later"),
+		catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	must(t, err)
+	must(t, f.DropTable(f.ctx, ident("ahead"), catalog.DropOptions{Purge: true}))
+	f.clock.Advance(-year)
+	must(t, f.DropTable(f.ctx, ident("later"), catalog.DropOptions{Purge: true}))
+	must(t, f.purgeAll(f.ctx))
+	if left := len(f.list(registry.TableTask)); left != 2 {
+		t.Errorf("%d purges wait at once, want 2: outcomes may be asked for", left)
+	}
+	f.clock.Advance(2 * time.Hour)
+	must(t, f.purgeAll(f.ctx))
+	if left := len(f.list(registry.TableTask)); left != 0 {
+		t.Errorf("%d purges wait two hours later", left)
+	}
 }

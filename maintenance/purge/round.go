@@ -148,6 +148,11 @@ func (r *round) look(ctx context.Context) error {
 			return true, ledger.StepError("purge.look", err)
 		}
 		states[task.ID] = record.State
+		if moved, ahead := task.AsOf(storeNow); ahead {
+			if task = moved; r.rewrite(ctx, record, moved) != nil {
+				return true, nil // another node did so, or the next look does
+			}
+		}
 		mayTry := doubt == "" && (record.State != registry.StateBlocked || tryBlocked || waiting[task.ID])
 		if mayTry && !storeNow.Before(task.NotBefore) && r.running[task.ID] == nil && !claimed[claimOf(task.ID)] {
 			found = append(found, &due{task: task.ID, pointer: task.Pointer})
@@ -163,6 +168,18 @@ func (r *round) look(ctx context.Context) error {
 	r.sort(found, states)
 	r.noteFound(states, unreadable)
 	return nil
+}
+
+// rewrite puts a task in the place of its record.
+func (r *round) rewrite(ctx context.Context, record registry.Record, task registry.Task) error {
+	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, task))
+	if err != nil {
+		return err
+	}
+	_, err = r.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(record)}, Writes: writes,
+	})
+	return err
 }
 
 // sort makes found the purges that are due, those first that were tried least recently.

@@ -13,9 +13,6 @@ import (
 // the next page at once, without a bound. With a bound keys could come faster than they go.
 const expiredKeysMin = ledger.ScanPage / 10
 
-// aheadMax is how far ahead of the store's clock a time may be that a node has written.
-const aheadMax = time.Minute
-
 // keys deletes the outcomes of idempotency keys that have expired.
 //
 // Keys are hashes, so outcomes are in no order of time, and a pass reads all of them. A pass begins
@@ -135,7 +132,7 @@ func (k *keys) forgetExpired(ctx context.Context, page []registry.Record, now ti
 		switch {
 		case err != nil:
 			unread, k.unread = cmp.Or(unread, err), true
-		case value.Created.After(now.Add(aheadMax)):
+		case registry.IsAhead(value.Created, now):
 			if err := k.live(ctx, record, value, now); err != nil {
 				return 0, err
 			}

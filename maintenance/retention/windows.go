@@ -26,8 +26,8 @@ const walkEvery = 24 * time.Hour
 // over is decided by the pointer alone, in the Apply that ends it. A record whose pointer is gone,
 // has come back or was dropped at another time is removed.
 //
-// An older version drops without a record. So a walk reads all pointers when the process starts,
-// and once a day.
+// An older version drops without a record, and what was dropped while the clock was ahead would
+// stay for too long. So a walk reads all pointers when the process starts, and once a day.
 type windows struct {
 	ledger *ledger.Ledger
 	claims *claims.Claims
@@ -100,6 +100,9 @@ func (w *windows) walkOn(ctx context.Context, now, limit time.Time) error {
 			return nil
 		}
 		pointer, err := ledger.Decode[registry.Pointer](record)
+		if err == nil && registry.IsAhead(pointer.Since, now) {
+			return w.dropNow(ctx, record, pointer, now)
+		}
 		if err != nil || !isOver(record.State, pointer, limit) {
 			return err
 		}
@@ -110,4 +113,32 @@ func (w *windows) walkOn(ctx context.Context, now, limit time.Time) error {
 		w.walk = now.Add(walkEvery)
 	}
 	return err
+}
+
+// dropNow has the window of a pointer begin now, which was dropped while the clock was ahead. The
+// record by which it is found moves with it. What it waits for takes as long as it was to take.
+func (w *windows) dropNow(ctx context.Context, record registry.Record, pointer registry.Pointer,
+	now time.Time) error {
+	before := pointer.EndKey()
+	ends, err := w.ledger.Get(ctx, before)
+	if err != nil || !ends[0].Exists() || before == registry.TaskKey(pointer.Task) {
+		return err // a task has a time of its own
+	}
+	if !pointer.ReachableUntil.IsZero() {
+		pointer.ReachableUntil = now.Add(pointer.ReachableUntil.Sub(pointer.Since))
+	}
+	pointer.Since = now
+	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, &pointer))
+	if err != nil {
+		return err
+	}
+	moved := registry.Put(pointer.EndKey(), ends[0].State, ends[0].Value)
+	_, err = w.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(record), ledger.Unchanged(ends[0])},
+		Writes:     append(writes, moved, registry.Delete(before)),
+	})
+	if _, failed := registry.FailedCondition(err); failed {
+		return nil
+	}
+	return ledger.StoreError("retention.dropNow", err)
 }

@@ -438,3 +438,46 @@ func TestIdleTablesCostNoWindows(t *testing.T) {
 		t.Errorf("an hour asks an empty store\n%q\nand one of 10,000 tables\n%q", few, many)
 	}
 }
+
+// TestWindowOfTheFuture: what was dropped while the clock was a year ahead can come back for as
+// long as anything else, and no longer.
+func TestWindowOfTheFuture(t *testing.T) {
+	t.Parallel()
+	const year, window = 365 * 24 * time.Hour, 7 * 24 * time.Hour
+	f := newFixture(t)
+	f.create("a")
+	f.clock.Advance(year)
+	f.drop("a")
+	f.clock.Advance(-year)
+	must(t, f.RunOnce(f.ctx, retention.Windows))
+	f.clock.Advance(window)
+	must(t, f.RunOnce(f.ctx, retention.Windows))
+	f.wantWindows(1, "a")
+	f.clock.Advance(2 * time.Second)
+	must(t, f.RunOnce(f.ctx, retention.Windows))
+	f.wantWindows(0)
+	f.wantClean()
+}
+
+// TestDoubt: nothing goes that goes by a time while the clock is in doubt.
+func TestDoubt(t *testing.T) {
+	t.Parallel()
+	why := "in doubt"
+	f := newFixture(t, func(c *retention.Config) {
+		c.Doubt = func(context.Context) (string, error) { return why, nil }
+	})
+	f.create("a")
+	f.drop("a")
+	f.write(f.keyed("k"))
+	f.clock.Advance(365 * 24 * time.Hour)
+	for range 3 {
+		must(t, f.RunOnce(f.ctx))
+	}
+	f.wantWindows(1, "a")
+	if got := len(f.outcomes()); got != 1 {
+		t.Errorf("%d outcomes are left", got)
+	}
+	why = ""
+	must(t, f.RunOnce(f.ctx))
+	f.wantWindows(0)
+}

@@ -57,6 +57,21 @@ func Decode(pointer registry.ID, record registry.Record) (Care, error) {
 	return care, err
 }
 
+// AsOf returns care as it is to be read at now, by the store's clock: what happened while that was
+// ahead happened now. Due times stay, because the index has them.
+func AsOf(care registry.Care, now time.Time) registry.Care {
+	if registry.IsAhead(care.SeqAt, now) {
+		care.SeqAt = now
+	}
+	for _, job := range care.Jobs {
+		if registry.IsAhead(job.Last, now) {
+			job.Last = now
+			care = care.With(job)
+		}
+	}
+	return care
+}
+
 // Change is what one Apply requires and writes.
 type Change struct {
 	Conditions []registry.Condition
@@ -145,12 +160,12 @@ func (c Care) Block(job registry.JobCare, reason, by string, now time.Time) (Cha
 	return change, err
 }
 
-// Unblock returns the change that makes a kind of the table due at a time, and not blocked. blocker
+// Unblock returns the change that makes a kind of the table due now, and not blocked. blocker
 // is the record that says why it was, as it was read: another one, of a job that was blocked since,
 // stays.
 func (c Care) Unblock(kind string, due time.Time, blocker registry.Record) (Change, error) {
 	job := c.Value.Job(kind)
-	job.Due, job.Mode, job.Held = due.UTC().Truncate(time.Second), ModeOperator, ""
+	job.Due, job.Set, job.Mode, job.Held = due.UTC().Truncate(time.Second), due, ModeOperator, ""
 	job.Tries, job.Laters, job.LaterSince, job.Error = 0, 0, time.Time{}, ""
 	change, err := c.Move(c.Value.With(job))
 	if blocker.Exists() {
@@ -187,6 +202,7 @@ type Sight struct {
 // Evaluate returns the care of a table as it is to be after it was met at about now, by the store's
 // clock. changed is false if nothing need be written.
 func Evaluate(care registry.Care, sight Sight, now time.Time) (after registry.Care, changed bool) {
+	care = AsOf(care, now)
 	after = care
 	for _, t := range policy.Types() {
 		rule := sight.Rules[t]
@@ -199,6 +215,12 @@ func Evaluate(care registry.Care, sight Sight, now time.Time) (after registry.Ca
 			base.Rule, base.Rules = rule.Hash(), sight.Facts.Rules
 		}
 		due := policy.Due(sight.Facts, base, rule, now)
+		if registry.IsAhead(job.Set, now) {
+			job.Due = time.Time{} // nobody knows how long it was to wait
+			if due.IsZero() {
+				due = now
+			}
+		}
 		if due.IsZero() {
 			continue
 		}
@@ -209,7 +231,7 @@ func Evaluate(care registry.Care, sight Sight, now time.Time) (after registry.Ca
 		if !job.Due.IsZero() && !due.Before(job.Due) {
 			continue
 		}
-		job.Due, job.Rule, job.Mode, job.Held = due, rule.Hash(), sight.Mode, ""
+		job.Due, job.Set, job.Rule, job.Mode, job.Held = due, now, rule.Hash(), sight.Mode, ""
 		after, changed = after.With(job), true
 	}
 	if changed {

@@ -169,5 +169,6 @@ func (w *Work) cared(ctx context.Context, care schedule.Care, job registry.Job, 
 		return care.Block(kind, kind.Error, "", now)
 	}
 	kind.Due, kind.Mode = now.Add(againFirst<<(kind.Tries-1)).UTC().Truncate(time.Second), schedule.ModeEvent
+	kind.Set = now
 	return care.Move(care.Value.With(kind))
 }

@@ -64,8 +64,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestLifeOfAnOutcome: however far the clock of a node is behind or ahead, an outcome lives from its
-// write on, by the clock of the database.
+// TestLifeOfAnOutcome: however far the clock of a node is behind or ahead, an outcome lives from
+// its write on, by the clock of the database.
 func TestLifeOfAnOutcome(t *testing.T) {
 	t.Parallel()
 	store := openStore(t, server.DSN()+migrated(t), Options{})
