@@ -46,7 +46,7 @@ func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, ste
 	rebase RebaseChoice, silent bool) (*commit.Version, error) {
 	target, err := c.planner.targetOf(askerOf(c, verb.Commit), ident, steps, rebase)
 	if err == nil {
-		err = checkPathUpdates(ctx, c.planner.directory, askerOf(c, verb.Commit), target, steps)
+		err = checkPathUpdates(ctx, c.planner, askerOf(c, verb.Commit), target, steps)
 	}
 	intent := commit.Intent{
 		Verb: verb.Commit, On: []moorage.Identifier{ident}, Edits: []commit.Target{target}, Silent: silent,
@@ -113,7 +113,7 @@ func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, chang
 	for _, edit := range edits {
 		target, err := c.planner.targetOf(askerOf(c, verb.Transaction), edit.ident, edit.steps, RebaseUnsaid)
 		if err == nil {
-			err = checkPathUpdates(ctx, c.planner.directory, askerOf(c, verb.Transaction), target, edit.steps)
+			err = checkPathUpdates(ctx, c.planner, askerOf(c, verb.Transaction), target, edit.steps)
 		}
 		if err != nil {
 			err = c.Refuse(ctx, verb.Transaction, edit.ident, commit.OfTable(edit.ident, err))

@@ -157,6 +157,10 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	if err := checkPaths(path.Warehouse, asked.properties, location); err != nil {
 		return newborn{}, err
 	}
+	err = mayName(ctx, p, by, ident.Warehouse, id, []string{location}, placesOf(asked.properties))
+	if err != nil {
+		return newborn{}, err
+	}
 	env, err := p.newEnv()
 	if err != nil {
 		return newborn{}, err
@@ -267,6 +271,10 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	if err := checkPaths(path.Warehouse, asked.properties, location); err != nil {
 		return newborn{}, err
 	}
+	err = mayName(ctx, p, by, ident.Warehouse, registry.ID{}, []string{location}, placesOf(asked.properties))
+	if err != nil {
+		return newborn{}, err
+	}
 	env, err := p.newEnv()
 	if err != nil {
 		return newborn{}, err
@@ -359,6 +367,10 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 		return newborn{}, err
 	}
 	if err := checkPaths(path.Warehouse, document.Properties(), document.Location()); err != nil {
+		return newborn{}, err
+	}
+	err = mayName(ctx, p, by, ident.Warehouse, registry.ID{}, []string{document.Location()}, placesIn(document))
+	if err != nil {
 		return newborn{}, err
 	}
 	id, err := p.ledger.NewID()

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/guard"
+	"moorage/registry"
 )
 
 // The table-uuids of forged files.
@@ -91,5 +93,91 @@ func TestTakingOverTakesDrop(t *testing.T) {
 	_, err = maker.RegisterTable(f.ctx, beside, catalog.RegisterRequest{MetadataLocation: file})
 	wantKind(t, err, moorage.KindForbidden)
 	_, err = owner.CreateTable(f.ctx, beside, request)
+	must(t, err)
+}
+
+// TestForeignPlacesTakeLocate: what a table names besides its location is in nobody's folder,
+// unless its maker has locate there. The maker has everything in one namespace.
+func TestForeignPlacesTakeLocate(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(config *catalog.Config) {
+		config.Guard = guard.New(guard.Config{Store: config.Store, Now: config.Now})
+	})
+	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake"})
+	must(t, err)
+	mine := moorage.Namespace{"mine"}
+	for _, ns := range []moorage.Namespace{{"ns"}, mine} {
+		_, err = f.CreateNamespace(f.ctx, "lake", ns, nil)
+		must(t, err)
+	}
+	victim, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	must(t, err)
+	own := moorage.Identifier{Warehouse: "lake", Namespace: mine, Name: "own"}
+	table, err := f.CreateTable(f.ctx, own, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	must(t, err)
+	f.switchAccessOn("lake", map[string]string{"corp:admin": "locate,create,alter,drop,write"})
+	f.grantOn(t, own, "corp:tenant", "locate", "create", "alter", "drop", "write")
+	tenant, admin := f.As(moorage.Caller{Name: "corp:tenant"}), f.As(moorage.Caller{Name: "corp:admin"})
+
+	theirs, free := victim.Document.Location(), "s3://bucket/lake/free"
+	other := own
+	for i, tt := range []struct {
+		property, place string
+		foreign         bool
+	}{
+		{"write.metadata.path", theirs, true}, {"write.metadata.path", theirs + "/metadata", true},
+		{"write.data.path", theirs + "/data", true}, {"write.object-storage.path", theirs, true},
+		{"write.folder-storage.path", theirs + "/x", true}, {"write.metadata.path", "s3a://bucket/lake/ns", true},
+		{"write.metadata.path", free, false}, {"write.metadata.path", table.Document.Location() + "/m", false},
+		{"write.data.paths", theirs, false},
+	} {
+		properties := map[string]string{tt.property: tt.place}
+		change := commitRequest(t, `[]`, `[{"action":"set-properties","updates":{"`+tt.property+`":"`+tt.place+`"}}]`)
+		for who, as := range map[string]*catalog.Catalog{"tenant": tenant, "admin": admin} {
+			want := tt.foreign && who == "tenant"
+			other.Name = fmt.Sprint(who, i)
+			file := f.forge(table, fmt.Sprintf("s3://bucket/lake/mine/%s/metadata/a.metadata.json", other.Name),
+				fmt.Sprintf("00000000-0000-0000-0000-0000000%05d", i*10+len(who)), `"location":"`+table.Document.Location()+`"`,
+				`"location":"s3://bucket/lake/mine/`+other.Name+`"`, `"properties":{`,
+				`"properties":{"`+tt.property+`":"`+tt.place+`",`)
+			_, registered := as.RegisterTable(f.ctx, other, catalog.RegisterRequest{MetadataLocation: file})
+			other.Name += "-made"
+			_, created := as.CreateTable(f.ctx, other, catalog.CreateTableRequest{Schema: []byte(testSchema), Properties: properties})
+			_, committed := as.Commit(f.ctx, own, change)
+			for how, err := range map[string]error{"register": registered, "create": created, "commit": committed} {
+				if (moorage.KindOf(err) == moorage.KindForbidden) != want || !want && err != nil {
+					t.Errorf("%s by %s, %s=%s: %v", how, who, tt.property, tt.place, err)
+				}
+			}
+		}
+	}
+	file := f.forge(table, "s3://bucket/lake/mine/s/metadata/a.metadata.json", forgedUUID,
+		`"location":"`+table.Document.Location()+`"`, `"location":"s3://bucket/lake/mine/s"`, `"statistics":[]`,
+		`"statistics":[{"snapshot-id":1,"statistics-path":"`+theirs+`/a.stats","file-size-in-bytes":1,`+
+			`"file-footer-size-in-bytes":1,"blob-metadata":[]}]`)
+	other.Name = "statistics"
+	_, err = tenant.RegisterTable(f.ctx, other, catalog.RegisterRequest{MetadataLocation: file})
+	wantKind(t, err, moorage.KindForbidden)
+}
+
+// grantOn grants somebody privileges on the namespace of a table.
+func (f *fixture) grantOn(t *testing.T, ident moorage.Identifier, grantee string, privileges ...string) {
+	t.Helper()
+	found, err := f.store.Get(f.ctx, registry.WarehouseKey(ident.Warehouse))
+	must(t, err)
+	warehouse, err := registry.Decode[registry.Warehouse](found[0])
+	must(t, err)
+	records, err := f.store.Get(f.ctx, registry.NamespaceKey(warehouse.ID, warehouse.ID, ident.Namespace[0]))
+	must(t, err)
+	namespace, err := registry.Decode[registry.Namespace](records[0])
+	must(t, err)
+	value, err := registry.Encode(registry.Grants{Kind: "namespace", Ident: moorage.Identifier{
+		Warehouse: ident.Warehouse, Namespace: ident.Namespace,
+	}, Grants: []registry.Grant{{Grantee: grantee, Privileges: privileges}}})
+	must(t, err)
+	_, err = f.store.Apply(f.ctx, registry.Batch{
+		Conditions: []registry.Condition{registry.Absent(registry.GrantsKey(namespace.ID))},
+		Writes:     []registry.Write{registry.Put(registry.GrantsKey(namespace.ID), registry.StateNone, value)},
+	})
 	must(t, err)
 }

@@ -66,8 +66,9 @@ func checkPathsWithin(properties map[string]string, locations []string) error {
 
 // checkPathUpdates is checkPaths of a table that exists, and that target edits by steps. The claims
 // of a table only become more, so what is within them now is so when the edit happens. A table that
-// the caller does not find, or may not edit, is refused behind this.
-func checkPathUpdates(ctx context.Context, names *directory.Directory, by directory.Asker, target commit.Target,
+// the caller does not find, or may not edit, is refused behind this. A place where others live
+// takes locate there in every warehouse.
+func checkPathUpdates(ctx context.Context, p *planner, by directory.Asker, target commit.Target,
 	steps []metadata.Step) error {
 	if target.Create != nil {
 		return nil
@@ -93,9 +94,15 @@ func checkPathUpdates(ctx context.Context, names *directory.Directory, by direct
 	if len(properties) == 0 {
 		return nil
 	}
-	found, err := names.FindFor(ctx, by, target.Asks, target.Kind, target.Ident)
-	if err != nil || len(found.Delegation) == 0 {
+	found, err := p.directory.FindFor(ctx, by, target.Asks, target.Kind, target.Ident)
+	if err != nil {
 		return nil
 	}
-	return checkPathsWithin(properties, append(locations, found.Pointer.Claims...))
+	locations = append(locations, found.Pointer.Claims...)
+	if len(found.Delegation) > 0 {
+		if err := checkPathsWithin(properties, locations); err != nil {
+			return err
+		}
+	}
+	return mayName(ctx, p, by, target.Ident.Warehouse, found.Pointer.ID, locations, placesOf(properties))
 }

@@ -222,6 +222,10 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 			return nil, err
 		}
 	}
+	own := append(slices.Clone(r.pointer.Claims), r.document.Location())
+	if err := mayName(ctx, p, by, ident.Warehouse, r.pointer.ID, own, placesIn(r.document)); err != nil {
+		return nil, err
+	}
 	return r, p.readClaims(ctx, by, r)
 }
 

@@ -14,6 +14,10 @@ const (
 	// or object store in use takes a longer path.
 	LocationBytesMax = 4096
 
+	// MetadataEnding ends the names of the catalog's own files, also of those that are compressed.
+	// Engines write no files that are named so.
+	MetadataEnding = ".metadata.json"
+
 	// escapedBytesMax is the longest result of Escape. File systems end at 255 bytes for one name;
 	// the rest is for a suffix that makes the folder of a table unique.
 	escapedBytesMax = 200

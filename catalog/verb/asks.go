@@ -78,6 +78,9 @@ var pathProperties = []string{
 	"write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path",
 }
 
+// PathProperties returns the properties that IsPathProperty is about.
+func PathProperties() []string { return slices.Clone(pathProperties) }
+
 // IsPathProperty reports whether a property of a table or view says where files are. To set or
 // remove it asks for access.Locate.
 func IsPathProperty(name string) bool { return slices.Contains(pathProperties, name) }

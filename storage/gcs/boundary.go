@@ -43,19 +43,15 @@ type condition struct {
 // boundaryFor returns the boundary that allows locations: the first, and as many of the others as
 // there is room for. ErrUnscopable: none allows exactly the first one.
 func boundaryFor(locations []storage.Location, write bool) (made boundary, err error) {
-	role := roleRead
-	if write {
-		role = roleWrite
-	}
-	for i, location := range locations[:min(len(locations), rulesMax)] {
-		added, err := ruleFor(location, role)
+	for i, location := range locations {
+		added, err := rulesFor(location, write)
 		if err != nil && i == 0 {
 			return boundary{}, err
 		}
-		if err != nil {
+		if err != nil || len(made.AccessBoundary.Rules)+len(added) > rulesMax {
 			break
 		}
-		made.AccessBoundary.Rules = append(made.AccessBoundary.Rules, added)
+		made.AccessBoundary.Rules = append(made.AccessBoundary.Rules, added...)
 	}
 	if len(made.AccessBoundary.Rules) == 0 {
 		return boundary{}, fmt.Errorf("%w: there are no locations", storage.ErrUnscopable)
@@ -63,32 +59,41 @@ func boundaryFor(locations []storage.Location, write bool) (made boundary, err e
 	return made, nil
 }
 
-// ruleFor returns the rule that allows a role at and below a location. The slash behind the
-// location keeps the sibling "table" out of "tab".
-func ruleFor(location storage.Location, role string) (rule, error) {
-	made := rule{
-		Permissions: []string{role},
-		Resource:    "//storage.googleapis.com/projects/_/buckets/" + location.Authority,
-	}
+// rulesFor returns the rules that allow to read at and below a location, and to write there what is
+// none of the catalog's own files. The slash behind the location keeps the sibling "table" out of
+// "tab".
+func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 	if !bucketPattern.MatchString(location.Authority) {
-		return rule{}, fmt.Errorf("%w: %s: no bucket is called so", storage.ErrUnscopable, location)
+		return nil, fmt.Errorf("%w: %s: no bucket is called so", storage.ErrUnscopable, location)
 	}
-	folder := under(location.Path[1:])
-	if folder == "" {
-		return made, nil // all of the bucket
+	bucket, folder := "projects/_/buckets/"+location.Authority, under(location.Path[1:])
+	allow := func(role, expression string) {
+		if utf8.RuneCountInString(expression) > expressionMax {
+			err = fmt.Errorf("%w: %s: the condition has more than %d characters", storage.ErrUnscopable, location,
+				expressionMax)
+		}
+		made := rule{Permissions: []string{role}, Resource: "//storage.googleapis.com/" + bucket}
+		if expression != "" {
+			made.Condition = &condition{expression}
+		}
+		rules = append(rules, made)
 	}
-	bucket := "projects/_/buckets/" + location.Authority
-	// Objects, the folders of buckets that have some, and listings.
-	expression := fmt.Sprintf("resource.name.startsWith(%s) || resource.name.startsWith(%s) || "+
-		"api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith(%s)",
-		quote(bucket+"/objects/"+folder), quote(bucket+"/folders/"+folder), quote(folder))
-	if utf8.RuneCountInString(expression) > expressionMax {
-		return rule{}, fmt.Errorf("%w: %s: the condition has more than %d characters", storage.ErrUnscopable, location,
-			expressionMax)
+	objects, folders := startsWith(bucket+"/objects/"+folder), startsWith(bucket+"/folders/"+folder)
+	if folder == "" { // all of the bucket
+		allow(roleRead, "")
+	} else {
+		// Objects, the folders of buckets that have some, and listings.
+		allow(roleRead, objects+" || "+folders+" || "+
+			"api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith("+quote(folder)+")")
 	}
-	made.Condition = &condition{expression}
-	return made, nil
+	if write {
+		// Rules add up, so the exception is part of the one rule that lets write.
+		allow(roleWrite, "("+objects+" && !resource.name.endsWith("+quote(storage.MetadataEnding)+")) || "+folders)
+	}
+	return rules, err
 }
+
+func startsWith(name string) string { return "resource.name.startsWith(" + quote(name) + ")" }
 
 // quote spells a text without control characters, which locations have none of, as a string of the
 // Common Expression Language.

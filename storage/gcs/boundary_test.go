@@ -15,6 +15,8 @@ func TestBoundary(t *testing.T) {
 	const expression = `resource.name.startsWith('projects/_/buckets/lake/objects/%[1]s') || ` +
 		`resource.name.startsWith('projects/_/buckets/lake/folders/%[1]s') || ` +
 		`api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith('%[1]s')`
+	const writing = `(resource.name.startsWith('projects/_/buckets/lake/objects/%[1]s') && ` +
+		`!resource.name.endsWith('.metadata.json')) || resource.name.startsWith('projects/_/buckets/lake/folders/%[1]s')`
 	for location, want := range map[string]string{
 		"gs://lake/wh/tab":     "wh/tab/",
 		"gs://lake/wh/it's":    `wh/it\'s/`,
@@ -34,13 +36,17 @@ func TestBoundary(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		condition, err := json.Marshal(fmt.Sprintf(expression, want))
-		if err != nil {
-			t.Fatal(err)
+		rule := func(role, expression string) string {
+			condition, err := json.Marshal(fmt.Sprintf(expression, want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return `{"availablePermissions":["inRole:roles/storage.` + role + `"],` +
+				`"availableResource":"//storage.googleapis.com/projects/_/buckets/lake",` +
+				`"availabilityCondition":{"expression":` + string(condition) + `}}`
 		}
-		text := `{"accessBoundary":{"accessBoundaryRules":[{"availablePermissions":["inRole:roles/storage.objectUser"],` +
-			`"availableResource":"//storage.googleapis.com/projects/_/buckets/lake",` +
-			`"availabilityCondition":{"expression":` + string(condition) + `}}]}}`
+		text := `{"accessBoundary":{"accessBoundaryRules":[` + rule("objectViewer", expression) + `,` +
+			rule("objectUser", writing) + `]}}`
 		if string(got) != text {
 			t.Errorf("%s:\n%s, want\n%s", location, got, text)
 		}
@@ -58,8 +64,8 @@ func TestBoundaryOfReaders(t *testing.T) {
 	}
 }
 
-// TestBoundaryRoom: there are ten rules at most, and a location that none can spell is refused if
-// it is the first, else left out with all behind it.
+// TestBoundaryRoom: there are ten rules at most, two for each location, and a location that none
+// can spell is refused if it is the first, else left out with all behind it.
 func TestBoundaryRoom(t *testing.T) {
 	t.Parallel()
 	var locations []storage.Location
@@ -73,7 +79,7 @@ func TestBoundaryRoom(t *testing.T) {
 		rules     int
 	}{
 		{"twelve", locations, 10},
-		{"the third too long", append(locations[:2:2], long, locations[3]), 2},
+		{"the third too long", append(locations[:2:2], long, locations[3]), 4},
 		{"the first too long", append([]storage.Location{long}, locations...), 0},
 		{"none", nil, 0},
 		{"no bucket", []storage.Location{{Scheme: storage.SchemeGCS, Authority: "b'", Path: "/a"}}, 0},

@@ -51,8 +51,8 @@
 // each location of the table. A condition spells the names of the objects below the location, with
 // the slash at its end, and the prefix of listings likewise. A token cannot outlive the one that it
 // was made from. Only the IAM credentials API makes tokens of any length, so lengths other than an
-// hour need OptionImpersonate. No rule can take away again what another gives, so writers of a
-// table can write its metadata files too.
+// hour need OptionImpersonate. Writers of a table have a second rule, which lets write what is none
+// of the catalog's own files: names that end in .metadata.json.
 //
 // # What it must not know
 //

@@ -43,6 +43,8 @@ type sibling struct{ what, folder string }
 const (
 	probeData = "/data"
 	probeNew  = "/new"
+	// probeMetadata is the catalog's own, of a table that sets write.metadata.path.
+	probeMetadata = "/own/folder/0" + storage.MetadataEnding
 )
 
 func (s *Store) newVendProbe(bucket, above, name string) *vendProbe {
@@ -58,7 +60,9 @@ func (p *vendProbe) run(ctx context.Context) (err error) {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
 		defer cancel()
-		left := []object{p.object(p.inside + probeData), p.object(p.inside + probeNew)}
+		left := []object{
+			p.object(p.inside + probeData), p.object(p.inside + probeNew), p.object(p.inside + probeMetadata),
+		}
 		for _, other := range p.beside {
 			left = append(left, p.object(other.folder+probeData), p.object(other.folder+probeNew))
 		}
@@ -150,7 +154,9 @@ func (p *vendProbe) forbidden(engine *Client, write bool) []trial {
 	}
 	trials = append(trials, trial{"list everything that begins like their folder", p.lists(engine, p.inside)},
 		trial{"list the whole bucket", p.lists(engine, "")})
-	if !write {
+	if write {
+		trials = append(trials, trial{"write a metadata file", p.writes(engine, p.inside+probeMetadata)})
+	} else {
 		trials = append(trials,
 			trial{"write, and are for reading", p.writes(engine, p.inside+probeNew)},
 			trial{"delete, and are for reading", p.deletes(engine, p.inside+probeData)})

@@ -34,6 +34,7 @@ func TestVending(t *testing.T) {
 			Engine: func(_ *testing.T, made storage.Credential) storagetest.Engine {
 				return engine{cloud.URL, made.Config["gcs.oauth2.token"]}
 			},
+			ProtectsMetadata: true,
 		}
 	})
 }
@@ -107,7 +108,9 @@ func TestProbeVendingFindsLooseClouds(t *testing.T) {
 	}
 	roles := func(role string) func([]gcstest.Rule) []gcstest.Rule {
 		return func(rules []gcstest.Rule) []gcstest.Rule {
-			rules[0].Permissions = []string{"inRole:roles/" + role}
+			if len(rules) == 1 { // writers have two
+				rules[0].Permissions = []string{"inRole:roles/" + role}
+			}
 			return rules
 		}
 	}
@@ -123,6 +126,7 @@ func TestProbeVendingFindsLooseClouds(t *testing.T) {
 		{"forgets the slash", edit(`(moorage-probe-[0-9a-f]*)/'`, `$1'`), "whose name begins like"},
 		{"lists all", edit(`''\)\.startsWith\('wh/[^']*'\)`, `'nothing').startsWith('wh')`), "can list"},
 		{"lists without the slash", edit(`\.startsWith\(('wh/[^']*)/'\)`, `.startsWith($1')`), "can list"},
+		{"lets writers write metadata", edit(` && !resource\.name\.endsWith\('[^']*'\)`, ""), "write a metadata file"},
 		{"lets readers write", roles("storage.objectUser"), "for reading"},
 		{"is deaf to case", func(rules []gcstest.Rule) []gcstest.Rule {
 			expression := &rules[0].Condition.Expression

@@ -19,8 +19,9 @@ const (
 	policyVersion = "2012-10-17"
 	// lastPolicyCharacter is the last character that a session policy may hold.
 	lastPolicyCharacter = '\u00FF'
-	// metadataPattern names the catalog's own files below the location of a table.
-	metadataPattern = "metadata/*.metadata.json"
+	// metadataPattern names the catalog's own files below the location of a table, at any depth: a
+	// table says where they are (write.metadata.path), and used to say something else.
+	metadataPattern = "*" + storage.MetadataEnding
 )
 
 // policy is a session policy: what a credential is narrowed to.

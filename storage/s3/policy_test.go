@@ -37,7 +37,7 @@ func TestPolicies(t *testing.T) {
 		location
 	const writes = `["s3:GetObject","s3:PutObject","s3:DeleteObject","s3:AbortMultipartUpload","s3:ListMultipartUploadParts"]`
 	const protect = `,{"Effect":"Deny","Action":["s3:PutObject","s3:DeleteObject"],` +
-		`"Resource":"arn:aws:s3:::lake/wh/tab/metadata/*.metadata.json"}`
+		`"Resource":"arn:aws:s3:::lake/wh/tab/*.metadata.json"}`
 	const key = "arn:aws:kms:eu-west-1:123456789012:key/5a"
 	writer := strings.Replace(reader, `"s3:GetObject"`, writes, 1)
 	for _, tt := range []struct {

@@ -59,7 +59,9 @@ func (s *Store) newVendProbe(bucket, root string) (*vendProbe, error) {
 // objects of a probe.
 const (
 	probeData     = "/data"
-	probeMetadata = "/metadata/0.metadata.json"
+	probeMetadata = "/metadata/0" + storage.MetadataEnding
+	// probeElsewhere is that of a table that sets write.metadata.path.
+	probeElsewhere = "/own/folder/0" + storage.MetadataEnding
 )
 
 // run does the probe, and deletes what it may have written.
@@ -69,7 +71,7 @@ func (p *vendProbe) run(ctx context.Context) (err error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
 		defer cancel()
 		var left []types.ObjectIdentifier
-		for _, key := range []string{p.inside + probeData, p.inside + probeMetadata} {
+		for _, key := range []string{p.inside + probeData, p.inside + probeMetadata, p.inside + probeElsewhere} {
 			left = append(left, types.ObjectIdentifier{Key: aws.String(key)})
 		}
 		for _, other := range p.beside {
@@ -225,7 +227,8 @@ func (p *vendProbe) forbidden(engine *s3.Client, write bool) []trial {
 			trial{"delete, and are for reading", p.deletes(engine, p.inside+probeData)})
 	}
 	if write && !p.store.client.vending.OpenMetadata {
-		trials = append(trials, trial{"write a metadata file", p.writes(engine, p.inside+probeMetadata)})
+		trials = append(trials, trial{"write a metadata file", p.writes(engine, p.inside+probeMetadata)},
+			trial{"write a metadata file elsewhere in its folder", p.writes(engine, p.inside+probeElsewhere)})
 	}
 	return trials
 }

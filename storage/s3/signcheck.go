@@ -295,7 +295,7 @@ func (r *signing) checkKey(key string, write bool) error {
 		if !location.Contains(named) {
 			continue
 		}
-		if write && !r.client.vending.OpenMetadata && isMetadata(location, key) {
+		if write && !r.client.vending.OpenMetadata && strings.HasSuffix(key, storage.MetadataEnding) {
 			return notSigned("metadata files are the catalog's")
 		}
 		return nil
@@ -319,12 +319,6 @@ func checkSegments(key string) error {
 		}
 	}
 	return nil
-}
-
-// isMetadata reports whether key is that of one of the catalog's own files below location.
-func isMetadata(location storage.Location, key string) bool {
-	below, _ := strings.CutPrefix("/"+key, strings.TrimSuffix(location.Path, "/")+"/")
-	return strings.HasPrefix(below, "metadata/") && strings.HasSuffix(below, ".metadata.json")
 }
 
 // checkPrefix returns an error if a list goes beyond the table. What is listed begins with the

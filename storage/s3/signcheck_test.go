@@ -241,6 +241,10 @@ func otherPlaces() map[string]storage.SignRequest {
 		requests["parts of metadata "+name] = asking("POST", at+"/lake/wh/tab/metadata/"+name+"?uploads")
 		requests["part of metadata "+name] = asking("PUT", at+"/lake/wh/tab/metadata/"+name+"?partNumber=1&uploadId=1")
 	}
+	for _, path := range []string{"0.metadata.json", "meta/0-a.metadata.json", "a/b/c/0.gz.metadata.json"} {
+		requests["metadata elsewhere "+path] = asking("PUT", at+"/lake/wh/tab/"+path)
+		requests["old metadata elsewhere "+path] = asking("DELETE", at+"/lake/old/tab/"+path)
+	}
 	requests["escaped metadata"] = asking("PUT", at+"/lake/wh/tab/%6Detadata/1%2Emetadata.json")
 	return requests
 }

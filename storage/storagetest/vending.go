@@ -278,8 +278,12 @@ func testProtectedMetadata(t *testing.T, v Vending) {
 	if !v.ProtectsMetadata {
 		return
 	}
+	elsewhere := storage.Join(location, "own", "00001-a.metadata.json") // write.metadata.path, or it was
+	mustCreate(t, v.Store, elsewhere, "body")
 	for what, err := range map[string]error{
-		"write over": engine.Write(t.Context(), metadata), "delete": engine.Delete(t.Context(), metadata),
+		"write over one elsewhere": engine.Write(t.Context(), elsewhere),
+		"delete elsewhere":         engine.Delete(t.Context(), elsewhere),
+		"write over":               engine.Write(t.Context(), metadata), "delete": engine.Delete(t.Context(), metadata),
 		"write beside": engine.Write(t.Context(), storage.Join(location, "metadata", "00002-b.metadata.json")),
 	} {
 		if !errors.Is(err, ErrDenied) {
@@ -287,6 +291,7 @@ func testProtectedMetadata(t *testing.T, v Vending) {
 		}
 	}
 	mustHold(t, v.Store, metadata, "body")
+	mustHold(t, v.Store, elsewhere, "body")
 }
 
 // testDetours uses names that a server may clean after it has looked at the policy.

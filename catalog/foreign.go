@@ -1,0 +1,126 @@
+package catalog
+
+import (
+	"context"
+	"slices"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/catalog/verb"
+	"moorage/ledger"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// namedPlace is a place that a table or view names besides its location.
+type namedPlace struct{ by, location string }
+
+// placesOf returns the places that properties name.
+func placesOf(properties map[string]string) (places []namedPlace) {
+	for name, value := range properties {
+		if verb.IsPathProperty(name) && value != "" {
+			places = append(places, namedPlace{"property " + name, value})
+		}
+	}
+	return places
+}
+
+// placesIn returns the places that a document names: those of its properties, and of its files of
+// statistics.
+func placesIn(document documents.Document) (places []namedPlace) {
+	for _, name := range verb.PathProperties() {
+		if value, _ := document.Property(name); value != "" {
+			places = append(places, namedPlace{"property " + name, value})
+		}
+	}
+	if table, ok := document.(*metadata.Document); ok {
+		for _, file := range table.StatisticsFiles() {
+			places = append(places, namedPlace{"statistics", file})
+		}
+	}
+	return places
+}
+
+// mayName returns nil if somebody may have a table or view of a warehouse name places. It has
+// claimed own, or is about to. A place in the folder of another one takes locate on that one: the
+// catalog or engines would write there. So does a folder in which others live, on the warehouse.
+// What no location can be is for others to refuse.
+func mayName(ctx context.Context, p *planner, by directory.Asker, warehouse string, pointer registry.ID,
+	own []string, places []namedPlace) error {
+	if !p.guarded {
+		return nil
+	}
+	for _, place := range places {
+		parsed, err := storage.Parse(place.location)
+		if err != nil || slices.ContainsFunc(own, func(location string) bool {
+			claimed, err := storage.Parse(location)
+			return err == nil && claimed.Contains(parsed)
+		}) {
+			continue
+		}
+		err = mayNameOne(ctx, p, by, warehouse, pointer, parsed)
+		if kind := moorage.KindOf(err); err != nil && (kind == moorage.KindForbidden || moorage.IsHidden(err)) {
+			return moorage.Errorf(moorage.KindForbidden, "Not allowed: the %s names %s, "+
+				"where another table or view lives. That takes locate there", place.by, place.location)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayNameOne is mayName of one place.
+func mayNameOne(ctx context.Context, p *planner, by directory.Asker, warehouse string, pointer registry.ID,
+	place storage.Location) error {
+	keys := []registry.Key{registry.LocationKey(place.String())}
+	for _, folder := range place.Ancestors() {
+		keys = append(keys, registry.LocationKey(folder.String()))
+	}
+	records, err := p.ledger.Get(ctx, keys...)
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		if !record.Exists() || record.State != registry.StateOwner {
+			continue
+		}
+		claim, err := ledger.Decode[registry.LocationClaim](record)
+		if err != nil {
+			return err
+		}
+		if claim.Pointer == pointer {
+			return nil
+		}
+		owners, err := p.ledger.Get(ctx, registry.PointerKey(claim.Pointer))
+		if err != nil {
+			return err
+		}
+		if !owners[0].Exists() { // its table is gone
+			return mayLocateIn(ctx, p, by, warehouse)
+		}
+		owner, err := ledger.Decode[registry.Pointer](owners[0])
+		if err != nil {
+			return err
+		}
+		above, err := p.directory.AboveOf(ctx, owner)
+		if err != nil {
+			return err
+		}
+		return p.directory.May(ctx, by, access.Locate, &directory.Found{Pointer: owner, Above: above},
+			owner.Identifier())
+	}
+	if records[0].Exists() && records[0].State == registry.StateBelow {
+		return mayLocateIn(ctx, p, by, warehouse)
+	}
+	return nil
+}
+
+// mayLocateIn returns nil if somebody has locate on a warehouse.
+func mayLocateIn(ctx context.Context, p *planner, by directory.Asker, warehouse string) error {
+	_, err := p.directory.PathFor(ctx, by, access.Locate, moorage.Identifier{Warehouse: warehouse})
+	return err
+}
