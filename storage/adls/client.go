@@ -66,7 +66,10 @@ func Connect(options Options) (*Client, error) {
 	if options.AccountKey != "" {
 		return c, nil
 	}
-	var err error
+	err := options.checkEndpointForTokens()
+	if err != nil {
+		return nil, err
+	}
 	if c.identity, err = newIdentity(options, c.core); err != nil {
 		return nil, fmt.Errorf("adls: %w", shorten(err))
 	}
@@ -140,8 +143,13 @@ func (c *Client) account(authority string) (*account, error) {
 		if key, err = service.NewSharedKeyCredential(name, c.options.AccountKey); err == nil {
 			made.service, err = service.NewClientWithSharedKeyCredential(endpoint, key, options)
 		}
-	} else if made.service, err = service.NewClient(endpoint, c.identity, options); err == nil {
-		made.keys = newDelegationKeys(endpoint, c.identity, core, c.now)
+	} else if err = c.checkHost(host); err == nil {
+		// The client of the SDK with an identity would ask for a token for whatever the server
+		// names.
+		options.PerRetryPolicies = tokenPolicies(c.identity)
+		if made.service, err = service.NewClientWithNoCredential(endpoint, options); err == nil {
+			made.keys = newDelegationKeys(endpoint, c.identity, core, c.now)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("adls: reach the account %s: %w", name, shorten(err))

@@ -30,6 +30,14 @@
 // The name of a blob is the path of its location without the first slash. Package storage refuses
 // names that Azure reads in two ways.
 //
+// # Where tokens go
+//
+// A token of an identity opens all that the identity may do. So tokens are sent to hosts of Azure's
+// storage only, and to the endpoint that the settings of the process name. A location or the
+// options of a warehouse cannot name another host. A token is for Azure Storage, whatever a server
+// asks for in an answer of 401. With the key of an account no token is sent: a signature of it is
+// good for one request.
+//
 // # What it needs
 //
 // The role Storage Blob Data Contributor on the containers. Vend needs Storage Blob Delegator on

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
-	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
@@ -42,8 +41,7 @@ type delegationKeys struct {
 func newDelegationKeys(endpoint string, identity azcore.TokenCredential, core azcore.ClientOptions,
 	now func() time.Time,
 ) *delegationKeys {
-	authorize := runtime.NewBearerTokenPolicy(identity, []string{storageScope}, nil)
-	pipeline := runtime.NewPipeline("moorage", "", runtime.PipelineOptions{PerRetry: []policy.Policy{authorize}}, &core)
+	pipeline := runtime.NewPipeline("moorage", "", runtime.PipelineOptions{PerRetry: tokenPolicies(identity)}, &core)
 	return &delegationKeys{endpoint: endpoint, pipeline: pipeline, now: now, asking: make(chan struct{}, 1)}
 }
 

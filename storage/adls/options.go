@@ -36,6 +36,9 @@ type Options struct {
 	StallTimeout time.Duration
 	// RetryDelayMax bounds the pause between two tries. Default 5 s.
 	RetryDelayMax time.Duration
+
+	// endpointIsPlaces is whether Endpoint is that of a place, and not that of the process.
+	endpointIsPlaces bool
 }
 
 // The options of a storage.Place that this package knows.
@@ -65,13 +68,14 @@ const (
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,127}$`)
 
 // With returns o with the options of a place in place of its own. An option that is not known, or
-// has an invalid value, is an error.
+// has an invalid value, is an error. Connect refuses an endpoint to which no tokens are sent.
 func (o Options) With(place map[string]string) (Options, error) {
 	for _, name := range slices.Sorted(maps.Keys(place)) {
 		value := place[name]
 		var err error
 		switch name {
 		case OptionEndpoint:
+			o.endpointIsPlaces = o.endpointIsPlaces || value != o.Endpoint
 			o.Endpoint = value
 			err = CheckEndpoint(value)
 		case OptionTenantID:
