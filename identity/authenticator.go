@@ -137,7 +137,7 @@ func (a *Authenticator) answered(address string, err error) error {
 }
 
 func errTooMany() error {
-	return moorage.Errorf(moorage.KindTooManyRequests, "Too many invalid credentials come from this address")
+	return moorage.Errorf(moorage.KindTooManyRequests, "Too many invalid or unknown credentials come from this address")
 }
 
 // identify looks at the first thing in r that shows who sends it.
@@ -213,7 +213,7 @@ func (a *Authenticator) bearer(ctx context.Context, text, address string) (moora
 		return moorage.Caller{}, err
 	}
 	made := &verified{until: now.Add(verifiedFor)}
-	if made.caller, err = a.verify(ctx, t, made); err != nil {
+	if made.caller, err = a.verify(ctx, t, address, made); err != nil {
 		return moorage.Caller{}, err
 	}
 	if made.caller.Ends.Before(made.until) {
@@ -223,14 +223,16 @@ func (a *Authenticator) bearer(ctx context.Context, text, address string) (moora
 	return a.stillAlive(ctx, made.caller, now)
 }
 
-// verify returns whom a token stands for, and notes in made by what that was found out.
-func (a *Authenticator) verify(ctx context.Context, t *token, made *verified) (caller moorage.Caller, err error) {
+// verify returns whom a token from address stands for, and notes in made by what that was found
+// out.
+func (a *Authenticator) verify(ctx context.Context, t *token, address string, made *verified) (
+	caller moorage.Caller, err error) {
 	from, ok := t.claims.text("iss")
 	if !ok {
 		return moorage.Caller{}, refuse(reasonClaims)
 	}
 	if strings.HasPrefix(from, ownIssuer) {
-		return a.verifyOwn(ctx, t, isNotExpired)
+		return a.verifyOwn(ctx, t, address)
 	}
 	if made.issuer, ok = a.issuers[from]; !ok {
 		return moorage.Caller{}, refuse(reasonIssuer)

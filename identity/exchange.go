@@ -42,7 +42,7 @@ func (a *Authenticator) renew(ctx context.Context, r tokenRequest) (TokenAnswer,
 	if shown {
 		which = maybeExpired
 	}
-	old, err := a.ownToken(ctx, r.form.Get("subject_token"), which)
+	old, err := a.ownToken(ctx, r.form.Get("subject_token"), which, r.address)
 	if err != nil {
 		return TokenAnswer{}, err
 	}
@@ -71,15 +71,15 @@ func (a *Authenticator) renew(ctx context.Context, r tokenRequest) (TokenAnswer,
 	return a.issue(ctx, r, caller, authenticated)
 }
 
-// ownToken reads a token of ours that is the subject or the actor of an exchange.
-func (a *Authenticator) ownToken(ctx context.Context, text string, which expiry) (ownClaims, error) {
+// ownToken reads a token of ours that is the subject or the actor of an exchange from address.
+func (a *Authenticator) ownToken(ctx context.Context, text string, which expiry, address string) (ownClaims, error) {
 	t, err := parseToken(text)
 	if err == nil {
 		if from, _ := t.claims.text("iss"); !strings.HasPrefix(from, ownIssuer) {
 			return ownClaims{}, oauthErrorf(codeGrant, "The token is of another issuer: use it as it is")
 		}
 		var c ownClaims
-		if c, err = a.ownClaimsOf(ctx, t, which); err == nil {
+		if c, err = a.ownClaimsOf(ctx, t, which, address); err == nil {
 			if which == maybeExpired { // the key that is shown counts, not the one that it was given for
 				return c, nil
 			}
@@ -196,7 +196,7 @@ func (a *Authenticator) actorOf(ctx context.Context, r tokenRequest) (moorage.Ca
 		}
 		engine = caller
 	} else {
-		c, err := a.ownToken(ctx, shown, isNotExpired)
+		c, err := a.ownToken(ctx, shown, isNotExpired, r.address)
 		if err != nil {
 			return moorage.Caller{}, time.Time{}, err
 		}

@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -28,9 +27,6 @@ const (
 	publicKeysMax = 4096
 	// missedFor is how long a key that the store does not have is not looked up again.
 	missedFor = 30 * time.Second
-	// lookupsMax is how many keys are looked up in the store in a second. Forged tokens name
-	// others.
-	lookupsMax = 10
 )
 
 // mint signs tokens of ours, and has the keys to verify them. It is safe for concurrent use.
@@ -57,8 +53,9 @@ type signer struct {
 // TokenLifetime.
 func newMint(config Config, records PublicKeys) *mint {
 	return &mint{
-		records: records, config: config, turn: make(chan struct{}, 1), lookups: newLimiter(config.Now, lookupsMax),
-		public: map[string]PublicKey{}, missed: map[string]time.Time{},
+		records: records, config: config, turn: make(chan struct{}, 1),
+		lookups: newSharing(config.Now, lookupsMax, lookupsShare),
+		public:  map[string]PublicKey{}, missed: map[string]time.Time{},
 	}
 }
 
@@ -136,8 +133,10 @@ func (m *mint) draw() (*signer, PublicKey, error) {
 	return &signer{kid, made, retires}, PublicKey{private.Public().(ed25519.PublicKey), ends}, nil
 }
 
-// keyOf returns the public key called kid. found is false if no node has published it.
-func (m *mint) keyOf(ctx context.Context, kid string) (key ed25519.PublicKey, found bool, err error) {
+// keyOf returns the public key called kid, for a token that came from address. found is false if no
+// node has published it. KindTooManyRequests: the key is not known here, and the address has had
+// its share of look-ups.
+func (m *mint) keyOf(ctx context.Context, kid, address string) (key ed25519.PublicKey, found bool, err error) {
 	now := m.config.Now()
 	m.mu.Lock()
 	known, found := m.public[kid]
@@ -148,8 +147,8 @@ func (m *mint) keyOf(ctx context.Context, kid string) (key ed25519.PublicKey, fo
 		return known.Key, now.Before(known.Ends), nil
 	case isMissed && now.Sub(missed) < missedFor:
 		return nil, false, nil
-	case !m.lookups.add(""):
-		return nil, false, unavailable("look up a key", errors.New("too many keys are looked up"))
+	case !m.lookups.add(address):
+		return nil, false, errTooMany()
 	}
 	known, found, err = m.records.PublicKey(ctx, kid)
 	if err != nil {
@@ -177,15 +176,16 @@ func (m *mint) rememberLocked(kid string, key PublicKey) {
 	m.public[kid] = key
 }
 
-// verify returns the body of a token that a node of this store has signed.
-func (m *mint) verify(ctx context.Context, t *token) ([]byte, error) {
+// verify returns the body of a token that a node of this store has signed, and that came from
+// address.
+func (m *mint) verify(ctx context.Context, t *token, address string) ([]byte, error) {
 	if t.algorithm != jose.EdDSA {
 		return nil, refuse(reasonAlgorithm)
 	}
 	if t.kid == "" {
 		return nil, refuse(reasonNoKeyID)
 	}
-	key, found, err := m.keyOf(ctx, t.kid)
+	key, found, err := m.keyOf(ctx, t.kid, address)
 	if err != nil {
 		return nil, err
 	}

@@ -333,6 +333,33 @@ func TestTokensOfOtherNodes(t *testing.T) {
 	}
 }
 
+// An address that names keys which nobody has published is refused 401 and then 429, and never
+// keeps others from the tokens of another node, or from those whose key is known.
+func TestUnknownKeysAreLimitedByAddress(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, nil)
+	other := newFixture(t, func(c *Config) { c.Records, c.Now = f.records, f.clock.Now })
+	kinds := map[moorage.Kind]int{}
+	for i := range 10 * lookupsMax { // each address forges as much as its share of failures allows
+		body := must(json.Marshal(ownClaims{Issuer: ownIssuer + "store1", Subject: "key:etl", Ends: f.clock.Now().Unix() + 60}))
+		forged := signed(newEdKey(fmt.Sprint("unknown", i)), body, nil)
+		_, err := other.askFrom(fmt.Sprintf("192.0.2.%d:1", i%10), "Bearer "+forged)
+		kinds[moorage.KindOf(err)]++
+	}
+	if kinds[moorage.KindNotAuthorized]+kinds[moorage.KindTooManyRequests] != 10*lookupsMax || kinds[moorage.KindTooManyRequests] == 0 {
+		t.Errorf("forged tokens are answered %v", kinds)
+	}
+	if f.records.lookups > lookupsMax*3/4+10*lookupsShare {
+		t.Errorf("%d lookups in a second", f.records.lookups)
+	}
+	token := f.tokenOf(f.key("key:etl"))
+	for range 2 { // its key is looked up, then it is known
+		if caller, err := other.askFrom("203.0.113.7:1", "Bearer "+token); err != nil || caller.Name != "key:etl" {
+			t.Errorf("meanwhile the token of another node: %+v, %v", caller, err)
+		}
+	}
+}
+
 // A token belongs to one store, and to a key that was published before.
 func TestOwnTokensAreRefused(t *testing.T) {
 	t.Parallel()

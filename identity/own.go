@@ -19,20 +19,21 @@ const (
 )
 
 // verifyOwn returns whom a token of ours stands for.
-func (a *Authenticator) verifyOwn(ctx context.Context, t *token, which expiry) (moorage.Caller, error) {
-	c, err := a.ownClaimsOf(ctx, t, which)
+func (a *Authenticator) verifyOwn(ctx context.Context, t *token, address string) (moorage.Caller, error) {
+	c, err := a.ownClaimsOf(ctx, t, isNotExpired, address)
 	if err != nil {
 		return moorage.Caller{}, err
 	}
 	return c.caller(), nil
 }
 
-// ownClaimsOf returns the claims of a token that this store's nodes gave out.
-func (a *Authenticator) ownClaimsOf(ctx context.Context, t *token, which expiry) (ownClaims, error) {
+// ownClaimsOf returns the claims of a token that this store's nodes gave out, and that came from
+// address.
+func (a *Authenticator) ownClaimsOf(ctx context.Context, t *token, which expiry, address string) (ownClaims, error) {
 	if a.config.Records == nil {
 		return ownClaims{}, refuse(reasonIssuer)
 	}
-	body, err := a.mint.verify(ctx, t)
+	body, err := a.mint.verify(ctx, t, address)
 	if err != nil {
 		return ownClaims{}, err
 	}

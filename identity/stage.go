@@ -110,7 +110,7 @@ func (s *Stages) Token(ctx context.Context, stage Stage) (string, error) {
 // Errors: KindForbidden if it is no such token, or has ended. KindUnavailable if that cannot be
 // found out now.
 func (s *Stages) Location(ctx context.Context, text, caller string, table moorage.Identifier) (string, error) {
-	stage, err := s.read(ctx, text)
+	stage, err := s.read(ctx, text, caller)
 	if err == nil && (stage.Caller != caller || !stage.Table.Equal(table)) {
 		err = refuse(reasonAudience)
 	}
@@ -123,12 +123,13 @@ func (s *Stages) Location(ctx context.Context, text, caller string, table moorag
 	return stage.Location, err
 }
 
-func (s *Stages) read(ctx context.Context, text string) (Stage, error) {
+// read reads a token that caller shows. Look-ups for it count for that caller.
+func (s *Stages) read(ctx context.Context, text, caller string) (Stage, error) {
 	t, err := parseToken(text)
 	if err != nil {
 		return Stage{}, err
 	}
-	body, err := s.mint.verify(ctx, t)
+	body, err := s.mint.verify(ctx, t, caller)
 	if err != nil {
 		return Stage{}, err
 	}

@@ -129,7 +129,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 		}
 		s.config.Logger.LogAttrs(r.Context(), level, "request failed",
 			slog.String("request_id", x.requestID), slog.String("operation", x.operation.name),
-			slog.String("kind", kind.String()), slog.Any("error", err))
+			slog.String("kind", kind.String()), slog.String("error", moorage.Cut(err.Error(), messageBytesMax)))
 	}
 	if x.began() {
 		panic(http.ErrAbortHandler) // a torn answer must not look whole

@@ -9,10 +9,18 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"moorage"
 )
 
 // operationUnknown is the operation of a request that met no route.
 const operationUnknown = "unknown"
+
+// Bounds of what a line of the log has of a request's own text. A path may have 1 MiB.
+const (
+	logTextBytesMax   = 512
+	logMethodBytesMax = 20
+)
 
 // metrics are what GET /metrics says about requests.
 type metrics struct {
@@ -90,22 +98,22 @@ func (s *Server) note(x *exchange, r *http.Request, started time.Time) {
 	if x.status >= http.StatusBadRequest {
 		level = slog.LevelInfo
 	}
-	if s.isSummed(x) {
+	if of, summed := s.refusalOf(x, r); summed {
 		var due bool
-		skipped, due = s.refusals.next(refusal{x.operation, x.status, EscapedPath(r.URL)}, s.config.Now())
-		if !due {
+		if skipped, due = s.refusals.next(of, s.config.Now()); !due {
 			level = slog.LevelDebug
 		}
 	}
 	if s.config.Logger.Enabled(r.Context(), level) {
 		attrs := []slog.Attr{
 			slog.String("request_id", x.requestID), slog.String("operation", x.operation.name),
-			slog.String("method", r.Method), slog.String("path", EscapedPath(r.URL)), slog.Int("status", x.status),
+			slog.String("method", moorage.Cut(r.Method, logMethodBytesMax)),
+			slog.String("path", moorage.Cut(EscapedPath(r.URL), logTextBytesMax)), slog.Int("status", x.status),
 			slog.Int64("bytes", x.bytes), slog.Duration("elapsed", elapsed),
 			slog.String("remote", r.RemoteAddr),
 		}
 		if x.refusal != "" {
-			attrs = append(attrs, slog.String("error", x.refusal))
+			attrs = append(attrs, slog.String("error", moorage.Cut(x.refusal, logTextBytesMax)))
 		}
 		if skipped > 0 {
 			attrs = append(attrs, slog.Int("skipped", skipped))

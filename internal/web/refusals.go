@@ -1,6 +1,7 @@
 package web
 
 import (
+	"net"
 	"net/http"
 	"sync"
 	"time"
@@ -18,7 +19,7 @@ const (
 type refusal struct {
 	operation *operation
 	status    int
-	path      string // empty for all that are beyond the bounds
+	about     string // the path, or the address of a stranger; empty for all that are beyond the bounds
 }
 
 // refusals decides which refused requests have a line of the log at info level. Writers that race
@@ -36,18 +37,36 @@ type refusalLine struct {
 	skipped int // requests since, which had none
 }
 
-// SumRefusals lets 404 and 409 of these operations have one line of the log for each path in a
-// minute, with the number of those that were skipped before it. The others are logged at debug
-// level. It must be called before the first request.
+// SumRefusals lets 409 of these operations have one line of the log for each path in a minute, with
+// the number of those that were skipped before it. The others are logged at debug level. So it is
+// with 404 of all operations. 401, 421 and 429, and requests that met no route, have one line for
+// each address: strangers choose the path. It must be called before the first request.
 func (s *Server) SumRefusals(operations ...string) {
 	for _, name := range operations {
 		s.summed[name] = true
 	}
 }
 
-// isSummed reports whether the request is one that SumRefusals is about.
-func (s *Server) isSummed(x *exchange) bool {
-	return (x.status == http.StatusNotFound || x.status == http.StatusConflict) && s.summed[x.operation.name]
+// refusalOf returns what the request has in common with others that share a line of the log; false
+// if it has a line of its own.
+func (s *Server) refusalOf(x *exchange, r *http.Request) (refusal, bool) {
+	isOfStranger := x.operation == s.unknown
+	switch x.status {
+	case http.StatusUnauthorized, http.StatusMisdirectedRequest, http.StatusTooManyRequests:
+		isOfStranger = true
+	case http.StatusNotFound:
+	case http.StatusConflict:
+		if !s.summed[x.operation.name] {
+			return refusal{}, false
+		}
+	default:
+		return refusal{}, false
+	}
+	if isOfStranger {
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		return refusal{x.operation, x.status, host}, true
+	}
+	return refusal{x.operation, x.status, EscapedPath(r.URL)}, true
 }
 
 // next counts a refused request. It returns true if a line is due, and how many were skipped since
@@ -55,14 +74,14 @@ func (s *Server) isSummed(x *exchange) bool {
 func (f *refusals) next(of refusal, now time.Time) (skipped int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(of.path) > refusalPathBytesMax {
-		of.path = ""
+	if len(of.about) > refusalPathBytesMax {
+		of.about = ""
 	}
 	line := f.lines[of]
 	if line == nil && len(f.lines) >= refusalsMax {
 		f.pruneLocked(now)
 		if len(f.lines) >= refusalsMax {
-			of.path = "" // one line for each operation and status
+			of.about = "" // one line for each operation and status
 			line = f.lines[of]
 		}
 	}

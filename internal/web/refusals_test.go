@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,8 +70,7 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// Only 404 and 409 of the operations that were named are summed. At debug level each request has a
-// line.
+// 404 is summed, and 409 of the operations that were named. At debug level each request has a line.
 func TestRefusalsInTheLog(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
@@ -83,7 +83,10 @@ func TestRefusalsInTheLog(t *testing.T) {
 		{"load", moorage.KindCommitFailed, slog.LevelInfo, 1},
 		{"load", moorage.KindBadRequest, slog.LevelInfo, 10},
 		{"load", moorage.KindNoSuchTable, slog.LevelDebug, 10},
-		{"drop", moorage.KindNoSuchTable, slog.LevelInfo, 10},
+		{"drop", moorage.KindNoSuchTable, slog.LevelInfo, 1},
+		{"drop", moorage.KindCommitFailed, slog.LevelInfo, 10},
+		{"drop", moorage.KindNotAuthorized, slog.LevelInfo, 1},
+		{"drop", moorage.KindTooManyRequests, slog.LevelInfo, 1},
 	} {
 		var log bytes.Buffer
 		s := New(Config{Logger: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: row.level}))})
@@ -96,6 +99,42 @@ func TestRefusalsInTheLog(t *testing.T) {
 		}
 		if got := strings.Count(log.String(), "msg=request"); got != row.lines {
 			t.Errorf("%s, %s, from level %s on: %d lines, want %d:\n%s", row.operation, row.kind, row.level, got, row.lines, &log)
+		}
+	}
+}
+
+// A stranger writes little into the log: lines are short whatever the request has, and requests
+// that are refused before anybody knows who sends them share a line a minute for each address.
+func TestStrangersInTheLog(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := New(Config{
+		Logger: slog.New(slog.NewTextHandler(&log, nil)), Hosts: []string{"lake"},
+		Authenticate: func(*http.Request) (moorage.Caller, error) {
+			return moorage.Caller{}, moorage.Errorf(moorage.KindNotAuthorized, "Invalid credentials")
+		},
+	})
+	s.Handle("load", http.MethodGet, "/x/{name}", func(http.ResponseWriter, *http.Request) error { return nil })
+	long := strings.Repeat("y", 900<<10)
+	for _, host := range []string{"lake", "evil." + long} {
+		for i := range 100 {
+			for _, path := range []string{"/x/", "/none/"} {
+				r := httptest.NewRequest(http.MethodGet, path+strconv.Itoa(i)+long, nil)
+				r.Host, r.Method = host, http.MethodGet
+				if path == "/none/" {
+					r.Method = "Z" + long
+				}
+				s.ServeHTTP(httptest.NewRecorder(), r)
+			}
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(log.String()), "\n")
+	if len(lines) > 6 {
+		t.Errorf("%d lines", len(lines))
+	}
+	for _, line := range lines {
+		if len(line) > 2000 {
+			t.Errorf("a line has %d bytes: %.300s", len(line), line)
 		}
 	}
 }
