@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -46,12 +47,20 @@ func (s *served) ask(t *testing.T, method, path string) (net.Conn, *http.Respons
 	return conn, response
 }
 
+// busy is the beginning of a request whose body does not come.
+const busy = "POST /v1/namespaces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n" +
+	"Expect: 100-continue\r\n\r\n"
+
 // A connection beyond the limit is told to come back, and may ask for health.
 func TestConnectionLimit(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--connection-limit", "2")
-	first, _ := server.ask(t, "GET", "/v1/config")
-	server.ask(t, "GET", "/v1/config")
+	first, second := server.dial(t, busy), server.dial(t, busy)
+	for _, conn := range []net.Conn{first, second} {
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100") {
+			t.Fatalf("a request whose body is waited for: %q, %v", line, err)
+		}
+	}
 	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
 		for _, method := range []string{"GET", "HEAD"} {
 			if _, answer := server.ask(t, method, path); answer.StatusCode != http.StatusOK || !answer.Close {
@@ -84,7 +93,7 @@ func TestConnectionsBeyondTheReserve(t *testing.T) {
 	server := startServe(t, "--store", "memory", "--data", t.TempDir(), "--connection-limit", "1")
 	conns := make([]net.Conn, 1+connectionsReserve)
 	for i := range conns {
-		conns[i] = server.dial(t, "")
+		conns[i] = server.dial(t, "GET /v1/config HTTP/1.1\r\nHost: loc")
 	}
 	waits := server.dial(t, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	for _, conn := range conns {
@@ -102,7 +111,7 @@ func TestFullListenerCloses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bounded := boundListener(listener, 1)
+	bounded := boundListener(listener, 1, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}) // so none has a share
 	server := served{uri: "http://" + listener.Addr().String()}
 	for range 1 + connectionsReserve {
 		server.dial(t, "")
@@ -111,6 +120,7 @@ func TestFullListenerCloses(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
+		noteState(conn, http.StateActive)
 	}
 	ended := make(chan error)
 	go func() {

@@ -6,8 +6,9 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
+	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -33,41 +34,193 @@ const (
 	// tells each that there is no room, unless it asks for health or metrics, and ends it. Further
 	// ones wait in the system's queue.
 	connectionsReserve = 64
+	// addressShare is which part of the limit one address has while connections are scarce, but at
+	// least addressShareMin connections.
+	addressShare    = 8
+	addressShareMin = 8
+	// toldMax is how many connections of an address are told at a time that it has had its share.
+	toldMax = 8
 )
 
-// boundedListener bounds how many connections are open. It is safe for concurrent use.
+// boundedListener bounds how many connections are open. Once three quarters of the limit are, each
+// address has a share of an eighth: one that goes beyond it loses its longest idle connection, or
+// finds no room. At the limit the longest idle connection of all goes. A connection is idle while
+// no request has begun on it. Proxies have no share, and their idle connections stay: clients are
+// behind them. It is safe for concurrent use.
 type boundedListener struct {
 	net.Listener
 
-	limit  int
-	open   atomic.Int64
-	places chan struct{} // a value for each connection, up to limit and connectionsReserve
-	closed chan struct{}
-	once   sync.Once // closes closed
+	limit   int
+	proxies []netip.Prefix
+	places  chan struct{} // a value for each connection, up to limit and connectionsReserve
+	closed  chan struct{}
+	once    sync.Once // closes closed
+
+	mu    sync.Mutex // guards the fields below and some of each conn; leaf
+	open  int
+	conns map[netip.Addr]map[*conn]bool // those that are open, by where they come from; not of proxies
+	idle  uint64                        // counts connections that become idle
 }
 
-func boundListener(listener net.Listener, limit int) *boundedListener {
+// boundListener bounds listener to limit connections. Those from proxies have no share.
+func boundListener(listener net.Listener, limit int, proxies []netip.Prefix) *boundedListener {
 	return &boundedListener{
 		Listener: listener,
 		limit:    limit,
+		proxies:  proxies,
 		places:   make(chan struct{}, limit+connectionsReserve),
 		closed:   make(chan struct{}),
+		conns:    make(map[netip.Addr]map[*conn]bool),
 	}
 }
 
 // Accept returns the next connection, when there is a place for it.
 func (l *boundedListener) Accept() (net.Conn, error) {
-	select {
-	case l.places <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
+	for {
+		select {
+		case l.places <- struct{}{}:
+		case <-l.closed:
+			return nil, net.ErrClosed
+		}
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			<-l.places
+			return nil, err
+		}
+		c := &conn{Conn: accepted, listener: l}
+		goes := l.admit(c)
+		if goes != nil {
+			_ = goes.Close()
+		}
+		if goes != c {
+			return c, nil
+		}
 	}
-	accepted, err := l.Listener.Accept()
-	if err != nil {
-		<-l.places
-		return nil, err
+}
+
+// admit counts a connection that was accepted, and says whether it is beyond the bounds. It returns
+// the connection that has to go: an idle one, c itself, or nil for none. An address beyond its
+// share is told so on some connections only, which take the places of others meanwhile.
+func (l *boundedListener) admit(c *conn) (goes *conn) {
+	c.from = l.addressOf(c.RemoteAddr())
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open++
+	if c.from.IsValid() {
+		if l.conns[c.from] == nil {
+			l.conns[c.from] = make(map[*conn]bool)
+		}
+		l.conns[c.from][c] = true
 	}
-	return &conn{Conn: accepted, listener: l, isBeyond: int(l.open.Add(1)) > l.limit}, nil
+	own := l.conns[c.from]
+	switch {
+	case l.open*4 > l.limit*3 && len(own) > max(l.limit/addressShare, addressShareMin):
+		goes = longestIdle(nil, own)
+		if goes == nil && isTold(own) {
+			goes = c
+		}
+	case l.open > l.limit:
+		for _, of := range l.conns {
+			goes = longestIdle(goes, of)
+		}
+	default:
+		l.beginIdleLocked(c)
+		return nil
+	}
+	if goes == nil {
+		c.isBeyond = true
+		return nil
+	}
+	l.beginIdleLocked(c)
+	goes.idle = 0
+	return goes
+}
+
+// isTold reports whether connections of an address are being told that there is no room, as many as
+// may be at a time. The listener's mu must be held.
+func isTold(conns map[*conn]bool) bool {
+	told := 0
+	for c := range conns {
+		if c.isBeyond {
+			told++
+		}
+	}
+	return told >= toldMax
+}
+
+// beginIdleLocked notes that no request has begun on c from now on. l.mu must be held.
+func (l *boundedListener) beginIdleLocked(c *conn) {
+	l.idle++
+	c.idle = l.idle
+}
+
+// longestIdle returns that of conns, and of found, which has been idle for the longest time; nil if
+// none is idle. The listener's mu must be held.
+func longestIdle(found *conn, conns map[*conn]bool) *conn {
+	for c := range conns {
+		if c.idle != 0 && (found == nil || c.idle < found.idle) {
+			found = c
+		}
+	}
+	return found
+}
+
+// addressOf returns where a connection comes from, as shares are counted. It is not valid for a
+// proxy, and for what is no IP address.
+func (l *boundedListener) addressOf(remote net.Addr) netip.Addr {
+	tcp, ok := remote.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	from := tcp.AddrPort().Addr().Unmap().WithZone("")
+	if slices.ContainsFunc(l.proxies, func(proxy netip.Prefix) bool { return proxy.Contains(from) }) {
+		return netip.Addr{}
+	}
+	if from.Is6() { // who has one address mostly has 2^64 of them
+		if prefix, err := from.Prefix(64); err == nil {
+			return prefix.Addr()
+		}
+	}
+	return from
+}
+
+// noteState is http.Server.ConnState.
+func noteState(accepted net.Conn, state http.ConnState) {
+	c, ok := innermost(accepted).(*conn)
+	if !ok {
+		return
+	}
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	switch {
+	case state == http.StateIdle && !c.isClosed:
+		c.listener.beginIdleLocked(c)
+	case state != http.StateNew:
+		c.idle = 0
+	}
+}
+
+// count returns how many connections are open.
+func (l *boundedListener) count() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open
+}
+
+// forget counts a connection no more.
+func (l *boundedListener) forget(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+	c.idle, c.isClosed = 0, true
+	if c.cancel != nil {
+		c.cancel()
+	}
+	if own := l.conns[c.from]; own != nil {
+		if delete(own, c); len(own) == 0 {
+			delete(l.conns, c.from)
+		}
+	}
 }
 
 // Close ends Accept too.
@@ -83,7 +236,12 @@ type conn struct {
 	net.Conn
 
 	listener *boundedListener
-	isBeyond bool // the limit
+	from     netip.Addr // as boundedListener.addressOf says it
+	isBeyond bool       // the limit
+	// The listener's mu guards these.
+	idle     uint64 // when it became idle, in the order of connections; 0: it is not
+	isClosed bool
+	cancel   context.CancelFunc // ends the context of its requests; nil until there is one
 	once     sync.Once
 	deadline time.Time // of writes, as Write has set it; only Write uses it
 }
@@ -92,7 +250,7 @@ type conn struct {
 func (c *conn) Close() error {
 	err := c.Conn.Close()
 	c.once.Do(func() {
-		c.listener.open.Add(-1)
+		c.listener.forget(c)
 		<-c.listener.places
 	})
 	return err
@@ -132,16 +290,42 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// connectionContext is http.Server.ConnContext: on a connection beyond the limit only probes are
-// answered.
-func connectionContext(ctx context.Context, accepted net.Conn) context.Context {
+// innermost returns the connection that was accepted, without the TLS around it.
+func innermost(accepted net.Conn) net.Conn {
 	if encrypted, ok := accepted.(*tls.Conn); ok {
-		accepted = encrypted.NetConn()
+		return encrypted.NetConn()
 	}
-	if c, ok := accepted.(*conn); ok && c.isBeyond {
-		return web.WithProbesOnly(ctx)
+	return accepted
+}
+
+// connectionContext is http.Server.ConnContext: on a connection beyond the limit only probes are
+// answered. The context of its requests ends with the connection.
+func connectionContext(ctx context.Context, accepted net.Conn) context.Context {
+	c, ok := innermost(accepted).(*conn)
+	if !ok {
+		return ctx
+	}
+	if c.isBeyond {
+		ctx = web.WithProbesOnly(ctx)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	if c.cancel = cancel; c.isClosed {
+		cancel()
 	}
 	return ctx
+}
+
+// unlessGone is handler for requests whose answers can arrive. One that was read while its
+// connection was closed for another one is not begun: its client sends it again.
+func unlessGone(handler http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Context().Err() != nil {
+			panic(http.ErrAbortHandler)
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // meterConnections adds the number of open connections to metrics.
@@ -149,13 +333,14 @@ func meterConnections(metrics prometheus.Registerer, listener *boundedListener) 
 	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "moorage_http_connections",
 		Help: "Connections that are open; above --connection-limit a new one is told to come back.",
-	}, func() float64 { return float64(listener.open.Load()) }))
+	}, func() float64 { return float64(listener.count()) }))
 }
 
 // newServer returns the HTTP server of handler. The handler bounds how slowly a body may come.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
-		Handler:           handler,
+		Handler:           unlessGone(handler),
+		ConnState:         noteState,
 		ReadHeaderTimeout: readHeaderTimeout,
 		IdleTimeout:       idleTimeout,
 		ConnContext:       connectionContext,

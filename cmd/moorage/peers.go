@@ -64,7 +64,7 @@ func openPeers(ctx context.Context, c cli.Config, locks nodeLocks, metrics prome
 		return nil, errors.Join(err, listener.Close())
 	}
 	p := &peers{
-		listener: boundListener(listener, c.ConnectionsMax), heat: cluster.NewHeat(time.Now), logger: logger,
+		listener: boundListener(listener, c.ConnectionsMax, nil), heat: cluster.NewHeat(time.Now), logger: logger,
 		membership: cluster.NewMembership(cluster.MembershipConfig{
 			Sessions: locks.members, Session: locks.session, Address: address,
 			Jitter: newJitter(), Now: time.Now, Logger: logger,
@@ -110,7 +110,7 @@ func (p *peers) attach(made *catalog.Catalog, handler http.Handler) {
 		return
 	}
 	p.pointers = catalog.PointersOf(made)
-	p.server.Handler = cluster.Arrive(handler)
+	p.server.Handler = unlessGone(cluster.Arrive(handler))
 }
 
 // restRouter returns what rest asks; nil: nothing is forwarded.

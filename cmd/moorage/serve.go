@@ -47,7 +47,7 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	if err != nil {
 		return err
 	}
-	bounded := boundListener(listener, c.ConnectionsMax)
+	bounded := boundListener(listener, c.ConnectionsMax, c.TrustedProxies)
 	meterConnections(node.metrics, bounded)
 	server := newServer(cluster.DropHeaders(node.handler))
 	server.TLSConfig = encryption

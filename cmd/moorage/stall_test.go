@@ -103,7 +103,7 @@ func TestCloseWrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	server, err := boundListener(listener, 1).Accept()
+	server, err := boundListener(listener, 1, nil).Accept()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -123,8 +123,10 @@ func limitSettings() []setting {
 			usage: "Longest request body. Bytes, or with a unit: KiB, MiB, GiB.",
 			set:   one(parseSize, size, func(c *Config) *int64 { return &c.BodyBytesMax })},
 		{name: "connection-limit", value: "N", preset: "4096",
-			usage: "How many connections the server has at a time. It tells one more to come back (429), unless " +
-				"that asks for health or metrics. An idle connection costs some 30 KiB.",
+			usage: "How many connections the server has at a time. For one more the longest idle " +
+				"connection ends. Above three quarters of it an address has a share of an eighth, but not a " +
+				"--trusted-proxy. What finds no room is told to come back (429), unless it asks for health or " +
+				"metrics. An idle connection costs some 30 KiB.",
 			set: one(within(strconv.Atoi, 1, 1_000_000), "a number from 1 to 1000000",
 				func(c *Config) *int { return &c.ConnectionsMax })},
 		{name: "cache-size", value: "SIZE", preset: "64MiB", usage: "Memory for metadata documents.",
