@@ -418,3 +418,40 @@ func TestListsNameWhatIsSeen(t *testing.T) {
 		}
 	})
 }
+
+// A question about oneself goes by the roles that authentication found. Roles in the question need
+// audit: else made-up ones would show what was granted to them, and by whom.
+func TestExplainBelievesNoRolesInTheQuestion(t *testing.T) {
+	t.Parallel()
+	s := newSecured(t, memoryregistry.New(cryptorand.Reader), true)
+	s.populate()
+	s.grant(onTable("t"), "corp/payroll", access.Write)
+	s.grant(onTable("t"), bobName, access.Describe)
+	ask := func(as, about moorage.Caller) (catalog.AccessAnswer, error) {
+		question := catalog.AccessQuestion{Caller: about, Privileges: access.Write, Object: onTable("t")}
+		checked, checkErr := catalog.AccessOf(s.As(as)).Check(t.Context(), []catalog.AccessQuestion{question})
+		answer, err := catalog.AccessOf(s.As(as)).Explain(t.Context(), question)
+		if checkErr == nil && checked[0].Allowed != answer.Allowed || checkErr != nil && err == nil {
+			t.Errorf("check says %v, %v; explain %t, %v", checked, checkErr, answer.Allowed, err)
+		}
+		return answer, err
+	}
+	made := moorage.Caller{Name: bobName, Roles: []string{"corp/payroll"}}
+	if _, err := ask(moorage.Caller{Name: bobName}, made); moorage.KindOf(err) != moorage.KindForbidden {
+		t.Errorf("with made-up roles: %v", err)
+	}
+	if answer, err := ask(moorage.Caller{Name: bobName}, moorage.Caller{Name: bobName}); err != nil || answer.Allowed {
+		t.Errorf("without roles: %t, %v", answer.Allowed, err)
+	}
+	if answer, err := ask(made, moorage.Caller{Name: bobName}); err != nil || !answer.Allowed {
+		t.Errorf("with roles that authentication found: %t, %v", answer.Allowed, err)
+	}
+	narrowed := made
+	narrowed.Only = []string{}
+	if answer, err := ask(narrowed, moorage.Caller{Name: bobName}); err == nil && answer.Allowed {
+		t.Error("a narrowed credential is told that it may more than it may")
+	}
+	if answer, err := ask(moorage.Caller{Name: adminName}, made); err != nil || !answer.Allowed {
+		t.Errorf("an auditor asks with roles: %t, %v", answer.Allowed, err)
+	}
+}

@@ -18,7 +18,8 @@ type AccessStep struct {
 	Owner   string
 }
 
-// Explain says why somebody may do something or not. About others it needs audit.
+// Explain says why somebody may do something or not. About others it needs audit, and with roles or
+// an engine that the question names too: the caller has those that authentication found.
 func (a Access) Explain(ctx context.Context, question AccessQuestion) (AccessAnswer, error) {
 	asking, err := a.ask(ctx, verb.ExplainAccess)
 	if err != nil {
@@ -61,11 +62,12 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 		return AccessAnswer{}, err
 	}
 	about := *a
-	caller := question.Caller
-	if caller.IsNobody() {
-		caller = a.catalog.caller
+	caller, isSelf := question.Caller, false
+	if self := a.catalog.caller; caller.IsNobody() ||
+		caller.Name == self.Name && len(caller.Roles) == 0 && !caller.IsActing() {
+		caller, isSelf = self, true // with its roles, and no more than its credential is narrowed to
 	}
-	if caller.Name != a.catalog.caller.Name || len(question.Through) > 0 {
+	if !isSelf || len(question.Through) > 0 {
 		if err := a.onServer(ctx, access.Audit); err != nil {
 			return AccessAnswer{}, err
 		}
