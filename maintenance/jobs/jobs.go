@@ -16,6 +16,7 @@ import (
 	"moorage/catalog"
 	"moorage/ledger"
 	"moorage/maintenance/budget"
+	"moorage/maintenance/patience"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -69,6 +70,8 @@ type Config struct {
 	Doubt func(ctx context.Context) (string, error)
 	// Budget bounds what jobs ask of storages. Default: no bound.
 	Budget *budget.Budget
+	// Patience is how long an answer of a storage is waited for. Default patience.Max.
+	Patience time.Duration
 	// Ended is called after a job has ended, with its run. Default: nothing.
 	Ended func(run registry.Run)
 	// Interval is the mean pause between two looks for jobs. Default 15 s.
@@ -89,6 +92,7 @@ type Jobs struct {
 	doubt  func(ctx context.Context) (string, error)
 	budget *budget.Budget
 	ended  func(run registry.Run)
+	now    func() time.Time
 	stats  counters
 	busy   busy
 	// looking is held by the one look for leftovers that is under way. Others do not wait for it.
@@ -146,7 +150,8 @@ func New(config Config) (*Jobs, error) {
 		return nil, err
 	}
 	return &Jobs{
-		tables: config.Tables, store: config.Store, ledger: records,
+		tables: &patientTables{config.Tables, cmp.Or(config.Patience, patience.Max)},
+		store:  config.Store, ledger: records, now: config.Now,
 		claims: ledger.NewClaimer(config.Store, owner), owner: owner,
 		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,
 		interval: cmp.Or(config.Interval, lookEvery), jitters: jitters, sweepJitter: sweepJitter,

@@ -2,39 +2,57 @@ package jobs
 
 import (
 	"testing"
+	"time"
 
 	"moorage/registry"
 )
 
-// One job of a table at a time, and two of a warehouse; what leaves makes room.
+// One job of a table at a time, two of a warehouse, and one of these for orphans; what leaves makes
+// room. A warehouse whose storage gave no answer rests, and others do not.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	var b busy
-	first, second, third := registry.ID{1}, registry.ID{2}, registry.ID{3}
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	first, second, third, fourth := registry.ID{1}, registry.ID{2}, registry.ID{3}, registry.ID{4}
 	for _, step := range []struct {
 		name      string
+		kind      string
 		table     registry.ID
 		warehouse string
 		want      bool
 	}{
-		{"the first", first, "w", true},
-		{"the same table", first, "w", false},
-		{"another table", second, "w", true},
-		{"a third of the warehouse", third, "w", false},
-		{"one of another warehouse", third, "v", true},
+		{"the first", KindOrphans, first, "w", true},
+		{"the same table", KindSnapshots, first, "w", false},
+		{"another table, for orphans", KindOrphans, second, "w", false},
+		{"another table", KindSnapshots, second, "w", true},
+		{"a third of the warehouse", KindSnapshots, third, "w", false},
+		{"one of another warehouse", KindOrphans, third, "v", true},
+		{"another one of that", KindSnapshots, fourth, "v", true},
 	} {
-		if got := b.enter(step.table, step.warehouse); got != step.want {
+		if got := b.enter(step.kind, step.table, step.warehouse, now); got != step.want {
 			t.Errorf("%s may enter: %t", step.name, got)
 		}
 	}
-	b.leave(first, "w")
-	if !b.enter(first, "w") {
+	b.leave(KindOrphans, first, "w", now, false)
+	if !b.enter(KindOrphans, first, "w", now) {
 		t.Error("one that left has left no room")
 	}
-	b.leave(first, "w")
-	b.leave(second, "w")
-	b.leave(third, "v")
-	if len(b.tables)+len(b.warehouses) > 0 {
-		t.Errorf("left are %v and %v", b.tables, b.warehouses)
+	b.leave(KindSnapshots, fourth, "v", now, false)
+	b.leave(KindSnapshots, second, "w", now, false)
+	for _, minutes := range []int{2, 4, 8, 15, 15} {
+		b.leave(KindOrphans, first, "w", now, true)
+		rests := time.Duration(minutes) * time.Minute
+		if b.enter(KindSnapshots, second, "w", now.Add(rests-1)) || !b.enter(KindSnapshots, fourth, "v", now) {
+			t.Errorf("a warehouse that stalled may be entered for %s, or another may not", rests)
+		}
+		b.leave(KindSnapshots, fourth, "v", now, false)
+		if now = now.Add(rests); !b.enter(KindOrphans, first, "w", now) {
+			t.Errorf("a warehouse that stalled may not be entered after %s", rests)
+		}
+	}
+	b.leave(KindOrphans, first, "w", now, false)
+	b.leave(KindOrphans, third, "v", now, false)
+	if len(b.tables)+len(b.warehouses)+len(b.orphans)+len(b.stalls) > 0 {
+		t.Errorf("left are %v, %v, %v and %v", b.tables, b.warehouses, b.orphans, b.stalls)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"moorage/internal/worker"
 	"moorage/ledger"
+	"moorage/maintenance/patience"
 	"moorage/maintenance/schedule"
 	"moorage/registry"
 )
@@ -91,7 +92,7 @@ func runLane(ctx context.Context, j *Jobs, kind string) error {
 		if err != nil || !due {
 			return true, err
 		}
-		return ctx.Err() == nil, stop.tryStep(ctx, record, value.Pointer)
+		return ctx.Err() == nil, stop.tryStep(ctx, record, value.Kind, value.Pointer)
 	})
 	if err == nil {
 		j.stats.found(found)
@@ -119,7 +120,7 @@ type stops struct {
 
 // tryStep takes a job as far as it goes, unless something stops it or this process is busy with its
 // table or warehouse.
-func (s *stops) tryStep(ctx context.Context, job registry.Record, table registry.ID) error {
+func (s *stops) tryStep(ctx context.Context, job registry.Record, kind string, table registry.ID) error {
 	j := s.jobs
 	pointer, err := pointerOf(ctx, j.ledger, table)
 	if err != nil {
@@ -128,11 +129,11 @@ func (s *stops) tryStep(ctx context.Context, job registry.Record, table registry
 	if stopped, err := s.stop(ctx, job.State, pointer); stopped || err != nil {
 		return err
 	}
-	if !j.busy.enter(table, pointer.Warehouse) {
+	if !j.busy.enter(kind, table, pointer.Warehouse, j.now()) {
 		return nil
 	}
-	defer j.busy.leave(table, pointer.Warehouse)
 	err = worker.Safely(ctx, func(ctx context.Context) error { return j.Step(ctx, job.Key) })
+	j.busy.leave(kind, table, pointer.Warehouse, j.now(), errors.Is(err, patience.ErrStalled))
 	if err != nil && ctx.Err() == nil {
 		j.log.WarnContext(ctx, "maintenance job did not finish", "job", job.Key.ID, "error", err)
 	}

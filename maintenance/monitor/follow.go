@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/ledger"
+	"moorage/maintenance/patience"
 	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
@@ -29,7 +31,8 @@ type following struct {
 	walksAt time.Time // when it looked for walks
 	walkAt  time.Time // before which no walk reads documents, unless it hurries
 	hurries bool
-	warned  time.Time // when it said that it is behind, by the clock of this node
+	silent  map[string]time.Time // until when no document of a warehouse is read, by the clock of this node
+	warned  time.Time            // when it said that it is behind, by the clock of this node
 	// cares and properties are what it knows of tables; see caresMax.
 	cares      map[registry.ID]schedule.Care
 	properties map[registry.ID]said
@@ -44,7 +47,7 @@ type said struct {
 
 // newFollowing reads how far changes were read.
 func newFollowing(ctx context.Context, m *Monitor) (*following, error) {
-	f := &following{Monitor: m}
+	f := &following{Monitor: m, silent: make(map[string]time.Time)}
 	f.forget()
 	now := m.config.Now()
 	if f.saved = now; m.shadow.IsZero() {
@@ -380,7 +383,7 @@ func (f *following) sight(ctx context.Context, id registry.ID, t table) schedule
 	if sight.Facts.Known && sight.Facts.Rules != "" {
 		known, ok := f.properties[id]
 		if !ok || known.rules != sight.Facts.Rules {
-			version, _, err := f.config.Tables.TableByID(ctx, id)
+			version, err := f.read(ctx, t.ident.Warehouse, id)
 			if err != nil {
 				sight.Facts = policy.Facts{Files: -1} // it must be looked at
 			} else {
@@ -393,4 +396,25 @@ func (f *following) sight(ctx context.Context, id registry.ID, t table) schedule
 	}
 	sight.Rules = policy.Effective(f.matcher.Chain(id, t.ident), properties)
 	return sight
+}
+
+// errSilent says that the storage of a warehouse gave no answer a short time ago.
+var errSilent = errors.New("monitor: the storage of the warehouse gives no answer")
+
+// read returns the present version of a table, unless the storage of its warehouse gives no answer.
+// The table must be looked at then, and the others do not wait.
+func (f *following) read(ctx context.Context, warehouse string, id registry.ID) (version *catalog.Version, err error) {
+	if f.config.Now().Before(f.silent[warehouse]) {
+		return nil, errSilent
+	}
+	err = patience.Call(ctx, readPatience, func(ctx context.Context) (err error) {
+		version, _, err = f.config.Tables.TableByID(ctx, id)
+		return err
+	})
+	if errors.Is(err, patience.ErrStalled) {
+		f.silent[warehouse] = f.config.Now().Add(silentFor)
+		f.log.WarnContext(ctx, "maintenance: a storage gives no answer, so its tables are looked at unread",
+			"warehouse", warehouse, "table", id, "for", silentFor)
+	}
+	return version, err
 }

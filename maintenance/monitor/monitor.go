@@ -40,6 +40,10 @@ const (
 	walksPause = 10 * time.Second
 	// walkRate is how many documents walks read a second.
 	walkRate = 200
+	// readPatience is how long an answer of a storage is waited for. All tables wait for that of
+	// one. After that no document of the warehouse is read for silentFor.
+	readPatience = 10 * time.Second
+	silentFor    = 5 * time.Minute
 )
 
 // Tables is what the monitor needs of the catalog. *catalog.Tables is one.

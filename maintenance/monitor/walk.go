@@ -254,7 +254,7 @@ func (f *following) sightOf(ctx context.Context, pointer registry.Pointer, chain
 	sight := schedule.Sight{
 		Warehouse: f.matcher.WarehouseID(pointer.Warehouse), Facts: policy.Facts{Files: -1}, Mode: schedule.ModeWalk,
 	}
-	version, _, err := f.config.Tables.TableByID(ctx, pointer.ID)
+	version, err := f.read(ctx, pointer.Warehouse, pointer.ID)
 	if err != nil {
 		sight.Rules = policy.Effective(chain, nil)
 		return sight // it must be looked at

@@ -105,16 +105,23 @@ func (l *look) run(ctx context.Context) error {
 	if paused, err := jobs.IsPaused(records[3], l.table); paused || err != nil { // one that cannot be read pauses all
 		return l.settle(ctx, outcomeLater, l.now.Add(pausePause), "")
 	}
-	if !l.enter(l.table.Warehouse, l.pointer) {
+	if !l.enter(ctx, l.table.Warehouse, l.kind, l.pointer) {
 		return nil // it stays due
 	}
-	defer l.leave(l.table.Warehouse, l.pointer)
+	defer l.leave(l.pointer)
+	lane := l.lanes[l.kind]
+	select {
+	case lane <- struct{}{}:
+		defer func() { <-lane }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	return l.decide(ctx)
 }
 
 // decide goes by the present version of the table and the policies that are about it.
 func (l *look) decide(ctx context.Context) error {
-	version, _, err := l.config.Tables.TableByID(ctx, l.pointer)
+	version, _, err := l.tableByID(ctx, l.pointer)
 	if err != nil {
 		return l.failed(ctx, err)
 	}
@@ -319,7 +326,7 @@ func (l *look) readAgain(ctx context.Context) error {
 		return err
 	}
 	l.care, l.job = cares[0], cares[0].Value.Job(string(l.kind))
-	version, _, err := l.config.Tables.TableByID(ctx, l.pointer)
+	version, _, err := l.tableByID(ctx, l.pointer)
 	if err != nil {
 		return err
 	}
@@ -353,7 +360,7 @@ func (l *look) nextExpiry(ctx context.Context, settings jobs.SnapshotSettings) (
 	if err != nil {
 		return time.Time{}, err
 	}
-	version, _, err := l.config.Tables.TableByID(ctx, l.pointer)
+	version, _, err := l.tableByID(ctx, l.pointer)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"moorage"
@@ -16,6 +17,7 @@ import (
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
+	"moorage/maintenance/patience"
 	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/registry"
@@ -40,14 +42,21 @@ const (
 	// in fullPause it begins at the start.
 	lookBack  = time.Hour
 	fullPause = 10 * time.Minute
-	// warehouseMax is how many tables of one warehouse are looked at at a time by a node, and
-	// restAfter how long it leaves a warehouse alone whose storage failed.
-	warehouseMax = 2
-	restAfter    = time.Minute
+	// restAfter is how long a node leaves a warehouse alone whose storage failed, and stallRest how
+	// long if that gave no answer. Then it leaves the shard to others, too.
+	restAfter = time.Minute
+	stallRest = 5 * time.Minute
+	// slowLook is how long a round waits for a look. One that takes longer goes on beside it.
+	slowLook = 5 * time.Second
 )
 
-// lanes are how many tables a node looks at at a time, by kind. It is never written to.
-var lanes = map[policy.Kind]int{policy.Snapshots: 2, policy.Orphans: 1}
+// lanes are how many tables a node looks at at a time, by kind, and perWarehouse how many of them
+// are of one warehouse. There is room for others beside one whose storage hangs. They are never
+// written to.
+var (
+	lanes        = map[policy.Kind]int{policy.Snapshots: 3, policy.Orphans: 2}
+	perWarehouse = map[policy.Kind]int{policy.Snapshots: 2, policy.Orphans: 1}
+)
 
 // Jobs is what the planner needs of jobs. *jobs.Jobs is one.
 type Jobs interface {
@@ -72,6 +81,8 @@ type Config struct {
 	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
 	// nothing is begun. Default: it can.
 	Doubt func(ctx context.Context) (string, error)
+	// Patience is how long an answer of a storage is waited for. Default patience.Max.
+	Patience time.Duration
 	// Alone says that no other process uses the store.
 	Alone bool
 	// Interval is the mean pause between two looks at a shard. Default 15 s.
@@ -102,9 +113,23 @@ type Planner struct {
 
 	mu     sync.Mutex // guards the fields below; leaf
 	stats  Stats
-	busy   map[string]int       // tables that are looked at, by warehouse
-	tables map[registry.ID]bool // that are looked at
+	busy   map[place]int // tables that are looked at
+	slow   map[place]int // those of them that take long
+	tables map[registry.ID]*entered
+	left   chan struct{}        // closed, and replaced, when a look has ended
 	rests  map[string]time.Time // until when a warehouse is left alone, by the clock of this node
+}
+
+// place is a kind in a warehouse.
+type place struct {
+	warehouse string
+	kind      policy.Kind
+}
+
+// entered is a look at a table that is under way.
+type entered struct {
+	at     place
+	isSlow bool
 }
 
 // shard is a part of the due index. Its fields belong to the goroutine that has its claim.
@@ -115,6 +140,10 @@ type shard struct {
 	cleared time.Time // up to which the last round came, by the store's clock
 	full    time.Time // when a round began at the start, by the store's clock
 	passed  tally     // what was due before the place where the next round begins; nil: not known
+	left    time.Time // when it was left to other nodes, by the clock of this node
+	// looking are the looks under way.
+	looking sync.WaitGroup
+	stalled atomic.Bool // a look got no answer of a storage
 
 	mu      sync.Mutex // guards the fields below; leaf
 	overdue time.Duration
@@ -143,6 +172,7 @@ func New(config Config) (*Planner, error) {
 		config.Doubt = func(context.Context) (string, error) { return "", nil }
 	}
 	config.Interval = cmp.Or(config.Interval, roundPause)
+	config.Patience = cmp.Or(config.Patience, patience.Max)
 	records, err := ledger.New(ledger.Config{
 		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
 	})
@@ -155,9 +185,9 @@ func New(config Config) (*Planner, error) {
 	}
 	p := &Planner{
 		config: config, ledger: records, claims: ledger.NewClaimer(config.Store, owner), log: config.Logger,
-		lanes: make(map[policy.Kind]chan struct{}), busy: make(map[string]int), rests: make(map[string]time.Time),
-		tables: make(map[registry.ID]bool),
-		stats:  Stats{Looks: make(map[string]int64), Began: make(map[string]int64)},
+		lanes: make(map[policy.Kind]chan struct{}), busy: make(map[place]int), rests: make(map[string]time.Time),
+		tables: make(map[registry.ID]*entered), slow: make(map[place]int), left: make(chan struct{}),
+		stats: Stats{Looks: make(map[string]int64), Began: make(map[string]int64)},
 	}
 	for kind, width := range lanes {
 		p.lanes[kind] = make(chan struct{}, width)
@@ -245,11 +275,18 @@ func (p *Planner) Stats() Stats {
 
 // hold takes the claim on a shard and works on it for a while.
 func (p *Planner) hold(ctx context.Context, s *shard) error {
+	if now := p.config.Now(); now.Sub(s.left) < 2*claimPause && !now.Before(s.left) {
+		return nil
+	}
 	return p.claimed(ctx, s, func(ctx context.Context) error {
 		began := p.config.Now()
 		for p.config.Policies.Current().Asks() && p.config.Now().Sub(began) < holdMax {
 			if err := p.round(ctx, s); err != nil {
 				return err
+			}
+			if s.stalled.Swap(false) && !p.config.Alone {
+				s.left = p.config.Now() // another node may reach the storage
+				return nil
 			}
 			pause := time.NewTimer(p.config.Interval/2 + time.Duration(s.jitter.Int64N(int64(p.config.Interval))))
 			select {
@@ -283,6 +320,7 @@ func (p *Planner) claimed(ctx context.Context, s *shard, do func(ctx context.Con
 		s.set(true, nil, 0)
 		defer s.set(false, nil, 0)
 		err := do(ctx)
+		s.looking.Wait()
 		if errors.Is(context.Cause(ctx), ledger.ErrClaimLost) {
 			return nil
 		}
@@ -309,7 +347,7 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 	after := registry.DuePrefix(s.name)
 	isFull := s.passed == nil || now.Sub(s.full) >= fullPause || now.Before(s.cleared)
 	r := &round{
-		Planner: p, now: now, end: registry.DueID(s.name, now.Add(time.Second)), isFull: isFull,
+		Planner: p, shard: s, now: now, end: registry.DueID(s.name, now.Add(time.Second)), isFull: isFull,
 		next: registry.DueID(s.name, now.Add(-lookBack)), found: make(tally), passed: make(tally),
 	}
 	if !isFull {
@@ -342,6 +380,7 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 // round is one round over what is due of a shard.
 type round struct {
 	*Planner
+	shard  *shard
 	now    time.Time // by the store's clock
 	end    string    // ID of due records: what is due now is before it
 	isFull bool      // it begins at the start
@@ -398,60 +437,116 @@ func (r *round) page(ctx context.Context, page []registry.Record) (after string,
 	return after, more, nil
 }
 
-// lookAt looks at the table of a due record, in the lane of its kind.
-func (p *Planner) lookAt(ctx context.Context, key registry.Key) {
+// lookAt looks at the table of a due record. A look that takes long goes on beside the round.
+func (r *round) lookAt(ctx context.Context, key registry.Key) {
 	pointer, kind, at, err := registry.ParseDue(key)
 	if err != nil {
-		p.log.WarnContext(ctx, "maintenance: a due record cannot be read", "record", key.String(), "error", err)
+		r.log.WarnContext(ctx, "maintenance: a due record cannot be read", "record", key.String(), "error", err)
 		return
 	}
-	lane := p.lanes[policy.Kind(kind)]
-	select {
-	case lane <- struct{}{}:
-		defer func() { <-lane }()
-	case <-ctx.Done():
-		return
-	}
-	l := &look{Planner: p, pointer: pointer, kind: policy.Kind(kind), at: at, key: key}
-	outcome, err := "", worker.Safely(ctx, func(ctx context.Context) (err error) {
-		return l.run(ctx)
+	l := &look{Planner: r.Planner, pointer: pointer, kind: policy.Kind(kind), at: at, key: key}
+	ended := make(chan struct{})
+	r.shard.looking.Go(func() {
+		defer close(ended)
+		l.runAndTell(ctx, r.shard)
 	})
-	if outcome = l.outcome; outcome != "" {
-		p.mu.Lock()
-		p.stats.Looks[outcome]++
-		p.mu.Unlock()
+	slow := time.NewTimer(slowLook)
+	defer slow.Stop()
+	select {
+	case <-ended:
+	case <-slow.C:
+		r.goesOn(pointer)
+	}
+}
+
+// runAndTell carries out a look, and says how it ended in the log and in the Stats.
+func (l *look) runAndTell(ctx context.Context, s *shard) {
+	err := worker.Safely(ctx, l.run)
+	if l.outcome != "" {
+		l.mu.Lock()
+		l.stats.Looks[l.outcome]++
+		l.mu.Unlock()
+	}
+	if errors.Is(err, patience.ErrStalled) {
+		s.stalled.Store(true)
 	}
 	if err != nil && ctx.Err() == nil {
-		p.log.WarnContext(ctx, "maintenance: a table could not be looked at", "pointer", pointer, "kind", kind,
+		l.log.WarnContext(ctx, "maintenance: a table could not be looked at", "pointer", l.pointer, "kind", l.kind,
 			"error", err)
 	}
 }
 
 // enter reports whether a table of a warehouse may be looked at now: one kind of a table at a time.
-// Who got true calls leave.
-func (p *Planner) enter(warehouse string, table registry.ID) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.tables[table] || p.busy[warehouse] >= warehouseMax || p.config.Now().Before(p.rests[warehouse]) {
-		return false
+// It waits a little for others of the warehouse that will soon be done. The caller who got true
+// calls leave.
+func (p *Planner) enter(ctx context.Context, warehouse string, kind policy.Kind, table registry.ID) bool {
+	at := place{warehouse, kind}
+	patience := time.NewTimer(slowLook)
+	defer patience.Stop()
+	for {
+		p.mu.Lock()
+		switch {
+		case p.tables[table] != nil || p.slow[at] > 0 || p.config.Now().Before(p.rests[warehouse]):
+			p.mu.Unlock()
+			return false
+		case p.busy[at] < perWarehouse[kind]:
+			p.tables[table] = &entered{at: at}
+			p.busy[at]++
+			p.mu.Unlock()
+			return true
+		}
+		left := p.left
+		p.mu.Unlock()
+		select {
+		case <-left:
+		case <-patience.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
 	}
-	p.tables[table] = true
-	p.busy[warehouse]++
-	return true
 }
 
-func (p *Planner) leave(warehouse string, table registry.ID) {
+func (p *Planner) leave(table registry.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	was := p.tables[table]
 	delete(p.tables, table)
-	if p.busy[warehouse]--; p.busy[warehouse] <= 0 {
-		delete(p.busy, warehouse)
+	if p.busy[was.at]--; p.busy[was.at] == 0 {
+		delete(p.busy, was.at)
+	}
+	if was.isSlow {
+		if p.slow[was.at]--; p.slow[was.at] == 0 {
+			delete(p.slow, was.at)
+		}
+	}
+	close(p.left)
+	p.left = make(chan struct{})
+}
+
+// goesOn notes that the look at a table, if it is under way, takes long: nobody waits for it.
+func (p *Planner) goesOn(table registry.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if was := p.tables[table]; was != nil && !was.isSlow {
+		was.isSlow = true
+		p.slow[was.at]++
 	}
 }
 
 // rest leaves a warehouse alone for a while.
-func (p *Planner) rest(warehouse string) {
+func (p *Planner) rest(warehouse string, while time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.rests[warehouse] = p.config.Now().Add(restAfter)
+	p.rests[warehouse] = p.config.Now().Add(while)
+}
+
+// tableByID finds a table, with patience.
+func (p *Planner) tableByID(ctx context.Context, pointer registry.ID) (
+	version *catalog.Version, table registry.Pointer, err error) {
+	err = patience.Call(ctx, p.config.Patience, func(ctx context.Context) (err error) {
+		version, table, err = p.config.Tables.TableByID(ctx, pointer)
+		return err
+	})
+	return version, table, err
 }

@@ -8,6 +8,7 @@ import (
 	"moorage"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
+	"moorage/maintenance/patience"
 	"moorage/maintenance/schedule"
 	"moorage/registry"
 	"moorage/storage"
@@ -34,7 +35,7 @@ func (l *look) failed(ctx context.Context, cause error) error {
 	switch {
 	case errors.Is(cause, storage.ErrSlowDown): // the storage is well, and has much to do
 		row = schedule.Row{Until: l.now.Add(schedule.LaterPause)}
-		l.rest(l.table.Warehouse)
+		l.rest(l.table.Warehouse, restAfter)
 	case isLasting(cause):
 		l.job.Tries++
 		row.Until = l.now.Add(schedule.Pause(l.job.Tries))
@@ -42,7 +43,9 @@ func (l *look) failed(ctx context.Context, cause error) error {
 	default:
 		row = row.Again(l.now, l.now)
 		blocks = row.Blocks()
-		l.rest(l.table.Warehouse)
+		if l.rest(l.table.Warehouse, restAfter); errors.Is(cause, patience.ErrStalled) {
+			l.rest(l.table.Warehouse, stallRest)
+		}
 	}
 	l.job.Laters, l.job.LaterSince = row.Count, row.Since
 	if !blocks {

@@ -1,0 +1,143 @@
+package patience_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"moorage/maintenance/patience"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+)
+
+// slow is a storage each of whose calls, and each part of whose files, takes a while. It ends when
+// the context of the call does.
+type slow struct {
+	*memorystorage.Store
+	takes time.Duration
+}
+
+func (s *slow) wait(ctx context.Context) error {
+	timer := time.NewTimer(s.takes)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+func (s *slow) Create(ctx context.Context, location string, body []byte) error {
+	if err := s.wait(ctx); err != nil {
+		return err
+	}
+	return s.Store.Create(ctx, location, body)
+}
+
+func (s *slow) Stat(ctx context.Context, location string) (storage.Info, error) {
+	if err := s.wait(ctx); err != nil {
+		return storage.Info{}, err
+	}
+	return s.Store.Stat(ctx, location)
+}
+
+func (s *slow) Delete(ctx context.Context, locations ...string) error {
+	if err := s.wait(ctx); err != nil {
+		return err
+	}
+	return s.Store.Delete(ctx, locations...)
+}
+
+func (s *slow) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
+	if err := s.wait(ctx); err != nil {
+		return storage.Page{}, err
+	}
+	return s.Store.List(ctx, folder, after, limit)
+}
+
+func (s *slow) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	if err := s.wait(ctx); err != nil {
+		return nil, storage.Info{}, err
+	}
+	body, info, err := s.Store.Open(ctx, location)
+	return &slowBody{body, s, ctx}, info, err
+}
+
+type slowBody struct {
+	io.ReadCloser
+	slow *slow
+	ctx  context.Context
+}
+
+func (b *slowBody) Read(into []byte) (int, error) {
+	if err := b.slow.wait(b.ctx); err != nil {
+		return 0, err
+	}
+	return b.ReadCloser.Read(into[:min(len(into), 1)])
+}
+
+// TestPatience: every call of a storage that hangs ends after the limit, and none of one that gets
+// something done within it, however long the whole takes.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hanging := &slow{Store: memorystorage.New(), takes: time.Nanosecond}
+		files := patience.Over(hanging, patience.Max)
+		const at = "file:///wh/a"
+		if err := files.Create(t.Context(), at, []byte("content")); err != nil {
+			t.Fatal(err)
+		}
+		calls := map[string]func() error{
+			"create": func() error { return files.Create(t.Context(), "file:///wh/b", nil) },
+			"stat":   func() error { _, err := files.Stat(t.Context(), at); return err },
+			"delete": func() error { return files.Delete(t.Context(), "file:///wh/c") },
+			"list": func() error {
+				_, err := files.(storage.Lister).List(t.Context(), "file:///wh", "", 10)
+				return err
+			},
+			"open": func() error {
+				body, _, err := files.Open(t.Context(), at)
+				if err == nil {
+					err = body.Close()
+				}
+				return err
+			},
+		}
+		for name, call := range calls {
+			for _, row := range []struct {
+				takes time.Duration
+				stall bool
+			}{{patience.Max - time.Second, false}, {time.Hour, true}} {
+				hanging.takes = row.takes
+				began := time.Now()
+				err := call()
+				if errors.Is(err, patience.ErrStalled) != row.stall || errors.Is(err, storage.ErrUnavailable) != row.stall {
+					t.Errorf("%s that takes %s: %v", name, row.takes, err)
+				}
+				if took := time.Since(began); row.stall && took != patience.Max {
+					t.Errorf("%s hangs for %s", name, took)
+				}
+			}
+		}
+		hanging.takes = patience.Max - time.Second
+		body, _, err := files.Open(t.Context(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour) // the reader does something else
+		if content, err := io.ReadAll(body); err != nil || string(content) != "content" {
+			t.Errorf("a slow file is read as %q, %v", content, err)
+		}
+		if body, _, err = files.Open(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		hanging.takes = time.Hour
+		if _, err := io.ReadAll(body); !errors.Is(err, patience.ErrStalled) {
+			t.Errorf("a file that hangs: %v", err)
+		}
+	})
+}
