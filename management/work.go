@@ -1,9 +1,11 @@
 package management
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strconv"
+	"time"
 
 	"moorage"
 	"moorage/internal/jsontext"
@@ -13,6 +15,9 @@ import (
 	"moorage/maintenance/work"
 	"moorage/management/client"
 )
+
+// giveBackTimeout bounds how long the server tries to take work back from a program that is gone.
+const giveBackTimeout = 5 * time.Second
 
 // Work is what *work.Work does.
 type Work interface {
@@ -60,6 +65,9 @@ func (s *server) claimWork(r *http.Request, body []byte) (any, error) {
 	if !found {
 		return nothing, nil
 	}
+	if r.Context().Err() != nil { // the program is gone, and does not know what it has
+		return nil, giveBack(r, s.config.Work, claimed.Job)
+	}
 	piece := client.Work{
 		Job: claimed.Job.String(), Kind: claimed.Kind, Lease: leaseOf(claimed.Lease),
 		Warehouse: claimed.Table.Warehouse, Namespace: claimed.Table.Namespace, Name: claimed.Table.Name,
@@ -69,6 +77,16 @@ func (s *server) claimWork(r *http.Request, body []byte) (any, error) {
 		piece.Settings[name] = settingOf(value)
 	}
 	return piece, nil
+}
+
+// giveBack releases a piece of work that was handed out to a program which is gone.
+func giveBack(r *http.Request, handed Work, job leases.Table) error {
+	ctx, cancel := moorage.Detached(r.Context(), giveBackTimeout)
+	defer cancel()
+	err := handed.Finish(ctx, web.CallerOf(r), job, work.Ended{
+		Outcome: work.OutcomeReleased, Error: "its program went away before it learned of it",
+	})
+	return cmp.Or(err, r.Context().Err())
 }
 
 // settingOf returns the value of a setting: a text, or a number of milliseconds, bytes or things.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"moorage/internal/cli"
@@ -19,6 +20,8 @@ const (
 	workWait = time.Minute
 	// workRest is the pause after a request that failed.
 	workRest = 5 * time.Second
+	// workReleased is the outcome of work that is given back.
+	workReleased = "released"
 	// workErrorMax bounds what the server is told about a failure.
 	workErrorMax = 500
 )
@@ -26,6 +29,10 @@ const (
 // maintainWork claims work and runs a program for each piece, until ctx ends.
 func maintainWork(ctx context.Context, c cli.Config, env cli.Environment) error {
 	server, words := client.New(c.URI, c.Token), c.Maintain
+	what := strings.Join(words.Kinds, ", ") + " at " + c.URI
+	if !words.Once {
+		fmt.Fprintf(env.Stderr, "waiting until work is due: %s\n", what)
+	}
 	words.Holder = cmp.Or(words.Holder, fmt.Sprintf("%s %d", nodeName(), os.Getpid()))
 	for ctx.Err() == nil {
 		found, err := workOnce(ctx, server, c.URI, words, env)
@@ -36,6 +43,9 @@ func maintainWork(ctx context.Context, c cli.Config, env cli.Environment) error 
 			return err
 		}
 		if err == nil {
+			if found && ctx.Err() == nil {
+				fmt.Fprintf(env.Stderr, "waiting until more is due: %s\n", what)
+			}
 			continue
 		}
 		if ctx.Err() == nil {
@@ -57,14 +67,47 @@ func workOnce(ctx context.Context, server *client.Client, uri string, words cli.
 	if err != nil || piece.Job == "" {
 		return false, err
 	}
+	table := client.Object{Warehouse: piece.Warehouse, Namespace: piece.Namespace, Table: piece.Name}
+	end, failure := workOn(ctx, server, uri, words, env, piece)
+	within, stop := context.WithTimeout(context.WithoutCancel(ctx), leaseRelease)
+	defer stop()
+	if err := errors.Join(failure, server.FinishWork(within, piece.Job, end)); err != nil {
+		return true, err
+	}
+	if end.Outcome == workReleased {
+		fmt.Fprintf(env.Stderr, "%s of %s: given back, because this command was stopped\n", piece.Kind, table)
+		return true, nil
+	}
+	fmt.Fprintf(env.Stdout, "%s of %s: done\n", piece.Kind, table)
+	return true, nil
+}
+
+// workOn runs the program for a piece of work, and returns how that ended. If ctx ends before the
+// program has, the work is given back, and there is no failure.
+func workOn(ctx context.Context, server *client.Client, uri string, words cli.MaintainWords, env cli.Environment,
+	piece client.Work) (end client.WorkEnd, failure error) {
+	hasRun := false
+	defer func() {
+		switch {
+		case failure == nil:
+			end = client.WorkEnd{Outcome: "done"}
+		case ctx.Err() != nil:
+			end, failure = client.WorkEnd{Outcome: workReleased, Error: "the command was stopped"}, nil
+		case !hasRun:
+			end = client.WorkEnd{Outcome: workReleased, Error: "the program was not run"}
+		default:
+			text := failure.Error()
+			end = client.WorkEnd{Outcome: "failed", Error: text[:min(len(text), workErrorMax)]}
+		}
+	}()
 	// The request may have waited: only a renewal says when the life of the lease began.
 	began := time.Now()
 	if _, err := server.ProgressWork(ctx, piece.Job); err != nil {
-		return true, err
+		return end, err
 	}
 	settings, err := json.Marshal(piece.Settings)
 	if err != nil {
-		return true, err
+		return end, err
 	}
 	held, lose := context.WithCancelCause(ctx)
 	defer lose(nil)
@@ -77,21 +120,11 @@ func workOnce(ctx context.Context, server *client.Client, uri string, words cli.
 	lease.TableUUID = piece.TableUUID
 	env.Environ = append(env.Environ[:len(env.Environ):len(env.Environ)],
 		"MOORAGE_KIND="+piece.Kind, "MOORAGE_SETTINGS="+string(settings))
-	failure := runLeased(held, uri, cli.LeaseWords{
+	hasRun = true
+	failure = runLeased(held, uri, cli.LeaseWords{
 		Warehouse: piece.Warehouse, Namespace: piece.Namespace, Table: piece.Name, Exec: words.Exec,
 	}, lease, env)
 	lose(nil)
 	<-renewed
-	end := client.WorkEnd{Outcome: "done"}
-	if failure != nil {
-		end = client.WorkEnd{Outcome: "failed", Error: failure.Error()[:min(len(failure.Error()), workErrorMax)]}
-	}
-	within, stop := context.WithTimeout(context.WithoutCancel(ctx), leaseRelease)
-	defer stop()
-	if err := errors.Join(failure, server.FinishWork(within, piece.Job, end)); err != nil {
-		return true, err
-	}
-	table := client.Object{Warehouse: piece.Warehouse, Namespace: piece.Namespace, Table: piece.Name}
-	fmt.Fprintf(env.Stdout, "%s of %s: done\n", piece.Kind, table)
-	return true, nil
+	return end, failure
 }

@@ -219,3 +219,56 @@ func makeDue(t *testing.T, data string) (outcome string) {
 	}
 	return outcome
 }
+
+// TestMaintainWorkIsStopped: a command that is stopped in the middle of a piece of work says so,
+// gives the work back, and the next one has it at once. That is no failure.
+func TestMaintainWorkIsStopped(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	server := startServe(t, "--data", data)
+	for _, request := range [][2]string{{"/v1/namespaces", createNamespace}, {"/v1/namespaces/harbour/tables", createTable}} {
+		if code, body := server.request(t, "POST", request[0], request[1]); code != http.StatusOK {
+			t.Fatalf("POST %s: %d %s", request[0], code, body)
+		}
+	}
+	enabled := runToEnd(t, "maintain", "enable", "warehouse", "default", "--kind", "compaction", "--uri", server.uri)
+	if enabled.code != 0 {
+		t.Fatalf("enable: %+v", enabled)
+	}
+	server.stop()
+	makeDue(t, data)
+	server = startServe(t, "--data", data)
+	program := func(text string) string {
+		file := filepath.Join(t.TempDir(), "program")
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+text+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	work := []string{"maintain", "work", "--uri", server.uri, "--kind", "compaction", "--exec"}
+	ctx, end := context.WithCancel(t.Context())
+	stdout, stderr, ended := newLockedBuffer(), newLockedBuffer(), make(chan int, 1)
+	go func() {
+		ended <- run(ctx, append(work, program("trap 'exit 7' TERM; echo begun; while :; do sleep 0.1; done")),
+			cli.Environment{Stdout: stdout, Stderr: stderr})
+	}()
+	for !strings.Contains(stdout.String(), "begun") {
+		await(t, stdout.written, "the program; the command printed "+stderr.String())
+	}
+	end()
+	if code := <-ended; code != 0 {
+		t.Errorf("the command ended with %d: %s", code, stderr.String())
+	}
+	for _, want := range []string{"waiting until work is due: compaction at " + server.uri, "given back"} {
+		if !strings.Contains(stderr.String(), want) {
+			t.Errorf("the command printed %q, which lacks %q", stderr.String(), want)
+		}
+	}
+	if got := runToEnd(t, append(work, program("exit 0"), "--once")...); got.code != 0 || !strings.Contains(got.stdout, ": done") {
+		t.Errorf("the next command: %+v", got)
+	}
+	code, status := server.request(t, "GET", "/management/v1/maintenance/status?warehouse=default&namespace=harbour&table=ships", "")
+	if code != http.StatusOK || strings.Contains(status, `"lost"`) || !strings.Contains(status, `"released"`) {
+		t.Errorf("the status: %d %s", code, status)
+	}
+}

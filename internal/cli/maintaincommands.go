@@ -71,6 +71,7 @@ backup is another store. Say this once no other store uses tables there.
 each: an engine that compacts the table, for example. Each piece comes with a lease, which is renewed
 as long as the program runs. Exit status 0 says that the work is done, anything else that it failed.
 Work that failed is due again a minute later, then two, and blocked after five times.
+A command that is stopped gives its work back, which is no failure.
 
 The program gets no arguments, and no shell is in between. Names are in its environment, as for
 moorage lease run, and in the JSON file that MOORAGE_JOB names. Besides there are MOORAGE_KIND and

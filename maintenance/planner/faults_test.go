@@ -191,7 +191,7 @@ func testMissedTable(t *testing.T, w *world) {
 			t.Errorf("after a rescan of the first table, table %d is due: %t", i, due)
 		}
 	}
-	for range 20 { // the look begins at a random place
+	for range 80 { // the look begins at a random place
 		w.clock.Advance(25 * time.Hour)
 		must(t, w.monitor.RunOnce(w.ctx))
 	}

@@ -15,7 +15,7 @@ import (
 
 // Ended says how a piece of work ended.
 type Ended struct {
-	Outcome string // OutcomeDone, OutcomeNothing or OutcomeFailed
+	Outcome string // OutcomeDone, OutcomeNothing, OutcomeFailed or OutcomeReleased
 	Files   int64  // that were rewritten
 	Bytes   int64
 	Error   string // of OutcomeFailed
@@ -53,14 +53,15 @@ func errLost(id registry.ID) error {
 }
 
 // Finish ends a piece of work, and its lease. One that failed is due again later, or blocked after
-// schedule.TriesMax failures in a row.
+// schedule.TriesMax failures in a row. One that was released is due at once, and is no failure.
 //
 // Errors: those of Progress, and KindBadRequest. To finish again what has ended is KindNotFound.
 func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID, ended Ended) error {
 	const op = "work.Finish"
 	switch {
-	case ended.Outcome != OutcomeDone && ended.Outcome != OutcomeNothing && ended.Outcome != OutcomeFailed:
-		return moorage.Errorf(moorage.KindBadRequest, "Invalid outcome %q: done, nothing or failed",
+	case ended.Outcome != OutcomeDone && ended.Outcome != OutcomeNothing && ended.Outcome != OutcomeFailed &&
+		ended.Outcome != OutcomeReleased:
+		return moorage.Errorf(moorage.KindBadRequest, "Invalid outcome %q: done, nothing, failed or released",
 			moorage.Cut(ended.Outcome, 50))
 	case ended.Files < 0 || ended.Bytes < 0:
 		return moorage.Errorf(moorage.KindBadRequest, "Files and bytes are not below zero")
@@ -162,6 +163,10 @@ func (w *Work) cared(ctx context.Context, care schedule.Care, job registry.Job, 
 		if facts.Files != metadata.Unsaid {
 			kind.Base.Files = facts.Files
 		}
+		return care.Move(care.Value.With(kind))
+	}
+	if ended.Outcome == OutcomeReleased {
+		kind.Due, kind.Set, kind.Mode = now.UTC().Truncate(time.Second), now, schedule.ModeEvent
 		return care.Move(care.Value.With(kind))
 	}
 	kind.Tries++

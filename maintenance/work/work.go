@@ -35,7 +35,9 @@ const (
 	OutcomeDone    = jobs.OutcomeDone
 	OutcomeNothing = jobs.OutcomeNothing
 	OutcomeFailed  = "failed"
-	outcomeLost    = "lost" // its lease ended
+	// OutcomeReleased is that of work which its program did not do: it is due again at once.
+	OutcomeReleased = "released"
+	outcomeLost     = "lost" // its lease ended
 )
 
 // kinds are those that programs outside the server do.

@@ -29,7 +29,7 @@ type Work struct {
 
 // WorkEnd says how a piece of work ended.
 type WorkEnd struct {
-	Outcome string `json:"outcome"` // done, nothing or failed
+	Outcome string `json:"outcome"` // done, nothing, failed or released
 	Files   int64  `json:"files,omitempty"`
 	Bytes   int64  `json:"bytes,omitempty"`
 	Error   string `json:"error,omitempty"`
