@@ -120,6 +120,8 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 			o.BaseEndpoint != nil
 		o.Retryer = newRetryer(options)
 		o.HTTPClient = impatient.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
+		// Writes of this package have the checksum that the server takes; see stamp.
+		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		// The reader of this package checks the bytes that it reads, also across a connection that
 		// was cut.
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired

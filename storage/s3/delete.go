@@ -67,16 +67,37 @@ func (c *Client) deleteOne(ctx context.Context, o object) error {
 	return nil
 }
 
+// deleteSingly removes objects of a bucket one by one, for a server that does nothing else.
+func (c *Client) deleteSingly(ctx context.Context, bucket string, batch []types.ObjectIdentifier) (failures []error) {
+	for _, each := range batch {
+		key := aws.ToString(each.Key)
+		err := c.deleteOne(ctx, object{location: "s3://" + bucket + "/" + key, bucket: bucket, key: key})
+		if err != nil {
+			failures = append(failures, err)
+		}
+		if ctx.Err() != nil {
+			return failures
+		}
+	}
+	if len(failures) == 0 {
+		c.bucket(bucket).deletes.Store(deletesSingle)
+	}
+	return failures
+}
+
 // deleteObjects removes at most deleteBatchMax objects of a bucket. The server may fail for some of
 // them; those are asked for again if such failures pass. It returns an error for each that is left,
 // and for each that the server names and was not asked for: that one is somebody else's.
 func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types.ObjectIdentifier) []error {
 	var lasting []error
 	for attempt := 0; ; attempt++ {
-		answer, err := c.sdk.DeleteObjects(ctx, &s3.DeleteObjectsInput{
+		answer, known, err := c.deleteBatch(ctx, &s3.DeleteObjectsInput{
 			Bucket: &bucket,
 			Delete: &types.Delete{Objects: batch, Quiet: aws.Bool(true)},
-		}, s3.WithAPIOptions(wantDeleteResult))
+		})
+		if !known {
+			return append(lasting, c.deleteSingly(ctx, bucket, batch)...)
+		}
 		if err != nil {
 			return append(lasting, fmt.Errorf("delete %d objects of %s: %w", len(batch), bucket, orSlow(err)))
 		}

@@ -20,9 +20,11 @@
 // to the last byte.
 //
 // Every write carries a checksum of its body, which the server checks: CRC32C where Probe has seen
-// that the server refuses a wrong one, else SHA-256. A read is checked against its length and
-// against the checksum that the server has for the object. After a cut connection, reading goes on
-// where it was.
+// that the server refuses a wrong one, Content-MD5 where it refuses SHA-256, else SHA-256. Bulk
+// deletes have a checksum of Amazon's, or Content-MD5 where the server wants that; where it knows
+// none, objects are deleted one by one. A read is checked against its length and against the
+// checksum that the server has for the object. After a cut connection, reading goes on where it
+// was.
 //
 // # Servers without conditional writes
 //

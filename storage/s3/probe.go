@@ -35,12 +35,18 @@ type bucket struct {
 	probing atomic.Bool // a Create is finding out
 	// checksCRC32C is set once the server has refused a wrong CRC32C and taken the right one.
 	checksCRC32C atomic.Bool
+	// refusesSums is set once the server has refused a write with a checksum and taken it without.
+	refusesSums atomic.Bool
+	deletes     atomic.Uint32 // see deletesSummed
 }
 
 // stamp returns the cheapest checksum that the server checks, as far as is known.
 func (b *bucket) stamp() stamp {
-	if b.checksCRC32C.Load() {
+	switch {
+	case b.checksCRC32C.Load():
 		return stampCRC32C
+	case b.refusesSums.Load():
+		return stampMD5
 	}
 	return stampSHA256
 }
@@ -130,6 +136,14 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	o.location = storage.Location{Scheme: storage.SchemeS3, Authority: name, Path: "/" + o.key}.String()
 
 	etag, err := c.put(ctx, o, nil, id, true)
+	if isUnknownForm(err) && c.bucket(name).refusesSums.CompareAndSwap(false, true) {
+		again, againErr := c.put(ctx, o, nil, id, true)
+		if status := statusOf(againErr); againErr != nil && status == statusOf(err) {
+			c.bucket(name).refusesSums.Store(false) // that was not the reason
+		} else {
+			etag, err = again, againErr
+		}
+	}
 	written := err == nil
 	if written && etag == "" {
 		err = c.confirm(ctx, o, id)
@@ -168,7 +182,7 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 // the next probe tries again.
 func (c *Client) probeChecksums(ctx context.Context, o object, id string) {
 	known := c.bucket(o.bucket)
-	if known.checksCRC32C.Load() {
+	if known.checksCRC32C.Load() || known.refusesSums.Load() {
 		return
 	}
 	body := []byte(id)

@@ -245,6 +245,7 @@ func (p *vendProbe) writes(client *s3.Client, key string) func(context.Context) 
 	return func(ctx context.Context) error {
 		_, err := client.PutObject(ctx, &s3.PutObjectInput{
 			Bucket: &p.bucket, Key: &key, Body: strings.NewReader("probe"),
+			ContentMD5: aws.String(encodeMD5([]byte("probe"))),
 		})
 		return err
 	}

@@ -51,7 +51,10 @@ func (c *Client) Within(roots []string) (*Store, error) {
 func (s *Store) ClientConfig() map[string]string { return s.client.clientConfig }
 
 // Features returns what was found out about the server.
-func (s *Store) Features() []storage.Feature { return s.client.signFeatures() }
+func (s *Store) Features() []storage.Feature {
+	_, buckets := s.rootKeys()
+	return append(s.client.features(buckets), s.client.signFeatures()...)
+}
 
 // Open returns the content of an object. If a caller reads it to the end, it is whole and has the
 // checksum that the server keeps. It ends when ctx does. Open connects again, a few times, if the
