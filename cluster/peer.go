@@ -27,6 +27,17 @@ const (
 // 16 KiB says, with an alias before each of its roles.
 const callerBytesMax = 64 << 10
 
+// checkNode refuses a certificate that is not for a server too. Those of nodes are for both; those
+// of clients are for clients alone, also where an authority signs them for nodes and for others.
+func checkNode(state tls.ConnectionState) error {
+	for _, use := range state.PeerCertificates[0].ExtKeyUsage {
+		if use == x509.ExtKeyUsageServerAuth || use == x509.ExtKeyUsageAny {
+			return nil
+		}
+	}
+	return errors.New("the certificate is not a node's: it lacks extendedKeyUsage=serverAuth")
+}
+
 // NewTLS returns how a node answers its peers and how it calls them. certificate and key are of
 // this node, authority is what signed the certificates of all nodes; all are PEM. Each side refuses
 // one that authority did not sign. A node that calls another also wants the host of its address in
@@ -42,7 +53,8 @@ func NewTLS(certificate, key, authority []byte) (server, client *tls.Config, err
 	}
 	server = &tls.Config{
 		Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool,
-		MinVersion: tls.VersionTLS13, NextProtos: []string{"h2"},
+		VerifyConnection: checkNode,
+		MinVersion:       tls.VersionTLS13, NextProtos: []string{"h2"},
 	}
 	client = &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool, MinVersion: tls.VersionTLS13}
 	return server, client, nil

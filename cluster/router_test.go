@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -399,5 +400,41 @@ func TestPeerListenerTakesForwardedOnly(t *testing.T) {
 		if w.Code != row.want {
 			t.Errorf("%s: %d, want %d", name, w.Code, row.want)
 		}
+	}
+}
+
+// Only certificates that are for servers too are those of nodes.
+func TestCertificatesOfClientsAreNotThoseOfNodes(t *testing.T) {
+	t.Parallel()
+	authority := certtest.New(t)
+	for name, tt := range map[string]struct {
+		uses []x509.ExtKeyUsage
+		node bool
+	}{
+		"node":     {[]x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, true},
+		"client":   {[]x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, false},
+		"anything": {nil, false},
+	} {
+		nodeCert, nodeKey := authority.Sign(t)
+		answering, _, err := NewTLS(nodeCert, nodeKey, authority.PEM)
+		if err != nil {
+			t.Fatal(err)
+		}
+		certificate, key := authority.SignFor(t, tt.uses...)
+		_, calling, err := NewTLS(certificate, key, authority.PEM)
+		if err != nil {
+			t.Fatal(err)
+		}
+		calling.ServerName = "localhost"
+		here, there := net.Pipe()
+		server, client := tls.Server(here, answering), tls.Client(there, calling)
+		done := make(chan error, 1)
+		go func() { done <- server.Handshake() }()
+		_ = client.Handshake() // TLS 1.3 tells the client later; the server decides
+		go func() { _, _ = io.Copy(io.Discard, client) }()
+		if err := <-done; (err == nil) != tt.node {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = there.Close()
 	}
 }

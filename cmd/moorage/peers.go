@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,6 +52,9 @@ func openPeers(ctx context.Context, c cli.Config, locks nodeLocks, metrics prome
 		}
 		texts[i] = text
 	}
+	if err := refuseClientsAsPeers(c.TLSClientCA, texts[2]); err != nil {
+		return nil, err
+	}
 	answering, calling, err := cluster.NewTLS(texts[0], texts[1], texts[2])
 	if err != nil {
 		return nil, fmt.Errorf("--peer-cert, --peer-key, --peer-ca: %w", err)
@@ -82,6 +87,38 @@ func openPeers(ctx context.Context, c cli.Config, locks nodeLocks, metrics prome
 	p.server.TLSConfig, p.server.Protocols = answering, cluster.Protocols()
 	meterMembers(metrics, p.membership)
 	return p, nil
+}
+
+// refuseClientsAsPeers returns why the authority of nodes must not be that of clients, which the
+// file clientCA holds, if there is one: each client could then speak as a node, in everybody's
+// name.
+func refuseClientsAsPeers(clientCA string, peerCA []byte) error {
+	if clientCA == "" {
+		return nil
+	}
+	clients, err := os.ReadFile(clientCA)
+	if err != nil {
+		return fmt.Errorf("--tls-client-ca: %w", err)
+	}
+	keys := keysOfPEM(clients)
+	for key := range keysOfPEM(peerCA) {
+		if keys[key] {
+			return errors.New("--peer-ca and --tls-client-ca hold the same authority: each client could speak as a " +
+				"node. Make an authority for nodes alone, as the guide to clusters shows")
+		}
+	}
+	return nil
+}
+
+// keysOfPEM returns the public keys of the certificates in text.
+func keysOfPEM(text []byte) map[string]bool {
+	keys := make(map[string]bool)
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if found, err := x509.ParseCertificate(block.Bytes); err == nil {
+			keys[string(found.RawSubjectPublicKeyInfo)] = true
+		}
+	}
+	return keys
 }
 
 // peerAddress returns what other nodes call.

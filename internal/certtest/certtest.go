@@ -47,12 +47,18 @@ func New(t testing.TB) *Authority {
 // Sign returns the certificate of a node and its key, as PEM.
 func (a *Authority) Sign(t testing.TB) (certificate, key []byte) {
 	t.Helper()
+	return a.SignFor(t, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
+}
+
+// SignFor returns a certificate for these uses and its key, as PEM.
+func (a *Authority) SignFor(t testing.TB, uses ...x509.ExtKeyUsage) (certificate, key []byte) {
+	t.Helper()
 	private := newKey(t)
 	template := template("node")
 	template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	template.DNSNames = []string{"localhost"}
 	template.KeyUsage = x509.KeyUsageDigitalSignature
-	template.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	template.ExtKeyUsage = uses
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, private.Public(), a.key)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +91,7 @@ func template(name string) *x509.Certificate {
 	now := time.Now()
 	return &x509.Certificate{
 		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(90 * 24 * time.Hour),
 	}
 }
 

@@ -82,6 +82,10 @@ func setProxies(c *Config, values []string) error {
 		if err != nil {
 			return fmt.Errorf("%q is not a network such as 10.0.0.0/8", text)
 		}
+		if prefix.Bits() == 0 {
+			return fmt.Errorf("%q is every address: each client could then say that it comes from another one. "+
+				"Name the proxies", text)
+		}
 		c.TrustedProxies = append(c.TrustedProxies, prefix.Masked())
 	}
 	return nil

@@ -463,7 +463,7 @@ func TestIdentitySettings(t *testing.T) {
 	for _, bad := range [][]string{
 		{"--issuer", "corp"}, {"--issuer", "key=https://idp.example,audience=a"}, {"--issuer", corp, "--issuer", corp},
 		{"--admin", "key:root"}, {"--keys", "--admin", "root"}, {"--keys", "--admin", "corp:1"}, {"--keys", "--admin", ":1"},
-		{"--trusted-proxy", "proxy"}, {"--token-lifetime", "13h"}, {"--token-lifetime", "0s"},
+		{"--trusted-proxy", "proxy"}, {"--trusted-proxy", "0.0.0.0/0"}, {"--trusted-proxy", "::/0"}, {"--token-lifetime", "13h"}, {"--token-lifetime", "0s"},
 		{"--tls-cert", "a"}, {"--tls-key", "a"}, {"--tls-client-ca", "a"},
 	} {
 		if got, err := load(named("serve"), bad, nil); err == nil {

@@ -171,10 +171,13 @@ func (s *Server) recovered(x *exchange, r *http.Request, reason any) (torn bool)
 }
 
 // requestID returns the id that the client gave the request if it is fit for logs and headers, and
-// a new one otherwise.
+// a new one otherwise. Only a node may give one that a node has drawn: a client could else hide its
+// request behind that of another one.
 func (s *Server) requestID(r *http.Request) string {
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && saneRequestID(given[0]) {
-		return given[0]
+		if _, forwarded := moorage.ArrivalOf(r.Context()); forwarded || !isDrawn(given[0]) {
+			return given[0]
+		}
 	}
 	return s.requestIDPrefix + strconv.FormatUint(s.requestCount.Add(1), 10)
 }
@@ -182,16 +185,23 @@ func (s *Server) requestID(r *http.Request) string {
 // requestIDBytesMax bounds an id that a client gives.
 const requestIDBytesMax = 128
 
+// saneRequestID reports whether an id is of letters, digits and what UUIDs, traces and paths have.
 func saneRequestID(id string) bool {
-	if id == "" || len(id) > requestIDBytesMax {
-		return false
-	}
-	for i := range len(id) {
-		if c := id[i]; c <= ' ' || c > '~' || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
+	return id != "" && len(id) <= requestIDBytesMax && strings.Trim(id, requestIDCharacters) == ""
+}
+
+// The characters of ids that clients give, and of the part of ours before the number.
+const (
+	requestIDCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:;/+="
+	drawnCharacters     = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	drawnBytes          = 10
+)
+
+// isDrawn reports whether an id looks as those that servers draw.
+func isDrawn(id string) bool {
+	prefix, number, found := strings.Cut(id, "-")
+	return found && len(prefix) == drawnBytes && strings.Trim(prefix, drawnCharacters) == "" &&
+		number != "" && strings.Trim(number, "0123456789") == ""
 }
 
 // EscapedPath returns the path of u as the client spelled it. URL.EscapedPath does so too, except

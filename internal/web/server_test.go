@@ -181,7 +181,7 @@ func TestRequestIDs(t *testing.T) {
 	t.Parallel()
 	h := New(Config{})
 	seen := map[string]bool{}
-	for _, given := range []string{"", "", "has space", "tab\tin", "quote\"d", "back\\slash", "ünïcode", strings.Repeat("x", 129)} {
+	for _, given := range []string{"", "", "has space", "tab\tin", "quote\"d", "back\\slash", "ünïcode", "ABCDEFG234-17", "a<b", strings.Repeat("x", 129)} {
 		id := get(h, "/healthz", "X-Request-Id", given).Header().Get("X-Request-Id")
 		if id == given || id == "" || seen[id] {
 			t.Errorf("given %q, answered %q", given, id)
