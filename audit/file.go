@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 )
 
 // File is an Out that appends to a file. When the file has grown to a bound, it is moved to the
-// same name with ".1" behind it, in the place of the one before, and a new one begins. Its methods
-// must not be called at the same time.
+// same name with ".1" behind it, and a new one begins. The one that was there becomes ".2", and so
+// on up to filesMax; the oldest goes. Its methods must not be called at the same time.
 type File struct {
 	path     string
 	bytesMax int64
@@ -19,8 +20,11 @@ type File struct {
 	regular  bool // not a pipe or a device
 }
 
-// rotated is what the name of the file before ends in.
-const rotated = ".1"
+// filesMax is how many files before the present one are kept.
+const filesMax = 4
+
+// rotated returns the name of one of the files before: 1 is the last one.
+func (f *File) rotated(number int) string { return f.path + "." + strconv.Itoa(number) }
 
 // OpenFile opens the file at path, and makes one that only its owner can read if there is none. It
 // is rotated before it is longer than bytesMax.
@@ -86,8 +90,14 @@ func (f *File) Write(lines []byte) (int, error) {
 }
 
 func (f *File) rotate() error {
-	if err := os.Rename(f.path, f.path+rotated); err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("rotate the audit log: %w", err)
+	for number := filesMax; number > 0; number-- {
+		from := f.path
+		if number > 1 {
+			from = f.rotated(number - 1)
+		}
+		if err := os.Rename(from, f.rotated(number)); err != nil && !os.IsNotExist(err) {
+			return fmt.Errorf("rotate the audit log: %w", err)
+		}
 	}
 	return f.Reopen()
 }

@@ -50,7 +50,16 @@ func TestFile(t *testing.T) {
 	write(t, f, strings.Repeat("d", 20)+"\n") // longer than a file may be: it has one of its own
 	write(t, f, "e\n")
 	wantFile(t, path+".1", strings.Repeat("d", 20)+"\n")
+	wantFile(t, path+".2", "cccc\n")
+	wantFile(t, path+".3", "aaaa\nbbbb\n")
 	wantFile(t, path, "e\n")
+	for range filesMax { // the oldest go
+		write(t, f, strings.Repeat("f", 20)+"\n")
+	}
+	wantFile(t, path+".4", "e\n")
+	if _, err := os.Stat(path + ".5"); !os.IsNotExist(err) {
+		t.Errorf("a file too many is kept: %v", err)
+	}
 	if info, err := os.Stat(path); err != nil || info.Mode() != fs.FileMode(0o600) {
 		t.Errorf("the mode is %v: %v", info.Mode(), err)
 	}

@@ -79,8 +79,12 @@ type Object struct {
 	ID        string
 }
 
-// textBytesMax bounds each text of a line: a name may have 1,000 bytes, and no use of more.
-const textBytesMax = 1024
+// Bounds of a line, so that long names cannot push others out of the files: of each text, and of
+// each list of texts. A number says how many elements of a list were left out.
+const (
+	textBytesMax = 256
+	listBytesMax = 1024
+)
 
 // append appends the line with its newline.
 func (l *Line) append(dst []byte) []byte {
@@ -168,9 +172,14 @@ func (w *members) strings(name string, values []string) {
 	}
 	w.begin(name)
 	w.text = append(w.text, '[')
+	bytes := 0
 	for i, value := range values {
 		if i > 0 {
 			w.text = append(w.text, ',')
+		}
+		if bytes += min(len(value), textBytesMax); bytes > listBytesMax {
+			w.quote("… and " + strconv.Itoa(len(values)-i) + " more")
+			break
 		}
 		w.quote(value)
 	}

@@ -41,7 +41,9 @@ type Out interface {
 type Config struct {
 	// Out takes the lines. Nil: they are not written, and only denials are remembered.
 	Out Out
-	// Reads says that one of so many reads that were let in is written. Default: 1, each.
+	// Reads says that one of so many reads that were let in is written; 1: each. 0, the default:
+	// the first of a caller, an operation and an object in a minute, and then one line with the
+	// number of the others.
 	Reads int
 	// Strict refuses requests for which there is no room (Room), where otherwise lines would go.
 	Strict bool
@@ -63,6 +65,7 @@ type Log struct {
 	worker  *worker.Worker
 	queue   queue
 	refused refused
+	sums    sums
 	recent  recent
 	reads   atomic.Uint64 // that were let in
 	written atomic.Uint64 // lines
@@ -85,7 +88,6 @@ type Stats struct {
 
 // New returns a log that is not started.
 func New(config Config) *Log {
-	config.Reads = max(config.Reads, 1)
 	if config.LinesMax <= 0 {
 		config.LinesMax = LinesMaxDefault
 	}
@@ -125,12 +127,25 @@ func (l *Log) Note(line Line) {
 	if line.Decision != "" && line.Decision != Allowed {
 		l.recent.add(line)
 	}
-	if l.config.Out == nil || line.Sampled && (l.reads.Add(1)-1)%uint64(l.config.Reads) != 0 {
+	if l.config.Out == nil || l.isSummed(&line) {
 		return
 	}
 	if l.queue.add(line.append(make([]byte, 0, lineBytesUsual)), line.Sampled, l.bound()) {
 		l.worker.Kick()
 	}
+}
+
+// isSummed reports whether line is not written itself: it counts in another one, or in none.
+func (l *Log) isSummed(line *Line) bool {
+	switch {
+	case line.Sampled && l.config.Reads == 0:
+		return l.sums.takesRead(line)
+	case line.Sampled:
+		return (l.reads.Add(1)-1)%uint64(l.config.Reads) != 0
+	case line.Event == Decision && line.Decision != "" && line.Decision != Allowed:
+		return l.sums.takesDenial(line)
+	}
+	return false
 }
 
 // lineBytesUsual is more than most lines have.
@@ -227,8 +242,9 @@ func (l *Log) run(context.Context) error {
 // noteRefused puts lines into the buffer for the minutes that are over, or for all. l.mu must be
 // held.
 func (l *Log) noteRefused(all bool) {
-	for _, line := range l.refused.take(l.config.Now(), all) {
-		l.queue.add(line.append(nil), false, l.bound())
+	now := l.config.Now()
+	for _, line := range append(l.refused.take(now, all), l.sums.flush(now, all)...) {
+		l.queue.add(line.append(nil), line.Sampled, l.bound())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -303,5 +304,96 @@ func TestReopen(t *testing.T) {
 	run(t, log)
 	if o.reopened != 1 {
 		t.Errorf("reopened %d times", o.reopened)
+	}
+}
+
+// By default the first read of a caller, an operation and an object in a minute has a line, and the
+// others share one with their number. Changes have one each.
+func TestReadsAreSummed(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	o := new(out)
+	log := newLog(t, o, Config{Now: func() time.Time { return now }})
+	of := func(caller, table string) Line {
+		line := read(caller)
+		line.Operation, line.Object = "load-table", Object{Kind: "table", Warehouse: "w", Name: table, ID: table}
+		return line
+	}
+	for range 50 {
+		log.Note(of("ann", "t"))
+		log.Note(of("ann", "u"))
+		log.Note(of("bob", "t"))
+	}
+	log.Note(change("w"))
+	log.Note(change("w"))
+	run(t, log)
+	if got := o.callers(t); got != "ann ann bob w w" {
+		t.Errorf("written at once are %s", got)
+	}
+	now = now.Add(time.Minute)
+	log.Note(of("ann", "t"))
+	run(t, log)
+	if got := o.callers(t); got != "ann ann bob w w ann ann ann bob" {
+		t.Errorf("written a minute later are %s", got)
+	}
+	lines := 0
+	for _, line := range o.read(t) {
+		if count, summed := line["count"]; summed {
+			lines += int(count.(float64))
+		} else {
+			lines++
+		}
+	}
+	if lines != 3*50+2+1 {
+		t.Errorf("the lines stand for %d, want %d", lines, 3*50+2+1)
+	}
+}
+
+// Denials beyond 100 of a caller in a minute share lines, whatever names the caller makes up. They
+// do not take those of others.
+func TestDenialsAreSummed(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
+	o := new(out)
+	log := newLog(t, o, Config{Now: func() time.Time { return now }})
+	deny := func(caller, operation string, i int) {
+		log.Note(Line{
+			Event: Decision, Caller: caller, Operation: operation, Decision: "hidden", RequestID: fmt.Sprint(caller, i),
+			Object: Object{Kind: "table", Warehouse: "w", Name: fmt.Sprint("t", i)},
+		})
+	}
+	for i := range 5000 {
+		deny("eve", "load-table", i)
+	}
+	deny("eve", "drop-table", 1)
+	deny("ann", "load-table", 1)
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	counts, lines := map[string]int{}, o.read(t)
+	for _, line := range lines {
+		key := fmt.Sprint(line["caller"], " ", line["operation"])
+		if count, summed := line["count"]; summed {
+			counts[key] += int(count.(float64))
+		} else {
+			counts[key]++
+		}
+	}
+	if len(lines) != denialsEach+3 || counts["eve load-table"] != 5000 || counts["eve drop-table"] != 1 || counts["ann load-table"] != 1 {
+		t.Errorf("%d lines, which stand for %v", len(lines), counts)
+	}
+	if len(log.Denials("eve4999")) != 1 {
+		t.Error("a denial without a line of its own is not remembered")
+	}
+}
+
+// Names as long as they may be make no long line.
+func TestLongNamesAreCut(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("n", 1000)
+	line := Line{Event: Decision, Caller: long, Object: Object{Kind: "table", Warehouse: long, Namespace: slices.Repeat([]string{long}, 32), Name: long}}
+	text := line.append(nil)
+	if len(text) > 3000 || !strings.Contains(string(text), "and 28 more") {
+		t.Errorf("%d bytes: %s", len(text), text)
 	}
 }

@@ -50,7 +50,7 @@ type Config struct {
 	PeerCA          string        // PEM file: what signed the certificates of all nodes
 	AllowLocations  []string      // URIs below which tables may live besides their warehouse's own
 	Audit           string        // a file, AuditStderr or AuditOff; empty: see AuditTo
-	AuditReads      int           // the audit log has one of so many reads that were let in
+	AuditReads      int           // the audit log has one of so many reads that were let in; 0: sums of them
 	AuditBytesMax   int64         // how long its file becomes, in bytes
 	AuditStrict     bool          // requests are refused while it cannot be written
 	LogLevel        slog.Level    // the lowest level that is written

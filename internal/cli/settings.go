@@ -440,13 +440,15 @@ func auditSettings() []setting {
 			usage: "Where the audit log goes: one JSON line for each request that was let in or refused, and for " +
 				"each token and key. SIGHUP then opens the file again, and does not end the server. Default: the " +
 				"file audit.log in --data where callers are authenticated, else off."},
-		{name: "audit-reads", value: "1/N", preset: "1/1",
-			usage: "How many of the reads that were let in the audit log has: one of N. Changes and refusals are " +
-				"always there.",
-			set: one(parseShare, "1/N with N from 1 to 1000000", func(c *Config) *int { return &c.AuditReads })},
+		{name: "audit-reads", value: "summed|each|1/N", preset: "summed",
+			usage: "Which lines the audit log has of reads that were let in. summed: the first of a caller, an " +
+				"operation and an object in a minute, and one with the number of the others. each: all. 1/N: one " +
+				"of N. Each change has a line. Refusals have one each, and share lines beyond 100 of a caller in a minute.",
+			set: one(parseShare, "summed, each, or 1/N with N from 1 to 1000000",
+				func(c *Config) *int { return &c.AuditReads })},
 		{name: "audit-max-size", value: "SIZE", preset: "1GiB",
 			usage: "How long the file of the audit log becomes before it is moved to the same name with .1 behind " +
-				"it. The file before goes.",
+				"it. The files before become .2 to .4, and the oldest goes.",
 			set: one(parseSize, "a size such as 64MiB, at least 1",
 				func(c *Config) *int64 { return &c.AuditBytesMax })},
 		{name: "audit-strict",
@@ -455,8 +457,14 @@ func auditSettings() []setting {
 	}
 }
 
-// parseShare reads "1/N" and returns N.
+// parseShare reads "1/N" and returns N. "summed" is 0, "each" is 1.
 func parseShare(v string) (int, error) {
+	switch v {
+	case "summed":
+		return 0, nil
+	case "each":
+		return 1, nil
+	}
 	digits, ok := strings.CutPrefix(v, "1/")
 	if !ok {
 		return 0, strconv.ErrSyntax
