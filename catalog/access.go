@@ -85,7 +85,13 @@ type APIKey struct {
 	Created     time.Time
 	By          string
 	Ends        time.Time // of its newest secret
+	// Parent is the id of the API key with which that secret was asked for; empty: with none.
+	Parent string
 }
+
+// KeyLifeMax is how long a key is good that was asked for with a token or a certificate. These end
+// soon, and what they made outlives them.
+const KeyLifeMax = 90 * 24 * time.Hour
 
 // KeySpec is a request for a new API key. The face that asks draws its id and its secret.
 type KeySpec struct {
@@ -93,7 +99,8 @@ type KeySpec struct {
 	SHA256      [32]byte // of the secret
 	Description string
 	Roles       []string
-	Ends        time.Time
+	// Ends is when it ends; sooner, by KeyLifeMax, if the caller shows no API key.
+	Ends time.Time
 }
 
 // KeySecret is what a credential is compared with.
@@ -103,11 +110,12 @@ type KeySecret struct {
 	Ends       time.Time
 }
 
-// LiveKey is an API key as authentication needs it.
-type LiveKey struct {
+// KnownKey is an API key as authentication needs it.
+type KnownKey struct {
 	Principal string
+	Disabled  bool // its principal is
 	Roles     []string
-	Secrets   []KeySecret // those that have not ended
+	Secrets   []KeySecret // also those that have ended
 }
 
 // Role is a role of the store.

@@ -1,8 +1,11 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"io"
+	"slices"
+	"strings"
 	"time"
 
 	"moorage"
@@ -88,46 +91,85 @@ func (p *planner) planEnable(ctx context.Context, by moorage.Caller) (*commit.Pl
 	return &commit.Plan{Conditions: conditions, Writes: writes}, nil
 }
 
-// Key returns the API key called id, for authentication; found is false if there is none, or its
-// principal is disabled. Nobody needs to be its caller. A key that was made before the call is
-// found, on every node: of an id that this node does not know it looks at the store, at most ten
-// times a second.
-func (a Access) Key(ctx context.Context, id string) (key LiveKey, found bool, err error) {
+// Key returns the API key called id, for authentication; found is false if there is none. It may
+// have ended, and its principal may be disabled. Nobody needs to be its caller. A key that was made
+// before the call is found, on every node: of an id that this node does not know it looks at the
+// store, at most ten times a second.
+func (a Access) Key(ctx context.Context, id string) (key KnownKey, found bool, err error) {
 	const op = "catalog.Key"
 	g := a.catalog.planner.guard
 	if g == nil {
-		return LiveKey{}, false, nil
+		return KnownKey{}, false, nil
 	}
 	policy, on, err := g.Known(ctx)
 	if err != nil {
-		return LiveKey{}, false, moorage.Annotate(op, "", err)
+		return KnownKey{}, false, moorage.Annotate(op, "", err)
 	}
 	fresh := g.FreshForUnknown
 	if on {
-		if _, known := liveKey(policy, id, a.catalog.planner.now()); known {
+		if known, found := knownKey(policy, id); found && known.lives(a.catalog.planner.now()) {
 			fresh = g.Fresh
 		}
 	}
 	if policy, on, err = fresh(ctx); err != nil || !on {
-		return LiveKey{}, false, moorage.Annotate(op, "", err)
+		return KnownKey{}, false, moorage.Annotate(op, "", err)
 	}
-	key, found = liveKey(policy, id, a.catalog.planner.now())
+	key, found = knownKey(policy, id)
 	return key, found, nil
 }
 
-// liveKey returns the API key called id as policy has it.
-func liveKey(policy *access.Snapshot, id string, now time.Time) (key LiveKey, found bool) {
+// knownKey returns the API key called id as policy has it.
+func knownKey(policy *access.Snapshot, id string) (key KnownKey, found bool) {
 	secrets, owner := policy.Keys(id)
-	if owner.Disabled {
-		return LiveKey{}, false
-	}
+	key.Principal, key.Disabled = owner.Name, owner.Disabled
 	for _, each := range secrets {
-		if now.Before(each.Ends) {
-			key.Principal, key.Roles = owner.Name, each.Roles
-			key.Secrets = append(key.Secrets, KeySecret{each.SHA256, each.Generation, each.Ends})
-		}
+		key.Roles = each.Roles
+		key.Secrets = append(key.Secrets, KeySecret{each.SHA256, each.Generation, each.Ends})
 	}
 	return key, len(key.Secrets) > 0
+}
+
+// lives reports whether a secret of k is good at now.
+func (k KnownKey) lives(now time.Time) bool {
+	return !k.Disabled && slices.ContainsFunc(k.Secrets, func(s KeySecret) bool { return now.Before(s.Ends) })
+}
+
+// KeyEnd is when an API key ends.
+type KeyEnd struct {
+	Principal string
+	ID        string
+	Ends      time.Time // of its newest secret
+}
+
+// KeyEnds returns when the API keys end whose principals are not disabled, the soonest first; those
+// that have ended, too. It is empty while access is not on. Nobody needs to be its caller.
+func (a Access) KeyEnds(ctx context.Context) (ends []KeyEnd, err error) {
+	if a.catalog.planner.guard == nil {
+		return nil, nil
+	}
+	policy, on, err := a.catalog.planner.guard.Fresh(ctx)
+	if err != nil || !on {
+		return nil, moorage.Annotate("catalog.KeyEnds", "", err)
+	}
+	for _, name := range policy.Principals() {
+		principal, _ := policy.Principal(name)
+		if principal.Disabled {
+			continue
+		}
+		newest := make(map[string]time.Time)
+		for _, key := range principal.Keys {
+			if key.Ends.After(newest[key.ID]) {
+				newest[key.ID] = key.Ends
+			}
+		}
+		for id, end := range newest {
+			ends = append(ends, KeyEnd{name, id, end})
+		}
+	}
+	slices.SortFunc(ends, func(a, b KeyEnd) int {
+		return cmp.Or(a.Ends.Compare(b.Ends), strings.Compare(a.ID, b.ID))
+	})
+	return ends, nil
 }
 
 // SpeaksFor returns the alias of the issuer for whose subjects caller may ask; may is false if it

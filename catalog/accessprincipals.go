@@ -8,6 +8,7 @@ import (
 
 	"moorage"
 	"moorage/access"
+	"moorage/catalog/guard"
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
@@ -79,6 +80,7 @@ func (p principalAt) asCaller() Principal {
 func keyOf(key registry.APIKey) APIKey {
 	made := APIKey{
 		ID: key.ID, Description: key.Description, Roles: key.Roles, Created: key.Created, By: key.By,
+		Parent: key.Parent,
 	}
 	if n := len(key.Secrets); n > 0 {
 		made.Generation, made.Ends = key.Secrets[n-1].Generation, key.Secrets[n-1].Ends
@@ -202,13 +204,25 @@ func (a Access) CreateKey(ctx context.Context, principal string, spec KeySpec) (
 		}
 		key := registry.APIKey{
 			ID: spec.ID, Description: spec.Description, Roles: spec.Roles, Created: a.catalog.planner.now(), By: a.by(),
-			Secrets: []registry.KeySecret{{SHA256: spec.SHA256, Generation: 1, Ends: spec.Ends}},
+			Secrets: []registry.KeySecret{{SHA256: spec.SHA256, Generation: 1, Ends: a.endOfKey(spec)}},
+			Parent:  a.catalog.caller.KeyID,
 		}
 		p.value.Keys = append(slices.Clip(p.value.Keys), key)
 		made = keyOf(key)
 		return p.put(), nil
 	})
 	return made, moorage.Annotate("catalog.CreateKey", principal, err)
+}
+
+// endOfKey returns when a key ends that the caller asks for. What is left of a token or certificate
+// of an hour must not be a key for a century.
+func (a *asking) endOfKey(spec KeySpec) time.Time {
+	caller := a.catalog.caller
+	latest := a.catalog.planner.now().Add(KeyLifeMax)
+	if guard.IsSystem(caller) || caller.Source == moorage.SourceKey || spec.Ends.Before(latest) {
+		return spec.Ends
+	}
+	return latest
 }
 
 // keysOf reads the principal whose keys are to be changed as spec says, if the caller may.
@@ -256,7 +270,10 @@ func (a Access) RotateKey(ctx context.Context, principal string, spec KeySpec, g
 			present.Ends = ends
 		}
 		key.Secrets = []registry.KeySecret{
-			present, {SHA256: spec.SHA256, Generation: present.Generation + 1, Ends: spec.Ends},
+			present, {SHA256: spec.SHA256, Generation: present.Generation + 1, Ends: a.endOfKey(spec)},
+		}
+		if by := a.catalog.caller.KeyID; by != "" && by != key.ID {
+			key.Parent = by // its holder has the new secret
 		}
 		made = keyOf(*key)
 		return p.put(), nil

@@ -93,7 +93,7 @@ func TestAPIKeyEnds(t *testing.T) {
 	token := f.tokenOf(key)
 	f.clock.advance(91 * 24 * time.Hour)
 	_, err = f.ask("Bearer " + key.Text)
-	wantReason(t, f, err, reasonAPIKey)
+	wantReason(t, f, err, "key:etl "+key.ID+": ended 2026-09-29T12:00:00Z")
 	if _, err = f.ask("Bearer " + second.Text); err != nil {
 		t.Error(err)
 	}
@@ -104,7 +104,7 @@ func TestAPIKeyEnds(t *testing.T) {
 	record.Secrets = record.Secrets[1:]
 	f.records.keys[key.ID] = record
 	_, err = f.ask("Bearer " + token) // although it was verified a moment ago
-	wantReason(t, f, err, reasonAPIKey)
+	wantReason(t, f, err, "key:etl "+key.ID+": replaced")
 }
 
 // A key is not refused because the store is away.

@@ -31,6 +31,7 @@ type Authenticator struct {
 	mint     *mint
 	verified *otter.Cache[[sha256.Size]byte, *verified] // by the hash of the bearer
 	failures *limiter
+	dead     *limiter // lines of the log about keys that are no longer good, by key and minute
 	renewals []*worker.Worker
 }
 
@@ -53,7 +54,7 @@ func New(config Config) (*Authenticator, error) {
 		config: config, issuers: map[string]*issuer{}, aliases: map[string]bool{},
 		mint:     newMint(config, config.Records),
 		verified: otter.Must(&otter.Options[[sha256.Size]byte, *verified]{MaximumSize: verifiedMax}),
-		failures: newLimiter(config.Now, failuresMax),
+		failures: newLimiter(config.Now, failuresMax), dead: newLimiter(minutesOf(config.Now), 1),
 	}
 	for _, each := range config.Issuers {
 		made, err := newIssuer(each, config.Now, config.Logger)
@@ -126,7 +127,7 @@ func (a *Authenticator) answered(address string, err error) error {
 	if !ok {
 		return err
 	}
-	a.config.Refused(address, refused.reason)
+	a.note(address, refused)
 	text := textRefused
 	if refused.reason == reasonNone {
 		text = textNone
@@ -134,6 +135,16 @@ func (a *Authenticator) answered(address string, err error) error {
 		return errTooMany()
 	}
 	return &moorage.Error{Kind: moorage.KindNotAuthorized, Message: text, Err: refused}
+}
+
+// note tells the audit log of a refusal, and the log if a key was good once: its owner should hear
+// of that.
+func (a *Authenticator) note(address string, refused *refusal) {
+	a.config.Refused(address, refused.reason)
+	if refused.isKey && a.dead.add(refused.reason) {
+		a.config.Logger.Warn("a key is no longer good: give its owner another one", "key", refused.reason,
+			"address", address)
+	}
 }
 
 func errTooMany() error {
@@ -246,11 +257,7 @@ func (a *Authenticator) stillAlive(ctx context.Context, caller moorage.Caller, n
 	if caller.KeyID == "" {
 		return caller, nil
 	}
-	alive, err := a.isAlive(ctx, &caller, now)
-	if err == nil && !alive {
-		err = refuse(reasonAPIKey)
-	}
-	if err != nil {
+	if err := a.refuseDead(ctx, &caller, now); err != nil {
 		return moorage.Caller{}, err
 	}
 	return caller, nil

@@ -33,12 +33,12 @@ type Config struct {
 	// from.
 	TrustedProxies []netip.Prefix
 	// Refused hears of each credential that was not accepted: where it came from, and why, in one
-	// of a few words. Default: nobody hears.
+	// of a few words, or with the name of a key that was good once. Default: nobody hears.
 	Refused func(address, reason string)
 	// Issued hears of each token that is given out. Default: nobody hears.
 	Issued func(ctx context.Context, issued Issued)
-	// Logger gets a line when an issuer's keys cannot be fetched, and when they can again. Default:
-	// discards.
+	// Logger gets a line when an issuer's keys cannot be fetched, and when they can again; and each
+	// minute one for each API key that is shown although it is no longer good. Default: discards.
 	Logger *slog.Logger
 	// Now gives the time. Default time.Now.
 	Now func() time.Time
@@ -84,8 +84,9 @@ type PublicKeys interface {
 // APIKey is a key as the store knows it.
 type APIKey struct {
 	Principal string      // "key:etl"
+	Disabled  bool        // the principal is
 	Roles     []string    // that it is narrowed to; nil: it is not
-	Secrets   []KeySecret // those that may be alive
+	Secrets   []KeySecret // also those that have ended
 }
 
 // KeySecret is what a secret is compared with.

@@ -340,3 +340,13 @@ func wantReason(t *testing.T, f *fixture, err error, reason string) {
 }
 
 var errDown = errors.New("the store is down")
+
+// wrong returns key with another secret.
+func (f *fixture) wrong(key NewKey) string {
+	f.t.Helper()
+	other, err := NewAPIKey(rand.Reader, key.ID)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return other.Text
+}

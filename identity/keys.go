@@ -3,6 +3,7 @@ package identity
 import (
 	"context"
 	"crypto/subtle"
+	"slices"
 	"time"
 
 	"moorage"
@@ -30,8 +31,8 @@ func (a *Authenticator) callerOfKey(ctx context.Context, id, secret string) (moo
 			matches++
 		}
 	}
-	if !found || matches == 0 {
-		return moorage.Caller{}, refuse(reasonAPIKey)
+	if !found || matches == 0 || key.Disabled {
+		return moorage.Caller{}, key.refusal(id, hashOf(secret), now)
 	}
 	return moorage.Caller{
 		Name: key.Principal, Only: key.Roles, Source: moorage.SourceKey,
@@ -39,30 +40,64 @@ func (a *Authenticator) callerOfKey(ctx context.Context, id, secret string) (moo
 	}, nil
 }
 
+// refusal returns why the key called id is not accepted from who shows a secret with that hash. It
+// names the key only if the secret is, or was, one of its own.
+func (k APIKey) refusal(id string, given [32]byte, now time.Time) error {
+	for _, known := range k.Secrets {
+		if subtle.ConstantTimeCompare(given[:], known.SHA256[:]) != 1 {
+			continue
+		}
+		if !now.Before(known.Ends) {
+			return refuseKey(k.Principal, id, "ended "+known.Ends.UTC().Format(time.RFC3339))
+		}
+		return refuseKey(k.Principal, id, "principal is disabled")
+	}
+	return refuse(reasonAPIKey)
+}
+
+// whyDead returns why the key of a token is no longer good.
+func (k APIKey) whyDead(found bool, generation uint64) string {
+	switch {
+	case !found:
+		return "withdrawn"
+	case k.Disabled:
+		return "principal is disabled"
+	}
+	for _, known := range k.Secrets {
+		if known.Generation == generation {
+			return "ended " + known.Ends.UTC().Format(time.RFC3339)
+		}
+	}
+	return "replaced"
+}
+
 // keySecretsMax is how many secrets of a key are looked at: the old one and the new one while it is
 // being replaced.
 const keySecretsMax = 2
 
-// isAlive reports whether the API key by which caller got its credential is still alive.
-func (a *Authenticator) isAlive(ctx context.Context, caller *moorage.Caller, now time.Time) (bool, error) {
+// refuseDead returns nil if the API key by which caller got its credential is still alive, else why
+// it is refused.
+func (a *Authenticator) refuseDead(ctx context.Context, caller *moorage.Caller, now time.Time) error {
 	if a.config.Records == nil {
-		return false, nil
+		return refuse(reasonAPIKey)
 	}
 	key, found, err := a.config.Records.APIKey(ctx, caller.KeyID)
 	if err != nil {
-		return false, unavailable("look up an API key", err)
+		return unavailable("look up an API key", err)
 	}
 	owner := caller.Name
 	if caller.IsActing() {
 		owner = caller.Via[len(caller.Via)-1]
 	}
-	if !found || key.Principal != owner {
-		return false, nil
+	if found && key.Principal != owner {
+		return refuse(reasonAPIKey)
 	}
-	for _, known := range key.Secrets {
-		if known.Generation == caller.KeyGeneration && now.Before(known.Ends) {
-			return true, nil
-		}
+	isAlive := found && !key.Disabled &&
+		slices.ContainsFunc(key.Secrets, func(known KeySecret) bool {
+			return known.Generation == caller.KeyGeneration && now.Before(known.Ends)
+		})
+	if isAlive {
+		return nil
 	}
-	return false, nil
+	return refuseKey(owner, caller.KeyID, key.whyDead(found, caller.KeyGeneration))
 }

@@ -37,6 +37,11 @@ func newLimiter(now func() time.Time, most int) *limiter {
 	return &limiter{now: now, max: most, counts: map[string]int{}}
 }
 
+// minutesOf returns a clock on which a minute lasts a second, so that a limiter counts by minutes.
+func minutesOf(now func() time.Time) func() time.Time {
+	return func() time.Time { return time.Unix(now().Unix()/60, 0) }
+}
+
 // newSharing returns a limiter of what all addresses do together, in which each has a share.
 func newSharing(now func() time.Time, total, share int) *limiter {
 	return &limiter{now: now, max: share, totalMax: total, counts: map[string]int{}}

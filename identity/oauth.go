@@ -176,7 +176,10 @@ func (a *Authenticator) clientOf(ctx context.Context, r tokenRequest) (caller mo
 		return caller, true, oauthErrorf(codeClient, "Invalid credentials")
 	}
 	caller, err = a.callerOfKey(ctx, id, secret)
-	if _, refused := errors.AsType[*refusal](err); refused {
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		if refused.isKey {
+			a.note(r.address, refused)
+		}
 		err = oauthErrorf(codeClient, "Invalid credentials")
 	}
 	return caller, true, err

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -295,7 +297,7 @@ func TestEngineAsksForUsers(t *testing.T) {
 	wantOAuth(t, "renewed by the credential without impersonate", err, 400, codeUnallowed)
 	delete(f.records.keys, engine.ID)
 	_, err = f.ask("Bearer " + token)
-	wantReason(t, f, err, reasonAPIKey)
+	wantReason(t, f, err, "key:trino "+engine.ID+": withdrawn")
 }
 
 // zeros is a source of chance that has none.
@@ -387,7 +389,7 @@ func TestOwnTokensAreRefused(t *testing.T) {
 		"another store":      {func(c *ownClaims) { c.Issuer = ownIssuer + "store2" }, reasonStore},
 		"no subject":         {func(c *ownClaims) { c.Subject = "" }, reasonClaims},
 		"no key":             {func(c *ownClaims) { c.Key = ownKey{} }, reasonClaims},
-		"other generation":   {func(c *ownClaims) { c.Key.Generation = 2 }, reasonAPIKey},
+		"other generation":   {func(c *ownClaims) { c.Key.Generation = 2 }, "key:etl " + key.ID + ": replaced"},
 		"key of another":     {func(c *ownClaims) { c.Subject = "key:other" }, reasonAPIKey},
 		"ended":              {func(c *ownClaims) { c.Ends = now }, reasonExpired},
 		"lives too long":     {func(c *ownClaims) { c.Ends = now + 13*3600 }, reasonLifetime},
@@ -422,5 +424,44 @@ func TestSigningKeyTurns(t *testing.T) {
 	f.clock.advance(signerLife)
 	if _, err := f.ask("Bearer " + f.tokenOf(key)); err != nil || len(f.records.public) != 2 {
 		t.Errorf("%d keys, error %v", len(f.records.public), err)
+	}
+}
+
+// A key that was good once is named where its administrators look, with why it is not any more. Its
+// holder hears nothing of that, and a wrong secret names no key.
+func TestDeadKeysAreNamed(t *testing.T) {
+	t.Parallel()
+	log := new(strings.Builder)
+	f := newFixture(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(log, nil)) })
+	key := f.key("key:etl")
+	token := f.tokenOf(key)
+	refused := func(header, reason string) {
+		t.Helper()
+		_, err := f.ask(header)
+		if moorage.KindOf(err) != moorage.KindNotAuthorized || strings.Contains(moorage.MessageOf(err), "etl") {
+			t.Errorf("%s: %v", reason, err)
+		}
+		if got := f.lastReason(); !strings.HasPrefix(got, reason) {
+			t.Errorf("the reason is %q, want %q", got, reason)
+		}
+	}
+	refused("Bearer "+f.wrong(key), reasonAPIKey)
+	known := f.records.keys[key.ID]
+	known.Disabled = true
+	f.records.keys[key.ID] = known
+	refused("Bearer "+key.Text, "key:etl "+key.ID+": principal is disabled")
+	known.Disabled = false
+	known.Secrets = []KeySecret{known.Secrets[0]}
+	known.Secrets[0].Ends = f.clock.Now().Add(-time.Hour)
+	f.records.keys[key.ID] = known
+	for range 3 {
+		refused("Bearer "+key.Text, "key:etl "+key.ID+": ended 2026-07-01T11:00:00Z")
+	}
+	refused("Bearer "+token, "key:etl "+key.ID+": ended 2026-07-01T11:00:00Z")
+	delete(f.records.keys, key.ID)
+	refused("Bearer "+token, "key:etl "+key.ID+": withdrawn")
+	refused("Bearer "+key.Text, reasonAPIKey)
+	if lines := strings.Count(log.String(), "no longer good"); lines != 3 {
+		t.Errorf("%d lines, want one for each reason in a minute: %s", lines, log)
 	}
 }

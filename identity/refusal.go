@@ -27,9 +27,17 @@ const (
 )
 
 // refusal is a credential that is not accepted.
-type refusal struct{ reason string }
+type refusal struct {
+	reason string
+	isKey  bool // reason names a key of the store that the sender has, or had
+}
 
-func refuse(reason string) error { return &refusal{reason} }
+func refuse(reason string) error { return &refusal{reason: reason} }
+
+// refuseKey refuses a credential that is, or was given for, an API key of a principal.
+func refuseKey(principal, id, why string) error {
+	return &refusal{reason: principal + " " + id + ": " + why, isKey: true}
+}
 
 // Error returns the reason, which is not for clients.
 func (r *refusal) Error() string { return "credentials refused: " + r.reason }

@@ -43,6 +43,9 @@ type APIKey struct {
 	Roles   []string  `json:"roles,omitempty"`
 	Created time.Time `json:"created"`
 	By      string    `json:"by"`
+	// Parent is the id of the key with which its maker, or who gave it its newest secret, asked for
+	// that; empty: it was not a key.
+	Parent string `json:"parent,omitempty"`
 }
 
 // KeySecret is one secret of a key. Nothing that is stored can be used as the secret.

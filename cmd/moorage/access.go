@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"moorage"
@@ -117,24 +116,6 @@ func printKey(out io.Writer, made client.MadeKey) {
 		made.ID, made.Principal, made.Ends.Format(time.RFC3339), made.Secret)
 }
 
-func listKeys(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administer(ctx, c, env, func(a administrators) error {
-		table := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "principal\tid\tends\troles\tdescription")
-		err := eachPage(ctx, a.Principals, func(p client.Principal) {
-			name := p.Name
-			if p.Disabled {
-				name += " (disabled)"
-			}
-			for _, key := range p.Keys {
-				fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", name, key.ID, key.Ends.Format(time.RFC3339),
-					strings.Join(key.Roles, ","), moorage.OneLine(key.Description))
-			}
-		})
-		return errors.Join(err, table.Flush())
-	})
-}
-
 func rotateKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return administer(ctx, c, env, func(a administrators) error {
 		made, err := a.RotateKey(ctx, c.Access.Principal, c.Access.Key, client.KeySpec{
@@ -142,16 +123,6 @@ func rotateKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 		})
 		if err == nil {
 			printKey(env.Stdout, made)
-		}
-		return err
-	})
-}
-
-func withdrawKey(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administer(ctx, c, env, func(a administrators) error {
-		err := a.WithdrawKey(ctx, c.Access.Principal, c.Access.Key)
-		if err == nil {
-			fmt.Fprintf(env.Stdout, "withdrew key %s of %s\n", c.Access.Key, c.Access.Principal)
 		}
 		return err
 	})

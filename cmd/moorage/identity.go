@@ -88,12 +88,12 @@ type keyRecords struct{ access catalog.Access }
 
 // APIKey returns the key with that id.
 func (k keyRecords) APIKey(ctx context.Context, id string) (key identity.APIKey, found bool, err error) {
-	live, found, err := k.access.Key(ctx, id)
+	known, found, err := k.access.Key(ctx, id)
 	if err != nil || !found {
 		return identity.APIKey{}, false, err
 	}
-	key = identity.APIKey{Principal: live.Principal, Roles: live.Roles}
-	for _, secret := range live.Secrets {
+	key = identity.APIKey{Principal: known.Principal, Disabled: known.Disabled, Roles: known.Roles}
+	for _, secret := range known.Secrets {
 		key.Secrets = append(key.Secrets, identity.KeySecret(secret))
 	}
 	return key, true, nil

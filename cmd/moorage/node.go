@@ -27,6 +27,7 @@ import (
 	"moorage/identity"
 	"moorage/internal/cli"
 	"moorage/internal/web"
+	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/maintenance/jobs"
@@ -61,6 +62,7 @@ type node struct {
 	who       *identity.Authenticator // nil: nobody is asked
 	handler   http.Handler
 	metrics   *prometheus.Registry // that the handler shows
+	expiry    *worker.Worker
 }
 
 // defaultWarehouse is the warehouse that the first start makes, and that requests without a
@@ -190,12 +192,14 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
+	ends := newExpiries(c, made, logger)
+	metrics.MustRegister(ends)
 	handler := web.New(web.Config{
 		Authenticate: asking(who),
 		Logger:       logger,
 		Registry:     metrics,
 		Ready:        withAudit(metered.Healthy, audits),
-		Notices:      func() map[string]string { return withClock(auditNotice(audits), clock) },
+		Notices:      func() map[string]string { return ends.with(withClock(auditNotice(audits), clock)) },
 		Refusal:      watch.refusal,
 		Hosts:        c.HostNames(),
 		BodyBytesMax: c.BodyBytesMax,
@@ -238,6 +242,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		purges:  dropped, retention: kept, recovery: dead, operator: operator,
 		care: upkeep.jobs, upkeep: upkeep,
 		outgrown: watch, audit: audits, who: who, handler: handler, metrics: metrics,
+		expiry: ends.worker(),
 	}, nil
 }
 
@@ -247,6 +252,7 @@ func (n *node) start() {
 	if n.who != nil {
 		n.who.Start()
 	}
+	n.expiry.Start()
 	n.recovery.Start()
 	n.purges.Start()
 	n.retention.Start()
@@ -258,6 +264,7 @@ func (n *node) stop() {
 	if n.who != nil {
 		n.who.Stop()
 	}
+	n.expiry.Stop()
 	n.upkeep.stop()
 	n.retention.Stop()
 	n.purges.Stop()

@@ -442,8 +442,9 @@ func auditSettings() []setting {
 				"file audit.log in --data where callers are authenticated, else off."},
 		{name: "audit-reads", value: "summed|each|1/N", preset: "summed",
 			usage: "Which lines the audit log has of reads that were let in. summed: the first of a caller, an " +
-				"operation and an object in a minute, and one with the number of the others. each: all. 1/N: one " +
-				"of N. Each change has a line. Refusals have one each, and share lines beyond 100 of a caller in a minute.",
+				"operation and an object in a minute, and one with the number of the others. each: all. " +
+				"1/N: one of N. Each change has a line. Refusals have one each, and share lines beyond 100 of a " +
+				"caller in a minute.",
 			set: one(parseShare, "summed, each, or 1/N with N from 1 to 1000000",
 				func(c *Config) *int { return &c.AuditReads })},
 		{name: "audit-max-size", value: "SIZE", preset: "1GiB",

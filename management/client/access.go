@@ -33,6 +33,8 @@ type Key struct {
 	Created     time.Time `json:"created"`
 	By          string    `json:"by"`
 	Ends        time.Time `json:"ends"` // of its newest secret
+	// Parent is the id of the key with which that secret was asked for.
+	Parent string `json:"parent,omitempty"`
 }
 
 // KeySpec is what a new key, or a further secret of one, is to be.

@@ -1,0 +1,58 @@
+package catalog_test
+
+import (
+	cryptorand "crypto/rand"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	memoryregistry "moorage/registry/memory"
+)
+
+// A key that is asked for with a token or a certificate ends after 90 days at most. One that is
+// asked for with a key says with which, so that it can be ended with that.
+func TestKeysOfTokens(t *testing.T) {
+	t.Parallel()
+	s := newSecured(t, memoryregistry.New(cryptorand.Reader), true)
+	now := s.config.Now()
+	century := now.Add(100 * 365 * 24 * time.Hour)
+	for i, tt := range []struct {
+		by     moorage.Caller
+		ends   time.Time
+		parent string
+	}{
+		{moorage.Caller{Name: adminName, Source: moorage.SourceToken}, now.Add(catalog.KeyLifeMax), ""},
+		{moorage.Caller{Name: adminName, Source: moorage.SourceIssuer}, now.Add(catalog.KeyLifeMax), ""},
+		{moorage.Caller{Name: adminName, Source: moorage.SourceCertificate}, now.Add(catalog.KeyLifeMax), ""},
+		{moorage.System("cli"), century, ""},
+	} {
+		spec := catalog.KeySpec{ID: string(rune('a' + i)), SHA256: [32]byte{byte(i + 1)}, Ends: century}
+		made, err := catalog.AccessOf(s.As(tt.by)).CreateKey(t.Context(), "key:etl", spec)
+		if err != nil || made.Ends.Sub(tt.ends).Abs() > time.Minute || made.Parent != tt.parent {
+			t.Errorf("by %s %s: %+v, %v", tt.by.Name, tt.by.Source, made, err)
+		}
+	}
+	must1 := func(spec catalog.KeySpec, by moorage.Caller, principal string) catalog.APIKey {
+		t.Helper()
+		made, err := catalog.AccessOf(s.As(by)).CreateKey(t.Context(), principal, spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	parent := must1(catalog.KeySpec{ID: "parent", SHA256: [32]byte{20}, Ends: century}, moorage.System("cli"), adminName)
+	holder := moorage.Caller{Name: adminName, Source: moorage.SourceKey, KeyID: parent.ID, KeyGeneration: 1}
+	if made := must1(catalog.KeySpec{ID: "child", SHA256: [32]byte{21}, Ends: century}, holder, "key:etl"); made.Parent != "parent" || made.Ends != century {
+		t.Errorf("a key made with a key is %+v", made)
+	}
+	rotated, err := catalog.AccessOf(s.As(holder)).RotateKey(t.Context(), "key:etl",
+		catalog.KeySpec{ID: "a", SHA256: [32]byte{22}, Ends: now.Add(time.Hour)}, 0)
+	if err != nil || rotated.Parent != "parent" {
+		t.Errorf("a key whose secret its holder knows is %+v, %v", rotated, err)
+	}
+	ends, err := s.admin().KeyEnds(t.Context())
+	if err != nil || len(ends) != 6 || ends[0].ID != "a" || ends[0].Principal != "key:etl" || ends[5].Ends.Before(ends[4].Ends) {
+		t.Errorf("the keys end %+v, %v", ends, err)
+	}
+}
