@@ -166,7 +166,8 @@ func equalGrants(a, b registry.Grants) bool {
 
 // ChangeGrants makes all of changes true, or none: at most GrantChangesMax. The caller must have
 // manage on each object, and each privilege that he grants or revokes. It returns the names of
-// grantees that have no record, which may be typing errors.
+// grantees that have no record, which may be typing errors. It tells administrators alone: an owner
+// of a table could else find out which principals there are.
 func (a Access) ChangeGrants(ctx context.Context, changes []GrantChange) (unknown []string, err error) {
 	err = a.change(ctx, verb.ChangeGrants, func(ctx context.Context, a *asking) (e edit, err error) {
 		if len(changes) == 0 || len(changes) > GrantChangesMax {
@@ -174,6 +175,7 @@ func (a Access) ChangeGrants(ctx context.Context, changes []GrantChange) (unknow
 				"%d changes of grants, 1 to %d are possible at once", len(changes), GrantChangesMax)
 		}
 		unknown = nil
+		tells := a.who == nil || a.who.Decide(nil, access.Admin).Outcome == access.Allow
 		objects := make(map[string]*granted)
 		var order []*granted
 		for _, change := range changes {
@@ -188,7 +190,7 @@ func (a Access) ChangeGrants(ctx context.Context, changes []GrantChange) (unknow
 			if err := a.apply(ctx, g, change); err != nil {
 				return e, err
 			}
-			if !change.Revoke && !a.isKnown(change.Grantee) && !slices.Contains(unknown, change.Grantee) {
+			if tells && !change.Revoke && !a.isKnown(change.Grantee) && !slices.Contains(unknown, change.Grantee) {
 				unknown = append(unknown, change.Grantee)
 			}
 		}

@@ -2,10 +2,12 @@ package catalog_test
 
 import (
 	cryptorand "crypto/rand"
+	"strings"
 	"testing"
 	"time"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog"
 	memoryregistry "moorage/registry/memory"
 )
@@ -54,5 +56,30 @@ func TestKeysOfTokens(t *testing.T) {
 	ends, err := s.admin().KeyEnds(t.Context())
 	if err != nil || len(ends) != 6 || ends[0].ID != "a" || ends[0].Principal != "key:etl" || ends[5].Ends.Before(ends[4].Ends) {
 		t.Errorf("the keys end %+v, %v", ends, err)
+	}
+}
+
+// What a caller cannot see is not told by answers about other things: which principals there are,
+// and what the table is called that has the uuid of a registered file.
+func TestAnswersNameNothingHidden(t *testing.T) {
+	t.Parallel()
+	s := newSecured(t, memoryregistry.New(cryptorand.Reader), true)
+	s.populate()
+	ctx := t.Context()
+	toNobody := catalog.GrantChange{Object: onTable("t"), Grantee: "corp:nobody", Privileges: access.Read}
+	if unknown, err := s.access(annName).ChangeGrants(ctx, []catalog.GrantChange{toNobody}); err != nil || len(unknown) > 0 {
+		t.Errorf("an owner hears of %q, %v", unknown, err)
+	}
+	if unknown, err := s.admin().ChangeGrants(ctx, []catalog.GrantChange{toNobody}); err != nil || len(unknown) != 1 {
+		t.Errorf("an administrator hears of %q, %v", unknown, err)
+	}
+	table, err := s.as(annName).LoadTable(ctx, ident("t"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.grant(onNamespace("ns"), bobName, access.Create|access.Locate)
+	_, err = s.as(bobName).RegisterTable(ctx, ident("mine"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
+	if err == nil || strings.Contains(moorage.MessageOf(err), "ns.t") {
+		t.Errorf("a register of its file: %v", err)
 	}
 }

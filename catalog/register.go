@@ -113,7 +113,8 @@ type registration struct {
 }
 
 // readPointer decides which pointer gets the name of r: the one that has the table-uuid, or a new
-// one. It refuses a table-uuid that is in use elsewhere.
+// one. It refuses a table-uuid that is in use elsewhere, and does not say by which table: the
+// caller need not see that one.
 func (p *planner) readPointer(r *registration) error {
 	k := r.kind
 	holderID, err := r.holderID()
@@ -134,7 +135,7 @@ func (p *planner) readPointer(r *registration) error {
 	case !k.IsOf(r.pointer):
 		return moorage.Errorf(moorage.KindAlreadyExists,
 			"%s with same UUID already exists, or was dropped and can come back: %s",
-			k.Other().Noun, r.pointer.Identifier())
+			k.Other().Noun, r.document.UUID())
 	case r.holder.State == registry.StatePurging && r.pointer.Task.IsZero():
 		return moorage.Errorf(moorage.KindAlreadyExists,
 			"Table with same UUID is dropped, and a purge that was called off may have deleted some of its files: %s",
@@ -144,7 +145,7 @@ func (p *planner) readPointer(r *registration) error {
 			"Table with same UUID is being purged: %s", r.document.UUID())
 	case r.holder.State == registry.StateLive && r.entry.Value.Pointer != holderID:
 		return moorage.Errorf(moorage.KindAlreadyExists,
-			"%s with same UUID already exists: %s", k.Noun, r.pointer.Identifier())
+			"%s with same UUID already exists: %s", k.Noun, r.document.UUID())
 	}
 	return nil
 }

@@ -71,8 +71,9 @@ const defaultWarehouse = rest.DefaultWarehouse
 
 // openNode opens the store and a catalog over it. It makes a store in a folder that has none.
 func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, error) {
-	// Who else may look into it is for the umask to say: engines may run as other users.
-	if err := os.MkdirAll(c.Data, 0o777); err != nil {
+	// It holds the store and the audit log. Engines that run as other users reach a warehouse
+	// elsewhere, or the operator lets them in.
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
 	store, err := openStore(ctx, c, logger)
