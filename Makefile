@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz clean figures
+.PHONY: help check test lint build interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz clean figures
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -80,6 +80,12 @@ cluster-owner:
 cluster-views: ## the same while views are replaced and dropped, for DURATION=10m
 	scripts/packages.sh go postgres
 	go test -v -timeout 4h ./interop/cluster/... -run TestViews -views $(DURATION)
+
+rollbacks: ## rollbacks by register race with commits that delete old metadata files, DURATION=60s in each of 18 cases
+rollbacks: DURATION = 60s
+rollbacks:
+	scripts/packages.sh
+	go test -v -timeout 4h ./catalog -run TestRollbacksRaceWithTrims -parallel 2 -rollbacks $(DURATION)
 
 worlds: ## the decisions about access against those of a naive model, in WORLDS=1000000 random worlds
 worlds: WORLDS ?= 1000000

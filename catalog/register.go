@@ -160,7 +160,8 @@ func (r *registration) holderID() (registry.ID, error) {
 
 // readRegistration reads the file and all records that a registration depends on. Then it checks
 // that the file is still there. A purge that ended before the records were read has deleted the
-// file. A purge that ends later has to change the records.
+// file. A purge that ends later has to change the records. So has a commit that deletes the file
+// because it leaves the metadata log: it says so in the pointer.
 func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) (*registration, error) {
 	path, err := p.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
@@ -204,6 +205,11 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	}
 	if err := p.readPointer(r); err != nil {
 		return nil, err
+	}
+	if documents.IsTrimmed(r.pointer, r.location, p.now()) { // the Apply requires that the pointer stays so
+		return nil, moorage.Errorf(moorage.KindUnavailable,
+			"The table is about to delete the metadata file %s, which left its metadata log; ask again in a minute",
+			r.location)
 	}
 	if view, ok := r.document.(*metadata.ViewDocument); ok {
 		change := viewChange{by: by, ident: ident, pointer: r.pointer, above: path.Above(), next: view}

@@ -109,17 +109,20 @@ func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {
 	f.wantClean()
 }
 
-// A commit trims a version from the metadata log. Somebody registers that version, in any spelling,
-// before its file is deleted. Then the file stays. A version that is registered then keeps the
-// files that it logs.
+// A commit trims a version from the metadata log. A register of that version, in any spelling, is
+// refused before its file is deleted. Another version that is registered then keeps the files that
+// it logs.
 func TestRegisterBehindTrimmingCommit(t *testing.T) {
 	t.Parallel()
-	for name, choose := range map[string]func(oldest, last *catalog.Table) string{
-		"the oldest": func(oldest, _ *catalog.Table) string { return oldest.MetadataLocation },
-		"the oldest, spelled otherwise": func(oldest, _ *catalog.Table) string {
+	for name, row := range map[string]struct {
+		choose  func(oldest, last *catalog.Table) string
+		refused bool
+	}{
+		"the oldest": {func(oldest, _ *catalog.Table) string { return oldest.MetadataLocation }, true},
+		"the oldest, spelled otherwise": {func(oldest, _ *catalog.Table) string {
 			return strings.Replace(oldest.MetadataLocation, "file:///", "file:/", 1)
-		},
-		"one that logs the others": func(_, last *catalog.Table) string { return last.MetadataLocation },
+		}, true},
+		"one that logs the others": {func(_, last *catalog.Table) string { return last.MetadataLocation }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,14 +134,18 @@ func TestRegisterBehindTrimmingCommit(t *testing.T) {
 				must(t, err)
 			}
 			node := f.other(losing.Store)
-			location := choose(oldest, last)
+			location := row.choose(oldest, last)
 			losing.lose(verb.Commit, false, func() {
-				if _, err := node.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location, Overwrite: true}); err != nil {
-					t.Error(err)
+				_, err := node.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location, Overwrite: true})
+				if refused := moorage.KindOf(err) == moorage.KindUnavailable; refused != row.refused || err != nil && !refused {
+					t.Errorf("the register: %v, want it refused: %t", err, row.refused)
 				}
 			})
-			_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming))
+			committed, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming))
 			must(t, err)
+			if row.refused {
+				location = committed.MetadataLocation
+			}
 			now, err := f.other(losing.Store).LoadTable(f.ctx, ident("t"))
 			if err != nil || now.MetadataLocation != location {
 				t.Fatalf("the table is %+v (%v), want it at %s", now, err, location)

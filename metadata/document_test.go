@@ -247,6 +247,30 @@ func TestCostIsAlsoThatOfProperties(t *testing.T) {
 	}
 }
 
+// Where the files that leave the metadata log are deleted, at most TrimMax leave it with a commit.
+func TestTrimmedAtOnce(t *testing.T) {
+	t.Parallel()
+	for deletes, want := range map[string]int{"true": metadata.TrimMax, "false": 12} {
+		var entries []string
+		for i := range 12 {
+			entries = append(entries, fmt.Sprintf(`{"timestamp-ms":%d,"metadata-file":"s://%d"}`, i, i))
+		}
+		raw := strings.Replace(string(createTest(t, 2).Raw()), `"metadata-log":[]`, `"metadata-log":[`+strings.Join(entries, ",")+`]`, 1)
+		base := mustParse(t, []byte(raw))
+		next := applyTest(t, base, `{"action":"set-properties","updates":{"write.metadata.previous-versions-max":"1",`+
+			`"write.metadata.delete-after-commit.enabled":"`+deletes+`"}}`)
+		if got := next.TrimmedSince(base); len(got) != want {
+			t.Errorf("delete-after-commit=%s: trimmed %q, want %d", deletes, got, want)
+		}
+		for range 2 {
+			next = applyTest(t, next, `{"action":"set-properties","updates":{"a":"b"}}`)
+		}
+		if log := next.MetadataLog(); len(log) != 1 {
+			t.Errorf("delete-after-commit=%s: %d entries are left, want 1", deletes, len(log))
+		}
+	}
+}
+
 // What falls out of the metadata log is told by the documents before and after, however many
 // entries that are.
 func TestTrimmedSince(t *testing.T) {

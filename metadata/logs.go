@@ -109,9 +109,14 @@ func (b *builder) lastLogged() int64 {
 const (
 	propPreviousVersionsMax    = "write.metadata.previous-versions-max"
 	previousVersionsMaxDefault = 100
+	propDeleteAfterCommit      = "write.metadata.delete-after-commit.enabled"
+	// TrimMax is how many entries leave the metadata log of a table with one commit at most, if their
+	// files are to be deleted then. The others leave it with the next commits.
+	TrimMax = 8
 )
 
-// finishMetadataLog appends the file of the base, and drops the oldest entries that are too many.
+// finishMetadataLog appends the file of the base, and drops the oldest entries that are too many. If
+// their files are deleted after the commit, those are at most TrimMax.
 // Source: Java TableMetadata.Builder.addPreviousFile.
 func (b *builder) finishMetadataLog() error {
 	list := b.base.arrays[metadataLog]
@@ -125,7 +130,11 @@ func (b *builder) finishMetadataLog() error {
 			return err
 		}
 		edit := b.edit(metadataLog)
-		for i := range max(0, list.len()-entriesMax+1) {
+		drop := max(0, list.len()-entriesMax+1)
+		if deletes, err := strconv.ParseBool(b.props[propDeleteAfterCommit]); err == nil && deletes {
+			drop = min(drop, TrimMax)
+		}
+		for i := range drop {
 			edit.dropAt(i)
 		}
 		raw := strconv.AppendInt(append(b.text, `{"timestamp-ms":`...), b.base.lastUpdatedMS, 10)

@@ -114,6 +114,18 @@ type Warehouse struct {
 	Granted bool `json:"granted,omitempty"`
 }
 
+// Trim is the metadata files that one commit deletes after its Apply.
+type Trim struct {
+	ID ID `json:"id"` // drawn for each
+	// Node is drawn by a process when it starts: the one that deletes them.
+	Node ID `json:"node"`
+	// At is when the commit was planned, by the node's clock.
+	At time.Time `json:"at"`
+	// Folder is where the files are, and Files are their names in it.
+	Folder string   `json:"folder"`
+	Files  []string `json:"files"`
+}
+
 // Namespace is the value of a namespace record.
 type Namespace struct {
 	Unknown
@@ -177,6 +189,9 @@ type Pointer struct {
 	// table, by the store's clock; zero if its warehouse gives none. Nobody else can claim them
 	// before.
 	ReachableUntil time.Time `json:"reachable-until,omitzero"`
+	// Trims are the metadata files that commits take out of the log and then delete. Each stands
+	// here until it is known to be gone, or for a minute. Meanwhile no register takes the file.
+	Trims []Trim `json:"trims,omitempty"`
 	// Creator and Granted are as those of Warehouse. The Apply that moves or ends a pointer that is
 	// granted writes its grants record too.
 	Creator string `json:"creator,omitempty"`

@@ -59,6 +59,11 @@ func goldenValues() map[string][2]registry.Value {
 		"pointer-registered": {registry.Pointer{
 			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Registration: otherID, Since: someTime,
 		}, registry.Pointer{}},
+		"pointer-trims": {registry.Pointer{
+			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Since: someTime, Trims: []registry.Trim{{
+				ID: otherID, Node: someID, At: someTime, Folder: "file:///data/w/t/metadata", Files: []string{"00001-a.metadata.json"},
+			}},
+		}, registry.Pointer{}},
 		"table-uuid": {registry.TableUUIDClaim{Pointer: someID}, registry.TableUUIDClaim{}},
 		"location":   {registry.LocationClaim{Pointer: someID}, registry.LocationClaim{}},
 		"location-left": {registry.LocationClaim{

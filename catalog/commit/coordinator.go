@@ -315,10 +315,11 @@ func (o *coordinator) finish(ctx context.Context) {
 	fallen := make([]documents.Trimmed, 0, len(o.t.parts))
 	for _, p := range o.t.parts {
 		if p.Create == nil && p.writes() {
-			fallen = append(fallen, documents.TrimmedBy(directory.Latest(p.found, p.to), p.base, p.next))
+			p.plan.Trimmed.Table = directory.Latest(p.found, p.to)
+			fallen = append(fallen, p.plan.Trimmed)
 		}
 	}
-	o.pipeline.config.Documents.DeleteTrimmed(ctx, fallen)
+	o.pipeline.config.Documents.DeleteTrimmed(ctx, o.pipeline.config.Now(), fallen)
 }
 
 // rollBack ends a transaction that certainly has not committed and never will, or had nothing to

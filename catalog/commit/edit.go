@@ -236,6 +236,7 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	etags, lost, err := p.applyPlan(ctx, change, plan, planned.effects(version)...)
 	if lost {
 		g.lost = mine
+		p.config.Documents.CallOff(plan.Trimmed)
 		beside.end(ctx)
 	}
 	if err != nil {
@@ -251,8 +252,8 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	g.settle(planned, version)
 	p.config.Carried(len(planned.carried))
 	p.config.Moved(len(planned.lists))
-	trimmed := documents.TrimmedBy(directory.Latest(found, to), base, file)
-	p.config.Documents.DeleteTrimmed(ctx, []documents.Trimmed{trimmed})
+	plan.Trimmed.Table = directory.Latest(found, to)
+	p.config.Documents.DeleteTrimmed(ctx, p.config.Now(), []documents.Trimmed{plan.Trimmed})
 	return nil
 }
 
@@ -266,8 +267,9 @@ func (p *Pipeline) name(found *directory.Found, base, document documents.Documen
 	return p.config.Documents.Name(directory.KindOf(found.Pointer), found.Pointer.ID, found.Storage, document, before)
 }
 
-// planMove plans that a pointer names next, which was built on base, the current version. The first
-// write is the pointer's; to is what that makes of the pointer, without the record.
+// planMove plans that a pointer names next, which was built on base, the current version, and which
+// files are deleted after that. The first write is the pointer's; to is what that makes of the
+// pointer, without the record.
 func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base documents.Document,
 	next documents.File, works ...*work) (to *directory.Found, plan *Plan, err error) {
 	moved := *found
@@ -290,10 +292,14 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 			return nil, nil, err
 		}
 	}
+	trimmed, err := p.config.Documents.Announce(pointer, base, next, p.config.Now())
+	if err != nil {
+		return nil, nil, err
+	}
 	puts = append([]ledger.Write{ledger.Put(found.Record.Key, registry.StateLive, pointer)}, puts...)
 	writes, err := ledger.Encode(puts...)
 	items := []registry.Item{WithFacts(registry.PointerItem(found.Pointer, *pointer), next.Document)}
-	return to, &Plan{Conditions: conditions, Writes: writes, File: next, Items: items}, err
+	return to, &Plan{Conditions: conditions, Writes: writes, File: next, Items: items, Trimmed: trimmed}, err
 }
 
 // claimMove plans the claim of a location that set-location asked for, on behalf of works. The

@@ -120,6 +120,8 @@ type Plan struct {
 	Answer Outcome
 	// Empty says that there is nothing to apply: the answer holds as things are.
 	Empty bool
+	// Trimmed are metadata files that are deleted after the Apply.
+	Trimmed documents.Trimmed
 	// Purges says that a task was written which a worker has to carry out.
 	Purges bool
 }

@@ -56,12 +56,15 @@ type Documents struct {
 	cache     *cache
 	room      *Room
 	hedge     *hedge // nil: each file is written once
+	trims     *trims
 }
 
 // New returns the documents that the names of names lead to. cacheBytes bounds the memory of those
 // that are kept.
 func New(l *ledger.Ledger, names *directory.Directory, cacheBytes int64, log *slog.Logger) *Documents {
-	return &Documents{ledger: l, directory: names, log: log, cache: newCache(cacheBytes), room: newRoom()}
+	return &Documents{
+		ledger: l, directory: names, log: log, cache: newCache(cacheBytes), room: newRoom(), trims: newTrims(),
+	}
 }
 
 // Room returns the memory for metadata that is being worked on.

@@ -4,11 +4,24 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
+	"sync"
+	"time"
 
 	"moorage"
 	"moorage/catalog/directory"
 	"moorage/metadata"
+	"moorage/registry"
 	"moorage/storage"
+)
+
+const (
+	// trimFence is for how long no register takes a file that a commit is about to delete.
+	trimFence = time.Minute
+	// trimBeginMax is how long after its plan a commit may begin to delete, and trimTimeout how
+	// long that may take. They end well before trimFence.
+	trimBeginMax = 20 * time.Second
+	trimTimeout  = 20 * time.Second
 )
 
 // Trimmed are the metadata files that fell out of a table's log with a commit that certainly
@@ -16,29 +29,142 @@ import (
 type Trimmed struct {
 	Table *directory.Found // as it was last known
 	Files []string
+	trim  registry.Trim // the first of those that announce Files
 }
 
-// TrimmedBy returns what is trimmed by the commit that made next of base: nothing, unless the table
-// wants that.
-func TrimmedBy(table *directory.Found, base Document, next File) Trimmed {
-	after, isTable := next.Document.(*metadata.Document)
-	if !isTable || !trims(after) { // a view has no metadata log
-		return Trimmed{Table: table}
+// trims are the deletions that this process has announced and not ended. It is safe for concurrent
+// use.
+type trims struct {
+	mu    sync.Mutex  // guards the fields below; a leaf
+	node  registry.ID // stands for this process; zero until it announces something
+	under map[registry.ID]time.Time
+}
+
+func newTrims() *trims { return &trims{under: make(map[registry.ID]time.Time)} }
+
+// nodeID returns what stands for this process. draw draws it.
+func (t *trims) nodeID(draw func() (registry.ID, error)) (registry.ID, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.node.IsZero() {
+		return t.node, nil
 	}
-	files := slices.DeleteFunc(after.TrimmedSince(base.(*metadata.Document)), func(file string) bool {
-		return file == next.Location || !WithinClaims(table.Pointer.Claims, file)
-	})
-	return Trimmed{table, files}
+	var err error
+	t.node, err = draw()
+	return t.node, err
 }
 
-// DeleteTrimmed deletes the files of all, with one read of the pointers, because somebody may have
-// registered one of the files, or one that logs them, since, and one call of each storage. A
-// failure leaves files that nothing names.
-func (d *Documents) DeleteTrimmed(ctx context.Context, all []Trimmed) {
-	all = slices.DeleteFunc(all, func(t Trimmed) bool { return len(t.Files) == 0 })
+// begin notes that the files of trim are to be deleted. It forgets those whose commits failed.
+func (t *trims) begin(trim registry.Trim) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, at := range t.under {
+		if trim.At.Sub(at) > trimFence {
+			delete(t.under, id)
+		}
+	}
+	t.under[trim.ID] = trim.At
+}
+
+func (t *trims) end(id registry.ID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.under, id)
+}
+
+// isOver reports whether what trim announces is not deleted any more: this process has ended it, or
+// it is too old.
+func (t *trims) isOver(trim registry.Trim, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, under := t.under[trim.ID]
+	return trim.Node == t.node && !under || !fenced(trim, now)
+}
+
+// fenced reports whether trim is so young that its files may be about to be deleted. Nodes differ a
+// little in their clocks.
+func fenced(trim registry.Trim, now time.Time) bool { return now.Sub(trim.At).Abs() < trimFence }
+
+// Announce returns what the commit trims that makes next of base: nothing, unless the table wants
+// that. It writes into pointer, which the Apply of the commit puts, that these files will be
+// deleted. So a register that the Apply does not fail sees that. What was announced before leaves
+// the pointer when it is over.
+func (d *Documents) Announce(pointer *registry.Pointer, base Document, next File, now time.Time) (Trimmed, error) {
+	pointer.Trims = slices.DeleteFunc(slices.Clone(pointer.Trims), func(t registry.Trim) bool {
+		return d.trims.isOver(t, now)
+	})
+	after, isTable := next.Document.(*metadata.Document)
+	if !isTable || !wantsTrims(after) { // a view has no metadata log
+		return Trimmed{}, nil
+	}
+	trimmed := Trimmed{Files: slices.DeleteFunc(after.TrimmedSince(base.(*metadata.Document)), func(file string) bool {
+		return file == next.Location || !WithinClaims(pointer.Claims, file)
+	})}
+	if len(trimmed.Files) == 0 {
+		return trimmed, nil
+	}
+	node, err := d.trims.nodeID(d.ledger.NewID)
+	if err != nil {
+		return Trimmed{}, err
+	}
+	id, err := d.ledger.NewID()
+	if err != nil {
+		return Trimmed{}, err
+	}
+	for _, file := range trimmed.Files {
+		folder, name := splitName(Normalised(file))
+		last := len(pointer.Trims) - 1
+		if last < 0 || pointer.Trims[last].ID != id || pointer.Trims[last].Folder != folder {
+			pointer.Trims = append(pointer.Trims, registry.Trim{ID: id, Node: node, At: now, Folder: folder})
+			last++
+		}
+		pointer.Trims[last].Files = append(pointer.Trims[last].Files, name)
+	}
+	trimmed.trim = pointer.Trims[len(pointer.Trims)-1]
+	d.trims.begin(trimmed.trim)
+	return trimmed, nil
+}
+
+// splitName splits a location behind its last slash.
+func splitName(location string) (folder, name string) {
+	i := strings.LastIndexByte(location, '/')
+	return location[:max(i, 0)], location[i+1:]
+}
+
+// CallOff notes that the commit which announced trimmed did not happen.
+func (d *Documents) CallOff(trimmed Trimmed) { d.trims.end(trimmed.trim.ID) }
+
+// IsTrimmed reports whether a commit is about to delete the file at location, or may be. now is by
+// the clock of this node.
+func IsTrimmed(pointer registry.Pointer, location string, now time.Time) bool {
+	folder, name := splitName(Normalised(location))
+	return slices.ContainsFunc(pointer.Trims, func(t registry.Trim) bool {
+		return t.Folder == folder && slices.Contains(t.Files, name) && fenced(t, now)
+	})
+}
+
+// DeleteTrimmed deletes the files of all, which their commits have announced, with one read of the
+// pointers and one call of each storage. A register that took place before a commit may log one of
+// its files. A failure leaves files that nothing names. So does a commit that took so long that
+// registers may take its files again soon.
+func (d *Documents) DeleteTrimmed(ctx context.Context, now time.Time, all []Trimmed) {
+	all = slices.DeleteFunc(all, func(t Trimmed) bool { return len(t.Files) == 0 || now.Sub(t.trim.At) > trimBeginMax })
 	if len(all) == 0 {
 		return
 	}
+	ctx, cancel := moorage.Detached(ctx, trimTimeout)
+	defer cancel()
+	d.deleteTrimmed(ctx, all)
+	if ctx.Err() != nil {
+		return // a call of the storage may be on its way
+	}
+	for _, t := range all {
+		d.trims.end(t.trim.ID)
+	}
+}
+
+// deleteTrimmed is DeleteTrimmed until ctx ends.
+func (d *Documents) deleteTrimmed(ctx context.Context, all []Trimmed) {
 	known := make([]*directory.Found, len(all))
 	for i, t := range all {
 		known[i] = t.Table
@@ -106,9 +232,9 @@ func Normalised(location string) string {
 	return location
 }
 
-// trims reports whether a table wants metadata files to be deleted that fall out of its metadata
+// wantsTrims reports whether a table wants metadata files to be deleted that fall out of its metadata
 // log.
-func trims(document Document) bool {
+func wantsTrims(document Document) bool {
 	wanted, set := document.Property(propDeleteAfterCommit)
 	if !set {
 		return false

@@ -1,0 +1,189 @@
+package catalog_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+var rollbacksFlag = flag.Duration("rollbacks", 0, "for how long rollbacks and commits race, in each of 18 cases; 0: two cases, for seconds")
+
+// lingeringDeletes is a storage whose deletions begin late.
+type lingeringDeletes struct {
+	storage.Store
+	yields int // how often other goroutines come first
+}
+
+func (f *lingeringDeletes) Delete(ctx context.Context, locations ...string) error {
+	for range f.yields {
+		runtime.Gosched()
+	}
+	return f.Store.Delete(ctx, locations...)
+}
+
+// TestRollbacksRaceWithTrims rolls a table back by a register over it, to files at the edge of its
+// metadata log, while commits through two nodes delete the files that leave the log. After each
+// round the table names a file that is there.
+func TestRollbacksRaceWithTrims(t *testing.T) {
+	t.Parallel()
+	stores := map[string]func(t *testing.T) (registry.Store, registry.Store){
+		"memory": func(*testing.T) (registry.Store, registry.Store) { return nil, nil },
+		"pebble": func(t *testing.T) (registry.Store, registry.Store) {
+			store := openMemPebble(t, newLockedRandom(2))
+			return store, store
+		},
+		"postgres": func(t *testing.T) (registry.Store, registry.Store) {
+			dsn, random := newDatabase(t), newLockedRandom(2)
+			return openPostgres(t, dsn, random), openPostgres(t, dsn, random)
+		},
+	}
+	for name, open := range stores {
+		for _, versions := range []int{1, 3, 20} {
+			for _, yields := range []int{0, 2000} {
+				t.Run(fmt.Sprintf("%s/%d/%d", name, versions, yields), func(t *testing.T) {
+					t.Parallel()
+					lasting := *rollbacksFlag
+					if lasting == 0 {
+						if lasting = 2500 * time.Millisecond; name != "memory" || versions == 20 || yields == 0 {
+							return // make rollbacks has these
+						}
+					}
+					store, beside := open(t)
+					raceRollbacks(t, store, beside, versions, yields, lasting)
+				})
+			}
+		}
+	}
+}
+
+// A file that a commit is about to delete cannot be registered for a minute. After that it can, if it
+// is still there.
+func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
+	t.Parallel()
+	var deletes hook
+	f := newFixture(t, deletes.onDelete)
+	f.create("t")
+	_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming))
+	must(t, err)
+	edge := f.metadataFiles("t", 1)[0]
+	register := func() error {
+		_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: edge, Overwrite: true})
+		return err
+	}
+	f.metadataFiles("t", 1)
+	var during error
+	deletes.once(func() { during = register() })
+	f.metadataFiles("t", 1) // which deletes edge
+	wantKind(t, during, moorage.KindUnavailable)
+	if left := f.present([]string{edge, f.pointerOf("t").MetadataLocation}); len(left) != 1 {
+		t.Errorf("%q are left", left)
+	}
+	wantKind(t, register(), moorage.KindNotFound)
+	// One that could not be deleted is there to be registered, a minute later.
+	last, err := f.LoadTable(f.ctx, ident("t"))
+	must(t, err)
+	edge = last.MetadataLocation
+	f.metadataFiles("t", 1)
+	must(t, f.files.Delete(f.ctx, edge))
+	f.metadataFiles("t", 1) // which finds nothing to delete
+	must(t, f.files.Create(f.ctx, edge, last.Document.Raw()))
+	wantKind(t, register(), moorage.KindUnavailable)
+	f.clock.Advance(time.Minute)
+	must(t, register())
+	f.metadataFiles("t", 2)
+	if trims := f.pointerOf("t").Trims; len(trims) != 1 {
+		t.Errorf("the pointer announces %+v, want the files of its last commit", trims)
+	}
+}
+
+// raceRollbacks runs rounds for so long, each with a table that two nodes commit to while others roll
+// it back. A store of nil is one in memory, which both nodes use.
+func raceRollbacks(t *testing.T, store, beside registry.Store, versions, yields int, lasting time.Duration) {
+	f := newFixture(t, func(c *catalog.Config) {
+		if store != nil {
+			c.Store = store
+		}
+		wrapStorage(c, func(inner storage.Store) storage.Store { return &lingeringDeletes{inner, yields} })
+	})
+	config := f.config
+	if beside != nil {
+		config.Store = beside
+	}
+	second, err := newInstance(config)
+	must(t, err)
+	nodes := []*instance{f.instance, second}
+	ctx, cancel := context.WithTimeout(t.Context(), lasting)
+	defer cancel()
+	var rounds, rolledBack, refused, broken atomic.Int64
+	for n := 0; ctx.Err() == nil; n++ {
+		name := fmt.Sprintf("t%d", n/50)
+		if n%50 == 0 {
+			f.create(name)
+			_, err := f.Commit(f.ctx, ident(name), commitRequest(t, `[]`, fmt.Sprintf(`[{"action":"set-properties","updates":{`+
+				`"write.metadata.delete-after-commit.enabled":"true","write.metadata.previous-versions-max":"%d"}}]`, versions)))
+			must(t, err)
+			f.metadataFiles(name, versions+1)
+		}
+		present, err := f.LoadTable(f.ctx, ident(name))
+		must(t, err)
+		log := present.Document.MetadataLog()
+		if len(log) == 0 { // a rollback to the first file
+			f.metadataFiles(name, versions+1)
+			continue
+		}
+		var racers sync.WaitGroup
+		for i, node := range nodes {
+			for range 1 + i {
+				racers.Go(func() {
+					_, err := node.Commit(f.ctx, ident(name), setProperty(t, "n", fmt.Sprint(n)))
+					wantOneOf(t, err, moorage.KindCommitFailed, moorage.KindUnavailable, moorage.KindNotFound)
+				})
+			}
+			racers.Go(func() {
+				edge := log[min(i, len(log)-1)].MetadataLocation
+				_, err := node.RegisterTable(f.ctx, ident(name), catalog.RegisterRequest{MetadataLocation: edge, Overwrite: true})
+				wantOneOf(t, err, moorage.KindCommitFailed, moorage.KindUnavailable, moorage.KindNotFound)
+				switch moorage.KindOf(err) {
+				case moorage.KindUnavailable:
+					refused.Add(1)
+				case moorage.KindNotFound:
+				default:
+					rolledBack.Add(1)
+				}
+			})
+		}
+		racers.Wait()
+		rounds.Add(1)
+		location := f.pointerOf(name).MetadataLocation
+		if _, err := f.files.Stat(f.ctx, location); err != nil {
+			broken.Add(1)
+			t.Errorf("round %d: %s is without its file: %v", n, name, err)
+			if broken.Load() > 3 {
+				break
+			}
+			n += 50 - n%50 - 1
+		}
+	}
+	t.Logf("%d rounds, %d rollbacks, %d refused for now, %d tables broken", rounds.Load(), rolledBack.Load(), refused.Load(), broken.Load())
+}
+
+// wantOneOf fails the test if err is an error of another kind.
+func wantOneOf(t *testing.T, err error, kinds ...moorage.Kind) {
+	t.Helper()
+	for _, kind := range kinds {
+		if err == nil || moorage.KindOf(err) == kind {
+			return
+		}
+	}
+	t.Errorf("%v (%s)", err, moorage.KindOf(err))
+}
