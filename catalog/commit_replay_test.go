@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -136,3 +137,58 @@ func createOf(t *testing.T, staged *catalog.Table, snapshot int64) catalog.Commi
 	create.Updates = append(create.Updates, request.Updates...)
 	return create
 }
+
+// The same holds for a client that sends its append again under another key, or after its key was
+// forgotten: alone, as a create, and in a transaction. What it is answered is stored under that key.
+func TestReplayUnderAnotherKey(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"append", "create", "transaction"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			table, beside := f.create("t"), f.create("u")
+			staged, err := f.CreateTable(f.ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
+			must(t, err)
+			create := createOf(t, staged, 1)
+			send := func(id string) (string, error) {
+				key := keyOf("a")
+				key.ID = id
+				return answered(f.once(f.ctx, key, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+					switch name {
+					case "create":
+						made, err := c.Commit(ctx, ident("new"), create)
+						return reply{Table: made}, err
+					case "transaction":
+						return reply{}, c.CommitTransaction(ctx, testWarehouse, []catalog.TableChange{
+							on("t", appendSnapshot(t, table, 1, 0, 1)), on("u", appendSnapshot(t, beside, 2, 0, 1)),
+						})
+					}
+					made, err := c.Commit(ctx, ident("t"), appendSnapshot(t, table, 1, 0, 1))
+					return reply{Table: made}, err
+				}))
+			}
+			_, err = send("first")
+			must(t, err)
+			pointer := map[bool]string{true: "new", false: "t"}[name == "create"]
+			at := f.pointerOf(pointer).MetadataLocation
+			second, err := send("second")
+			must(t, err)
+			if now := f.pointerOf(pointer).MetadataLocation; now != at {
+				t.Errorf("the replay made another version: %s after %s", now, at)
+			}
+			f.metadataFiles(pointer, 1)
+			if again, err := send("second"); err != nil || again != second {
+				t.Errorf("answered\n%s\nand then\n%s, %v", second, again, err)
+			}
+			f.clock.Advance(3 * f.keyLife())
+			must(t, f.sweepAll(f.ctx))
+			if _, err := send("first"); err != nil {
+				t.Errorf("after the key was forgotten: %v", err)
+			}
+			f.wantClean()
+		})
+	}
+}
+
+// answered is the text of an answer, and its error.
+func answered(outcome reply, err error) (string, error) { return answerText(outcome, err), err }

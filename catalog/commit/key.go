@@ -47,6 +47,7 @@ const (
 //	applied                      answers: the outcome was stored by the same Apply
 //	staged                       answers, unless there is an earlier outcome: then that
 //	succeeded without an effect  stores the outcome, then answers; or answers an earlier one
+//	refused, but it shows        as that: it was sent under another key, or its key was forgotten
 //	refused for good             stores the refusal, then answers; or answers an earlier one
 //	hidden, or forbidden         answers an earlier outcome; without one the refusal
 //	failed otherwise             answers an earlier outcome; without one the failure
@@ -85,9 +86,51 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 	case err == nil:
 		return p.conclude(ctx, w, outcome, nil)
 	case moorage.KindOf(err).Final() && !moorage.IsHidden(err):
+		earlier, there, lookErr := p.effectOf(ctx, w)
+		switch {
+		case lookErr != nil: // it may have happened: nothing is stored
+			return p.afterFailure(ctx, w.key, lookErr)
+		case there:
+			return p.conclude(ctx, w, earlier, nil)
+		}
 		return p.conclude(ctx, w, Outcome{}, err)
 	}
 	return p.afterFailure(ctx, w.key, err)
+}
+
+// effectOf returns the answer of w, which was refused, if its tables show that it happened before:
+// it was sent with another key, or its own was forgotten. Without a key it would be recognised at
+// once; see edition.replays.
+//
+// Errors: KindUnavailable if that cannot be told.
+func (p *Pipeline) effectOf(ctx context.Context, w *work) (outcome Outcome, there bool, err error) {
+	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
+	defer cancel()
+	asks := false
+	for _, target := range w.Edits {
+		if target.Create != nil {
+			if len(w.Edits) > 1 {
+				return Outcome{}, false, nil
+			}
+			made := p.madeBefore(ctx, target)
+			return Outcome{Version: made}, made != nil, nil
+		}
+		found, base, err := findTarget(ctx, p, &edition{work: w, Target: target})
+		switch {
+		case err != nil && moorage.KindOf(err).Final():
+			return Outcome{}, false, nil
+		case err != nil:
+			return Outcome{}, false, moorage.E("commit.effectOf", target.Ident.String(), moorage.KindUnavailable, err)
+		case !target.Edit.Replays(base):
+			return Outcome{}, false, nil
+		}
+		asks = asks || target.Edit.Asks()
+		outcome = Outcome{Version: VersionOf(found, target.Ident, base)}
+	}
+	if w.Silent {
+		outcome = Outcome{}
+	}
+	return outcome, asks, nil
 }
 
 // ledgerKey returns the key of a request of caller as records have it.
