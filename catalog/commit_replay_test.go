@@ -139,7 +139,8 @@ func createOf(t *testing.T, staged *catalog.Table, snapshot int64) catalog.Commi
 }
 
 // The same holds for a client that sends its append again under another key, or after its key was
-// forgotten: alone, as a create, and in a transaction. What it is answered is stored under that key.
+// forgotten: alone, as a create, and in a transaction. What it is answered is stored under that
+// key.
 func TestReplayUnderAnotherKey(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"append", "create", "transaction"} {

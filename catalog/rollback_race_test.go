@@ -66,8 +66,8 @@ func TestRollbacksRaceWithTrims(t *testing.T) {
 	}
 }
 
-// A file that a commit is about to delete cannot be registered for a minute. After that it can, if it
-// is still there.
+// A file that a commit is about to delete cannot be registered for a minute. After that it can, if
+// it is still there.
 func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
 	t.Parallel()
 	var deletes hook
@@ -106,8 +106,8 @@ func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
 	}
 }
 
-// raceRollbacks runs rounds for so long, each with a table that two nodes commit to while others roll
-// it back. A store of nil is one in memory, which both nodes use.
+// raceRollbacks runs rounds for so long, each with a table that two nodes commit to while others
+// roll it back. A store of nil is one in memory, which both nodes use.
 func raceRollbacks(t *testing.T, store, beside registry.Store, versions, yields int, lasting time.Duration) {
 	f := newFixture(t, func(c *catalog.Config) {
 		if store != nil {

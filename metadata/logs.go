@@ -110,14 +110,14 @@ const (
 	propPreviousVersionsMax    = "write.metadata.previous-versions-max"
 	previousVersionsMaxDefault = 100
 	propDeleteAfterCommit      = "write.metadata.delete-after-commit.enabled"
-	// TrimMax is how many entries leave the metadata log of a table with one commit at most, if their
-	// files are to be deleted then. The others leave it with the next commits.
+	// TrimMax is how many entries leave the metadata log of a table with one commit at most, if
+	// their files are to be deleted then. The others leave it with the next commits.
 	TrimMax = 8
 )
 
-// finishMetadataLog appends the file of the base, and drops the oldest entries that are too many. If
-// their files are deleted after the commit, those are at most TrimMax.
-// Source: Java TableMetadata.Builder.addPreviousFile.
+// finishMetadataLog appends the file of the base, and drops the oldest entries that are too many.
+// If their files are deleted after the commit, those are at most TrimMax. Source: Java
+// TableMetadata.Builder.addPreviousFile.
 func (b *builder) finishMetadataLog() error {
 	list := b.base.arrays[metadataLog]
 	times := make([]int64, 0, 2)

@@ -86,7 +86,7 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 	case err == nil:
 		return p.conclude(ctx, w, outcome, nil)
 	case moorage.KindOf(err).Final() && !moorage.IsHidden(err):
-		earlier, there, lookErr := p.effectOf(ctx, w)
+		earlier, there, lookErr := effectOf(ctx, p, w)
 		switch {
 		case lookErr != nil: // it may have happened: nothing is stored
 			return p.afterFailure(ctx, w.key, lookErr)
@@ -103,7 +103,7 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 // once; see edition.replays.
 //
 // Errors: KindUnavailable if that cannot be told.
-func (p *Pipeline) effectOf(ctx context.Context, w *work) (outcome Outcome, there bool, err error) {
+func effectOf(ctx context.Context, p *Pipeline, w *work) (outcome Outcome, there bool, err error) {
 	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
 	defer cancel()
 	asks := false

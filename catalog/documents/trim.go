@@ -232,8 +232,8 @@ func Normalised(location string) string {
 	return location
 }
 
-// wantsTrims reports whether a table wants metadata files to be deleted that fall out of its metadata
-// log.
+// wantsTrims reports whether a table wants metadata files to be deleted that fall out of its
+// metadata log.
 func wantsTrims(document Document) bool {
 	wanted, set := document.Property(propDeleteAfterCommit)
 	if !set {
