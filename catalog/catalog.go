@@ -89,9 +89,9 @@ type Config struct {
 	// on it and is planned again, nearly always to another node. It must not block. Default: does
 	// nothing.
 	RaceLost func(pointer registry.ID)
-	// AppendRebase is what becomes of an append whose branch has moved, where neither the table nor
-	// its warehouse nor the request says it. Default: it is refused.
-	AppendRebase RebaseChoice
+	// NoAppendRebase refuses every append whose branch has moved, whatever its table and request
+	// consent to.
+	NoAppendRebase bool
 	// AppendsMoved is called with the number of appends that a new version put on top of another
 	// snapshot than they were sent for. It must not block. Default: does nothing.
 	AppendsMoved func(appends int)
@@ -161,7 +161,9 @@ func New(config Config) (*Catalog, error) {
 		sealing: newSealing(config, records), given: config.Given, localFolder: config.LocalFolder,
 		keyLife: config.IdempotencyLifetime + commit.KeyGrace,
 	}
-	p.rebaser = rebase.New(names, p.documents, config.AppendRebase, config.AppendRefused)
+	p.rebaser = rebase.New(names, p.documents, rebase.Config{
+		Off: config.NoAppendRebase, Refused: config.AppendRefused, Now: config.Now,
+	})
 	if config.HedgeWrites {
 		p.documents.HedgeWrites(config.Now)
 	}

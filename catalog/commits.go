@@ -111,7 +111,7 @@ func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, chang
 	}
 	intent := commit.Intent{Verb: verb.Transaction, Silent: true}
 	for _, edit := range edits {
-		target, err := c.planner.targetOf(askerOf(c, verb.Transaction), edit.ident, edit.steps, RebaseUnsaid)
+		target, err := c.planner.targetOf(askerOf(c, verb.Transaction), edit.ident, edit.steps, RebaseUnset)
 		if err == nil {
 			err = checkPathUpdates(ctx, c.planner, askerOf(c, verb.Transaction), target, edit.steps)
 		}

@@ -89,7 +89,7 @@ func newGroupCrash(t *testing.T, k int, fault groupFault, keyed, appends bool) *
 		count: &callCount{}, plan: &faults{silent: fault.silent}, files: &fileCount{there: map[string]bool{}},
 		keyed: keyed, appends: appends,
 	}
-	w.fixture = newFixture(t, rebasing, countFiles(w.files), func(c *catalog.Config) {
+	w.fixture = newFixture(t, countFiles(w.files), func(c *catalog.Config) {
 		raw := clockedStore{memoryregistry.New(newLockedRandom(uint64(k))), c.Now}
 		w.clean = *c
 		w.clean.Store = raw
@@ -97,7 +97,7 @@ func newGroupCrash(t *testing.T, k int, fault groupFault, keyed, appends bool) *
 		wrapStorage(c, func(inner storage.Store) storage.Store { return storagetest.Faulty(inner, w.plan.storagePlan) })
 		c.Store = &frontStore{Store: w.store, then: func() { w.plan.arm(k, fault.action) }}
 	}, w.count.onto)
-	w.create("t")
+	w.createVersion("t", 2)
 	return w
 }
 

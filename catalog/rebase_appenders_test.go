@@ -60,7 +60,7 @@ func TestRebaseAppendersWithoutRetry(t *testing.T) {
 			count := &fileCount{there: map[string]bool{}}
 			moved := 0
 			var mu sync.Mutex
-			f := newFixture(t, rebasing, countFiles(count), func(c *catalog.Config) {
+			f := newFixture(t, countFiles(count), func(c *catalog.Config) {
 				c.AppendsMoved = func(n int) { mu.Lock(); moved += n; mu.Unlock() }
 			})
 			servers := []*instance{f.instance}

@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/metadata"
 	"moorage/storage/file"
 )
 
@@ -21,7 +22,7 @@ func BenchmarkAppendRebase(b *testing.B) {
 	for _, manifests := range []int{1, 100, 1000} {
 		for _, what := range []string{"append", "property"} {
 			b.Run(fmt.Sprintf("manifests=%d/%s", manifests, what), func(b *testing.B) {
-				f, folder := newDiskCatalog(b, rebasing)
+				f, folder := newDiskCatalog(b)
 				e := &engine{b, must1(file.New([]string{"file://" + filepath.Join(folder, "warehouse")}))(b), 2}
 				requests := make([]catalog.CommitRequest, clients)
 				for round := 0; round*clients < b.N; round++ {
@@ -52,7 +53,9 @@ func BenchmarkAppendRebase(b *testing.B) {
 // there: nobody reads those that all have seen.
 func (e *engine) tableOf(f *fixture, name moorage.Identifier, manifests int) *catalog.Table {
 	e.tb.Helper()
-	empty := must1(f.CreateTable(f.ctx, name, catalog.CreateTableRequest{Schema: []byte(testSchema)}))(e.tb)
+	empty := must1(f.CreateTable(f.ctx, name, catalog.CreateTableRequest{
+		Schema: []byte(testSchema), Properties: rebaseProperty(metadata.AppendRebaseOnAll),
+	}))(e.tb)
 	d := e.draft(empty, 1, "first")
 	for i := range manifests - 1 {
 		d.kept = append(d.kept, iceberg.NewManifestFile(2, fmt.Sprintf("%s/metadata/kept-%d.avro", empty.Document.Location(), i), 5000, 0, 1).

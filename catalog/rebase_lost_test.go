@@ -14,8 +14,8 @@ import (
 func TestRebaseListsGoWithTheirFile(t *testing.T) {
 	t.Parallel()
 	for _, named := range []bool{true, false} {
-		f := newFixture(t, rebasing)
-		table := f.create("t")
+		f := newFixture(t)
+		table := f.createVersion("t", 2)
 		pointers := must1(f.store.List(f.ctx, registry.TablePointer, "", "", registry.ListLimitMax))(t)
 		pointer := must1(registry.Decode[registry.Pointer](pointers[0]))(t)
 		folder := table.Document.Location() + "/metadata/"

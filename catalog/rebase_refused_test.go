@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/apache/iceberg-go"
 
@@ -201,7 +202,7 @@ func TestRebaseRefusals(t *testing.T) {
 			t.Parallel()
 			count := &fileCount{there: map[string]bool{}}
 			var why []metadata.Misfit
-			f := newFixture(t, rebasing, countFiles(count), func(config *catalog.Config) {
+			f := newFixture(t, countFiles(count), func(config *catalog.Config) {
 				config.AppendRefused = func(reason metadata.Misfit) { why = append(why, reason) }
 			})
 			request := f.rebaseCase(c)
@@ -231,7 +232,7 @@ func TestRebaseFits(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, rebasing)
+			f := newFixture(t)
 			moved := must1(f.Commit(f.ctx, ident("t"), f.rebaseCase(c)))(t)
 			if got := fmt.Sprint(snapshotChain(t, moved.Document)); got != "[3 2 1]" {
 				t.Errorf("the chain is %s", got)
@@ -247,7 +248,7 @@ func TestRebaseFits(t *testing.T) {
 // A client that saw no snapshot is behind all that came since, as long as all of them are there.
 func TestRebaseOntoExpired(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, rebasing)
+	f := newFixture(t)
 	e := f.newEngine(2)
 	empty := f.createVersion("t", 2)
 	late := e.write(e.draft(empty, lateID, "c"))
@@ -258,37 +259,37 @@ func TestRebaseOntoExpired(t *testing.T) {
 	wantKind(t, err, moorage.KindCommitFailed)
 }
 
-// An off wins over every on. Where nobody says anything the server's own choice counts.
-func TestRebaseSwitches(t *testing.T) {
+// A rebase takes the consent of the table and of the request, or that of a table for all requests.
+// The server, the warehouse, the table and the request can each refuse it.
+func TestRebaseConsent(t *testing.T) {
 	t.Parallel()
-	const unsaid, on, off = catalog.RebaseUnsaid, catalog.RebaseOn, catalog.RebaseOff
-	text := map[catalog.RebaseChoice]string{on: "on", off: "off"}
-	for _, server := range []catalog.RebaseChoice{unsaid, on, off} {
-		for _, warehouse := range []catalog.RebaseChoice{unsaid, on, off} {
-			for _, table := range []catalog.RebaseChoice{unsaid, on, off} {
-				for _, request := range []catalog.RebaseChoice{unsaid, on, off} {
-					f := newFixture(t, func(c *catalog.Config) { c.AppendRebase = server })
-					properties := map[string]string{}
-					if warehouse != unsaid {
-						properties["moorage.append-rebase"] = text[warehouse]
-					}
-					must1(f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "other", Location: "file:///other", Properties: properties}))(t)
-					must1(f.CreateNamespace(f.ctx, "other", moorage.Namespace{"ns"}, nil))(t)
+	const unset, on, off = catalog.RebaseUnset, catalog.RebaseOn, catalog.RebaseOff
+	consents := map[string][]catalog.RebaseChoice{"on": {on}, "on-all": {unset, on}}
+	for _, server := range []bool{true, false} {
+		for _, warehouse := range []string{"", "off"} {
+			for _, table := range []string{"", "on", "on-all", "off"} {
+				for _, request := range []catalog.RebaseChoice{unset, on, off} {
+					f := newFixture(t, func(c *catalog.Config) { c.NoAppendRebase = !server })
 					where := ident("t")
 					where.Warehouse = "other"
-					asked := catalog.CreateTableRequest{Schema: []byte(testSchema), Properties: map[string]string{}}
-					if table != unsaid {
-						asked.Properties["moorage.append-rebase"] = text[table]
-					}
+					must1(f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{
+						Name: "other", Location: "file:///other", Properties: rebaseProperty(warehouse),
+					}))(t)
+					must1(f.CreateNamespace(f.ctx, "other", moorage.Namespace{"ns"}, nil))(t)
+					seen := must1(f.CreateTable(f.ctx, where, catalog.CreateTableRequest{
+						Schema: []byte(testSchema), Properties: rebaseProperty(table),
+					}))(t)
 					e := f.newEngine(2)
-					seen := must1(f.CreateTable(f.ctx, where, asked))(t)
 					first, late := e.write(e.draft(seen, 1, "a")), e.write(e.draft(seen, 2, "b"))
 					late.Rebase = request
 					must1(f.Commit(f.ctx, where, first))(t)
 					_, err := f.Commit(f.ctx, where, late)
-					said := max(warehouse, table, request)
-					if want := said == on || said == unsaid && server == on; want != (err == nil) {
-						t.Errorf("server %d, warehouse %d, table %d, request %d: %v", server, warehouse, table, request, err)
+					want := server && warehouse == "" && slices.Contains(consents[table], request)
+					if want != (err == nil) {
+						t.Errorf("server %t, warehouse %q, table %q, request %d: %v", server, warehouse, table, request, err)
+					}
+					if err != nil {
+						wantKind(t, err, moorage.KindCommitFailed)
 					}
 				}
 			}
@@ -296,7 +297,32 @@ func TestRebaseSwitches(t *testing.T) {
 	}
 }
 
-// A choice that is neither on nor off is refused.
+// rebaseProperty returns the properties with which something is made that has value as its
+// moorage.append-rebase; none if value is empty.
+func rebaseProperty(value string) map[string]string {
+	if value == "" {
+		return nil
+	}
+	return map[string]string{metadata.PropAppendRebase: value}
+}
+
+// A warehouse that was changed to refuse is obeyed within five seconds.
+func TestRebaseRefusedByAChangedWarehouse(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	e := f.newEngine(2)
+	seen := f.createVersion("t", 2)
+	first, late := e.write(e.draft(seen, 1, "a")), e.write(e.draft(seen, 2, "b"))
+	must1(f.Commit(f.ctx, ident("t"), first))(t)
+	must1(f.instance.warehouses().Change(f.ctx, ident("t").Warehouse, catalog.WarehouseChange{
+		Properties: catalog.PropertiesChange{Updates: rebaseProperty("off")},
+	}))(t)
+	f.clock.Advance(5 * time.Second)
+	_, err := f.Commit(f.ctx, ident("t"), late)
+	wantKind(t, err, moorage.KindCommitFailed)
+}
+
+// A value that does not exist is refused, and so is consent of a warehouse for its clients.
 func TestRebaseWrongChoices(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -306,6 +332,10 @@ func TestRebaseWrongChoices(t *testing.T) {
 	wantKind(t, err, moorage.KindBadRequest)
 	_, err = f.CreateTable(f.ctx, ident("u"), catalog.CreateTableRequest{Schema: []byte(testSchema), Properties: wrong})
 	wantKind(t, err, moorage.KindBadRequest)
-	_, err = f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "v", Location: "file:///v", Properties: wrong})
-	wantKind(t, err, moorage.KindBadRequest)
+	for _, properties := range []map[string]string{
+		wrong, rebaseProperty("on"), rebaseProperty("on-all"), {"header.X-MOORAGE-append-Rebase": "on"},
+	} {
+		_, err = f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "v", Location: "file:///v", Properties: properties})
+		wantKind(t, err, moorage.KindBadRequest)
+	}
 }

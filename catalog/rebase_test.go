@@ -6,10 +6,8 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/metadata"
 )
-
-// rebasing switches rebasing on for tables that say nothing.
-func rebasing(c *catalog.Config) { c.AppendRebase = catalog.RebaseOn }
 
 // newEngine returns an engine that writes to the files of f.
 func (f *fixture) newEngine(version int) *engine { return &engine{f.t, f.files, version} }
@@ -20,7 +18,7 @@ func TestRebase(t *testing.T) {
 	for _, version := range []int{2, 3} {
 		t.Run(fmt.Sprintf("format version %d", version), func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, rebasing)
+			f := newFixture(t)
 			e := f.newEngine(version)
 			seen := f.createVersion("t", version)
 			first := e.write(e.draft(seen, 1, "a"))
@@ -52,17 +50,19 @@ func TestRebaseIsOffByDefault(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	e := f.newEngine(2)
-	seen := f.createVersion("t", 2)
+	seen := f.create("t")
 	first, late := e.write(e.draft(seen, 1, "a")), e.write(e.draft(seen, 2, "b"))
 	must1(f.Commit(f.ctx, ident("t"), first))(t)
 	_, err := f.Commit(f.ctx, ident("t"), late)
 	wantKind(t, err, moorage.KindCommitFailed)
 }
 
-// createVersion makes a table of a format version.
+// createVersion makes a table of a format version that consents to rebases for all its writers.
 func (f *fixture) createVersion(name string, version int) *catalog.Table {
 	f.t.Helper()
-	return f.createWith(name, map[string]string{"format-version": fmt.Sprint(version)})
+	return f.createWith(name, map[string]string{
+		"format-version": fmt.Sprint(version), metadata.PropAppendRebase: metadata.AppendRebaseOnAll,
+	})
 }
 
 // createWith makes a table with properties.

@@ -102,24 +102,23 @@ func ParseLease(text string) (Lease, error) {
 type CommitRequest struct {
 	Requirements []metadata.Requirement
 	Updates      []metadata.Update
-	// Rebase is what the request says about an append whose branch has moved.
+	// Rebase is what the request asks for an append whose branch has moved since its client looked.
 	Rebase RebaseChoice
 }
 
-// RebaseChoice is what somebody says about an append whose branch has moved since its client
-// looked. RebaseOn puts it on top of what is there, RebaseOff refuses it. A table, its warehouse
-// and a request may say it, and off wins.
+// RebaseChoice is what a request asks for an append whose branch has moved. RebaseOn puts it on top
+// of the head if the table's moorage.append-rebase is on or on-all. RebaseOff refuses it. RebaseUnset
+// rebases it only where the table has on-all.
 type RebaseChoice = rebase.Choice
 
 // The choices.
 const (
-	RebaseUnsaid = rebase.Unsaid
-	RebaseOn     = rebase.On
-	RebaseOff    = rebase.Off
+	RebaseUnset = rebase.Unset
+	RebaseOn    = rebase.On
+	RebaseOff   = rebase.Off
 )
 
-// ParseRebaseChoice reads the value of name: "on" or "off"; an empty one says nothing. Anything
-// else is KindBadRequest.
+// ParseRebaseChoice reads the value of name: "on" or "off". Anything else is KindBadRequest.
 func ParseRebaseChoice(name, text string) (RebaseChoice, error) {
 	return rebase.ParseChoice(name, text)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"strings"
 
 	"moorage"
 	"moorage/access"
@@ -130,11 +131,29 @@ func checkOwn(properties map[string]string) error {
 				"The property %s of a warehouse is the server's own: leave it out", name)
 		}
 	}
-	if said, set := properties[metadata.PropAppendRebase]; set {
-		return metadata.CheckAppendRebase(said)
+	if value, set := properties[metadata.PropAppendRebase]; set && value != metadata.AppendRebaseOff {
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Invalid %s: %s. A warehouse can only say off; tables and requests consent to a rebase themselves",
+			metadata.PropAppendRebase, moorage.Cut(value, valueShownMax))
+	}
+	for name := range properties {
+		if strings.EqualFold(name, headerProperty+RebaseHeader) {
+			return moorage.Errorf(moorage.KindBadRequest,
+				"The property %s of a warehouse would make every client consent to a rebase: "+
+					"set it at the clients that only append", moorage.Cut(name, valueShownMax))
+		}
 	}
 	return nil
 }
+
+const (
+	// RebaseHeader is the header by which a request consents to a rebase of its append, or refuses it.
+	RebaseHeader = "X-Moorage-Append-Rebase"
+	// headerProperty begins the properties that have clients send a header.
+	headerProperty = "header."
+	// valueShownMax is how many bytes of a wrong property its refusal repeats.
+	valueShownMax = 100
+)
 
 // newWarehouse is a warehouse about to be made, and what has its name.
 type newWarehouse struct {

@@ -9,19 +9,27 @@ import (
 // catalog gives a meaning to.
 const ownPrefix = "moorage."
 
-// PropAppendRebase says whether appends to a table that come too late for their snapshot are put on
-// top of the present one. A warehouse may say it for its tables. The values follow.
+// PropAppendRebase is the table property that permits the server to put appends that come too late
+// for their snapshot on top of the present one. The values follow.
 const (
 	PropAppendRebase = ownPrefix + "append-rebase"
-	AppendRebaseOn   = "on"
-	AppendRebaseOff  = "off"
+	// AppendRebaseOn permits it for requests that ask for it themselves. Java's RowDelta and
+	// OverwriteFiles look like appends on the wire when they only add files, and rely on the refusal
+	// to validate again. So the table cannot consent in the name of all its writers.
+	AppendRebaseOn = "on"
+	// AppendRebaseOnAll permits it for every request. No MERGE, UPDATE or INSERT OVERWRITE may run
+	// on such a table.
+	AppendRebaseOnAll = "on-all"
+	// AppendRebaseOff refuses it. It is the only value for a warehouse and the server.
+	AppendRebaseOff = "off"
 )
 
-// CheckAppendRebase refuses a value of PropAppendRebase that is none: KindBadRequest.
+// CheckAppendRebase refuses a value of PropAppendRebase that a table cannot have: KindBadRequest.
 func CheckAppendRebase(value string) error {
-	if value == AppendRebaseOn || value == AppendRebaseOff {
+	switch value {
+	case AppendRebaseOn, AppendRebaseOnAll, AppendRebaseOff:
 		return nil
 	}
-	return moorage.Errorf(moorage.KindBadRequest, "Invalid %s: %s is neither on nor off",
+	return moorage.Errorf(moorage.KindBadRequest, "Invalid %s: %s is not on, on-all or off",
 		PropAppendRebase, jsontext.Clip(value))
 }

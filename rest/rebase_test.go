@@ -21,12 +21,12 @@ func TestRebaseHeader(t *testing.T) {
 		t.Run(s.operation, func(t *testing.T) {
 			t.Parallel()
 			for value, want := range map[string]catalog.RebaseChoice{
-				"on": catalog.RebaseOn, "off": catalog.RebaseOff, "none": catalog.RebaseUnsaid,
+				"on": catalog.RebaseOn, "off": catalog.RebaseOff, "none": catalog.RebaseUnset,
 			} {
 				fake := &fakeCatalog{fail: moorage.Errorf(moorage.KindNoSuchTable, "no")}
 				var header []string
 				if value != "none" {
-					header = []string{rebaseHeader, value}
+					header = []string{catalog.RebaseHeader, value}
 				}
 				send(NewServer(TestConfig{Catalog: fake}), s.method, s.path, s.body, header...)
 				if len(fake.rebases) == 0 || fake.rebases[0] != want {
@@ -35,7 +35,7 @@ func TestRebaseHeader(t *testing.T) {
 			}
 			for _, value := range []string{"maybe", "ON", ""} {
 				fake := &fakeCatalog{}
-				answer := send(NewServer(TestConfig{Catalog: fake}), s.method, s.path, s.body, rebaseHeader, value)
+				answer := send(NewServer(TestConfig{Catalog: fake}), s.method, s.path, s.body, catalog.RebaseHeader, value)
 				wantFailure(t, answer, http.StatusBadRequest, "BadRequestException")
 				if len(fake.calls) > 0 {
 					t.Errorf("%q reaches the catalog: %v", value, fake.calls)

@@ -118,19 +118,16 @@ func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
 	}), err
 }
 
-// rebaseHeader says, for one request, what moorage.append-rebase says for a table.
-const rebaseHeader = "X-Moorage-Append-Rebase"
-
 // rebaseChoice reads the header. One that is empty, or is there twice, is wrong.
 func rebaseChoice(r *http.Request) (catalog.RebaseChoice, error) {
-	values := r.Header.Values(rebaseHeader)
+	values := r.Header.Values(catalog.RebaseHeader)
 	switch {
 	case len(values) == 0:
-		return catalog.RebaseUnsaid, nil
+		return catalog.RebaseUnset, nil
 	case len(values) > 1 || values[0] == "":
-		return catalog.RebaseOff, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: not on or off", rebaseHeader)
+		return catalog.RebaseOff, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: not on or off", catalog.RebaseHeader)
 	}
-	return catalog.ParseRebaseChoice(rebaseHeader, values[0])
+	return catalog.ParseRebaseChoice(catalog.RebaseHeader, values[0])
 }
 
 // decodeCommit reads a commit of a table. Both lists must be there, though they may be empty or

@@ -5,22 +5,19 @@ import (
 	"moorage/metadata"
 )
 
-// Choice is what somebody says about appends whose branch has moved. The table, its warehouse, the
-// request and the server may each say something.
+// Choice is what a request asks for an append whose branch has moved.
 type Choice int8
 
 // The choices.
 const (
-	Unsaid Choice = iota
-	On            // put them on top of the head
-	Off           // refuse them
+	Unset Choice = iota // the header is absent; only a table with on-all rebases the append
+	On                  // put it on top of the head, if the table permits that
+	Off                 // refuse it
 )
 
-// ParseChoice reads "on" or "off"; an empty text says nothing. Anything else is KindBadRequest.
+// ParseChoice reads "on" or "off". Anything else is KindBadRequest.
 func ParseChoice(name, text string) (Choice, error) {
 	switch text {
-	case "":
-		return Unsaid, nil
 	case metadata.AppendRebaseOn:
 		return On, nil
 	case metadata.AppendRebaseOff:
@@ -33,27 +30,14 @@ func ParseChoice(name, text string) (Choice, error) {
 // textMax is how many bytes of a wrong choice its refusal repeats.
 const textMax = 100
 
-// decide returns what the choices of a table, its warehouse and a request come to: one that says
-// off wins. preset is what counts if none of them says anything.
-func decide(preset Choice, said ...Choice) bool {
-	decided := Unsaid
-	for _, choice := range said {
-		decided = max(decided, choice)
+// consents reports whether a table, by its property, and a request together permit a rebase. A value
+// that no request can set, in a table that was registered with it, counts as off.
+func consents(property string, request Choice) bool {
+	switch property {
+	case metadata.AppendRebaseOnAll:
+		return request != Off
+	case metadata.AppendRebaseOn:
+		return request == On
 	}
-	if decided == Unsaid {
-		decided = preset
-	}
-	return decided == On
-}
-
-// choiceOf returns what a property says. A value that is neither on nor off, in a table that was
-// registered with it, counts as off.
-func choiceOf(text string, set bool) Choice {
-	switch {
-	case !set:
-		return Unsaid
-	case text == metadata.AppendRebaseOn:
-		return On
-	}
-	return Off
+	return false
 }

@@ -2,6 +2,7 @@ package rebase
 
 import (
 	"context"
+	"time"
 
 	"github.com/maypok86/otter/v2"
 
@@ -17,22 +18,39 @@ import (
 type Rebaser struct {
 	directory *directory.Directory
 	documents *documents.Documents
-	preset    Choice
-	refused   func(metadata.Misfit)
+	config    Config
 	cache     *cache
-	// warehouses is what they say, by id.
-	warehouses *otter.Cache[registry.ID, *Choice]
+	// warehouses remembers by id whether a warehouse refuses every rebase.
+	warehouses *otter.Cache[registry.ID, warehouseAnswer]
 }
 
-// warehousesMax bounds how many warehouses are remembered.
-const warehousesMax = 10_000
+const (
+	// warehousesMax bounds how many warehouses are remembered.
+	warehousesMax = 10_000
+	// warehouseKeptFor is how long a change of the property of a warehouse may stay unseen.
+	warehouseKeptFor = 5 * time.Second
+)
 
-// New returns a Rebaser. preset is what counts where nobody says anything. refused is called with
-// the reason when an append is not moved.
-func New(names *directory.Directory, docs *documents.Documents, preset Choice, refused func(metadata.Misfit)) *Rebaser {
+// Config is what a Rebaser is made with. All members but Off are required.
+type Config struct {
+	Off bool // move nothing
+	// Refused is called with the reason when an append is not moved although its table and its
+	// request consent. It must not block.
+	Refused func(metadata.Misfit)
+	Now     func() time.Time
+}
+
+// warehouseAnswer is whether a warehouse refuses every rebase, as read at a time.
+type warehouseAnswer struct {
+	refuses bool
+	read    time.Time
+}
+
+// New returns a Rebaser of tables in names.
+func New(names *directory.Directory, docs *documents.Documents, config Config) *Rebaser {
 	return &Rebaser{
-		directory: names, documents: docs, preset: preset, refused: refused, cache: newCache(),
-		warehouses: otter.Must(&otter.Options[registry.ID, *Choice]{MaximumSize: warehousesMax}),
+		directory: names, documents: docs, config: config, cache: newCache(),
+		warehouses: otter.Must(&otter.Options[registry.ID, warehouseAnswer]{MaximumSize: warehousesMax}),
 	}
 }
 
@@ -42,31 +60,31 @@ type Table struct {
 	Document *metadata.Document
 }
 
-// IsWanted reports whether an append to t may be moved: what t, its warehouse, the request and the
-// server say of that. One that cannot be asked says no.
+// IsWanted reports whether an append to t may be moved: the table and the request consent, and
+// neither the warehouse nor the server refuses. A warehouse that cannot be read counts as refusing.
 func (r *Rebaser) IsWanted(ctx context.Context, t Table, request Choice) bool {
-	table := choiceOf(t.Document.Property(metadata.PropAppendRebase))
-	if table == Off || request == Off {
+	property, _ := t.Document.Property(metadata.PropAppendRebase)
+	if r.config.Off || !consents(property, request) {
 		return false
 	}
-	warehouse, err := r.ofWarehouse(ctx, t.Found)
-	return err == nil && decide(r.preset, table, warehouse, request)
+	refuses, err := r.warehouseRefuses(ctx, t.Found)
+	return err == nil && !refuses
 }
 
-// ofWarehouse returns what the warehouse of a table says. The properties of a warehouse stay what
-// they were when it was made, so they are read once.
-func (r *Rebaser) ofWarehouse(ctx context.Context, table *directory.Found) (Choice, error) {
-	if known, ok := r.warehouses.GetIfPresent(table.Warehouse); ok {
-		return *known, nil
+// warehouseRefuses reports whether the warehouse of a table has the property, whose only value is
+// off. The answer is kept for warehouseKeptFor, because many late appends ask at once.
+func (r *Rebaser) warehouseRefuses(ctx context.Context, table *directory.Found) (bool, error) {
+	now := r.config.Now()
+	if known, ok := r.warehouses.GetIfPresent(table.Warehouse); ok && now.Sub(known.read).Abs() < warehouseKeptFor {
+		return known.refuses, nil
 	}
 	path, err := r.directory.Path(ctx, table.Pointer.Warehouse, nil)
 	if err != nil {
-		return Off, err
+		return false, err
 	}
-	said, set := path.Warehouse.Properties[metadata.PropAppendRebase]
-	choice := choiceOf(said, set)
-	r.warehouses.Set(path.Warehouse.ID, &choice)
-	return choice, nil
+	_, refuses := path.Warehouse.Properties[metadata.PropAppendRebase]
+	r.warehouses.Set(path.Warehouse.ID, warehouseAnswer{refuses, now})
+	return refuses, nil
 }
 
 // Prepare reads what moving a takes, so that it is kept in memory when the turn of the commit
@@ -78,7 +96,7 @@ func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a meta
 		misfit = r.prepare(ctx, t, a, o)
 	}
 	if misfit != metadata.Fits && late {
-		r.refused(misfit)
+		r.config.Refused(misfit)
 	}
 	return misfit == metadata.Fits
 }
@@ -124,7 +142,7 @@ const listsBytesMax = 64 << 20
 func (m *Moves) Add(ctx context.Context, a metadata.Append) bool {
 	misfit := m.add(ctx, a)
 	if misfit != metadata.Fits {
-		m.rebaser.refused(misfit)
+		m.rebaser.config.Refused(misfit)
 	}
 	return misfit == metadata.Fits
 }

@@ -59,18 +59,20 @@ func TestContentsFit(t *testing.T) {
 	}
 }
 
-func TestDecide(t *testing.T) {
+func TestConsents(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		preset Choice
-		said   []Choice
-		want   bool
+		property string
+		request  Choice
+		want     bool
 	}{
-		{Unsaid, nil, false}, {Off, nil, false}, {On, nil, true},
-		{On, []Choice{Unsaid, Off}, false}, {Off, []Choice{On, Unsaid}, true}, {On, []Choice{On, Off}, false},
+		{"", Unset, false}, {"", On, false}, {"", Off, false},
+		{"on", Unset, false}, {"on", On, true}, {"on", Off, false},
+		{"on-all", Unset, true}, {"on-all", On, true}, {"on-all", Off, false},
+		{"off", On, false}, {"ON", On, false},
 	} {
-		if got := decide(tt.preset, tt.said...); got != tt.want {
-			t.Errorf("preset %d, said %d: got %t", tt.preset, tt.said, got)
+		if got := consents(tt.property, tt.request); got != tt.want {
+			t.Errorf("table %q, request %d: got %t", tt.property, tt.request, got)
 		}
 	}
 }

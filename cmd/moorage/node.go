@@ -152,7 +152,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		CommitGroupMax:      c.CommitGroup,
 		CommitsCarried:      meterGroups(metrics),
 		RaceLost:            peers.raceLost(metrics),
-		AppendRebase:        c.AppendRebase,
+		NoAppendRebase:      c.NoAppendRebase,
 		AppendsMoved:        meterRebased(metrics),
 		AppendRefused:       meterNotRebased(metrics),
 		HedgeWrites:         c.HedgeWrites,

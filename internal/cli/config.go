@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"moorage/catalog"
 	"moorage/identity"
 	"moorage/storage/adls"
 	"moorage/storage/gcs"
@@ -71,8 +70,8 @@ type Config struct {
 	Issuers        []identity.IssuerConfig // outside issuers whose tokens are accepted
 	TrustedProxies []netip.Prefix          // whose X-Forwarded-For is believed
 
-	// AppendRebase is of appends whose branch has moved, where nobody else says it.
-	AppendRebase catalog.RebaseChoice
+	// NoAppendRebase refuses appends whose branch has moved, even with everybody's consent.
+	NoAppendRebase bool
 
 	DefaultLocation   string // where the warehouse default goes when it is made; empty: a folder below Data
 	S3Endpoint        string // URL of the S3 server; empty: what the environment says

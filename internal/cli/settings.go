@@ -136,10 +136,10 @@ func limitSettings() []setting {
 				"own.",
 			set: one(within(strconv.Atoi, 1, 1024), "a number from 1 to 1024",
 				func(c *Config) *int { return &c.CommitGroup })},
-		{name: "append-rebase", value: "on|off", preset: "off",
-			usage: "What becomes of an append that comes too late for its snapshot, where the table, its warehouse " +
-				"and the request do not say it. on: the server puts it on top of the present snapshot. off: 409.",
-			set: one(parseRebase, "on or off", func(c *Config) *catalog.RebaseChoice { return &c.AppendRebase })},
+		{name: "append-rebase", value: "off",
+			usage: "off: refuse every append that comes too late for its snapshot (409), even where the table and the " +
+				"request consent to a rebase.",
+			set: one(parseRebaseOff, "off", func(c *Config) *bool { return &c.NoAppendRebase })},
 		{name: "hedge-writes",
 			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.HedgeWrites }),
 			usage: "Write a metadata file in S3 again, under another name, if the first write takes over 150 ms " +

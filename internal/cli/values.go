@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"moorage/catalog"
 	"moorage/storage"
 )
 
@@ -95,12 +94,10 @@ func parseLevel(v string) (level slog.Level, err error) {
 	return level, err
 }
 
-func parseRebase(v string) (choice catalog.RebaseChoice, err error) {
-	_, err = oneOf("on", "off")(v)
-	if err == nil {
-		choice, err = catalog.ParseRebaseChoice("--append-rebase", v)
-	}
-	return choice, err
+// parseRebaseOff reads the one value of --append-rebase. The server cannot consent for its clients.
+func parseRebaseOff(v string) (bool, error) {
+	_, err := oneOf("off")(v)
+	return err == nil, err
 }
 
 // within is parse that refuses what is less than least or more than most.

@@ -20,7 +20,7 @@ import (
 
 // rebased lets the server put late appends on top of the head, and keeps the client from trying
 // again.
-var rebased = iceberg.Properties{"moorage.append-rebase": "on", table.CommitNumRetriesKey: "0"}
+var rebased = iceberg.Properties{"moorage.append-rebase": "on-all", table.CommitNumRetriesKey: "0"}
 
 var events = iceberg.NewSchema(0,
 	iceberg.NestedField{ID: 1, Name: "writer", Type: iceberg.PrimitiveTypes.Int64},

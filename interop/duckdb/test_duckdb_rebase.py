@@ -16,7 +16,7 @@ SCHEMA = pa.schema([pa.field("writer", pa.int64()), pa.field("number", pa.int64(
 def test_writers_who_do_not_try_again(catalog_server, iceberg, namespace):
     """DuckDB never tries again. PyIceberg expires and the server removes orphans afterwards, because DuckDB can do neither."""
     name = f"{namespace}.events"
-    iceberg.create_table(name, schema=SCHEMA, properties={"moorage.append-rebase": "on"})
+    iceberg.create_table(name, schema=SCHEMA, properties={"moorage.append-rebase": "on-all"})
 
     def work(writer: int) -> None:
         with clients.duckdb_connection(catalog_server) as connection:

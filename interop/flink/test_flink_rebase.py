@@ -25,7 +25,7 @@ CLEANING = {
 def test_flink_tries_again(sql, session, feed, iceberg, catalog_server, namespace):
     """Every row is there once, also when a job of Flink's has expired snapshots and removed orphans."""
     name = f"{namespace}.events"
-    sql(f"CREATE TABLE {name} (writer INT, number INT) WITH ('commit.retry.num-retries' = '20', 'moorage.append-rebase' = 'on')")
+    sql(f"CREATE TABLE {name} (writer INT, number INT) WITH ('commit.retry.num-retries' = '20', 'moorage.append-rebase' = 'on-all')")
     for number in range(INSERTS_PER_WRITER):
         in_parallel(lambda writer, number=number: session(BATCH).run(f"INSERT INTO {name} VALUES ({writer}, {number})"))
     expected = each_once(INSERTS_PER_WRITER)

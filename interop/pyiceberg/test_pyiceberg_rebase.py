@@ -13,7 +13,7 @@ from pyiceberg.exceptions import CommitFailedException
 
 pytestmark = pytest.mark.moorage_only
 SCHEMA = pa.schema([pa.field("writer", pa.int64()), pa.field("number", pa.int64())])
-REBASED = {"moorage.append-rebase": "on", "commit.retry.num-retries": "0"}
+REBASED = {"moorage.append-rebase": "on-all", "commit.retry.num-retries": "0"}
 # A client that merges makes a new manifest of old ones from this many on.
 MERGING = {"commit.manifest-merge.enabled": "true", "commit.manifest.min-count-to-merge": "4"}
 
@@ -43,6 +43,21 @@ def test_late_append_is_put_on_top(iceberg, namespace):
     found = iceberg.load_table(f"{namespace}.events")
     assert rows(found) == rows(stale) == [(1, 1), (2, 2)]
     assert moved(found) == 1
+
+
+@pytest.mark.smoke
+def test_each_writer_consents_by_header(catalog_server, iceberg, namespace):
+    """A table with "on" moves the appends of clients that ask for it, and refuses the others as ever."""
+    name = f"{namespace}.events"
+    iceberg.create_table(name, schema=SCHEMA, properties={**REBASED, "moorage.append-rebase": "on"})
+    asks = clients.pyiceberg_catalog(catalog_server, **{"header.X-Moorage-Append-Rebase": "on"})
+    late, silent = asks.load_table(name), iceberg.load_table(name)
+    append_row(iceberg.load_table(name), 1, 1)
+    with pytest.raises(CommitFailedException):
+        append_row(silent, 2, 2)
+    append_row(late, 3, 3)
+    assert rows(iceberg.load_table(name)) == [(1, 1), (3, 3)]
+    assert moved(iceberg.load_table(name)) == 1
 
 
 @pytest.mark.parametrize("merging", [False, True], ids=["appends", "merges"])

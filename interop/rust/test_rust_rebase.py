@@ -16,7 +16,7 @@ def table(request, sql, namespace):
     name = f"{namespace}.events"
     sql(
         f"CREATE TABLE {name} (writer BIGINT, number BIGINT) USING iceberg TBLPROPERTIES ('format-version' = '{request.param}', "
-        "'commit.retry.num-retries' = '0', 'moorage.append-rebase' = 'on')"
+        "'commit.retry.num-retries' = '0', 'moorage.append-rebase' = 'on-all')"
     )
     return name
 

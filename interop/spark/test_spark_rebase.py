@@ -4,7 +4,9 @@ import pytest
 from harness.cleaning import plant_orphan
 from harness.compare import rows
 from harness.history import check_line, moved, parents
+from harness.java import Java
 from harness.writers import WRITERS, append, each_once, in_parallel, insert
+from py4j.protocol import Py4JJavaError
 
 pytestmark = pytest.mark.moorage_only
 INSERTS_PER_WRITER = 4
@@ -17,7 +19,7 @@ def table(request, sql, namespace):
     name = f"{namespace}.events"
     sql(
         f"CREATE TABLE {name} (writer BIGINT, number BIGINT) USING iceberg TBLPROPERTIES ('format-version' = '{request.param}', "
-        "'commit.retry.num-retries' = '0', 'moorage.append-rebase' = 'on')"
+        "'commit.retry.num-retries' = '0', 'moorage.append-rebase' = 'on-all')"
     )
     return name
 
@@ -61,11 +63,36 @@ def test_merging_writers(sql, catalogs, iceberg, catalog_server, table):
     check_cleaned(sql, catalog_server, table, expected)
 
 
+@pytest.mark.smoke
+@pytest.mark.parametrize(("property", "header", "happened"), [("on", None, 1), ("on", "on", 8), ("on-all", None, 8)])
+def test_upserts_that_only_insert(spark, sql, catalog_server, namespace, property, header, happened):
+    """Eight writers see the same table, and each adds a row only if no other one has.
+
+    Java sends such an upsert as an append and relies on the refusal to validate again. So a table that is "on" must refuse
+    it. The other two rows show what the guide warns of: with the consent of the writer or of the table all eight insert.
+    """
+    name = f"{namespace}.keyed"
+    sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg TBLPROPERTIES ('moorage.append-rebase' = '{property}')")
+    sql(f"INSERT INTO {name} VALUES (0)")
+    writer = Java(spark, catalog_server, **({"header.X-Moorage-Append-Rebase": header} if header else {}))
+    refused = 0
+    try:
+        for upsert in [writer.insert_if_absent(name) for _ in range(8)]:
+            try:
+                upsert.commit()
+            except Py4JJavaError as fault:
+                assert "org.apache.iceberg.exceptions.ValidationException" in str(fault)
+                refused += 1
+    finally:
+        writer.close()
+    assert 8 - refused == happened
+
+
 def test_writers_of_two_engines(sql, catalogs, iceberg, catalog_server, namespace):
     name = f"{namespace}.mixed"
     sql(
         f"CREATE TABLE {name} (writer BIGINT, number BIGINT) USING iceberg TBLPROPERTIES "
-        "('commit.retry.num-retries' = '0', 'moorage.append-rebase' = 'on')"
+        "('commit.retry.num-retries' = '0', 'moorage.append-rebase' = 'on-all')"
     )
 
     def write(writer: int) -> None:

@@ -43,7 +43,7 @@ func TestAppends(t *testing.T) {
 	seed := newSeed(t)
 	random := rand.New(rand.NewPCG(seed, 2))
 	binary := nodetest.Build(t)
-	args := []string{"--data", filepath.Join(t.ArtifactDir(), "data"), "--append-rebase", "on"}
+	args := []string{"--data", filepath.Join(t.ArtifactDir(), "data")}
 	var seen appendTally
 	var l *rowLog
 	for number := range *killsFlag {
@@ -106,7 +106,9 @@ func openLog(t *testing.T, uri string, number int) *rowLog {
 	l := &rowLog{}
 	for i := range logTables {
 		r := &rowTable{name: append(namespace, fmt.Sprintf("t%d", i)), acknowledged: map[int64]bool{}, unknown: map[int64]bool{}}
-		_, err := client.CreateTable(t.Context(), r.name, rowSchema, icebergcatalog.WithProperties(iceberg.Properties{table.CommitNumRetriesKey: "0"}))
+		_, err := client.CreateTable(t.Context(), r.name, rowSchema, icebergcatalog.WithProperties(iceberg.Properties{
+			table.CommitNumRetriesKey: "0", "moorage.append-rebase": "on-all",
+		}))
 		if err != nil {
 			t.Fatal(err)
 		}

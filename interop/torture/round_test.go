@@ -25,7 +25,7 @@ type round struct {
 }
 
 func (r *round) run(t *testing.T) {
-	server := nodetest.MustStart(t, r.binary, "--data", r.data, "--append-rebase", "on")
+	server := nodetest.MustStart(t, r.binary, "--data", r.data)
 	defer server.Kill()
 	client := nodetest.NewClient(server.URI, requestTimeout)
 	r.world.verify(t, client)

@@ -14,7 +14,7 @@ def test_writers_who_do_not_try_again(sql, catalogs, iceberg, catalog_server, na
     name = f"{namespace}.events"
     sql(f"CREATE TABLE {name} (writer INTEGER, number INTEGER) WITH (max_commit_retry = 0)")
     with iceberg.load_table(name).transaction() as change:
-        change.set_properties({"moorage.append-rebase": "on"})
+        change.set_properties({"moorage.append-rebase": "on-all"})
     in_parallel(lambda writer: insert(sql, f"{catalogs[writer]}.{name}", writer, INSERTS_PER_WRITER))
     expected = each_once(INSERTS_PER_WRITER)
     assert sql(f"SELECT * FROM {name}") == expected

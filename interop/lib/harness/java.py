@@ -1,15 +1,18 @@
 """The Java client without an engine: its classes, called in the JVM of a Spark session."""
 
+import uuid
+
 from harness import clients
 
 
 class Java:
     """A RESTCatalog of the Java client, connected to a server."""
 
-    def __init__(self, spark, server):
+    def __init__(self, spark, server, **more: str):
+        """More are further properties of the catalog."""
         self._jvm = spark._jvm
         properties = self._jvm.java.util.HashMap()
-        for name, value in clients.java_properties(server).items():
+        for name, value in {**clients.java_properties(server), **more}.items():
             properties[name] = value
         self.catalog = self._jvm.org.apache.iceberg.rest.RESTCatalog()
         self.catalog.setConf(spark._jsc.hadoopConfiguration())
@@ -34,6 +37,19 @@ class Java:
             change.appendFile(file)
         change.commit()
         return self._commit(name, transaction)
+
+    def insert_if_absent(self, name: str):
+        """A change of a table, not yet committed, that adds a file unless another writer has added one since the table was loaded.
+
+        Engines commit a MERGE that only inserts in this way. Its snapshot is an append by its operation.
+        """
+        table = self.load(name)
+        iceberg = self._jvm.org.apache.iceberg
+        path = f"{table.location()}/data/{uuid.uuid4()}.parquet"
+        file = iceberg.DataFiles.builder(table.spec()).withPath(path).withFileSizeInBytes(10).withRecordCount(1).build()
+        base = table.currentSnapshot().snapshotId()
+        everything = iceberg.expressions.Expressions.alwaysTrue()
+        return table.newRowDelta().addRows(file).validateFromSnapshot(base).conflictDetectionFilter(everything).validateNoConflictingDataFiles()
 
     def set(self, name: str, key: str, value: str):
         """A change of a table, not yet committed, that sets a property."""
