@@ -224,9 +224,12 @@ func (p *planner) chooseLocation(ctx context.Context, path *directory.Path, iden
 // defaultLocations returns where a table or view may live if its request names no location, the
 // best first:
 //
-//	<warehouse>/<namespace, level by level>/<name>
+//	<home>/<namespace, level by level>/<name>
 //	the same with a random suffix, if there is or was another of that name
-//	<warehouse>/<name with a random suffix>
+//	<home>/<name with a random suffix>
+//
+// Home is the location of the nearest namespace that has one, or of the warehouse; the levels are
+// those below it.
 //
 // The last is for a path in which a namespace is called like a table or view, whose location would
 // contain this one. It is also for a path longer than defaultFolderBytesMax. The result has at
@@ -237,9 +240,10 @@ func (p *planner) defaultLocations(path *directory.Path, ident moorage.Identifie
 		return nil, moorage.E("catalog.defaultLocations", "", moorage.KindInternal, err)
 	}
 	suffix := "-" + hex.EncodeToString(random[:])
-	name := storage.EscapeBelow(path.Warehouse.Location, ident.Name)
-	folder := folderOf(path.Warehouse, ident.Namespace)
-	last := storage.Join(path.Warehouse.Location, name+suffix)
+	home, _ := path.Home()
+	name := storage.EscapeBelow(home, ident.Name)
+	folder := folderOf(path, ident.Namespace)
+	last := storage.Join(home, name+suffix)
 	if folder == path.Warehouse.Location {
 		return []string{last, last}, nil
 	}

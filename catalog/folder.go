@@ -6,26 +6,47 @@ import (
 	"strings"
 
 	"moorage"
-	"moorage/registry"
+	"moorage/catalog/claims"
+	"moorage/catalog/directory"
 	"moorage/storage"
 )
+
+// PropLocation is the property of a namespace that has the folder for the tables and views in it,
+// and for the folders of the namespaces in it.
+const PropLocation = "location"
 
 // defaultFolderBytesMax is the longest folder of a namespace in which its tables live by default.
 // Files lie deeper; file systems end at 4,096 bytes, claims at registry.KeyBytesMax.
 const defaultFolderBytesMax = 1024
 
-// folderOf returns the folder for the tables and views of a namespace, which has its levels as
-// folders. It returns the location of the warehouse if that path would be longer than
-// defaultFolderBytesMax.
-func folderOf(warehouse registry.Warehouse, ns moorage.Namespace) string {
-	folder := warehouse.Location
-	for _, level := range ns {
+// folderOf returns the folder for the tables and views of a namespace, of which path has the levels
+// that exist. It is the location of the nearest namespace that has one, or of the warehouse, with a
+// folder for each level below that. A folder that would be longer than defaultFolderBytesMax is
+// left out with all its levels.
+func folderOf(path *directory.Path, ns moorage.Namespace) string {
+	home, depth := path.Home()
+	folder := home
+	for _, level := range ns[depth:] {
 		folder = storage.Join(folder, storage.EscapeBelow(folder, level))
 	}
 	if len(folder) > defaultFolderBytesMax {
-		return warehouse.Location
+		return home
 	}
 	return folder
+}
+
+// checkNamespaceLocation returns KindBadRequest if the properties of a namespace have a location
+// that no table of the warehouse of path could have.
+func (p *planner) checkNamespaceLocation(path *directory.Path, properties map[string]string) error {
+	location, set := properties[PropLocation]
+	if !set {
+		return nil
+	}
+	if err := claims.CheckFolder(p.directory.Roots(path.Warehouse), storage.Trim(location)); err != nil {
+		return moorage.Errorf(moorage.KindBadRequest, "Invalid location of a namespace, %s: no table could be in it. %w",
+			moorage.Cut(location, valueShownMax), err)
+	}
+	return nil
 }
 
 // drawnName is how Trino names the folder of a new table: it ends in a random UUID.

@@ -18,13 +18,19 @@ import (
 // mayMakeNamespace returns nil if somebody may make the namespace of ident, of whose path there is
 // what path says. That takes create on the lowest that he sees: one that he does not see is as if
 // it did not exist.
+//
+// A location for it takes locate as well.
 func (p *planner) mayMakeNamespace(ctx context.Context, by directory.Asker, path *directory.Path,
-	ident moorage.Identifier) error {
+	ident moorage.Identifier, properties map[string]string) error {
+	asked := access.Create
+	if _, located := properties[PropLocation]; located {
+		asked |= access.Locate
+	}
 	if path.Depth() == len(ident.Namespace) {
 		path = path.Up()
 	}
 	for {
-		err := p.directory.MayAt(ctx, by, access.Create, path, ident)
+		err := p.directory.MayAt(ctx, by, asked, path, ident)
 		if moorage.KindOf(err) != moorage.KindNoSuchNamespace || !moorage.IsHidden(err) {
 			return err
 		}
@@ -45,7 +51,7 @@ func (p *planner) mayCreate(ctx context.Context, by directory.Asker, path *direc
 		}
 	}
 	if location != "" && p.guarded {
-		folder := folderOf(path.Warehouse, ident.Namespace)
+		folder := folderOf(path, ident.Namespace)
 		normalised, err := storage.Normalise(storage.Trim(location))
 		home, homeErr := storage.Normalise(folder)
 		own := err != nil || homeErr != nil || folder == path.Warehouse.Location ||

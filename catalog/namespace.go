@@ -19,8 +19,8 @@ import (
 // CreateNamespace makes a namespace, and those of its parents that do not exist, in one Apply. It
 // returns the properties as LoadNamespace does. It is durable when it returns.
 //
-// Errors: KindBadRequest for a name that is not valid; KindNoSuchWarehouse; KindAlreadyExists;
-// KindTooLarge for properties longer than PropertiesBytesMax; KindUnavailable, also while a parent
+// Errors: KindBadRequest for a name that is not valid, and for a location that no table of the
+// warehouse could have; KindNoSuchWarehouse; KindAlreadyExists; KindTooLarge for properties longer than PropertiesBytesMax; KindUnavailable, also while a parent
 // is being dropped; KindCommitUnknown. Source: REST specification, createNamespace.
 func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace,
 	properties map[string]string) (map[string]string, error) {
@@ -32,7 +32,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 		if err != nil && moorage.KindOf(err) != moorage.KindNoSuchNamespace {
 			return err
 		}
-		if err := c.planner.mayMakeNamespace(ctx, by, path, ident); err != nil {
+		if err := c.planner.mayMakeNamespace(ctx, by, path, ident, properties); err != nil {
 			return err
 		}
 		if err == nil {
@@ -70,6 +70,7 @@ type newNamespace struct {
 	ids        []registry.ID // one for each namespace that is made
 	properties map[string]string
 	creator    string
+	folder     string    // for its tables, unless properties have a location
 	way        guard.Way // of creator to them
 }
 
@@ -83,12 +84,15 @@ func (p *planner) readNewNamespace(ctx context.Context, by directory.Asker, iden
 	if err != nil {
 		return newNamespace{}, err
 	}
-	if err := p.mayMakeNamespace(ctx, by, path, ident); err != nil {
+	if err := p.mayMakeNamespace(ctx, by, path, ident, properties); err != nil {
+		return newNamespace{}, err
+	}
+	if err := p.checkNamespaceLocation(path, properties); err != nil {
 		return newNamespace{}, err
 	}
 	made := newNamespace{
 		ident: ident, parent: parentAt(path), missing: ident.Namespace[path.Depth():], properties: properties,
-		creator: by.Creator(),
+		creator: by.Creator(), folder: folderOf(path, ident.Namespace),
 	}
 	for range made.missing {
 		id, err := p.ledger.NewID()
@@ -129,7 +133,7 @@ func planNamespace(attempt *commit.Attempt, n newNamespace) (*commit.Plan, error
 	writes, err := ledger.Encode(puts...)
 	return &commit.Plan{
 		Conditions: append(conditions, n.way.Conditions...), Writes: append(writes, n.way.Writes...), Items: items,
-		Answer: commit.Outcome{Properties: answeredProperties(n.parent.warehouse, n.ident.Namespace, n.properties)},
+		Answer: commit.Outcome{Properties: answeredProperties(n.folder, n.properties)},
 	}, err
 }
 
@@ -158,14 +162,13 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 	case err != nil:
 		return nil, moorage.Annotate(op, ns.String(), err)
 	}
-	return answeredProperties(resolved.Path.Warehouse, ns, value.Properties), nil
+	return answeredProperties(folderOf(resolved.Path, ns), value.Properties), nil
 }
 
 // answeredProperties returns the stored properties of a namespace, with a `location` if they have
 // none. Trino makes tables below `location`, and cannot make any without it.
-func answeredProperties(warehouse registry.Warehouse, ns moorage.Namespace,
-	stored map[string]string) map[string]string {
-	answered := map[string]string{"location": folderOf(warehouse, ns)}
+func answeredProperties(folder string, stored map[string]string) map[string]string {
+	answered := map[string]string{PropLocation: folder}
 	maps.Copy(answered, stored)
 	return answered
 }
@@ -281,20 +284,25 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 }
 
 // UpdateNamespaceProperties removes and sets properties in one step. It is durable when it returns.
+// A change of PropLocation takes locate as well; tables that are there stay where they are.
 //
-// Errors: KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if the request removes and
+// Errors: KindBadRequest for a location that no table of the warehouse could have; KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if the request removes and
 // sets the same key; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown.
 // KindTooLarge if the change is longer than PropertiesBytesMax, or if it leaves more than that
 // without making the properties shorter. Source: REST specification, updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
 	asked PropertiesChange) (PropertiesResult, error) {
 	by, on := askerOf(c, verb.UpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns}
+	takes := access.Alter
+	if _, moved := asked.Updates[PropLocation]; moved || slices.Contains(asked.Removals, PropLocation) {
+		takes |= access.Locate
+	}
 	outcome, err := c.submit(ctx, commit.Intent{
 		Verb: verb.UpdateProperties, On: []moorage.Identifier{{Warehouse: warehouse, Namespace: ns}},
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			err := cmp.Or(asked.checkKeys(), ns.Validate(), asked.check())
 			if err == nil && c.planner.guarded {
-				_, err = c.planner.directory.PathFor(ctx, by, access.Alter, on)
+				_, err = c.planner.directory.PathFor(ctx, by, takes, on)
 			}
 			return commit.Scope{}, err
 		},
@@ -303,7 +311,10 @@ func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse strin
 			if err != nil {
 				return registry.Record{}, c.planner.directory.Missing(ctx, by, warehouse, err)
 			}
-			return path.Record(), c.planner.directory.MayAt(ctx, by, access.Alter, path, on)
+			if err := c.planner.directory.MayAt(ctx, by, takes, path, on); err != nil {
+				return registry.Record{}, err
+			}
+			return path.Record(), c.planner.checkNamespaceLocation(path, asked.Updates)
 		}, asked.plan),
 	})
 	if err != nil || outcome.Changed == nil {

@@ -83,7 +83,7 @@ func TestNamespaceLocation(t *testing.T) {
 	}{
 		"one level":       {moorage.Namespace{"a"}, nil, "file:///wh/a"},
 		"several levels":  {moorage.Namespace{"b", "b.c", "d é"}, map[string]string{"k": "v"}, "file:///wh/b/b.c/d%20%C3%A9"},
-		"of its own":      {moorage.Namespace{"own"}, map[string]string{"location": "file:///wh/elsewhere"}, "file:///wh/elsewhere"},
+		"of its own":      {moorage.Namespace{"own"}, map[string]string{"location": "file:///wh/elsewhere/"}, "file:///wh/elsewhere/"},
 		"too long a path": {deep, nil, "file:///wh"},
 	} {
 		made, err := f.CreateNamespace(f.ctx, testWarehouse, test.ns, test.stored)
@@ -94,12 +94,9 @@ func TestNamespaceLocation(t *testing.T) {
 		if err != nil || !maps.Equal(loaded, made) {
 			t.Errorf("%s: loaded %v, %v; made %v", name, loaded, err, made)
 		}
-		if test.stored != nil {
-			continue
-		}
 		at := moorage.Identifier{Warehouse: testWarehouse, Namespace: test.ns, Name: "t"}
 		table, err := f.CreateTable(f.ctx, at, catalog.CreateTableRequest{Schema: []byte(testSchema)})
-		if err != nil || !strings.HasPrefix(table.Document.Location(), test.want+"/t") {
+		if err != nil || !strings.HasPrefix(table.Document.Location(), strings.TrimSuffix(test.want, "/")+"/t") {
 			t.Errorf("%s: a table at %v, %v", name, table, err)
 		}
 	}
@@ -116,6 +113,60 @@ func TestNamespaceLocation(t *testing.T) {
 		t.Errorf("after the removal: %v, %v", loaded, err)
 	}
 	f.wantClean()
+}
+
+// The nearest namespace with a location decides where tables and views go, staged ones as well, and
+// those of namespaces below it. A table that is there stays.
+func TestNamespaceLocationDecides(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	own, below := moorage.Namespace{"own"}, moorage.Namespace{"own", "a", "b"}
+	must1(f.CreateNamespace(f.ctx, testWarehouse, own, map[string]string{"location": "file:///wh/one"}))(t)
+	must1(f.CreateNamespace(f.ctx, testWarehouse, below, nil))(t)
+	create := func(ns moorage.Namespace, name string, staged bool) string {
+		t.Helper()
+		at := moorage.Identifier{Warehouse: testWarehouse, Namespace: ns, Name: name}
+		request := catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: staged}
+		return must1(f.CreateTable(f.ctx, at, request))(t).Document.Location()
+	}
+	if got := create(own, "t", false); got != "file:///wh/one/t" {
+		t.Errorf("a table is at %s", got)
+	}
+	if got := create(own, "staged", true); !strings.HasPrefix(got, "file:///wh/one/staged-") {
+		t.Errorf("a staged table is at %s", got)
+	}
+	if got := create(below, "t", false); got != "file:///wh/one/a/b/t" {
+		t.Errorf("a table two levels below is at %s", got)
+	}
+	change := catalog.PropertiesChange{Updates: map[string]string{"location": "file:///wh/two"}}
+	must1(f.UpdateNamespaceProperties(f.ctx, testWarehouse, own, change))(t)
+	if got := create(below, "u", false); got != "file:///wh/two/a/b/u" {
+		t.Errorf("after the change a table is at %s", got)
+	}
+	table := must1(f.LoadTable(f.ctx, moorage.Identifier{Warehouse: testWarehouse, Namespace: own, Name: "t"}))(t)
+	if got := table.Document.Location(); got != "file:///wh/one/t" {
+		t.Errorf("after the change the first table is at %s", got)
+	}
+	f.wantClean()
+}
+
+// A location in which no table of the warehouse could be is refused when it is set, and nothing
+// changes.
+func TestNamespaceLocationIsChecked(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, location := range []string{"", "elsewhere", "file:///var/none", "file:///whatever", "s3://b/x", "file:///wh/~moorage/x"} {
+		properties := map[string]string{"location": location}
+		_, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"new"}, properties)
+		wantKind(t, err, moorage.KindBadRequest)
+		_, err = f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Updates: properties})
+		wantKind(t, err, moorage.KindBadRequest)
+	}
+	_, err := f.LoadNamespace(f.ctx, testWarehouse, moorage.Namespace{"new"})
+	wantKind(t, err, moorage.KindNoSuchNamespace)
+	if loaded := must1(f.LoadNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}))(t); loaded["location"] != "file:///wh/ns" {
+		t.Errorf("the location is %s", loaded["location"])
+	}
 }
 
 func TestListsArePagedByName(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // reachStaged notes how the files of a staged table are reached. A location that the client chose
 // is nobody's until the commit claims it, and is reached only if isDrawn.
 func reachStaged(ctx context.Context, p *planner, table *Table, version *commit.Version, chosen bool) error {
-	path, err := p.directory.Path(ctx, table.Identifier.Warehouse, nil)
+	path, err := p.directory.Path(ctx, table.Identifier.Warehouse, table.Identifier.Namespace)
 	if err != nil || len(path.Warehouse.Delegation) == 0 {
 		return err
 	}
@@ -24,7 +24,7 @@ func reachStaged(ctx context.Context, p *planner, table *Table, version *commit.
 		return err
 	}
 	if chosen {
-		folder := folderOf(path.Warehouse, table.Identifier.Namespace)
+		folder := folderOf(path, table.Identifier.Namespace)
 		if drawn, err := isDrawn(ctx, version.Storage, location, folder); err != nil || !drawn {
 			return err
 		}

@@ -85,7 +85,7 @@ func (e *TakenError) Error() string { return "catalog: location is taken at " + 
 // error is *TakenError if the location cannot be had, and KindBadRequest if it is malformed or
 // outside the warehouse's roots.
 func (c *Claims) Plan(ctx context.Context, roots []string, location string, who Claimant) (Claim, error) {
-	normalised, folders, err := c.claimPath(roots, location)
+	normalised, folders, err := claimPath(roots, location)
 	if err != nil {
 		return Claim{}, err
 	}
@@ -338,11 +338,18 @@ func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, l
 // maintenance/jobs). No name of a table or namespace makes a folder that is called so.
 const ownFolder = "~moorage"
 
+// CheckFolder returns KindBadRequest unless a table or view can live directly in a folder, below one
+// of roots.
+func CheckFolder(roots []string, folder string) error {
+	_, _, err := claimPath(roots, storage.Join(folder, "t"))
+	return err
+}
+
 // claimPath returns the normalised form of location and the folders above it, the nearest first, up
 // to the highest of its disk or bucket. It goes that far because roots may lie within those of
 // other warehouses, or change at the next start. The location must be below one of roots. A root
 // cannot be claimed, even within another one.
-func (c *Claims) claimPath(roots []string, location string) (normalised string, folders []string, err error) {
+func claimPath(roots []string, location string) (normalised string, folders []string, err error) {
 	place, err := storage.Parse(location)
 	if err != nil {
 		return "", nil, moorage.Errorf(moorage.KindBadRequest, "Malformed location: %s", location)

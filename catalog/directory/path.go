@@ -44,6 +44,10 @@ type namespaceHead struct {
 	ID      registry.ID `json:"id"`
 	Since   time.Time   `json:"since"`
 	Creator string      `json:"creator"`
+	// Properties has the one property that decides where tables go.
+	Properties struct {
+		Location string `json:"location"`
+	} `json:"properties"`
 }
 
 // ID returns the id of the last namespace, that of the warehouse if there is none.
@@ -84,6 +88,18 @@ func (p *Path) Up() *Path {
 	up := *p
 	up.levels = p.levels[:len(p.levels)-1]
 	return &up
+}
+
+// Home returns the location that is nearest to the end of p, without a slash at its end, and how
+// many namespaces lead to it: that of the last namespace with the property `location`, or that of
+// the warehouse.
+func (p *Path) Home() (location string, depth int) {
+	for i, level := range slices.Backward(p.levels) {
+		if location := storage.Trim(level.head.Properties.Location); location != "" {
+			return location, i + 1
+		}
+	}
+	return p.Warehouse.Location, 0
 }
 
 // object returns the last namespace of p, or the warehouse, which leads to on.

@@ -43,7 +43,7 @@ type When uint8
 const (
 	Always When = iota
 	// IfLocated: the request chooses where files are. It names a location that the server would
-	// not have chosen, or sets one of PathProperties.
+	// not have chosen, sets one of PathProperties, or sets or removes the location of a namespace.
 	IfLocated
 	// IfPurging: the request asks for the files to be deleted too.
 	IfPurging
@@ -154,9 +154,9 @@ func asks() map[Verb][]Ask {
 	all := map[Verb][]Ask{
 		CreateWarehouse:  one(OfServer, access.Admin),
 		DropWarehouse:    one(OfServer, access.Admin),
-		CreateNamespace:  one(OfContainer, access.Create),
+		CreateNamespace:  {{Of: OfContainer, For: access.Create}, {OfContainer, access.Locate, IfLocated}},
 		DropNamespace:    one(OfObject, access.Drop),
-		UpdateProperties: one(OfObject, access.Alter),
+		UpdateProperties: {{Of: OfObject, For: access.Alter}, {OfObject, access.Locate, IfLocated}},
 		CreateTable:      create,
 		StageTable:       create,
 		CommitCreate:     create,

@@ -5,8 +5,7 @@ from harness.cleaning import plant_orphan
 from harness.compare import rows
 from harness.history import check_line, moved, parents
 from harness.java import Java
-from harness.writers import WRITERS, append, each_once, in_parallel, insert
-from py4j.protocol import Py4JJavaError
+from harness.writers import WRITERS, append, each_once, in_parallel, insert, one_wins
 
 pytestmark = pytest.mark.moorage_only
 INSERTS_PER_WRITER = 4
@@ -63,29 +62,43 @@ def test_merging_writers(sql, catalogs, iceberg, catalog_server, table):
     check_cleaned(sql, catalog_server, table, expected)
 
 
-@pytest.mark.smoke
-@pytest.mark.parametrize(("property", "header", "happened"), [("on", None, 1), ("on", "on", 8), ("on-all", None, 8)])
-def test_upserts_that_only_insert(spark, sql, catalog_server, namespace, property, header, happened):
-    """Eight writers see the same table, and each adds a row only if no other one has.
-
-    Java sends such an upsert as an append and relies on the refusal to validate again. So a table that is "on" must refuse
-    it. The other two rows show what the guide warns of: with the consent of the writer or of the table all eight insert.
-    """
+@pytest.fixture
+def keyed(sql, namespace):
+    """A table in which a key may be there once, and that consents to a rebase for writers that ask for it."""
     name = f"{namespace}.keyed"
-    sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg TBLPROPERTIES ('moorage.append-rebase' = '{property}')")
+    sql(f"CREATE TABLE {name} (id BIGINT) USING iceberg TBLPROPERTIES ('moorage.append-rebase' = 'on')")
     sql(f"INSERT INTO {name} VALUES (0)")
-    writer = Java(spark, catalog_server, **({"header.X-Moorage-Append-Rebase": header} if header else {}))
-    refused = 0
+    return name
+
+
+@pytest.mark.smoke
+def test_upserts_that_only_insert(spark, catalog_server, keyed):
+    """Java sends an upsert that only inserts as an append, and relies on the refusal to validate again: one writer wins."""
+    writers = [Java(spark, catalog_server) for _ in range(WRITERS)]
     try:
-        for upsert in [writer.insert_if_absent(name) for _ in range(8)]:
-            try:
-                upsert.commit()
-            except Py4JJavaError as fault:
-                assert "org.apache.iceberg.exceptions.ValidationException" in str(fault)
-                refused += 1
+        upserts = [writer.insert_if_absent(writer.load(keyed)) for writer in writers]
+        one_wins(lambda writer: upserts[writer].commit(), lambda fault: "exceptions.ValidationException" in str(fault))
+    finally:
+        for writer in writers:
+            writer.close()
+
+
+@pytest.mark.smoke
+@pytest.mark.parametrize("consent", ["of the writer", "of the table for all"])
+def test_what_the_guide_warns_of(spark, sql, catalog_server, keyed, consent):
+    """With consent the same upserts all happen, so no such writer may consent, and no such table for its writers."""
+    if consent == "of the writer":
+        more = {"header.X-Moorage-Append-Rebase": "on"}
+    else:
+        more = {}
+        sql(f"ALTER TABLE {keyed} SET TBLPROPERTIES ('moorage.append-rebase' = 'on-all')")
+    writer = Java(spark, catalog_server, **more)
+    try:
+        for upsert in [writer.upsert(keyed) for _ in range(WRITERS)]:
+            writer.commit(upsert)
+        assert len(list(writer.load(keyed).snapshots())) == 1 + WRITERS
     finally:
         writer.close()
-    assert 8 - refused == happened
 
 
 def test_writers_of_two_engines(sql, catalogs, iceberg, catalog_server, namespace):
