@@ -12,6 +12,7 @@ import (
 	"moorage/catalog/guard"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
+	"moorage/registry/registrytest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
 )
@@ -248,6 +249,25 @@ func TestDefinerViewIsOfItsWriter(t *testing.T) {
 	if got := owner(); got != carlName {
 		t.Errorf("carl replaced it, and it is %s's", got)
 	}
+}
+
+// The owner of a definer view replaces it whether or not the view has a record of grants, and whether
+// or not it ever had one.
+func TestDefinerViewWithoutGrants(t *testing.T) {
+	t.Parallel()
+	s := newDefiners(t, registrytest.WellFormed(t, memoryregistry.New(newLockedRandom(1))), true)
+	replace := func(what, query string) {
+		t.Helper()
+		_, err := s.As(moorage.Caller{Name: carlName}).ReplaceView(t.Context(), ident("v"), newQuery(t, `[]`, query))
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	replace("nothing was ever granted", "select 2")
+	s.grant(onView("v"), bobName, access.Alter)
+	replace("something is granted", "select 3")
+	s.revoke(onView("v"), bobName, access.Alter)
+	replace("the last grant was taken back", "select 4")
 }
 
 // A view that comes back is of who brings it back, and one that is made with a narrowed credential

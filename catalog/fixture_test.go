@@ -25,6 +25,7 @@ import (
 	"moorage/metadata"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
+	"moorage/registry/registrytest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
 	"moorage/txlog"
@@ -213,6 +214,7 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	for _, f := range change {
 		f(&config)
 	}
+	config.Store = registrytest.WellFormed(t, config.Store)
 	kept := newRetention(t, config)
 	c, err := newInstance(config)
 	if err != nil {

@@ -59,7 +59,10 @@ func (c viewChange) owned(ctx context.Context, p *planner) (owning, error) {
 		}
 	}
 	owns := maker.Is(cmp.Or(grants.Owner, c.pointer.Creator))
-	unchanged := asRead(records[0], registry.GrantsKey(c.pointer.ID))
+	unchanged, err := c.grantsUnchanged(ctx, p, records[0])
+	if err != nil {
+		return owning{}, err
+	}
 	switch {
 	case changes && !owns && !maker.IsTrusted(c.object()):
 		return owning{}, moorage.Errorf(moorage.KindForbidden,
@@ -68,22 +71,41 @@ func (c viewChange) owned(ctx context.Context, p *planner) (owning, error) {
 	case !after:
 		return owning{}, nil
 	case owns: // until his version is there
-		return owning{conditions: []registry.Condition{unchanged}}, nil
+		return owning{conditions: unchanged}, nil
 	case c.by.Caller.Only != nil:
 		return owning{}, moorage.Errorf(moorage.KindForbidden,
 			"Not allowed: write view %s, which is read with the rights of its owner. "+
 				"A credential that is narrowed to roles owns nothing", c.ident)
 	}
-	return c.becomeOwner(ctx, p, grants, unchanged)
+	return c.becomeOwner(ctx, p, grants, records[0])
+}
+
+// grantsUnchanged returns what an Apply that does not write the grants of the view requires so that
+// they stay as they were read. A record that is not there cannot be required, because a missing row
+// cannot be held on every engine. The first grant on a pointer changes the pointer, whose version
+// the Apply requires. Any later one counts an epoch.
+func (c viewChange) grantsUnchanged(ctx context.Context, p *planner, read registry.Record) ([]registry.Condition, error) {
+	if read.Exists() {
+		return []registry.Condition{ledger.Unchanged(read)}, nil
+	}
+	if !c.pointer.Granted {
+		return nil, nil
+	}
+	epoch, err := p.ledger.Get(ctx, registry.EpochKey())
+	if err != nil || !epoch[0].Exists() {
+		return nil, err
+	}
+	return []registry.Condition{ledger.Unchanged(epoch[0])}, nil
 }
 
 func (c viewChange) object() guard.Object {
 	return (&directory.Found{Pointer: c.pointer, Above: c.above}).Object(c.ident)
 }
 
-// becomeOwner plans that the maker of c owns the view, whose grants are as they were read.
+// becomeOwner plans that the maker of c owns the view, whose grants are those of record, as it was
+// read.
 func (c viewChange) becomeOwner(ctx context.Context, p *planner, grants registry.Grants,
-	unchanged registry.Condition) (owning, error) {
+	record registry.Record) (owning, error) {
 	snapshot, _, err := p.guard.Known(ctx)
 	if err == nil && grants.IsEmpty() {
 		err = snapshot.CheckRoom(1)
@@ -97,10 +119,14 @@ func (c viewChange) becomeOwner(ctx context.Context, p *planner, grants registry
 	grants.Kind, grants.Ancestors = access.View.String(), idsOf(c.above)
 	key := registry.GrantsKey(c.pointer.ID)
 	var policy ledger.Policy
-	if grants.IsEmpty() {
-		policy, err = p.ledger.DropPolicy(ctx, []registry.Key{key})
-	} else {
+	unchanged := asRead(record, key)
+	switch {
+	case !grants.IsEmpty():
 		policy, err = p.ledger.ChangePolicy(ctx, ledger.Put(key, registry.StateNone, grants))
+	case record.Exists():
+		policy, err = p.ledger.DropPolicy(ctx, []registry.Key{key})
+	default:
+		return owning{}, nil // the owner is the creator, and nothing has to record that
 	}
 	return owning{
 		conditions: append(policy.Conditions, unchanged), writes: policy.Writes, grants: true,

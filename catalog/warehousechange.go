@@ -221,10 +221,10 @@ func (n *nextWarehouse) plan(ctx context.Context, p *planner, change WarehouseCh
 	conditions := []registry.Condition{ledger.Unchanged(n.record)}
 	writes, err := ledger.Encode(ledger.Put(n.record.Key, n.record.State, n.value))
 	if err == nil && n.reseals {
-		var condition registry.Condition
+		var required []registry.Condition
 		var write []registry.Write
-		condition, write, err = n.planSecret(ctx, p, change)
-		conditions, writes = append(conditions, condition), append(writes, write...)
+		required, write, err = n.planSecret(ctx, p, change)
+		conditions, writes = append(conditions, required...), append(writes, write...)
 	}
 	return &commit.Plan{
 		Conditions: conditions, Writes: writes,
@@ -233,20 +233,23 @@ func (n *nextWarehouse) plan(ctx context.Context, p *planner, change WarehouseCh
 }
 
 // planSecret plans what becomes of the record of the secret. Values that change does not name are
-// those that are there now: they may have been sealed again since n was prepared.
+// those that are there now: they may have been sealed again since n was prepared. A warehouse that
+// has no secret and gets none requires and writes nothing.
 func (n *nextWarehouse) planSecret(ctx context.Context, p *planner, change WarehouseChange) (
-	condition registry.Condition, writes []registry.Write, err error) {
-	key := registry.SecretKey(cmp.Or(n.value.Secret.ID, n.before.Secret.ID))
+	[]registry.Condition, []registry.Write, error) {
+	id := cmp.Or(n.value.Secret.ID, n.before.Secret.ID)
+	if id.IsZero() {
+		return nil, nil, nil
+	}
+	key := registry.SecretKey(id)
 	records, err := p.ledger.Get(ctx, key)
 	if err != nil {
-		return condition, nil, err
+		return nil, nil, err
 	}
-	condition = registry.Absent(key)
 	if records[0].Exists() {
-		condition = ledger.Unchanged(records[0])
 		present, err := ledger.Decode[registry.Secret](records[0])
 		if err != nil {
-			return condition, nil, err
+			return nil, nil, err
 		}
 		for name, sealed := range present.Sealed {
 			if _, named := change.Secrets[name]; !named {
@@ -255,12 +258,16 @@ func (n *nextWarehouse) planSecret(ctx context.Context, p *planner, change Wareh
 		}
 	}
 	if !n.value.Secret.ID.IsZero() {
-		writes, err = ledger.Encode(ledger.Put(key, registry.StateNone, n.secret))
-		return condition, writes, err
+		writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, n.secret))
+		return []registry.Condition{asRead(records[0], key)}, writes, err
 	}
+	if !records[0].Exists() {
+		return nil, nil, nil // the warehouse stops naming a secret that is gone
+	}
+	unchanged := []registry.Condition{ledger.Unchanged(records[0])}
 	needed, err := sealing.IsOfDropped(ctx, p.ledger, key)
-	if err == nil && !needed && records[0].Exists() {
-		writes = append(writes, registry.Delete(key))
+	if err != nil || needed {
+		return unchanged, nil, err
 	}
-	return condition, writes, err
+	return unchanged, []registry.Write{registry.Delete(key)}, nil
 }

@@ -167,6 +167,9 @@ func TestSecretIsReplaced(t *testing.T) {
 		must(t, err)
 		return details
 	}
+	if details := set(nil); details.Secret != nil { // it has none yet
+		t.Errorf("a secret that was never there is gone, and left %+v", details)
+	}
 	first := registry.ID{}
 	for version, value := range []string{"first", "second", "third"} {
 		details := set(map[string]string{"secret-access-key": value})

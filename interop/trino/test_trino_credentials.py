@@ -33,6 +33,10 @@ def life_of_a_table(engine, running, name: str, pause: float) -> None:
     time.sleep(pause)
     engine.execute(f"INSERT INTO {catalog}.trino_{name}.events VALUES (2)")
     assert ordered(engine.execute(f"SELECT id FROM {catalog}.trino_{name}.events")) == [(1,), (2,)]
+    # Trino's views read with the rights of their owner, who may replace them.
+    for column in ["id", "id + 1 AS id"]:
+        engine.execute(f"CREATE OR REPLACE VIEW {catalog}.trino_{name}.seen AS SELECT {column} FROM {catalog}.trino_{name}.events")
+    assert ordered(engine.execute(f"SELECT id FROM {catalog}.trino_{name}.seen")) == [(2,), (3,)]
 
 
 @pytest.mark.smoke

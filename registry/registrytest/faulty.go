@@ -166,7 +166,7 @@ func (f *FaultyStore) Time(ctx context.Context) (time.Time, error) {
 }
 
 // Apply implements registry.Store. A lost answer is lost whatever it was: the caller does not learn
-// of a failed condition either.
+// of a failed condition either. A malformed batch panics.
 func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	call, action, err := f.next(MethodApply)
 	if err != nil {
@@ -174,10 +174,13 @@ func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]regist
 	}
 	switch action {
 	case Pass:
-		return f.store.Apply(ctx, batch)
+		etags, err := f.store.Apply(ctx, batch)
+		mustBeWellFormed(err)
+		return etags, err
 	case Lose, DieAfter:
 		// The store's answer is lost.
-		_, _ = f.store.Apply(ctx, batch)
+		_, err := f.store.Apply(ctx, batch)
+		mustBeWellFormed(err)
 		return nil, fault(registry.ErrUnknown, call, MethodApply)
 	case Delay:
 		f.mu.Lock()

@@ -1,0 +1,37 @@
+package registrytest
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"moorage/registry"
+)
+
+// WellFormed wraps a store so that a test fails when the store refuses a call as malformed
+// (registry.ErrBadBatch). Such a refusal is a fault of the code that planned the call: the caller of
+// the server is told of an internal error, which is easily taken for an expected failure.
+//
+// The store has no other extensions than registry.Store. It is safe for concurrent use.
+func WellFormed(tb testing.TB, store registry.Store) registry.Store { return wellFormed{store, tb} }
+
+type wellFormed struct {
+	registry.Store
+	tb testing.TB
+}
+
+func (s wellFormed) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+	etags, err := s.Store.Apply(ctx, batch)
+	if errors.Is(err, registry.ErrBadBatch) {
+		s.tb.Errorf("the code planned a malformed batch: %v", err)
+	}
+	return etags, err
+}
+
+// mustBeWellFormed panics if a store refused a batch as malformed. Tests with injected faults expect
+// errors, and would not notice this one.
+func mustBeWellFormed(err error) {
+	if errors.Is(err, registry.ErrBadBatch) {
+		panic(err)
+	}
+}
