@@ -251,8 +251,8 @@ func TestDefinerViewIsOfItsWriter(t *testing.T) {
 	}
 }
 
-// The owner of a definer view replaces it whether or not the view has a record of grants, and whether
-// or not it ever had one.
+// The owner of a definer view replaces it whether or not the view has a record of grants, or ever
+// had one.
 func TestDefinerViewWithoutGrants(t *testing.T) {
 	t.Parallel()
 	s := newDefiners(t, registrytest.WellFormed(t, memoryregistry.New(newLockedRandom(1))), true)

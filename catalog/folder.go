@@ -19,8 +19,8 @@ const PropLocation = "location"
 // Files lie deeper; file systems end at 4,096 bytes, claims at registry.KeyBytesMax.
 const defaultFolderBytesMax = 1024
 
-// folderOf returns the folder for the tables and views of a namespace, of which path has the levels
-// that exist. It is the location of the nearest namespace that has one, or of the warehouse, with a
+// folderOf returns the folder for the tables and views of a namespace. path has the levels of it
+// that exist. The folder is the location of the nearest namespace that has one, or of the warehouse, with a
 // folder for each level below that. A folder that would be longer than defaultFolderBytesMax is
 // left out with all its levels.
 func folderOf(path *directory.Path, ns moorage.Namespace) string {
@@ -43,8 +43,8 @@ func (p *planner) checkNamespaceLocation(path *directory.Path, properties map[st
 		return nil
 	}
 	if err := claims.CheckFolder(p.directory.Roots(path.Warehouse), storage.Trim(location)); err != nil {
-		return moorage.Errorf(moorage.KindBadRequest, "Invalid location of a namespace, %s: no table could be in it. %w",
-			moorage.Cut(location, valueShownMax), err)
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Invalid location of a namespace, %s: no table could be in it. %w", moorage.Cut(location, valueShownMax), err)
 	}
 	return nil
 }

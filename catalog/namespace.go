@@ -20,8 +20,9 @@ import (
 // returns the properties as LoadNamespace does. It is durable when it returns.
 //
 // Errors: KindBadRequest for a name that is not valid, and for a location that no table of the
-// warehouse could have; KindNoSuchWarehouse; KindAlreadyExists; KindTooLarge for properties longer than PropertiesBytesMax; KindUnavailable, also while a parent
-// is being dropped; KindCommitUnknown. Source: REST specification, createNamespace.
+// warehouse could have; KindNoSuchWarehouse; KindAlreadyExists; KindTooLarge for properties longer
+// than PropertiesBytesMax; KindUnavailable, also while a parent is being dropped;
+// KindCommitUnknown. Source: REST specification, createNamespace.
 func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace,
 	properties map[string]string) (map[string]string, error) {
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
@@ -286,8 +287,9 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 // UpdateNamespaceProperties removes and sets properties in one step. It is durable when it returns.
 // A change of PropLocation takes locate as well; tables that are there stay where they are.
 //
-// Errors: KindBadRequest for a location that no table of the warehouse could have; KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if the request removes and
-// sets the same key; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown.
+// Errors: KindBadRequest for a location that no table of the warehouse could have;
+// KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if the request removes and sets the
+// same key; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown.
 // KindTooLarge if the change is longer than PropertiesBytesMax, or if it leaves more than that
 // without making the properties shorter. Source: REST specification, updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,

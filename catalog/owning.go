@@ -84,7 +84,8 @@ func (c viewChange) owned(ctx context.Context, p *planner) (owning, error) {
 // they stay as they were read. A record that is not there cannot be required, because a missing row
 // cannot be held on every engine. The first grant on a pointer changes the pointer, whose version
 // the Apply requires. Any later one counts an epoch.
-func (c viewChange) grantsUnchanged(ctx context.Context, p *planner, read registry.Record) ([]registry.Condition, error) {
+func (c viewChange) grantsUnchanged(ctx context.Context, p *planner, read registry.Record) (
+	[]registry.Condition, error) {
 	if read.Exists() {
 		return []registry.Condition{ledger.Unchanged(read)}, nil
 	}

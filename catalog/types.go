@@ -107,8 +107,8 @@ type CommitRequest struct {
 }
 
 // RebaseChoice is what a request asks for an append whose branch has moved. RebaseOn puts it on top
-// of the head if the table's moorage.append-rebase is on or on-all. RebaseOff refuses it. RebaseUnset
-// rebases it only where the table has on-all.
+// of the head if the table's moorage.append-rebase is on or on-all. RebaseOff refuses it.
+// RebaseUnset rebases it only where the table has on-all.
 type RebaseChoice = rebase.Choice
 
 // The choices.

@@ -147,7 +147,8 @@ func checkOwn(properties map[string]string) error {
 }
 
 const (
-	// RebaseHeader is the header by which a request consents to a rebase of its append, or refuses it.
+	// RebaseHeader is the header by which a request consents to a rebase of its append, or
+	// refuses it.
 	RebaseHeader = "X-Moorage-Append-Rebase"
 	// headerProperty begins the properties that have clients send a header.
 	headerProperty = "header."

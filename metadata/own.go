@@ -14,11 +14,11 @@ const ownPrefix = "moorage."
 const (
 	PropAppendRebase = ownPrefix + "append-rebase"
 	// AppendRebaseOn permits it for requests that ask for it themselves. Java's RowDelta and
-	// OverwriteFiles look like appends on the wire when they only add files, and rely on the refusal
-	// to validate again. So the table cannot consent in the name of all its writers.
+	// OverwriteFiles look like appends on the wire when they only add files, and rely on the
+	// refusal to validate again. So the table cannot consent in the name of all its writers.
 	AppendRebaseOn = "on"
-	// AppendRebaseOnAll permits it for every request. No MERGE, UPDATE or INSERT OVERWRITE may run
-	// on such a table.
+	// AppendRebaseOnAll permits it for every request. No MERGE, UPDATE or INSERT OVERWRITE may
+	// run on such a table.
 	AppendRebaseOnAll = "on-all"
 	// AppendRebaseOff refuses it. It is the only value for a warehouse and the server.
 	AppendRebaseOff = "off"

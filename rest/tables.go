@@ -125,7 +125,8 @@ func rebaseChoice(r *http.Request) (catalog.RebaseChoice, error) {
 	case len(values) == 0:
 		return catalog.RebaseUnset, nil
 	case len(values) > 1 || values[0] == "":
-		return catalog.RebaseOff, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: not on or off", catalog.RebaseHeader)
+		return catalog.RebaseOff, moorage.Errorf(moorage.KindBadRequest,
+			"Invalid %s: not on or off", catalog.RebaseHeader)
 	}
 	return catalog.ParseRebaseChoice(catalog.RebaseHeader, values[0])
 }

@@ -338,8 +338,8 @@ func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, l
 // maintenance/jobs). No name of a table or namespace makes a folder that is called so.
 const ownFolder = "~moorage"
 
-// CheckFolder returns KindBadRequest unless a table or view can live directly in a folder, below one
-// of roots.
+// CheckFolder returns KindBadRequest unless a table or view can live directly in a folder, below
+// one of roots.
 func CheckFolder(roots []string, folder string) error {
 	_, _, err := claimPath(roots, storage.Join(folder, "t"))
 	return err

@@ -30,8 +30,8 @@ func ParseChoice(name, text string) (Choice, error) {
 // textMax is how many bytes of a wrong choice its refusal repeats.
 const textMax = 100
 
-// consents reports whether a table, by its property, and a request together permit a rebase. A value
-// that no request can set, in a table that was registered with it, counts as off.
+// consents reports whether a table, by its property, and a request together permit a rebase. A
+// value that no request can set, in a table that was registered with it, counts as off.
 func consents(property string, request Choice) bool {
 	switch property {
 	case metadata.AppendRebaseOnAll:

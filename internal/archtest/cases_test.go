@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"fmt"
 	"strings"
 )
 
@@ -151,59 +150,10 @@ func ruleCases() []ruleCase {
 		{"example without an output", "example", "ledger", test("package ledger_test\nfunc ExampleLedger() {}"), 1},
 		{"examples", "example", "metadata", test("package metadata_test\nfunc ExampleDocument() {\n// Output: 1\n}\nfunc ExampleViewDocument() {\n// Output: 1\n}"), 0},
 
-		{"large circle of files", "file cycle", "locks", circle(cycleFilesMax + 1), 1},
-		{"circle of files", "file cycle", "locks", circle(cycleFilesMax), 0},
-		{"circle through methods", "file cycle", "locks", circleOfMethods(cycleFilesMax + 1), 0},
-
 		{"long file", "file size", "locks", source("package locks\n" + strings.Repeat("\n", 800)), 1},
 		{"full file", "file size", "locks", source("package locks\n" + strings.Repeat("\n", 799)), 0},
-
-		{"one long of 33", "function size", "locks", source("package locks\n" + functions(33, 71)), 1},
-		{"one long of 34", "function size", "locks", source("package locks\n" + functions(34, 71)), 0},
-		{"many methods", "methods", "locks", source("package locks\ntype t struct{}\n" + methods("*t", methodsMax+1)), 1},
-		{"many methods in a test", "methods", "locks", test("package locks\ntype t struct{}\n" + methods("t", methodsMax+1)), 1},
-		{"many methods of two types", "methods", "locks", source("package locks\ntype t struct{ *u }\ntype u struct{}\nfunc (t) g() {}\n" + methods("u", methodsMax)), 1},
-		{"many methods of an interface", "methods", "locks", source("package locks\ntype t interface{\n" + strings.ReplaceAll(strings.ReplaceAll(methods("t", methodsMax+1), "func (t) ", ""), "{}", "") + "}"), 1},
-		{"methods", "methods", "locks", source("package locks\nimport \"net/http\"\ntype t struct{ *http.Request }\n" + methods("t", methodsMax)), 0},
-
-		{"none long", "function size", "locks", source("package locks\n" + functions(1, 70)), 0},
 	}
 }
 
 // stores begins a package catalog (or another) that knows registry.Store.
 const stores = "package catalog\nimport (\"context\"; \"moorage/registry\")\ntype own interface{ Apply(context.Context, registry.Batch) ([]registry.ETag, error) }\n"
-
-// methods writes count methods of a type.
-func methods(receiver string, count int) (text string) {
-	for i := range count {
-		text += fmt.Sprintf("func (%s) f%d() {}\n", receiver, i)
-	}
-	return text
-}
-
-// functions writes count functions, the first with so many lines.
-func functions(count, lines int) string {
-	text := "func f0() {\n" + strings.Repeat("\n", lines-2) + "}\n"
-	for i := 1; i < count; i++ {
-		text += fmt.Sprintf("func f%d() {}\n", i)
-	}
-	return text
-}
-
-// circle is a package of so many files. Each calls a function of the next.
-func circle(files int) map[string]string {
-	sources := make(map[string]string)
-	for i := range files {
-		sources[fmt.Sprintf("f%d.go", i)] = fmt.Sprintf("package locks\nfunc f%d() { f%d() }", i, (i+1)%files)
-	}
-	return sources
-}
-
-// circleOfMethods is circle with methods of one type in the first file.
-func circleOfMethods(files int) map[string]string {
-	sources := map[string]string{"t.go": "package locks\ntype t struct{}"}
-	for i := range files {
-		sources[fmt.Sprintf("f%d.go", i)] = fmt.Sprintf("package locks\nfunc (x t) f%d() { x.f%d() }", i, (i+1)%files)
-	}
-	return sources
-}

@@ -11,9 +11,6 @@ func exceptions() map[exceptionKey]string {
 		{"context value", "secrets/gcpkms/token.go"}:  "package oauth2 is told in no other way what sends its requests",
 		{"context value", "storage/gcs/token.go"}:     "package oauth2 is told in no other way what sends its requests",
 		{"skip", "storage/adls/vend_test.go"}:         "nothing on a machine of tests stands in for an account in Azure",
-		{"methods", "catalog/fixture_test.go"}:        "its methods follow those of Catalog",
-		{"methods", "metadata/build.go"}:              "what an update may do to a table, and the lookups of the index that it embeds",
-		{"methods", "registry/postgres/postgres.go"}:  "the port, its optional parts, and one method for each statement",
 		{"context field", "locks/hold.go"}:            "a hold is what its context stands for: it ends when the locks are lost",
 	}
 }

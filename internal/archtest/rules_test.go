@@ -34,10 +34,7 @@ func rules() []rule {
 		{"operation", checkOperations},
 		{"context value", checkContextValues},
 		{"example", checkExamples},
-		{"file cycle", checkFileCycles},
 		{"file size", checkFileSize},
-		{"function size", checkFunctionSize},
-		{"methods", checkMethods},
 	}
 }
 

@@ -137,8 +137,8 @@ func limitSettings() []setting {
 			set: one(within(strconv.Atoi, 1, 1024), "a number from 1 to 1024",
 				func(c *Config) *int { return &c.CommitGroup })},
 		{name: "append-rebase", value: "off",
-			usage: "off: refuse every append that comes too late for its snapshot (409), even where the table and the " +
-				"request consent to a rebase.",
+			usage: "off: refuse every append that comes too late for its snapshot (409), even where the table and " +
+				"the request consent to a rebase.",
 			set: one(parseRebaseOff, "off", func(c *Config) *bool { return &c.NoAppendRebase })},
 		{name: "hedge-writes",
 			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.HedgeWrites }),

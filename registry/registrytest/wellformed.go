@@ -9,8 +9,8 @@ import (
 )
 
 // WellFormed wraps a store so that a test fails when the store refuses a call as malformed
-// (registry.ErrBadBatch). Such a refusal is a fault of the code that planned the call: the caller of
-// the server is told of an internal error, which is easily taken for an expected failure.
+// (registry.ErrBadBatch). Such a refusal is a fault of the code that planned the call. The client
+// gets an internal error for it, which a test easily takes for an expected failure.
 //
 // The store has no other extensions than registry.Store. It is safe for concurrent use.
 func WellFormed(tb testing.TB, store registry.Store) registry.Store { return wellFormed{store, tb} }
@@ -28,8 +28,8 @@ func (s wellFormed) Apply(ctx context.Context, batch registry.Batch) ([]registry
 	return etags, err
 }
 
-// mustBeWellFormed panics if a store refused a batch as malformed. Tests with injected faults expect
-// errors, and would not notice this one.
+// mustBeWellFormed panics if a store refused a batch as malformed. Tests with injected faults
+// expect errors, and would not notice this one.
 func mustBeWellFormed(err error) {
 	if errors.Is(err, registry.ErrBadBatch) {
 		panic(err)
