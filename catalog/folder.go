@@ -20,9 +20,9 @@ const PropLocation = "location"
 const defaultFolderBytesMax = 1024
 
 // folderOf returns the folder for the tables and views of a namespace. path has the levels of it
-// that exist. The folder is the location of the nearest namespace that has one, or of the warehouse, with a
-// folder for each level below that. A folder that would be longer than defaultFolderBytesMax is
-// left out with all its levels.
+// that exist. The folder is the location of the nearest namespace that has one, or of the
+// warehouse, with a folder for each level below that. The levels are left out if the folder would
+// be longer than defaultFolderBytesMax.
 func folderOf(path *directory.Path, ns moorage.Namespace) string {
 	home, depth := path.Home()
 	folder := home
@@ -44,7 +44,8 @@ func (p *planner) checkNamespaceLocation(path *directory.Path, properties map[st
 	}
 	if err := claims.CheckFolder(p.directory.Roots(path.Warehouse), storage.Trim(location)); err != nil {
 		return moorage.Errorf(moorage.KindBadRequest,
-			"Invalid location of a namespace, %s: no table could be in it. %w", moorage.Cut(location, valueShownMax), err)
+			"Invalid location of a namespace, %s: no table could be in it. %w",
+			moorage.Cut(location, valueShownMax), err)
 	}
 	return nil
 }
