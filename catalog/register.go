@@ -191,6 +191,11 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 		return nil, moorage.Errorf(moorage.KindIllegalArgument,
 			"Cannot register a metadata file with a uuid of %d bytes: %s", n, r.location)
 	}
+	if table, ok := r.document.(*metadata.Document); ok {
+		if err := table.CheckSpecs(); err != nil {
+			return nil, moorage.Errorf(moorage.KindValidation, "Cannot register %s: %w", r.location, err)
+		}
+	}
 	if err := p.readHolders(ctx, r); err != nil {
 		return nil, err
 	}

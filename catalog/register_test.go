@@ -87,6 +87,27 @@ func TestRegisterRefusesOddUUIDs(t *testing.T) {
 	}
 }
 
+// A table whose partition specs Java can never join is not registered.
+func TestRegisterRefusesSpecsThatDoNotJoin(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	raw := f.create("t").Document.Raw()
+	must1(f.UnregisterTable(f.ctx, ident("t")))(t)
+	specs := func(second string) []byte {
+		const one = `{"spec-id":0,"fields":[{"source-id":1,"field-id":1000,"transform":"bucket[4]","name":"b"}]}`
+		return bytes.Replace(raw, []byte(`"partition-specs":[{"spec-id":0,"fields":[]}]`), []byte(`"partition-specs":[`+one+`,`+second+`]`), 1)
+	}
+	const location = "file:///wh/joined.metadata.json"
+	register := func(content []byte) error {
+		f.rewrite(location, content)
+		_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location})
+		return err
+	}
+	wantKind(t, register(specs(`{"spec-id":1,"fields":[{"source-id":2,"field-id":1000,"transform":"identity","name":"n"}]}`)), moorage.KindValidation)
+	must(t, register(specs(`{"spec-id":1,"fields":[{"source-id":1,"field-id":1000,"transform":"void","name":"b"}]}`)))
+	f.wantClean()
+}
+
 // The refusal to register a file that is damaged, or lies elsewhere, names the file and what allows
 // other places.
 func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {

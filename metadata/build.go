@@ -51,6 +51,7 @@ type builder struct {
 	env      Env
 	nowMS    int64
 	creating bool
+	replaces bool // the request removes the branch main, as the replace of a table does
 	changed  bool
 
 	ownsRefs  bool // refs is a copy
@@ -122,6 +123,7 @@ func (o *once[T]) parse(raw []byte, parse func([]byte) (T, error)) (T, error) {
 }
 
 func (b *builder) applyAll(updates []Update) error {
+	b.replaces = slices.ContainsFunc(updates, func(u Update) bool { return u.op == removeRef{mainBranch} })
 	for _, u := range updates {
 		if err := u.op.apply(b); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"iter"
 	"maps"
+	"moorage/metadata/schema"
 	"slices"
 	"sync"
 )
@@ -74,6 +75,29 @@ func (d *Document) CostBytes() int64 {
 
 // FormatVersion returns the version of the table format, 1 to 3.
 func (d *Document) FormatVersion() int { return d.formatVersion }
+
+// CheckSpecs refuses (KindValidation) a table of format version 2 or later in which one partition
+// field id stands for two sources or transforms. Engines load such a table and cannot read its
+// metadata tables. A register refuses it; one that is registered already still loads.
+func (d *Document) CheckSpecs() error {
+	if d.formatVersion < 2 {
+		return nil
+	}
+	var specs []*schema.Spec
+	for _, e := range d.arrays[partitionSpecs].all(0) {
+		spec, err := schema.ParseSpec(d.elementRaw(partitionSpecs, e))
+		if err != nil {
+			return err
+		}
+		for _, earlier := range specs {
+			if err := spec.CheckJoins(earlier); err != nil {
+				return err
+			}
+		}
+		specs = append(specs, spec)
+	}
+	return nil
+}
 
 // UUID returns the table-uuid as it was assigned; empty for a v1 table without one.
 func (d *Document) UUID() string { return d.uuid }

@@ -314,14 +314,12 @@ var expectedDifferences = []difference{
 	differ("lineage guard", `set-snapshot-ref`, `Cannot set branch \w+: the new snapshot does not descend.*`, ``),
 	differ("A1: schema without the columns of the default spec", `set-current-schema|set-default-spec`, `Cannot find source column for partition field.*`, ``),
 	differ("A2: transform that the column does not have", `add-spec`, `(Invalid source type|Cannot find source column for partition).*`, ``),
+	differ("A12: one field id for two partition fields", `add-spec`, `Conflicting partition fields.*`, ``),
 	differ("A10: main is a branch", `"main","type":"tag"`, `Cannot set main to a tag.*`, ``),
 	differ("R2: remove a ref that is not there", `remove-snapshot-ref`, ``, `.*ref.*`),
 	differ("R3: remove the current snapshot", `remove-snapshots`, ``, `.*current snapshot.*`),
 	differ("R6: snapshot older than a rollback, which has the oracle's own clock", `add-snapshot`, ``, `invalid snapshot timestamp.*`),
 	differ("void transform of a column that is gone", `"void"`, ``, `invalid partition spec: cannot find source column.*`),
-	differ("D2: re-added schema is not the last added", `add-schema`, `Cannot set last added schema.*`, ``),
-	differ("D2: re-added spec is not the last added", `add-spec`, `Cannot set last added spec.*`, ``),
-	differ("D2: re-added order is not the last added", `add-sort-order`, `Cannot set last added sort order.*`, ``),
 }
 
 // expectedDifference returns the name of the listed difference that a request meets, "" if none.

@@ -61,7 +61,7 @@ func TestIsReplay(t *testing.T) {
 	property := func(value string) string { return `{"action":"set-properties","updates":{"a":"` + value + `"}}` }
 	replace := removeMain + `,{"action":"set-location","location":"file:///tmp/t"},{"action":"upgrade-format-version","format-version":2},
 		{"action":"add-schema","schema":{"type":"struct","schema-id":0,"fields":[{"id":9,"name":"new","required":false,"type":"long"}]}},{"action":"set-current-schema","schema-id":-1},
-		{"action":"add-spec","spec":{"spec-id":0,"fields":[{"source-id":9,"field-id":1000,"name":"new","transform":"identity"}]}},{"action":"set-default-spec","spec-id":-1},
+		{"action":"add-spec","spec":{"spec-id":0,"fields":[{"source-id":9,"field-id":1001,"name":"new","transform":"identity"}]}},{"action":"set-default-spec","spec-id":-1},
 		{"action":"add-sort-order","sort-order":{"order-id":1,"fields":[{"source-id":9,"transform":"identity","direction":"asc","null-order":"nulls-first"}]}},{"action":"set-default-sort-order","sort-order-id":-1},
 		{"action":"remove-properties","removals":["gone"]},` + property("b") + `,` + snapshot("9", "file:///tmp/t/metadata/snap-9.avro") + `,` + head + `9}`
 	const wider = `{"action":"add-schema","schema":{"type":"struct","schema-id":0,"fields":[{"id":9,"name":"new","required":false,"type":"long"},{"id":10,"name":"b","required":false,"type":"long"}]}},{"action":"set-current-schema","schema-id":-1}`

@@ -98,6 +98,7 @@ func decodeRefSnapshotID(o jsontext.Fields) (Requirement, error) {
 		return Requirement{}, err
 	}
 	id, given, err := o.LongOrAbsent("snapshot-id")
+	given = given && id != noSnapshot // older clients send -1 for a ref that must not exist
 	return requireRef(refHead{name, optional{id, given}}), err
 }
 

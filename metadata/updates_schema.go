@@ -1,6 +1,7 @@
 package metadata
 
 import (
+	"cmp"
 	"slices"
 
 	"moorage"
@@ -11,17 +12,14 @@ import (
 // lastAddedID, sent as an id, stands for what the same request added last.
 const lastAddedID = -1
 
-// lastAdded is what the request added last, of schemas, specs or sort orders.
+// lastAdded is what the request added last, of schemas, specs or sort orders. One that the table
+// had already counts: the client cannot know. The reference refuses it.
 type lastAdded struct {
 	id    int
 	known bool
-	all   []int // the ids that are new in this request
 }
 
-func (l *lastAdded) add(id int) {
-	l.id, l.known = id, true
-	l.all = append(l.all, id)
-}
+func (l *lastAdded) add(id int) { l.id, l.known = id, true }
 
 type addSchema struct{ schema *schema.Schema }
 
@@ -35,7 +33,7 @@ func decodeAddSchema(o jsontext.Fields) (updateOp, error) {
 }
 
 // apply gives the schema the id of an equal one, or the next id; the one it was sent with does not
-// count. A schema that the table had before the request is not the last added one.
+// count.
 // Source: Java TableMetadata.Builder.addSchemaInternal.
 func (u addSchema) apply(b *builder) error {
 	if err := u.schema.Check(b.formatVersion); err != nil {
@@ -46,19 +44,49 @@ func (u addSchema) apply(b *builder) error {
 	if err != nil {
 		return err
 	}
-	added := &b.lastAddedSchema
+	b.lastAddedSchema.add(id)
 	if found && highest == b.lastColumnID {
-		added.known = added.known && slices.Contains(added.all, id)
-		added.id = id
 		return nil
 	}
-	b.lastColumnID = highest
 	if !found {
+		if err := b.checkEvolved(u.schema); err != nil {
+			return err
+		}
 		b.edit(schemas).add(int64(id), u.schema.WithID(id))
 	}
-	added.add(id)
+	b.lastColumnID = highest
 	b.changed = true
 	return nil
+}
+
+// checkEvolved refuses a new schema that readers of the table's files could not use. A table
+// without the branch main has no files to read. One that loses it in the same request is replaced.
+func (b *builder) checkEvolved(s *schema.Schema) error {
+	if b.creating || b.replaces || !slices.ContainsFunc(b.refs, func(r ref) bool { return r.name == mainBranch }) {
+		return nil
+	}
+	current, err := b.currentSchema("schema")
+	if err != nil {
+		return err
+	}
+	type numbered struct {
+		id     int64
+		schema *schema.Schema
+	}
+	var earlier []numbered
+	for id, raw := range b.elements(schemas) {
+		parsed, err := b.parsedSchemas.parse(raw, schema.Parse)
+		if err != nil {
+			return err
+		}
+		earlier = append(earlier, numbered{id, parsed})
+	}
+	slices.SortFunc(earlier, func(a, b numbered) int { return cmp.Compare(b.id, a.id) })
+	newestFirst := make([]*schema.Schema, len(earlier))
+	for i, e := range earlier {
+		newestFirst[i] = e.schema
+	}
+	return s.CheckEvolved(current, newestFirst, b.formatVersion)
 }
 
 func (b *builder) reuseSchemaID(s *schema.Schema) (id int, found bool, err error) {
@@ -178,16 +206,23 @@ func (u addSpec) apply(b *builder) error {
 		return err
 	}
 	id := 0
+	var conflict error
 	for oldID, raw := range b.elements(partitionSpecs) {
 		old, err := b.parsedSpecs.parse(raw, schema.ParseSpec)
 		if err != nil {
 			return err
 		}
 		if p.SameAs(old) {
-			b.lastAddedSpec.reuse(int(oldID))
+			b.lastAddedSpec.add(int(oldID))
 			return nil
 		}
+		if conflict == nil && b.formatVersion > 1 {
+			conflict = p.CheckJoins(old)
+		}
 		id = max(id, int(oldID)+1)
+	}
+	if conflict != nil {
+		return conflict
 	}
 	if err := p.Check(s, b.formatVersion); err != nil {
 		return err
@@ -197,13 +232,6 @@ func (u addSpec) apply(b *builder) error {
 	b.lastAddedSpec.add(id)
 	b.changed = true
 	return nil
-}
-
-// reuse makes an element that was there already the last added one, if the request added one
-// before. The reference does so for specs and sort orders, but not for schemas.
-func (l *lastAdded) reuse(id int) {
-	l.known = l.known && slices.Contains(l.all, l.id)
-	l.id = id
 }
 
 type setDefaultSpec struct{ id int }
@@ -275,7 +303,7 @@ func (u addSortOrder) apply(b *builder) error {
 			return err
 		}
 		if old.SameAs(u.order) {
-			b.lastAddedOrder.reuse(int(oldID))
+			b.lastAddedOrder.add(int(oldID))
 			return nil
 		}
 		if !u.order.IsUnsorted() {

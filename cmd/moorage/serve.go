@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -51,7 +52,7 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	meterConnections(node.metrics, bounded)
 	server := newServer(cluster.DropHeaders(node.handler))
 	server.TLSConfig = encryption
-	server.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelWarn)
+	server.ErrorLog = slog.NewLogLogger(probeFilter{logger.Handler()}, slog.LevelWarn)
 	node.locks.announce(listener.Addr())
 	node.peers.start()
 	node.start()
@@ -171,4 +172,17 @@ func shutdown(server *http.Server, timeout time.Duration) error {
 			server.Close())
 	}
 	return nil
+}
+
+// probeFilter drops what net/http logs of clients that connect to a TLS port and go without a word,
+// as TCP probes of load balancers do each few seconds. net/http tells them apart by text alone.
+type probeFilter struct{ slog.Handler }
+
+func (f probeFilter) Handle(ctx context.Context, record slog.Record) error {
+	text := record.Message
+	gone := strings.HasSuffix(text, ": EOF") || strings.HasSuffix(text, ": connection reset by peer")
+	if gone && strings.HasPrefix(text, "http: TLS handshake error from ") {
+		return nil
+	}
+	return f.Handler.Handle(ctx, record)
 }

@@ -66,7 +66,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// names that hold %2F before it looks for slashes.
 	x.route.Reset()
 	x.route.Routes = s.router
-	x.route.RoutePath = EscapedPath(r.URL)
+	path := EscapedPath(r.URL)
+	x.route.RoutePath = withoutEmptySegments(path)
 	ctx := context.WithValue(moorage.WithRequestID(r.Context(), x.requestID), chi.RouteCtxKey, x.route)
 
 	w.Header()["X-Request-Id"] = []string{x.requestID}
@@ -83,6 +84,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.exchanges.Put(x)
 	}()
 	r = r.WithContext(ctx)
+	if x.route.RoutePath != path {
+		r.URL = reSpelled(r.URL, x.route.RoutePath)
+	}
 	if handle := s.findDirect(r.Method, x.route.RoutePath, &x.route.URLParams); handle != nil {
 		handle(x, r)
 		return
@@ -97,7 +101,7 @@ func (s *Server) adapt(operation *operation, h Handler) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		x := w.(*exchange)
 		x.operation = operation
-		if !s.isMine(r.Host) {
+		if !probe && operation.name != operationReady && !s.isMine(r.Host) { // probes name a pod's address
 			s.writeFailure(x, r, failureNoHost,
 				"This server is not "+r.Host+": ask for localhost, or start it with --host")
 			return
@@ -202,6 +206,26 @@ func isDrawn(id string) bool {
 	prefix, number, found := strings.Cut(id, "-")
 	return found && len(prefix) == drawnBytes && strings.Trim(prefix, drawnCharacters) == "" &&
 		number != "" && strings.Trim(number, "0123456789") == ""
+}
+
+// withoutEmptySegments returns an escaped path without the slashes that clients add when they join
+// a base address and a path, at the end or twice in a row. No name is empty, and a slash in a name
+// is %2F, so nothing is reached by them.
+func withoutEmptySegments(path string) string {
+	if !strings.Contains(path, "//") && (len(path) < 2 || path[len(path)-1] != '/') {
+		return path
+	}
+	return "/" + strings.Join(slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" }), "/")
+}
+
+// reSpelled returns u with another escaped path.
+func reSpelled(u *url.URL, path string) *url.URL {
+	changed := *u
+	changed.RawPath = path
+	if plain, err := url.PathUnescape(path); err == nil {
+		changed.Path = plain
+	}
+	return &changed
 }
 
 // EscapedPath returns the path of u as the client spelled it. URL.EscapedPath does so too, except

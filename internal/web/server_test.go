@@ -12,6 +12,8 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
+	"github.com/go-chi/chi/v5"
+
 	"moorage"
 )
 
@@ -118,6 +120,46 @@ func TestPanicBehindAnswer(t *testing.T) {
 	wantInFlight(t, s, 0)
 }
 
+// Probes name the address of a pod, which no setting has. The answers tell nothing of the catalog.
+func TestProbesOfAnyHost(t *testing.T) {
+	t.Parallel()
+	h := New(Config{Hosts: []string{"catalog.example"}})
+	for _, path := range []string{"/healthz", "/readyz", "/metrics"} {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Host = "10.244.3.7:8181"
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusOK {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+	}
+}
+
+// Slashes at the end and in a row lead to the same operation with the same names; %2F stays a name.
+func TestExtraSlashes(t *testing.T) {
+	t.Parallel()
+	h := New(Config{})
+	var called string
+	h.Handle("load", "GET", "/v1/namespaces/{namespace}/tables/{table}", func(w http.ResponseWriter, r *http.Request) error {
+		called = chi.URLParam(r, "namespace") + " " + chi.URLParam(r, "table") + " " + r.URL.Path
+		return AnswerNothing(w)
+	})
+	for path, want := range map[string]string{
+		"//v1/namespaces/a/tables/t":    "a t /v1/namespaces/a/tables/t",
+		"/v1/namespaces//a///tables/t/": "a t /v1/namespaces/a/tables/t",
+		"/v1/namespaces/a/tables/%2F":   "a %2F /v1/namespaces/a/tables//",
+		"/v1/namespaces/a/tables/%2F/":  "a %2F /v1/namespaces/a/tables//",
+		"/v1/namespaces/a/tables/":      "",
+		"/v1/namespaces//tables/t":      "",
+	} {
+		called = ""
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
+		if called != want {
+			t.Errorf("%s: called with %q, want %q", path, called, want)
+		}
+	}
+}
+
 // A server that trusts everybody who reaches it answers only requests for a name of its own.
 func TestHosts(t *testing.T) {
 	t.Parallel()
@@ -152,7 +194,7 @@ func TestHosts(t *testing.T) {
 	} {
 		h := New(Config{Hosts: tt.hosts})
 		h.Handle("config", "GET", "/v1/config", func(w http.ResponseWriter, _ *http.Request) error { return AnswerNothing(w) })
-		for _, path := range []string{"/v1/config", "/metrics", "/nowhere"} {
+		for _, path := range []string{"/v1/config", "/nowhere"} {
 			r := httptest.NewRequest(http.MethodGet, path, nil)
 			r.Host = tt.host
 			w := httptest.NewRecorder()

@@ -351,6 +351,26 @@ func (f specField) checkSource(s *Schema) error {
 	return nil
 }
 
+// CheckJoins refuses p (KindValidation) beside another spec of its table if a field id stands for
+// another source or transform in it. The Java reference then cannot join the partition types of all
+// specs, which every metadata table needs. A void transform stands for a field that was dropped, so
+// it may differ. In format version 1 ids count from 1000 in every spec, and Java expects that.
+// Source: Java Partitioning.buildPartitionProjectionType.
+func (p *Spec) CheckJoins(o *Spec) error {
+	for _, f := range p.fields {
+		for _, g := range o.fields {
+			if f.id != g.id || slices.Equal(f.transform.sources, g.transform.sources) &&
+				(f.transform.sameAs(g.transform) || f.transform.isVoid() || g.transform.isVoid()) {
+				continue
+			}
+			return moorage.Errorf(moorage.KindValidation,
+				"Conflicting partition fields: %s has the id of %s in spec %d. Give the field another id, or none",
+				f, g, o.ID)
+		}
+	}
+	return nil
+}
+
 // SameAs reports whether two specs partition alike: they have fields with equal sources, transforms
 // and names, in the same order. Ids do not matter. Source: Java PartitionSpec.compatibleWith.
 func (p *Spec) SameAs(o *Spec) bool {
