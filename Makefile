@@ -104,6 +104,9 @@ maintenance-scale: ## maintenance beside a million idle tables, 10,000 events a 
 	go test -v -timeout 4h ./maintenance/jobs -run TestExpireLongHistory -snapshots 10000
 	go test -v -timeout 4h ./maintenance/jobs ./maintenance/work -skip TestExpireLongHistory -every
 
+hostile: ## lists of four million manifests, manifests and folders of millions of files: what reading them takes
+	go test -v -timeout 1h ./maintenance/purge ./maintenance/jobs ./storage/file -run 'Millions|AMillion|ManyFiles' -long
+
 maintenance-chaos: CHAOS = $(if $(filter file,$(origin DURATION)),30m,$(DURATION))
 maintenance-chaos: ENGINES ?= pyiceberg,spark
 maintenance-chaos: ## ENGINES=pyiceberg,spark write for DURATION=30m while everything is deleted at once and nodes are killed

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"sync"
 
-	"github.com/apache/iceberg-go"
 	"github.com/twmb/avro"
 	"github.com/twmb/avro/ocf"
 )
@@ -19,15 +18,13 @@ const Unknown = -1
 type Listed struct {
 	Manifest
 	Bytes     int64 // length of the manifest
-	Sequence  int64 // sequence number of the snapshot that added it; 0 in format version 1
-	Deletes   bool  // it names delete files, not data files
 	Encrypted bool  // the list has a key for it, so it cannot be read here
 	// Added, Existing and Deleted are how many entries of each status it has, or Unknown.
-	Added, Existing, Deleted int64
+	Added, Existing, Deleted int32
 }
 
 // Live returns how many live files the manifest has at least, as far as the list says so.
-func (l Listed) Live() int64 { return max(l.Added, 0) + max(l.Existing, 0) }
+func (l Listed) Live() int64 { return int64(max(l.Added, 0)) + int64(max(l.Existing, 0)) }
 
 // MayDelete reports whether the manifest may have entries of removed files.
 func (l Listed) MayDelete() bool { return l.Deleted != 0 }
@@ -39,7 +36,6 @@ type record struct {
 	Bytes    int64   `avro:"manifest_length"`
 	Spec     int32   `avro:"partition_spec_id"`
 	Content  *int32  `avro:"content"`
-	Sequence *int64  `avro:"sequence_number"`
 	Snapshot *int64  `avro:"added_snapshot_id"`
 	Added    *int32  `avro:"added_files_count,alias=added_data_files_count"`
 	Existing *int32  `avro:"existing_files_count,alias=existing_data_files_count"`
@@ -53,25 +49,25 @@ var recordSchema = sync.OnceValues(func() (*avro.Schema, error) {
 })
 
 // EachListed yields the manifests that a manifest list names, in its order. It holds one block of
-// the list at a time. It yields at most one error, and that last: the error of body, or that the
-// list is damaged. A list that was cut between two blocks is not damaged: the caller compares how
-// much was read with how long the file is.
+// the list at a time. It yields at most one error, and that last: the error of body, ErrTooMuch for
+// a list of more than ListedMax manifests, or that the list is damaged. A list that was cut between
+// two blocks is not damaged: the caller compares how much was read with how long the file is.
 func EachListed(body io.Reader) iter.Seq2[Listed, error] {
 	return func(yield func(Listed, error) bool) {
-		reader, err := guard(func() (*ocf.Reader, error) {
-			return ocf.NewReader(body, ocf.WithReaderSchemaFunc(func(*ocf.Reader) (*avro.Schema, error) {
-				return recordSchema()
-			}))
-		})
+		reader, err := open(body, func(*ocf.Reader) (*avro.Schema, error) { return recordSchema() })
 		if err != nil {
 			yield(Listed{}, err)
 			return
 		}
 		defer reader.Close()
-		for {
+		names := 0
+		for count := 0; ; count++ {
 			listed, err := guard(func() (Listed, error) { return decode(reader) })
 			if errors.Is(err, io.EOF) {
 				return
+			}
+			if names += len(listed.path); err == nil && (count == ListedMax || names > NamesBytesMax) {
+				err = tooMuch("over %d manifests, or %d bytes of their names", ListedMax, NamesBytesMax)
 			}
 			if !yield(listed, err) || err != nil {
 				return
@@ -86,18 +82,17 @@ func decode(reader *ocf.Reader) (Listed, error) {
 	if err := reader.Decode(&r); err != nil {
 		return Listed{}, err
 	}
-	content := iceberg.ManifestContent(valueOr(r.Content, 0))
-	if content != iceberg.ManifestContentData && content != iceberg.ManifestContentDeletes {
+	content := valueOr(r.Content, contentData)
+	if content != contentData && content != contentDeletes {
 		return Listed{}, fmt.Errorf("the manifest %s has the content %d, which is not known", r.Path, content)
 	}
-	file := iceberg.NewManifestFile(unknownVersion, r.Path, r.Bytes, r.Spec, valueOr(r.Snapshot, Unknown)).
-		SequenceNum(valueOr(r.Sequence, 0), 0).Content(content).Build()
 	return Listed{
-		Manifest: Manifest{file}, Bytes: r.Bytes, Sequence: valueOr(r.Sequence, 0),
-		Deletes: content == iceberg.ManifestContentDeletes, Encrypted: r.Key != nil && len(*r.Key) > 0,
-		Added: int64(valueOr(r.Added, Unknown)), Existing: int64(valueOr(r.Existing, Unknown)),
-		Deleted: int64(valueOr(r.Deleted, Unknown)),
-	}, nil
+		Manifest:  Manifest{path: r.Path, deletes: content == contentDeletes},
+		Bytes:     r.Bytes,
+		Encrypted: r.Key != nil && len(*r.Key) > 0,
+		Added:     valueOr(r.Added, Unknown), Existing: valueOr(r.Existing, Unknown),
+		Deleted: valueOr(r.Deleted, Unknown),
+	}, checkName(r.Path)
 }
 
 func valueOr[T any](pointer *T, otherwise T) T {
@@ -105,27 +100,4 @@ func valueOr[T any](pointer *T, otherwise T) T {
 		return otherwise
 	}
 	return *pointer
-}
-
-// Entry is one file in a manifest.
-type Entry struct {
-	Path    string
-	Removed bool // the snapshot that added the manifest removed the file; else it is live
-}
-
-// Entries yields the files that the manifest names in body, with their status. Its errors are those
-// of Files.
-func (m Manifest) Entries(body io.Reader) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		for entry, err := range m.entries(body) {
-			if err != nil {
-				yield(Entry{}, err)
-				return
-			}
-			removed := entry.Status() == iceberg.EntryStatusDELETED
-			if !yield(Entry{entry.DataFile().FilePath(), removed}, nil) {
-				return
-			}
-		}
-	}
 }

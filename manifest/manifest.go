@@ -1,8 +1,7 @@
 // Package manifest reads the manifest lists and manifests of Iceberg tables: which files a snapshot
-// is made of. It reads what clients wrote, so it turns each fault of a file into an error. It knows
-// no storage, and it decides nothing about a table.
-//
-// It is the only package that imports the manifest readers of iceberg-go.
+// is made of. It reads what clients wrote, so it turns each fault of a file into an error, and
+// reads no more than its bounds allow. It holds one block of a file at a time. It knows no storage,
+// and it decides nothing about a table.
 package manifest
 
 import (
@@ -10,78 +9,147 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"slices"
+	"strconv"
 
-	"github.com/apache/iceberg-go"
+	"github.com/twmb/avro"
+	"github.com/twmb/avro/ocf"
 )
 
 // Manifest is a manifest as a snapshot names it. It is immutable, and safe for concurrent use.
-type Manifest struct{ file iceberg.ManifestFile }
+type Manifest struct {
+	path    string
+	deletes bool
+}
 
-// unknownVersion stands for "the list does not say": a reader takes the version that the manifest
-// itself has, up to this one.
-const unknownVersion = 3
+// The contents of manifests and of files. Source: table specification, manifest lists, manifests.
+const (
+	contentData            = 0
+	contentDeletes         = 1 // of manifests; position deletes of files
+	contentEqualityDeletes = 2 // of files only
+)
+
+// versionMax is the last format version that is known.
+const versionMax = 3
 
 // Unlisted returns the manifest at path of a snapshot that has no manifest list, as tables of
 // format version 1 may have them. Source: table specification, snapshots, field manifests.
-func Unlisted(path string, snapshotID int64) Manifest {
-	return Manifest{iceberg.NewManifestFile(unknownVersion, path, 0, 0, snapshotID).Build()}
-}
-
-// ReadList returns the manifests that a manifest list names, in its order. The error is that of
-// body, or says that the list is damaged.
-func ReadList(body io.Reader) ([]Manifest, error) {
-	files, err := guard(func() ([]iceberg.ManifestFile, error) { return iceberg.ReadManifestList(body) })
-	if err != nil {
-		return nil, err
-	}
-	manifests := make([]Manifest, len(files))
-	for i, file := range files {
-		manifests[i] = Manifest{file}
-	}
-	return manifests, nil
-}
+func Unlisted(path string) Manifest { return Manifest{path: path} }
 
 // Path returns where the manifest is stored.
-func (m Manifest) Path() string { return m.file.FilePath() }
+func (m Manifest) Path() string { return m.path }
 
-// Files yields the path of each data file and delete file that the manifest names in body, whether
-// it is live or removed. It yields at most one error, and that last: the error of body, or that the
-// manifest is damaged.
-func (m Manifest) Files(body io.Reader) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) {
-		for entry, err := range m.entries(body) {
-			if err != nil {
-				yield("", err)
-				return
-			}
-			if !yield(entry.DataFile().FilePath(), nil) {
-				return
-			}
-		}
-	}
+// Deletes reports whether it names delete files, not data files.
+func (m Manifest) Deletes() bool { return m.deletes }
+
+// Entry is one file in a manifest.
+type Entry struct {
+	Path    string
+	Removed bool // the snapshot that added the manifest removed the file; else it is live
 }
 
-// entries yields the entries of the manifest. It reads only their paths and their status.
-func (m Manifest) entries(body io.Reader) iter.Seq2[iceberg.ManifestEntry, error] {
-	return func(yield func(iceberg.ManifestEntry, error) bool) {
-		reader, err := guard(func() (*iceberg.ManifestReader, error) {
-			return iceberg.NewManifestReaderWithProjection(m.file, body, iceberg.ManifestEntryProjection{})
-		})
-		if err != nil {
-			yield(nil, err)
-			return
+// entry is what is read of an entry. What else it has is passed over.
+type entry struct {
+	Status int32 `avro:"status"`
+	File   struct {
+		Content int32  `avro:"content"`
+		Path    string `avro:"file_path"`
+	} `avro:"data_file"`
+}
+
+// The states of entries. Source: table specification, manifests.
+const (
+	statusExisting = iota
+	statusAdded
+	statusDeleted
+)
+
+// Entries yields the files that the manifest names in body, with their status. It yields at most
+// one error, and that last: the error of body, ErrTooMuch for a manifest of more than EntriesMax
+// files, or that the manifest is damaged or of another content than its list says.
+func (m Manifest) Entries(body io.Reader) iter.Seq2[Entry, error] {
+	return func(yield func(Entry, error) bool) {
+		reader, err := open(body, entrySchema)
+		if err == nil {
+			defer reader.Close()
+			err = m.checkHeader(reader.Metadata())
 		}
-		defer reader.Close()
-		for {
-			entry, err := guard(reader.ReadEntry)
+		for count := 0; err == nil; count++ {
+			var e entry
+			_, err = guard(func() (struct{}, error) { return struct{}{}, reader.Decode(&e) })
 			if errors.Is(err, io.EOF) {
 				return
 			}
-			if !yield(entry, err) || err != nil {
+			if err == nil && count == EntriesMax {
+				err = tooMuch("over %d files", EntriesMax)
+			}
+			if err == nil {
+				err = m.check(e)
+			}
+			if err == nil && !yield(Entry{e.File.Path, e.Status == statusDeleted}, nil) {
 				return
 			}
 		}
+		yield(Entry{}, err)
 	}
+}
+
+// entrySchema returns what is read of the entries of a manifest: that part of its own schema.
+func entrySchema(reader *ocf.Reader) (*avro.Schema, error) {
+	root := *reader.Schema().Root()
+	root.Fields = fieldsNamed(root.Fields, "status", "data_file")
+	for i := range root.Fields {
+		if root.Fields[i].Name == "data_file" {
+			root.Fields[i].Type.Fields = fieldsNamed(root.Fields[i].Type.Fields, "content", "file_path")
+			if len(root.Fields) == 2 && len(root.Fields[i].Type.Fields) > 0 {
+				return root.Schema()
+			}
+		}
+	}
+	return nil, errors.New("it is no manifest: its entries have no status, or no file")
+}
+
+// fieldsNamed returns those of fields that have one of the names, in a slice of its own.
+func fieldsNamed(fields []avro.SchemaField, names ...string) (found []avro.SchemaField) {
+	for _, field := range fields {
+		if slices.Contains(names, field.Name) {
+			found = append(found, field)
+		}
+	}
+	return found
+}
+
+// checkHeader refuses a manifest of a version that is not known, or of another content than its
+// list says. Manifests of format version 1 need not have a header.
+func (m Manifest) checkHeader(header map[string][]byte) error {
+	version := 1
+	if text := string(header["format-version"]); text != "" {
+		var err error
+		if version, err = strconv.Atoi(text); err != nil || version < 1 || version > versionMax {
+			return fmt.Errorf("the manifest has the format version %.20q, which is not known", text)
+		}
+	}
+	want := "data"
+	if m.deletes {
+		want = "deletes"
+	}
+	if got := string(header["content"]); got != want && (got != "" || version > 1 || m.deletes) {
+		return fmt.Errorf("the manifest has the content %.20q, and %q in its list", got, want)
+	}
+	return nil
+}
+
+// check refuses an entry that a manifest of its kind cannot have.
+func (m Manifest) check(e entry) error {
+	switch status, content := e.Status, e.File.Content; {
+	case status < statusExisting || status > statusDeleted:
+		return fmt.Errorf("an entry has the status %d, which is not known", status)
+	case content < contentData || content > contentEqualityDeletes:
+		return fmt.Errorf("a file has the content %d, which is not known", content)
+	case (content != contentData) != m.deletes:
+		return fmt.Errorf("a file of the content %d is in a manifest of another one", content)
+	}
+	return checkName(e.File.Path)
 }
 
 // guard turns a panic of the Avro decoder, to which any client can feed any file, into an error.

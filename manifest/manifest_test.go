@@ -63,13 +63,24 @@ func list(tb testing.TB, version int, manifests ...iceberg.ManifestFile) []byte 
 
 // files reads what a manifest names.
 func files(m manifest.Manifest, body io.Reader) (paths []string, err error) {
-	for path, fault := range m.Files(body) {
+	for entry, fault := range m.Entries(body) {
 		if fault != nil {
 			return paths, fault
 		}
-		paths = append(paths, path)
+		paths = append(paths, entry.Path)
 	}
 	return paths, nil
+}
+
+// readList reads the manifests that a list names.
+func readList(body io.Reader) (manifests []manifest.Manifest, err error) {
+	for listed, fault := range manifest.EachListed(body) {
+		if fault != nil {
+			return nil, fault
+		}
+		manifests = append(manifests, listed.Manifest)
+	}
+	return manifests, nil
 }
 
 func TestListsNameManifestsAndManifestsNameFiles(t *testing.T) {
@@ -80,26 +91,26 @@ func TestListsNameManifestsAndManifestsNameFiles(t *testing.T) {
 			want := []string{"s3://b/existing.parquet", "s3://b/added.parquet", "s3://b/deleted.parquet"}
 			first, firstFile := written(t, version, "s3://b/m-1.avro", want...)
 			_, secondFile := written(t, version, "s3://b/m-2.avro", "s3://b/other.parquet")
-			manifests, err := manifest.ReadList(bytes.NewReader(list(t, version, firstFile, secondFile)))
+			manifests, err := readList(bytes.NewReader(list(t, version, firstFile, secondFile)))
 			if err != nil || len(manifests) != 2 || manifests[0].Path() != "s3://b/m-1.avro" || manifests[1].Path() != "s3://b/m-2.avro" {
 				t.Fatalf("got %v, %v", manifests, err)
 			}
 			if got, err := files(manifests[0], bytes.NewReader(first)); err != nil || !slices.Equal(got, want) {
 				t.Errorf("the listed manifest names %q, %v, want %q", got, err, want)
 			}
-			if got, err := files(manifest.Unlisted("s3://b/m-1.avro", snapshotID), bytes.NewReader(first)); err != nil || !slices.Equal(got, want) {
+			if got, err := files(manifest.Unlisted("s3://b/m-1.avro"), bytes.NewReader(first)); err != nil || !slices.Equal(got, want) {
 				t.Errorf("the manifest without a list names %q, %v, want %q", got, err, want)
 			}
 		})
 	}
 }
 
-// After a caller stops early, Files reads nothing more.
-func TestFilesEndsWithItsCaller(t *testing.T) {
+// After a caller stops early, Entries reads nothing more.
+func TestEntriesEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	body, _ := written(t, 2, "m", "a", "b", "c")
 	count := 0
-	for range manifest.Unlisted("m", snapshotID).Files(bytes.NewReader(body)) {
+	for range manifest.Unlisted("m").Entries(bytes.NewReader(body)) {
 		count++
 		break
 	}
@@ -113,20 +124,20 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 	body, file := written(t, 2, "m", "a", "b", "c")
 	listed := list(t, 2, file)
 	for cut := range listed {
-		if manifests, err := manifest.ReadList(bytes.NewReader(listed[:cut])); err == nil && len(manifests) == 1 {
+		if manifests, err := readList(bytes.NewReader(listed[:cut])); err == nil && len(manifests) == 1 {
 			t.Errorf("a list of %d bytes cut at %d was read whole", len(listed), cut)
 		}
 	}
 	for cut := range body {
-		if got, err := files(manifest.Unlisted("m", snapshotID), bytes.NewReader(body[:cut])); err == nil && len(got) == 3 {
+		if got, err := files(manifest.Unlisted("m"), bytes.NewReader(body[:cut])); err == nil && len(got) == 3 {
 			t.Errorf("a manifest of %d bytes cut at %d was read whole", len(body), cut)
 		}
 	}
 	broken := errors.New("the disk is gone")
-	if _, err := manifest.ReadList(iotest.ErrReader(broken)); err == nil {
+	if _, err := readList(iotest.ErrReader(broken)); err == nil {
 		t.Error("a list was read from a broken disk")
 	}
-	if _, err := files(manifest.Unlisted("m", snapshotID), iotest.ErrReader(broken)); err == nil {
+	if _, err := files(manifest.Unlisted("m"), iotest.ErrReader(broken)); err == nil {
 		t.Error("a manifest was read from a broken disk")
 	}
 }
@@ -139,8 +150,8 @@ func FuzzFiles(f *testing.F) {
 		f.Add(list(f, 2, file))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		_, _ = files(manifest.Unlisted("m", snapshotID), bytes.NewReader(raw))
-		manifests, err := manifest.ReadList(bytes.NewReader(raw))
+		_, _ = files(manifest.Unlisted("m"), bytes.NewReader(raw))
+		manifests, err := readList(bytes.NewReader(raw))
 		if err != nil && len(manifests) > 0 {
 			t.Errorf("an error and %d manifests", len(manifests))
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"unsafe"
 
 	"github.com/klauspost/compress/flate"
 	"github.com/klauspost/compress/snappy"
@@ -34,6 +35,22 @@ func codecNamed(name string) (codec, error) {
 		return codec{packZstandard, unpackZstandard}, nil
 	}
 	return codec{}, fmt.Errorf("codec %.20q: %w", name, ErrForeign)
+}
+
+// Unpack returns what the payload of a block holds that was packed by the codec of that name, at
+// most bytesMax bytes. The result shares no memory with packed, unless the codec is null.
+//
+// Errors: ErrTooLarge, before that much is in memory; ErrDamaged; ErrForeign for an unknown codec.
+func Unpack(name string, packed []byte, bytesMax int) ([]byte, error) {
+	c, err := codecNamed(name)
+	if err != nil {
+		return nil, err
+	}
+	text, err := c.unpack(unsafe.String(unsafe.SliceData(packed), len(packed)), bytesMax) // as nothing writes to packed
+	if err != nil || text == "" {
+		return nil, err
+	}
+	return unsafe.Slice(unsafe.StringData(text), len(text)), nil // as nothing writes to text
 }
 
 func packNull(text []byte) ([]byte, error) { return text, nil }

@@ -161,6 +161,7 @@ type Job struct {
 	// RestsUntil is when a job that failed is tried again.
 	RestsUntil time.Time `json:"rests-until,omitzero"`
 	LastError  string    `json:"last-error,omitempty"`
+	Begun      int       `json:"begun,omitempty"` // tries that have begun since one got on or failed; see BegunMax
 	Totals     JobTotals `json:"totals,omitzero"`
 }
 

@@ -277,6 +277,9 @@ type Task struct {
 	NotBefore time.Time `json:"not-before,omitzero"` // when it may be begun; zero: at once
 	Attempts  int       `json:"attempts,omitempty"`
 	LastError string    `json:"last-error,omitempty"`
+	// Begun is how many attempts have begun since one came to an end, whatever that was. The
+	// processes of the others died, perhaps of the work itself.
+	Begun int `json:"begun,omitempty"`
 }
 
 // AsOf returns t as it is to be read at now, by the store's clock. If that was ahead when t was
@@ -300,6 +303,10 @@ const aheadMax = time.Minute
 // of the store's clock. Then one of both was wrong, and what was to happen so long after written
 // must not wait for that.
 func IsAhead(written, now time.Time) bool { return written.After(now.Add(aheadMax)) }
+
+// BegunMax is how many attempts of a task or tries of a job in a row may end with the death of
+// their process. After that an operator decides: to go on might end the next process too.
+const BegunMax = 5
 
 // The kinds of tasks.
 const (

@@ -33,10 +33,11 @@ func importTable() map[string][]string {
 		"internal/s3test":       {"internal/cloudtest"}, // tests only
 		"internal/storetest":    {"internal/pgtest", "registry", "registry/memory", "registry/pebble", "registry/postgres"},
 		"internal/tabletest":    {"storage"}, // tests only
+		"internal/hostiletest":  {},          // tests only
 		"internal/tcptest":      {},
 		"internal/transfertest": {"internal/nodetest"},
 		"internal/viewtest":     {"internal/nodetest"},
-		"manifest":              {},
+		"manifest":              {"manifests"},
 		"manifests":             {},
 		"migrations":            {},
 		"access":                {},

@@ -21,8 +21,11 @@ const (
 	// Folder is the folder of a warehouse in which the server keeps files of its own. No table may
 	// live in it.
 	Folder = "~moorage"
-	// fileBytesMax bounds one file of a job.
+	// fileBytesMax bounds one file of a job, and listBytes ends a list.
 	fileBytesMax = 256 << 20
+	listBytes    = 8 << 20
+	// listsMax is how many lists a job may have: 20 million files. They are in its record.
+	listsMax = 1000
 )
 
 // input is what a job keeps of what it was begun for.
@@ -159,7 +162,7 @@ type lists struct {
 }
 
 func (l *lists) add(ctx context.Context, what string, file Listed) error {
-	if l.count >= listMax || l.count > 0 && l.what != what {
+	if l.count >= listMax || l.body.Len() >= listBytes || l.count > 0 && l.what != what {
 		if err := l.flush(ctx); err != nil {
 			return err
 		}
@@ -172,6 +175,10 @@ func (l *lists) add(ctx context.Context, what string, file Listed) error {
 func (l *lists) flush(ctx context.Context) error {
 	if l.count == 0 {
 		return nil
+	}
+	if len(l.written) == listsMax {
+		return fmt.Errorf("%w: over %d lists of files that nothing reaches; remove most of them by another tool, "+
+			"or expire fewer snapshots at a time", reach.ErrTooMuch, listsMax)
 	}
 	body := bytes.Clone(l.body.Bytes())
 	file, err := writeFile(ctx, l.jobs.ledger, l.store, l.folder, "list", l.what, l.count, body)

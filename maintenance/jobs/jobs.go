@@ -223,7 +223,7 @@ func (j *Jobs) read(ctx context.Context, key registry.Key) (*job, error) {
 // came notes that a job has come further: failures before that are not in a row with those to come.
 func (at *job) came() {
 	at.value.Tries, at.value.Laters, at.value.LaterSince = 0, 0, time.Time{}
-	at.value.RestsUntil, at.value.LastError = time.Time{}, ""
+	at.value.RestsUntil, at.value.LastError, at.value.Begun = time.Time{}, "", 0
 }
 
 // errMoved says that somebody else has changed the record of a job.

@@ -20,8 +20,9 @@ const (
 	// orphanAgeMin is how old an orphan is at least: no commit takes that long. An operator may
 	// say otherwise.
 	orphanAgeMin = 24 * time.Hour
-	// listPage is how many files are listed at a time.
-	listPage = 1000
+	// listPage is how many files are listed at a time. Clouds list 1,000; a disk reads a whole
+	// folder for them.
+	listPage = 10_000
 	// More orphans than orphansFew, with more than a share of all bytes, need an operator's word.
 	orphansFew          = 100
 	orphansShareInverse = 5

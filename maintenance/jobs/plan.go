@@ -128,8 +128,8 @@ func lookByID(ctx context.Context, j *Jobs, pointer registry.ID) (*look, error) 
 func (r *DryRun) live(ctx context.Context, j *Jobs, look *look, in input) (set *reach.Set, err error) {
 	r.Reach = reachFull
 	set, r.Cost, err = j.live(ctx, look, in)
-	if unreadable, ok := errors.AsType[*reach.UnreadableError](err); ok {
-		r.Blocked, err = unreadable.Error(), nil
+	if isLasting(err) {
+		r.Blocked, err = err.Error(), nil
 	}
 	return set, err
 }

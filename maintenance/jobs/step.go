@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"moorage"
@@ -38,16 +39,58 @@ func stepAll(ctx context.Context, j *Jobs, key registry.Key) error {
 		if err != nil || at == nil {
 			return err
 		}
+		err = noteBegun(ctx, j, at)
 		before := at.record
-		err = j.step(ctx, at)
+		if err == nil {
+			err = j.step(ctx, at)
+		}
 		switch {
-		case errors.Is(err, errMoved), errors.Is(err, errPaused):
+		case errors.Is(err, errPaused), err != nil && ctx.Err() != nil:
+			takeBack(context.WithoutCancel(ctx), j, at)
+			return ctx.Err()
+		case errors.Is(err, errMoved):
 			return nil
 		case err != nil:
 			return j.fail(ctx, at, began, err)
 		case at.record.ETag == before.ETag && at.record.State == before.State:
 			return nil // it waits, or is gone
 		}
+	}
+}
+
+// errDeaths says that the processes of earlier tries died.
+var errDeaths = fmt.Errorf("the server ended %d times in a row while it worked on this job; see how much memory it "+
+	"may take, and what the table's manifests have", registry.BegunMax)
+
+// noteBegun notes in a job that reads or deletes files, before it does, that a try begins. The
+// error is errDeaths if too many have begun and neither got on nor failed.
+func noteBegun(ctx context.Context, j *Jobs, at *job) error {
+	switch at.record.State {
+	case registry.StateCollecting, registry.StateDeleting:
+	default:
+		return nil
+	}
+	if at.value.Begun >= registry.BegunMax {
+		return errDeaths
+	}
+	at.value.Begun++
+	return j.put(ctx, at, at.record.State)
+}
+
+// takeBackMax bounds what a process that ends does for its jobs.
+const takeBackMax = 5 * time.Second
+
+// takeBack takes back what noteBegun noted: the process lives, and leaves the job alone for other
+// reasons. If that fails the try counts as one whose process died.
+func takeBack(ctx context.Context, j *Jobs, at *job) {
+	if at.value.Begun == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, takeBackMax)
+	defer cancel()
+	at.value.Begun--
+	if err := j.put(ctx, at, at.record.State); err != nil && !errors.Is(err, errMoved) {
+		j.log.WarnContext(ctx, "maintenance: could not note that a try ended early", "job", at.value.ID, "error", err)
 	}
 }
 
@@ -134,12 +177,13 @@ func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) 
 		row = schedule.Row{Until: now.Add(schedule.LaterPause)}
 	case isLasting(cause):
 		at.value.Tries++
-		blocks = at.value.Tries >= schedule.TriesMax
+		blocks = at.value.Tries >= schedule.TriesMax || errors.Is(cause, errDeaths)
 	default:
 		row = row.Again(began, now)
 		blocks = row.Blocks()
 	}
 	at.value.Laters, at.value.LaterSince, at.value.RestsUntil = row.Count, row.Since, row.Until
+	at.value.Begun = 0
 	if blocks {
 		at.value.Before, state = state, registry.StateBlocked
 	}
@@ -152,14 +196,14 @@ func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) 
 
 // isLasting reports whether another try would meet the same failure.
 func isLasting(err error) bool {
-	if _, ok := errors.AsType[*reach.UnreadableError](err); ok {
+	if _, ok := errors.AsType[*reach.UnreadableError](err); ok || errors.Is(err, reach.ErrTooMuch) {
 		return true
 	}
 	if _, ok := errors.AsType[*DamagedError](err); ok {
 		return true
 	}
 	_, ok := errors.AsType[*BlockedError](err)
-	return ok
+	return ok || errors.Is(err, errDeaths)
 }
 
 // BlockedError says why a job needs an operator.

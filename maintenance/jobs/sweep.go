@@ -18,6 +18,8 @@ const (
 	sweepAge = 7 * 24 * time.Hour
 	// sweepEvery is the mean pause between two looks for such files: one call of each warehouse.
 	sweepEvery = 6 * time.Hour
+	// sweepMax is how many files a look remembers of one warehouse, and those of its last job.
+	sweepMax = 100_000
 	// sweepClaim is the claim on a look.
 	sweepClaim = "sweep/jobs"
 )
@@ -75,7 +77,7 @@ func sweepWarehouse(ctx context.Context, j *Jobs, name string) error {
 		return nil
 	}
 	old := make(map[string][]string) // by the job
-	young := make(map[string]bool)
+	young, count := make(map[string]bool), 0
 	for after := ""; ; {
 		page, err := lister.List(ctx, folder, after, listPage)
 		if err != nil {
@@ -88,6 +90,9 @@ func sweepWarehouse(ctx context.Context, j *Jobs, name string) error {
 			}
 			if file.Modified.IsZero() || page.Now.Sub(file.Modified) < sweepAge {
 				young[job] = true
+			}
+			if count++; count > sweepMax && old[job] == nil {
+				continue // the next look finds them, when these are gone
 			}
 			old[job] = append(old[job], file.Location)
 		}

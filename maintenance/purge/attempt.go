@@ -5,13 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"time"
 
 	"moorage"
 	"moorage/catalog/documents"
 	"moorage/internal/worker"
 	"moorage/ledger"
+	"moorage/manifest"
 	"moorage/registry"
 	"moorage/storage"
+)
+
+const (
+	// lastingMax is after how many attempts a purge is given up that would meet the same again.
+	lastingMax = 3
+	// takeBackMax bounds what a process that ends does for its purges.
+	takeBackMax = 5 * time.Second
 )
 
 // errGone says that a purge was called off, or that another node finished it.
@@ -22,6 +32,8 @@ type pending struct {
 	record registry.Record // of the task
 	task   registry.Task
 	table  registry.Pointer
+	// isNoted says that the task tells of this attempt: see noteBegun.
+	isNoted bool
 }
 
 // attempt makes one attempt under watched, which ends when nothing gets done or the claim is lost.
@@ -30,18 +42,23 @@ func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) er
 	var work pending
 	cause := worker.Safely(watched, func(ctx context.Context) (err error) {
 		if work, err = w.mark(ctx, d); err == nil {
+			err = w.noteBegun(ctx, &work)
+		}
+		if err == nil {
 			err = w.purge(ctx, work, dog)
 		}
 		return err
 	})
 	switch {
 	case ctx.Err() != nil:
+		w.takeBack(context.WithoutCancel(ctx), work)
 		return ctx.Err()
 	case cause == nil, errors.Is(cause, errGone):
 		return nil
 	case errors.Is(context.Cause(watched), ledger.ErrClaimLost):
 		w.log.WarnContext(ctx, "purge was left to other nodes: its claim could not be renewed in time",
 			"task", d.task, "pointer", d.pointer)
+		w.takeBack(ctx, work)
 		return ledger.ErrClaimLost
 	case !work.record.Exists():
 		return cause // the store's
@@ -68,8 +85,12 @@ func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (r
 	task, state := work.task, registry.StateNone
 	task.Attempts++
 	task.LastError = moorage.OneLine(cause.Error())
-	if task.Attempts >= AttemptsMax {
+	died, lasts := errors.Is(cause, errDeaths), errors.Is(cause, manifest.ErrTooMuch)
+	if task.Attempts >= AttemptsMax || died || lasts && task.Attempts >= lastingMax {
 		state = registry.StateBlocked
+	}
+	if !died { // else only an operator has it tried again
+		task.Begun = 0
 	}
 	writes, err := ledger.Encode(ledger.Put(work.record.Key, state, task))
 	if err != nil {
@@ -85,8 +106,60 @@ func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (r
 	return state, ledger.RetryOnConflict(err)
 }
 
+// errDeaths says that the processes of earlier attempts died.
+var errDeaths = errors.New("purge: the server ended " + strconv.Itoa(registry.BegunMax) +
+	" times in a row while it purged this table; see how much memory it may take, and what the table's manifests have")
+
+// noteBegun notes in the task, before anything of the table is read, that an attempt begins.
+func (w *Worker) noteBegun(ctx context.Context, work *pending) error {
+	if work.isNoted {
+		return nil
+	}
+	next := work.task
+	next.Begun++
+	err := w.writeTask(ctx, work, next)
+	work.isNoted = err == nil
+	return err
+}
+
+// takeBack takes back what noteBegun noted: the process lives, and leaves the purge alone for other
+// reasons. If that fails the attempt counts as one whose process died.
+func (w *Worker) takeBack(ctx context.Context, work pending) {
+	if !work.isNoted {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, takeBackMax)
+	defer cancel()
+	next := work.task
+	next.Begun--
+	if err := w.writeTask(ctx, &work, next); err != nil && !errors.Is(err, errGone) {
+		w.log.WarnContext(ctx, "purge: could not note that an attempt ended early", "task", next.ID, "error", err)
+	}
+}
+
+// writeTask makes next the task of work. The error is errGone if that has changed meanwhile.
+func (w *Worker) writeTask(ctx context.Context, work *pending, next registry.Task) error {
+	writes, err := ledger.Encode(ledger.Put(work.record.Key, work.record.State, next))
+	if err != nil {
+		return err
+	}
+	etags, err := w.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(work.record)}, Writes: writes,
+	})
+	if _, failed := registry.FailedCondition(err); failed {
+		return errGone
+	}
+	if err != nil {
+		return ledger.StepError("purge.writeTask", err)
+	}
+	work.task = next
+	work.record.ETag, work.record.Value = etags[0], writes[0].Value
+	return nil
+}
+
 // mark reads the task and its table, and marks the table as being purged. Then it cannot come back.
-// After an error it returns what it has read.
+// After an error it returns what it has read. The error is errDeaths if too many attempts have
+// begun and not ended.
 func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 	err = w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		records, err := w.ledger.Get(ctx, registry.TaskKey(d.task), registry.PointerKey(d.pointer))
@@ -104,6 +177,8 @@ func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 			return err
 		}
 		switch {
+		case work.task.Begun >= registry.BegunMax:
+			return errDeaths
 		case work.table.Task != d.task:
 			return errGone
 		case records[1].State == registry.StatePurging:
@@ -117,16 +192,28 @@ func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 		}
 		change.Items = []registry.Item{registry.PointerItem(work.table, registry.Pointer{})}
 		work.table.Since = w.now()
-		writes, err := ledger.Encode(ledger.Put(records[1].Key, registry.StatePurging, work.table))
+		begun := work.task
+		begun.Begun++
+		writes, err := ledger.Encode(
+			ledger.Put(records[0].Key, records[0].State, begun),
+			ledger.Put(records[1].Key, registry.StatePurging, work.table))
 		if err != nil {
 			return err
 		}
-		_, err = w.ledger.Apply(ctx, ledger.Mutation{
+		etags, err := w.ledger.Apply(ctx, ledger.Mutation{
 			Change:     change,
 			Conditions: []registry.Condition{ledger.Unchanged(records[0]), ledger.Unchanged(records[1])},
 			Writes:     writes,
 		})
-		return ledger.RetryOnConflict(err)
+		if err != nil {
+			return ledger.RetryOnConflict(err)
+		}
+		if len(etags) == 0 { // it happened, as was seen later
+			return ledger.ErrRetry
+		}
+		work.task, work.isNoted = begun, true
+		work.record.ETag, work.record.Value = etags[0], writes[0].Value
+		return nil
 	})
 	return work, err
 }

@@ -92,7 +92,7 @@ func (w *Worker) Retry(ctx context.Context, id registry.ID) error {
 		case err != nil:
 			return ledger.Undecoded(records[0], err)
 		}
-		task.Attempts, task.LastError = 0, ""
+		task.Attempts, task.LastError, task.Begun = 0, "", 0
 		writes, err := ledger.Encode(ledger.Put(records[0].Key, registry.StateNone, task))
 		if err != nil {
 			return err

@@ -92,7 +92,7 @@ func (w *walk) contentFiles(ctx context.Context) error {
 		return nil
 	}
 	added := newRecent()
-	return w.eachManifest(ctx, func(m manifest.Manifest) error {
+	return w.eachManifest(ctx, func(m manifest.Listed) error {
 		return w.eachFile(ctx, m, func(path string) error {
 			if !added.add(path) {
 				return nil
@@ -103,7 +103,7 @@ func (w *walk) contentFiles(ctx context.Context) error {
 }
 
 func (w *walk) manifests(ctx context.Context) error {
-	return w.eachManifest(ctx, func(m manifest.Manifest) error { return w.add(m.Path()) })
+	return w.eachManifest(ctx, func(m manifest.Listed) error { return w.add(m.Path()) })
 }
 
 func (w *walk) lists(context.Context) error {
@@ -165,7 +165,7 @@ func (w *walk) flush() error {
 
 // eachManifest calls do with every manifest of every snapshot. It calls do once with a manifest
 // that several snapshots share, as far as it can remember them.
-func (w *walk) eachManifest(ctx context.Context, do func(manifest.Manifest) error) error {
+func (w *walk) eachManifest(ctx context.Context, do func(manifest.Listed) error) error {
 	lists, met := newRecent(), newRecent()
 	for snapshot := range w.document.Snapshots() {
 		if list := snapshot.ManifestList; list != "" && !lists.add(list) {
@@ -189,10 +189,10 @@ func (w *walk) eachManifest(ctx context.Context, do func(manifest.Manifest) erro
 
 // manifestsOf returns the manifests of a snapshot; none if its list cannot be read and never will
 // be.
-func (w *walk) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]manifest.Manifest, error) {
-	var manifests []manifest.Manifest
+func (w *walk) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]manifest.Listed, error) {
+	var manifests []manifest.Listed
 	for _, path := range snapshot.Manifests {
-		manifests = append(manifests, manifest.Unlisted(path, snapshot.ID))
+		manifests = append(manifests, manifest.Listed{Manifest: manifest.Unlisted(path)})
 	}
 	if snapshot.ManifestList == "" {
 		return manifests, nil
@@ -202,25 +202,28 @@ func (w *walk) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]m
 		return nil, err
 	}
 	defer file.Close()
-	manifests, err = manifest.ReadList(file)
-	if err != nil {
-		return nil, w.skipUnlessFailed(ctx, file, err)
+	manifests = nil
+	for listed, err := range manifest.EachListed(file) {
+		if err != nil {
+			return nil, w.skipUnlessFailed(ctx, file, err)
+		}
+		manifests = append(manifests, listed)
 	}
 	return manifests, nil
 }
 
 // eachFile calls do with the files that a manifest names, whether they are live or removed.
-func (w *walk) eachFile(ctx context.Context, m manifest.Manifest, do func(path string) error) error {
+func (w *walk) eachFile(ctx context.Context, m manifest.Listed, do func(path string) error) error {
 	file, err := w.open(ctx, m.Path())
 	if file == nil {
 		return err
 	}
 	defer file.Close()
-	for path, err := range m.Files(file) {
+	for entry, err := range m.Entries(file) {
 		if err != nil {
 			return w.skipUnlessFailed(ctx, file, err)
 		}
-		if err := do(path); err != nil {
+		if err := do(entry.Path); err != nil {
 			return err
 		}
 	}
@@ -258,10 +261,13 @@ func (w *walk) open(ctx context.Context, path string) (*watchedFile, error) {
 }
 
 // skipUnlessFailed logs that file, which could not be read to its end, is skipped. If the storage
-// failed it returns that, which ends the purge.
+// failed, or the file has more than is read of one, it returns that, which ends the purge.
 func (w *walk) skipUnlessFailed(ctx context.Context, file *watchedFile, err error) error {
 	if file.err != nil {
-		return fmt.Errorf("read %s: %w", file.path, file.err)
+		err = file.err
+	}
+	if file.err != nil || errors.Is(err, manifest.ErrTooMuch) {
+		return fmt.Errorf("read %s: %w", file.path, err)
 	}
 	w.skip(ctx, file.path, err)
 	return nil

@@ -153,7 +153,8 @@ func (r *round) look(ctx context.Context) error {
 				return true, nil // another node did so, or the next look does
 			}
 		}
-		mayTry := doubt == "" && (record.State != registry.StateBlocked || tryBlocked || waiting[task.ID])
+		mayTry := doubt == "" && (record.State != registry.StateBlocked ||
+			(tryBlocked || waiting[task.ID]) && task.Begun < registry.BegunMax)
 		if mayTry && !storeNow.Before(task.NotBefore) && r.running[task.ID] == nil && !claimed[claimOf(task.ID)] {
 			found = append(found, &due{task: task.ID, pointer: task.Pointer})
 		}

@@ -69,14 +69,27 @@ func isMetadata(path string) bool {
 //
 // An entry of any status counts: a file that an earlier run left may be named as removed only.
 //
-// Errors: those of the storage, and of yield. Then what was yielded is doomed, but not all is.
+// Errors: those of the storage, and of yield; ErrTooMuch. Then what was yielded is doomed, but not
+// all is.
 func Doomed(ctx context.Context, files Reader, expired Expired, live *Set, claims []storage.Location,
 	yield func(File) error) (Kept, error) {
-	d := doom{files: files, live: live, claims: claims, yield: yield, met: make(map[string]struct{})}
+	d := doom{files: files, live: live, claims: claims, yield: yield, met: newMet()}
 	for _, snapshot := range expired.Snapshots {
-		err := eachManifest(ctx, files, snapshot, func(m manifest.Listed) error { return d.manifest(ctx, m) })
+		var manifests []manifest.Listed // a list is closed before a manifest is opened
+		err := eachManifest(ctx, files, snapshot, func(m manifest.Listed) error {
+			isNew, err := d.met.add(m.Path())
+			if isNew {
+				manifests = append(manifests, m)
+			}
+			return err
+		})
 		if err := d.skip(err); err != nil {
 			return d.kept, err
+		}
+		for _, m := range manifests {
+			if err := d.manifest(ctx, m); err != nil {
+				return d.kept, err
+			}
 		}
 	}
 	for _, path := range d.manifests {
@@ -106,28 +119,23 @@ type doom struct {
 	live      *Set
 	claims    []storage.Location
 	yield     func(File) error
-	met       map[string]struct{} // manifests
-	manifests []string            // that are doomed themselves
+	met       *met
+	manifests []string // that are doomed themselves
 	kept      Kept
 }
 
 // manifest yields the files that a manifest of an expired snapshot names.
 func (d *doom) manifest(ctx context.Context, m manifest.Listed) error {
-	if _, again := d.met[m.Path()]; again {
-		return nil
-	}
-	d.met[m.Path()] = struct{}{}
 	isLive := d.live.Has(m.Path())
 	if isLive && !m.MayDelete() {
 		return nil // all that it names is live
 	}
 	err := eachEntry(ctx, d.files, m, func(entry manifest.Entry) error { return d.add(entry.Path, KindContent) })
-	if unreadable, ok := errors.AsType[*UnreadableError](err); ok {
+	if unreadable, ok := errors.AsType[*UnreadableError](err); ok && isMissing(unreadable) {
 		d.note(unreadable)
-		if isMissing(unreadable) {
-			return nil
-		}
-	} else if err != nil {
+		return nil
+	}
+	if err := d.skip(err); err != nil {
 		return err
 	}
 	if !isLive {
@@ -148,9 +156,10 @@ func (d *doom) add(path string, kind Kind) error {
 	return d.yield(File{path, kind})
 }
 
-// skip notes an expired list that cannot be read, and returns any other error.
+// skip notes a list or manifest that cannot be read, and returns any other error. One that has too
+// much is no damage: its writer may have had reasons, so an operator decides.
 func (d *doom) skip(err error) error {
-	if unreadable, ok := errors.AsType[*UnreadableError](err); ok {
+	if unreadable, ok := errors.AsType[*UnreadableError](err); ok && !errors.Is(err, ErrTooMuch) {
 		d.note(unreadable)
 		return nil
 	}

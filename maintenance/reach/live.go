@@ -2,7 +2,6 @@ package reach
 
 import (
 	"context"
-	"crypto/sha256"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -96,12 +95,12 @@ func Manifests(ctx context.Context, files Reader, document *metadata.Document, w
 	return manifests, cost, err
 }
 
-// manifestsOf returns the manifests of the snapshots that are wanted, each once. It fails with what
-// pass makes of an error.
+// manifestsOf returns the manifests of the snapshots that are wanted, each once; no more of them
+// than a list may have. It fails with what pass makes of an error.
 func manifestsOf(ctx context.Context, files Reader, document *metadata.Document,
 	wanted func(metadata.Snapshot) bool, pass func(error) error) ([]manifest.Listed, error) {
 	var mu sync.Mutex // guards the two below; a leaf
-	met := make(map[[sha256.Size]byte]struct{})
+	met := newMet()
 	var manifests []manifest.Listed
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtOnce)
@@ -111,14 +110,13 @@ func manifestsOf(ctx context.Context, files Reader, document *metadata.Document,
 		}
 		group.Go(func() error {
 			return pass(eachManifest(ctx, files, snapshot, func(m manifest.Listed) error {
-				key := sha256.Sum256([]byte(m.Path())) // as it is spelled: both spellings are read
 				mu.Lock()
 				defer mu.Unlock()
-				if _, again := met[key]; !again {
-					met[key] = struct{}{}
+				isNew, err := met.add(m.Path())
+				if isNew {
 					manifests = append(manifests, m)
 				}
-				return nil
+				return err
 			}))
 		})
 	}

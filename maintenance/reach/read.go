@@ -2,6 +2,7 @@ package reach
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +30,35 @@ func (e *UnreadableError) Error() string { return fmt.Sprintf("cannot read %s: %
 // Unwrap returns why the file cannot be read.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
+// ErrTooMuch says that a file, or all snapshots of a table together, name more than is read of
+// them. It will not pass.
+var ErrTooMuch = manifest.ErrTooMuch
+
+// met remembers manifests by their names, as they are spelled: of two spellings both are read. It
+// is bounded, as one list is.
+type met struct {
+	names map[[sha256.Size / 2]byte]struct{}
+	bytes int
+}
+
+func newMet() *met { return &met{names: make(map[[sha256.Size / 2]byte]struct{})} }
+
+// add adds a name, and reports whether it is new. The error is ErrTooMuch.
+func (m *met) add(name string) (isNew bool, err error) {
+	sum := sha256.Sum256([]byte(name))
+	key := [sha256.Size / 2]byte(sum[:])
+	if _, again := m.names[key]; again {
+		return false, nil
+	}
+	if m.bytes += len(name); len(m.names) == manifest.ListedMax || m.bytes > manifest.NamesBytesMax {
+		return false, fmt.Errorf("%w: the snapshots together name over %d manifests, or %d bytes of their names; "+
+			"rewrite the manifests, or expire fewer snapshots at a time",
+			ErrTooMuch, manifest.ListedMax, manifest.NamesBytesMax)
+	}
+	m.names[key] = struct{}{}
+	return true, nil
+}
+
 var (
 	errEncrypted = errors.New("it is encrypted")
 	errCut       = errors.New("it yields fewer bytes than it has")
@@ -44,7 +74,7 @@ func eachManifest(ctx context.Context, files Reader, snapshot metadata.Snapshot,
 	if snapshot.ManifestList == "" {
 		for _, path := range snapshot.Manifests {
 			listed := manifest.Listed{
-				Manifest: manifest.Unlisted(path, snapshot.ID),
+				Manifest: manifest.Unlisted(path),
 				Added:    manifest.Unknown, Existing: manifest.Unknown, Deleted: manifest.Unknown,
 			}
 			if err := do(listed); err != nil {

@@ -11,19 +11,21 @@ import (
 )
 
 const (
-	// exactMax is how many paths a Set keeps exactly; about 40 MB.
-	exactMax = 1 << 20
+	// exactMax is how many paths a Set keeps exactly; about 10 MB.
+	exactMax = 1 << 18
 	// bitsPerPath makes a Bloom filter take about 1 of 1,000 paths for one that it has.
 	bitsPerPath = 144 // tenths
 	hashCount   = 10
-	// bloomBitsMax is 256 MiB. With more paths than fit a Set keeps more files, and never fewer.
-	bloomBitsMax = 1 << 31
+	// bloomBitsMax is 32 MiB, for 18 million paths: how many there will be is what lists say, and
+	// any client writes them. With more paths than fit a Set keeps more files, and never fewer.
+	bloomBitsMax = 1 << 28
 	wordBits     = 64
 )
 
 // Set is a set of paths that errs on one side: Has is never false for a path that was added. It may
-// be true for one that was not, once it has more than a million paths. The hashes differ from one
-// Set to the next, so another Set errs about other paths. It is safe for concurrent use.
+// be true for one that was not, once it has more than a quarter of a million paths. The hashes
+// differ from one Set to the next, so another Set errs about other paths. It is safe for concurrent
+// use.
 type Set struct {
 	seeds    [2]maphash.Seed
 	expected int64

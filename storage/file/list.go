@@ -21,6 +21,9 @@ type plainFS interface {
 	Plain(name string) (plainFolder, error)
 }
 
+// behindAll comes behind each name in a folder.
+const behindAll = "\xff"
+
 // plainFolder is a folder that was reached without following a link.
 type plainFolder interface {
 	folderFS
@@ -46,7 +49,7 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	if err != nil {
 		return storage.Page{}, atLocation(folder, translate(folder, err))
 	}
-	if len(l.page.Files) == limit {
+	if len(l.page.Files) == limit && l.page.Next == "" {
 		l.page.Next = l.page.Files[limit-1].Location
 	}
 	return l.page, nil
@@ -99,12 +102,12 @@ func (s *Store) clockOf(folder folderFS) (now time.Time, err error) {
 
 // walk lists the files of a folder, whose name below the first one is below.
 func (l *listing) walk(ctx context.Context, folder plainFolder, below string) error {
-	entries, err := l.entriesOf(ctx, folder, below)
+	entries, isCut, err := l.entriesOf(ctx, folder, below)
 	if err != nil {
 		return err
 	}
 	for _, entry := range entries {
-		if len(l.page.Files) == l.limit {
+		if len(l.page.Files) == l.limit || l.page.Next != "" {
 			return nil
 		}
 		if err := ctx.Err(); err != nil {
@@ -127,13 +130,30 @@ func (l *listing) walk(ctx context.Context, folder plainFolder, below string) er
 			return err
 		}
 	}
+	if isCut && len(l.page.Files) < l.limit && l.page.Next == "" { // some of the entries are no files
+		last := entries[len(entries)-1]
+		l.page.Next = l.prefix + below + sortName(last)
+		if last.IsDir() {
+			l.page.Next += behindAll
+		}
+	}
 	return nil
 }
 
-// entriesOf returns the files and folders in a folder that may have something behind l.after, in
-// the order of their locations.
-func (l *listing) entriesOf(ctx context.Context, folder plainFolder, below string) ([]fs.DirEntry, error) {
-	var found []fs.DirEntry
+// entriesOf returns the first files and folders in a folder that may have something behind l.after,
+// in the order of their locations: as many as the page can take. A folder may have millions.
+func (l *listing) entriesOf(ctx context.Context, folder plainFolder, below string) (
+	found []fs.DirEntry, isCut bool, err error) {
+	byName := func(a, b fs.DirEntry) int { return strings.Compare(sortName(a), sortName(b)) }
+	wanted := l.limit - len(l.page.Files)
+	first := func() { // forgets what is behind the first
+		slices.SortFunc(found, byName)
+		if len(found) > wanted {
+			isCut = true
+			clear(found[wanted:])
+			found = found[:wanted]
+		}
+	}
 	for {
 		entries, err := folder.ReadDir(namesAtOnce)
 		for _, entry := range entries {
@@ -143,20 +163,23 @@ func (l *listing) entriesOf(ctx context.Context, folder plainFolder, below strin
 			}
 		}
 		if err != nil || len(entries) == 0 { // io.EOF, or a folder that was removed
+			first()
 			break
 		}
+		if len(found) >= 2*l.limit+namesAtOnce {
+			first()
+		}
 		if err := ctx.Err(); err != nil {
-			return nil, err
+			return nil, false, err
 		}
 	}
-	slices.SortFunc(found, func(a, b fs.DirEntry) int { return strings.Compare(sortName(a), sortName(b)) })
-	return found, nil
+	return found, isCut, nil
 }
 
 // mayHold reports whether a folder may have locations behind l.after.
 func (l *listing) mayHold(folder string) bool {
 	location := l.prefix + folder
-	return location > l.after || strings.HasPrefix(l.after, location)
+	return location > l.after || strings.HasPrefix(l.after, location) && l.after != location+behindAll
 }
 
 // sortName returns the name by which an entry is ordered: locations in a folder have a slash.

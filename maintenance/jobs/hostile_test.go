@@ -1,0 +1,264 @@
+package jobs_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"moorage/internal/hostiletest"
+	"moorage/maintenance/jobs"
+	"moorage/manifest"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+var longFlag = flag.Bool("long", false, "what clients store is as large as in the attack")
+
+// name returns the name of a file in the table.
+func name(folder, ending string) func(int) string {
+	return func(i int) string { return fmt.Sprintf("%s/%s/%09d%s", tableAt, folder, i, ending) }
+}
+
+// hostile commits a snapshot with a list to the table.
+func (w *world) hostile(list []byte, files map[string][]byte) {
+	w.t.Helper()
+	at := tableAt + "/metadata/hostile.avro"
+	must(w.t, w.files.Create(w.ctx, at, list))
+	for path, body := range files {
+		must(w.t, w.files.Create(w.ctx, path, body))
+	}
+	w.commit(fmt.Sprintf(`{"action":"add-snapshot","snapshot":{"snapshot-id":1,"sequence-number":1,"timestamp-ms":%d,
+		"manifest-list":%q,"summary":{"operation":"append"},"schema-id":0}}`, w.clock.Now().UnixMilli(), at),
+		`{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":1}`,
+		fmt.Sprintf(`{"action":"set-statistics","snapshot-id":1,"statistics":{"snapshot-id":1,"statistics-path":%q,
+			"file-size-in-bytes":1073741900,"file-footer-size-in-bytes":1073741824,"blob-metadata":[]}}`, statsAt))
+	w.clock.Advance(4 * 24 * time.Hour)
+}
+
+const statsAt = tableAt + "/metadata/1.stats"
+
+// endsBlocked fails the test unless the job for orphans ends blocked for the reason, also on the
+// nodes that start after that.
+func (w *world) endsBlocked(reason string) {
+	w.t.Helper()
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	must(w.t, err)
+	for range 20 {
+		must(w.t, w.newNode(w.store, w.files).jobs.RunOnce(w.ctx))
+		w.clock.Advance(24 * time.Hour)
+	}
+	job := w.job()
+	if job == nil || job.State != registry.StateBlocked || !strings.Contains(job.LastError, reason) || job.Begun != 0 {
+		w.t.Errorf("the job is %+v, want blocked for %q", job, reason)
+	}
+}
+
+func wantLittle(t *testing.T, what string, peak int64) {
+	t.Helper()
+	t.Logf("%s: %d MB above idle", what, peak>>20)
+	if peak > hostiletest.AboveIdleMax {
+		t.Errorf("%s: %d bytes above idle, want at most %d", what, peak, hostiletest.AboveIdleMax)
+	}
+}
+
+// Not parallel, as what follows: processes are measured.
+func TestAListOfMillionsOfManifestsBlocksItsJob(t *testing.T) {
+	manifests := manifest.ListedMax + 1
+	if *longFlag {
+		manifests = 4_000_000
+	}
+	wantLittle(t, fmt.Sprint(manifests, " manifests"), hostiletest.Peak(t, func(t *testing.T) func() {
+		w := newWorld(t, inMemory, 1, 0)
+		w.hostile(hostiletest.List(t, manifests, name("metadata", "-m0.avro")), nil)
+		return func() { w.endsBlocked("over 262144 manifests") }
+	}))
+}
+
+// A manifest of more files than are read blocks its job; one of a million is read a part at a time.
+// A statistics file that claims a footer of a gigabyte is not even opened, and nor is a data file.
+func TestAManifestOfAMillionFilesIsReadInLittleMemory(t *testing.T) {
+	files := 300_000
+	if *longFlag {
+		files = 1_000_000
+	}
+	wantLittle(t, fmt.Sprint(files, " files"), hostiletest.Peak(t, func(t *testing.T) func() {
+		w := newWorld(t, inMemory, 1, 0)
+		w.hostile(hostiletest.List(t, 1, name("metadata", "-m0.avro")), map[string][]byte{
+			name("metadata", "-m0.avro")(0): hostiletest.Manifest(t, files, 0, name("data", ".parquet")),
+			name("data", ".parquet")(0):     []byte("live"),
+			tableAt + "/data/stray":         []byte("stray"),
+			statsAt:                         []byte("PFA1"),
+		})
+		read := &noted{Store: w.files}
+		return func() {
+			w.node = w.newNode(w.store, read)
+			_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+			must(t, err)
+			must(t, w.jobs.RunOnce(w.ctx))
+			w.clock.Advance(11 * 24 * time.Hour)
+			must(t, w.jobs.RunOnce(w.ctx))
+			if w.job() != nil || w.exists(tableAt+"/data/stray") || !w.exists(name("data", ".parquet")(0)) {
+				t.Errorf("the job is %+v; the stray is there: %v", w.job(), w.exists(tableAt+"/data/stray"))
+			}
+			for _, path := range read.opened {
+				if path == statsAt || strings.HasSuffix(path, ".parquet") {
+					t.Errorf("%s was opened", path)
+				}
+			}
+		}
+	}))
+}
+
+// noted is a storage that notes which files were opened.
+type noted struct {
+	storage.Store
+	mu     sync.Mutex // guards opened
+	opened []string
+}
+
+// Open implements storage.Store.
+func (n *noted) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.opened = append(n.opened, location)
+	return n.Store.Open(ctx, location)
+}
+
+// List implements storage.Lister.
+func (n *noted) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
+	return n.Store.(storage.Lister).List(ctx, folder, after, limit)
+}
+
+// A job whose process dies again and again waits for an operator, also on the nodes that start
+// after that.
+func TestAJobThatKillsItsProcessIsBlocked(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	w.strays()
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	must(t, err)
+	for died := range registry.BegunMax {
+		job := w.job()
+		if job.Begun != died || job.State != registry.StateCollecting {
+			t.Fatalf("after %d deaths the job is %+v", died, job)
+		}
+		job.Begun++ // as a process leaves it that dies of the work
+		value, err := registry.Encode(job.Job)
+		must(t, err)
+		_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{
+			registry.Put(registry.JobKey(w.table, jobs.KindOrphans), job.State, value),
+		}})
+		must(t, err)
+	}
+	for range 3 {
+		must(t, w.newNode(w.store, w.files).jobs.RunOnce(w.ctx))
+		if job := w.job(); job.State != registry.StateBlocked || !strings.Contains(job.LastError, "the server ended 5 times") {
+			t.Fatalf("the job is %+v, want blocked", job)
+		}
+	}
+	must(t, w.jobs.Retry(w.ctx, w.job().ID, jobs.Retrying{}))
+	must(t, w.jobs.RunOnce(w.ctx))
+	if job := w.job(); job.State != registry.StateWaiting || job.Begun != 0 {
+		t.Errorf("after a retry the job is %+v", job)
+	}
+}
+
+// A node that stops while it works on a job has not died of it.
+func TestAJobWhoseNodeStopsGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	w.strays()
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	must(t, err)
+	for range 2 * registry.BegunMax {
+		ctx, stop := context.WithCancel(w.ctx)
+		n := w.newNode(w.store, &stopping{w.files, stop})
+		_ = n.jobs.RunOnce(ctx)
+		stop()
+		if job := w.job(); job.State != registry.StateCollecting || job.Begun != 0 {
+			t.Fatalf("after a stop the job is %+v", job)
+		}
+	}
+}
+
+// stopping is a storage during whose listing the node stops.
+type stopping struct {
+	storage.Store
+	stop context.CancelFunc
+}
+
+// List implements storage.Lister.
+func (s *stopping) List(ctx context.Context, _, _ string, _ int) (storage.Page, error) {
+	s.stop()
+	return storage.Page{}, ctx.Err()
+}
+
+// The files of a folder of any number are looked at a page at a time.
+func TestAFolderOfAMillionFilesIsLookedAtInLittleMemory(t *testing.T) {
+	files := 300_000
+	if *longFlag {
+		files = 4_000_000
+	}
+	wantLittle(t, fmt.Sprint(files, " files"), hostiletest.Peak(t, func(t *testing.T) func() {
+		w := newWorld(t, inMemory, 1, 1)
+		w.clock.Advance(4 * 24 * time.Hour)
+		return func() {
+			w.node = w.newNode(w.store, &crowded{Store: w.files, files: files, now: w.clock.Now()})
+			s := orphanSettings()
+			s.Confirmed = true
+			_, err := w.jobs.FindOrphans(w.ctx, w.table, s, nil)
+			must(t, err)
+			must(t, w.jobs.RunOnce(w.ctx))
+			found := int64(0)
+			for _, list := range w.job().Lists {
+				found += list.Count
+			}
+			if job := w.job(); job.State != registry.StateWaiting || found != int64(files) {
+				t.Errorf("%d files were found, and the job is %s: %s", found, job.State, job.LastError)
+			}
+		}
+	}))
+}
+
+// crowded is a storage in which the table's folder has so many more files. It keeps no lists.
+type crowded struct {
+	storage.Store
+	files int
+	now   time.Time
+}
+
+// Create implements storage.Store.
+func (c *crowded) Create(ctx context.Context, location string, body []byte) error {
+	if strings.Contains(location, "/list-") {
+		return nil
+	}
+	return c.Store.Create(ctx, location, body)
+}
+
+// List implements storage.Lister.
+func (c *crowded) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
+	if folder != tableAt {
+		return c.Store.(storage.Lister).List(ctx, folder, after, limit)
+	}
+	page := storage.Page{Now: c.now}
+	first := 0
+	if after != "" {
+		if _, err := fmt.Sscan(after, &first); err != nil {
+			return page, err
+		}
+	}
+	for i := first; i < min(first+limit, c.files); i++ {
+		page.Files = append(page.Files, storage.Listed{
+			Location: name("data", ".parquet")(i), Info: storage.Info{Bytes: 4, Modified: c.now.Add(-4 * 24 * time.Hour)},
+		})
+	}
+	if first += limit; first < c.files {
+		page.Next = fmt.Sprint(first)
+	}
+	return page, nil
+}

@@ -1,0 +1,114 @@
+package manifest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/twmb/avro"
+	"github.com/twmb/avro/ocf"
+
+	"moorage/manifests"
+)
+
+// Bounds of what is read of one file. A client writes lists and manifests as it likes: a few
+// megabytes unpack to any number of names, and a task that reads them is taken up again after each
+// restart. A table within these bounds has at most a trillion files.
+const (
+	// ListedMax is how many manifests one list may name. Each commit writes its list as a whole, so
+	// a writer is in trouble long before.
+	ListedMax = 1 << 18
+	// EntriesMax is how many files one manifest may name. Engines begin another manifest at 8 MiB,
+	// which is some 100,000 files.
+	EntriesMax = 1 << 22
+	// NamesBytesMax bounds the names in one list together.
+	NamesBytesMax = 64 << 20
+	// nameBytesMax bounds a name. Storages take 1,024 bytes, and file systems 4,096.
+	nameBytesMax = 8 << 10
+	// headerBytesMax bounds what stands before the first block: the schemas of the file and of the
+	// table, which have 1 MB for 10,000 columns.
+	headerBytesMax = 4 << 20
+	// blockBytesMax bounds a block, packed and unpacked. A reader has one in memory. Writers end a
+	// block at 64 kB, behind a record; that of a table of 10,000 columns has 1 MB.
+	blockBytesMax = 8 << 20
+	// fileBytesMax bounds what one file unpacks to.
+	fileBytesMax = 4 << 30
+)
+
+// ErrTooMuch says that a file has more than this package reads of one. It will not pass.
+var ErrTooMuch = errors.New("more than is read")
+
+func tooMuch(format string, arguments ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrTooMuch}, arguments...)...)
+}
+
+// open returns a reader of an Avro file by the schema that choose makes of the file's own.
+func open(body io.Reader, choose func(*ocf.Reader) (*avro.Schema, error)) (*ocf.Reader, error) {
+	options := []ocf.ReaderOpt{
+		ocf.WithReaderSchemaFunc(choose), ocf.WithMaxBlockBytes(blockBytesMax),
+		ocf.WithMaxDecompressedBlockBytes(blockBytesMax),
+	}
+	left := int64(fileBytesMax)
+	for _, name := range []string{"null", "deflate", "snappy", "zstandard"} {
+		options = append(options, ocf.WithCodec(codec{name, &left}))
+	}
+	header := &headerReader{from: body, left: headerBytesMax}
+	reader, err := guard(func() (*ocf.Reader, error) { return ocf.NewReader(header, options...) })
+	header.left = math.MaxInt64
+	return reader, err
+}
+
+// headerReader reads at most left bytes more.
+type headerReader struct {
+	from io.Reader
+	left int64
+}
+
+// Read implements io.Reader.
+func (r *headerReader) Read(into []byte) (int, error) {
+	if r.left <= 0 {
+		return 0, tooMuch("a header of over %d bytes", headerBytesMax)
+	}
+	n, err := r.from.Read(into[:min(int64(len(into)), r.left)])
+	r.left -= int64(n)
+	return n, err
+}
+
+// codec unpacks the blocks of one file, within the bounds. It packs nothing.
+type codec struct {
+	name string
+	left *int64 // bytes that the file may still unpack to
+}
+
+// Name implements ocf.Codec.
+func (c codec) Name() string { return c.name }
+
+// Close implements ocf.Codec.
+func (c codec) Close() error { return nil }
+
+// Compress implements ocf.Codec.
+func (c codec) Compress([]byte) ([]byte, error) { return nil, errors.ErrUnsupported }
+
+// Decompress implements ocf.Codec.
+func (c codec) Decompress(packed []byte) ([]byte, error) {
+	return c.DecompressBounded(packed, blockBytesMax)
+}
+
+// DecompressBounded implements ocf.BoundedDecompressor.
+func (c codec) DecompressBounded(packed []byte, bytesMax int64) ([]byte, error) {
+	block, err := manifests.Unpack(c.name, packed, int(min(bytesMax, *c.left)))
+	if errors.Is(err, manifests.ErrTooLarge) {
+		return nil, tooMuch("a block of over %d bytes, or %d bytes in all", blockBytesMax, int64(fileBytesMax))
+	}
+	*c.left -= int64(len(block))
+	return block, err
+}
+
+// checkName refuses a name that no file can have.
+func checkName(name string) error {
+	if len(name) > nameBytesMax {
+		return tooMuch("a name of %d bytes", len(name))
+	}
+	return nil
+}
