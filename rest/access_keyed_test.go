@@ -1,10 +1,12 @@
 package rest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"moorage/access"
+	"moorage/registry"
 	memorystorage "moorage/storage/memory"
 )
 
@@ -43,5 +45,46 @@ func TestKeyedRequestsAndRights(t *testing.T) {
 	want("another one, when nothing is seen", ann, second, 404, "Warehouse does not exist: w")
 	if answer := w.do(root, "GET", "/v1/w/namespaces/a/tables/t", ""); strings.Contains(answer.Body.String(), second) {
 		t.Error("a refused commit happened")
+	}
+}
+
+// A caller without grants leaves nothing in the store, whatever it sends under keys. One that sees
+// the warehouse is bound by them.
+func TestRefusalsOfStrangersAreNotStored(t *testing.T) {
+	t.Parallel()
+	w := newGuardedWorld(t, memorystorage.New())
+	w.warehouse("w")
+	w.must(root, "POST", "/v1/w/namespaces", `{"namespace":["a"]}`)
+	w.must(root, "POST", "/v1/w/namespaces/a/tables", `{"name":"t","schema":`+schemaJSON+`}`)
+	objects := w.objects()
+	w.setPolicy()
+	stored := func() int {
+		records, err := w.store.List(t.Context(), registry.TableIdempotency, "", "", 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(records)
+	}
+	before := stored()
+	for i, request := range []struct{ path, body string }{
+		{"/v1/w/namespaces/a/tables/t", `{`},
+		{"/v1/w/namespaces/a/tables/%ff", `{"requirements":[],"updates":[]}`},
+		{"/v1/w/namespaces/a/tables/t", `{"requirements":[],"updates":[]}`},
+		{"/v1/w/namespaces", `{"namespace":[]}`},
+		{"/v1/none/namespaces/a/tables/t", `{"requirements":[],"updates":[]}`},
+		{"/v1/none/namespaces", `{"namespace":["x"]}`},
+	} {
+		key := fmt.Sprintf("017f22e2-79b0-7cc3-98c4-dc0c0c0739%02d", i)
+		if answer := w.do(ann, "POST", request.path, request.body, "Idempotency-Key", key); answer.Code < 400 || answer.Code > 404 {
+			t.Errorf("%s is answered %d: %s", request.path, answer.Code, answer.Body)
+		}
+	}
+	if after := stored(); after != before {
+		t.Errorf("%d records of keys came of a caller without grants", after-before)
+	}
+	w.setPolicy(grantsAt(objects["w/a/t"], ann, access.Alter))
+	const key = "017f22e2-79b0-7cc3-98c4-dc0c0c073998"
+	if answer := w.do(ann, "POST", "/v1/w/namespaces/a/tables/t", `{`, "Idempotency-Key", key); answer.Code != 400 || stored() != before+1 {
+		t.Errorf("a caller with grants is answered %d, and %d records are stored", answer.Code, stored()-before)
 	}
 }

@@ -50,6 +50,9 @@ const (
 //	refused, but it shows        as that: it was sent under another key, or its key was forgotten
 //	refused for good             stores the refusal, then answers; or answers an earlier one
 //	hidden, or forbidden         answers an earlier outcome; without one the refusal
+//	refused for good, to one     answers an earlier outcome; without one the refusal
+//	that does not see the
+//	warehouse
 //	failed otherwise             answers an earlier outcome; without one the failure
 //
 // Errors: those of the plan. KindUnavailable if the outcome cannot be written and no earlier
@@ -93,7 +96,7 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 		case there:
 			return p.conclude(ctx, w, earlier, nil)
 		}
-		return p.conclude(ctx, w, Outcome{}, err)
+		return p.concludeRefused(ctx, w, err)
 	}
 	return p.afterFailure(ctx, w.key, err)
 }

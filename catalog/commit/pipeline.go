@@ -71,6 +71,7 @@ type Pipeline struct {
 	// transactionQueue is where transactions wait for others that hold the locks of their tables.
 	transactionQueue *queue
 	inflight         *inflight
+	refusals         refusals
 	lockTimes        locks.Timeouts
 	startedAt        time.Time
 

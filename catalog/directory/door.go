@@ -159,6 +159,22 @@ func (d *Directory) Missing(ctx context.Context, by Asker, warehouse string, err
 	return err
 }
 
+// Sees reports whether somebody sees a warehouse. The errors are those of the store.
+func (d *Directory) Sees(ctx context.Context, by Asker, warehouse string) (bool, error) {
+	if d.guard == nil {
+		return true, nil
+	}
+	path, err := d.Path(ctx, warehouse, nil)
+	if err == nil {
+		err = d.MayAt(ctx, by, access.See, path, moorage.Identifier{Warehouse: warehouse})
+	}
+	switch moorage.KindOf(err) {
+	case moorage.KindUnavailable, moorage.KindInternal:
+		return err == nil, err
+	}
+	return err == nil, nil
+}
+
 // Taking returns what decides whether somebody may take over the claim of a dropped table or view;
 // nil: nothing is decided. It takes drop on that: what lived there cannot come back then.
 //

@@ -111,6 +111,18 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 	if err != nil {
 		return Began{}, moorage.Annotate(op, pointer.String(), err)
 	}
+	now, err := j.ledger.Time(ctx)
+	if err != nil {
+		return Began{}, err
+	}
+	expiry, err := planExpiry(version.Document.(*metadata.Document), s, now)
+	if err != nil {
+		return Began{}, err
+	}
+	if expiry.IsEmpty() { // then nothing is written, not even the format
+		j.stats.committed(OutcomeNothing)
+		return Began{Table: version.Ident, Outcome: OutcomeNothing}, nil
+	}
 	warehouse, store, err := j.tables.WarehouseLocation(ctx, table.Warehouse)
 	if err != nil {
 		return Began{}, moorage.Annotate(op, pointer.String(), err)

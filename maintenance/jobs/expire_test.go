@@ -50,3 +50,26 @@ func TestExpire(t *testing.T) {
 		t.Errorf("only %d files were deleted: the histories are too short", gone)
 	}
 }
+
+// An expiry that finds nothing writes nothing, not even the format by which older versions refuse
+// the store.
+func TestAnExpiryOfNothingRaisesNoFormat(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	before, err := w.store.Get(w.ctx, registry.FormatKey(), registry.StoreIDKey())
+	must(t, err)
+	began, err := w.jobs.Expire(w.ctx, w.table, settings(1000*time.Hour), nil)
+	if err != nil || began.Outcome != jobs.OutcomeNothing || began.Table.Name != "t" {
+		t.Fatalf("it began %+v, %v", began, err)
+	}
+	after, err := w.store.Get(w.ctx, registry.FormatKey(), registry.StoreIDKey())
+	must(t, err)
+	for i := range before {
+		if before[i].ETag != after[i].ETag {
+			t.Errorf("%v was written", before[i].Key)
+		}
+	}
+	if own := w.own(); len(own) > 0 {
+		t.Errorf("there are %q", own)
+	}
+}

@@ -1,0 +1,51 @@
+package commit
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"moorage"
+)
+
+// refusalsMax is how many refusals of one caller a node stores under keys in a minute. Each is a
+// record for half an hour. Many writers that lose races under one name have a few thousand.
+const refusalsMax = 6000
+
+// refusals counts the refusals that were stored in the present minute. It is safe for concurrent
+// use.
+type refusals struct {
+	mu     sync.Mutex // guards the fields below; a leaf
+	minute time.Time
+	of     map[string]int // by the name of the caller
+}
+
+// admit reports whether one more refusal of a caller may be stored at now.
+func (r *refusals) admit(caller string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if minute := now.Truncate(time.Minute); !minute.Equal(r.minute) {
+		r.minute, r.of = minute, make(map[string]int)
+	}
+	if r.of[caller] >= refusalsMax {
+		return false
+	}
+	r.of[caller]++
+	return true
+}
+
+// concludeRefused stores the refusal of w, if its caller was let in as far as the warehouse. For
+// others nothing is stored: they could fill the store, and their key is worth nothing.
+func (p *Pipeline) concludeRefused(ctx context.Context, w *work, refusal error) (Outcome, error) {
+	isIn, err := p.config.Directory.Sees(ctx, w.asker(), w.Key.Warehouse)
+	switch {
+	case err != nil:
+		return Outcome{}, err
+	case !isIn:
+		return p.afterFailure(ctx, w.key, refusal)
+	case !p.refusals.admit(w.Caller.Name, p.config.Now()):
+		return p.afterFailure(ctx, w.key, moorage.Errorf(moorage.KindTooManyRequests,
+			"Over %d requests with an Idempotency-Key were refused within a minute; try again later", refusalsMax))
+	}
+	return p.conclude(ctx, w, Outcome{}, refusal)
+}
