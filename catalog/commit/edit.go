@@ -126,6 +126,7 @@ func (p *Pipeline) contend(ctx context.Context, g *group, known *directory.Found
 
 // tryAlone is tryAgain while no other contended edit of the pointer is under way.
 func (p *Pipeline) tryAlone(ctx context.Context, g *group, known *directory.Found) error {
+	g.disband()         // its members need not wait for the lock
 	p.queue.end(g.turn) // a transaction may have the lock and wait for the turn
 	row := g.lead.row
 	hold, err := p.lock(ctx, row, row.Contended, Scope{

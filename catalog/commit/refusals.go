@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 )
 
 // refusalsMax is how many refusals of one caller a node stores under keys in a minute. Each is a
@@ -36,8 +37,8 @@ func (r *refusals) admit(caller string, now time.Time) bool {
 
 // concludeRefused stores the refusal of w, if its caller was let in as far as the warehouse. For
 // others nothing is stored: they could fill the store, and their key is worth nothing.
-func (p *Pipeline) concludeRefused(ctx context.Context, w *work, refusal error) (Outcome, error) {
-	isIn, err := p.config.Directory.Sees(ctx, w.asker(), w.Key.Warehouse)
+func concludeRefused(ctx context.Context, p *Pipeline, w *work, refusal error) (Outcome, error) {
+	isIn, err := directory.Sees(ctx, p.config.Directory, w.asker(), w.Key.Warehouse)
 	switch {
 	case err != nil:
 		return Outcome{}, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
+	"golang.org/x/sync/semaphore"
 
 	"moorage"
 	"moorage/access"
@@ -21,6 +22,12 @@ import (
 const (
 	pathsMax = 20_000
 	namesMax = 100_000
+
+	// longPathBytes is how long the records of a path are together that takes room while it is
+	// read, and pathBytesMax is the room of all of them. A path may have 32 levels, with a megabyte
+	// of properties each.
+	longPathBytes = 256 << 10
+	pathBytesMax  = 64 << 20
 )
 
 // Path is a warehouse and the namespaces that lead to one of them.
@@ -34,8 +41,9 @@ type Path struct {
 
 // level is one namespace on a chain.
 type level struct {
-	record registry.Record
+	record registry.Record // with its value only at the end of a path
 	head   namespaceHead
+	bytes  int // of the value
 }
 
 // namespaceHead is what a chain needs of a registry.Namespace. Few requests need the properties,
@@ -120,6 +128,7 @@ func (p *Path) since() time.Time {
 // paths remembers the way to a namespace, so that the next request reads all of it at once.
 type paths struct {
 	cache *otter.Cache[string, *cachedPath]
+	long  *semaphore.Weighted // bytes of long paths that are being read
 }
 
 // cachedPath is how a namespace was reached. A key holds the id of the parent, so keys that still
@@ -128,19 +137,23 @@ type cachedPath struct {
 	keys   []registry.Key
 	levels []level     // as they were found, without their values
 	id     registry.ID // of the namespace
+	bytes  int         // of the values of all
 }
 
 // newCachedPath returns the way to the end of p, which was reached by keys.
 func newCachedPath(keys []registry.Key, p *Path) *cachedPath {
-	levels := slices.Clone(p.levels)
+	levels, bytes := slices.Clone(p.levels), 0
 	for i := range levels {
 		levels[i].record.Value = nil
+		bytes += levels[i].bytes
 	}
-	return &cachedPath{keys, levels, p.ID()}
+	return &cachedPath{keys, levels, p.ID(), bytes}
 }
 
 func newPaths() *paths {
-	return &paths{otter.Must(&otter.Options[string, *cachedPath]{MaximumSize: pathsMax})}
+	return &paths{
+		otter.Must(&otter.Options[string, *cachedPath]{MaximumSize: pathsMax}), semaphore.NewWeighted(pathBytesMax),
+	}
 }
 
 // cacheKey joins names with bytes that none of them may contain.
@@ -213,6 +226,13 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 	keys := known.keys
 	if extra != nil {
 		keys = append(keys[:len(keys):len(keys)], extra(known.id))
+	}
+	if known.bytes > longPathBytes {
+		bytes := min(int64(known.bytes), pathBytesMax)
+		if err := d.paths.long.Acquire(ctx, bytes); err != nil {
+			return nil, registry.Record{}, moorage.E("directory.readCachedPath", name, moorage.KindUnavailable, err)
+		}
+		defer d.paths.long.Release(bytes)
 	}
 	began := d.now()
 	records, err := d.get(ctx, keys...)
@@ -304,15 +324,19 @@ func (p *Path) follow(keys []registry.Key, records []registry.Record, known []le
 		if !record.Exists() || !strings.HasPrefix(keys[i].ID, registry.NamespacePrefix(p.Warehouse.ID, p.ID())) {
 			return ledger.ErrRetry
 		}
+		if last := len(p.levels) - 1; last >= 0 {
+			p.levels[last].record.Value = nil // only that of the end is ever asked for
+		}
+		next := level{record: record, bytes: len(record.Value)}
 		if i < len(known) && known[i].record.ETag == record.ETag {
-			p.levels = append(p.levels, level{record, known[i].head})
-			continue
+			next.head = known[i].head
+		} else {
+			var err error
+			if next.head, err = registry.DecodePart[namespaceHead](record); err != nil {
+				return ledger.Undecoded(record, err)
+			}
 		}
-		head, err := registry.DecodePart[namespaceHead](record)
-		if err != nil {
-			return ledger.Undecoded(record, err)
-		}
-		p.levels = append(p.levels, level{record, head})
+		p.levels = append(p.levels, next)
 	}
 	return nil
 }

@@ -25,7 +25,8 @@ const (
 		{"name":"added_files_count","type":"int","field-id":504},
 		{"name":"existing_files_count","type":"int","field-id":505},
 		{"name":"deleted_files_count","type":"int","field-id":506},
-		{"name":"added_rows_count","type":"long","field-id":512},{"name":"existing_rows_count","type":"long","field-id":513},
+		{"name":"added_rows_count","type":"long","field-id":512},
+		{"name":"existing_rows_count","type":"long","field-id":513},
 		{"name":"deleted_rows_count","type":"long","field-id":514}]}`
 	manifestSchema = `{"type":"record","name":"manifest_entry","fields":[
 		{"name":"status","type":"int","field-id":0},{"name":"snapshot_id","type":["null","long"],"field-id":1},

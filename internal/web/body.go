@@ -30,8 +30,8 @@ const (
 	// bodyRateLeast is how many bytes a second a body must have brought on average after that. A
 	// line of 128 kbit/s has so many.
 	bodyRateLeast = 16 << 10
-	// bodyTimeMax is for the whole body. The longest one of the default has to come at 220 KiB a
-	// second.
+	// bodyTimeMax is for the whole body; of a long one each part has to come in its part of the
+	// time. The longest one of the default has to come at 220 KiB a second.
 	bodyTimeMax = 5 * time.Minute
 )
 
@@ -117,6 +117,9 @@ func (s *Server) takeRoom(in *incoming, bytes int64) error {
 	}
 	ctx, cancel := context.WithTimeout(in.request.Context(), roomWait-in.waited)
 	defer cancel()
+	if in.exchange.room.number == 0 && s.config.Authenticate != nil {
+		in.exchange.room.owner = CallerOf(in.request).Name
+	}
 	before := s.config.Now()
 	taken := s.bodies.take(ctx, &in.exchange.room, bytes)
 	waited := s.config.Now().Sub(before)
@@ -136,6 +139,9 @@ func (s *Server) takeRoom(in *incoming, bytes int64) error {
 // deadline returns the time by which more of the body must have come.
 func (in *incoming) deadline() time.Time {
 	earned := time.Duration(len(in.text)) * time.Second / bodyRateLeast
+	if whole := in.request.ContentLength; whole > bodyBytesFree { // it holds room
+		earned = min(earned, time.Duration(float64(bodyTimeMax)*float64(len(in.text))/float64(whole)))
+	}
 	return in.began.Add(min(bodyPatience+earned, bodyTimeMax))
 }
 

@@ -10,21 +10,27 @@ import (
 // while others wait for more than there is. It is safe for concurrent use.
 type room struct {
 	total int64 // bytes; no share may come to hold more
+	ofOne int64 // what the shares of one owner may hold together, or wait for
 
 	// mu guards the fields below and those of all shares and waiters; a leaf.
 	mu      sync.Mutex
 	free    int64
-	shares  uint64    // how many were made
-	waiting []*waiter // the oldest share first
-	stuck   int64     // held by those that wait
+	shares  uint64           // how many were made
+	waiting []*waiter        // the oldest share first
+	stuck   int64            // held by those that wait
+	of      map[string]int64 // by owner: what its shares hold, or wait for
 }
 
-func newRoom(total int64) *room { return &room{total: total, free: total} }
+// newRoom returns a room of total bytes. One owner gets half of it, or a body of bodyMax bytes.
+func newRoom(total, bodyMax int64) *room {
+	return &room{total: total, ofOne: max(total/2, bodyMax), free: total, of: make(map[string]int64)}
+}
 
 // share is the part of a room that one request holds.
 type share struct {
 	number uint64 // in the order in which shares took their first part; 0: not yet
 	held   int64  // bytes
+	owner  string // the caller of the request; empty if callers are not told apart
 }
 
 // waiter is a share that waits for a further part.
@@ -37,9 +43,16 @@ type waiter struct {
 
 // take adds so many bytes to s, and reports whether it could before ctx ended. It gives up at once
 // if shares that wait for more hold all of the room, and s is the youngest of them. One has to give
-// up, and the oldest has come furthest.
+// up, and the oldest has come furthest. So it does if the owner of s would have more than its part.
 func (r *room) take(ctx context.Context, s *share, bytes int64) bool {
 	r.mu.Lock()
+	if s.owner != "" {
+		if r.of[s.owner]+bytes > r.ofOne {
+			r.mu.Unlock()
+			return false
+		}
+		r.of[s.owner] += bytes
+	}
 	if s.number == 0 {
 		r.shares++
 		s.number = r.shares
@@ -70,7 +83,20 @@ func (r *room) take(ctx context.Context, s *share, bytes int64) bool {
 	if at := slices.Index(r.waiting, w); at >= 0 {
 		r.endLocked(at)
 	}
+	if !w.given {
+		r.leaveLocked(s.owner, bytes)
+	}
 	return w.given
+}
+
+// leaveLocked notes that an owner has, or waits for, so many bytes less. mu must be held.
+func (r *room) leaveLocked(owner string, bytes int64) {
+	if owner == "" {
+		return
+	}
+	if r.of[owner] -= bytes; r.of[owner] == 0 {
+		delete(r.of, owner)
+	}
 }
 
 // giveBack ends s: what it holds is free for others. It may be used again.
@@ -81,6 +107,7 @@ func (r *room) giveBack(s *share) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.free += s.held
+	r.leaveLocked(s.owner, s.held)
 	*s = share{}
 	r.settleLocked()
 }

@@ -128,7 +128,7 @@ func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 func TestRoomIsGivenToWhoFits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(10)
+		r := newRoom(10, 10)
 		var first, large, small share
 		if !r.take(t.Context(), &first, 7) {
 			t.Fatal("no room in an empty one")
@@ -162,7 +162,7 @@ func TestRoomIsGivenToWhoFits(t *testing.T) {
 func TestRoomEndsADeadlock(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := newRoom(10)
+		r := newRoom(10, 10)
 		shares := make([]share, 3)
 		given := make([]chan bool, len(shares))
 		for i, bytes := range []int64{3, 3, 4} {

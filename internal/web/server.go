@@ -138,7 +138,7 @@ func New(config Config) *Server {
 		router:          chi.NewRouter(),
 		words:           map[string]bool{},
 		origins:         http.NewCrossOriginProtection(),
-		bodies:          newRoom(config.BodiesBytesMax),
+		bodies:          newRoom(config.BodiesBytesMax, config.BodyBytesMax),
 		metrics:         newMetrics(config.Registry),
 		summed:          map[string]bool{},
 		requestIDPrefix: rand.Text()[:10] + "-",
