@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -40,7 +39,6 @@ import (
 	"moorage/registry"
 	"moorage/registry/postgres"
 	"moorage/rest"
-	"moorage/storage"
 )
 
 // node is a catalog with the parts that it is made of.
@@ -63,6 +61,7 @@ type node struct {
 	handler   http.Handler
 	metrics   *prometheus.Registry // that the handler shows
 	expiry    *worker.Worker
+	first     *firstWarehouse
 }
 
 // defaultWarehouse is the warehouse that the first start makes, and that requests without a
@@ -195,12 +194,15 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	}
 	ends := newExpiries(c, made, logger)
 	metrics.MustRegister(ends)
+	first := newFirstWarehouse(c, made, logger)
 	handler := web.New(web.Config{
 		Authenticate: asking(who),
 		Logger:       logger,
 		Registry:     metrics,
 		Ready:        withAudit(metered.Healthy, audits),
-		Notices:      func() map[string]string { return ends.with(withClock(auditNotice(audits), clock)) },
+		Notices: func() map[string]string {
+			return first.with(ends.with(withClock(auditNotice(audits), clock)))
+		},
 		Refusal:      watch.refusal,
 		Hosts:        c.HostNames(),
 		BodyBytesMax: c.BodyBytesMax,
@@ -243,7 +245,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		purges:  dropped, retention: kept, recovery: dead, operator: operator,
 		care: upkeep.jobs, upkeep: upkeep,
 		outgrown: watch, audit: audits, who: who, handler: handler, metrics: metrics,
-		expiry: ends.worker(),
+		expiry: ends.worker(), first: first,
 	}, nil
 }
 
@@ -272,29 +274,14 @@ func (n *node) stop() {
 	n.recovery.Stop()
 }
 
-// ensureDefaultWarehouse returns the warehouse default, and makes it if there is none: where
-// --default-location says, or in the folder warehouse below the data.
-func (n *node) ensureDefaultWarehouse(ctx context.Context, c cli.Config, logger *slog.Logger,
-) (catalog.Warehouse, error) {
-	location, err := storage.Trim(c.DefaultLocation), error(nil)
-	if location == "" {
-		if location, err = folderLocation(filepath.Join(c.Data, "warehouse")); err != nil {
-			return catalog.Warehouse{}, err
-		}
+// shownConfig returns what engines need to reach a warehouse, for the banner; nil if its storage
+// cannot be opened, which probeStorage logs.
+func (n *node) shownConfig(ctx context.Context, warehouse string) map[string]string {
+	config, err := n.catalog.ClientConfig(ctx, warehouse)
+	if err != nil {
+		return nil
 	}
-	found, err := n.catalog.LoadWarehouse(ctx, defaultWarehouse)
-	if moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
-		if err == nil && found.Location != location {
-			// Tables name their files by absolute locations, so moving the folder would not do.
-			logger.Warn("the warehouse default was made elsewhere and stays there", "location", found.Location)
-		}
-		return found, err
-	}
-	made, err := n.catalog.CreateWarehouse(ctx, catalog.WarehouseSpec{Name: defaultWarehouse, Location: location})
-	if moorage.KindOf(err) == moorage.KindAlreadyExists { // by a node that started at the same time
-		return n.catalog.LoadWarehouse(ctx, defaultWarehouse)
-	}
-	return made, err
+	return config
 }
 
 // probeStorage logs in the background which warehouses cannot be reached, until stop is called.

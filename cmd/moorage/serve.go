@@ -36,11 +36,7 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	if err := refuseOpenStore(ctx, c, node.catalog); err != nil {
 		return err
 	}
-	warehouse, err := node.ensureDefaultWarehouse(ctx, c, logger)
-	if err != nil {
-		return err
-	}
-	clientConfig, err := node.catalog.ClientConfig(ctx, warehouse.Name)
+	warehouse, err := node.first.ensure(ctx)
 	if err != nil {
 		return err
 	}
@@ -65,13 +61,20 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 
 	stopProbe := node.probeStorage(logger)
 	defer stopProbe()
+	stopTrying := node.first.again()
+	defer stopTrying()
 
 	holdHeapFloor(env.Environ)
 	served := make(chan error, 1)
 	go func() { served <- serveOn(server, bounded) }()
 
 	uri := printedURI(listener.Addr(), encryption != nil)
-	writeBanner(env.Stdout, uri, warehouse, clientConfig, shownTo(c))
+	if warehouse == nil {
+		fmt.Fprintf(env.Stdout, "Moorage is ready at %s\nWarehouse %s could not be made yet; the log says why\n",
+			uri, defaultWarehouse)
+	} else {
+		writeBanner(env.Stdout, uri, *warehouse, node.shownConfig(ctx, warehouse.Name), shownTo(c))
+	}
 	open := warnOpen(c, listener.Addr(), logger)
 	defer open()
 	logger.Info("ready", "uri", uri, "store", c.StoreName(), "version", version())
