@@ -89,6 +89,13 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 	case err == nil:
 		return p.conclude(ctx, w, outcome, nil)
 	case moorage.KindOf(err).Final() && !moorage.IsHidden(err):
+		earlier, there, lookErr := effectOf(ctx, p, w)
+		switch {
+		case lookErr != nil: // it may have happened: nothing is stored
+			return p.afterFailure(ctx, w.key, lookErr)
+		case there:
+			return p.conclude(ctx, w, earlier, nil)
+		}
 		return concludeRefused(ctx, p, w, err)
 	}
 	return p.afterFailure(ctx, w.key, err)
