@@ -149,6 +149,7 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	}
 	claimant := claims.Claimant{
 		Pointer: id, Fresh: true, FromMemory: attempt.Number == 0, MayTake: taking(p, by, asked.location),
+		MayResettle: resettling(p, by, path, ident, asked.location),
 	}
 	location, claim, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
@@ -266,7 +267,9 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	if err := p.mayCreate(ctx, by, path, ident, asked.location, asked.properties); err != nil {
 		return newborn{}, err
 	}
-	claimant := claims.Claimant{Fresh: true, MayTake: taking(p, by, asked.location)}
+	claimant := claims.Claimant{
+		Fresh: true, MayTake: taking(p, by, asked.location), MayResettle: resettling(p, by, path, ident, asked.location),
+	}
 	location, _, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
 		// The location may be taken because the table was made since: then that is the answer.
@@ -312,14 +315,13 @@ func planCreation(attempt *commit.Attempt, b newborn) (*commit.Plan, error) {
 	}
 	entryKey, pointerKey := registry.EntryKey(b.parent.id, b.ident.Name), registry.PointerKey(b.id)
 	uuidKey := registry.UUIDKey(pointer.TableUUID)
-	puts := append([]ledger.Write{
+	writes, err := b.claim.Writes(
 		ledger.Put(entryKey, b.kind.State, registry.Entry{
 			Pointer: b.id, Shard: registry.Shard(b.ident.Name), Creator: b.creator,
 		}),
 		ledger.Put(pointerKey, registry.StateLive, pointer),
 		ledger.Put(uuidKey, registry.StateNone, registry.TableUUIDClaim{Pointer: b.id}),
-	}, b.claim.Puts...)
-	writes, err := ledger.Encode(puts...)
+	)
 	return &commit.Plan{
 		Conditions: append([]registry.Condition{
 			b.parent.unchanged(),
@@ -384,7 +386,10 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	if err := p.checkFreeUUID(ctx, document.UUID()); err != nil {
 		return newborn{}, p.unlessTaken(ctx, ident, err)
 	}
-	claimant := claims.Claimant{Pointer: id, Fresh: true, MayTake: p.directory.Taking(by)}
+	claimant := claims.Claimant{
+		Pointer: id, Fresh: true, MayTake: p.directory.Taking(by),
+		MayResettle: resettling(p, by, path, ident, document.Location()),
+	}
 	claim, err := p.claims.Plan(ctx, p.directory.Roots(path.Warehouse), document.Location(), claimant)
 	if err != nil {
 		return newborn{}, p.unlessTaken(ctx, ident, claims.Refusal(err, document.Location()))

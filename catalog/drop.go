@@ -7,6 +7,7 @@ import (
 
 	"moorage"
 	"moorage/access"
+	"moorage/catalog/claims"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/verb"
@@ -194,14 +195,14 @@ func (p *planner) readLeaving(ctx context.Context, by directory.Asker, ident moo
 	if l.document, err = p.documents.Current(ctx, l.pointer); err != nil {
 		return l, err
 	}
-	var now, reachable time.Time
-	if len(l.pointer.Delegation) > 0 {
-		if now, err = p.ledger.Time(ctx); err != nil {
-			return l, err
-		}
-		reachable = reachableUntil(now, l.pointer.Delegation, l.pointer.Storage)
+	ending := claims.Ending{How: registry.EndedUnregister, Lasting: true}
+	if ending.Now, err = p.ledger.Time(ctx); err != nil {
+		return l, err
 	}
-	if l.released, l.deletes, err = p.claims.Release(ctx, l.pointer.Pointer, now, reachable); err != nil {
+	ending.ReachableUntil = reachableUntil(ending.Now, l.pointer.Delegation, l.pointer.Storage)
+	gone := l.pointer.Pointer
+	gone.WarehouseID = l.pointer.Warehouse
+	if l.released, l.deletes, err = p.claims.Release(ctx, gone, ending); err != nil {
 		return l, err
 	}
 	l.policy, err = p.ledger.EndGrants(ctx, l.pointer.Pointer.Granted, l.pointer.Pointer.ID)

@@ -80,6 +80,22 @@ func taking(p *planner, by directory.Asker, location string) func(context.Contex
 	return p.directory.Taking(by)
 }
 
+// resettling returns what decides whether a new table or view may live at, above or below a tombstone:
+// that takes locate. location is what the request names. A location that the server chooses, for an
+// empty one, is never there, whoever asks.
+func resettling(p *planner, by directory.Asker, path *directory.Path, ident moorage.Identifier,
+	location string) func(context.Context, registry.Tombstone) error {
+	switch {
+	case location == "":
+		return func(context.Context, registry.Tombstone) error { return new(claims.TakenError) }
+	case !p.guarded:
+		return nil
+	}
+	return func(ctx context.Context, _ registry.Tombstone) error {
+		return p.directory.MayAt(ctx, by, access.Locate, path, ident)
+	}
+}
+
 // mayReplace returns nil if somebody may take the name of r from what has it, and take back what
 // was dropped: each takes drop.
 func (p *planner) mayReplace(ctx context.Context, by directory.Asker, path *directory.Path, r *registration) error {

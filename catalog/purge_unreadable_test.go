@@ -189,8 +189,10 @@ func TestCalledOffPurgeEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if records, err := f.ledger.Get(f.ctx, registry.PointerKey(pointer.ID), registry.LocationKey(pointer.Claims[0])); err != nil || records[0].Exists() || records[1].Exists() {
+	if records, err := f.ledger.Get(f.ctx, registry.PointerKey(pointer.ID), registry.LocationKey(pointer.Claims[0]), registry.TombstoneKey(pointer.Claims[0])); err != nil || records[0].Exists() || records[1].State == registry.StateOwner {
 		t.Errorf("the pointer or its claim outlives the window (%v)", err)
+	} else if left, err := registry.Decode[registry.Tombstone](records[2]); err != nil || left.How != registry.EndedWindow || !left.Lasting {
+		t.Errorf("it leaves %+v (%v)", left, err)
 	}
 	if len(f.present([]string{table.MetadataLocation})) != 1 {
 		t.Error("the file is gone")

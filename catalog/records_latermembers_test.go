@@ -157,13 +157,14 @@ func TestLaterMembersSurviveOperations(t *testing.T) {
 	f.createAt("h", "file:///wh/folder/h")
 	_, err = f.UnregisterTable(f.ctx, ident("h"))
 	succeed(t, err)
+	f.clearTombstones()
 	if f.other(undeleting{f.store}).sweepFolders(f.ctx) == nil {
 		t.Error("the folder is gone, and not marked only")
 	}
 	f.createAt("i", "file:///wh/folder/i")
 
 	for _, table := range []registry.Table{
-		registry.TableWarehouse, registry.TableNamespace, registry.TableEntry, registry.TablePointer, registry.TableUUID, registry.TableLocation,
+		registry.TableWarehouse, registry.TableNamespace, registry.TableEntry, registry.TablePointer, registry.TableUUID, registry.TableLocation, registry.TableTombstone,
 	} {
 		if store.rewrote[table] == 0 {
 			t.Errorf("no record of %s was written twice", table)

@@ -391,7 +391,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 			Creator: pointer.Creator,
 		}),
 	)
-	writes, err := ledger.Encode(append(puts, r.claimed.Puts...)...)
+	writes, err := r.claimed.Writes(puts...)
 	if r.holder.State.IsDropped() { // this ends its window, or cancels the purge that the drop asked for
 		writes = append(writes, registry.Delete(r.pointer.EndKey()))
 	}

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"moorage/catalog"
+	"moorage/catalog/claims"
 	"moorage/maintenance/retention"
+	"moorage/registry"
 )
 
 // Defaults and bounds of package retention.
@@ -41,6 +43,15 @@ func (n *instance) runRetention(ctx context.Context, jobs ...retention.Job) erro
 
 func (n *instance) endWindows(ctx context.Context) error {
 	return n.runRetention(ctx, retention.Windows)
+}
+
+// clearTombstones removes all tombstones, as an operator may.
+func (f *fixture) clearTombstones() {
+	f.t.Helper()
+	must(f.t, f.ledger.Scan(f.ctx, registry.TableTombstone, "", "", func(record registry.Record) (bool, error) {
+		_, err := claims.New(f.ledger).Clear(f.ctx, []string{"file:///", "s3://bucket"}, record.Key.ID)
+		return true, err
+	}))
 }
 
 func (n *instance) sweepFolders(ctx context.Context) error {

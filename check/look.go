@@ -391,18 +391,16 @@ func (l *look) path(id registry.ID) moorage.Namespace {
 	return nil
 }
 
-// locations reports claims that do not belong to the table that lives there, and live tables that
-// live within each other.
+// locations reports claims that do not belong to the table that lives there, live tables that live
+// within each other, and tombstones that a claim could miss.
 func (l *look) locations(ctx context.Context) error {
-	held := map[string]registry.ID{}
+	held, known := map[string]registry.ID{}, map[string]bool{}
 	err := l.scan(ctx, registry.TableLocation, func(record registry.Record) {
 		value, ok := readRecord[registry.LocationClaim](l, record,
 			registry.StateOwner, registry.StateBelow, registry.StateDropping)
+		known[record.Key.ID] = true
 		if record.State != registry.StateOwner {
 			return
-		}
-		if _, exists := l.pointers[value.Pointer]; ok && value.IsLeft() && !exists {
-			return // it waits for the end of credentials
 		}
 		held[record.Key.ID] = value.Pointer
 		if !ok || !l.identifies(record, value.Pointer) || l.hidden(registry.PointerKey(value.Pointer)) {
@@ -410,6 +408,15 @@ func (l *look) locations(ctx context.Context) error {
 		}
 		if pointer, ok := l.pointers[value.Pointer]; !ok || !slices.Contains(pointer.value.Claims, record.Key.ID) {
 			l.problem("%s is claimed by a table that does not know of it", record.Key)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	err = l.scan(ctx, registry.TableTombstone, func(record registry.Record) {
+		readRecord[registry.Tombstone](l, record, registry.StateNone)
+		if !known[record.Key.ID] {
+			l.problem("%s has no record of its location, so a claim around it could miss it", record.Key)
 		}
 	})
 	if err != nil {

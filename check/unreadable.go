@@ -137,6 +137,8 @@ func (l *look) concern(key registry.Key, holders map[registry.Key]pointerAt) str
 		return "the table-uuid of " + whose
 	case registry.TableLocation:
 		return "the location of " + whose
+	case registry.TableTombstone:
+		return "what a table or view that is gone may have left there"
 	case registry.TableTask:
 		return l.taskName(key, holder)
 	case registry.TablePrincipal, registry.TableRole, registry.TableGrants:

@@ -162,11 +162,14 @@ func TestCheckTellsHeirs(t *testing.T) {
 				}
 				f.drop("t", false)
 			}
+			create := func() {
+				f.createAt(moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "t"}, "file:///wh/ns/t")
+			}
 			for range 8 {
-				f.create("t")
+				create()
 				drop()
 			}
-			f.create("t")
+			create()
 			_, pointer := f.pointer()
 			damaged := []registry.Record{f.record(registry.TableLocation, "/t", registry.StateOwner)}
 			if !dropped {

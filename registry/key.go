@@ -40,6 +40,7 @@ const (
 	TableRun         Table = 22 // pointer id / time, the latest first / job id
 	TableLease       Table = 23 // pointer id
 	TableClaim       Table = 25 // name of a piece of work, such as "purge/" and the id of a task
+	TableTombstone   Table = 29 // normalised URI
 
 	TableMaintenancePolicy Table = 24 // "server", or "w/", "n/", "t/" and the id of a warehouse, namespace, pointer
 )
@@ -51,7 +52,7 @@ var tableNames = map[Table]string{
 	TablePrincipal: "principal", TableRole: "role", TableGrants: "grants", TablePolicy: "access-policy",
 	TableSecret: "secret", TableAccess: "access", TableCursor: "cursor", TableClaim: "claim",
 	TableCare: "care", TableDue: "due", TableJob: "job", TableRun: "run", TableLease: "lease",
-	TableMaintenancePolicy: "maintenance-policy",
+	TableMaintenancePolicy: "maintenance-policy", TableTombstone: "tombstone",
 }
 
 // Tables returns every table, in the order of their numbers.
@@ -212,6 +213,10 @@ func UUIDKey(tableUUID string) Key { return Key{TableUUID, strings.ToLower(table
 
 // LocationKey is the key that claims a location, given in its normalised form.
 func LocationKey(normalised string) Key { return Key{TableLocation, normalised} }
+
+// TombstoneKey is the key of what is left of the table or view that lived at a location, given in its
+// normalised form.
+func TombstoneKey(normalised string) Key { return Key{TableTombstone, normalised} }
 
 // TransactionKey is the key of the transaction record of a commit.
 func TransactionKey(commit ID) Key { return Key{TableTransaction, commit.String()} }

@@ -30,6 +30,7 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.PointerKey(someID), 4, some},
 		{registry.UUIDKey("0190F3A0-1234-7ABC-8DEF-0123456789AB"), 5, "0190f3a0-1234-7abc-8def-0123456789ab"},
 		{registry.LocationKey("file:///Data"), 6, "file:///Data"},
+		{registry.TombstoneKey("file:///Data"), 29, "file:///Data"},
 		{registry.IdempotencyKey(registry.Hash{0: 0xe5, 31: 0x05}), 8, "e5" + strings.Repeat("00", 30) + "05"},
 		{registry.ChangeKey(otherID), 9, other},
 		{registry.TaskKey(someID), 10, some},
@@ -82,7 +83,7 @@ func TestNumbersAreFormat1(t *testing.T) {
 		1: "warehouse", 2: "namespace", 3: "entry", 4: "pointer", 5: "table-uuid", 6: "location",
 		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format",
 		12: "principal", 13: "role", 14: "grants", 15: "access-policy", 16: "secret", 17: "access", 18: "cursor", 25: "claim",
-		19: "care", 20: "due", 21: "job", 22: "run", 23: "lease", 24: "maintenance-policy",
+		19: "care", 20: "due", 21: "job", 22: "run", 23: "lease", 24: "maintenance-policy", 29: "tombstone",
 	}
 	if got := registry.Tables(); !slices.Equal(got, slices.Sorted(maps.Keys(tables))) {
 		t.Errorf("tables %d, want those of %v", got, tables)

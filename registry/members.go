@@ -8,6 +8,7 @@ var (
 	pointerMembers       = MembersOf[Pointer]()
 	uuidClaimMembers     = MembersOf[TableUUIDClaim]()
 	locationClaimMembers = MembersOf[LocationClaim]()
+	tombstoneMembers     = MembersOf[Tombstone]()
 	changeMembers        = MembersOf[Change]()
 	taskMembers          = MembersOf[Task]()
 	idempotencyMembers   = MembersOf[Idempotency]()
@@ -42,6 +43,9 @@ func (TableUUIDClaim) Members() *Members { return uuidClaimMembers }
 
 // Members implements Value.
 func (LocationClaim) Members() *Members { return locationClaimMembers }
+
+// Members implements Value.
+func (Tombstone) Members() *Members { return tombstoneMembers }
 
 // Members implements Value.
 func (Change) Members() *Members { return changeMembers }

@@ -213,17 +213,49 @@ type TableUUIDClaim struct {
 type LocationClaim struct {
 	Unknown
 	Pointer ID `json:"pointer,omitzero"`
-	// ReachableUntil is, once the pointer is gone, until when engines may hold credentials for the
-	// location, by the store's clock. Nobody can claim it before, except the table that has
-	// TableUUID. Zero while the pointer exists.
-	ReachableUntil time.Time `json:"reachable-until,omitzero"`
-	TableUUID      string    `json:"table-uuid,omitempty"`
+	// Since is when the claim began, by the store's clock. Older files may belong to a table that
+	// lived at the location before, so orphan removal keeps them.
+	Since time.Time `json:"since,omitzero"`
+	// Adopted is when an operator consented that orphan removal deletes older files too, and
+	// AdoptedBy is the operator. It is zero without that consent.
+	Adopted   time.Time `json:"adopted,omitzero"`
+	AdoptedBy string    `json:"adopted-by,omitempty"`
 }
 
-// IsLeft reports whether the table that claimed the location is gone, and has left the claim for
-// the sake of credentials. A claim that was made since by an older version keeps what it does not
-// know, so its pointer may still exist.
-func (c LocationClaim) IsLeft() bool { return !c.ReachableUntil.IsZero() }
+// Keeps reports whether orphan removal must keep a file of the location that was written at this
+// time: the file is older than the claim, and no operator consented to its removal.
+func (c LocationClaim) Keeps(written time.Time) bool {
+	return c.Adopted.IsZero() && written.Before(c.Since)
+}
+
+// The ways in which the claim of a location ended.
+const (
+	EndedPurge      = "purge"      // the server deleted the files
+	EndedUnregister = "unregister" // the table left the catalog with its files
+	EndedWindow     = "window"     // the undrop window ended, and the files stay
+	EndedForget     = "forget"     // a purge that had begun was called off, and some files may be left
+	EndedTakeover   = "takeover"   // another table or view took the location of the dropped one
+)
+
+// Tombstone is the value of a tombstone record: a table or view lived at the location of its key, and
+// may have left files there. The table may be live in another catalog.
+type Tombstone struct {
+	Unknown
+	Pointer     ID                 `json:"pointer"`
+	Table       moorage.Identifier `json:"table"`      // what it was called last
+	TableUUID   string             `json:"table-uuid"` // of a view, its view-uuid
+	WarehouseID ID                 `json:"warehouse-id,omitzero"`
+	// Ended is until when it lived there, by the store's clock, and How is one of EndedPurge and its
+	// siblings.
+	Ended time.Time `json:"ended"`
+	How   string    `json:"how"`
+	// Lasting says that the tombstone stays until an operator clears it. Any other one ends with
+	// ReachableUntil.
+	Lasting bool `json:"lasting,omitempty"`
+	// ReachableUntil is until when engines may hold credentials for the location, by the store's
+	// clock. Until then only the table of TableUUID can claim it. It is zero if they hold none.
+	ReachableUntil time.Time `json:"reachable-until,omitzero"`
+}
 
 // Version is what a change did to one record. A zero ETag means that there was no record, or is
 // none. Old is also zero if the batch did not ask for a version.

@@ -66,9 +66,14 @@ func goldenValues() map[string][2]registry.Value {
 		}, registry.Pointer{}},
 		"table-uuid": {registry.TableUUIDClaim{Pointer: someID}, registry.TableUUIDClaim{}},
 		"location":   {registry.LocationClaim{Pointer: someID}, registry.LocationClaim{}},
-		"location-left": {registry.LocationClaim{
-			Pointer: someID, ReachableUntil: someTime, TableUUID: "u",
+		"location-adopted": {registry.LocationClaim{
+			Pointer: someID, Since: someTime, Adopted: someTime, AdoptedBy: "ann",
 		}, registry.LocationClaim{}},
+		"tombstone": {registry.Tombstone{
+			Pointer: someID, Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
+			TableUUID: "u", WarehouseID: otherID, Ended: someTime, How: registry.EndedUnregister, Lasting: true,
+			ReachableUntil: someTime,
+		}, registry.Tombstone{}},
 		"change": {registry.Change{
 			ID: someID, Operation: "commit", Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
 			Principal: "ann", RequestID: "r-1", Time: someTime, MetadataLocation: "file:///data/w/t/metadata/00002.metadata.json",
@@ -283,6 +288,7 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("pointer", registrytest.KeepsUnknown[registry.Pointer])
 	t.Run("table-uuid", registrytest.KeepsUnknown[registry.TableUUIDClaim])
 	t.Run("location", registrytest.KeepsUnknown[registry.LocationClaim])
+	t.Run("tombstone", registrytest.KeepsUnknown[registry.Tombstone])
 	t.Run("change", registrytest.KeepsUnknown[registry.Change])
 	t.Run("task", registrytest.KeepsUnknown[registry.Task])
 	t.Run("idempotency", registrytest.KeepsUnknown[registry.Idempotency])
@@ -337,6 +343,7 @@ func decoders() map[reflect.Type]func(registry.Record) (registry.Value, error) {
 	addDecoder[registry.Pointer](decoders)
 	addDecoder[registry.TableUUIDClaim](decoders)
 	addDecoder[registry.LocationClaim](decoders)
+	addDecoder[registry.Tombstone](decoders)
 	addDecoder[registry.Change](decoders)
 	addDecoder[registry.Task](decoders)
 	addDecoder[registry.Idempotency](decoders)

@@ -1,7 +1,6 @@
 package claims
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -18,6 +17,13 @@ type Claim struct {
 	Normalised string // the location, in its one spelling
 	Conditions []registry.Condition
 	Puts       []ledger.Write
+	Deletes    []registry.Write // of tombstones that are the claimant's own
+}
+
+// Writes returns the writes of the claim, and of puts before it.
+func (c Claim) Writes(puts ...ledger.Write) ([]registry.Write, error) {
+	writes, err := ledger.Encode(slices.Concat(puts, c.Puts)...)
+	return append(writes, c.Deletes...), err
 }
 
 // Max bounds how many locations one table or view keeps. The one Apply that ends it gives up all of
@@ -49,6 +55,9 @@ type Claimant struct {
 	// MayTake returns nil if the claimant may take over the claim of a dropped pointer of another
 	// table, and the error of the claim if not. Nil: anybody may.
 	MayTake func(ctx context.Context, dropped registry.Pointer) error
+	// MayResettle returns nil if the claimant may live at, above or below a tombstone, and the error
+	// of the claim if not. The claimant's own tombstone is not asked about. Nil: anybody may.
+	MayResettle func(ctx context.Context, tombstone registry.Tombstone) error
 	// FromMemory lets the folders above the location be as they are remembered. If they are not,
 	// the Apply fails on a condition. It is for a first attempt, which another one follows.
 	FromMemory bool
@@ -80,49 +89,48 @@ const (
 func (e *TakenError) Error() string { return "catalog: location is taken at " + e.At }
 
 // Plan reads the records of location and of the folders above it, and returns what claiming it for
-// who takes. A claim that a dropped pointer holds passes on, unless the drop was with a purge. In
-// warehouses that give credentials it passes once those have ended that reach the location. The
-// error is *TakenError if the location cannot be had, and KindBadRequest if it is malformed or
-// outside the warehouse's roots.
+// who takes. A claim that a dropped pointer holds passes on, unless the drop was with a purge. A
+// location at, above or below a tombstone can be had if who.MayResettle says so, once the credentials
+// have ended that reach it. The error is *TakenError if the location cannot be had, and KindBadRequest
+// if it is malformed or outside the warehouse's roots.
+//
+// A location that is a folder of others, none of which is left, is marked in the store: see emptied.
 func (c *Claims) Plan(ctx context.Context, roots []string, location string, who Claimant) (Claim, error) {
 	normalised, folders, err := claimPath(roots, location)
 	if err != nil {
 		return Claim{}, err
 	}
 	key := registry.LocationKey(normalised)
-	records, err := c.read(ctx, key, folders, who.FromMemory)
+	places, err := c.read(ctx, key, folders, who.FromMemory)
 	if err != nil {
 		return Claim{}, err
 	}
 	planned := Claim{Normalised: normalised}
-	if err := c.planOwner(ctx, &planned, key, records[0], who); err != nil {
-		return Claim{}, err
-	}
-	for _, record := range records[1:] {
-		key := record.Key
-		switch {
-		case !record.Exists():
+	for _, place := range places[1:] {
+		switch key := place.record.Key; {
+		case !place.record.Exists():
 			planned.Conditions = append(planned.Conditions, registry.Absent(key))
 			planned.Puts = append(planned.Puts, ledger.Put(key, registry.StateBelow, registry.LocationClaim{}))
-		case record.State == registry.StateBelow:
-			planned.Conditions = append(planned.Conditions, ledger.Unchanged(record))
-		case record.State == registry.StateDropping: // about to be removed, see sweepFolders
-			planned.below(record)
+		case place.record.State == registry.StateBelow:
+			planned.Conditions = append(planned.Conditions, ledger.Unchanged(place.record))
+		case place.record.State == registry.StateDropping: // about to be removed, see retention.Folders
+			planned.below(place.record)
 		default:
-			taken, err := c.takenAbove(ctx, record, who)
-			if err != nil {
-				return Claim{}, err
-			}
-			if taken != nil {
-				return Claim{}, taken
-			}
-			planned.below(record) // its table is gone
+			return Claim{}, c.takenAbove(place.record, who)
 		}
+		// The table of a tombstone above lived there, not here: the location is none of its own.
+		if err := c.mayResettle(ctx, place.tombstone, who); err != nil {
+			return Claim{}, err
+		}
+	}
+	if err := c.planOwner(ctx, &planned, places[0].record, who); err != nil {
+		return Claim{}, err
 	}
 	return planned, nil
 }
 
-// IsFree reports whether nobody has claimed a normalised location, one above it or one beneath it.
+// IsFree reports whether nobody has claimed a normalised location, one above it or one beneath it, and
+// no tombstone is there.
 func (c *Claims) IsFree(ctx context.Context, location string) (bool, error) {
 	place, err := storage.Parse(location)
 	if err != nil {
@@ -130,14 +138,14 @@ func (c *Claims) IsFree(ctx context.Context, location string) (bool, error) {
 	}
 	keys := []registry.Key{registry.LocationKey(location)}
 	for _, folder := range place.Ancestors() {
-		keys = append(keys, registry.LocationKey(folder.String()))
+		keys = append(keys, registry.LocationKey(folder.String()), registry.TombstoneKey(folder.String()))
 	}
 	records, err := c.ledger.Get(ctx, keys...)
-	if err != nil || records[0].Exists() { // also if only claims beneath it made that record
+	if err != nil || records[0].Exists() { // also if only claims or tombstones beneath it made that record
 		return false, err
 	}
 	return !slices.ContainsFunc(records, func(record registry.Record) bool {
-		return record.Exists() && record.State == registry.StateOwner
+		return record.Exists() && (record.State == registry.StateOwner || record.Key.Table == registry.TableTombstone)
 	}), nil
 }
 
@@ -148,34 +156,79 @@ func (c *Claim) below(record registry.Record) {
 	c.Puts = append(c.Puts, ledger.Put(record.Key, registry.StateBelow, below))
 }
 
-// planOwner plans the record of the location itself.
-func (c *Claims) planOwner(ctx context.Context, planned *Claim, key registry.Key,
-	record registry.Record, who Claimant) error {
-	owner := registry.LocationClaim{Pointer: who.Pointer}
-	if !record.Exists() {
-		planned.Conditions = append(planned.Conditions, registry.Absent(key))
-		planned.Puts = append(planned.Puts, ledger.Put(key, registry.StateOwner, owner))
-		return nil
+// planOwner plans the record of the location itself, which has its key. What has no record has no
+// tombstone either.
+func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.Record, who Claimant) error {
+	key, at := record.Key, place{record: record}
+	if record.Exists() {
+		records, err := c.ledger.Get(ctx, registry.TombstoneKey(key.ID))
+		if err != nil {
+			return err
+		}
+		at = placeOf(key, record, records[0])
+		if record.State != registry.StateOwner {
+			if record, err = c.emptied(ctx, record, who); err != nil {
+				return err
+			}
+		}
 	}
-	if record.State != registry.StateOwner {
-		return c.takenBeneath(ctx, key, who)
+	var held registry.LocationClaim
+	if record.State == registry.StateOwner {
+		var err error
+		if held, err = ledger.Decode[registry.LocationClaim](record); err != nil {
+			return err
+		}
+		if held.Pointer == who.Pointer { // claimed before, and kept since
+			planned.Conditions = append(planned.Conditions, registry.ETagIs(key, record.ETag))
+			return nil
+		}
+		if err := c.takeOver(ctx, planned, at, held, who); err != nil {
+			return err
+		}
 	}
-	held, err := ledger.Decode[registry.LocationClaim](record)
+	own, err := isOwn(at.tombstone, who)
 	if err != nil {
 		return err
 	}
-	if held.Pointer == who.Pointer { // claimed before, and kept since
-		planned.Conditions = append(planned.Conditions, registry.ETagIs(key, record.ETag))
-		return nil
+	switch {
+	case !own:
+		err = c.mayResettle(ctx, at.tombstone, who)
+	case held.Pointer.IsZero(): // else takeOver writes another one
+		planned.Conditions = append(planned.Conditions, ledger.Unchanged(at.tombstone))
+		planned.Deletes = append(planned.Deletes, registry.Delete(at.tombstone.Key))
 	}
+	if err != nil {
+		return err
+	}
+	now, err := c.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	owner := registry.LocationClaim{
+		Unknown: ledger.UnknownOf[registry.LocationClaim](record), Pointer: who.Pointer, Since: now,
+	}
+	if record.Exists() {
+		planned.Conditions = append(planned.Conditions, registry.ETagIs(key, record.ETag))
+	} else {
+		planned.Conditions = append(planned.Conditions, registry.Absent(key))
+	}
+	planned.Puts = append(planned.Puts, ledger.Put(key, registry.StateOwner, owner))
+	return nil
+}
+
+// takeOver plans that a location passes on from its holder, which must be dropped, and that the
+// tombstone of the holder says so.
+func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held registry.LocationClaim,
+	who Claimant) error {
 	records, err := c.ledger.Get(ctx, registry.PointerKey(held.Pointer))
 	if err != nil {
 		return err
 	}
 	var taken *TakenError
-	switch holder := records[0]; {
-	case !holder.Exists():
-		taken, err = c.takenByLeft(ctx, held, who)
+	holder := records[0]
+	switch {
+	case !holder.Exists(): // in a damaged store
+		return nil
 	case held.Pointer != who.Replaces:
 		taken, err = c.takenBy(ctx, holder, who)
 		planned.Conditions = append(planned.Conditions, ledger.Unchanged(holder))
@@ -186,12 +239,22 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, key registry.Key
 		return err
 	}
 	if taken != nil {
-		taken.At = key.ID
+		taken.At = at.record.Key.ID
 		return taken
 	}
-	owner.Unknown = held.Unknown
-	planned.Conditions = append(planned.Conditions, registry.ETagIs(key, record.ETag))
-	planned.Puts = append(planned.Puts, ledger.Put(key, registry.StateOwner, owner))
+	pointer, err := ledger.Decode[registry.Pointer](holder)
+	if err != nil {
+		return err
+	}
+	now, err := c.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	tombstone := tombstoneOf(pointer, Ending{How: registry.EndedTakeover, Now: now, Lasting: true})
+	tombstone.Unknown = ledger.UnknownOf[registry.Tombstone](at.tombstone)
+	key := registry.TombstoneKey(at.record.Key.ID)
+	planned.Conditions = append(planned.Conditions, asRead(at.tombstone, key))
+	planned.Puts = append(planned.Puts, ledger.Put(key, registry.StateNone, tombstone))
 	return nil
 }
 
@@ -223,64 +286,14 @@ func (c *Claims) takenBy(ctx context.Context, holder registry.Record, who Claima
 	return nil, err
 }
 
-// takenByLeft returns why a location does not pass on whose table is gone, or nil if it does:
-// engines may hold credentials for that table, which would reach the files of another one. The
-// error is that of the store.
-func (c *Claims) takenByLeft(ctx context.Context, held registry.LocationClaim, who Claimant) (*TakenError, error) {
-	if !held.IsLeft() || held.TableUUID != "" && held.TableUUID == who.TableUUID {
-		return nil, nil
-	}
-	now, err := c.ledger.Time(ctx)
-	if err == nil && now.Before(held.ReachableUntil) {
-		return &TakenError{Own: StillReached, Until: held.ReachableUntil}, nil
-	}
-	return nil, err
-}
-
-// takenAbove returns why a location is taken above which folder was claimed, or nil if the table of
-// that claim is gone, and its credentials have ended. The error is that of the store.
-func (c *Claims) takenAbove(ctx context.Context, folder registry.Record, who Claimant) (*TakenError, error) {
+// takenAbove returns why a location is taken above which folder is claimed.
+func (c *Claims) takenAbove(folder registry.Record, who Claimant) *TakenError {
 	taken := &TakenError{At: folder.Key.ID}
 	held, err := ledger.Decode[registry.LocationClaim](folder)
-	switch {
-	case err != nil:
-		return taken, nil
-	case held.Pointer == who.Pointer:
+	if err == nil && held.Pointer == who.Pointer {
 		taken.Own = WithinOwn
-		return taken, nil
-	case !held.IsLeft():
-		return taken, nil
 	}
-	records, err := c.ledger.Get(ctx, registry.PointerKey(held.Pointer))
-	if err != nil || records[0].Exists() {
-		return taken, err
-	}
-	who.TableUUID = "" // it lived there, not here
-	left, err := c.takenByLeft(ctx, held, who)
-	if left != nil {
-		left.At = folder.Key.ID
-	}
-	return left, err
-}
-
-// takenBeneath says that somebody lives beneath the location; it looks who. What it finds is for
-// the message only.
-func (c *Claims) takenBeneath(ctx context.Context, location registry.Key, who Claimant) error {
-	taken := &TakenError{At: location.ID}
-	if who.Fresh {
-		return taken
-	}
-	err := c.ledger.Scan(ctx, registry.TableLocation, location.ID+"/", "", func(record registry.Record) (bool, error) {
-		if record.State != registry.StateOwner {
-			return true, ctx.Err()
-		}
-		taken.Own = ByAnother
-		if held, err := ledger.Decode[registry.LocationClaim](record); err == nil && held.Pointer == who.Pointer {
-			taken.Own = AroundOwn
-		}
-		return taken.Own == AroundOwn, ctx.Err()
-	})
-	return cmp.Or[error](err, taken)
+	return taken
 }
 
 // PlanKept plans that who goes on to hold, or gets back, the locations that it claimed before;
@@ -292,14 +305,14 @@ func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations 
 			continue
 		}
 		key := registry.LocationKey(location)
-		if slices.ContainsFunc(planned.Puts, func(p ledger.Write) bool { return p.Key == key }) {
+		if slices.ContainsFunc(planned.Conditions, func(c registry.Condition) bool { return c.Key == key }) {
 			return &TakenError{At: location, Own: WithinOwn} // it was given up, and lies above the one that is planned
 		}
 		records, err := c.ledger.Get(ctx, key)
 		switch {
 		case err != nil:
-		case records[0].Exists(): // and with it the folders above
-			err = c.planOwner(ctx, planned, key, records[0], who)
+		case records[0].State == registry.StateOwner: // and so there are the folders above
+			err = c.planOwner(ctx, planned, records[0], who)
 		default:
 			err = c.planAnew(ctx, planned, roots, location, who)
 		}
@@ -322,6 +335,7 @@ func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, l
 			planned.Conditions = append(planned.Conditions, condition)
 		}
 	}
+	planned.Deletes = append(planned.Deletes, more.Deletes...)
 	for _, p := range more.Puts {
 		i := slices.IndexFunc(planned.Puts, func(other ledger.Write) bool { return other.Key == p.Key })
 		switch {
@@ -411,45 +425,4 @@ func Refusal(err error, location string) error {
 	}
 	return moorage.Errorf(moorage.KindBadRequest,
 		"Location is, contains or lies within the location of another table or view: %s", location)
-}
-
-// Release returns the conditions and writes that give up those of the pointer's claims that it
-// still holds. reachable is until when engines may hold credentials for its locations: before that
-// time the claims stay, without the pointer. now is by the clock of the store.
-func (c *Claims) Release(ctx context.Context, pointer registry.Pointer, now, reachable time.Time) (
-	[]registry.Condition, []registry.Write, error) {
-	keys := []registry.Key{registry.UUIDKey(pointer.TableUUID)}
-	for _, location := range pointer.Claims {
-		keys = append(keys, registry.LocationKey(location))
-	}
-	records, err := c.ledger.Get(ctx, keys...)
-	if err != nil {
-		return nil, nil, err
-	}
-	var conditions []registry.Condition
-	var writes []registry.Write
-	for _, record := range records {
-		if !record.Exists() || record.Key.Table == registry.TableLocation && record.State != registry.StateOwner {
-			continue
-		}
-		held, err := ledger.Decode[registry.LocationClaim](record) // a table-uuid's claim has the same member
-		if err != nil {
-			return nil, nil, err
-		}
-		if held.Pointer != pointer.ID {
-			continue
-		}
-		conditions = append(conditions, registry.ETagIs(record.Key, record.ETag))
-		if record.Key.Table != registry.TableLocation || !now.Before(reachable) {
-			writes = append(writes, registry.Delete(record.Key))
-			continue
-		}
-		held.ReachableUntil, held.TableUUID = reachable, pointer.TableUUID
-		left, err := ledger.Encode(ledger.Put(record.Key, registry.StateOwner, held))
-		if err != nil {
-			return nil, nil, err
-		}
-		writes = append(writes, left...)
-	}
-	return conditions, writes, nil
 }

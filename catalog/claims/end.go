@@ -2,7 +2,6 @@ package claims
 
 import (
 	"context"
-	"time"
 
 	"moorage"
 	"moorage/ledger"
@@ -10,12 +9,12 @@ import (
 )
 
 // End removes a dropped pointer in one Apply, with the claims that it still holds, its task or the
-// record of its window, the record of its leases, and all that is kept of its maintenance. Claims
-// of locations that engines may hold credentials for stay until those have ended: see Release.
+// record of its window, the record of its leases, and all that is kept of its maintenance. Its
+// locations keep tombstones: see Release. Of ending it takes How and Lasting.
 //
 // operation names that in the change record. Nothing happens, without an error, if the pointer is
 // gone, or over reports that it is not to go.
-func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
+func (c *Claims) End(ctx context.Context, operation string, id registry.ID, ending Ending,
 	over func(registry.State, registry.Pointer) bool) error {
 	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		records, err := c.ledger.Get(ctx, registry.PointerKey(id), registry.CareKey(id),
@@ -27,13 +26,14 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID,
 		if err != nil || !over(records[0].State, pointer) {
 			return err
 		}
-		var now time.Time
-		if !pointer.ReachableUntil.IsZero() {
-			if now, err = c.ledger.Time(ctx); err != nil {
-				return err
-			}
+		if ending.Now, err = c.ledger.Time(ctx); err != nil {
+			return err
 		}
-		conditions, deletes, err := c.Release(ctx, pointer, now, pointer.ReachableUntil)
+		ending.ReachableUntil = pointer.ReachableUntil
+		if records[0].State == registry.StatePurging && pointer.Task.IsZero() { // it was called off
+			ending.How = registry.EndedForget
+		}
+		conditions, deletes, err := c.Release(ctx, pointer, ending)
 		if err != nil {
 			return err
 		}

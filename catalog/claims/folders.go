@@ -13,7 +13,8 @@ const foldersMax = 20_000
 
 // folders remembers the records of folders in state below, without their values. All claims beneath
 // a folder require its record and leave it as it is, so the next one need not read it. A record
-// that has changed since makes the Apply fail. It is safe for concurrent use.
+// that has changed since makes the Apply fail. Folders with a tombstone are not remembered: a
+// tombstone appears only with a new version of its folder's record. It is safe for concurrent use.
 type folders struct {
 	cache *otter.Cache[string, *registry.Record]
 }
@@ -23,8 +24,9 @@ func newFolders() *folders {
 }
 
 // remember keeps the last version of a folder's record, if another claim can build on it.
-func (f *folders) remember(record registry.Record) {
-	if record.State != registry.StateBelow {
+func (f *folders) remember(folder place) {
+	record := folder.record
+	if record.State != registry.StateBelow || folder.tombstone.Exists() {
 		f.cache.Invalidate(record.Key.ID)
 		return
 	}
@@ -32,32 +34,41 @@ func (f *folders) remember(record registry.Record) {
 	f.cache.Set(record.Key.ID, &record)
 }
 
-// read returns the record of the location that key is of, and then those of the folders above it,
+// place is a location or a folder: its record, and its tombstone. Both have their key, and each may
+// be missing.
+type place struct {
+	record, tombstone registry.Record
+}
+
+func placeOf(key registry.Key, record, tombstone registry.Record) place {
+	record.Key, tombstone.Key = key, registry.TombstoneKey(key.ID)
+	return place{record, tombstone}
+}
+
+// read returns the location that key is of, without its tombstone, and then the folders above it,
 // which with fromMemory are not read if they are remembered.
-func (c *Claims) read(ctx context.Context, key registry.Key, above []string, fromMemory bool) (
-	[]registry.Record, error) {
-	records := make([]registry.Record, 1, 1+len(above))
+func (c *Claims) read(ctx context.Context, key registry.Key, above []string, fromMemory bool) ([]place, error) {
+	places := make([]place, 1, 1+len(above))
 	keys := []registry.Key{key}
-	places := []int{0} // of each key, in records
+	var indexes []int // of each further pair of keys, in places
 	for _, folder := range above {
-		var known registry.Record
+		var known place
 		if kept, ok := c.folders.cache.GetIfPresent(folder); ok && fromMemory {
-			known = *kept
+			known.record = *kept
 		} else {
-			keys, places = append(keys, registry.LocationKey(folder)), append(places, len(records))
+			keys = append(keys, registry.LocationKey(folder), registry.TombstoneKey(folder))
+			indexes = append(indexes, len(places))
 		}
-		records = append(records, known)
+		places = append(places, known)
 	}
 	read, err := c.ledger.Get(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
-	for i, record := range read {
-		record.Key = keys[i] // one that does not exist has none
-		records[places[i]] = record
-		if i > 0 {
-			c.folders.remember(record)
-		}
+	places[0] = placeOf(key, read[0], registry.Record{})
+	for i, index := range indexes {
+		places[index] = placeOf(keys[2*i+1], read[2*i+1], read[2*i+2])
+		c.folders.remember(places[index])
 	}
-	return records, nil
+	return places, nil
 }

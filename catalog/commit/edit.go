@@ -282,13 +282,13 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 		pointer.ReplayableUntil = w.until(pointer.ReplayableUntil)
 	}
 	conditions := []registry.Condition{ledger.Unchanged(found.Record)}
-	var puts []ledger.Write
+	var claimed claims.Claim
 	if next.Document.Location() != base.Location() {
 		moved, err := p.claimMove(ctx, found, next.Document.Location(), works)
 		if err != nil {
 			return nil, nil, err
 		}
-		conditions, puts = append(conditions, moved.Conditions...), moved.Puts
+		conditions, claimed = append(conditions, moved.Conditions...), moved
 		if pointer.Claims, err = claims.With(pointer.Claims, moved.Normalised); err != nil {
 			return nil, nil, err
 		}
@@ -297,8 +297,7 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 	if err != nil {
 		return nil, nil, err
 	}
-	puts = append([]ledger.Write{ledger.Put(found.Record.Key, registry.StateLive, pointer)}, puts...)
-	writes, err := ledger.Encode(puts...)
+	writes, err := claimed.Writes(ledger.Put(found.Record.Key, registry.StateLive, pointer))
 	items := []registry.Item{WithFacts(registry.PointerItem(found.Pointer, *pointer), next.Document)}
 	return to, &Plan{Conditions: conditions, Writes: writes, File: next, Items: items, Trimmed: trimmed}, err
 }

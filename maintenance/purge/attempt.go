@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/claims"
 	"moorage/catalog/documents"
 	"moorage/internal/worker"
 	"moorage/ledger"
@@ -226,6 +227,7 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 		return err
 	}
 	defer giveBack()
+	lister, _ := files.(storage.Lister)
 	files = dog.over(files)
 	document, err := w.tables.ReadMetadata(ctx, work.table, files)
 	switch {
@@ -234,7 +236,7 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 		w.log.WarnContext(ctx, "purge finds no metadata file, so it ends and deletes nothing; "+
 			"if the disk was not mounted, delete the table's folder",
 			"task", work.task.ID, "ident", work.table.Identifier(), "file", work.table.MetadataLocation)
-		return w.finish(ctx, work)
+		return w.finish(ctx, work, true)
 	case err != nil:
 		return err
 	}
@@ -253,7 +255,37 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 	if kept > 0 {
 		log.InfoContext(ctx, "purge leaves files in a location that belongs to another table now", "files", kept)
 	}
-	return w.finish(ctx, work)
+	left := kept > 0
+	if !left {
+		if left, err = hasFiles(ctx, lister, work.table); ctx.Err() != nil {
+			return err
+		}
+	}
+	if left || err != nil {
+		log.InfoContext(ctx, "purge may leave files that the table does not name, so its locations stay closed to "+
+			"others until an operator clears them", "locations", work.table.Claims, "error", err)
+	}
+	return w.finish(ctx, work, left || err != nil)
+}
+
+// hasFiles reports whether files are left in the locations of a table that was purged. They may be if
+// the storage cannot list them.
+func hasFiles(ctx context.Context, lister storage.Lister, table registry.Pointer) (bool, error) {
+	if lister == nil {
+		return true, nil
+	}
+	for _, claim := range table.Claims {
+		for after := ""; ; {
+			page, err := lister.List(ctx, claim, after, 1)
+			if err != nil || len(page.Files) > 0 {
+				return true, err
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+	}
+	return false, nil
 }
 
 // held returns the files of batch that lie in a location which the table still holds. It returns
@@ -305,10 +337,12 @@ func (w *Worker) held(ctx context.Context, table registry.Pointer, batch []strin
 	}), nil
 }
 
-// finish removes, in one Apply, the task, the record of its table, and what that still holds. It is
-// no error if another node did so, or if the table is no longer to be purged by this task.
-func (w *Worker) finish(ctx context.Context, work pending) error {
-	return w.locations.End(ctx, operation, work.table.ID, func(state registry.State, table registry.Pointer) bool {
+// finish removes, in one Apply, the task, the record of its table, and what that still holds. left says
+// that files may be left in the locations of the table. It is no error if another node did so, or if
+// the table is no longer to be purged by this task.
+func (w *Worker) finish(ctx context.Context, work pending, left bool) error {
+	ending := claims.Ending{How: registry.EndedPurge, Lasting: left}
+	return w.locations.End(ctx, operation, work.table.ID, ending, func(state registry.State, table registry.Pointer) bool {
 		return state == registry.StatePurging && table.Task == work.task.ID
 	})
 }

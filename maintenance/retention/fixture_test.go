@@ -163,6 +163,15 @@ func (f *fixture) unregister(name string) {
 	must(f.t, err)
 }
 
+// leave takes a table away, and all that is left of its location.
+func (f *fixture) leave(name string) {
+	f.t.Helper()
+	f.unregister(name)
+	for _, record := range f.list(registry.TableTombstone, "") {
+		f.write(registry.Delete(record.Key), registry.Delete(registry.LocationKey(record.Key.ID)))
+	}
+}
+
 // write changes the records of the store behind the catalog's back.
 func (f *fixture) write(writes ...registry.Write) {
 	f.t.Helper()

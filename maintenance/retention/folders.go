@@ -1,6 +1,7 @@
 package retention
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -21,11 +22,19 @@ import (
 // claim takes the mark away, and without the mark the folder does not go. A mark whose node died
 // stays until then, or until the next look.
 //
-// It also removes the claims that tables left which are gone, once the credentials for them have
-// ended.
+// A tombstone keeps its location and the folders above it (package claims). The job also removes the
+// tombstones that end by themselves, once the credentials for their locations have ended.
 type folders struct {
-	ledger *ledger.Ledger
-	scan   scan
+	ledger     *ledger.Ledger
+	scan       scan
+	tombstones scan
+}
+
+func newFolders(records *ledger.Ledger) *folders {
+	return &folders{
+		ledger: records, scan: newScan(records, registry.TableLocation),
+		tombstones: newScan(records, registry.TableTombstone),
+	}
 }
 
 func (f *folders) run(ctx context.Context) error {
@@ -33,25 +42,25 @@ func (f *folders) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.scan.next(ctx, func(record registry.Record) error {
-		switch record.State {
-		case registry.StateBelow, registry.StateDropping:
+	unread := f.tombstones.next(ctx, func(record registry.Record) error {
+		return ledger.IgnoreRetry(f.removeEnded(ctx, record, now))
+	})
+	if unread != nil && !isUnread(unread) {
+		return unread
+	}
+	return cmp.Or(f.scan.next(ctx, func(record registry.Record) error {
+		if record.State == registry.StateBelow || record.State == registry.StateDropping {
 			return ledger.IgnoreRetry(f.remove(ctx, record))
-		case registry.StateOwner:
-			return ledger.IgnoreRetry(f.removeLeft(ctx, record, now))
 		}
 		return nil
-	})
+	}), unread)
 }
 
-// removeLeft removes a claim whose table is gone, if no credentials for it are good any more.
-func (f *folders) removeLeft(ctx context.Context, record registry.Record, now time.Time) error {
-	claim, err := ledger.Decode[registry.LocationClaim](record)
-	if err != nil || !claim.IsLeft() || now.Before(claim.ReachableUntil) {
-		return err
-	}
-	holder, err := f.ledger.Get(ctx, registry.PointerKey(claim.Pointer))
-	if err != nil || holder[0].Exists() {
+// removeEnded removes a tombstone if nothing is left at its location, and no credentials reach it any
+// more.
+func (f *folders) removeEnded(ctx context.Context, record registry.Record, now time.Time) error {
+	tombstone, err := ledger.Decode[registry.Tombstone](record)
+	if err != nil || tombstone.Lasting || now.Before(tombstone.ReachableUntil) {
 		return err
 	}
 	_, err = f.apply(ctx, record, registry.Delete(record.Key))
@@ -82,10 +91,20 @@ func (f *folders) remove(ctx context.Context, record registry.Record) error {
 	return err
 }
 
-// isEmpty reports whether nothing is claimed beneath a folder.
+// isEmpty reports whether nothing is claimed beneath a folder, and no tombstone is there or beneath.
+// It reads the claims first: a claim that ends after that leaves its tombstone.
 func (f *folders) isEmpty(ctx context.Context, folder registry.Record) (bool, error) {
-	beneath, err := f.ledger.List(ctx, registry.TableLocation, folder.Key.ID+"/", "", 1)
-	return len(beneath) == 0, ledger.StoreError("retention.isEmpty", err)
+	const op = "retention.isEmpty"
+	beneath, err := f.ledger.ListKeys(ctx, registry.TableLocation, folder.Key.ID+"/", "", 1)
+	if err != nil || len(beneath) > 0 {
+		return false, ledger.StoreError(op, err)
+	}
+	if beneath, err = f.ledger.ListKeys(ctx, registry.TableTombstone, folder.Key.ID+"/", "", 1); err != nil ||
+		len(beneath) > 0 {
+		return false, ledger.StoreError(op, err)
+	}
+	own, err := f.ledger.Get(ctx, registry.TombstoneKey(folder.Key.ID))
+	return err == nil && !own[0].Exists(), ledger.StoreError(op, err)
 }
 
 // write gives the record of a folder another state, and returns it as it is then.

@@ -29,8 +29,8 @@ func TestSweepFolders(t *testing.T) {
 	f.createAt("keeps", "file:///wh/full/t")
 	f.createAt("near", "file:///wh/empty-not/t") // sorts between the folder "empty" and what is in it
 	f.createAt("goes", "file:///wh/empty/a/t")
-	f.unregister("goes")
-	wantKind(t, f.tryCreate("new", "file:///wh/empty"), moorage.KindBadRequest)
+	f.leave("goes")
+	wantKind(t, f.tryCreate("new", "file:///wh/full"), moorage.KindBadRequest)
 	for range 3 {
 		if err := f.RunOnce(f.ctx, retention.Folders); err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestSweepFolderWhileATableComes(t *testing.T) {
 			c.Store = between
 		})
 		f.createAt("goes", "file:///wh/a/t")
-		f.unregister("goes")
+		f.leave("goes")
 		between.n = step
 		between.between = func() { f.createAt("comes", "file:///wh/a/u") }
 		if err := f.RunOnce(f.ctx, retention.Folders); err != nil {
@@ -110,7 +110,7 @@ func TestTableComesWhileItsFolderGoes(t *testing.T) {
 		c.Store = between
 	})
 	f.createAt("goes", "file:///wh/a/t")
-	f.unregister("goes")
+	f.leave("goes")
 	between.between = func() {
 		if err := f.RunOnce(f.ctx, retention.Folders); err != nil {
 			t.Error(err)
@@ -131,7 +131,7 @@ func TestSweepFolderFails(t *testing.T) {
 			for k := 0; !survived; k++ {
 				f := newFixture(t)
 				f.createAt("goes", "file:///wh/a/t")
-				f.unregister("goes")
+				f.leave("goes")
 				faulty := registrytest.Faulty(f.store, registrytest.Nth(k, action))
 				err := f.other(faulty).RunOnce(f.ctx, retention.Folders)
 				survived = faulty.Calls() <= k

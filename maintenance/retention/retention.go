@@ -129,7 +129,7 @@ func New(config Config) (*Retention, error) {
 		{Windows, newWindows(config, records).run},
 		{Changes, r.changes.run},
 		{Keys, newKeys(config, records).run},
-		{Folders, (&folders{records, newScan(records, registry.TableLocation)}).run},
+		{Folders, newFolders(records).run},
 		{Staged, r.staged.run},
 	} {
 		run := made.run

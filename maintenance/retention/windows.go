@@ -17,6 +17,9 @@ const operationEndWindow = "end-undrop-window"
 // version dropped waits for a walk, and then for at most so long.
 const walkEvery = 24 * time.Hour
 
+// endOfWindow is how a pointer gives up its locations: its files stay.
+var endOfWindow = claims.Ending{How: registry.EndedWindow, Lasting: true}
+
 // windows ends the pointers that were dropped longer ago than the undrop window and have no purge
 // to wait for. The table or view can no longer come back, and its claims are free. Its files stay.
 // So it is with those whose purge had begun and was called off longer ago.
@@ -78,7 +81,7 @@ func (w *windows) endListed(ctx context.Context, record registry.Record, limit t
 		return ledger.Undecoded(record, err)
 	}
 	stands := false
-	err = w.claims.End(ctx, operationEndWindow, id, func(state registry.State, pointer registry.Pointer) bool {
+	err = w.claims.End(ctx, operationEndWindow, id, endOfWindow, func(state registry.State, pointer registry.Pointer) bool {
 		stands = state.IsDropped() && pointer.EndKey() == record.Key
 		return isOver(state, pointer, limit)
 	})
@@ -106,7 +109,7 @@ func (w *windows) walkOn(ctx context.Context, now, limit time.Time) error {
 		if err != nil || !isOver(record.State, pointer, limit) {
 			return err
 		}
-		return w.claims.End(ctx, operationEndWindow, pointer.ID,
+		return w.claims.End(ctx, operationEndWindow, pointer.ID, endOfWindow,
 			func(state registry.State, pointer registry.Pointer) bool { return isOver(state, pointer, limit) })
 	})
 	if w.pointers.after == "" && (err == nil || isUnread(err)) {

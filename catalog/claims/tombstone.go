@@ -1,0 +1,324 @@
+package claims
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Ending says how a pointer gives up its locations.
+type Ending struct {
+	How string    // one of registry.EndedPurge and its siblings
+	Now time.Time // by the clock of the store
+	// ReachableUntil is until when engines may hold credentials for the locations; zero if they hold
+	// none.
+	ReachableUntil time.Time
+	// Lasting says that files may be left at the locations, so that only an operator clears the
+	// tombstones.
+	Lasting bool
+}
+
+// tombstoneOf returns the tombstone of a pointer that gives up a location.
+func tombstoneOf(pointer registry.Pointer, ending Ending) registry.Tombstone {
+	return registry.Tombstone{
+		Pointer: pointer.ID, Table: pointer.Identifier(), TableUUID: pointer.TableUUID,
+		WarehouseID: pointer.WarehouseID, Ended: ending.Now, How: ending.How, Lasting: ending.Lasting,
+		ReachableUntil: ending.ReachableUntil,
+	}
+}
+
+// isOwn reports whether the tombstone of record, which may be missing, is that of the claimant's table.
+func isOwn(record registry.Record, who Claimant) (bool, error) {
+	if !record.Exists() || who.TableUUID == "" {
+		return false, nil
+	}
+	tombstone, err := ledger.Decode[registry.Tombstone](record)
+	return strings.EqualFold(tombstone.TableUUID, who.TableUUID), err
+}
+
+// mayResettle returns nil if who may live at, above or below the tombstone of record, or if there is
+// none. It returns *TakenError while engines may hold credentials, which would reach the files of
+// another table, and otherwise the error of who.MayResettle.
+func (c *Claims) mayResettle(ctx context.Context, record registry.Record, who Claimant) error {
+	if !record.Exists() {
+		return nil
+	}
+	tombstone, err := ledger.Decode[registry.Tombstone](record)
+	if err != nil {
+		return err
+	}
+	if !tombstone.ReachableUntil.IsZero() {
+		now, err := c.ledger.Time(ctx)
+		if err != nil {
+			return err
+		}
+		if now.Before(tombstone.ReachableUntil) {
+			return &TakenError{At: record.Key.ID, Own: StillReached, Until: tombstone.ReachableUntil}
+		}
+		if !tombstone.Lasting {
+			return nil // it has ended
+		}
+	}
+	if who.MayResettle == nil {
+		return nil
+	}
+	return who.MayResettle(ctx, tombstone)
+}
+
+// emptied returns the record of a folder in state dropping, if who may claim the folder as a location
+// of its own. That takes that nothing is claimed beneath it, and that who may live above the
+// tombstones there.
+//
+// Whether anything is beneath a folder is a question about a range, which no condition can ask. So
+// emptied marks the record as the sweep of folders does, and looks after that. A claim beneath that
+// was planned before the mark fails on it. A later claim takes the mark away. So an Apply that
+// requires the marked version knows what the look saw.
+//
+// The error is *TakenError if the location is taken, and ledger.ErrRetry if the record has changed.
+func (c *Claims) emptied(ctx context.Context, folder registry.Record, who Claimant) (registry.Record, error) {
+	if err := c.lookBeneath(ctx, folder.Key, who); err != nil || folder.State == registry.StateDropping {
+		return folder, err
+	}
+	value := registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](folder)}
+	writes, err := ledger.Encode(ledger.Put(folder.Key, registry.StateDropping, value))
+	if err != nil {
+		return folder, err
+	}
+	etags, err := c.ledger.Step(ctx, registry.Batch{
+		Conditions: []registry.Condition{ledger.Unchanged(folder)}, Writes: writes,
+	})
+	if _, failed := registry.FailedCondition(err); failed {
+		return folder, ledger.ErrRetry
+	}
+	if err != nil { // the sweep takes a mark away that was made all the same
+		return folder, moorage.E("claims.emptied", folder.Key.ID, moorage.KindUnavailable, err)
+	}
+	folder.State, folder.ETag = registry.StateDropping, etags[0]
+	return folder, c.lookBeneath(ctx, folder.Key, who)
+}
+
+// lookBeneath returns *TakenError if something is claimed beneath a location, and the error of
+// mayResettle for a tombstone beneath it. It reads the claims first: what ends between the two reads
+// has left its tombstone.
+func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, who Claimant) error {
+	var taken *TakenError
+	err := c.ledger.Scan(ctx, registry.TableLocation, location.ID+"/", "", func(record registry.Record) (bool, error) {
+		if record.State != registry.StateOwner {
+			return true, ctx.Err()
+		}
+		taken = &TakenError{At: location.ID}
+		if held, err := ledger.Decode[registry.LocationClaim](record); err == nil && held.Pointer == who.Pointer {
+			taken.Own = AroundOwn
+		}
+		return taken.Own == AroundOwn, ctx.Err() // which one it is is for the message
+	})
+	if err != nil || taken != nil {
+		return cmp.Or(err, error(taken))
+	}
+	return c.ledger.Scan(ctx, registry.TableTombstone, location.ID+"/", "", func(record registry.Record) (bool, error) {
+		return true, c.mayResettle(ctx, record, who)
+	})
+}
+
+// Release returns the conditions and writes that give up those of the pointer's claims that it still
+// holds, as ending says. The record of a location that keeps a tombstone becomes that of a folder, and
+// so does one with tombstones beneath.
+func (c *Claims) Release(ctx context.Context, pointer registry.Pointer, ending Ending) (
+	[]registry.Condition, []registry.Write, error) {
+	keys := []registry.Key{registry.UUIDKey(pointer.TableUUID)}
+	for _, location := range pointer.Claims {
+		keys = append(keys, registry.LocationKey(location), registry.TombstoneKey(location))
+	}
+	records, err := c.ledger.Get(ctx, keys...)
+	if err != nil {
+		return nil, nil, err
+	}
+	var conditions []registry.Condition
+	var writes []registry.Write
+	if record := records[0]; record.Exists() {
+		held, err := ledger.Decode[registry.TableUUIDClaim](record)
+		if err != nil {
+			return nil, nil, err
+		}
+		if held.Pointer == pointer.ID {
+			conditions = append(conditions, ledger.Unchanged(record))
+			writes = append(writes, registry.Delete(record.Key))
+		}
+	}
+	for i := range pointer.Claims {
+		record, tombstone := records[1+2*i], records[2+2*i]
+		if record.State != registry.StateOwner {
+			continue
+		}
+		held, err := ledger.Decode[registry.LocationClaim](record)
+		if err != nil {
+			return nil, nil, err
+		}
+		if held.Pointer != pointer.ID {
+			continue
+		}
+		conditions = append(conditions, ledger.Unchanged(record))
+		more, left, err := c.leave(ctx, pointer, record, tombstone, ending)
+		if err != nil {
+			return nil, nil, err
+		}
+		conditions, writes = append(conditions, more...), append(writes, left...)
+	}
+	return conditions, writes, nil
+}
+
+// leave plans what is left of a location that pointer holds by record: a tombstone or nothing. before
+// is the tombstone that another table left earlier. It stays, as the files of that table may.
+func (c *Claims) leave(ctx context.Context, pointer registry.Pointer, record, before registry.Record,
+	ending Ending) (conditions []registry.Condition, writes []registry.Write, err error) {
+	var puts []ledger.Write
+	below := before.Exists()
+	if ending.Lasting || ending.Now.Before(ending.ReachableUntil) || before.Exists() {
+		tombstone := tombstoneOf(pointer, ending)
+		if before.Exists() {
+			earlier, err := ledger.Decode[registry.Tombstone](before)
+			if err != nil {
+				return nil, nil, err
+			}
+			tombstone.Unknown = earlier.Unknown
+			if tombstone.ReachableUntil.Before(earlier.ReachableUntil) {
+				tombstone.ReachableUntil = earlier.ReachableUntil
+			}
+			if earlier.Lasting && !ending.Lasting {
+				earlier.ReachableUntil = tombstone.ReachableUntil
+				tombstone = earlier
+			}
+		}
+		key := registry.TombstoneKey(record.Key.ID)
+		conditions = append(conditions, asRead(before, key))
+		puts, below = append(puts, ledger.Put(key, registry.StateNone, tombstone)), true
+	}
+	if !below {
+		for _, table := range []registry.Table{registry.TableLocation, registry.TableTombstone} {
+			beneath, err := c.ledger.ListKeys(ctx, table, record.Key.ID+"/", "", 1)
+			if err != nil {
+				return nil, nil, err
+			}
+			below = below || len(beneath) > 0
+		}
+	}
+	if !below {
+		return conditions, []registry.Write{registry.Delete(record.Key)}, nil
+	}
+	folder := registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](record)}
+	writes, err = ledger.Encode(append(puts, ledger.Put(record.Key, registry.StateBelow, folder))...)
+	return conditions, writes, err
+}
+
+// asRead requires that record, which has key if it exists, is as it was read.
+func asRead(record registry.Record, key registry.Key) registry.Condition {
+	if record.Exists() {
+		return ledger.Unchanged(record)
+	}
+	return registry.Absent(key)
+}
+
+// Left is a tombstone and where it stands.
+type Left struct {
+	Location string
+	registry.Tombstone
+}
+
+// Tombstones returns at most limit of the tombstones below one of roots, in the order of their
+// locations, behind the location after (empty: from the start). next is the after of the next page, and
+// empty for the last.
+//
+// Errors: those of the store.
+func (c *Claims) Tombstones(ctx context.Context, roots []string, after string, limit int) (
+	all []Left, next string, err error) {
+	folders, err := parseAll(roots)
+	if err != nil {
+		return nil, "", err
+	}
+	err = c.ledger.Scan(ctx, registry.TableTombstone, "", after, func(record registry.Record) (bool, error) {
+		at, err := storage.Parse(record.Key.ID)
+		if err != nil || !slices.ContainsFunc(folders, func(root storage.Location) bool { return root.Contains(at) }) {
+			return true, nil // it is of no warehouse that has these roots
+		}
+		if len(all) == limit {
+			next = all[limit-1].Location
+			return false, nil
+		}
+		tombstone, err := ledger.Decode[registry.Tombstone](record)
+		all = append(all, Left{record.Key.ID, tombstone})
+		return true, err
+	})
+	return all, next, err
+}
+
+func parseAll(roots []string) ([]storage.Location, error) {
+	var parsed []storage.Location
+	for _, root := range roots {
+		at, err := storage.Parse(root)
+		if err != nil {
+			return nil, moorage.E("claims.parseAll", root, moorage.KindInternal, err)
+		}
+		parsed = append(parsed, at)
+	}
+	return parsed, nil
+}
+
+// Clear removes the tombstone at a location below one of roots, and returns it. While engines may hold
+// credentials for the location it stays until those have ended, and no longer.
+//
+// Errors: KindBadRequest for a malformed location; KindNotFound if there is no tombstone, or the
+// location is below none of roots; KindUnavailable.
+func (c *Claims) Clear(ctx context.Context, roots []string, location string) (left Left, err error) {
+	at, err := storage.Parse(location)
+	if err != nil {
+		return left, moorage.Errorf(moorage.KindBadRequest, "Malformed location: %s", location)
+	}
+	folders, err := parseAll(roots)
+	if err != nil {
+		return left, err
+	}
+	left.Location = at.String()
+	missing := moorage.Errorf(moorage.KindNotFound, "No table or view left a tombstone at %s", location)
+	if !slices.ContainsFunc(folders, func(root storage.Location) bool { return root.Contains(at) }) {
+		return left, missing
+	}
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := c.ledger.Get(ctx, registry.TombstoneKey(left.Location))
+		if err != nil {
+			return err
+		}
+		if !records[0].Exists() {
+			return missing
+		}
+		if left.Tombstone, err = ledger.Decode[registry.Tombstone](records[0]); err != nil {
+			return err
+		}
+		now, err := c.ledger.Time(ctx)
+		if err != nil {
+			return err
+		}
+		writes := []registry.Write{registry.Delete(records[0].Key)}
+		if now.Before(left.ReachableUntil) {
+			ending := left.Tombstone
+			ending.Lasting = false
+			if writes, err = ledger.Encode(ledger.Put(records[0].Key, registry.StateNone, ending)); err != nil {
+				return err
+			}
+		}
+		_, err = c.ledger.Step(ctx, registry.Batch{
+			Conditions: []registry.Condition{ledger.Unchanged(records[0])}, Writes: writes,
+		})
+		if _, failed := registry.FailedCondition(err); failed {
+			return ledger.ErrRetry
+		}
+		return ledger.StepError("claims.Clear", err)
+	})
+	return left, err
+}
