@@ -23,7 +23,7 @@ var settingsByHand = map[string][]string{
 	jobs.KindSnapshots: {
 		"max-snapshot-age-seconds", "min-snapshots", "max-ref-age-seconds", "delay-seconds", "keep-files",
 	},
-	jobs.KindOrphans: {"older-than-seconds", "quarantine-seconds", "equal-authorities", "confirm", "unsafe"},
+	jobs.KindOrphans: {"older-than-seconds", "quarantine-seconds", "equal-authorities", "confirm", "unsafe", "adopt"},
 }
 
 // byHandIn reads what somebody asks about a job.
@@ -73,6 +73,7 @@ func settingsIn(f *web.Fields, kind string) *client.MaintenanceSettingsByHand {
 		KeepFiles:        f.Boolean("keep-files"),
 		OlderThanSeconds: number("older-than-seconds"), QuarantineSeconds: number("quarantine-seconds"),
 		EqualAuthorities: f.Boolean("equal-authorities"), Confirm: f.Boolean("confirm"), Unsafe: f.Boolean("unsafe"),
+		Adopt: f.Boolean("adopt"),
 	}
 }
 
@@ -108,6 +109,7 @@ func (c Caretaker) byHand(kind string, said *client.MaintenanceSettingsByHand) (
 		seconds(&s.OlderThan, said.OlderThanSeconds)
 		seconds(&s.Quarantine, said.QuarantineSeconds)
 		s.EqualAuthorities, s.Confirmed, s.Caller = said.EqualAuthorities, said.Confirm, c.Caller
+		s.Adopt = said.Adopt
 		asked.Orphans = &s
 	default:
 		return asked, moorage.Errorf(moorage.KindIllegalArgument, "Name the kind snapshots or orphans")
@@ -224,7 +226,7 @@ func isWarehouse(ident moorage.Identifier) bool {
 func (c Caretaker) leftovers(ctx context.Context, asked client.MaintenanceByHand) (client.MaintenancePlan, error) {
 	settings := jobs.DefaultLeftovers()
 	if said := asked.Settings; said != nil {
-		if said.QuarantineSeconds != nil || said.EqualAuthorities || said.Confirm {
+		if said.QuarantineSeconds != nil || said.EqualAuthorities || said.Confirm || said.Adopt {
 			return client.MaintenancePlan{}, moorage.Errorf(moorage.KindIllegalArgument,
 				"A look at a warehouse deletes nothing, so it takes older-than-seconds and unsafe alone")
 		}

@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/claims"
 	"moorage/internal/jsontext"
 	"moorage/internal/web"
 	"moorage/management/client"
@@ -19,6 +20,8 @@ type Warehouses interface {
 	Change(ctx context.Context, name string, change catalog.WarehouseChange) (catalog.WarehouseDetails, error)
 	Drop(ctx context.Context, name string) error
 	Validate(ctx context.Context, name string) (catalog.Validation, error)
+	Tombstones(ctx context.Context, name string, page catalog.Page) ([]claims.Left, string, error)
+	ClearTombstone(ctx context.Context, name, location string) (claims.Left, error)
 }
 
 // Keeper manages warehouses in the words of the API, for one caller. The API has one for each
@@ -95,6 +98,31 @@ func (k Keeper) ValidateWarehouse(ctx context.Context, name string) (client.Ware
 	return validation, err
 }
 
+// Tombstones returns a page of what tables and views that are gone left in a warehouse.
+func (k Keeper) Tombstones(ctx context.Context, name string, page client.Page) ([]client.Tombstone, string, error) {
+	found, next, err := k.Of.Tombstones(ctx, name, catalog.Page(page))
+	return each(found, tombstoneOf), next, err
+}
+
+// ClearTombstone removes one of them.
+func (k Keeper) ClearTombstone(ctx context.Context, name string, asked client.TombstoneClear) (
+	client.Tombstone, error) {
+	left, err := k.Of.ClearTombstone(ctx, name, asked.Location)
+	return tombstoneOf(left), err
+}
+
+func tombstoneOf(left claims.Left) client.Tombstone {
+	shown := client.Tombstone{
+		Location: left.Location, Table: left.Table.String(), TableUUID: left.TableUUID, Ended: left.Ended.UTC(),
+		How: left.How, Lasting: left.Lasting,
+	}
+	if !left.ReachableUntil.IsZero() {
+		until := left.ReachableUntil.UTC()
+		shown.ReachableUntil = &until
+	}
+	return shown
+}
+
 // RotateSecrets seals all secrets again.
 func (k Keeper) RotateSecrets(ctx context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error) {
 	return k.Rotate(ctx, rotation)
@@ -158,6 +186,8 @@ func (s *server) warehouseOperations() []operation {
 		{"changeWarehouse", patch, "/warehouses/{name}", s.change(w.change)},
 		{"dropWarehouse", remove, "/warehouses/{name}", s.change(w.drop)},
 		{"validateWarehouse", post, "/warehouses/{name}/validate", s.change(w.validate)},
+		{"listTombstones", get, "/warehouses/{name}/tombstones", w.tombstones},
+		{"clearTombstone", post, "/warehouses/{name}/tombstones/clear", s.change(w.clearTombstone)},
 		{"rotateSecrets", post, "/secrets/rotate", s.change(w.rotateSecrets)},
 	}
 }
@@ -187,6 +217,36 @@ func (w warehoused) load(out http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	return w.server.AnswerJSON(out, r, found)
+}
+
+func (w warehoused) tombstones(out http.ResponseWriter, r *http.Request) error {
+	name, err := web.PathParam(r, "name")
+	if err != nil {
+		return err
+	}
+	find := func(ctx context.Context, page client.Page) ([]client.Tombstone, string, error) {
+		return w.keeper(r).Tombstones(ctx, name, page)
+	}
+	return list(w.server, "tombstones of "+name, pageSizes, find, func(found []client.Tombstone, next *string) any {
+		return client.TombstonesPage{Tombstones: found, NextPageToken: next}
+	})(out, r)
+}
+
+func (w warehoused) clearTombstone(r *http.Request, body []byte) (any, error) {
+	name, err := web.PathParam(r, "name")
+	if err != nil {
+		return nil, err
+	}
+	f, err := web.ParseFields(body, "request")
+	if err != nil {
+		return nil, err
+	}
+	f.Require("location")
+	asked := client.TombstoneClear{Location: f.Text("location")}
+	if f.Failure != nil {
+		return nil, f.Failure
+	}
+	return w.keeper(r).ClearTombstone(r.Context(), name, asked)
 }
 
 func (w warehoused) create(r *http.Request, body []byte) (any, error) {

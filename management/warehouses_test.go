@@ -3,9 +3,11 @@ package management
 import (
 	"context"
 	"fmt"
+	"moorage/catalog/claims"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/catalog"
@@ -56,6 +58,21 @@ func (f fakeWarehouses) Validate(_ context.Context, name string) (catalog.Valida
 	}, f.note("Validate %s", name)
 }
 
+func fakeTombstone() claims.Left {
+	return claims.Left{Location: "s3://lake/t", Tombstone: registry.Tombstone{
+		Table: moorage.Identifier{Warehouse: "lake", Namespace: moorage.Namespace{"ns"}, Name: "t"}, TableUUID: "u",
+		Ended: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), How: registry.EndedUnregister, Lasting: true,
+	}}
+}
+
+func (f fakeWarehouses) Tombstones(_ context.Context, name string, page catalog.Page) ([]claims.Left, string, error) {
+	return []claims.Left{fakeTombstone()}, "", f.note("Tombstones %s %q %d", name, page.After, page.Limit)
+}
+
+func (f fakeWarehouses) ClearTombstone(_ context.Context, name, location string) (claims.Left, error) {
+	return fakeTombstone(), f.note("ClearTombstone %s %s", name, location)
+}
+
 func (f fakeWarehouses) keeper() Keeper {
 	return Keeper{Of: f, Rotate: func(_ context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error) {
 		return client.SecretsRotated{Key: "2", Before: "1", Sealed: 3}, f.note("Rotate %v", rotation)
@@ -89,6 +106,9 @@ func TestWarehouseOperations(t *testing.T) {
 		{"move", "PATCH", lake, `{"location":"s3://elsewhere"}`, 400, `\"location\" of a warehouse cannot be changed`, ""},
 		{"number for an option", "PATCH", lake, `{"storage":{"a":1}}`, 400, `\"storage\" must be an object with strings and null`, ""},
 		{"drop", "DELETE", lake, "", 200, "{}", "Drop lake"},
+		{"tombstones", "GET", lake + "/tombstones", "", 200, `{"tombstones":[{"location":"s3://lake/t","table":"ns.t","table-uuid":"u","ended":"2026-11-01T12:00:00Z","how":"unregister","lasting":true}],"next-page-token":null}`, `Tombstones lake "" 100`},
+		{"clear a tombstone", "POST", lake + "/tombstones/clear", `{"location":"s3://lake/t"}`, 200, `{"location":"s3://lake/t","table":"ns.t","table-uuid":"u","ended":"2026-11-01T12:00:00Z","how":"unregister","lasting":true}`, "ClearTombstone lake s3://lake/t"},
+		{"clear nothing", "POST", lake + "/tombstones/clear", `{}`, 400, "", ""},
 		{"validate", "POST", lake + "/validate", "", 200, `{"passed":false,"trials":[{"name":"files","passed":true},{"name":"vended-credentials","passed":false,"failure":"let through"}],"stopped":["vended-credentials"],"features":[]}`, "Validate lake"},
 		{"rotate", "POST", "/secrets/rotate", "", 200, `{"key":"2","before":"1","sealed":3}`, "Rotate {false}"},
 		{"seal again", "POST", "/secrets/rotate", `{"keep-key":true}`, 200, `"sealed":3`, "Rotate {true}"},

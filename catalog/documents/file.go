@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -101,7 +103,8 @@ type File struct {
 }
 
 // Name draws a name for the version of document that follows base, which is zero for the first:
-// <location>/metadata/<version, five digits>-<uuid>.metadata.json, where the folder can be set by
+// <location>/metadata/<version, five digits>-<uuid>.metadata.json, where the uuid shows which pointer it
+// was drawn for (WroteFor), the folder can be set by
 // the property write.metadata.path and the ending says whether the file is compressed. A codec that
 // is not known is KindIllegalArgument, unless it is that of base: what was registered with one can
 // be changed, and its files are not compressed.
@@ -121,9 +124,29 @@ func (d *Documents) Name(k *directory.Kind, pointer registry.ID, store storage.S
 			"Invalid codec name: %s", moorage.Cut(codec, CodecQuoteMax))
 	}
 	version := strconv.Itoa(VersionNumber(base.Location) + 1)
-	name := "00000"[min(len(version), 5):] + version + "-" + unique + ending
+	name := "00000"[min(len(version), 5):] + version + "-" + marked(unique, pointer) + ending
 	location := inMetadataFolder(document, name)
 	return File{pointer, location, document, store}, checkLength(location) // before a transaction records it
+}
+
+// markBytes is how many bytes at the end of the uuid in a file's name are made of its rest and of the
+// pointer. The rest has 74 random bits.
+const markBytes = 6
+
+// marked returns a uuid whose end shows which pointer it was drawn for.
+func marked(unique string, pointer registry.ID) string {
+	rest := unique[:len(unique)-2*markBytes]
+	sum := sha256.Sum256([]byte(rest + pointer.String()))
+	return rest + hex.EncodeToString(sum[:markBytes])
+}
+
+// WroteFor reports whether Name drew the name of a metadata file for a pointer. Names of other catalogs
+// look alike, but have another end.
+func WroteFor(pointer registry.ID, location string) bool {
+	name := location[strings.LastIndexByte(location, '/')+1:]
+	_, unique, _ := strings.Cut(name, "-")
+	const length = 36 // of the text of a uuid
+	return len(unique) > length && marked(unique[:length], pointer) == unique[:length]
 }
 
 // inMetadataFolder returns the location of a file called name in the folder of the metadata files

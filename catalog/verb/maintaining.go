@@ -16,6 +16,7 @@ const (
 	RunMaintenance           Verb = "run-maintenance"
 	PlanMaintenance          Verb = "plan-maintenance"
 	AdoptOrphans             Verb = "adopt-orphans"
+	AdoptFiles               Verb = "adopt-files"
 	ChangeMaintenanceJob     Verb = "change-maintenance-job"
 )
 
@@ -44,6 +45,7 @@ func maintaining() []Row {
 		changes(ResumeMaintenance, "resumeMaintenance"),
 		changes(RescanMaintenance, "rescanMaintenance"),
 		changes(RunMaintenance, "runMaintenance"),
+		changes(AdoptFiles, "runMaintenance"),
 		reads(PlanMaintenance, "planMaintenance"),
 		atGate(changes(AdoptOrphans, "adoptOrphans")),
 		atGate(changes(ChangeMaintenanceJob,
@@ -73,6 +75,7 @@ func maintainingAsks() map[Verb][]Ask {
 		RunMaintenance:           maintain,
 		PlanMaintenance:          policies,
 		AdoptOrphans:             operate,
+		AdoptFiles:               {{Of: OfObject, For: access.Purge}},
 		ChangeMaintenanceJob:     operate,
 	}
 }

@@ -24,6 +24,7 @@ const (
 	// ChangeWarehouse and ValidateWarehouse are of the management API alone.
 	ChangeWarehouse   Verb = "change-warehouse"
 	ValidateWarehouse Verb = "validate-warehouse"
+	ClearTombstone    Verb = "clear-tombstone"
 	CreateNamespace   Verb = "create-namespace"
 	DropNamespace     Verb = "drop-namespace"
 	UpdateProperties  Verb = "update-namespace-properties"
@@ -50,6 +51,7 @@ const (
 	ListWarehouses Verb = "list-warehouses"
 	LoadWarehouse  Verb = "load-warehouse"
 	ShowWarehouse  Verb = "show-warehouse" // with its storage; for who manages it
+	ListTombstones Verb = "list-tombstones"
 	ListNamespaces Verb = "list-namespaces"
 	LoadNamespace  Verb = "load-namespace"
 	ListTables     Verb = "list-tables"
@@ -161,6 +163,7 @@ func table() []Row {
 			Management: []string{"dropWarehouse"}},
 		{Verb: ChangeWarehouse, On: OnWarehouse, Management: []string{"changeWarehouse"}},
 		{Verb: ValidateWarehouse, On: OnWarehouse, Management: []string{"validateWarehouse"}},
+		{Verb: ClearTombstone, On: OnWarehouse, Management: []string{"clearTombstone"}},
 		// The highest namespace that must be created, as the first look found it.
 		{Verb: CreateNamespace, On: OnNamespace, Keyed: true, Locks: []locks.Level{locks.LevelNamespace},
 			Iceberg: []string{"createNamespace"}},
@@ -191,6 +194,7 @@ func table() []Row {
 		{Verb: GetToken, On: OnServer, Reads: true, Open: true, Iceberg: []string{"getToken"}},
 		{Verb: ListWarehouses, On: OnServer, Reads: true, Management: []string{"listWarehouses"}},
 		{Verb: ShowWarehouse, On: OnWarehouse, Reads: true, Management: []string{"loadWarehouse"}},
+		{Verb: ListTombstones, On: OnWarehouse, Reads: true, Management: []string{"listTombstones"}},
 		{Verb: LoadWarehouse, On: OnWarehouse, Reads: true, Iceberg: []string{"getConfig"}},
 		{Verb: ListNamespaces, On: OnNamespace, Reads: true, Iceberg: []string{"listNamespaces"}},
 		{Verb: LoadNamespace, On: OnNamespace, Reads: true,

@@ -54,7 +54,7 @@ func TestTable(t *testing.T) {
 func TestNames(t *testing.T) {
 	t.Parallel()
 	want := []verb.Verb{
-		"create-warehouse", "drop-warehouse", "change-warehouse", "validate-warehouse", "create-namespace", "drop-namespace", "update-namespace-properties",
+		"create-warehouse", "drop-warehouse", "change-warehouse", "validate-warehouse", "clear-tombstone", "create-namespace", "drop-namespace", "update-namespace-properties",
 		"create-table", "stage-table", txlog.Operation, "commit-table", "commit-create", "register-table",
 		"register-table-overwrite", "drop-table", "unregister-table", "rename-table", "create-view", "register-view",
 		"drop-view", "rename-view", "replace-view", "purge", "end-undrop-window", "expire",

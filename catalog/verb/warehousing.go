@@ -9,5 +9,7 @@ func warehousingAsks() map[Verb][]Ask {
 		ShowWarehouse:     {{Of: OfObject, For: access.Manage}},
 		ChangeWarehouse:   {{OfServer, access.Admin, IfReached}, {Of: OfObject, For: access.Manage}},
 		ValidateWarehouse: {{Of: OfObject, For: access.Manage}},
+		ListTombstones:    {{Of: OfObject, For: access.Locate}},
+		ClearTombstone:    {{Of: OfObject, For: access.Locate | access.Purge}},
 	}
 }

@@ -33,6 +33,7 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 		SecretsInit: initSecrets, SecretsDraw: drawSecretsKey, SecretsRotate: rotateSecrets,
 		WarehouseCreate: createWarehouse, WarehouseList: listWarehouses, WarehouseShow: showWarehouse,
 		WarehouseChange: changeWarehouse, WarehouseDrop: dropWarehouse, WarehouseValidate: validateWarehouse,
+		WarehouseTombstones: listTombstones, WarehouseClear: clearTombstone,
 		AccessEnable: enableAccess, AccessExport: exportAccess,
 		KeyCreate: createKey, KeyList: listKeys, KeyRotate: rotateKey, KeyWithdraw: withdrawKey,
 		RoleList: listRoles, RoleCreate: createRole, RoleDrop: dropRole, RoleAdd: addMembers, RoleRemove: removeMembers,

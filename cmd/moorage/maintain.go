@@ -26,7 +26,7 @@ func byHandOf(words cli.MaintainWords) client.MaintenanceByHand {
 	}
 	asked.Settings = &client.MaintenanceSettingsByHand{
 		OlderThanSeconds: seconds(words.OlderThan), QuarantineSeconds: seconds(words.Quarantine),
-		EqualAuthorities: words.EqualAuthorities, Confirm: words.Confirm,
+		EqualAuthorities: words.EqualAuthorities, Confirm: words.Confirm, Adopt: words.Adopt,
 	}
 	if words.Kind == cli.KindSnapshots {
 		least := int64(words.MinSnapshots)

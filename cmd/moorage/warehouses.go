@@ -25,6 +25,8 @@ type warehouseKeepers interface {
 	ChangeWarehouse(ctx context.Context, name string, change client.WarehouseChange) (client.Warehouse, error)
 	DropWarehouse(ctx context.Context, name string) error
 	ValidateWarehouse(ctx context.Context, name string) (client.WarehouseValidation, error)
+	Tombstones(ctx context.Context, name string, page client.Page) ([]client.Tombstone, string, error)
+	ClearTombstone(ctx context.Context, name string, asked client.TombstoneClear) (client.Tombstone, error)
 	RotateSecrets(ctx context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error)
 }
 
@@ -186,5 +188,46 @@ func validateWarehouse(ctx context.Context, c cli.Config, env cli.Environment) e
 			return fmt.Errorf("the storage of the warehouse %s does not do all that it has to", c.Operand)
 		}
 		return nil
+	})
+}
+
+// listTombstones prints where tables and views lived that are gone.
+func listTombstones(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
+		for page := (client.Page{Limit: 1000}); ; {
+			found, next, err := k.Tombstones(ctx, c.Operand, page)
+			if err != nil {
+				return err
+			}
+			for _, left := range found {
+				fmt.Fprintf(env.Stdout, "%s: %s\n", left.Location, tellTombstone(left))
+			}
+			if page.After = next; next == "" {
+				return nil
+			}
+		}
+	})
+}
+
+// tellTombstone says what a tombstone is of.
+func tellTombstone(left client.Tombstone) string {
+	text := fmt.Sprintf("%s until %s, by %s", left.Table, left.Ended.Format(time.RFC3339), left.How)
+	if left.ReachableUntil != nil {
+		text += ", credentials until " + left.ReachableUntil.Format(time.RFC3339)
+	}
+	if !left.Lasting {
+		text += ", ends by itself"
+	}
+	return text
+}
+
+// clearTombstone removes a tombstone.
+func clearTombstone(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
+		left, err := k.ClearTombstone(ctx, c.Operand, client.TombstoneClear{Location: c.Location})
+		if err == nil {
+			fmt.Fprintf(env.Stdout, "cleared %s: %s\n", left.Location, tellTombstone(left))
+		}
+		return err
 	})
 }

@@ -230,6 +230,12 @@ func description() setting {
 		set: text(func(c *Config) *string { return &c.Description }), usage: "What it is for, for people."}
 }
 
+func tombstoneSetting() setting {
+	return setting{name: "location", value: "URI", flagOnly: true, required: true,
+		usage: "The location, as warehouse tombstones prints it.",
+		set:   text(func(c *Config) *string { return &c.Location })}
+}
+
 // warehouseCommands returns the commands about warehouses.
 func warehouseCommands(actions Actions) []command {
 	return []command{
@@ -265,6 +271,21 @@ move a warehouse: files stay where they are.
 			text: `Writes, reads, lists and deletes small files in the warehouse, and tries what it offers to engines in
 folders that it must not reach. What the storage does not enforce the warehouse no longer offers.
 It exits with 1 if anything failed.
+` + accessText,
+		},
+		{
+			name: "warehouse tombstones", operand: "NAME", summary: "list where tables lived that are gone",
+			settings: asking(), validate: validateStopped, run: actions.WarehouseTombstones,
+			text: `Prints the locations in a warehouse where a table or view lived that is gone, and may have left
+files: what it was called, until when it lived there and how that ended. A new table or view at, above or
+below such a location takes the privilege locate, and no job removes orphans there.
+` + accessText,
+		},
+		{
+			name: "warehouse clear", operand: "NAME", summary: "clear a location where a table lived that is gone",
+			settings: asking(tombstoneSetting()), validate: validateStopped, run: actions.WarehouseClear,
+			text: `Forgets that a table or view lived at --location. Look first whether its files are still there, and
+whether another catalog has the table. No file is deleted. It takes locate and purge on the warehouse.
 ` + accessText,
 		},
 		{

@@ -43,6 +43,7 @@ type Actions struct {
 	RecoverList, RecoverRetry, RecoverAbort, RecoverForget Action
 	WarehouseCreate, WarehouseList, WarehouseShow          Action
 	WarehouseChange, WarehouseDrop, WarehouseValidate      Action
+	WarehouseTombstones, WarehouseClear                    Action
 	SecretsInit, SecretsDraw, SecretsRotate                Action
 	Version                                                Action
 

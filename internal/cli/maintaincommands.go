@@ -14,6 +14,9 @@ folder, its server must be stopped; the server carries on with the jobs when it 
 
 func maintainCommands(actions Actions) []command {
 	byHand := append(snapshotSettings(), orphanSettings()...)
+	run := append(runSettings(), setting{name: "adopt", flagOnly: true,
+		usage: "Files from before the table lived at its locations are its own; takes purge on the warehouse.",
+		set:   func(c *Config, _ []string) error { c.Maintain.Adopt = true; return nil }})
 	return []command{
 		{
 			name: "maintain plan", operand: "snapshots|orphans TABLE",
@@ -32,12 +35,13 @@ each branch and tag. With --by-policy the settings are those of the policies abo
 			name: "maintain run", operand: "snapshots|orphans TABLE",
 			words:    wordsOfMaintain(KindSnapshots, KindOrphans),
 			summary:  "expire snapshots, or find orphans, and delete files later",
-			settings: asking(append(byHand, runSettings()...)...), validate: validateStopped,
+			settings: asking(append(byHand, run...)...), validate: validateStopped,
 			run: actions.MaintainRun,
 			text: `For snapshots, removes from the table what maintain plan prints, at once, and makes a job that
 deletes the files which only that has reached, after --delay. For orphans, makes a job that lists the files
 in the locations of the table which no version of it reaches; it deletes them after --quarantine if
-they are still not reached. Until then maintain job cancel keeps all files.
+they are still not reached. Until then maintain job cancel keeps all files. Files from before the table
+lived there stay, and are counted, unless --adopt says once that they are its own.
 
 Policies have no say in it, but pauses do. Nothing is deleted of a table with gc.enabled=false or
 moorage.maintenance.hold=true, nor of an encrypted one. Metadata files, and files outside the locations

@@ -31,7 +31,7 @@ type MaintainWords struct {
 	MinSnapshots                     int
 	KeepFiles                        bool
 	OlderThan, Quarantine            time.Duration
-	EqualAuthorities, Confirm        bool
+	EqualAuthorities, Confirm, Adopt bool
 	Reason                           string
 	Settings                         map[string]string // of a policy, by name
 	Unsafe                           bool

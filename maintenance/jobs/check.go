@@ -35,6 +35,8 @@ const (
 	checkShare    = "share of orphans"
 	checkLookLike = "look-alike"
 	checkYoung    = "young file of a job"
+	checkBefore   = "file from before the claim"
+	checkForeign  = "metadata file of another table"
 )
 
 // look reads the table of a job, which must be live, the same one, and free to have files deleted.
@@ -79,6 +81,7 @@ type guard struct {
 	// known are the snapshots whose manifests were looked at: by the collection, or here.
 	known map[version]bool
 	kept  map[string]int64
+	homes homes // of orphans: the claims of the table
 }
 
 // version is a snapshot: its id and its list, in case that somebody gives an id again.
@@ -105,7 +108,11 @@ func guardOf(ctx context.Context, j *Jobs, at *job, in input) (*guard, error) {
 		return nil, err
 	}
 	if in.Orphans != nil {
-		if err := j.mayMark(ctx, look, g.set); err != nil {
+		if g.homes, err = j.mayMark(ctx, look, g.set); err != nil {
+			return nil, err
+		}
+		// Another catalog may have come since the lists were made.
+		if err := j.noForeign(ctx, look, g.set); err != nil {
 			return nil, err
 		}
 	}
@@ -215,6 +222,8 @@ func (g *guard) mayGo(file Listed) bool {
 	switch {
 	case !reach.IsOwn(g.look.claims, file.Path) && !g.jobs.skip[checkOwn]:
 		g.kept[keptOutside]++
+	case g.in.Orphans != nil && g.homes.keep(file.Path, file.Modified) && !g.jobs.skip[checkBefore]:
+		g.kept[keptBefore]++
 	case g.set.Has(file.Path) && !g.jobs.skip[checkNamed]:
 		g.kept[keptNamedAgain]++
 	case g.set.HasElsewhere(file.Path), g.set.LooksLike(file.Path) && !g.jobs.skip[checkLookLike]:

@@ -261,23 +261,22 @@ func scenarios() []scenario {
 			return !w.exists(begins)
 		}},
 		{jobs.CheckDropped, func(w *world, without func(node)) bool {
-			ann := w.catalog.As(moorage.Anonymous())
-			w.strays()
-			must(w.t, ann.DropTable(w.ctx, ident(), catalog.DropOptions{}))
-			_, err := ann.CreateTable(w.ctx, ident(), catalog.CreateTableRequest{
-				Location: tableAt, Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}`),
+			return w.settled(without, func(at string) {
+				w.withoutMetadata()
+				doctor(w, registry.LocationKey(at), func(c *registry.LocationClaim) { c.Adopted = w.clock.Now() })
 			})
-			must(w.t, err)
-			n := w.newNode(w.store, w.files)
-			without(n)
-			if w.table, err = n.jobs.Find(w.ctx, ident()); err != nil {
-				w.t.Fatal(err)
-			}
-			s := orphanSettings()
-			s.Quarantine = 0
-			_, _ = n.jobs.FindOrphans(w.ctx, w.table, s, nil)
-			w.goOn(jobs.KindOrphans, w.files, without)
-			return !w.exists(w.history.Files[0])
+		}},
+		{jobs.CheckForeign, func(w *world, without func(node)) bool {
+			return w.settled(without, func(at string) {
+				w.write(registry.Delete(registry.TombstoneKey(at)))
+				doctor(w, registry.LocationKey(at), func(c *registry.LocationClaim) { c.Adopted = w.clock.Now() })
+			})
+		}},
+		{jobs.CheckBefore, func(w *world, without func(node)) bool {
+			return w.settled(without, func(at string) {
+				w.withoutMetadata()
+				w.write(registry.Delete(registry.TombstoneKey(at)))
+			})
 		}},
 		{jobs.CheckFile, func(w *world, without func(node)) bool {
 			w.strays()
@@ -291,6 +290,50 @@ func scenarios() []scenario {
 			return !w.exists(orphans()[0])
 		}},
 	}
+}
+
+// withoutMetadata deletes the metadata files of all tables but the present one's.
+func (w *world) withoutMetadata() {
+	w.t.Helper()
+	version, err := w.catalog.As(moorage.Anonymous()).LoadTable(w.ctx, ident())
+	must(w.t, err)
+	page, err := w.files.List(w.ctx, tableAt, "", 10_000)
+	must(w.t, err)
+	for _, file := range page.Files {
+		if strings.Contains(file.Location, ".metadata.json") && file.Location != version.MetadataLocation {
+			must(w.t, w.files.Delete(w.ctx, file.Location))
+		}
+	}
+}
+
+func (w *world) write(writes ...registry.Write) {
+	w.t.Helper()
+	_, err := w.store.Apply(w.ctx, registry.Batch{Writes: writes})
+	must(w.t, err)
+}
+
+// settled makes a table where the dropped one has its files, does prepare, and has orphans removed there.
+// It reports whether a file of the dropped one is lost.
+func (w *world) settled(without func(node), prepare func(at string)) bool {
+	w.t.Helper()
+	ann := w.catalog.As(moorage.Anonymous())
+	w.strays()
+	must(w.t, ann.DropTable(w.ctx, ident(), catalog.DropOptions{}))
+	_, err := ann.CreateTable(w.ctx, ident(), catalog.CreateTableRequest{
+		Location: tableAt, Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}`),
+	})
+	must(w.t, err)
+	prepare(tableAt)
+	n := w.newNode(w.store, w.files)
+	without(n)
+	if w.table, err = n.jobs.Find(w.ctx, ident()); err != nil {
+		w.t.Fatal(err)
+	}
+	s := orphanSettings()
+	s.Quarantine = 0
+	_, _ = n.jobs.FindOrphans(w.ctx, w.table, s, nil)
+	w.goOn(jobs.KindOrphans, w.files, without)
+	return !w.exists(w.history.Files[0])
 }
 
 // TestEveryCheckIsNeeded switches each check off in turn, and expects that a file is lost then that

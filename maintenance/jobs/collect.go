@@ -120,6 +120,7 @@ const (
 	keptNamedAgain = "named again"
 	keptLookAlike  = "look-alike"
 	keptChanged    = "changed"
+	keptBefore     = "from before the table lived there"
 
 	// Of what lies outside of all tables of a warehouse.
 	keptReached   = "reached by a table"
@@ -135,7 +136,7 @@ const (
 // keptOf returns counts in the order of their reasons, without zeros.
 func keptOf(counts map[string]int64) (all []registry.KeptOf) {
 	for _, reason := range []string{
-		keptOutside, keptUnreadable, keptNamedAgain, keptLookAlike, keptChanged, keptReached, keptMetadata, keptBeside,
+		keptOutside, keptUnreadable, keptNamedAgain, keptLookAlike, keptChanged, keptBefore, keptReached, keptMetadata, keptBeside,
 		keptHidden, keptYoung, keptUndated, keptWarehouse, keptDropped,
 	} {
 		if counts[reason] > 0 {
@@ -152,6 +153,7 @@ type look struct {
 	document *metadata.Document
 	table    registry.Pointer
 	claims   []storage.Location
+	foreign  int // metadata files of other servers that were read
 }
 
 // calledOff says why a job ends with its files kept.

@@ -21,6 +21,8 @@ const (
 	CheckCount   = checkCount
 	CheckYoung   = checkYoung
 	CheckLook    = checkLookLike
+	CheckBefore  = checkBefore
+	CheckForeign = checkForeign
 )
 
 // Skip switches a check off.

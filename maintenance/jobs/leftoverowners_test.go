@@ -255,7 +255,7 @@ func TestLeftoversWhereADroppedTableLived(t *testing.T) {
 	must(t, w.files.Delete(w.ctx, table.MetadataLocation))
 	records, err := w.store.Get(w.ctx, registry.LocationKey(at))
 	must(t, err)
-	if records[0].Exists() {
+	if records[0].State == registry.StateOwner {
 		t.Fatalf("%s is claimed", at)
 	}
 	run := w.leftovers(w.node)

@@ -40,6 +40,9 @@ type OrphanSettings struct {
 	EqualAuthorities bool `json:"equal-authorities,omitempty"`
 	// Confirmed says that it is right if most files are orphans.
 	Confirmed bool `json:"confirmed,omitempty"`
+	// Adopt says that files from before the table lived at its locations are its own. That is kept
+	// with the locations, for all later jobs.
+	Adopt bool `json:"adopt,omitempty"`
 	// Unsafe lets files be younger than a day.
 	Unsafe bool   `json:"unsafe,omitempty"`
 	Rule   string `json:"-"`
@@ -92,6 +95,11 @@ func (j *Jobs) FindOrphans(ctx context.Context, pointer registry.ID, s OrphanSet
 	}
 	if err := ownFolder(ctx, j, store, warehouse); err != nil {
 		return Began{}, err
+	}
+	if s.Adopt {
+		if err := j.adoptFiles(ctx, at, s.Caller); err != nil {
+			return Began{}, moorage.Annotate(op, pointer.String(), asHeld(err))
+		}
 	}
 	began := Began{Table: version.Ident, Job: id}
 	return began, j.beginOrphans(ctx, value, store, s, extra)
@@ -157,29 +165,41 @@ func (j *Jobs) beginOrphans(ctx context.Context, value registry.Job, store stora
 // else it kept.
 func (j *Jobs) mark(ctx context.Context, look *look, s OrphanSettings, set *reach.Set, to sink) (
 	[]registry.KeptOf, error) {
-	lister, ok := look.version.Storage.(storage.Lister)
-	if !ok {
-		return nil, &BlockedError{"the storage cannot list files"}
-	}
-	if err := j.mayMark(ctx, look, set); err != nil {
+	homes, err := j.mayMark(ctx, look, set)
+	if err != nil {
 		return nil, err
 	}
-	m := &marking{jobs: j, look: look, settings: s, set: set, to: to, kept: make(map[string]int64)}
+	m := &marking{
+		jobs: j, look: look, settings: s, set: set, to: to, kept: make(map[string]int64), homes: homes,
+	}
+	if err := j.list(ctx, look, m.add); err != nil {
+		return nil, err
+	}
+	return keptOf(m.kept), m.judge()
+}
+
+// list calls visit with each file in the claims of a table. now is the time by the clock of the storage.
+func (j *Jobs) list(ctx context.Context, look *look,
+	visit func(ctx context.Context, claim storage.Location, file storage.Listed, now time.Time) error) error {
+	lister, ok := look.version.Storage.(storage.Lister)
+	if !ok {
+		return &BlockedError{"the storage cannot list files"}
+	}
 	for _, claim := range look.claims {
 		if claim.Path == "/" {
-			return nil, &calledOff{"the location of the table is all of its storage"}
+			return &calledOff{"the location of the table is all of its storage"}
 		}
 		for after := ""; ; {
 			if err := j.budget.List(ctx, claim.String()); err != nil {
-				return nil, err
+				return err
 			}
 			page, err := lister.List(ctx, claim.String(), after, listPage)
 			if err != nil {
-				return nil, j.budget.Note(claim.String(), err)
+				return j.budget.Note(claim.String(), err)
 			}
 			for _, file := range page.Files {
-				if err := m.add(ctx, claim, file, page.Now); err != nil {
-					return nil, err
+				if err := visit(ctx, claim, file, page.Now); err != nil {
+					return err
 				}
 			}
 			if after = page.Next; after == "" {
@@ -187,32 +207,7 @@ func (j *Jobs) mark(ctx context.Context, look *look, s OrphanSettings, set *reac
 			}
 		}
 	}
-	return keptOf(m.kept), m.judge()
-}
-
-// mayMark adds what transactions name to set. It refuses if a dropped table that could come back
-// has had a location in those of the table.
-func (j *Jobs) mayMark(ctx context.Context, look *look, set *reach.Set) error {
-	err := addTransactions(ctx, j, set)
-	if err != nil || j.skip[checkDropped] {
-		return err
-	}
-	return j.ledger.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
-		if record.State == registry.StateLive && record.Key == registry.PointerKey(look.table.ID) {
-			return true, nil
-		}
-		other, err := ledger.Decode[registry.Pointer](record)
-		if err != nil {
-			return false, &BlockedError{fmt.Sprintf("the pointer %s cannot be read", record.Key.ID)}
-		}
-		for _, place := range append(other.Claims, other.MetadataLocation) {
-			if overlaps(look.claims, place) {
-				return false, &calledOff{fmt.Sprintf("%s, another table or view, has files in its location",
-					other.Identifier())}
-			}
-		}
-		return true, nil
-	})
+	return nil
 }
 
 // addTransactions adds the files that transactions name.
@@ -229,20 +224,6 @@ func addTransactions(ctx context.Context, j *Jobs, set *reach.Set) error {
 	})
 }
 
-// overlaps reports whether a place is in one of claims, or has one of them in it.
-func overlaps(claims []storage.Location, place string) bool {
-	parsed, err := storage.Parse(place)
-	if err != nil {
-		return true
-	}
-	for _, claim := range claims {
-		if claim.Contains(parsed) || parsed.Contains(claim) {
-			return true
-		}
-	}
-	return false
-}
-
 // marking is one call of mark.
 type marking struct {
 	jobs     *Jobs
@@ -251,6 +232,7 @@ type marking struct {
 	set      *reach.Set
 	to       sink
 	kept     map[string]int64
+	homes    homes
 
 	files, bytes, allBytes int64
 	mismatch               string // an orphan that differs from a live file in scheme or authority only
@@ -259,6 +241,9 @@ type marking struct {
 // add lists a file of a claim if it is an orphan. now is the time by the clock of the storage.
 func (m *marking) add(ctx context.Context, claim storage.Location, file storage.Listed, now time.Time) error {
 	m.allBytes += file.Bytes
+	if err := m.jobs.checkForeign(ctx, m.look, m.set, file); err != nil {
+		return err
+	}
 	below := strings.TrimPrefix(file.Location, claim.String())
 	age := now.Sub(file.Modified)
 	switch {
@@ -269,6 +254,9 @@ func (m *marking) add(ctx context.Context, claim storage.Location, file storage.
 	case file.Modified.IsZero(), age < m.settings.OlderThan && !m.jobs.skip[checkAge]:
 		return nil
 	case file.Modified.Before(m.settings.Since) && !m.jobs.skip[checkOldest]:
+		return nil
+	case m.homes.keep(file.Location, file.Modified) && !m.jobs.skip[checkBefore]:
+		m.kept[keptBefore]++
 		return nil
 	case m.set.HasElsewhere(file.Location):
 		m.kept[keptLookAlike]++

@@ -375,3 +375,36 @@ func TestAdoptOrphans(t *testing.T) {
 	must(t, w.jobs.RunOnce(w.ctx))
 	w.judgeStrays(true, "once it is adopted")
 }
+
+// TestAdoptedFiles: files from before the table lived there stay, and are counted, until somebody says
+// that they are its own. That is refused while another table has its metadata there.
+func TestAdoptedFiles(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	w.strays()
+	doctor(w, registry.LocationKey(tableAt), func(c *registry.LocationClaim) { c.Since = w.clock.Now() }) // it came after them
+	s := orphanSettings()
+	s.Quarantine = 0
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, s, nil)
+	must(t, err)
+	must(t, w.jobs.RunOnce(w.ctx))
+	w.judgeStrays(false, "without a word")
+	runs, err := w.jobs.Runs(w.ctx, w.table, 1)
+	if err != nil || len(runs) != 1 || len(runs[0].Totals.Kept) == 0 || runs[0].Totals.Kept[0].Reason != "from before the table lived there" {
+		t.Fatalf("the runs are %+v (%v)", runs, err)
+	}
+	s.Adopt = true
+	const foreign = tableAt + "/metadata/00001-9c12d441-03fe-4693-9a96-a0705ddf69c2.metadata.json"
+	must(t, w.files.Create(w.ctx, foreign, []byte(`{"format-version":2,"table-uuid":"9c12d441-03fe-4693-9a96-a0705ddf69c2"}`)))
+	if _, err := w.jobs.FindOrphans(w.ctx, w.table, s, nil); err == nil || !strings.Contains(err.Error(), "another table, 9c12d441") {
+		t.Errorf("beside another table's metadata: %v", err)
+	}
+	must(t, w.files.Delete(w.ctx, foreign))
+	_, err = w.jobs.FindOrphans(w.ctx, w.table, s, nil)
+	must(t, err)
+	must(t, w.jobs.RunOnce(w.ctx))
+	w.judgeStrays(true, "once they are adopted")
+	s.Adopt = false
+	_, err = w.jobs.FindOrphans(w.ctx, w.table, s, nil) // the consent is kept
+	must(t, err)
+}

@@ -48,7 +48,7 @@ type Expired struct {
 // orphans deletes at all: a metadata file is none.
 func IsOwn(claims []storage.Location, path string) bool {
 	location, err := storage.Parse(path)
-	if err != nil || isMetadata(location.Path) {
+	if err != nil || IsMetadata(location.Path) {
 		return false
 	}
 	return slices.ContainsFunc(claims, func(claim storage.Location) bool {
@@ -56,9 +56,9 @@ func IsOwn(claims []storage.Location, path string) bool {
 	})
 }
 
-// isMetadata reports whether path is that of a metadata file, or of a file that says which one is
+// IsMetadata reports whether path is that of a metadata file, or of a file that says which one is
 // current. Source: Java TableMetadataParser, Util.VERSION_HINT_FILENAME.
-func isMetadata(path string) bool {
+func IsMetadata(path string) bool {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	return strings.Contains(name, ".metadata.json") || name == "version-hint.text"
 }

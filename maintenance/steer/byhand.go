@@ -37,6 +37,11 @@ func (s *Steering) Begin(ctx context.Context, scopes policies.Scopes, ident moor
 	if err := s.isPaused(ctx, scope); err != nil {
 		return jobs.Began{}, err
 	}
+	if asked.Orphans != nil && asked.Orphans.Adopt {
+		if _, err := scopes.Find(ctx, verb.AdoptFiles, moorage.Identifier{Warehouse: ident.Warehouse}); err != nil {
+			return jobs.Began{}, moorage.Annotate(op, ident.String(), err)
+		}
+	}
 	var began jobs.Began
 	if asked.Orphans != nil {
 		began, err = s.Jobs.FindOrphans(ctx, scope.Pointer, *asked.Orphans, nil)

@@ -145,6 +145,7 @@ type MaintenanceSettingsByHand struct {
 	QuarantineSeconds *int64 `json:"quarantine-seconds,omitempty"` // default 10 days
 	EqualAuthorities  bool   `json:"equal-authorities,omitempty"`
 	Confirm           bool   `json:"confirm,omitempty"` // it is right that most files are orphans
+	Adopt             bool   `json:"adopt,omitempty"`   // files from before the table lived there are its own
 	Unsafe            bool   `json:"unsafe,omitempty"`  // of a warehouse: files may be younger than 7 days
 }
 

@@ -101,6 +101,29 @@ type SecretsRotated struct {
 // Keeper asks a server about warehouses and their secrets. It is safe for concurrent use.
 type Keeper struct{ client *Client }
 
+// Tombstone is a location where a table or view lived that is gone, and may have left files.
+type Tombstone struct {
+	Location  string    `json:"location"`
+	Table     string    `json:"table"` // what it was called last
+	TableUUID string    `json:"table-uuid"`
+	Ended     time.Time `json:"ended"`
+	How       string    `json:"how"` // purge, unregister, window, forget or takeover
+	Lasting   bool      `json:"lasting"`
+	// ReachableUntil is until when engines may hold credentials for the location; nil if they hold none.
+	ReachableUntil *time.Time `json:"reachable-until,omitempty"`
+}
+
+// TombstonesPage is a page of tombstones.
+type TombstonesPage struct {
+	Tombstones    []Tombstone `json:"tombstones"`
+	NextPageToken *string     `json:"next-page-token"`
+}
+
+// TombstoneClear says which tombstone goes.
+type TombstoneClear struct {
+	Location string `json:"location"`
+}
+
 // KeeperOf returns what asks the server of c about warehouses.
 func KeeperOf(c *Client) Keeper { return Keeper{c} }
 
@@ -139,6 +162,19 @@ func (k Keeper) DropWarehouse(ctx context.Context, name string) error {
 func (k Keeper) ValidateWarehouse(ctx context.Context, name string) (found WarehouseValidation, err error) {
 	err = k.client.ask(ctx, http.MethodPost, warehousePath(name)+"/validate", nil, &found)
 	return found, err
+}
+
+// Tombstones returns a page of what tables and views that are gone left in a warehouse.
+func (k Keeper) Tombstones(ctx context.Context, name string, page Page) ([]Tombstone, string, error) {
+	var answer TombstonesPage
+	err := k.client.ask(ctx, http.MethodGet, warehousePath(name)+"/tombstones"+query(page), nil, &answer)
+	return answer.Tombstones, valueOf(answer.NextPageToken), err
+}
+
+// ClearTombstone removes one of them, and returns it.
+func (k Keeper) ClearTombstone(ctx context.Context, name string, asked TombstoneClear) (left Tombstone, err error) {
+	err = k.client.ask(ctx, http.MethodPost, warehousePath(name)+"/tombstones/clear", asked, &left)
+	return left, err
 }
 
 // RotateSecrets has all secrets sealed again.

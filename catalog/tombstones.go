@@ -1,0 +1,48 @@
+package catalog
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/catalog/claims"
+	"moorage/catalog/verb"
+)
+
+// Tombstones returns a page of the locations in the warehouse called name where tables and views lived
+// that are gone, and may have left files, in the order of the locations. next is the After of the next
+// page, empty if this is the last. The caller needs locate on the warehouse.
+//
+// Further errors: KindNoSuchWarehouse.
+func (w Warehouses) Tombstones(ctx context.Context, name string, page Page) ([]claims.Left, string, error) {
+	const op = "catalog.Tombstones"
+	roots, err := w.rootsFor(ctx, verb.ListTombstones, name)
+	if err != nil {
+		return nil, "", moorage.Annotate(op, name, err)
+	}
+	found, next, err := w.catalog.planner.claims.Tombstones(ctx, roots, page.After, page.Limit)
+	return found, next, moorage.Annotate(op, name, err)
+}
+
+// ClearTombstone removes the tombstone at a location in the warehouse called name, and returns it. Any
+// table or view may live there then, and a table there may have orphans removed. The caller needs locate
+// and purge on the warehouse.
+//
+// Further errors: KindNoSuchWarehouse; those of claims.Clear.
+func (w Warehouses) ClearTombstone(ctx context.Context, name, location string) (claims.Left, error) {
+	const op = "catalog.ClearTombstone"
+	roots, err := w.rootsFor(ctx, verb.ClearTombstone, name)
+	if err != nil {
+		return claims.Left{}, moorage.Annotate(op, name, err)
+	}
+	left, err := w.catalog.planner.claims.Clear(ctx, roots, location)
+	return left, moorage.Annotate(op, name, err)
+}
+
+// rootsFor returns the folders of a warehouse for a caller who asks for v.
+func (w Warehouses) rootsFor(ctx context.Context, v verb.Verb, name string) ([]string, error) {
+	resolved, err := w.catalog.resolve(ctx, v, moorage.Identifier{Warehouse: name})
+	if err != nil {
+		return nil, err
+	}
+	return w.catalog.planner.directory.Roots(resolved.Path.Warehouse), nil
+}
