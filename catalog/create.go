@@ -268,7 +268,8 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 		return newborn{}, err
 	}
 	claimant := claims.Claimant{
-		Fresh: true, MayTake: taking(p, by, asked.location), MayResettle: resettling(p, by, path, ident, asked.location),
+		Fresh: true, MayTake: taking(p, by, asked.location),
+		MayResettle: resettling(p, by, path, ident, asked.location),
 	}
 	location, _, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {

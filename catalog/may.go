@@ -80,9 +80,9 @@ func taking(p *planner, by directory.Asker, location string) func(context.Contex
 	return p.directory.Taking(by)
 }
 
-// resettling returns what decides whether a new table or view may live at, above or below a tombstone:
-// that takes locate. location is what the request names. A location that the server chooses, for an
-// empty one, is never there, whoever asks.
+// resettling returns what decides whether a new table or view may live at, above or below a
+// tombstone: that takes locate. location is what the request names. A location that the server
+// chooses, for an empty one, is never there.
 func resettling(p *planner, by directory.Asker, path *directory.Path, ident moorage.Identifier,
 	location string) func(context.Context, registry.Tombstone) error {
 	switch {

@@ -8,12 +8,15 @@ import (
 	"moorage/catalog/verb"
 )
 
-// Tombstones returns a page of the locations in the warehouse called name where tables and views lived
-// that are gone, and may have left files, in the order of the locations. next is the After of the next
-// page, empty if this is the last. The caller needs locate on the warehouse.
+// Left is a tombstone and its location.
+type Left = claims.Left
+
+// Tombstones returns a page of the locations in the warehouse called name where tables and views
+// lived that are gone, and may have left files, in the order of the locations. next is the After of
+// the next page, empty if this is the last. The caller needs locate on the warehouse.
 //
 // Further errors: KindNoSuchWarehouse.
-func (w Warehouses) Tombstones(ctx context.Context, name string, page Page) ([]claims.Left, string, error) {
+func (w Warehouses) Tombstones(ctx context.Context, name string, page Page) ([]Left, string, error) {
 	const op = "catalog.Tombstones"
 	roots, err := w.rootsFor(ctx, verb.ListTombstones, name)
 	if err != nil {
@@ -23,16 +26,16 @@ func (w Warehouses) Tombstones(ctx context.Context, name string, page Page) ([]c
 	return found, next, moorage.Annotate(op, name, err)
 }
 
-// ClearTombstone removes the tombstone at a location in the warehouse called name, and returns it. Any
-// table or view may live there then, and a table there may have orphans removed. The caller needs locate
-// and purge on the warehouse.
+// ClearTombstone removes the tombstone at a location in the warehouse called name, and returns it.
+// Any table or view may live there then, and a table there may have orphans removed. The caller
+// needs locate and purge on the warehouse.
 //
 // Further errors: KindNoSuchWarehouse; those of claims.Clear.
-func (w Warehouses) ClearTombstone(ctx context.Context, name, location string) (claims.Left, error) {
+func (w Warehouses) ClearTombstone(ctx context.Context, name, location string) (Left, error) {
 	const op = "catalog.ClearTombstone"
 	roots, err := w.rootsFor(ctx, verb.ClearTombstone, name)
 	if err != nil {
-		return claims.Left{}, moorage.Annotate(op, name, err)
+		return Left{}, moorage.Annotate(op, name, err)
 	}
 	left, err := w.catalog.planner.claims.Clear(ctx, roots, location)
 	return left, moorage.Annotate(op, name, err)

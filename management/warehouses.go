@@ -6,7 +6,6 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/claims"
 	"moorage/internal/jsontext"
 	"moorage/internal/web"
 	"moorage/management/client"
@@ -20,8 +19,8 @@ type Warehouses interface {
 	Change(ctx context.Context, name string, change catalog.WarehouseChange) (catalog.WarehouseDetails, error)
 	Drop(ctx context.Context, name string) error
 	Validate(ctx context.Context, name string) (catalog.Validation, error)
-	Tombstones(ctx context.Context, name string, page catalog.Page) ([]claims.Left, string, error)
-	ClearTombstone(ctx context.Context, name, location string) (claims.Left, error)
+	Tombstones(ctx context.Context, name string, page catalog.Page) ([]catalog.Left, string, error)
+	ClearTombstone(ctx context.Context, name, location string) (catalog.Left, error)
 }
 
 // Keeper manages warehouses in the words of the API, for one caller. The API has one for each
@@ -111,7 +110,7 @@ func (k Keeper) ClearTombstone(ctx context.Context, name string, asked client.To
 	return tombstoneOf(left), err
 }
 
-func tombstoneOf(left claims.Left) client.Tombstone {
+func tombstoneOf(left catalog.Left) client.Tombstone {
 	shown := client.Tombstone{
 		Location: left.Location, Table: left.Table.String(), TableUUID: left.TableUUID, Ended: left.Ended.UTC(),
 		How: left.How, Lasting: left.Lasting,

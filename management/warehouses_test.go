@@ -3,7 +3,6 @@ package management
 import (
 	"context"
 	"fmt"
-	"moorage/catalog/claims"
 	"slices"
 	"strings"
 	"testing"
@@ -58,18 +57,18 @@ func (f fakeWarehouses) Validate(_ context.Context, name string) (catalog.Valida
 	}, f.note("Validate %s", name)
 }
 
-func fakeTombstone() claims.Left {
-	return claims.Left{Location: "s3://lake/t", Tombstone: registry.Tombstone{
+func fakeTombstone() catalog.Left {
+	return catalog.Left{Location: "s3://lake/t", Tombstone: registry.Tombstone{
 		Table: moorage.Identifier{Warehouse: "lake", Namespace: moorage.Namespace{"ns"}, Name: "t"}, TableUUID: "u",
 		Ended: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), How: registry.EndedUnregister, Lasting: true,
 	}}
 }
 
-func (f fakeWarehouses) Tombstones(_ context.Context, name string, page catalog.Page) ([]claims.Left, string, error) {
-	return []claims.Left{fakeTombstone()}, "", f.note("Tombstones %s %q %d", name, page.After, page.Limit)
+func (f fakeWarehouses) Tombstones(_ context.Context, name string, page catalog.Page) ([]catalog.Left, string, error) {
+	return []catalog.Left{fakeTombstone()}, "", f.note("Tombstones %s %q %d", name, page.After, page.Limit)
 }
 
-func (f fakeWarehouses) ClearTombstone(_ context.Context, name, location string) (claims.Left, error) {
+func (f fakeWarehouses) ClearTombstone(_ context.Context, name, location string) (catalog.Left, error) {
 	return fakeTombstone(), f.note("ClearTombstone %s %s", name, location)
 }
 

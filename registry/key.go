@@ -214,8 +214,8 @@ func UUIDKey(tableUUID string) Key { return Key{TableUUID, strings.ToLower(table
 // LocationKey is the key that claims a location, given in its normalised form.
 func LocationKey(normalised string) Key { return Key{TableLocation, normalised} }
 
-// TombstoneKey is the key of what is left of the table or view that lived at a location, given in its
-// normalised form.
+// TombstoneKey is the key of what is left of the table or view that lived at a location, given in
+// its normalised form.
 func TombstoneKey(normalised string) Key { return Key{TableTombstone, normalised} }
 
 // TransactionKey is the key of the transaction record of a commit.

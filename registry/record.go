@@ -237,16 +237,16 @@ const (
 	EndedTakeover   = "takeover"   // another table or view took the location of the dropped one
 )
 
-// Tombstone is the value of a tombstone record: a table or view lived at the location of its key, and
-// may have left files there. The table may be live in another catalog.
+// Tombstone is the value of a tombstone record: a table or view lived at the location of its key,
+// and may have left files there. The table may be live in another catalog.
 type Tombstone struct {
 	Unknown
 	Pointer     ID                 `json:"pointer"`
 	Table       moorage.Identifier `json:"table"`      // what it was called last
 	TableUUID   string             `json:"table-uuid"` // of a view, its view-uuid
 	WarehouseID ID                 `json:"warehouse-id,omitzero"`
-	// Ended is until when it lived there, by the store's clock, and How is one of EndedPurge and its
-	// siblings.
+	// Ended is until when it lived there, by the store's clock, and How is one of EndedPurge and
+	// its siblings.
 	Ended time.Time `json:"ended"`
 	How   string    `json:"how"`
 	// Lasting says that the tombstone stays until an operator clears it. Any other one ends with

@@ -55,8 +55,8 @@ type Claimant struct {
 	// MayTake returns nil if the claimant may take over the claim of a dropped pointer of another
 	// table, and the error of the claim if not. Nil: anybody may.
 	MayTake func(ctx context.Context, dropped registry.Pointer) error
-	// MayResettle returns nil if the claimant may live at, above or below a tombstone, and the error
-	// of the claim if not. The claimant's own tombstone is not asked about. Nil: anybody may.
+	// MayResettle returns nil if the claimant may live at, above or below a tombstone, and the
+	// error of the claim if not. The claimant's own tombstone is not asked about. Nil: anybody may.
 	MayResettle func(ctx context.Context, tombstone registry.Tombstone) error
 	// FromMemory lets the folders above the location be as they are remembered. If they are not,
 	// the Apply fails on a condition. It is for a first attempt, which another one follows.
@@ -90,11 +90,12 @@ func (e *TakenError) Error() string { return "catalog: location is taken at " + 
 
 // Plan reads the records of location and of the folders above it, and returns what claiming it for
 // who takes. A claim that a dropped pointer holds passes on, unless the drop was with a purge. A
-// location at, above or below a tombstone can be had if who.MayResettle says so, once the credentials
-// have ended that reach it. The error is *TakenError if the location cannot be had, and KindBadRequest
-// if it is malformed or outside the warehouse's roots.
+// location at, above or below a tombstone can be had if who.MayResettle says so, once the
+// credentials have ended that reach it. The error is *TakenError if the location cannot be had, and
+// KindBadRequest if it is malformed or outside the warehouse's roots.
 //
-// A location that is a folder of others, none of which is left, is marked in the store: see emptied.
+// If nothing is left in a folder that is to be claimed, Plan marks its record in the store: see
+// emptied.
 func (c *Claims) Plan(ctx context.Context, roots []string, location string, who Claimant) (Claim, error) {
 	normalised, folders, err := claimPath(roots, location)
 	if err != nil {
@@ -129,8 +130,8 @@ func (c *Claims) Plan(ctx context.Context, roots []string, location string, who 
 	return planned, nil
 }
 
-// IsFree reports whether nobody has claimed a normalised location, one above it or one beneath it, and
-// no tombstone is there.
+// IsFree reports whether nobody has claimed a normalised location, one above it or one beneath it,
+// and no tombstone is there.
 func (c *Claims) IsFree(ctx context.Context, location string) (bool, error) {
 	place, err := storage.Parse(location)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 type Ending struct {
 	How string    // one of registry.EndedPurge and its siblings
 	Now time.Time // by the clock of the store
-	// ReachableUntil is until when engines may hold credentials for the locations; zero if they hold
-	// none.
+	// ReachableUntil is until when engines may hold credentials for the locations; zero if they
+	// hold none.
 	ReachableUntil time.Time
 	// Lasting says that files may be left at the locations, so that only an operator clears the
 	// tombstones.
@@ -34,7 +34,8 @@ func tombstoneOf(pointer registry.Pointer, ending Ending) registry.Tombstone {
 	}
 }
 
-// isOwn reports whether the tombstone of record, which may be missing, is that of the claimant's table.
+// isOwn reports whether the tombstone of record, which may be missing, is that of the claimant's
+// table.
 func isOwn(record registry.Record, who Claimant) (bool, error) {
 	if !record.Exists() || who.TableUUID == "" {
 		return false, nil
@@ -43,9 +44,9 @@ func isOwn(record registry.Record, who Claimant) (bool, error) {
 	return strings.EqualFold(tombstone.TableUUID, who.TableUUID), err
 }
 
-// mayResettle returns nil if who may live at, above or below the tombstone of record, or if there is
-// none. It returns *TakenError while engines may hold credentials, which would reach the files of
-// another table, and otherwise the error of who.MayResettle.
+// mayResettle returns nil if who may live at, above or below the tombstone of record, or if there
+// is none. It returns *TakenError while engines may hold credentials, which would reach the files
+// of another table, and otherwise the error of who.MayResettle.
 func (c *Claims) mayResettle(ctx context.Context, record registry.Record, who Claimant) error {
 	if !record.Exists() {
 		return nil
@@ -72,9 +73,9 @@ func (c *Claims) mayResettle(ctx context.Context, record registry.Record, who Cl
 	return who.MayResettle(ctx, tombstone)
 }
 
-// emptied returns the record of a folder in state dropping, if who may claim the folder as a location
-// of its own. That takes that nothing is claimed beneath it, and that who may live above the
-// tombstones there.
+// emptied returns the record of a folder in state dropping, if who may claim the folder as a
+// location of its own. That takes that nothing is claimed beneath it, and that who may live above
+// the tombstones there.
 //
 // Whether anything is beneath a folder is a question about a range, which no condition can ask. So
 // emptied marks the record as the sweep of folders does, and looks after that. A claim beneath that
@@ -97,7 +98,7 @@ func (c *Claims) emptied(ctx context.Context, folder registry.Record, who Claima
 	if _, failed := registry.FailedCondition(err); failed {
 		return folder, ledger.ErrRetry
 	}
-	if err != nil { // the sweep takes a mark away that was made all the same
+	if err != nil { // the sweep takes a lost mark away
 		return folder, moorage.E("claims.emptied", folder.Key.ID, moorage.KindUnavailable, err)
 	}
 	folder.State, folder.ETag = registry.StateDropping, etags[0]
@@ -105,8 +106,8 @@ func (c *Claims) emptied(ctx context.Context, folder registry.Record, who Claima
 }
 
 // lookBeneath returns *TakenError if something is claimed beneath a location, and the error of
-// mayResettle for a tombstone beneath it. It reads the claims first: what ends between the two reads
-// has left its tombstone.
+// mayResettle for a tombstone beneath it. It reads the claims first: what ends between the two
+// reads has left its tombstone.
 func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, who Claimant) error {
 	var taken *TakenError
 	err := c.ledger.Scan(ctx, registry.TableLocation, location.ID+"/", "", func(record registry.Record) (bool, error) {
@@ -127,9 +128,9 @@ func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, who Cla
 	})
 }
 
-// Release returns the conditions and writes that give up those of the pointer's claims that it still
-// holds, as ending says. The record of a location that keeps a tombstone becomes that of a folder, and
-// so does one with tombstones beneath.
+// Release returns the conditions and writes that give up those of the pointer's claims that it
+// still holds, as ending says. The record of a location that keeps a tombstone becomes that of a
+// folder, and so does one with tombstones beneath.
 func (c *Claims) Release(ctx context.Context, pointer registry.Pointer, ending Ending) (
 	[]registry.Condition, []registry.Write, error) {
 	keys := []registry.Key{registry.UUIDKey(pointer.TableUUID)}
@@ -174,8 +175,9 @@ func (c *Claims) Release(ctx context.Context, pointer registry.Pointer, ending E
 	return conditions, writes, nil
 }
 
-// leave plans what is left of a location that pointer holds by record: a tombstone or nothing. before
-// is the tombstone that another table left earlier. It stays, as the files of that table may.
+// leave plans what is left of a location that pointer holds by record: a tombstone or nothing.
+// before is the tombstone that another table left earlier. It stays, as the files of that table
+// may.
 func (c *Claims) leave(ctx context.Context, pointer registry.Pointer, record, before registry.Record,
 	ending Ending) (conditions []registry.Condition, writes []registry.Write, err error) {
 	var puts []ledger.Write
@@ -232,8 +234,8 @@ type Left struct {
 }
 
 // Tombstones returns at most limit of the tombstones below one of roots, in the order of their
-// locations, behind the location after (empty: from the start). next is the after of the next page, and
-// empty for the last.
+// locations, behind the location after (empty: from the start). next is the after of the next page,
+// and empty for the last.
 //
 // Errors: those of the store.
 func (c *Claims) Tombstones(ctx context.Context, roots []string, after string, limit int) (
@@ -270,8 +272,8 @@ func parseAll(roots []string) ([]storage.Location, error) {
 	return parsed, nil
 }
 
-// Clear removes the tombstone at a location below one of roots, and returns it. While engines may hold
-// credentials for the location it stays until those have ended, and no longer.
+// Clear removes the tombstone at a location below one of roots, and returns it. While engines may
+// hold credentials for the location it stays until those have ended, and no longer.
 //
 // Errors: KindBadRequest for a malformed location; KindNotFound if there is no tombstone, or the
 // location is below none of roots; KindUnavailable.

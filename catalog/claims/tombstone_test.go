@@ -208,8 +208,8 @@ func TestClaimMeetsTombstone(t *testing.T) {
 	}
 }
 
-// TestClaimRacesTombstone has a claim and the end of another one meet at each call of the store. The
-// claim sees the owner, or the tombstone that the owner left, or it comes first.
+// TestClaimRacesTombstone has a claim and the end of another one meet at each call of the store.
+// The claim sees the owner, or the tombstone that the owner left, or it comes first.
 func TestClaimRacesTombstone(t *testing.T) {
 	t.Parallel()
 	const owned = "file:///wh/a/b/c"

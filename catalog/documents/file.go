@@ -103,11 +103,10 @@ type File struct {
 }
 
 // Name draws a name for the version of document that follows base, which is zero for the first:
-// <location>/metadata/<version, five digits>-<uuid>.metadata.json, where the uuid shows which pointer it
-// was drawn for (WroteFor), the folder can be set by
-// the property write.metadata.path and the ending says whether the file is compressed. A codec that
-// is not known is KindIllegalArgument, unless it is that of base: what was registered with one can
-// be changed, and its files are not compressed.
+// <location>/metadata/<version, five digits>-<uuid>.metadata.json. The uuid shows which pointer it
+// was drawn for (WroteFor). The property write.metadata.path can set the folder, and the ending
+// says whether the file is compressed. A codec that is not known is KindIllegalArgument, unless it
+// is that of base: what was registered with one can be changed, and its files are not compressed.
 func (d *Documents) Name(k *directory.Kind, pointer registry.ID, store storage.Store, document Document,
 	base File) (File, error) {
 	unique, err := d.ledger.NewUUID()
@@ -129,8 +128,8 @@ func (d *Documents) Name(k *directory.Kind, pointer registry.ID, store storage.S
 	return File{pointer, location, document, store}, checkLength(location) // before a transaction records it
 }
 
-// markBytes is how many bytes at the end of the uuid in a file's name are made of its rest and of the
-// pointer. The rest has 74 random bits.
+// markBytes is how many bytes at the end of the uuid in a file's name are made of its rest and of
+// the pointer. The rest has 74 random bits.
 const markBytes = 6
 
 // marked returns a uuid whose end shows which pointer it was drawn for.
@@ -140,8 +139,8 @@ func marked(unique string, pointer registry.ID) string {
 	return rest + hex.EncodeToString(sum[:markBytes])
 }
 
-// WroteFor reports whether Name drew the name of a metadata file for a pointer. Names of other catalogs
-// look alike, but have another end.
+// WroteFor reports whether Name drew the name of a metadata file for a pointer. Names of other
+// catalogs look alike, but have another end.
 func WroteFor(pointer registry.ID, location string) bool {
 	name := location[strings.LastIndexByte(location, '/')+1:]
 	_, unique, _ := strings.Cut(name, "-")

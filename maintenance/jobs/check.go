@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"moorage"
 	"moorage/ledger"
@@ -72,6 +73,30 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 	return found, nil
 }
 
+// home is a location of a table, and the claim of it.
+type home struct {
+	location storage.Location
+	claim    registry.LocationClaim
+}
+
+// homes are the locations of a table.
+type homes []home
+
+// keep reports whether a file that was written at this time may be of a table that lived there
+// before.
+func (h homes) keep(file string, written time.Time) bool {
+	place, err := storage.Parse(file)
+	if err != nil {
+		return true
+	}
+	for _, home := range h {
+		if home.location.Contains(place) {
+			return home.claim.Keeps(written)
+		}
+	}
+	return true // it is in none of them
+}
+
 // guard knows, during the deletions of a job, what may not go.
 type guard struct {
 	jobs *Jobs
@@ -112,7 +137,7 @@ func guardOf(ctx context.Context, j *Jobs, at *job, in input) (*guard, error) {
 			return nil, err
 		}
 		// Another catalog may have come since the lists were made.
-		if err := j.noForeign(ctx, look, g.set); err != nil {
+		if err := g.noForeign(ctx); err != nil {
 			return nil, err
 		}
 	}

@@ -312,8 +312,8 @@ func (w *world) write(writes ...registry.Write) {
 	must(w.t, err)
 }
 
-// settled makes a table where the dropped one has its files, does prepare, and has orphans removed there.
-// It reports whether a file of the dropped one is lost.
+// settled makes a table where the dropped one has its files, does prepare, and has orphans removed
+// there. It reports whether a file of the dropped one is lost.
 func (w *world) settled(without func(node), prepare func(at string)) bool {
 	w.t.Helper()
 	ann := w.catalog.As(moorage.Anonymous())

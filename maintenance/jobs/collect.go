@@ -136,7 +136,8 @@ const (
 // keptOf returns counts in the order of their reasons, without zeros.
 func keptOf(counts map[string]int64) (all []registry.KeptOf) {
 	for _, reason := range []string{
-		keptOutside, keptUnreadable, keptNamedAgain, keptLookAlike, keptChanged, keptBefore, keptReached, keptMetadata, keptBeside,
+		keptOutside, keptUnreadable, keptNamedAgain, keptLookAlike, keptChanged, keptBefore, keptReached,
+		keptMetadata, keptBeside,
 		keptHidden, keptYoung, keptUndated, keptWarehouse, keptDropped,
 	} {
 		if counts[reason] > 0 {

@@ -1,14 +1,17 @@
 package jobs
 
 import (
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
 	"moorage"
+	"moorage/catalog/documents"
 	"moorage/ledger"
 	"moorage/maintenance/reach"
 	"moorage/registry"
@@ -97,7 +100,7 @@ func (j *Jobs) FindOrphans(ctx context.Context, pointer registry.ID, s OrphanSet
 		return Began{}, err
 	}
 	if s.Adopt {
-		if err := j.adoptFiles(ctx, at, s.Caller); err != nil {
+		if err := adoptFiles(ctx, j, at, s.Caller); err != nil {
 			return Began{}, moorage.Annotate(op, pointer.String(), asHeld(err))
 		}
 	}
@@ -172,56 +175,10 @@ func (j *Jobs) mark(ctx context.Context, look *look, s OrphanSettings, set *reac
 	m := &marking{
 		jobs: j, look: look, settings: s, set: set, to: to, kept: make(map[string]int64), homes: homes,
 	}
-	if err := j.list(ctx, look, m.add); err != nil {
+	if err := listAll(ctx, j, look, m.add); err != nil {
 		return nil, err
 	}
 	return keptOf(m.kept), m.judge()
-}
-
-// list calls visit with each file in the claims of a table. now is the time by the clock of the storage.
-func (j *Jobs) list(ctx context.Context, look *look,
-	visit func(ctx context.Context, claim storage.Location, file storage.Listed, now time.Time) error) error {
-	lister, ok := look.version.Storage.(storage.Lister)
-	if !ok {
-		return &BlockedError{"the storage cannot list files"}
-	}
-	for _, claim := range look.claims {
-		if claim.Path == "/" {
-			return &calledOff{"the location of the table is all of its storage"}
-		}
-		for after := ""; ; {
-			if err := j.budget.List(ctx, claim.String()); err != nil {
-				return err
-			}
-			page, err := lister.List(ctx, claim.String(), after, listPage)
-			if err != nil {
-				return j.budget.Note(claim.String(), err)
-			}
-			for _, file := range page.Files {
-				if err := visit(ctx, claim, file, page.Now); err != nil {
-					return err
-				}
-			}
-			if after = page.Next; after == "" {
-				break
-			}
-		}
-	}
-	return nil
-}
-
-// addTransactions adds the files that transactions name.
-func addTransactions(ctx context.Context, j *Jobs, set *reach.Set) error {
-	return j.ledger.Scan(ctx, registry.TableTransaction, "", "", func(record registry.Record) (bool, error) {
-		transaction, err := ledger.Decode[txlog.Transaction](record)
-		if err != nil {
-			return false, &BlockedError{fmt.Sprintf("the transaction %s cannot be read", record.Key.ID)}
-		}
-		for _, file := range transaction.Files {
-			set.Add(file)
-		}
-		return true, nil
-	})
 }
 
 // marking is one call of mark.
@@ -241,7 +198,7 @@ type marking struct {
 // add lists a file of a claim if it is an orphan. now is the time by the clock of the storage.
 func (m *marking) add(ctx context.Context, claim storage.Location, file storage.Listed, now time.Time) error {
 	m.allBytes += file.Bytes
-	if err := m.jobs.checkForeign(ctx, m.look, m.set, file); err != nil {
+	if err := checkForeignFile(ctx, m.jobs, m.look, m.set, file); err != nil {
 		return err
 	}
 	below := strings.TrimPrefix(file.Location, claim.String())
@@ -312,3 +269,283 @@ func (g *guard) asListed(ctx context.Context, batch []Listed) ([]Listed, error) 
 
 // sameSecond reports whether two times of one file agree: some servers round one of them.
 func sameSecond(a, b time.Time) bool { return a.Sub(b).Abs() < time.Second }
+
+const (
+	// foreignReadMax is how much of a metadata file is read to find the uuid of its table,
+	// unpacked. Writers put it in front.
+	foreignReadMax = 1 << 20
+	// foreignFilesMax is how many metadata files one look reads that another server wrote.
+	foreignFilesMax = 10_000
+)
+
+// listAll calls visit with each file in the claims of a table. now is the time by the clock of the
+// storage.
+func listAll(ctx context.Context, j *Jobs, look *look,
+	visit func(ctx context.Context, claim storage.Location, file storage.Listed, now time.Time) error) error {
+	lister, ok := look.version.Storage.(storage.Lister)
+	if !ok {
+		return &BlockedError{"the storage cannot list files"}
+	}
+	for _, claim := range look.claims {
+		if claim.Path == "/" {
+			return &calledOff{"the location of the table is all of its storage"}
+		}
+		for after := ""; ; {
+			if err := j.budget.List(ctx, claim.String()); err != nil {
+				return err
+			}
+			page, err := lister.List(ctx, claim.String(), after, listPage)
+			if err != nil {
+				return j.budget.Note(claim.String(), err)
+			}
+			for _, file := range page.Files {
+				if err := visit(ctx, claim, file, page.Now); err != nil {
+					return err
+				}
+			}
+			if after = page.Next; after == "" {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// addTransactions adds the files that transactions name.
+func addTransactions(ctx context.Context, j *Jobs, set *reach.Set) error {
+	return j.ledger.Scan(ctx, registry.TableTransaction, "", "", func(record registry.Record) (bool, error) {
+		transaction, err := ledger.Decode[txlog.Transaction](record)
+		if err != nil {
+			return false, &BlockedError{fmt.Sprintf("the transaction %s cannot be read", record.Key.ID)}
+		}
+		for _, file := range transaction.Files {
+			set.Add(file)
+		}
+		return true, nil
+	})
+}
+
+// mayMark returns the claims of a table whose orphans are looked for, and adds what transactions
+// name to set. It refuses if others may have files in the locations of the table: another table or
+// view lives at, above or beneath one, or a tombstone is there.
+//
+// While the table holds its claims nobody can come to live there, and no tombstone can come. So it
+// asks the records at, above and beneath its own locations, and not all tables.
+func (j *Jobs) mayMark(ctx context.Context, look *look, set *reach.Set) (homes, error) {
+	if err := addTransactions(ctx, j, set); err != nil {
+		return nil, err
+	}
+	var found homes
+	for _, location := range look.claims {
+		claim, err := claimAt(ctx, j, look.table, location)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, home{location, claim})
+	}
+	return found, nil
+}
+
+// claimAt returns the claim of a table on one of its locations, if nothing else is there.
+func claimAt(ctx context.Context, j *Jobs, table registry.Pointer, location storage.Location) (
+	claim registry.LocationClaim, err error) {
+	at := location.String()
+	keys := []registry.Key{registry.LocationKey(at), registry.TombstoneKey(at)}
+	for _, folder := range location.Ancestors() {
+		keys = append(keys, registry.LocationKey(folder.String()), registry.TombstoneKey(folder.String()))
+	}
+	records, err := j.ledger.Get(ctx, keys...)
+	if err != nil {
+		return claim, err
+	}
+	if records[0].State == registry.StateOwner {
+		if claim, err = ledger.Decode[registry.LocationClaim](records[0]); err != nil {
+			return claim, &BlockedError{fmt.Sprintf("the claim of %s cannot be read", at)}
+		}
+	}
+	if j.skip[checkDropped] {
+		return claim, nil
+	}
+	if claim.Pointer != table.ID {
+		return claim, &calledOff{fmt.Sprintf("another table or view has %s by now", at)}
+	}
+	other := func(record registry.Record) error {
+		switch {
+		case record.Key.Table == registry.TableTombstone:
+			return &calledOff{fmt.Sprintf("a table or view that is gone lived at %s, and may have left files there. "+
+				"Look at them, then clear that: moorage warehouse clear %s --location %s",
+				record.Key.ID, table.Warehouse, record.Key.ID)}
+		case record.State == registry.StateOwner:
+			return &calledOff{fmt.Sprintf("another table or view, at %s, has files in its location", record.Key.ID)}
+		}
+		return nil
+	}
+	for _, record := range records[1:] {
+		if !record.Exists() {
+			continue
+		}
+		if err := other(record); err != nil {
+			return claim, err
+		}
+	}
+	for _, kind := range []registry.Table{registry.TableLocation, registry.TableTombstone} {
+		err := j.ledger.Scan(ctx, kind, at+"/", "", func(record registry.Record) (bool, error) {
+			return true, other(record)
+		})
+		if err != nil {
+			return claim, err
+		}
+	}
+	return claim, nil
+}
+
+// noForeign calls a job off if there is a metadata file of another table in the locations of the
+// table.
+func noForeign(ctx context.Context, j *Jobs, look *look, set *reach.Set) error {
+	return listAll(ctx, j, look, func(ctx context.Context, _ storage.Location, file storage.Listed, _ time.Time) error {
+		return checkForeignFile(ctx, j, look, set, file)
+	})
+}
+
+// noForeign is noForeign for the deletion of orphans.
+func (g *guard) noForeign(ctx context.Context) error { return noForeign(ctx, g.jobs, g.look, g.set) }
+
+// checkForeignFile calls a job off if a file is a metadata file of another table: that table may
+// live there in another catalog. The names of files that this server wrote for the table show it,
+// and set has those that the document names. Only others are read.
+func checkForeignFile(ctx context.Context, j *Jobs, look *look, set *reach.Set, file storage.Listed) error {
+	name := file.Location[strings.LastIndexByte(file.Location, '/')+1:]
+	if !strings.Contains(name, ".metadata.json") || set.Has(file.Location) ||
+		documents.WroteFor(look.table.ID, file.Location) || j.skip[checkForeign] {
+		return nil
+	}
+	if look.foreign++; look.foreign > foreignFilesMax {
+		return &BlockedError{fmt.Sprintf("there are more than %d metadata files of other servers in the location of "+
+			"the table; delete those that nobody needs", foreignFilesMax)}
+	}
+	uuid, err := uuidIn(ctx, j, look, file.Location)
+	switch {
+	case errors.Is(err, storage.ErrNotFound), errors.Is(err, errNoMetadata),
+		err == nil && strings.EqualFold(uuid, look.table.TableUUID):
+		return nil
+	case err != nil && (ctx.Err() != nil || moorage.KindOf(err) == moorage.KindUnavailable):
+		return err
+	case err != nil:
+		return &calledOff{fmt.Sprintf("the metadata file %s cannot be read, and may be that of another table: %s",
+			file.Location, err)}
+	}
+	return &calledOff{fmt.Sprintf("another table, %s, has the metadata file %s in its location",
+		moorage.Cut(uuid, 100), file.Location)}
+}
+
+// errNoMetadata says that a file is that of no table, whatever its name says.
+var errNoMetadata = errors.New("it is no metadata file")
+
+// uuidIn returns the uuid of the table or view that a metadata file is of. It returns errNoMetadata
+// for what no catalog could read.
+func uuidIn(ctx context.Context, j *Jobs, look *look, location string) (string, error) {
+	body, _, err := look.version.Storage.Open(ctx, location)
+	if err != nil {
+		return "", j.budget.Note(location, err)
+	}
+	defer body.Close() //nolint:errcheck // it is read only
+	var in io.Reader = io.LimitReader(body, foreignReadMax)
+	if strings.Contains(location[strings.LastIndexByte(location, '/'):], ".gz") {
+		unpacked, err := gzip.NewReader(in)
+		if err != nil {
+			return "", orNoMetadata(err)
+		}
+		in = io.LimitReader(unpacked, foreignReadMax)
+	}
+	decoder := json.NewDecoder(in)
+	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
+		return "", orNoMetadata(err)
+	}
+	for decoder.More() {
+		member, err := decoder.Token()
+		if err != nil {
+			return "", err
+		}
+		if member == "table-uuid" || member == "view-uuid" {
+			var uuid string
+			err := decoder.Decode(&uuid)
+			return uuid, err
+		}
+		var skipped json.RawMessage
+		if err := decoder.Decode(&skipped); err != nil {
+			return "", err
+		}
+	}
+	return "", errors.New("it has no uuid in front")
+}
+
+// orNoMetadata returns errNoMetadata, unless err is that of the storage.
+func orNoMetadata(err error) error {
+	_, noJSON := errors.AsType[*json.SyntaxError](err)
+	if err == nil || noJSON || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) {
+		return errNoMetadata
+	}
+	return err
+}
+
+// adoptFiles notes in the claims of a table that the files from before are its own.
+//
+// Errors: calledOff if others may have files there.
+func adoptFiles(ctx context.Context, j *Jobs, at *job, caller string) error {
+	look, err := j.look(ctx, at, input{})
+	if err != nil {
+		return err
+	}
+	set := reach.NewSet(0)
+	reach.Named(look.document, look.version.Location, set.Add)
+	if err := noForeign(ctx, j, look, set); err != nil {
+		return err
+	}
+	return j.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		homes, err := j.mayMark(ctx, look, set)
+		if err != nil {
+			return err
+		}
+		now, err := j.ledger.Time(ctx)
+		if err != nil {
+			return err
+		}
+		keys := make([]registry.Key, len(homes))
+		for i, home := range homes {
+			keys[i] = registry.LocationKey(home.location.String())
+		}
+		records, err := j.ledger.Get(ctx, keys...)
+		if err != nil {
+			return err
+		}
+		var batch registry.Batch
+		for _, record := range records {
+			claim, err := ledger.Decode[registry.LocationClaim](record)
+			if err != nil {
+				return err
+			}
+			if record.State != registry.StateOwner || claim.Pointer != look.table.ID {
+				return ledger.ErrRetry
+			}
+			if !claim.Adopted.IsZero() {
+				continue
+			}
+			claim.Adopted, claim.AdoptedBy = now, caller
+			writes, err := ledger.Encode(ledger.Put(record.Key, record.State, claim))
+			if err != nil {
+				return err
+			}
+			batch.Conditions = append(batch.Conditions, ledger.Unchanged(record))
+			batch.Writes = append(batch.Writes, writes...)
+		}
+		if len(batch.Writes) == 0 {
+			return nil
+		}
+		_, err = j.ledger.Step(ctx, batch)
+		if _, failed := registry.FailedCondition(err); failed {
+			return ledger.ErrRetry
+		}
+		return ledger.StepError("jobs.adoptFiles", err)
+	})
+}

@@ -376,8 +376,8 @@ func TestAdoptOrphans(t *testing.T) {
 	w.judgeStrays(true, "once it is adopted")
 }
 
-// TestAdoptedFiles: files from before the table lived there stay, and are counted, until somebody says
-// that they are its own. That is refused while another table has its metadata there.
+// TestAdoptedFiles: files from before the table lived there stay, and are counted, until somebody
+// says that they are its own. That is refused while another table has its metadata there.
 func TestAdoptedFiles(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)

@@ -268,8 +268,8 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 	return w.finish(ctx, work, left || err != nil)
 }
 
-// hasFiles reports whether files are left in the locations of a table that was purged. They may be if
-// the storage cannot list them.
+// hasFiles reports whether files are left in the locations of a table that was purged. They may be
+// if the storage cannot list them.
 func hasFiles(ctx context.Context, lister storage.Lister, table registry.Pointer) (bool, error) {
 	if lister == nil {
 		return true, nil
@@ -337,12 +337,13 @@ func (w *Worker) held(ctx context.Context, table registry.Pointer, batch []strin
 	}), nil
 }
 
-// finish removes, in one Apply, the task, the record of its table, and what that still holds. left says
-// that files may be left in the locations of the table. It is no error if another node did so, or if
-// the table is no longer to be purged by this task.
+// finish removes, in one Apply, the task, the record of its table, and what that still holds. left
+// says that files may be left in the locations of the table. It is no error if another node did so,
+// or if the table is no longer to be purged by this task.
 func (w *Worker) finish(ctx context.Context, work pending, left bool) error {
 	ending := claims.Ending{How: registry.EndedPurge, Lasting: left}
-	return w.locations.End(ctx, operation, work.table.ID, ending, func(state registry.State, table registry.Pointer) bool {
+	return w.locations.End(ctx, operation, work.table.ID, ending, func(
+		state registry.State, table registry.Pointer) bool {
 		return state == registry.StatePurging && table.Task == work.task.ID
 	})
 }

@@ -22,8 +22,8 @@ import (
 // claim takes the mark away, and without the mark the folder does not go. A mark whose node died
 // stays until then, or until the next look.
 //
-// A tombstone keeps its location and the folders above it (package claims). The job also removes the
-// tombstones that end by themselves, once the credentials for their locations have ended.
+// A tombstone keeps its location and the folders above it (package claims). The job also removes
+// the tombstones that end by themselves, once the credentials for their locations have ended.
 type folders struct {
 	ledger     *ledger.Ledger
 	scan       scan
@@ -56,8 +56,8 @@ func (f *folders) run(ctx context.Context) error {
 	}), unread)
 }
 
-// removeEnded removes a tombstone if nothing is left at its location, and no credentials reach it any
-// more.
+// removeEnded removes a tombstone if nothing is left at its location, and no credentials reach it
+// any more.
 func (f *folders) removeEnded(ctx context.Context, record registry.Record, now time.Time) error {
 	tombstone, err := ledger.Decode[registry.Tombstone](record)
 	if err != nil || tombstone.Lasting || now.Before(tombstone.ReachableUntil) {
@@ -91,8 +91,8 @@ func (f *folders) remove(ctx context.Context, record registry.Record) error {
 	return err
 }
 
-// isEmpty reports whether nothing is claimed beneath a folder, and no tombstone is there or beneath.
-// It reads the claims first: a claim that ends after that leaves its tombstone.
+// isEmpty reports whether nothing is claimed beneath a folder, and no tombstone is there or
+// beneath. It reads the claims first: a claim that ends after that leaves its tombstone.
 func (f *folders) isEmpty(ctx context.Context, folder registry.Record) (bool, error) {
 	const op = "retention.isEmpty"
 	beneath, err := f.ledger.ListKeys(ctx, registry.TableLocation, folder.Key.ID+"/", "", 1)

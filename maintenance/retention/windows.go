@@ -81,7 +81,8 @@ func (w *windows) endListed(ctx context.Context, record registry.Record, limit t
 		return ledger.Undecoded(record, err)
 	}
 	stands := false
-	err = w.claims.End(ctx, operationEndWindow, id, endOfWindow, func(state registry.State, pointer registry.Pointer) bool {
+	err = w.claims.End(ctx, operationEndWindow, id, endOfWindow, func(
+		state registry.State, pointer registry.Pointer) bool {
 		stands = state.IsDropped() && pointer.EndKey() == record.Key
 		return isOver(state, pointer, limit)
 	})

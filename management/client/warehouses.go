@@ -109,7 +109,8 @@ type Tombstone struct {
 	Ended     time.Time `json:"ended"`
 	How       string    `json:"how"` // purge, unregister, window, forget or takeover
 	Lasting   bool      `json:"lasting"`
-	// ReachableUntil is until when engines may hold credentials for the location; nil if they hold none.
+	// ReachableUntil is until when engines may hold credentials for the location; nil if they hold
+	// none.
 	ReachableUntil *time.Time `json:"reachable-until,omitempty"`
 }
 
