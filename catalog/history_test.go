@@ -238,7 +238,7 @@ func wantClean(t testing.TB, c *instance) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, problem := range report.Problems {
+	for _, problem := range append(report.Problems, report.Unread...) {
 		t.Errorf("check: %s", problem)
 	}
 }

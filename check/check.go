@@ -39,7 +39,8 @@ type Files interface {
 	OwnPlaceOf(pointer registry.Pointer) storage.Place
 	// UUIDIn returns the table-uuid or view-uuid in the metadata file that a pointer names. It
 	// reads the file in place, and makes no folder. A file that is missing is KindNotFound, one
-	// outside place storage.ErrOutside.
+	// outside place storage.ErrOutside. If the storage does not answer, or refuses to, it is
+	// KindUnavailable or KindInternal.
 	UUIDIn(ctx context.Context, place storage.Place, pointer registry.Pointer) (string, error)
 	// StatIn returns nil if there is a file at location, which is in place; storage.ErrNotFound if
 	// there is none.
@@ -67,6 +68,9 @@ type Report struct {
 	Views      int
 	// Problems are one sentence each, sorted. The list is empty, not nil, if all is well.
 	Problems []string
+	// Unread has a sentence for each storage whose files could not be looked at, and says why. It is
+	// sorted, empty and not nil if there is none. What is in these files may be well or not.
+	Unread []string
 }
 
 // Checker looks at a whole store. It is safe for concurrent use.
@@ -103,7 +107,12 @@ func New(config Config) *Checker {
 //   - a record of the due index without the care that says so, and back;
 //   - a job of maintenance whose table is long gone, or whose files are missing; a lease on a table
 //     that is gone;
-//   - grants on what is gone, or is elsewhere; records of access in a store whose access is off.
+//   - grants on what is gone, or is elsewhere; records of access in a store whose access is off;
+//   - a live table at a location that its warehouse does not allow in this process: loads of it are
+//     refused.
+//
+// A storage that does not answer, or lets this process read nothing, is no problem of the store. It
+// is asked a few times at most, and is in Report.Unread.
 //
 // A namespace in the middle of a drop is no problem, even if the node that dropped it has died: the
 // next operation that makes something in it puts it back. An idempotency key whose metadata file is
@@ -122,11 +131,12 @@ func (c *Checker) Check(ctx context.Context) (Report, error) {
 // lookTwice is one run of Check.
 func (c *Checker) lookTwice(ctx context.Context) (Report, error) {
 	const op = "check.lookTwice"
-	report, err := c.lookOnce(ctx)
+	storages := &answering{places: map[string]*placeAnswers{}}
+	report, err := c.lookOnce(ctx, storages)
 	if err != nil || len(report.Problems) == 0 {
 		return report, moorage.Annotate(op, "", err)
 	}
-	again, err := c.lookOnce(ctx)
+	again, err := c.lookOnce(ctx, storages)
 	if err != nil {
 		return Report{}, moorage.Annotate(op, "", err)
 	}

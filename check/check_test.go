@@ -1,13 +1,17 @@
 package check_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"moorage"
 	"moorage/catalog"
 	"moorage/registry"
+	"moorage/storage"
 )
 
 // damages are what Check looks for; each leaves a store that it must not call well.
@@ -163,17 +167,74 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// Check reads a table's file also where the server, as it is configured now, would not let a table
-// be.
-func TestCheckReadsWhatWasAllowedOnce(t *testing.T) {
+// Check says that the server, as it is configured now, does not let a table be where it is. It reads
+// the table's file there.
+func TestCheckReportsWhatWasAllowedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *catalog.Config) { c.AllowedLocations = []string{"file:///extra"} })
-	f.createAt(ident("t"), "file:///extra/t")
+	table := f.createAt(ident("t"), "file:///extra/t")
 	f.wantClean()
 	f.config.AllowedLocations = nil
 	f.catalog = f.newCatalog()
 	f.Checker = f.over(f.store, time.Time{})
-	f.wantClean()
+	f.wantProblem("warehouse w does not allow its location, so loads of it are refused")
+	_, err := f.catalog.LoadTable(f.ctx, ident("t"))
+	wantKind(t, err, moorage.KindForbidden)
+	if message := moorage.MessageOf(err); !strings.Contains(message, "--allow-location") || !strings.Contains(message, "ns.t") {
+		t.Errorf("the load is refused with %q", message)
+	}
+	f.must(nil, f.files.Delete(f.ctx, table.MetadataLocation))
+	report, err := f.Check(f.ctx)
+	if err != nil || len(report.Problems) != 2 || !strings.Contains(strings.Join(report.Problems, " "), "is missing") {
+		t.Errorf("without its file: %q (%v), want two problems", report.Problems, err)
+	}
+}
+
+// A storage that does not answer, or lets nothing be read, is asked a few times and is no problem of
+// the store. What else is wrong is reported.
+func TestCheckAsksAStorageOnce(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		fault error
+		asked int // times
+	}{
+		{"no answer", storage.ErrUnavailable, 1},
+		{"no credentials", storage.ErrNoCredentials, 1},
+		{"refused", errors.New("403 access denied"), 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			away := &away{fault: tt.fault}
+			f := newFixture(t, func(c *catalog.Config) {
+				open := c.OpenStorage
+				c.OpenStorage = func(place storage.Place) (storage.Store, error) {
+					store, err := open(place)
+					return awayStore{Store: store, away: away}, err
+				}
+			})
+			for i := range 20 {
+				f.create(fmt.Sprintf("t%d", i))
+			}
+			f.catalog = f.newCatalog() // which has kept nothing
+			f.Checker = f.over(f.store, time.Time{})
+			f.wantClean()
+			f.create("t")
+			f.remove(f.entry()) // a problem, so that it looks twice
+			away.is.Store(true)
+			report, err := f.Check(f.ctx)
+			if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "has 0 names") {
+				t.Errorf("problems %q (%v), want that a table has no name", report.Problems, err)
+			}
+			if len(report.Unread) != 1 || !strings.Contains(report.Unread[0], "21 files at file:///, of warehouse w: ") ||
+				!strings.Contains(report.Unread[0], tt.fault.Error()) {
+				t.Errorf("not looked at: %q, want 21 files and %q", report.Unread, tt.fault)
+			}
+			if asked := int(away.asked.Load()); asked != tt.asked {
+				t.Errorf("the storage was asked %d times, want %d", asked, tt.asked)
+			}
+		})
+	}
 }
 
 // A dropped table whose files are gone is no problem: some engines delete them themselves.

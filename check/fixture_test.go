@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,9 +177,40 @@ func (f *fixture) transactions() *txlog.Log { return txlog.New(ledger.Over(f.sto
 // wantClean fails the test unless Check finds nothing.
 func (f *fixture) wantClean() {
 	f.t.Helper()
-	if report, err := f.Check(f.ctx); err != nil || len(report.Problems) > 0 {
-		f.t.Errorf("check: %v %q", err, report.Problems)
+	if report, err := f.Check(f.ctx); err != nil || len(report.Problems)+len(report.Unread) > 0 {
+		f.t.Errorf("check: %v %q %q", err, report.Problems, report.Unread)
 	}
+}
+
+// wantProblem fails the test unless Check finds one problem, which has text in it.
+func (f *fixture) wantProblem(text string) {
+	f.t.Helper()
+	report, err := f.Check(f.ctx)
+	if err != nil || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], text) {
+		f.t.Errorf("check: %v %q, want %q", err, report.Problems, text)
+	}
+}
+
+// awayStore is a storage that hands out nothing while it is away.
+type awayStore struct {
+	storage.Store
+	away *away
+}
+
+// away is safe for concurrent use.
+type away struct {
+	fault error
+	is    atomic.Bool
+	asked atomic.Int64 // while it was away
+}
+
+// Open implements storage.Store.
+func (s awayStore) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	if s.away.is.Load() {
+		s.away.asked.Add(1)
+		return nil, storage.Info{}, s.away.fault
+	}
+	return s.Store.Open(ctx, location)
 }
 
 // wantKind fails the test unless err has the kind.

@@ -3,9 +3,7 @@ package check
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +11,6 @@ import (
 	"moorage"
 	"moorage/ledger"
 	"moorage/registry"
-	"moorage/storage"
 	"moorage/txlog"
 )
 
@@ -40,6 +37,7 @@ type look struct {
 	granted    map[registry.Key]policyAt
 	policy     int  // records of policy
 	on         bool // access
+	storages   *answering
 }
 
 type namespaceAt struct {
@@ -72,10 +70,11 @@ func (p pointerAt) awaits(task registry.Key) bool {
 	return p.state.IsDropped() && !p.value.Task.IsZero() && registry.TaskKey(p.value.Task) == task
 }
 
-func (c *Checker) lookOnce(ctx context.Context) (Report, error) {
+func (c *Checker) lookOnce(ctx context.Context, storages *answering) (Report, error) {
 	l := &look{
 		Checker:    c,
 		report:     Report{Problems: []string{}},
+		storages:   storages,
 		warehouses: map[string]registry.Warehouse{},
 		namespaces: map[registry.ID]namespaceAt{},
 		levels:     map[registry.Key]registry.ID{},
@@ -130,6 +129,7 @@ func (c *Checker) lookOnce(ctx context.Context) (Report, error) {
 	}
 	l.unread()
 	slices.Sort(l.report.Problems)
+	l.report.Unread = storages.unread()
 	return l.report, nil
 }
 
@@ -443,40 +443,4 @@ func (l *look) nesting(held map[string]registry.ID, claim string) {
 			l.problem("the location %s lies within that of another table, %s", claim, claim[:at])
 		}
 	}
-}
-
-// files reports live tables whose metadata file is missing, does not parse or is not theirs. It
-// leaves out dropped tables: some engines delete the files themselves once the name is gone.
-func (l *look) files(ctx context.Context) error {
-	for _, pointer := range l.pointers {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if pointer.state != registry.StateLive || l.hidden(registry.WarehouseKey(pointer.value.Warehouse)) {
-			continue
-		}
-		uuid, err := l.readUUID(ctx, pointer.value)
-		switch {
-		case moorage.KindOf(err) == moorage.KindNotFound:
-			l.problem("%s: its metadata file %s is missing", pointer, pointer.value.MetadataLocation)
-		case err != nil:
-			l.problem("%s: %s", pointer, err)
-		case !strings.EqualFold(uuid, pointer.value.TableUUID):
-			l.problem("%s: the metadata file has the table-uuid %s, not %s", pointer, uuid, pointer.value.TableUUID)
-		}
-	}
-	return nil
-}
-
-// readUUID reads a table's metadata file in any location that was allowed when the table was made:
-// this process may have been told of fewer locations.
-func (l *look) readUUID(ctx context.Context, pointer registry.Pointer) (string, error) {
-	warehouse, ok := l.warehouses[pointer.Warehouse]
-	if ok && (pointer.Storage == nil || maps.Equal(pointer.Storage, warehouse.Storage)) {
-		uuid, err := l.config.Files.UUIDIn(ctx, l.config.Files.PlaceOf(warehouse), pointer)
-		if !errors.Is(err, storage.ErrOutside) {
-			return uuid, err
-		}
-	}
-	return l.config.Files.UUIDIn(ctx, l.config.Files.OwnPlaceOf(pointer), pointer)
 }

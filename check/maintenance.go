@@ -146,14 +146,18 @@ func (m *maintained) jobFiles(ctx context.Context, job registry.Job) error {
 		files = append([]registry.JobFile{*job.Input}, files...)
 	}
 	for _, file := range files {
-		err := m.look.config.Files.StatIn(ctx, m.look.config.Files.PlaceOf(warehouse), file.Location)
+		place := m.look.config.Files.PlaceOf(warehouse)
+		answers := m.look.storages.at(pointer.value.Warehouse, file.Location, place)
+		_, err := answers.ask(ctx, func(ctx context.Context) error {
+			return m.look.config.Files.StatIn(ctx, place, file.Location)
+		})
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.Is(err, storage.ErrNotFound):
 			m.look.problem("the job %s (%s) of %s: its file %s is missing", job.ID, job.Kind, pointer, file.Location)
 		case err != nil:
-			m.look.problem("the job %s (%s) of %s: %s", job.ID, job.Kind, pointer, err)
+			m.look.problem("the job %s (%s) of %s: %s", job.ID, job.Kind, pointer, plain(err))
 		}
 	}
 	return nil

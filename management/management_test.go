@@ -50,7 +50,7 @@ func (f *fake) call(name string, pages ...client.Page) error {
 }
 
 func (f *fake) Check(context.Context) (check.Report, error) {
-	return check.Report{Warehouses: 1, Namespaces: 2, Tables: 3, Views: 4, Problems: []string{}}, f.call("Check")
+	return check.Report{Warehouses: 1, Namespaces: 2, Tables: 3, Views: 4, Problems: []string{}, Unread: []string{}}, f.call("Check")
 }
 
 func (f *fake) Unfinished(_ context.Context, after string, limit int) ([]recovery.Unfinished, string, error) {
@@ -373,7 +373,7 @@ func TestCheck(t *testing.T) {
 	h := newServer(t, Config{Operator: operatorOf(&fake{})})
 	for _, method := range []string{"GET", "POST"} {
 		w := send(h, method, "/management/v1/check", "")
-		if want := `{"warehouses":1,"namespaces":2,"tables":3,"views":4,"problems":[]}`; w.Code != 200 || w.Body.String() != want {
+		if want := `{"warehouses":1,"namespaces":2,"tables":3,"views":4,"problems":[],"unread":[]}`; w.Code != 200 || w.Body.String() != want {
 			t.Errorf("%s: %d %s", method, w.Code, w.Body)
 		}
 	}

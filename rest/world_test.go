@@ -244,8 +244,8 @@ func (w *world) operator() management.Operator {
 func (w *world) wantClean() {
 	w.t.Helper()
 	report, err := w.checker().Check(w.t.Context())
-	if err != nil || len(report.Problems) > 0 {
-		w.t.Errorf("check: %v %q", err, report.Problems)
+	if err != nil || len(report.Problems)+len(report.Unread) > 0 {
+		w.t.Errorf("check: %v %q %q", err, report.Problems, report.Unread)
 	}
 }
 

@@ -143,6 +143,8 @@ var (
 	// ErrUnavailable: the storage did not answer in time. The call may still take effect: a file
 	// that was to be made may appear, whole, and one that was to be deleted may go.
 	ErrUnavailable = errors.New("storage: no answer")
+	// ErrNoCredentials: the process has nothing to reach the storage with, so nothing was sent.
+	ErrNoCredentials = errors.New("storage: no credentials")
 	// ErrSlowDown: the storage asks for fewer requests, and did so until the tries were over.
 	ErrSlowDown = errors.New("storage: too many requests")
 )

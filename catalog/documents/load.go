@@ -15,6 +15,11 @@ import (
 // fault of who asks for it.
 func (d *Documents) Current(ctx context.Context, found *directory.Found) (Document, error) {
 	document, err := d.Of(ctx, RefOf(found.Pointer, found.Storage))
+	if errors.Is(err, storage.ErrOutside) {
+		return nil, moorage.Errorf(moorage.KindForbidden, "Warehouse %s does not allow the location of %s: %s. "+
+			"Allow it with --allow-location at the start of the server",
+			found.Pointer.Warehouse, found.Pointer.Identifier(), found.Pointer.MetadataLocation)
+	}
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:
 	case moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation, moorage.KindTooLarge:

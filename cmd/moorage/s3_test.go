@@ -69,6 +69,14 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
+	// With a wrong key it does not call a sound store broken.
+	flags = append([]string{"--s3-access-key-id", s3test.AccessKeyID, "--s3-secret-access-key", "wrong"}, flags[len(keys()):]...)
+	got := runToEnd(t, append([]string{"check"}, flags...)...)
+	if got.code != cli.ExitFailed || strings.Contains(got.stdout, "problem: ") ||
+		!strings.Contains(got.stdout, "not looked at: 1 file at s3://"+bucket+"/, of warehouse default: ") ||
+		!strings.Contains(got.stderr, "no problems in what was looked at; the files of 1 storage could not be") {
+		t.Errorf("check with a wrong key: %+v", got)
+	}
 }
 
 // TestWarehouseCreateInS3 makes warehouses in buckets that are there and that are not.

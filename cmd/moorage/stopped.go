@@ -43,14 +43,21 @@ func checkStore(ctx context.Context, c cli.Config, env cli.Environment) (err err
 	}
 	fmt.Fprintf(env.Stdout, "%s, %s, %s, %s\n", counted(report.Warehouses, "warehouse"),
 		counted(report.Namespaces, "namespace"), counted(report.Tables, "table"), counted(report.Views, "view"))
-	if len(report.Problems) == 0 {
-		fmt.Fprintln(env.Stdout, "no problems")
-		return nil
-	}
 	for _, problem := range report.Problems {
 		fmt.Fprintln(env.Stdout, "problem: "+moorage.OneLine(problem))
 	}
-	return errors.New(counted(len(report.Problems), "problem"))
+	for _, unread := range report.Unread {
+		fmt.Fprintln(env.Stdout, "not looked at: "+moorage.OneLine(unread))
+	}
+	switch {
+	case len(report.Problems) > 0:
+		return errors.New(counted(len(report.Problems), "problem"))
+	case len(report.Unread) > 0:
+		return fmt.Errorf("no problems in what was looked at; the files of %s could not be",
+			counted(len(report.Unread), "storage"))
+	}
+	fmt.Fprintln(env.Stdout, "no problems")
+	return nil
 }
 
 // orAsk adds to a refusal of a store that its server has open that --uri asks the server.

@@ -94,6 +94,9 @@ may run while servers run, and several times at once. It only goes forward.
 read, that names and tables or views belong to each other one to one, and that no record names a
 missing file. It prints what is wrong and changes nothing. It exits with 0 if all is well, else 1.
 
+A storage that does not answer, or that refuses the credentials, is asked a few times at most. The
+command says which files it could not look at, and why, and exits with 1.
+
 ` + stoppedText,
 		},
 		{

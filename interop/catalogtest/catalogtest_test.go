@@ -59,8 +59,8 @@ func newServer(t *testing.T, warehouse string) string {
 	t.Cleanup(server.Close)
 	t.Cleanup(func() {
 		report, err := check.New(check.Config{Store: store, Files: served.Documents()}).Check(context.Background()) // the test's own has ended
-		if err != nil || len(report.Problems) > 0 {
-			t.Errorf("check: %v %q", err, report.Problems)
+		if err != nil || len(report.Problems)+len(report.Unread) > 0 {
+			t.Errorf("check: %v %q %q", err, report.Problems, report.Unread)
 		}
 	})
 	return server.URL

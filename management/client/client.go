@@ -30,6 +30,8 @@ type Report struct {
 	Tables     int      `json:"tables"`
 	Views      int      `json:"views"`
 	Problems   []string `json:"problems"` // never null
+	// Unread has a sentence for each storage whose files could not be looked at. Never null.
+	Unread []string `json:"unread"`
 }
 
 // Page asks for a part of a list.

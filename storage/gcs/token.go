@@ -157,6 +157,18 @@ func (s *source) fetch(ctx context.Context, scope string, life time.Duration) (t
 	return token{made.Token, made.Ends}, nil
 }
 
+// noCredentials is storage.ErrNoCredentials with its cause.
+type noCredentials struct{ cause error }
+
+// Error implements error.
+func (n noCredentials) Error() string {
+	return "there are no credentials for Google Cloud Storage: none are set, and none come from the environment " +
+		"(GOOGLE_APPLICATION_CREDENTIALS), gcloud's files or the machine's account: " + n.cause.Error()
+}
+
+// Unwrap returns what the failure is, and its cause.
+func (n noCredentials) Unwrap() []error { return []error{storage.ErrNoCredentials, n.cause} }
+
 // own makes a token of the account itself.
 func (s *source) own(ctx context.Context, scope string) (token, error) {
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: transport{s.http}})
@@ -168,9 +180,7 @@ func (s *source) own(ctx context.Context, scope string) (token, error) {
 	} else {
 		found, err := google.FindDefaultCredentials(ctx, scope)
 		if err != nil {
-			return token{}, fmt.Errorf("there are no credentials for Google Cloud Storage: none are set, and none "+
-				"come from the environment (GOOGLE_APPLICATION_CREDENTIALS), gcloud's files or the machine's "+
-				"account: %w", err)
+			return token{}, noCredentials{err}
 		}
 		from = found.TokenSource
 	}

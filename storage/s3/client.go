@@ -24,6 +24,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"moorage/internal/impatient"
+	"moorage/storage"
 )
 
 const (
@@ -122,6 +123,9 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 		o.HTTPClient = impatient.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
 		// Writes of this package have the checksum that the server takes; see stamp.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+		if o.Credentials != nil {
+			o.Credentials = explained{o.Credentials}
+		}
 		// The reader of this package checks the bytes that it reads, also across a connection that
 		// was cut.
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
@@ -138,6 +142,32 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 		clientConfig: clientConfig(sdk.Options()),
 	}, nil
 }
+
+// explained says in plain words that there are no credentials, and what was looked for. It is safe
+// for concurrent use.
+type explained struct{ aws.CredentialsProvider }
+
+// Retrieve implements aws.CredentialsProvider. Its failures are storage.ErrNoCredentials.
+func (e explained) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	found, err := e.CredentialsProvider.Retrieve(ctx)
+	if err != nil {
+		return found, noCredentials{err}
+	}
+	return found, nil
+}
+
+// noCredentials is storage.ErrNoCredentials with its cause.
+type noCredentials struct{ cause error }
+
+// Error implements error.
+func (n noCredentials) Error() string {
+	return "there are no credentials for S3: none are set (--s3-access-key-id, or a secret of the warehouse), and " +
+		"none come from the environment (AWS_ACCESS_KEY_ID), the shared files (~/.aws) or the machine's role: " +
+		n.cause.Error()
+}
+
+// Unwrap returns what the failure is, and its cause.
+func (n noCredentials) Unwrap() []error { return []error{storage.ErrNoCredentials, n.cause} }
 
 func setDefaults(options *Options) {
 	options.StallTimeout = cmp.Or(options.StallTimeout, 10*time.Second)

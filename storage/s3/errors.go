@@ -39,6 +39,9 @@ func codeOf(err error) string {
 // ErrNotFound where translate can see it: nobody should conclude from it that a file is gone for
 // good.
 func translate(o object, err error) error {
+	if none, ok := errors.AsType[noCredentials](err); ok {
+		return fmt.Errorf("%s: %w", o.location, none)
+	}
 	err = orSlow(err)
 	if statusOf(err) == http.StatusNotFound && codeOf(err) != codeNoSuchBucket {
 		return fmt.Errorf("%w: %s: %w", storage.ErrNotFound, o.location, err)

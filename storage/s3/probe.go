@@ -87,11 +87,8 @@ func (c *Client) lookForBucket(ctx context.Context, name string) error {
 				c.sdk.Options().Region, err)
 		}
 	}
-	if statusOf(err) == 0 && c.sdk.Options().Credentials != nil {
-		if _, noneErr := c.sdk.Options().Credentials.Retrieve(ctx); noneErr != nil {
-			return fmt.Errorf("there are no credentials for S3: none are set, and none come from the environment "+
-				"(AWS_ACCESS_KEY_ID), the shared files (~/.aws) or the machine's role: %w", noneErr)
-		}
+	if none, ok := errors.AsType[noCredentials](err); ok {
+		return none
 	}
 	return fmt.Errorf("look for the bucket %s: %w", name, err)
 }
