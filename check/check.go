@@ -68,8 +68,8 @@ type Report struct {
 	Views      int
 	// Problems are one sentence each, sorted. The list is empty, not nil, if all is well.
 	Problems []string
-	// Unread has a sentence for each storage whose files could not be looked at, and says why. It is
-	// sorted, empty and not nil if there is none. What is in these files may be well or not.
+	// Unread has a sentence for each storage whose files could not be looked at, and says why. It
+	// is sorted, empty and not nil if there is none. What is in these files may be well or not.
 	Unread []string
 }
 

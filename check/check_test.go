@@ -167,8 +167,8 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// Check says that the server, as it is configured now, does not let a table be where it is. It reads
-// the table's file there.
+// Check says that the server, as it is configured now, does not let a table be where it is. It
+// reads the table's file there.
 func TestCheckReportsWhatWasAllowedOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(c *catalog.Config) { c.AllowedLocations = []string{"file:///extra"} })
@@ -190,8 +190,8 @@ func TestCheckReportsWhatWasAllowedOnce(t *testing.T) {
 	}
 }
 
-// A storage that does not answer, or lets nothing be read, is asked a few times and is no problem of
-// the store. What else is wrong is reported.
+// A storage that does not answer, or lets nothing be read, is asked a few times and is no problem
+// of the store. What else is wrong is reported.
 func TestCheckAsksAStorageOnce(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

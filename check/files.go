@@ -68,7 +68,8 @@ func (a *answering) unread() []string {
 	unread := []string{}
 	for _, answers := range a.places {
 		if answers.files > 0 {
-			unread = append(unread, fmt.Sprintf("%s %s: %s", counted(answers.files), answers.whose, plain(answers.failure)))
+			files := counted(answers.files)
+			unread = append(unread, fmt.Sprintf("%s %s: %s", files, answers.whose, plain(answers.failure)))
 		}
 	}
 	slices.Sort(unread)
@@ -122,7 +123,8 @@ func (p *placeAnswers) ask(ctx context.Context, read func(context.Context) error
 	} else if p.failure == nil {
 		p.failure = err
 	}
-	silent := limited.Err() != nil || errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNoCredentials)
+	silent := limited.Err() != nil ||
+		errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrNoCredentials)
 	p.over = silent || p.refused == refusalsMax
 	return false, nil
 }
@@ -167,8 +169,8 @@ func (l *look) files(ctx context.Context) error {
 }
 
 // readUUID reads a table's metadata file. It reports a table at a location that its warehouse does
-// not allow, and reads the file all the same, by what the table has claimed. It returns false where
-// the storage let it read nothing.
+// not allow. It then reads the file by what the table has claimed. It returns false where the
+// storage let it read nothing.
 func (l *look) readUUID(ctx context.Context, pointer pointerAt) (uuid string, read bool, err error) {
 	at := pointer.value
 	readIn := func(place storage.Place) {
