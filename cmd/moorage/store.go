@@ -80,7 +80,7 @@ func openDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) (regis
 		return nil, errors.Join(err, store.Close())
 	}
 	for _, warning := range warnings {
-		logger.Warn(warning)
+		logger.Warn("the database is not set up as it should be", "warning", warning)
 	}
 	return store, nil
 }

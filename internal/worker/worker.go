@@ -12,7 +12,12 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"moorage"
 )
+
+// reportPause is the time between two lines of the log about runs that fail one after the other.
+const reportPause = time.Minute
 
 // Config is what a Worker is made of. Fields without a default are required.
 type Config struct {
@@ -37,6 +42,8 @@ type Worker struct {
 	log    *slog.Logger
 	kicks  chan struct{} // holds one kick that was not heeded yet
 	slot   chan struct{} // holds the right to run: runs never overlap
+
+	failures, panics spell // of the loop, which alone uses them
 
 	mu     sync.Mutex         // guards the fields below; leaf; never held over a wait
 	cancel context.CancelFunc // ends the loop; nil while there is none
@@ -175,13 +182,43 @@ func (w *Worker) pause(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
+// report logs how a run of the loop ended. A failure that stays has one line a minute, and one line
+// when it is over: a worker that runs each second would fill the log with it.
 func (w *Worker) report(ctx context.Context, err error) {
 	if err == nil {
+		if w.failures.runs > 0 {
+			w.log.InfoContext(ctx, "run succeeds again", "failed", w.failures.runs)
+		}
+		w.failures, w.panics = spell{}, spell{}
 		return
 	}
 	if panicked, ok := errors.AsType[*PanicError](err); ok {
-		w.log.ErrorContext(ctx, "run panicked", "error", err, "stack", string(panicked.Stack))
+		if w.panics.isDue() {
+			w.log.ErrorContext(ctx, "run panicked", "error", err, "stack", string(panicked.Stack))
+		}
 		return
 	}
-	w.log.WarnContext(ctx, "run failed", "error", err)
+	if w.failures.isDue() {
+		w.log.WarnContext(ctx, "run failed", "error", moorage.OneLine(err.Error()), "runs", w.failures.runs)
+	}
+}
+
+// spell is a row of runs that ended badly. It is not safe for concurrent use.
+type spell struct {
+	runs  int
+	quiet *time.Timer // fires when the next may be logged; nil before the first
+}
+
+// isDue counts a run, and reports whether it is to be logged.
+func (s *spell) isDue() bool {
+	s.runs++
+	if s.quiet != nil {
+		select {
+		case <-s.quiet.C:
+		default:
+			return false
+		}
+	}
+	s.quiet = time.NewTimer(reportPause)
+	return true
 }

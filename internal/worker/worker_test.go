@@ -262,18 +262,37 @@ func TestFailuresAreLogged(t *testing.T) {
 			t.Errorf("runs: got %d, want the loop to go on after failures", got)
 		}
 		lines := strings.Split(strings.TrimSpace(logs.String()), "\n")
-		if len(lines) != 2 {
-			t.Fatalf("lines logged: got %q, want 2", lines)
+		if len(lines) != 3 {
+			t.Fatalf("lines logged: got %q, want 3", lines)
 		}
 		for i, wants := range [][]string{
 			{"level=WARN", "worker=test", "the disk is full"},
 			{"level=ERROR", "worker=test", "the sky fell", "worker_test.go"},
+			{"level=INFO", "worker=test", "run succeeds again", "failed=1"},
 		} {
 			for _, want := range wants {
 				if !strings.Contains(lines[i], want) {
 					t.Errorf("line %d: got %q, want %q in it", i+1, lines[i], want)
 				}
 			}
+		}
+	})
+}
+
+// A failure that stays is logged once a minute, however often the worker runs.
+func TestLastingFailureIsLoggedOnceAMinute(t *testing.T) {
+	var logs bytes.Buffer
+	p := probe{fails: func(int) error { return errors.New("the database is away") }}
+	inBubble(t, &p, &logs, func(t *testing.T, w *worker.Worker) {
+		w.Start()
+		for range 600 { // more runs than minutes
+			time.Sleep(time.Second)
+			w.Kick()
+		}
+		w.Stop()
+		lines := strings.Count(logs.String(), "level=WARN")
+		if lines < 9 || lines > 11 || p.runs() < 500 {
+			t.Errorf("%d lines about %d runs in ten minutes, want one a minute:\n%s", lines, p.runs(), logs.String())
 		}
 	})
 }
