@@ -132,8 +132,10 @@ func (p *placeAnswers) ask(ctx context.Context, read func(context.Context) error
 // isAboutFile reports whether err says what a file is or where it lies, and not that its storage
 // did not hand it out.
 func isAboutFile(err error) bool {
-	if errors.Is(err, storage.ErrNotFound) || errors.Is(err, storage.ErrOutside) || errors.Is(err, storage.ErrLocation) {
-		return true
+	for _, kind := range []error{storage.ErrNotFound, storage.ErrOutside, storage.ErrLocation} {
+		if errors.Is(err, kind) {
+			return true
+		}
 	}
 	switch moorage.KindOf(err) {
 	case moorage.KindInternal, moorage.KindUnavailable, moorage.KindTooManyRequests:
