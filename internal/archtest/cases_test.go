@@ -26,6 +26,10 @@ func ruleCases() []ruleCase {
 		{"test of a layer", "imports", "catalog", test("package catalog\nimport _ \"moorage/registry/memory\""), 0},
 		{"unknown package", "imports", "util", source("package util"), 1},
 
+		{"log message that no page explains", "log message", "locks", source("package locks\nimport \"log/slog\"\nfunc f(l *slog.Logger) { l.Warn(\"shown nowhere\"); l.Info(\"shown nowhere\") }"), 1},
+		{"log message that is made", "log message", "locks", source("package locks\nimport \"log/slog\"\nfunc f(l *slog.Logger, what string) { l.Error(\"store \" + what) }"), 1},
+		{"log message of the page", "log message", "locks", source("package locks\nimport \"log/slog\"\nfunc f(l *slog.Logger) { l.Warn(\"run failed\", \"error\", 1) }"), 0},
+
 		{"foreign driver", "drivers", "catalog", source("package catalog\nimport _ \"github.com/cockroachdb/pebble/v2\""), 1},
 		{"http in the catalog", "drivers", "catalog", source("package catalog\nimport _ \"net/http\""), 1},
 		{"types outside of the schema", "drivers", "metadata", source("package metadata\nimport _ \"github.com/apache/iceberg-go\""), 1},

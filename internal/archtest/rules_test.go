@@ -35,6 +35,9 @@ func rules() []rule {
 		{"context value", checkContextValues},
 		{"example", checkExamples},
 		{"file size", checkFileSize},
+		{"function size", checkFunctionSize},
+		{"methods", checkMethods},
+		{"log message", checkMessages},
 	}
 }
 
