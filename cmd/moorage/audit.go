@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -25,7 +27,7 @@ func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger)
 	case cli.AuditStderr:
 		config.Out = audit.Stream(os.Stderr)
 	default:
-		file, err := audit.OpenFile(to, c.AuditBytesMax)
+		file, to, err := openAuditFile(c, to)
 		if err != nil {
 			return nil, fmt.Errorf("--audit: %w", err)
 		}
@@ -35,6 +37,52 @@ func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger)
 	log := audit.New(config)
 	meterAudit(metrics, log.Stats)
 	return log, nil
+}
+
+// auditFile is a file that this process alone writes.
+type auditFile struct {
+	*audit.File
+	claim io.Closer
+}
+
+// Close closes the file, and lets another process have it.
+func (f auditFile) Close() error { return errors.Join(f.File.Close(), f.claim.Close()) }
+
+// auditNodesMax bounds how many nodes of one machine share a data folder.
+const auditNodesMax = 64
+
+// openAuditFile opens the audit log and returns its path. Nodes over one database may share their
+// data folder, so the file that no setting names is called by the machine there. Further nodes of
+// the machine add a number.
+func openAuditFile(c cli.Config, to string) (audit.Out, string, error) {
+	names := []string{to}
+	if c.Audit == "" && c.InDatabase() {
+		host, err := os.Hostname()
+		if err != nil {
+			return nil, "", fmt.Errorf("name the audit log by this machine: %w", err)
+		}
+		names[0] = filepath.Join(c.Data, "audit-"+host+".log")
+		for number := 2; number <= auditNodesMax; number++ {
+			names = append(names, filepath.Join(c.Data, fmt.Sprintf("audit-%s-%d.log", host, number)))
+		}
+	}
+	var refused error
+	for _, name := range names {
+		claim := io.Closer(io.NopCloser(nil))
+		if info, err := os.Stat(name); err != nil || info.Mode().IsRegular() { // not a pipe or a device
+			if claim, refused = audit.Claim(name); errors.Is(refused, audit.ErrClaimed) {
+				continue
+			} else if refused != nil {
+				return nil, "", refused
+			}
+		}
+		file, err := audit.OpenFile(name, c.AuditBytesMax)
+		if err != nil {
+			return nil, "", errors.Join(err, claim.Close())
+		}
+		return auditFile{file, claim}, name, nil
+	}
+	return nil, "", refused
 }
 
 // meterAudit registers what an audit log has done.

@@ -42,6 +42,40 @@ func TestServeAudits(t *testing.T) {
 	}
 }
 
+// Servers that share a data folder each write an audit log of their own.
+func TestAuditFileOfEachNode(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	config := cli.Config{Data: data, Store: "postgres://moorage@db/moorage", AuditBytesMax: 1 << 20}
+	to := config.AuditTo(true)
+	host, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var opened []audit.Out
+	for _, want := range []string{"audit-" + host + ".log", "audit-" + host + "-2.log"} {
+		file, path, err := openAuditFile(config, to)
+		if err != nil || path != filepath.Join(data, want) {
+			t.Fatalf("opened %q (%v), want %s", path, err, want)
+		}
+		opened = append(opened, file)
+	}
+	if err := errors.Join(opened[0].Close(), opened[1].Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, path, err := openAuditFile(config, to); err != nil || path != filepath.Join(data, "audit-"+host+".log") {
+		t.Errorf("after both have ended: %q (%v)", path, err)
+	}
+
+	config.Store, config.Audit = "", filepath.Join(data, "named.log")
+	if _, _, err := openAuditFile(config, config.Audit); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := openAuditFile(config, config.Audit); !errors.Is(err, audit.ErrClaimed) {
+		t.Errorf("a second writer of --audit: %v, want ErrClaimed", err)
+	}
+}
+
 // eventually waits until done returns true.
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()

@@ -439,7 +439,8 @@ func auditSettings() []setting {
 		{name: "audit", value: "FILE|stderr|off", set: folder(func(c *Config) *string { return &c.Audit }),
 			usage: "Where the audit log goes: one JSON line for each request that was let in or refused, and for " +
 				"each token and key. SIGHUP then opens the file again, and does not end the server. Default: the " +
-				"file audit.log in --data where callers are authenticated, else off."},
+				"file audit.log in --data where callers are authenticated, else off. With a database it is " +
+				"audit-HOST.log, and audit-HOST-2.log for a second server of that machine."},
 		{name: "audit-reads", value: "summed|each|1/N", preset: "summed",
 			usage: "Which lines the audit log has of reads that were let in. summed: the first of a caller, an " +
 				"operation and an object in a minute, and one with the number of the others. each: all. " +

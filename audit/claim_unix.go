@@ -1,0 +1,29 @@
+//go:build linux || darwin
+
+package audit
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+)
+
+// Claim makes this process the only one that writes an audit log at path, until the returned value
+// is closed or the process ends. It locks path with ".lock" behind it, which stays. Two writers of
+// one file would each rotate what the other writes to.
+//
+// Errors: ErrClaimed if another process has it. A file system without locks gives no error.
+func Claim(path string) (io.Closer, error) {
+	file, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("claim the audit log: %w", err)
+	}
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		_ = file.Close()
+		return nil, fmt.Errorf("%w: %s", ErrClaimed, path)
+	}
+	return file, nil
+}
