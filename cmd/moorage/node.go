@@ -62,6 +62,7 @@ type node struct {
 	metrics   *prometheus.Registry // that the handler shows
 	expiry    *worker.Worker
 	first     *firstWarehouse
+	horizon   *worker.Worker // nil without a database
 }
 
 // defaultWarehouse is the warehouse that the first start makes, and that requests without a
@@ -188,6 +189,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	checker := check.New(checks)
 	meterRecovery(metrics, dead.Stats)
 	meterPurges(metrics, dropped.Stats)
+	horizon := watchHorizon(opened, metrics, logger)
 	who, err := openIdentity(c, made, audits, logger)
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
@@ -244,6 +246,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		checker: checker,
 		purges:  dropped, retention: kept, recovery: dead, operator: operator,
 		care: upkeep.jobs, upkeep: upkeep,
+		horizon:  horizon,
 		outgrown: watch, audit: audits, who: who, handler: handler, metrics: metrics,
 		expiry: ends.worker(), first: first,
 	}, nil
@@ -260,6 +263,9 @@ func (n *node) start() {
 	n.purges.Start()
 	n.retention.Start()
 	n.upkeep.start()
+	if n.horizon != nil {
+		n.horizon.Start()
+	}
 }
 
 // stop ends the workers and waits for them. It may be called again.
@@ -268,6 +274,9 @@ func (n *node) stop() {
 		n.who.Stop()
 	}
 	n.expiry.Stop()
+	if n.horizon != nil {
+		n.horizon.Stop()
+	}
 	n.upkeep.stop()
 	n.retention.Stop()
 	n.purges.Stop()

@@ -35,8 +35,6 @@ func rules() []rule {
 		{"context value", checkContextValues},
 		{"example", checkExamples},
 		{"file size", checkFileSize},
-		{"function size", checkFunctionSize},
-		{"methods", checkMethods},
 		{"log message", checkMessages},
 	}
 }

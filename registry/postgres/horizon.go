@@ -1,0 +1,88 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Horizon finds what keeps the server from clearing away old versions of rows: open transactions,
+// prepared ones, and slots of replicas. Each commit to a table leaves such versions, so a table
+// with many commits becomes slow meanwhile. It is not safe for concurrent use.
+type Horizon struct {
+	store *Store
+	seen  map[string]time.Time // since when a holder has kept the same transaction id
+}
+
+// Holder is what has kept old versions of rows for the longest time.
+type Holder struct {
+	// Age is how long, as far as this process could see it. 0: there is none.
+	Age time.Duration
+	// What says what it is: "process 4711 of user backup (pg_dump)".
+	What string
+}
+
+// Horizon returns a Horizon of the database.
+func (s *Store) Horizon() *Horizon { return &Horizon{store: s, seen: make(map[string]time.Time)} }
+
+// holders are the sessions, prepared transactions and slots that old versions of rows are kept for.
+// A role without pg_monitor does not see since when sessions of other roles have been open.
+const holders = `SELECT 'process ' || pid || coalesce(' of user ' || usename, '') ||
+       coalesce(' (' || nullif(application_name, '') || ')', ''),
+       pid || ' ' || backend_xmin::text, coalesce(extract(epoch FROM clock_timestamp() - xact_start), 0)::float8
+  FROM pg_stat_activity
+ WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid() AND (datname = current_database() OR datname IS NULL)
+UNION ALL
+SELECT 'the prepared transaction ' || gid, gid || ' ' || transaction::text,
+       extract(epoch FROM clock_timestamp() - prepared)::float8
+  FROM pg_prepared_xacts WHERE database = current_database()
+UNION ALL
+SELECT 'the replication slot ' || slot_name, slot_name || ' ' || xmin::text, 0::float8
+  FROM pg_replication_slots WHERE xmin IS NOT NULL`
+
+// Oldest looks at the server. Where that does not say how old something is, its age is the time
+// since Oldest saw it first. A server that keeps no such lists has nothing that is old. Errors are
+// those of Store.Get.
+func (h *Horizon) Oldest(ctx context.Context) (oldest Holder, err error) {
+	type row struct {
+		what, key string
+		seconds   float64
+	}
+	var rows []row
+	err = h.store.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
+		found, err := conn.Query(ctx, holders)
+		if err != nil {
+			return err
+		}
+		rows, err = pgx.CollectRows(found, func(r pgx.CollectableRow) (one row, err error) {
+			err = r.Scan(&one.what, &one.key, &one.seconds)
+			return one, err
+		})
+		return err
+	})
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && strings.HasPrefix(refused.Code, "42") {
+		return Holder{}, nil // another server that speaks PostgreSQL's protocol
+	}
+	if err != nil {
+		return Holder{}, err
+	}
+	now, seen := h.store.now(), make(map[string]time.Time, len(rows))
+	for _, one := range rows {
+		since, known := h.seen[one.key]
+		if !known {
+			since = now
+		}
+		seen[one.key] = since
+		age := max(now.Sub(since), time.Duration(one.seconds*float64(time.Second)))
+		if age > oldest.Age {
+			oldest = Holder{Age: age, What: one.what}
+		}
+	}
+	h.seen = seen
+	return oldest, nil
+}
