@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 
 	"moorage/catalog"
@@ -36,17 +37,28 @@ const (
 	flinkAzure = "org.apache.iceberg:iceberg-azure-bundle:1.11.0"
 )
 
-// printedURI is how a client on this machine reaches a server that listens on addr.
-func printedURI(addr net.Addr, encrypted bool) string {
+// printedURI is how a client reaches a server that listens on addr: by the host of --listen. Where
+// that is every address, it is the first name that --host gives, or else this machine.
+func printedURI(c cli.Config, addr net.Addr, encrypted bool) string {
 	scheme := "http://"
 	if encrypted {
 		scheme = "https://"
 	}
 	tcp, ok := addr.(*net.TCPAddr)
-	if ok && tcp.IP.IsUnspecified() {
-		return fmt.Sprintf("%s127.0.0.1:%d", scheme, tcp.Port)
+	if !ok {
+		return scheme + addr.String()
 	}
-	return scheme + addr.String()
+	host, _, _ := net.SplitHostPort(c.Listen)
+	if ip := net.ParseIP(host); host == "" || ip != nil {
+		host = tcp.IP.String()
+	}
+	if tcp.IP.IsUnspecified() {
+		host = "127.0.0.1"
+		if len(c.Hosts) > 0 {
+			host = c.Hosts[0]
+		}
+	}
+	return scheme + net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
 // shown is what clients show to say who they are. The banner has a placeholder for it.
@@ -77,11 +89,10 @@ func (s shown) property() string {
 	return "token"
 }
 
-// writeBanner says that the server is ready, and how each client reaches it. config says how
-// clients reach the files of the warehouse.
+// writeBanner says how each client reaches the server, and last that it is ready and where: that
+// line stays in sight. config says how clients reach the files of the warehouse.
 func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse, config map[string]string, who shown) {
 	name, scheme := warehouse.Name, schemeOf(warehouse.Location)
-	fmt.Fprintf(out, "Moorage is ready at %s\nWarehouse %s is at %s\n\n", uri, name, warehouse.Location)
 	show := func(client string, lines ...string) {
 		fmt.Fprintf(out, "%s\n  %s\n\n", client, strings.Join(lines, "\n  "))
 	}
@@ -91,6 +102,7 @@ func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse, config 
 	show("Trino, etc/catalog/moorage.properties", trinoProperties(uri, name, scheme, config, who)...)
 	show("Flink SQL, with "+flinkNeeds(scheme), flinkStatement(uri, name, scheme, who))
 	show("DuckDB", duckDBLines(uri, name, scheme, who)...)
+	fmt.Fprintf(out, "Warehouse %s is at %s\nMoorage is ready at %s\n", name, warehouse.Location, uri)
 }
 
 func curlLine(uri, warehouse string, who shown) string {

@@ -68,10 +68,10 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	served := make(chan error, 1)
 	go func() { served <- serveOn(server, bounded) }()
 
-	uri := printedURI(listener.Addr(), encryption != nil)
+	uri := printedURI(c, listener.Addr(), encryption != nil)
 	if warehouse == nil {
-		fmt.Fprintf(env.Stdout, "Moorage is ready at %s\nWarehouse %s could not be made yet; the log says why\n",
-			uri, defaultWarehouse)
+		fmt.Fprintf(env.Stdout, "Warehouse %s could not be made yet; the log says why\nMoorage is ready at %s\n",
+			defaultWarehouse, uri)
 	} else {
 		writeBanner(env.Stdout, uri, *warehouse, node.shownConfig(ctx, warehouse.Name), shownTo(c))
 	}

@@ -423,12 +423,20 @@ func TestHostNames(t *testing.T) {
 
 func TestPrintedURI(t *testing.T) {
 	t.Parallel()
-	for address, want := range map[string]string{
-		"127.0.0.1:8181": "http://127.0.0.1:8181", "[::1]:80": "http://[::1]:80",
-		"0.0.0.0:8181": "http://127.0.0.1:8181", "[::]:8181": "http://127.0.0.1:8181",
+	for _, tt := range []struct {
+		address string
+		config  cli.Config
+		want    string
+	}{
+		{"127.0.0.1:8181", cli.Config{Listen: "127.0.0.1:8181"}, "http://127.0.0.1:8181"},
+		{"[::1]:80", cli.Config{Listen: "[::1]:80"}, "http://[::1]:80"},
+		{"0.0.0.0:8181", cli.Config{Listen: "0.0.0.0:8181"}, "http://127.0.0.1:8181"},
+		{"[::]:8181", cli.Config{Listen: ":8181"}, "http://127.0.0.1:8181"},
+		{"127.0.0.1:4711", cli.Config{Listen: "localhost:0"}, "http://localhost:4711"},
+		{"0.0.0.0:8181", cli.Config{Listen: ":8181", Hosts: []string{"catalog.example.com", "other"}}, "http://catalog.example.com:8181"},
 	} {
-		if got := printedURI(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)), false); got != want {
-			t.Errorf("%s: got %s, want %s", address, got, want)
+		if got := printedURI(tt.config, net.TCPAddrFromAddrPort(netip.MustParseAddrPort(tt.address)), false); got != tt.want {
+			t.Errorf("%s, %s: got %s, want %s", tt.address, tt.config.Listen, got, tt.want)
 		}
 	}
 }

@@ -105,7 +105,11 @@ func printWarehouse(out io.Writer, w client.Warehouse) {
 	for _, location := range w.AllowedLocations {
 		fmt.Fprintf(out, "  allowed: %s\n", location)
 	}
-	fmt.Fprintf(out, "  offers engines: %s\n", orNothing(w.Delegation))
+	if len(w.Delegation) == 0 {
+		fmt.Fprintln(out, "  engines bring their own credentials of the storage")
+	} else {
+		fmt.Fprintf(out, "  offers engines: %s\n", orNothing(w.Delegation))
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.Storage)) {
 		fmt.Fprintf(out, "  storage option %s=%s\n", name, moorage.OneLine(w.Storage[name]))
 	}
