@@ -3,11 +3,9 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -413,13 +411,6 @@ func nodeName() string {
 // nodeAddress says in the store where a process listens. It has the name of the machine, because
 // many processes listen on all addresses, or on an address that others have too.
 func nodeAddress(address net.Addr) string { return hostName() + "/" + address.String() }
-
-// newJitter returns a source of chance for pauses, in which no two nodes may be in step.
-func newJitter() *mathrand.Rand {
-	var seed [16]byte
-	rand.Read(seed[:])
-	return mathrand.New(mathrand.NewPCG(binary.BigEndian.Uint64(seed[:8]), binary.BigEndian.Uint64(seed[8:])))
-}
 
 // hostIdentity returns what two processes share only if they run on one machine, since one start of
 // it, and in one network of it. That is the kernel's id of the start, and that of the network
