@@ -18,6 +18,7 @@ import (
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
+	"moorage/storage"
 	"moorage/txlog"
 )
 
@@ -181,6 +182,9 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 		if err := k.CheckFree(r.entry, ident); err != nil {
 			return nil, err
 		}
+	}
+	if _, err := storage.Parse(r.location); err != nil { // engines would read it in several ways
+		return nil, documents.FileError(r.location, err)
 	}
 	// Not from the cache: the owner of the file may have written it again since its last
 	// registration.

@@ -55,6 +55,21 @@ func TestRegisterReadsTheFileAgain(t *testing.T) {
 	}
 }
 
+// A storage keeps a file whose name has a query, and engines would look elsewhere: no table has its
+// metadata there.
+func TestNoMetadataBehindAQuery(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	raw := f.create("t").Document.Raw()
+	for _, location := range []string{"file:///wh/v1?x.metadata.json", "file:///wh/#/v1.metadata.json"} {
+		f.rewrite(location, raw)
+		_, err := f.RegisterTable(f.ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: location})
+		if moorage.KindOf(err) != moorage.KindBadRequest {
+			t.Errorf("registered %s: %v", location, err)
+		}
+	}
+}
+
 // A name goes to another table while a file is registered under it, on a node that takes no locks.
 // The name stays that table's.
 func TestRegisterMeetsCreate(t *testing.T) {

@@ -54,6 +54,16 @@ const (
 // '?' and '#' (some engines end the path there and some do not), control characters, bytes that are
 // not UTF-8, what Azure may read in two ways.
 func Parse(location string) (Location, error) {
+	if hasQuery(location) {
+		return Location{}, malformed(location, "it has a query or fragment")
+	}
+	return ParseFile(location)
+}
+
+// ParseFile is Parse of the location of a file, as a storage lists it or a table names it. There
+// '?' and '#' are bytes like all others: storages keep files that have such names. What clients
+// name themselves, such as the location of a table, goes through Parse.
+func ParseFile(location string) (Location, error) {
 	if err := checkCharacters(location); err != nil {
 		return Location{}, err
 	}
@@ -108,6 +118,15 @@ func (l Location) String() string {
 // has. It returns ErrLocation if Parse refuses location.
 func Normalise(location string) (string, error) {
 	parsed, err := Parse(location)
+	if err != nil {
+		return "", err
+	}
+	return parsed.Normal(location), nil
+}
+
+// NormaliseFile is Normalise of what ParseFile reads.
+func NormaliseFile(location string) (string, error) {
+	parsed, err := ParseFile(location)
 	if err != nil {
 		return "", err
 	}
@@ -324,16 +343,17 @@ func checkCharacters(location string) error {
 		return malformed(location, "it is not UTF-8")
 	case strings.ContainsFunc(location, unicode.IsControl):
 		return malformed(location, "it has a control character")
-	case strings.ContainsAny(location, "?#"):
-		return malformed(location, "it has a query or fragment")
 	}
 	return nil
 }
 
+// hasQuery reports whether location has a character at which some readers of URIs end the path.
+func hasQuery(location string) bool { return strings.ContainsAny(location, "?#") }
+
 // ordinary has the characters of locations that need no second look.
 var ordinary = func() (set [256]bool) {
 	for c := ' '; c <= '~'; c++ {
-		set[c] = c != '?' && c != '#'
+		set[c] = true
 	}
 	return set
 }()

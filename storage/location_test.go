@@ -63,6 +63,25 @@ func TestNormalise(t *testing.T) {
 	}
 }
 
+// TestParseFile: in the location of a file '?' and '#' are bytes like others, also when it is
+// spelled in another way.
+func TestParseFile(t *testing.T) {
+	t.Parallel()
+	for location, want := range map[string]string{
+		"file:/a?b": "file:///a?b", "/a#b/": "file:///a#b", "s3a://b/a?versionId=1": "s3://b/a?versionId=1",
+		"gs://b/p=?/#": "gs://b/p=?/#", "s3://b/a": "s3://b/a",
+	} {
+		if got, err := storage.NormaliseFile(location); err != nil || got != want {
+			t.Errorf("NormaliseFile(%q) = %q, %v; want %q", location, got, err, want)
+		}
+	}
+	for _, location := range []string{"", "a?b", "s3://b/../a?b", "file:///a\x00b", "file:///a\xffb"} {
+		if got, err := storage.ParseFile(location); !errors.Is(err, storage.ErrLocation) {
+			t.Errorf("ParseFile(%q) = %+v, %v; want ErrLocation", location, got, err)
+		}
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	for _, location := range []string{

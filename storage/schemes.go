@@ -48,7 +48,7 @@ func (s Schemes) Delete(ctx context.Context, locations ...string) error {
 	var failures []error
 	byScheme := make(map[string][]string)
 	for _, location := range locations {
-		parsed, err := Parse(location)
+		parsed, err := ParseFile(location)
 		if err == nil && s[parsed.Scheme] == nil {
 			err = outside(location)
 		}
@@ -112,7 +112,7 @@ func (s Schemes) List(ctx context.Context, folder, after string, limit int) (Pag
 
 // MayBeGone says what the store of location says.
 func (s Schemes) MayBeGone(location string) bool {
-	parsed, err := Parse(location)
+	parsed, err := ParseFile(location)
 	if err != nil {
 		return false
 	}
@@ -160,7 +160,7 @@ func (s Schemes) at(ctx context.Context, location string) (Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("%s: %w", location, err)
 	}
-	parsed, err := Parse(location)
+	parsed, err := ParseFile(location)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ type Info struct {
 }
 
 // Store reads and writes files at locations, which are URIs in any spelling that
-// Parse accepts. All methods are safe for concurrent use. A location outside the
+// ParseFile accepts. All methods are safe for concurrent use. A location outside the
 // store's allowed roots is ErrOutside, whatever the method, links in the path included.
 type Store interface {
 	// Create writes body as a new file and makes it durable, with the folders that lead to it,

@@ -125,7 +125,7 @@ func (d *Documents) Name(k *directory.Kind, pointer registry.ID, store storage.S
 	version := strconv.Itoa(VersionNumber(base.Location) + 1)
 	name := "00000"[min(len(version), 5):] + version + "-" + marked(unique, pointer) + ending
 	location := inMetadataFolder(document, name)
-	return File{pointer, location, document, store}, checkLength(location) // before a transaction records it
+	return File{pointer, location, document, store}, checkLocation(location) // before a transaction records it
 }
 
 // markBytes is how many bytes at the end of the uuid in a file's name are made of its rest and of
@@ -157,8 +157,12 @@ func inMetadataFolder(document Document, name string) string {
 	return storage.Join(document.Location(), "metadata", name)
 }
 
-// checkLength refuses a location that is too long.
-func checkLength(location string) error {
+// checkLocation refuses a location that is too long, and one that engines read in several ways: a
+// storage takes it, and some of them would look elsewhere.
+func checkLocation(location string) error {
+	if _, err := storage.Parse(location); err != nil && len(location) <= storage.LocationBytesMax {
+		return FileError(location, err)
+	}
 	if len(location) > storage.LocationBytesMax {
 		return moorage.Errorf(moorage.KindBadRequest,
 			"Location of a metadata file has %d bytes, at most %d are allowed", len(location), storage.LocationBytesMax)

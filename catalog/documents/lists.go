@@ -24,7 +24,7 @@ func (d *Documents) NameList(document Document, snapshot int64) (string, error) 
 		return "", err
 	}
 	location := inMetadataFolder(document, "snap-"+strconv.FormatInt(snapshot, 10)+"-0-"+unique+".avro")
-	return location, checkLength(location)
+	return location, checkLocation(location)
 }
 
 // ReadRaw returns all bytes of the manifest list or manifest at location, at most bytesMax. take

@@ -226,7 +226,7 @@ func (d *Documents) unnamed(ctx context.Context, t Trimmed, now *directory.Found
 
 // Normalised returns the one spelling of a location, or what is none as it is.
 func Normalised(location string) string {
-	if spelled, err := storage.Normalise(location); err == nil {
+	if spelled, err := storage.NormaliseFile(location); err == nil {
 		return spelled
 	}
 	return location

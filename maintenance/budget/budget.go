@@ -187,7 +187,7 @@ func later(a, b time.Time) time.Time {
 
 // storeOf returns what tells storages apart: the scheme and authority of a location.
 func storeOf(location string) string {
-	parsed, err := storage.Parse(location)
+	parsed, err := storage.ParseFile(location)
 	if err != nil {
 		return ""
 	}

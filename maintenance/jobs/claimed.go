@@ -33,7 +33,7 @@ func (c *claimed) free(ctx context.Context, files []storage.Listed) ([]storage.L
 	above := make([][]string, len(files)) // nil for a location that cannot be read
 	missing := make(map[string]bool)
 	for i, file := range files {
-		place, err := storage.Parse(file.Location)
+		place, err := storage.ParseFile(file.Location)
 		if err != nil {
 			continue
 		}

@@ -65,7 +65,7 @@ func (u *unregistered) note(location string) bool {
 
 // add adds a metadata file, which is still to be read, and the folder of its table.
 func (u *unregistered) add(location string) {
-	place, err := storage.Parse(location)
+	place, err := storage.ParseFile(location)
 	if err != nil || u.known[location] {
 		return
 	}
@@ -148,7 +148,7 @@ func (l *leftoverLook) mayBeLeft(file storage.Listed) bool {
 
 // staysFor returns the reason for which a file that nobody has claimed stays; empty for none.
 func (l *leftoverLook) staysFor(file storage.Listed) string {
-	place, err := storage.Parse(file.Location)
+	place, err := storage.ParseFile(file.Location)
 	switch {
 	case err != nil, isHidden("/" + strings.TrimPrefix(place.Path, l.root.Path)):
 		return keptHidden

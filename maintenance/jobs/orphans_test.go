@@ -41,7 +41,10 @@ func (w *world) strays() {
 }
 
 func orphans() []string {
-	return []string{tableAt + "/data/o1.parquet", tableAt + "/metadata/o2.avro", tableAt + "/o3.stats"}
+	return []string{
+		tableAt + "/data/o1.parquet", tableAt + "/metadata/o2.avro", tableAt + "/o3.stats",
+		tableAt + "/data/o?4.parquet", tableAt + "/data/p=#/o5.parquet",
+	}
 }
 
 // strangers are files that stay.

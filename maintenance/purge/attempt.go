@@ -332,7 +332,7 @@ func (w *Worker) held(ctx context.Context, table registry.Pointer, batch []strin
 		own = append(own, location)
 	}
 	return slices.DeleteFunc(batch, func(path string) bool {
-		location, err := storage.Parse(path)
+		location, err := storage.ParseFile(path)
 		return err != nil || !isWithin(own, location)
 	}), nil
 }

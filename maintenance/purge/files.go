@@ -138,7 +138,7 @@ func (w *walk) earlierMetadata(context.Context) error {
 
 // add adds a file to the batch if it may be deleted.
 func (w *walk) add(path string) error {
-	location, err := storage.Parse(path)
+	location, err := storage.ParseFile(path)
 	if err != nil || !isWithin(w.claims, location) {
 		w.kept++
 		return nil

@@ -47,7 +47,7 @@ type Expired struct {
 // IsOwn reports whether path lies within claims, and may be a file that expiry or the removal of
 // orphans deletes at all: a metadata file is none.
 func IsOwn(claims []storage.Location, path string) bool {
-	location, err := storage.Parse(path)
+	location, err := storage.ParseFile(path)
 	if err != nil || IsMetadata(location.Path) {
 		return false
 	}

@@ -63,6 +63,9 @@ func (s *Set) Add(path string) {
 	if s.alike != nil {
 		s.elsewhere.Add(pathOf(path))
 		s.alike.Add(folded(path))
+		if cut := strings.IndexAny(path, "?#"); cut >= 0 {
+			s.alike.Add(folded(path[:cut])) // where some engines end the path
+		}
 	}
 	hash := s.hash(path)
 	s.mu.Lock()
@@ -149,7 +152,7 @@ func (s *Set) hash(path string) [2]uint64 {
 // spelled returns the one spelling of the place that path names; path itself if no storage takes
 // it.
 func spelled(path string) string {
-	if normal, err := storage.Normalise(path); err == nil {
+	if normal, err := storage.NormaliseFile(path); err == nil {
 		return normal
 	}
 	return path
@@ -167,7 +170,7 @@ func (s *Set) LooksLike(path string) bool { return s.alike != nil && s.alike.Has
 
 // pathOf returns path without scheme and authority.
 func pathOf(path string) string {
-	if parsed, err := storage.Parse(path); err == nil {
+	if parsed, err := storage.ParseFile(path); err == nil {
 		return parsed.Path
 	}
 	return path

@@ -178,7 +178,7 @@ func (s *Store) locate(ctx context.Context, location string) (blobName, error) {
 	if err := ctx.Err(); err != nil {
 		return blobName{}, fmt.Errorf("%s: %w", location, err)
 	}
-	parsed, err := storage.Parse(location)
+	parsed, err := storage.ParseFile(location)
 	if err != nil {
 		return blobName{}, err
 	}

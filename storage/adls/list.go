@@ -36,7 +36,7 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	if page.Next != "" && page.Next == after {
 		return storage.Page{}, fmt.Errorf("list %s: Azure has more, and does not say how to go on", folder)
 	}
-	parsed, err := storage.Parse(folder)
+	parsed, err := storage.ParseFile(folder)
 	if err != nil {
 		return storage.Page{}, err
 	}
@@ -46,7 +46,7 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 			continue
 		}
 		location := storage.Location{Scheme: parsed.Scheme, Authority: parsed.Authority, Path: "/" + name}.String()
-		again, err := storage.Parse(location)
+		again, err := storage.ParseFile(location)
 		if err != nil || again.String() != location || !strings.HasPrefix(name, under.name) {
 			continue
 		}

@@ -370,7 +370,7 @@ func (s *Store) locate(ctx context.Context, location string) (*root, string, err
 
 // rootOf returns the root that location is in, and its name there.
 func (s *Store) rootOf(location string) (*root, string, error) {
-	parsed, err := storage.Parse(location)
+	parsed, err := storage.ParseFile(location)
 	if err != nil {
 		return nil, "", err
 	}

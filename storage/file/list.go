@@ -40,7 +40,7 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	if err != nil {
 		return storage.Page{}, err
 	}
-	normal, err := storage.Normalise(folder)
+	normal, err := storage.NormaliseFile(folder)
 	if err != nil {
 		return storage.Page{}, err
 	}
@@ -193,7 +193,7 @@ func sortName(entry fs.DirEntry) string {
 // add lists a file, unless it is gone, is being made or has a name that no location can have.
 func (l *listing) add(folder plainFolder, base, name string) {
 	location := l.prefix + name
-	if parsed, err := storage.Parse(location); err != nil || parsed.String() != location {
+	if parsed, err := storage.ParseFile(location); err != nil || parsed.String() != location {
 		return
 	}
 	found, err := folder.Lstat(base)

@@ -88,7 +88,7 @@ func (s *Store) locate(ctx context.Context, location string) (object, error) {
 	if err := ctx.Err(); err != nil {
 		return object{}, fmt.Errorf("%s: %w", location, err)
 	}
-	parsed, err := storage.Parse(location)
+	parsed, err := storage.ParseFile(location)
 	if err != nil {
 		return object{}, err
 	}

@@ -39,7 +39,7 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	page := storage.Page{Now: now, Next: found.Next}
 	for _, each := range found.Items {
 		location := bucket + each.Name
-		parsed, err := storage.Parse(location)
+		parsed, err := storage.ParseFile(location)
 		if err != nil || parsed.String() != location || !strings.HasPrefix(each.Name, prefix) {
 			continue
 		}

@@ -175,7 +175,7 @@ func (s *Store) locate(ctx context.Context, location string) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", fmt.Errorf("%s: %w", location, context.Cause(ctx))
 	}
-	parsed, err := storage.Parse(location)
+	parsed, err := storage.ParseFile(location)
 	if err != nil {
 		return "", err
 	}

@@ -49,7 +49,7 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 			}
 		}
 		location := bucket + key
-		parsed, err := storage.Parse(location)
+		parsed, err := storage.ParseFile(location)
 		if err != nil || parsed.String() != location || !strings.HasPrefix(key, prefix) {
 			continue
 		}

@@ -18,6 +18,7 @@ func RunLister(t *testing.T, open Open) {
 	t.Helper()
 	run(t, open, []check[listStore]{
 		{"List", testList},
+		{"ListKeys", testListKeys},
 		{"ListPages", testListPages},
 		{"ListIsOfOneFolder", testListIsOfOneFolder},
 		{"ListDates", testListDates},
@@ -87,6 +88,50 @@ func testList(t *testing.T, store listStore, root string) {
 	page, err := store.List(t.Context(), root+"/data/a", "", 10)
 	if err != nil || len(page.Files) != 1 || page.Files[0].Bytes != int64(len("data/a/b.parquet")) {
 		t.Errorf("List = %+v, %v", page, err)
+	}
+}
+
+// testListKeys makes, lists, reads and deletes files in whose names each byte is one that a store
+// might take for something else.
+func testListKeys(t *testing.T, store listStore, root string) {
+	names := []string{
+		"%", "%%", "%3F", "%3f", "%2F", "%25", "a%zz", "a%20b", "a b", " ", "...", "..a", "a..", ".a", "a.b.c",
+		"é", "e\u0301", "日本語", "🦆", "a+b", "?versionId=1", "a?b=c&d", "a#b?c", "?", "#", "a?/b", "a#/b", "p=a?b/c",
+	}
+	for c := byte(' '); c <= '~'; c++ {
+		if c == '/' || c == '\\' && strings.HasPrefix(root, "s3:") { // which SeaweedFS lists as a slash
+			continue
+		}
+		names = append(names, fmt.Sprintf("x%cy/%cz%c", c, c, c))
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { // what the scheme has no names for
+		_, err := storage.ParseFile(storage.Join(root, "k", name))
+		return err != nil
+	})
+	var locations []string
+	for _, name := range names {
+		locations = append(locations, storage.Join(root, "k", name))
+		mustCreate(t, store, storage.Join(root, "k", name), name)
+	}
+	mustList(t, store, root+"/k", 1000, slices.Clone(names)...) // it sorts them
+	mustList(t, store, root+"/k", 7, slices.Clone(names)...)
+	for i, name := range names {
+		mustHold(t, store, locations[i], name)
+	}
+	for i, location := range locations {
+		if i%2 == 0 {
+			mustDelete(t, store, location) // alone
+			mustMiss(t, store, location)
+		}
+	}
+	mustDelete(t, store, locations...)
+	mustList(t, store, root+"/k", 1000)
+}
+
+func mustDelete(t *testing.T, store storage.Store, locations ...string) {
+	t.Helper()
+	if err := store.Delete(t.Context(), locations...); err != nil {
+		t.Errorf("Delete(%q): %v", locations, err)
 	}
 }
 
