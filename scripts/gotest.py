@@ -6,8 +6,8 @@
 Prints the line that `go test` prints for each package, and before it all output of
 the package's tests that failed. A test that was skipped has failed: what cannot run
 must be said in the test. Only those of NEEDS_A_CLOUD may be skipped, and that is
-printed. Ends with `N passed, N failed`, and status 1 if anything
-failed or nothing ran.
+printed. Then it prints the slowest packages and tests. Ends with `N passed, N failed`,
+and status 1 if anything failed or nothing ran.
 """
 
 import json
@@ -18,6 +18,7 @@ from collections import defaultdict
 # Tests that nothing on this machine can stand in for. Each runs where its variable is set.
 NEEDS_A_CLOUD = {("moorage/storage/adls", "TestRealAccount")}
 
+SLOWEST_MAX = 20
 OUTPUT_LINES_MAX = 200
 SAID_LINES_MAX = 40
 SAID_CHARACTERS_MAX = 300
@@ -31,6 +32,7 @@ class Judge:
         self.failed = 0
         self._failed_in = defaultdict(int)  # package -> tests
         self._output = defaultdict(list)  # (package, test or None) -> lines, until it ends
+        self._seconds = []  # (seconds, package, test or empty), of tests that belong to no other
         self._said = []  # by tests that failed, without the logs of servers between
 
     def read(self, line: str) -> None:
@@ -45,6 +47,8 @@ class Judge:
         elif action == "output":
             self._output[package, test].append(event["Output"])
         elif action in ("pass", "fail", "skip"):
+            if "/" not in (test or ""):
+                self._seconds.append((event.get("Elapsed", 0), package, test or ""))
             if test:
                 self._end_of_test(package, test, action)
             else:
@@ -86,6 +90,13 @@ class Judge:
         for line in self._said:
             print(line)
 
+    def slowest(self) -> None:
+        """Prints which packages and tests took longest, by the clock. Tests that run beside others wait for them, too."""
+        for what, rows in (("packages", [r for r in self._seconds if not r[2]]), ("tests", [r for r in self._seconds if r[2]])):
+            print(f"slowest {what}:")
+            for seconds, package, test in sorted(rows, reverse=True)[:SLOWEST_MAX]:
+                print(f"{seconds:8.1f} s  {package} {test}".rstrip())
+
     def _count(self, package: str, passed: bool) -> None:
         if passed:
             self.passed += 1
@@ -105,6 +116,7 @@ def main() -> int:
     if judge.passed + judge.failed == 0:
         print("no test ran")
         judge.failed = 1
+    judge.slowest()
     judge.repeat()
     print(f"{judge.passed} passed, {judge.failed} failed")
     return 1 if judge.failed else 0
