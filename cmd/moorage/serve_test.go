@@ -404,7 +404,7 @@ func TestHostNames(t *testing.T) {
 		{[]string{"--insecure-no-auth", "--host", "a.example"}, "rebound.example", http.StatusMisdirectedRequest},
 	} {
 		server := startServe(t, append([]string{"--store", "memory", "--data", t.TempDir()}, tt.args...)...)
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.uri+"/healthz", nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.uri+"/v1/config", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
