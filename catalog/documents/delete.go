@@ -57,8 +57,9 @@ func isUnreachable(err error) bool {
 
 // DeletePurged deletes files of a dropped table that is being purged. That is safe because the
 // table cannot come back from that state, and its locations pass on to no other table before the
-// purge is over. The caller reads the pointer and its claims before each batch, and leaves out what
-// lies elsewhere.
+// purge is over. So nothing can name the files again after the caller's look, however long the
+// storage takes. The caller reads the pointer and its claims before each batch, and
+// leaves out what lies elsewhere.
 func DeletePurged(ctx context.Context, store storage.Store, files []string) error {
 	return deleteFiles(ctx, store, files)
 }
@@ -172,8 +173,8 @@ func namesFile(location string, document Document, file string) bool {
 
 // DeleteExpired deletes files that only expired snapshots of a live table reached. That is safe
 // because the snapshots are gone for good: no commit can bring them back, and the caller has looked
-// before each batch at all that was committed since. It leaves out what the present version
-// reaches, metadata files, and what lies outside the table's claims.
+// before each batch at all that was committed since. ctx ends soon after that look. It leaves out
+// what the present version reaches, metadata files, and what lies outside the table's claims.
 func DeleteExpired(ctx context.Context, store storage.Store, files []string) error {
 	return deleteFiles(ctx, store, files)
 }
@@ -181,7 +182,7 @@ func DeleteExpired(ctx context.Context, store storage.Store, files []string) err
 // DeleteOrphans deletes files in the claims of a live table that no version of it reached, neither
 // when they were found nor now. That is safe because they are as old as they were found, days ago:
 // a commit that was under way then has ended, or names them now. The caller has looked before each
-// batch.
+// batch, and ctx ends soon after that look.
 func DeleteOrphans(ctx context.Context, store storage.Store, files []string) error {
 	return deleteFiles(ctx, store, files)
 }

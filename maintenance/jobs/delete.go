@@ -2,10 +2,12 @@ package jobs
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"moorage/catalog/documents"
 	"moorage/internal/worker"
+	"moorage/maintenance/patience"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -56,25 +58,40 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 	return j.endWith(ctx, at, store, OutcomeDone, "")
 }
 
-// deleteBatch deletes those files of a batch that may go.
+// deleteBatch deletes those files of a batch that may go. It looks again, and goes on with the rest,
+// if the storage takes too long after a look: a commit may name a file meanwhile.
 func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Listed) error {
 	if err := giveWay(ctx, j, at.value.Pointer); err != nil {
 		return err
 	}
-	location := g.look.version.Location
-	if err := j.budget.Delete(ctx, location, len(batch)); err != nil {
+	if err := j.budget.Delete(ctx, g.look.version.Location, len(batch)); err != nil {
 		return err
 	}
+	return patience.Batch(ctx, j.lookMax, batch, func(part []Listed, look func() context.Context) error {
+		return j.deletePart(ctx, at, g, part, look)
+	})
+}
+
+// deletePart looks which files of a batch may go, and deletes them while that look is young.
+func (j *Jobs) deletePart(ctx context.Context, at *job, g *guard, batch []Listed,
+	look func() context.Context) (err error) {
+	kept := maps.Clone(g.kept)
+	defer func() {
+		if err != nil {
+			g.kept = kept // the same files may come again, and are counted then
+		}
+	}()
+	location := g.look.version.Location
 	if g.in.Orphans != nil {
 		if err := mayGoOn(ctx, j, at, g.look.table); err != nil {
 			return err
 		}
-		var err error
 		if batch, err = g.asListed(ctx, batch); err != nil || len(batch) == 0 {
 			return err
 		}
 	}
 	// Nothing that takes long comes between this and the deletion.
+	within := look()
 	if err := g.check(ctx, at); err != nil {
 		return err
 	}
@@ -92,7 +109,7 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 	if g.in.Orphans != nil {
 		remove = documents.DeleteOrphans
 	}
-	if err := remove(ctx, g.look.version.Storage, files); err != nil {
+	if err := remove(within, g.look.version.Storage, files); err != nil {
 		return j.budget.Note(location, err)
 	}
 	j.stats.deleted(len(files), bytes)

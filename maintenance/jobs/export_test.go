@@ -1,5 +1,7 @@
 package jobs
 
+import "time"
+
 // The checks, for tests that switch them off.
 const (
 	CheckHash    = checkHash
@@ -30,3 +32,6 @@ func (j *Jobs) Skip(check string) { j.skip = map[string]bool{check: true} }
 
 // FindMost bounds how many leftovers are found.
 func (s *LeftoverSettings) FindMost(files int) { s.most = files }
+
+// LookFor bounds how old the look before a deletion may be.
+func (j *Jobs) LookFor(limit time.Duration) { j.lookMax = limit }

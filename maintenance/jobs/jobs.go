@@ -102,6 +102,7 @@ type Jobs struct {
 	// Each is used by one loop.
 	jitters     []*rand.Rand // in the order of lanes
 	sweepJitter *rand.Rand
+	lookMax     time.Duration // patience.LookMax, unless a test shortens it
 	// skip has the checks that a test switches off, to see that it notices.
 	skip map[string]bool
 }
@@ -150,8 +151,8 @@ func New(config Config) (*Jobs, error) {
 		return nil, err
 	}
 	return &Jobs{
-		tables: &patientTables{config.Tables, cmp.Or(config.Patience, patience.Max)},
-		store:  config.Store, ledger: records, now: config.Now,
+		lookMax: patience.LookMax, tables: &patientTables{config.Tables, cmp.Or(config.Patience, patience.Max)},
+		store: config.Store, ledger: records, now: config.Now,
 		claims: ledger.NewClaimer(config.Store, owner), owner: owner,
 		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,
 		interval: cmp.Or(config.Interval, lookEvery), jitters: jitters, sweepJitter: sweepJitter,

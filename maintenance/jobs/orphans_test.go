@@ -197,6 +197,54 @@ func TestOrphanThatIsNamedWithinABatch(t *testing.T) {
 	}
 }
 
+// slowly is a storage whose deletions delete one file, call after, and end with their context.
+type slowly struct {
+	*memory.Store
+	after func()
+}
+
+// Delete implements storage.Store.
+func (s slowly) Delete(ctx context.Context, locations ...string) error {
+	if err := s.Store.Delete(ctx, locations[0]); err != nil || len(locations) == 1 {
+		return err
+	}
+	s.after()
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// An orphan that a commit names while the storage takes long to delete others of its batch stays:
+// a look lets files go for a time, and the job looks again.
+func TestOrphanThatIsNamedDuringASlowDeletion(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	w.strays()
+	_, err := w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	must(t, err)
+	must(t, w.jobs.RunOnce(w.ctx))
+	listed, err := w.jobs.Files(w.ctx, w.job().ID, 0, 100)
+	must(t, err)
+	w.clock.Advance(10 * 24 * time.Hour)
+	last := listed[len(listed)-1].Path
+	var once sync.Once
+	n := w.newNode(w.store, slowly{w.files, func() {
+		once.Do(func() {
+			w.clock.Advance(time.Second)
+			w.commit(w.history.AddAgain("main", last)...)
+		})
+	}})
+	n.jobs.LookFor(50 * time.Millisecond)
+	must(t, n.jobs.RunOnce(w.ctx))
+	for _, file := range listed {
+		if got := w.exists(file.Path); got != (file.Path == last) {
+			t.Errorf("%s is there: %t", file.Path, got)
+		}
+	}
+	if job := w.job(); job != nil {
+		t.Errorf("the job is %s: %s", job.State, job.LastError)
+	}
+}
+
 // What looks as if the job were wrong needs an operator.
 func TestOrphansThatNeedAnOperator(t *testing.T) {
 	t.Parallel()
