@@ -58,8 +58,8 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 	return j.endWith(ctx, at, store, OutcomeDone, "")
 }
 
-// deleteBatch deletes those files of a batch that may go. It looks again, and goes on with the rest,
-// if the storage takes too long after a look: a commit may name a file meanwhile.
+// deleteBatch deletes those files of a batch that may go. It looks again, and goes on with the
+// rest, if the storage takes too long after a look: a commit may name a file meanwhile.
 func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Listed) error {
 	if err := giveWay(ctx, j, at.value.Pointer); err != nil {
 		return err
@@ -73,8 +73,8 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 }
 
 // deletePart looks which files of a batch may go, and deletes them while that look is young.
-func (j *Jobs) deletePart(ctx context.Context, at *job, g *guard, batch []Listed,
-	look func() context.Context) (err error) {
+func (j *Jobs) deletePart(ctx context.Context, at *job, g *guard, batch []Listed, look func() context.Context) (
+	err error) {
 	kept := maps.Clone(g.kept)
 	defer func() {
 		if err != nil {
