@@ -100,7 +100,13 @@ type Config struct {
 	AppendRefused func(why metadata.Misfit)
 	// TransactionBytes bounds the metadata of the tables of one transaction. Default 512 MiB.
 	TransactionBytes int64
-	// KickPurge is called when a drop asked for a purge, which package maintenance/purge has to
+	// UndropWindow is how long a table that was dropped without a purge can come back, as package
+	// maintenance/retention has it. Default 7 days.
+	UndropWindow time.Duration
+	// PurgeDelay is how long the purge of a dropped table waits where its warehouse does not say
+	// it, so that the table can come back. Default: not at all.
+	PurgeDelay time.Duration
+	// KickPurge is called when a purge may begin, which package maintenance/purge has to
 	// carry out. It must not block. Default: does nothing.
 	KickPurge func()
 	// StagedFolder is called when a folder was made for a staged table, which package
@@ -160,6 +166,8 @@ func New(config Config) (*Catalog, error) {
 		vends:   newVends(config.Now, config.Random),
 		sealing: newSealing(config, records), given: config.Given, localFolder: config.LocalFolder,
 		keyLife: config.IdempotencyLifetime + commit.KeyGrace,
+		log:     config.Logger, undropWindow: config.UndropWindow, purgeDelay: config.PurgeDelay,
+		kickPurge: config.KickPurge,
 	}
 	p.rebaser = rebase.New(names, p.documents, rebase.Config{
 		Off: config.NoAppendRebase, Refused: config.AppendRefused, Now: config.Now,
@@ -268,6 +276,9 @@ func setDefaults(config *Config) {
 	}
 	if config.Given == nil {
 		config.Given = func(context.Context, Given) {}
+	}
+	if config.UndropWindow <= 0 {
+		config.UndropWindow = 7 * 24 * time.Hour
 	}
 	if config.KickPurge == nil {
 		config.KickPurge = func() {}

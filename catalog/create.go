@@ -150,6 +150,7 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	claimant := claims.Claimant{
 		Pointer: id, Fresh: true, FromMemory: attempt.Number == 0, MayTake: taking(p, by, asked.location),
 		MayResettle: resettling(p, by, path, ident, asked.location),
+		Forward:     p.forwarding(by, ident, asked.location, buildable(p, path, asked)),
 	}
 	location, claim, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
@@ -270,6 +271,7 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	claimant := claims.Claimant{
 		Fresh: true, MayTake: taking(p, by, asked.location),
 		MayResettle: resettling(p, by, path, ident, asked.location),
+		Forward:     p.forwarding(by, ident, asked.location, buildable(p, path, asked)),
 	}
 	location, _, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
@@ -390,6 +392,7 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	claimant := claims.Claimant{
 		Pointer: id, Fresh: true, MayTake: p.directory.Taking(by),
 		MayResettle: resettling(p, by, path, ident, document.Location()),
+		Forward:     p.forwarding(by, ident, document.Location(), nil),
 	}
 	claim, err := p.claims.Plan(ctx, p.directory.Roots(path.Warehouse), document.Location(), claimant)
 	if err != nil {

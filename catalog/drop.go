@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -10,15 +11,19 @@ import (
 	"moorage/catalog/claims"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/catalog/verb"
 	"moorage/ledger"
+	"moorage/metadata"
 	"moorage/registry"
 )
 
 // DropTable takes a table's name away, and keeps the pointer and its claims for the undrop window.
 // The same Apply writes the record by which the end of the window is found. With options.Purge it
-// writes a task instead. A worker then deletes the files, once no version of the table may have to
-// be answered again (see registry.Pointer). The metadata file need not exist.
+// writes when the purge may begin instead: see metadata.PropPurgeDelay. Until then the table can
+// come back. If the purge does not wait at all, the Apply writes its task. A worker deletes the
+// files, once no version of the table may have to be answered again (see registry.Pointer). The
+// metadata file need not exist.
 //
 // Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns. Source:
 // REST specification, dropTable.
@@ -121,8 +126,11 @@ func (p *planner) readNamed(ctx context.Context, by directory.Asker, asked acces
 // dropping is a table or view about to be dropped, and what was read for that.
 type dropping struct {
 	named
-	now  time.Time   // by the clock of the store
-	task registry.ID // of the purge; zero if there is none
+	now   time.Time     // by the clock of the store
+	task  registry.ID   // of the purge; zero if there is none
+	delay time.Duration // that the purge waits
+	bytes int64         // of the files that wait, if the table says it
+	undo  time.Duration // how long a table that is dropped without a purge can come back
 	// keyLife is how long an outcome is kept.
 	keyLife time.Duration
 }
@@ -136,9 +144,17 @@ func (p *planner) readDropping(ctx context.Context, by directory.Asker, asked ac
 	if d.now, err = p.ledger.Time(ctx); err != nil {
 		return d, err
 	}
-	if options.Purge {
-		d.task, err = p.ledger.NewID()
+	d.undo = p.undropWindow
+	if !options.Purge {
+		return d, nil
 	}
+	if d.delay, err = purgeDelayIn(ctx, p, ident.Warehouse); err != nil {
+		return d, err
+	}
+	if d.delay > 0 {
+		d.bytes = bytesOf(ctx, p, d.pointer)
+	}
+	d.task, err = p.ledger.NewID()
 	return d, err
 }
 
@@ -152,16 +168,85 @@ func (d dropping) replayable() time.Time {
 	return until
 }
 
+// purgeDelayIn returns how long purges of tables of a warehouse wait.
+func purgeDelayIn(ctx context.Context, p *planner, warehouse string) (time.Duration, error) {
+	path, err := p.directory.Path(ctx, warehouse, nil)
+	if err != nil {
+		return 0, err
+	}
+	if said, set := path.Warehouse.Properties[metadata.PropPurgeDelay]; set {
+		return metadata.ParsePurgeDelay(said)
+	}
+	return p.purgeDelay, nil
+}
+
+// bytesPatience bounds how long a drop waits for a table's metadata file, which says how many bytes
+// the purge will free. The number is for people, so a drop does not depend on it.
+const bytesPatience = 2 * time.Second
+
+// bytesOf returns what the files of a table's head take; zero if the table does not say it.
+func bytesOf(ctx context.Context, p *planner, found *directory.Found) int64 {
+	ctx, cancel := context.WithTimeout(ctx, bytesPatience)
+	defer cancel()
+	document, err := p.documents.Of(ctx, documents.RefOf(found.Pointer, found.Storage))
+	if table, ok := document.(*metadata.Document); ok && err == nil {
+		return max(0, table.Facts().Bytes)
+	}
+	return 0
+}
+
+// until returns until when what is dropped can come back, by the clock of the store. A purge that
+// does not wait may begin at once.
+func (d dropping) until() time.Time {
+	if d.task.IsZero() {
+		return d.now.Add(d.undo)
+	}
+	return d.now.Add(d.delay)
+}
+
+// told returns what the log says about a drop.
+func (d dropping) told() commit.Told {
+	told := commit.Told{Attrs: []slog.Attr{
+		slog.String("kind", nounOf(d.pointer.Pointer)), slog.String("ident", d.ident.String()),
+		slog.String("warehouse", d.ident.Warehouse), slog.String("owner", d.pointer.Pointer.Creator),
+		slog.Time("until", d.until()), slog.String("file", d.pointer.Pointer.MetadataLocation),
+	}}
+	switch {
+	case d.task.IsZero():
+		told.Message = "dropped: it comes back if its metadata file is registered in time"
+	case d.delay > 0:
+		told.Message = "dropped with its files, which are purged later: " +
+			"it comes back if its metadata file is registered in time"
+		told.Attrs = append(told.Attrs, slog.String("purge", d.task.String()), slog.Int64("bytes", d.bytes))
+	default:
+		told.Message = "dropped with its files, which are purged now"
+		told.Attrs = append(told.Attrs, slog.String("purge", d.task.String()))
+	}
+	return told
+}
+
+// nounOf returns what a pointer is, in a word.
+func nounOf(pointer registry.Pointer) string {
+	if pointer.View {
+		return "view"
+	}
+	return "table"
+}
+
 func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
 	dropped := d.pointer.Pointer
-	dropped.Since, dropped.Task = d.now, d.task
+	dropped.Since, dropped.Task, dropped.PurgeDelay = d.now, d.task, d.delay
 	dropped.Storage, dropped.WarehouseID = d.pointer.Place.Options, d.pointer.Warehouse
 	if !dropped.View {
 		dropped.ReachableUntil = reachableUntil(d.now, d.pointer.Delegation, d.pointer.Storage)
 	}
 	dropped.Secret = d.pointer.Secret
 	var end registry.Value = registry.Due{}
-	if !d.task.IsZero() {
+	switch {
+	case dropped.PurgeWaits():
+		dropped.ReplayableUntil = d.replayable() // the purge waits for that, too, once it has begun
+		end = registry.Due{Purge: true, Task: d.task, Warehouse: d.pointer.Warehouse, Bytes: d.bytes}
+	case !d.task.IsZero():
 		end = registry.Task{
 			ID: d.task, Kind: registry.TaskPurge, Pointer: dropped.ID,
 			Created: d.now, NotBefore: d.replayable(),
@@ -174,7 +259,8 @@ func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
 		Conditions: d.conditions(),
 		Writes:     append(writes, registry.Delete(d.entry.Record.Key)),
 		Items:      []registry.Item{registry.PointerItem(d.pointer.Pointer, registry.Pointer{})},
-		Purges:     !d.task.IsZero(),
+		Purges:     !d.task.IsZero() && !dropped.PurgeWaits(),
+		Told:       d.told(),
 	}, err
 }
 
@@ -215,7 +301,12 @@ func planUnregister(_ *commit.Attempt, l leaving) (*commit.Plan, error) {
 		Writes: append(slices.Concat(l.deletes, l.policy.Writes),
 			registry.Delete(l.entry.Record.Key), registry.Delete(l.pointer.Record.Key),
 			registry.Delete(registry.LeaseKey(l.pointer.Pointer.ID))),
-		Items:  []registry.Item{registry.PointerItem(l.pointer.Pointer, registry.Pointer{})},
+		Items: []registry.Item{registry.PointerItem(l.pointer.Pointer, registry.Pointer{})},
+		Told: commit.Told{Message: "unregistered: its files stay", Attrs: []slog.Attr{
+			slog.String("kind", "table"), slog.String("ident", l.ident.String()),
+			slog.String("warehouse", l.ident.Warehouse), slog.String("owner", l.pointer.Pointer.Creator),
+			slog.String("file", l.pointer.Pointer.MetadataLocation),
+		}},
 		Answer: commit.Outcome{Version: commit.VersionOf(l.pointer, l.ident, l.document)},
 	}, nil
 }

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"io"
+	"log/slog"
 	"time"
 
 	"moorage/catalog/claims"
@@ -16,7 +17,8 @@ import (
 	"moorage/storage"
 )
 
-// planner makes the intents of verbs, and reads what they depend on. It changes nothing.
+// planner makes the intents of verbs, and reads what they depend on. It changes nothing, except
+// that a create begins a purge that waits (forwarding).
 type planner struct {
 	ledger    *ledger.Ledger
 	directory *directory.Directory
@@ -33,6 +35,10 @@ type planner struct {
 	guarded   bool // it is decided who may do what: there is a guard
 	// localFolder is Config.LocalFolder.
 	localFolder func(path string) error
+	log         *slog.Logger
+	// undropWindow and purgeDelay are those of Config.
+	undropWindow, purgeDelay time.Duration
+	kickPurge                func()
 }
 
 // parent is the namespace or warehouse in which something is made, as of one read.

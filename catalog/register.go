@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"time"
@@ -106,11 +107,13 @@ type registration struct {
 	unchanged registry.Condition // that pointer is as it was read
 	who       claims.Claimant
 	claimed   claims.Claim
-	now       time.Time     // by the clock of the store
-	creator   string        // of a new pointer
-	policy    ledger.Policy // that its grants stand elsewhere
-	way       guard.Way     // of its creator to its new place
-	owning    owning        // of a definer view
+	now       time.Time // by the clock of the store
+	// undropWindow is how long what is replaced can come back.
+	undropWindow time.Duration
+	creator      string        // of a new pointer
+	policy       ledger.Policy // that its grants stand elsewhere
+	way          guard.Way     // of its creator to its new place
+	owning       owning        // of a definer view
 }
 
 // readPointer decides which pointer gets the name of r: the one that has the table-uuid, or a new
@@ -174,6 +177,7 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	}
 	r := &registration{
 		kind: k, ident: ident, location: request.MetadataLocation, parent: parentAt(path), creator: by.Creator(),
+		undropWindow: p.undropWindow,
 	}
 	if r.entry, err = p.directory.ReadEntry(ctx, path, ident.Name); err != nil {
 		return nil, err
@@ -413,11 +417,33 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		Read: commit.Kept{
 			Pointer: pointer.ID, Version: documents.FileVersion(r.location, attempt.ID), Document: r.document,
 		},
+		Told: r.told(),
 		Answer: commit.Outcome{Version: &commit.Version{
 			Ident: r.ident, Pointer: pointer.ID, Location: r.location, Document: r.document,
 			Storage: r.parent.storage, Registration: attempt.ID,
 		}},
 	}, err
+}
+
+// told returns what the log says about a registration that takes a dropped table back, or drops
+// another one.
+func (r *registration) told() commit.Told {
+	attrs := []slog.Attr{
+		slog.String("kind", nounOf(r.pointer)), slog.String("ident", r.ident.String()),
+		slog.String("warehouse", r.ident.Warehouse), slog.String("owner", r.pointer.Creator),
+		slog.String("file", r.location),
+	}
+	switch {
+	case !r.who.Replaces.IsZero():
+		return commit.Told{
+			Message: "replaced by a register: what had the name is dropped, and its files stay",
+			Attrs: append(attrs, slog.String("dropped", r.who.Replaces.String()),
+				slog.Time("until", r.now.Add(r.undropWindow))),
+		}
+	case r.holder.State.IsDropped():
+		return commit.Told{Message: "taken back: a dropped table or view was registered again", Attrs: attrs}
+	}
+	return commit.Told{}
 }
 
 // asRead requires that record, which has key if it exists, is as it was read.
@@ -449,7 +475,7 @@ func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, er
 	pointer.ReplayableUntil, pointer.Registration = attempt.Until(pointer.ReplayableUntil), attempt.ID
 	pointer.Warehouse, pointer.Namespace, pointer.Name = r.ident.Warehouse, r.ident.Namespace, r.ident.Name
 	pointer.NamespaceID, pointer.TableUUID, pointer.MetadataLocation = r.parent.id, r.document.UUID(), r.location
-	pointer.Since, pointer.Task = attempt.Now, registry.ID{}
+	pointer.Since, pointer.Task, pointer.PurgeDelay = attempt.Now, registry.ID{}, 0
 	pointer.Storage, pointer.WarehouseID, pointer.ReachableUntil = nil, registry.ID{}, time.Time{}
 	pointer.Secret = registry.ID{}
 	var err error

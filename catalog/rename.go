@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 
 	"moorage"
@@ -127,5 +128,10 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 		Writes: slices.Concat(writes, []registry.Write{registry.Delete(r.source.entry.Record.Key)}, r.policy.Writes,
 			r.way.Writes),
 		Items: []registry.Item{registry.PointerItem(r.source.pointer.Pointer, pointer)},
+		Told: commit.Told{Message: "renamed", Attrs: []slog.Attr{
+			slog.String("kind", nounOf(pointer)), slog.String("ident", r.from.String()),
+			slog.String("to", r.to.String()), slog.String("warehouse", r.to.Warehouse),
+			slog.String("owner", pointer.Creator),
+		}},
 	}, err
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"strings"
 
@@ -129,6 +130,11 @@ func checkOwn(properties map[string]string) error {
 		if _, ok := properties[name]; ok {
 			return moorage.Errorf(moorage.KindBadRequest,
 				"The property %s of a warehouse is the server's own: leave it out", name)
+		}
+	}
+	if said, set := properties[metadata.PropPurgeDelay]; set {
+		if _, err := metadata.ParsePurgeDelay(said); err != nil {
+			return err
 		}
 	}
 	if value, set := properties[metadata.PropAppendRebase]; set && value != metadata.AppendRebaseOff {
@@ -324,7 +330,25 @@ func planContainerDrop(attempt *commit.Attempt, policy ledger.Policy) (*commit.P
 		Writes: append(policy.Writes, registry.Delete(container.Record.Key),
 			registry.Delete(registry.MaintenancePolicyKey(scopeOfContainer(container)))),
 		Items: []registry.Item{registry.ContainerItem(container.Ident, container.ID)},
+		Told:  toldOfContainer(container),
 	}, nil
+}
+
+// toldOfContainer returns what the log says about the drop of a container.
+func toldOfContainer(container *commit.Container) commit.Told {
+	kind, owner := "namespace", ""
+	if len(container.Ident.Namespace) == 0 {
+		kind = "warehouse"
+	}
+	if value, err := registry.DecodePart[struct {
+		Creator string `json:"creator"`
+	}](container.Record); err == nil {
+		owner = value.Creator
+	}
+	return commit.Told{Message: "dropped for good: it was empty", Attrs: []slog.Attr{
+		slog.String("kind", kind), slog.String("ident", container.Ident.String()),
+		slog.String("warehouse", container.Ident.Warehouse), slog.String("owner", owner),
+	}}
 }
 
 // scopeOfContainer returns the scope that the rules about maintenance of a container stand on. They

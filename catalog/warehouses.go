@@ -32,6 +32,26 @@ type WarehouseDetails struct {
 	Storage map[string]string // how its storage is reached, as storage.Place.Options does
 	Secret  *SecretDetails    // nil: the server reaches its storage with what the process has
 	Creator string            // empty if it is not known
+	Waiting WaitingPurges
+}
+
+// WaitingPurges are the dropped tables of a warehouse that can come back until their purges begin.
+type WaitingPurges struct {
+	Tables int
+	Bytes  int64 // of their files, as far as the tables say it
+}
+
+// waitingIn returns the purges that wait in the warehouse with this id.
+func waitingIn(ctx context.Context, p *planner, warehouse registry.ID) (waiting WaitingPurges, err error) {
+	prefix := registry.WaitingPrefix()
+	err = p.ledger.Scan(ctx, registry.TableDue, prefix, "", func(record registry.Record) (bool, error) {
+		due, err := ledger.Decode[registry.Due](record)
+		if err == nil && due.Warehouse == warehouse {
+			waiting.Tables, waiting.Bytes = waiting.Tables+1, waiting.Bytes+due.Bytes
+		}
+		return true, nil // moorage check names one that cannot be read
+	})
+	return waiting, err
 }
 
 // SecretDetails is what is known of a secret.
@@ -145,6 +165,10 @@ func detailsOf(ctx context.Context, p *planner, kept keptWarehouse) (WarehouseDe
 	details := WarehouseDetails{
 		Warehouse: warehouseOf(kept.name, kept.value), ID: kept.value.ID, Storage: maps.Clone(kept.value.Storage),
 		Creator: kept.value.Creator,
+	}
+	var err error
+	if details.Waiting, err = waitingIn(ctx, p, kept.value.ID); err != nil {
+		return details, err
 	}
 	id := kept.value.Secret.ID
 	if id.IsZero() {

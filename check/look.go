@@ -32,6 +32,7 @@ type look struct {
 	unfinished map[registry.ID]bool          // transactions
 	ended      []registry.ID                 // transactions that are gone and have a blocker
 	tasks      map[registry.Key]bool         // all of them
+	waiting    map[registry.Key]bool         // the records of purges that wait
 	unreadable map[registry.Key]error        // why a record cannot be read, except those of transactions
 	callers    map[registry.Key]registry.Key // the entries of pointers that cannot be read
 	granted    map[registry.Key]policyAt
@@ -83,6 +84,7 @@ func (c *Checker) lookOnce(ctx context.Context, storages *answering) (Report, er
 		identified: map[registry.ID]bool{},
 		unfinished: map[registry.ID]bool{},
 		tasks:      map[registry.Key]bool{},
+		waiting:    map[registry.Key]bool{},
 		unreadable: map[registry.Key]error{},
 		callers:    map[registry.Key]registry.Key{},
 		granted:    map[registry.Key]policyAt{},
@@ -329,12 +331,29 @@ func (l *look) removeBlockers(ctx context.Context) error {
 	return nil
 }
 
-// purges reports dropped tables whose purge was asked for, but has no task. No worker would purge
-// or forget them.
+// purges reports dropped tables whose purge was asked for, but has no task, nor a record that says
+// when it may begin. No worker would purge or forget them. It also reports such records without a
+// table.
 func (l *look) purges() {
+	awaited := make(map[registry.Key]bool)
 	for _, pointer := range l.pointers {
-		if task := registry.TaskKey(pointer.value.Task); pointer.awaits(task) && !l.tasks[task] {
-			l.problem("%s is %s and awaits %s, which does not exist", pointer, pointer.state, task)
+		task := registry.TaskKey(pointer.value.Task)
+		if !pointer.awaits(task) {
+			continue
+		}
+		end := pointer.value.EndKey()
+		awaited[end] = true
+		if !l.tasks[end] && !l.waiting[end] && !l.hidden(end) {
+			l.problem("%s is %s and awaits %s, which does not exist", pointer, pointer.state, end)
+		}
+	}
+	for key := range l.waiting {
+		pointer, _, err := registry.ParseWaiting(key)
+		switch {
+		case err != nil:
+			l.unreadable[key] = err
+		case !awaited[key] && !l.hidden(registry.PointerKey(pointer)):
+			l.problem("%s belongs to no dropped table", key)
 		}
 	}
 }

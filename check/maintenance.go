@@ -74,6 +74,10 @@ func (m *maintained) due(record registry.Record) {
 		}
 		return
 	}
+	if strings.HasPrefix(record.Key.ID, registry.WaitingPrefix()) {
+		m.look.waiting[record.Key] = true
+		return
+	}
 	pointer, kind, _, err := registry.ParseDue(record.Key)
 	if err != nil {
 		m.look.unreadable[record.Key] = err

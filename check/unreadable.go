@@ -88,7 +88,7 @@ func (l *look) holders() map[registry.Key]pointerAt {
 		if pointer.state == registry.StateLive {
 			keys = append(keys, registry.EntryKey(pointer.value.NamespaceID, pointer.value.Name))
 		} else {
-			keys = append(keys, registry.TaskKey(pointer.value.Task))
+			keys = append(keys, pointer.value.EndKey())
 		}
 		for _, location := range pointer.value.Claims {
 			keys = append(keys, registry.LocationKey(location))

@@ -91,6 +91,8 @@ def catalog_server(request, pytestconfig):
         running = server.Moorage(s3=bucket)
     beside = pytestconfig.getoption("beside")
     with running:
+        if started_here(pytestconfig):
+            server.purge_at_once(running)
         if not beside:
             yield running
             return
@@ -119,6 +121,7 @@ def lake_server(request, pytestconfig, lake_files):
         yield request.getfixturevalue("catalog_server")
         return
     with server.Moorage(s3=lake_files) as running:
+        server.purge_at_once(running)
         yield running
 
 

@@ -136,6 +136,7 @@ func warehouseOf(w catalog.WarehouseDetails) client.Warehouse {
 		WarehouseSummary: summaryOf(w.Warehouse), ID: w.ID.String(), Creator: w.Creator,
 		AllowedLocations: append([]string{}, w.AllowedLocations...),
 		Storage:          orEmpty(w.Storage), Properties: orEmpty(w.Properties),
+		WaitingPurges: client.WaitingPurges(w.Waiting),
 	}
 	if w.Secret != nil {
 		found.Secret = &client.WarehouseSecret{Kind: w.Secret.Kind, Set: w.Secret.At, By: w.Secret.By}

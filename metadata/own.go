@@ -1,6 +1,10 @@
 package metadata
 
 import (
+	"strconv"
+	"strings"
+	"time"
+
 	"moorage"
 	"moorage/internal/jsontext"
 )
@@ -32,4 +36,28 @@ func CheckAppendRebase(value string) error {
 	}
 	return moorage.Errorf(moorage.KindBadRequest, "Invalid %s: %s is not on, on-all or off",
 		PropAppendRebase, jsontext.Clip(value))
+}
+
+// PropPurgeDelay is the property of a warehouse that says how long the purge of a dropped table
+// waits, so that the table can come back: a duration such as 12h or 7d, or 0. Without it the purge
+// waits as long as a table that was dropped without a purge can come back.
+const PropPurgeDelay = ownPrefix + "purge-delay"
+
+// purgeDelayMax is far longer than a table is missed.
+const purgeDelayMax = 10 * 365 * 24 * time.Hour
+
+// ParsePurgeDelay reads a value of PropPurgeDelay. Anything else is KindBadRequest.
+func ParsePurgeDelay(value string) (time.Duration, error) {
+	delay, err := time.ParseDuration(value)
+	if days, ok := strings.CutSuffix(value, "d"); ok {
+		var n int64
+		n, err = strconv.ParseInt(days, 10, 16)
+		delay = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || delay < 0 || delay > purgeDelayMax {
+		return 0, moorage.Errorf(moorage.KindBadRequest,
+			"Invalid %s: %s is no duration from 0 to %d days, such as 12h or 7d", PropPurgeDelay,
+			jsontext.Clip(value), purgeDelayMax/(24*time.Hour))
+	}
+	return delay, nil
 }

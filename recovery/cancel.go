@@ -141,13 +141,18 @@ func withoutPurge(record registry.Record, now time.Time) ([]registry.Write, erro
 	if err != nil || pointer.Task.IsZero() {
 		return nil, nil
 	}
-	pointer.Task = registry.ID{}
+	waited, waits := pointer.EndKey(), pointer.PurgeWaits()
+	pointer.Task, pointer.PurgeDelay = registry.ID{}, 0
 	if record.State == registry.StatePurging {
 		pointer.Since = now
 	}
-	return ledger.Encode(
+	writes, err := ledger.Encode(
 		ledger.Put(record.Key, record.State, pointer),
 		ledger.Put(pointer.EndKey(), registry.StateNone, registry.Due{}))
+	if waits {
+		writes = append(writes, registry.Delete(waited))
+	}
+	return writes, err
 }
 
 // replacement returns what is to be written in the place of a record, and with it; nothing if the

@@ -109,13 +109,18 @@ type Retried struct {
 const retryTimeout = 30 * time.Second
 
 // Retry removes the blocker of the transaction or the purge with this id, so that the workers of
-// all nodes try it again from the start. It tries a transaction once before it returns.
+// all nodes try it again from the start. It tries a transaction once before it returns. A purge
+// that waits for its time begins at once.
 //
 // Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it,
 // KindUnprocessable if its record cannot be read. A blocker that cannot be read is removed too.
 func (r *Recovery) Retry(ctx context.Context, id string) (Retried, error) {
 	const op = "recovery.Retry"
 	entry, blocker, err := r.find(ctx, id)
+	if moorage.KindOf(err) == moorage.KindNotFound && err != nil && !entry.ID.IsZero() {
+		err = r.config.RetryPurge(ctx, entry.ID) // one that waits for its time has no task
+		return Retried{Kind: KindPurge}, moorage.Annotate(op, id, err)
+	}
 	if err != nil {
 		return Retried{}, moorage.Annotate(op, id, err)
 	}
@@ -158,10 +163,12 @@ func (r *Recovery) find(ctx context.Context, text string) (entry txlog.Entry, bl
 		return entry, blocker, errUnreadable(id)
 	case found:
 		return entry, blocker, nil
+	}
+	entry.ID = id
+	switch {
 	case !blocker.Exists():
 		return entry, blocker, errNothingUnfinished(id)
 	}
-	entry.ID = id
 	task, err := registry.DecodeTask(blocker)
 	if err != nil {
 		return entry, blocker, errUnreadable(id)

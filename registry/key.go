@@ -35,7 +35,7 @@ const (
 	TableAccess      Table = 17 // "epoch", "recent", "store", "key/" and "maker/" with ids
 	TableCursor      Table = 18 // name of what follows the order of changes, such as "horizon"
 	TableCare        Table = 19 // pointer id
-	TableDue         Table = 20 // shard / time / pointer id / kind, or "blocked/" and pointer id / kind, or WindowKey
+	TableDue         Table = 20 // shard / time / pointer id / kind, or DueBlockedKey, WindowKey, WaitingKey
 	TableJob         Table = 21 // pointer id / kind
 	TableRun         Table = 22 // pointer id / time, the latest first / job id
 	TableLease       Table = 23 // pointer id

@@ -110,12 +110,18 @@ type CareBase struct {
 }
 
 // Due is the value of a due record; the key says all, also that of WindowKey. A record of
-// DueBlockedKey says that a kind is blocked, and why.
+// DueBlockedKey says that a kind is blocked, and why. One of WaitingKey says which purge waits.
 type Due struct {
 	Unknown
 	Reason string    `json:"reason,omitempty"` // why it is blocked
 	Since  time.Time `json:"since,omitzero"`
 	By     string    `json:"by,omitempty"` // who quarantined it; empty: it failed
+	// Purge says that a purge waits. The fields below belong to it.
+	Purge     bool `json:"purge,omitempty"`
+	Task      ID   `json:"task,omitzero"`      // that the purge gets
+	Warehouse ID   `json:"warehouse,omitzero"` // of the table
+	// Bytes is what the files of the table's head take; zero if the table does not say it.
+	Bytes int64 `json:"bytes,omitempty"`
 }
 
 // Job is the value of a job record: one piece of maintenance under way. Its state is

@@ -58,6 +58,9 @@ type Claimant struct {
 	// MayResettle returns nil if the claimant may live at, above or below a tombstone, and the
 	// error of the claim if not. The claimant's own tombstone is not asked about. Nil: anybody may.
 	MayResettle func(ctx context.Context, tombstone registry.Tombstone) error
+	// Forward begins the purge, which waits for its time, of a dropped table that has the location.
+	// It returns false if the claimant may not have it begun. Nil: the claimant may not.
+	Forward func(ctx context.Context, dropped registry.Pointer) (begun bool, err error)
 	// FromMemory lets the folders above the location be as they are remembered. If they are not,
 	// the Apply fails on a condition. It is for a first attempt, which another one follows.
 	FromMemory bool
@@ -67,7 +70,8 @@ type Claimant struct {
 type TakenError struct {
 	At  string
 	Own Taking // what is in the way
-	// Until is when credentials of others end, of StillReached and ReplacedReached.
+	// Until is when credentials of others end, of StillReached and ReplacedReached. Of PurgeWaits
+	// it is when the purge begins.
 	Until time.Time
 }
 
@@ -80,7 +84,8 @@ const (
 	ByAnother       Taking = iota // it is, contains or lies within that of another table or view
 	WithinOwn                     // it lies within one that the claimant has, or had
 	AroundOwn                     // it contains one that the claimant has, or had
-	AwaitsPurge                   // a dropped table has it, and a purge deletes, or will delete, files there
+	AwaitsPurge                   // a dropped table has it, and a purge deletes, or is about to delete, files there
+	PurgeWaits                    // a dropped table has it that can come back, and is purged later
 	StillReached                  // a table that is gone had it, and engines may hold credentials for it
 	ReplacedReached               // the table that is to be replaced has it, and engines may hold credentials for it
 )
@@ -269,8 +274,10 @@ func (c *Claims) takenBy(ctx context.Context, holder registry.Record, who Claima
 	switch {
 	case !holder.State.IsDropped(), err != nil: // one that cannot be read may await a purge
 		return &TakenError{}, nil
-	case holder.State == registry.StatePurging, !pointer.Task.IsZero():
+	case holder.State == registry.StatePurging, !pointer.Task.IsZero() && !pointer.PurgeWaits():
 		return &TakenError{Own: AwaitsPurge}, nil
+	case pointer.PurgeWaits():
+		return c.takenByWaiting(ctx, pointer, who)
 	}
 	if who.MayTake != nil {
 		if err := who.MayTake(ctx, pointer); err != nil {
@@ -285,6 +292,21 @@ func (c *Claims) takenBy(ctx context.Context, holder registry.Record, who Claima
 		return &TakenError{Own: StillReached, Until: pointer.ReachableUntil}, nil
 	}
 	return nil, err
+}
+
+// takenByWaiting returns why a location does not pass on whose dropped table has a purge that
+// waits. The claimant may have that begin. The error is that of the store, or of who.Forward.
+func (c *Claims) takenByWaiting(ctx context.Context, pointer registry.Pointer, who Claimant) (*TakenError, error) {
+	if who.Forward != nil {
+		begun, err := who.Forward(ctx, pointer)
+		if err != nil {
+			return nil, err
+		}
+		if begun {
+			return &TakenError{Own: AwaitsPurge}, nil
+		}
+	}
+	return &TakenError{Own: PurgeWaits, Until: pointer.PurgeAt()}, nil
 }
 
 // takenAbove returns why a location is taken above which folder is claimed.
@@ -415,6 +437,11 @@ func Refusal(err error, location string) error {
 	case taken.Own == AwaitsPurge:
 		return moorage.Errorf(moorage.KindUnavailable, "The files of a dropped table at %s are still being purged; "+
 			"nothing was changed. Repeat the request later, or choose another location", location)
+	case taken.Own == PurgeWaits:
+		return moorage.Errorf(moorage.KindCommitFailed, "A dropped table has the location %s. Its files are kept "+
+			"until %s, so that it can come back, and purged then; nothing was changed. Choose another location, or register "+
+			"the last metadata file of the dropped table to take it back", location,
+			taken.Until.UTC().Format(time.RFC3339))
 	case taken.Own == StillReached:
 		return moorage.Errorf(moorage.KindCommitFailed, "A table that is gone lived at %s, and engines may hold "+
 			"credentials for its files until %s. Repeat the request then, or choose another location", taken.At,

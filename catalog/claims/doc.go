@@ -44,8 +44,8 @@
 //
 // # What it must not know
 //
-// It applies nothing but the end of a dropped pointer (End). It knows nothing of names, documents
-// or files.
+// It applies nothing but the end of a dropped pointer (End), and the begin of its purge
+// (BeginPurge). It knows nothing of names, documents or files.
 package claims
 
 import "moorage/ledger"

@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"log/slog"
 
 	"moorage"
 	"moorage/catalog/documents"
@@ -93,6 +94,10 @@ func (p *Pipeline) carryOut(ctx context.Context, w *work, change registry.Change
 	}
 	if plan.Purges {
 		p.config.KickPurge()
+	}
+	if told := plan.Told; told.Message != "" {
+		p.config.Logger.LogAttrs(ctx, slog.LevelInfo, told.Message, append(told.Attrs,
+			slog.String("caller", w.Caller.Name), slog.String("request", moorage.RequestID(ctx)))...)
 	}
 	return nil
 }

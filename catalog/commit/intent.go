@@ -2,6 +2,7 @@ package commit
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"moorage"
@@ -124,6 +125,14 @@ type Plan struct {
 	Trimmed documents.Trimmed
 	// Purges says that a task was written which a worker has to carry out.
 	Purges bool
+	// Told is what the log says, at info, once the plan is true. Without a message it says nothing.
+	Told Told
+}
+
+// Told is a line of the log about a change. The pipeline adds the caller and the request.
+type Told struct {
+	Message string
+	Attrs   []slog.Attr
 }
 
 // Kept names a version of a file of a pointer, as package documents keeps it.

@@ -383,6 +383,12 @@ func meterPurges(metrics prometheus.Registerer, stats func() purge.Stats) {
 			"Purges of dropped tables that were given up and are tried once an hour, and tasks that cannot be read, "+
 				"when this node last looked; see moorage recover.",
 			func(s purge.Stats) int { return s.Blocked }),
+		gaugeOf(stats, "moorage_purges_waiting",
+			"Dropped tables that can come back until their purges begin, as this node counts them every five minutes.",
+			func(s purge.Stats) int { return s.Waiting }),
+		gaugeOf(stats, "moorage_purges_waiting_bytes",
+			"Bytes of the files that those purges will delete, as far as the tables' snapshots say it.",
+			func(s purge.Stats) int { return int(s.WaitingBytes) }),
 		counterOf(stats, "moorage_purge_failures_total",
 			"Attempts of this node to delete a dropped table's files that failed.",
 			func(s purge.Stats) int64 { return s.Failures }))

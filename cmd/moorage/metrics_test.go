@@ -142,7 +142,7 @@ func TestWorkerMetrics(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
 	transactions := recovery.Stats{Unfinished: 5, Blocked: 2, Attempts: 9, Failures: 4, Recovered: 3}
-	purges := purge.Stats{Unfinished: 8, Blocked: 1, Failures: 6}
+	purges := purge.Stats{Unfinished: 8, Blocked: 1, Failures: 6, Waiting: 3, WaitingBytes: 1 << 40}
 	meterRecovery(metrics, func() recovery.Stats { return transactions })
 	meterPurges(metrics, func() purge.Stats { return purges })
 	purges.Failures++
@@ -150,6 +150,7 @@ func TestWorkerMetrics(t *testing.T) {
 		"moorage_transactions_unfinished": 5, "moorage_transactions_blocked": 2, "moorage_recovery_attempts_total": 9,
 		"moorage_recovery_failures_total": 4, "moorage_transactions_recovered_total": 3,
 		"moorage_purges_unfinished": 8, "moorage_purges_blocked": 1, "moorage_purge_failures_total": 7,
+		"moorage_purges_waiting": 3, "moorage_purges_waiting_bytes": 1 << 40,
 	}
 	if got := counts(t, metrics); !maps.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)

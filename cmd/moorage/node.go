@@ -131,6 +131,8 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	made, err = catalog.New(catalog.Config{
 		Gate:                gate,
 		Guard:               guards,
+		UndropWindow:        c.UndropWindow,
+		PurgeDelay:          c.UndropWindow,
 		KickPurge:           func() { dropped.Kick() },
 		KickRecovery:        func() { dead.Kick() },
 		StagedFolder:        kept.RememberStaged,

@@ -53,6 +53,10 @@ func makeFleet(t *testing.T, server *served) string {
 	if code, body := server.request(t, "POST", "/v1/namespaces", createNamespace); code != http.StatusOK {
 		t.Fatalf("create namespace: %d %s", code, body)
 	}
+	code, body := server.request(t, "PATCH", "/management/v1/warehouses/default", `{"properties":{"moorage.purge-delay":"0"}}`)
+	if code != http.StatusOK { // purgeAnother waits for it
+		t.Fatalf("have the warehouse purge at once: %d %s", code, body)
+	}
 	var last string
 	for _, name := range fleet {
 		code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", strings.Replace(createTable, "ships", name, 1))

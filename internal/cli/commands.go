@@ -147,7 +147,8 @@ the tasks that cannot be read. It exits with 1 if anything was given up.
 			settings: settings, validate: validateRetry, run: actions.RecoverRetry,
 			text: `Tries the transaction or the purge with this id again from the start, as recover list shows it. Mend
 its storage first. The command tries a transaction at once, and then the servers do; a purge is left
-to the servers. For everything that was given up say all instead of an id.
+to the servers. A purge that waits because its table may come back begins at once; the line of the
+log about the drop says its id. For everything that was given up say all instead of an id.
 
 ` + stoppedText,
 		},

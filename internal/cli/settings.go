@@ -152,7 +152,8 @@ func limitSettings() []setting {
 				func(c *Config) *string { return &c.Maintenance })},
 		{name: "undrop-window", value: "DURATION", preset: "7d",
 			usage: "How long the records of a dropped table or view are kept, so that it can come back, such as 7d " +
-				"or 36h.",
+				"or 36h. The files of a table that is dropped with a purge are kept as long, unless its warehouse " +
+				"has the property moorage.purge-delay.",
 			set: one(parseDuration, days, func(c *Config) *time.Duration { return &c.UndropWindow })},
 		{name: "idempotency-lifetime", value: "DURATION", preset: "30m",
 			usage: "How long clients may repeat a change with the same Idempotency-Key: 1s to 8760h. A purge of a " +

@@ -62,12 +62,16 @@ func newCountedS3(t *testing.T, endpoint string) *countedS3 {
 	return c
 }
 
+// purgeAtOnce is the property of a warehouse whose purges do not wait.
+const purgeAtOnce = "moorage.purge-delay=0"
+
 // manyPurges (11): many purges end, and each file is deleted about once, by one node.
 func manyPurges(ctx context.Context, w *world) (func(context.Context) error, error) {
 	warehouse, namespace := w.name("purged"), "purged"
 	bucket, err := w.s3.MakeBucket(ctx)
 	if err == nil {
-		err = w.command(ctx, []string{"warehouse", "create", warehouse}, "--location", "s3://"+bucket+"/lake", "--s3-endpoint", w.countedS3.URL)
+		err = w.command(ctx, []string{"warehouse", "create", warehouse}, "--location", "s3://"+bucket+"/lake",
+			"--s3-endpoint", w.countedS3.URL, "--property", purgeAtOnce)
 	}
 	if err != nil {
 		return nil, err

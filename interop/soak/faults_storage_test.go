@@ -34,7 +34,7 @@ const (
 
 // newWarehouse makes a warehouse in a folder.
 func (w *world) newWarehouse(ctx context.Context, name, folder string) error {
-	return w.command(ctx, []string{"warehouse", "create", name}, "--location", "file://"+folder)
+	return w.command(ctx, []string{"warehouse", "create", name}, "--location", "file://"+folder, "--property", purgeAtOnce)
 }
 
 // dropWarehouse drops a warehouse, which is empty.
@@ -135,7 +135,8 @@ func slowLongMetadata(ctx context.Context, w *world) (func(context.Context) erro
 	if err != nil {
 		return nil, err
 	}
-	err = w.command(ctx, []string{"warehouse", "create", warehouse}, "--location", "s3://"+bucket+"/lake", "--s3-endpoint", "http://"+w.slowS3.Addr())
+	err = w.command(ctx, []string{"warehouse", "create", warehouse}, "--location", "s3://"+bucket+"/lake",
+		"--s3-endpoint", "http://"+w.slowS3.Addr(), "--property", purgeAtOnce)
 	if err != nil {
 		return nil, err
 	}

@@ -75,12 +75,22 @@ func (w *Worker) blocksTransaction(ctx context.Context, task registry.Key) (bool
 	return err == nil && records[0].Exists(), err
 }
 
-// Retry has the workers of all nodes try the purge with this id again from the start.
+// Retry has the workers of all nodes try the purge with this id again from the start. One that
+// waits for its time begins at once.
 //
 // Errors: KindNotFound if there is none, KindInternal if its record cannot be read.
 func (w *Worker) Retry(ctx context.Context, id registry.ID) error {
 	const op = "purge.Retry"
-	err := w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+	begun, err := w.beginNow(ctx, id)
+	if err != nil || begun {
+		if begun {
+			w.log.InfoContext(ctx, "an operator began a purge before its time", "purge", id,
+				"request", moorage.RequestID(ctx))
+			w.Kick()
+		}
+		return moorage.Annotate(op, id.String(), err)
+	}
+	err = w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		records, err := w.ledger.Get(ctx, registry.TaskKey(id))
 		if err != nil {
 			return err

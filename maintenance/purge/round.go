@@ -131,6 +131,9 @@ func (r *round) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.beginWaiting(ctx, storeNow, doubt); err != nil {
+		return err
+	}
 	states, unreadable := make(map[registry.ID]registry.State), make(map[registry.Key]bool)
 	var found []*due
 	err = r.ledger.Scan(ctx, registry.TableTask, "", "", func(record registry.Record) (bool, error) {

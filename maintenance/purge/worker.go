@@ -23,6 +23,8 @@ const (
 	// BlockedPause is how long a purge that was given up rests before each worker tries it again,
 	// once: an operator who mends its storage need not say so.
 	BlockedPause = time.Hour
+	// CountPause is how often a worker counts the purges that wait.
+	CountPause = 5 * time.Minute
 	// StallMax is how long a purge may get nothing done, not a byte read and no batch deleted,
 	// before it fails. As a whole it has no bound: it begins again from the start, so a large table
 	// might never come to its end. Storages over a network mostly give up earlier by themselves,
@@ -87,6 +89,7 @@ type Worker struct {
 	loop         *worker.Worker
 
 	blockedTried time.Time // when purges that were given up were tried last; only a run touches it
+	counted      time.Time // when those that wait were counted last; only a run touches it
 
 	mu         sync.Mutex // guards the fields below; leaf
 	stats      Stats
@@ -98,6 +101,11 @@ type Worker struct {
 type Stats struct {
 	Unfinished int // purges that are to be done, those that wait for their time included
 	Blocked    int // those that were given up, or whose task cannot be read
+
+	// Waiting are the dropped tables that can come back until their purges begin, and WaitingBytes
+	// what their files take as far as they say it, as counted every CountPause.
+	Waiting      int
+	WaitingBytes int64
 
 	Failures int64 // attempts that failed
 }

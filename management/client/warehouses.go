@@ -23,6 +23,13 @@ type Warehouse struct {
 	Properties       map[string]string `json:"properties"`        // never null
 	Secret           *WarehouseSecret  `json:"secret"`            // null: it has none
 	Creator          string            `json:"creator,omitempty"`
+	WaitingPurges    WaitingPurges     `json:"waiting-purges"`
+}
+
+// WaitingPurges are the dropped tables of a warehouse that can come back until their purges begin.
+type WaitingPurges struct {
+	Tables int   `json:"tables"`
+	Bytes  int64 `json:"bytes"` // of their files, as far as the tables say it
 }
 
 // WarehouseSecret says what secret a warehouse has. Nobody is told the secret itself.

@@ -29,7 +29,8 @@ class Lake(server.Moorage):
     def __enter__(self) -> "Lake":
         self.start()  # makes the store
         self._process.stop()
-        self.run("warehouse", "create", "--data", str(self.data), *self._create, self.warehouse)
+        at_once = [f"--property={name}={value}" for name, value in server.PURGE_AT_ONCE.items()]
+        self.run("warehouse", "create", "--data", str(self.data), *self._create, *at_once, self.warehouse)
         return super().__enter__()
 
     def run(self, *words: str) -> str:

@@ -1,0 +1,61 @@
+package claims
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// BeginPurge begins the purge of a dropped table, which waits for its time: from then on the table
+// is being purged and cannot come back, and a worker finds its task. caller and operation are those
+// of the change record. atOnce lets the worker begin before the versions of the table are old
+// enough for keyed requests, which then get no answer again.
+//
+// It returns false, without an error, if the pointer is gone, or has no purge that waits, or may
+// reports that it is not to begin. Durable when it returns.
+func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operation string, id registry.ID, atOnce bool,
+	may func(registry.Pointer) bool) (begun bool, err error) {
+	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		begun = false
+		records, err := c.ledger.Get(ctx, registry.PointerKey(id))
+		if err != nil || records[0].State != registry.StateDropped {
+			return err
+		}
+		pointer, err := ledger.Decode[registry.Pointer](records[0])
+		if err != nil || !pointer.PurgeWaits() || !may(pointer) {
+			return err
+		}
+		now, err := c.ledger.Time(ctx)
+		if err != nil {
+			return err
+		}
+		change, err := c.ledger.NewChange(ctx, caller, operation, pointer.Identifier())
+		if err != nil {
+			return err
+		}
+		change.Items = []registry.Item{registry.PointerItem(pointer, registry.Pointer{})}
+		task := registry.Task{
+			ID: pointer.Task, Kind: registry.TaskPurge, Pointer: id, Created: now, NotBefore: pointer.ReplayableUntil,
+		}
+		if atOnce {
+			task.NotBefore = now
+		}
+		waiting := registry.Delete(pointer.EndKey())
+		pointer.Since, pointer.PurgeDelay = now, 0
+		writes, err := ledger.Encode(
+			ledger.Put(records[0].Key, registry.StatePurging, pointer),
+			ledger.Put(pointer.EndKey(), registry.StateNone, task))
+		if err != nil {
+			return err
+		}
+		_, err = c.ledger.Apply(ctx, ledger.Mutation{
+			Change: change, Conditions: []registry.Condition{ledger.Unchanged(records[0])},
+			Writes: append(writes, waiting),
+		})
+		begun = err == nil
+		return ledger.RetryOnConflict(err)
+	})
+	return begun, err
+}

@@ -1,0 +1,71 @@
+package catalog
+
+import (
+	"context"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/directory"
+	"moorage/registry"
+)
+
+// operationForward is the name that change records have for a purge that a create begins.
+const operationForward = "purge-forward"
+
+// forwarding returns what begins the purge, which waits for its time, of a dropped table that has
+// the location of a new one: see claims.Claimant. That takes purge on the dropped table. For a
+// location that the server chooses it is nil: then the server chooses another one. check returns
+// why the request can never succeed, for which no purge begins; nil: it was asked before.
+func (p *planner) forwarding(by directory.Asker, ident moorage.Identifier, location string, check func() error,
+) func(context.Context, registry.Pointer) (bool, error) {
+	if location == "" {
+		return nil
+	}
+	return func(ctx context.Context, dropped registry.Pointer) (bool, error) {
+		if p.guarded {
+			above, err := p.directory.AboveOf(ctx, dropped)
+			if err != nil {
+				return false, err
+			}
+			found := &directory.Found{Pointer: dropped, Above: above}
+			err = p.directory.May(ctx, by, access.Purge, found, dropped.Identifier())
+			if kind := moorage.KindOf(err); err != nil && (kind == moorage.KindForbidden || moorage.IsHidden(err)) {
+				return false, nil
+			}
+			if err != nil {
+				return false, err
+			}
+		}
+		if check != nil {
+			if err := check(); err != nil {
+				return false, err
+			}
+		}
+		same := func(now registry.Pointer) bool { return now.Task == dropped.Task }
+		begun, err := p.claims.BeginPurge(ctx, by.Caller, operationForward, dropped.ID, false, same)
+		if err == nil && begun {
+			p.kickPurge()
+			p.log.InfoContext(ctx, "a create began the purge of a dropped table before its time, for its location",
+				"dropped", dropped.Identifier().String(), "create", ident.String(), "warehouse", ident.Warehouse,
+				"location", location, "owner", dropped.Creator, "purge", dropped.Task, "caller", by.Caller.Name,
+				"request", moorage.RequestID(ctx))
+		}
+		return true, err // if it was not begun here, another request has done it, or it is over
+	}
+}
+
+// buildable returns what reports why no table or view can be made as asked in the namespace of
+// path, whatever is at its location.
+func buildable(p *planner, path *directory.Path, asked creation) func() error {
+	return func() error {
+		if err := checkPaths(path.Warehouse, asked.properties, asked.location); err != nil {
+			return err
+		}
+		env, err := p.newEnv()
+		if err != nil {
+			return err
+		}
+		_, err = asked.build(asked.location, env)
+		return err
+	}
+}

@@ -1,0 +1,120 @@
+package purge
+
+import (
+	"context"
+	"time"
+
+	"moorage"
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// beginMax bounds how many purges one look begins, so that those which have begun get their turn.
+const beginMax = 1000
+
+// beginWaiting begins the purges whose time has come. Every CountPause it also counts those that
+// wait, and looks at their times. While the clock of the store is in doubt it only counts.
+func (w *Worker) beginWaiting(ctx context.Context, now time.Time, doubt string) error {
+	counts := w.counted.IsZero() || w.now().Sub(w.counted) >= CountPause
+	end, begun, waiting, bytes := registry.WaitingEnd(now), 0, 0, int64(0)
+	if doubt != "" {
+		end = ""
+	}
+	err := w.eachWaiting(ctx, func(record registry.Record) (bool, error) {
+		if record.Key.ID >= end || begun == beginMax {
+			if !counts {
+				return false, nil
+			}
+			due, err := ledger.Decode[registry.Due](record)
+			if err != nil {
+				return true, nil // moorage check names it
+			}
+			waiting, bytes = waiting+1, bytes+due.Bytes
+			if doubt == "" {
+				err = w.clamp(ctx, record, due, now)
+			}
+			return true, err
+		}
+		begun++
+		return true, w.beginListed(ctx, record, now)
+	})
+	if err == nil && counts {
+		w.counted = w.now()
+		w.mu.Lock()
+		w.stats.Waiting, w.stats.WaitingBytes = waiting, bytes
+		w.mu.Unlock()
+	}
+	return err
+}
+
+// beginListed begins the purge that a record says may begin.
+func (w *Worker) beginListed(ctx context.Context, record registry.Record, now time.Time) error {
+	pointer, _, err := registry.ParseWaiting(record.Key)
+	if err != nil {
+		return nil // moorage check names it
+	}
+	_, err = w.locations.BeginPurge(ctx, moorage.System(operation), operation+"-begin", pointer, false,
+		func(table registry.Pointer) bool {
+			return table.EndKey() == record.Key && !now.Before(table.PurgeAt())
+		})
+	return err
+}
+
+// eachWaiting calls visit with the records of the purges that wait, in the order of their times,
+// until it returns false.
+func (w *Worker) eachWaiting(ctx context.Context, visit func(registry.Record) (bool, error)) error {
+	return w.ledger.Scan(ctx, registry.TableDue, registry.WaitingPrefix(), "", visit)
+}
+
+// clockSlack is how far the clocks of two nodes of a store may be apart.
+const clockSlack = time.Minute
+
+// clamp lets the wait of a purge begin now if its table was dropped later than now: the store's
+// clock was ahead then, and the purge would wait for as long as it was.
+func (w *Worker) clamp(ctx context.Context, record registry.Record, due registry.Due, now time.Time) error {
+	id, _, err := registry.ParseWaiting(record.Key)
+	if err != nil {
+		return nil
+	}
+	return w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		records, err := w.ledger.Get(ctx, registry.PointerKey(id))
+		if err != nil || !records[0].Exists() {
+			return err
+		}
+		table, err := ledger.Decode[registry.Pointer](records[0])
+		if err != nil || table.EndKey() != record.Key || !table.Since.After(now.Add(clockSlack)) {
+			return nil
+		}
+		table.Since = now
+		writes, err := ledger.Encode(
+			ledger.Put(records[0].Key, records[0].State, table),
+			ledger.Put(table.EndKey(), registry.StateNone, due))
+		if err != nil {
+			return err
+		}
+		_, err = w.ledger.Step(ctx, registry.Batch{
+			Conditions: []registry.Condition{ledger.Unchanged(records[0])},
+			Writes:     append(writes, registry.Delete(record.Key)),
+		})
+		return ledger.RetryOnConflict(err)
+	})
+}
+
+// beginNow begins the purge, which waits, that has the task with this id. It returns false if there
+// is none.
+func (w *Worker) beginNow(ctx context.Context, id registry.ID) (begun bool, err error) {
+	err = w.eachWaiting(ctx, func(record registry.Record) (bool, error) {
+		due, err := ledger.Decode[registry.Due](record)
+		if err != nil || due.Task != id {
+			return true, nil
+		}
+		pointer, _, err := registry.ParseWaiting(record.Key)
+		if err != nil {
+			return true, nil
+		}
+		begun, err = w.locations.BeginPurge(ctx, moorage.System(operation), operation+"-begin", pointer, true,
+			func(table registry.Pointer) bool { return table.Task == id })
+		return false, err
+	})
+	return begun, err
+}
