@@ -150,7 +150,7 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	claimant := claims.Claimant{
 		Pointer: id, Fresh: true, FromMemory: attempt.Number == 0, MayTake: taking(p, by, asked.location),
 		MayResettle: resettling(p, by, path, ident, asked.location),
-		Forward:     p.forwarding(by, ident, asked.location, buildable(p, path, asked)),
+		Forward:     forwarding(p, by, ident, asked.location, buildable(p, path, asked)),
 	}
 	location, claim, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
@@ -223,6 +223,22 @@ func (p *planner) chooseLocation(ctx context.Context, path *directory.Path, iden
 	return "", claims.Claim{}, claims.Refusal(err, locations[len(locations)-1])
 }
 
+// buildable returns what reports why no table or view can be made as asked in the namespace of
+// path, whatever is at its location.
+func buildable(p *planner, path *directory.Path, asked creation) func() error {
+	return func() error {
+		if err := checkPaths(path.Warehouse, asked.properties, asked.location); err != nil {
+			return err
+		}
+		env, err := p.newEnv()
+		if err != nil {
+			return err
+		}
+		_, err = asked.build(asked.location, env)
+		return err
+	}
+}
+
 // defaultLocations returns where a table or view may live if its request names no location, the
 // best first:
 //
@@ -271,7 +287,7 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	claimant := claims.Claimant{
 		Fresh: true, MayTake: taking(p, by, asked.location),
 		MayResettle: resettling(p, by, path, ident, asked.location),
-		Forward:     p.forwarding(by, ident, asked.location, buildable(p, path, asked)),
+		Forward:     forwarding(p, by, ident, asked.location, buildable(p, path, asked)),
 	}
 	location, _, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
@@ -392,7 +408,7 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	claimant := claims.Claimant{
 		Pointer: id, Fresh: true, MayTake: p.directory.Taking(by),
 		MayResettle: resettling(p, by, path, ident, document.Location()),
-		Forward:     p.forwarding(by, ident, document.Location(), nil),
+		Forward:     forwarding(p, by, ident, document.Location(), nil),
 	}
 	claim, err := p.claims.Plan(ctx, p.directory.Roots(path.Warehouse), document.Location(), claimant)
 	if err != nil {

@@ -268,7 +268,7 @@ func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
 type leaving struct {
 	named
 	document document
-	released []registry.Condition // that its claims are as they were read
+	released []registry.Condition // that its claims and jobs are as they were read
 	deletes  []registry.Write     // that give those up
 	policy   ledger.Policy        // that its grants end
 }
@@ -291,6 +291,12 @@ func (p *planner) readLeaving(ctx context.Context, by directory.Asker, ident moo
 	if l.released, l.deletes, err = p.claims.Release(ctx, gone, ending); err != nil {
 		return l, err
 	}
+	// What jobs have promised to delete stays, as all files of the table do.
+	conditions, deletes, err := p.claims.EndMaintenance(ctx, l.pointer.Pointer.ID)
+	if err != nil {
+		return l, err
+	}
+	l.released, l.deletes = append(l.released, conditions...), append(l.deletes, deletes...)
 	l.policy, err = p.ledger.EndGrants(ctx, l.pointer.Pointer.Granted, l.pointer.Pointer.ID)
 	return l, err
 }

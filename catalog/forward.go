@@ -16,7 +16,7 @@ const operationForward = "purge-forward"
 // the location of a new one: see claims.Claimant. That takes purge on the dropped table. For a
 // location that the server chooses it is nil: then the server chooses another one. check returns
 // why the request can never succeed, for which no purge begins; nil: it was asked before.
-func (p *planner) forwarding(by directory.Asker, ident moorage.Identifier, location string, check func() error,
+func forwarding(p *planner, by directory.Asker, ident moorage.Identifier, location string, check func() error,
 ) func(context.Context, registry.Pointer) (bool, error) {
 	if location == "" {
 		return nil
@@ -51,21 +51,5 @@ func (p *planner) forwarding(by directory.Asker, ident moorage.Identifier, locat
 				"request", moorage.RequestID(ctx))
 		}
 		return true, err // if it was not begun here, another request has done it, or it is over
-	}
-}
-
-// buildable returns what reports why no table or view can be made as asked in the namespace of
-// path, whatever is at its location.
-func buildable(p *planner, path *directory.Path, asked creation) func() error {
-	return func() error {
-		if err := checkPaths(path.Warehouse, asked.properties, asked.location); err != nil {
-			return err
-		}
-		env, err := p.newEnv()
-		if err != nil {
-			return err
-		}
-		_, err = asked.build(asked.location, env)
-		return err
 	}
 }

@@ -174,7 +174,7 @@ type Pointer struct {
 	// Task is the purge that the drop asked for, zero if none, or if it was called off.
 	Task ID `json:"task,omitzero"`
 	// PurgeDelay is how long after Since that purge waits, so that the table can come back. Zero:
-	// it may begin at once, or has begun. While it waits there is a record of WaitingKey, not a task.
+	// it may begin at once, or has begun. While it waits it has a record of WaitingKey, no task.
 	PurgeDelay time.Duration `json:"purge-delay-ns,omitempty"`
 	// Storage is the storage of the warehouse. The drop keeps it, because the warehouse may be gone
 	// before the files are.

@@ -439,8 +439,8 @@ func Refusal(err error, location string) error {
 			"nothing was changed. Repeat the request later, or choose another location", location)
 	case taken.Own == PurgeWaits:
 		return moorage.Errorf(moorage.KindCommitFailed, "A dropped table has the location %s. Its files are kept "+
-			"until %s, so that it can come back, and purged then; nothing was changed. Choose another location, or register "+
-			"the last metadata file of the dropped table to take it back", location,
+			"until %s, so that it can come back, and purged then; nothing was changed. Choose another "+
+			"location, or register the last metadata file of the dropped table to take it back", location,
 			taken.Until.UTC().Format(time.RFC3339))
 	case taken.Own == StillReached:
 		return moorage.Errorf(moorage.KindCommitFailed, "A table that is gone lived at %s, and engines may hold "+

@@ -7,6 +7,17 @@ import (
 	"moorage/registry"
 )
 
+// EndMaintenance returns what removes all that is kept of the maintenance of a pointer which ends
+// now: see endMaintenance.
+func (c *Claims) EndMaintenance(ctx context.Context, id registry.ID) (
+	conditions []registry.Condition, writes []registry.Write, err error) {
+	records, err := c.ledger.Get(ctx, registry.CareKey(id), registry.MaintenancePolicyKey(registry.TableScope(id)))
+	if err != nil {
+		return nil, nil, err
+	}
+	return c.endMaintenance(ctx, id, records[0], records[1])
+}
+
 // endMaintenance returns what removes all that is kept of the maintenance of a pointer which ends:
 // its policy, its care with what is due or blocked, its jobs and its runs. The files of a job
 // outlast its record for a while, as those of each job whose record is gone.

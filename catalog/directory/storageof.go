@@ -12,14 +12,17 @@ import (
 	"moorage/storage"
 )
 
-// StorageOf borrows the storage that reaches a table's files where they are. pointer is the table's
-// record, and state that of the record. The storage is that of the table's warehouse. But the
+// StorageOf borrows the storage that reaches a table's files where they are, and what lies below
+// also. pointer is the table's record, and state that of the record.
+//
+// The storage is that of the table's warehouse. But the
 // warehouse may be gone, another one may have its name by now, or it may not allow the table's
 // locations any more: then it is one that reaches the table's own locations.
-func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, state registry.State) (
-	storage.Store, func(), error) {
+func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, state registry.State,
+	also ...string) (storage.Store, func(), error) {
 	own := storage.Place{
-		Roots: ownRoots(pointer), Options: pointer.Storage, Secret: SecretOf(pointer.Secret, pointer.WarehouseID, 0),
+		Roots: append(ownRoots(pointer), also...), Options: pointer.Storage,
+		Secret: SecretOf(pointer.Secret, pointer.WarehouseID, 0),
 	}
 	began := d.now()
 	records, err := d.ledger.Get(ctx, registry.WarehouseKey(pointer.Warehouse))

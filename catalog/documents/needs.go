@@ -49,11 +49,12 @@ func (d *Documents) StatIn(ctx context.Context, place storage.Place, location st
 	return err
 }
 
-// StorageOf borrows the storage that reaches the files of table, whose record has this state. The
-// caller gives it back by a call of the function. It is one of purge.Tables.
-func (d *Documents) StorageOf(ctx context.Context, table registry.Pointer, state registry.State) (
+// StorageOf borrows the storage that reaches the files of table, whose record has this state, and
+// what lies below also. The caller gives it back by a call of the function. It is one of
+// purge.Tables.
+func (d *Documents) StorageOf(ctx context.Context, table registry.Pointer, state registry.State, also ...string) (
 	storage.Store, func(), error) {
-	return d.directory.StorageOf(ctx, table, state)
+	return d.directory.StorageOf(ctx, table, state, also...)
 }
 
 // ReadMetadata reads the present metadata file of table from its storage: KindNotFound if it is not

@@ -77,7 +77,7 @@ func importTable() map[string][]string {
 		"catalog/sealing":       {"catalog/directory", "ledger", "registry", "secrets", "storage"},
 		"catalog/commit":        {"access", "catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
 		"catalog":               {"access", "catalog/sealing", "catalog/guard", "catalog/verb", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "ledger", "txlog", "registry", "locks", "secrets", "storage", "metadata"},
-		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "storage", "metadata", "manifest"},
+		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "maintenance/jobs", "txlog", "registry", "storage", "metadata", "manifest"},
 		"maintenance/jobs":      {"catalog", "catalog/documents", "catalog/verb", "ledger", "maintenance/budget", "maintenance/patience", "maintenance/reach", "maintenance/schedule", "metadata", "registry", "storage", "txlog"},
 		"maintenance/budget":    {"storage"},
 		"maintenance/patience":  {"storage"},

@@ -45,7 +45,7 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 	version, table, err := j.tables.TableByID(ctx, at.value.Pointer)
 	switch {
 	case moorage.KindOf(err) == moorage.KindNoSuchTable:
-		return nil, &calledOff{"the table is gone"}
+		return nil, absent(ctx, j, at.value.Pointer)
 	case err != nil:
 		return nil, err
 	case table.TableUUID != at.value.UUID && !j.skip[checkUUID]:
@@ -96,6 +96,27 @@ func (h homes) keep(file string, written time.Time) bool {
 	}
 	return true // it is in none of them
 }
+
+// absent returns why the job of a table that is not live does not go on: errDropped while the table
+// can come back or a purge takes over what the job has promised, else calledOff.
+func absent(ctx context.Context, j *Jobs, table registry.ID) error {
+	records, err := j.ledger.Get(ctx, registry.PointerKey(table))
+	switch {
+	case err != nil:
+		return err
+	case records[0].State.IsDropped():
+		return errDropped
+	case records[0].Exists():
+		return errMoved // it is back
+	}
+	return &calledOff{"the table is gone"}
+}
+
+// errDropped says that the table of a job was dropped. The job rests. If the table comes back it
+// goes on. A purge deletes what the job would have deleted (see Promise). The end of the undrop
+// window ends the job, and leaves those files with the others of the table.
+var errDropped = moorage.Errorf(moorage.KindNoSuchTable,
+	"The table of the job was dropped. The job goes on if the table comes back")
 
 // guard knows, during the deletions of a job, what may not go.
 type guard struct {

@@ -23,6 +23,8 @@
 //   - Each step may be done again from its beginning: by this process, or by another one.
 //   - Nothing is deleted before its time, nor while the scope is paused. Until then a cancel keeps
 //     all files.
+//   - While the table is dropped its jobs rest. They go on if it comes back, and a purge of it
+//     takes over what they have yet to delete (Promise).
 //
 // # What it must not know
 //

@@ -193,14 +193,18 @@ func (l *lists) flush(ctx context.Context) error {
 
 // deleteOwn deletes the files of a job whose record is gone. What stays is left for the sweep.
 func deleteOwn(ctx context.Context, j *Jobs, store storage.Store, value registry.Job) {
-	var files []string
+	deleteFiles(ctx, j, store, value.Folder, ownFiles(value))
+}
+
+// ownFiles returns the files that a job keeps for itself.
+func ownFiles(value registry.Job) (files []string) {
 	if value.Input != nil {
 		files = append(files, value.Input.Location)
 	}
 	for _, list := range value.Lists {
 		files = append(files, list.Location)
 	}
-	deleteFiles(ctx, j, store, value.Folder, files)
+	return files
 }
 
 func deleteFiles(ctx context.Context, j *Jobs, store storage.Store, folder string, files []string) {

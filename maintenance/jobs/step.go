@@ -45,7 +45,7 @@ func stepAll(ctx context.Context, j *Jobs, key registry.Key) error {
 			err = j.step(ctx, at)
 		}
 		switch {
-		case errors.Is(err, errPaused), err != nil && ctx.Err() != nil:
+		case errors.Is(err, errPaused), errors.Is(err, errDropped), err != nil && ctx.Err() != nil:
 			takeBack(context.WithoutCancel(ctx), j, at)
 			return ctx.Err()
 		case errors.Is(err, errMoved):
@@ -150,7 +150,7 @@ func (j *Jobs) begin(ctx context.Context, at *job) error {
 func (j *Jobs) storeOf(ctx context.Context, at *job) (string, storage.Store, error) {
 	_, table, err := j.tables.TableByID(ctx, at.value.Pointer)
 	if moorage.KindOf(err) == moorage.KindNoSuchTable {
-		return "", nil, &calledOff{"the table is gone"}
+		return "", nil, absent(ctx, j, at.value.Pointer)
 	}
 	if err != nil {
 		return "", nil, err

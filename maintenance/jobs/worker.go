@@ -122,9 +122,9 @@ type stops struct {
 // table or warehouse.
 func (s *stops) tryStep(ctx context.Context, job registry.Record, kind string, table registry.ID) error {
 	j := s.jobs
-	pointer, err := pointerOf(ctx, j.ledger, table)
-	if err != nil {
-		return err
+	pointer, state, err := pointerOf(ctx, j.ledger, table)
+	if err != nil || state.IsDropped() {
+		return err // see errDropped
 	}
 	if stopped, err := s.stop(ctx, job.State, pointer); stopped || err != nil {
 		return err
@@ -156,18 +156,18 @@ func (s *stops) stop(ctx context.Context, state registry.State, table registry.P
 	return isPaused(ctx, s.jobs, s.pauses, table) || s.doubt != "" && state != registry.StateCollecting, nil
 }
 
-// pointerOf returns the pointer of a table; a zero one if the table is gone or cannot be read,
-// which the step says.
-func pointerOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (registry.Pointer, error) {
+// pointerOf returns the pointer of a table, and the state of its record; a zero pointer if the
+// table is gone or cannot be read, which the step says.
+func pointerOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (registry.Pointer, registry.State, error) {
 	records, err := l.Get(ctx, registry.PointerKey(table))
 	if err != nil || !records[0].Exists() {
-		return registry.Pointer{}, err
+		return registry.Pointer{}, registry.StateNone, err
 	}
 	pointer, err := ledger.Decode[registry.Pointer](records[0])
 	if err != nil {
-		return registry.Pointer{}, nil
+		return registry.Pointer{}, records[0].State, nil
 	}
-	return pointer, nil
+	return pointer, records[0].State, nil
 }
 
 // isDue reports whether there is something to do for a job: it is neither blocked, paused nor in

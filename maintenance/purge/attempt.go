@@ -222,7 +222,11 @@ func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 // purge deletes the files of a table that is marked, then its records. All of it may be done again
 // from any point.
 func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
-	files, giveBack, err := w.tables.StorageOf(ctx, work.table, registry.StatePurging)
+	owing, folders, err := w.jobsOf(ctx, work.table.ID)
+	if err != nil {
+		return err
+	}
+	files, giveBack, err := w.tables.StorageOf(ctx, work.table, registry.StatePurging, folders...)
 	if err != nil {
 		return err
 	}
@@ -240,13 +244,18 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 	case err != nil:
 		return err
 	}
-	log, kept := w.log.With("task", work.task.ID, "ident", work.table.Identifier()), 0
-	err = eachBatch(ctx, log, files, document, work.table, func(batch []string) error {
+	log, kept, deleted := w.log.With("task", work.task.ID, "ident", work.table.Identifier()), 0, 0
+	owed, err := readOwed(ctx, log, files, owing)
+	if err != nil {
+		return err
+	}
+	err = eachBatch(ctx, log, files, document, work.table, owed, func(batch []string) error {
 		all := len(batch)
 		batch, err := w.held(ctx, work.table, batch)
 		if kept += all - len(batch); err != nil || len(batch) == 0 {
 			return err
 		}
+		deleted += len(batch)
 		return documents.DeletePurged(ctx, files, batch)
 	})
 	if err != nil {
@@ -265,7 +274,13 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 		log.InfoContext(ctx, "purge may leave files that the table does not name, so its locations stay closed to "+
 			"others until an operator clears them", "locations", work.table.Claims, "error", err)
 	}
-	return w.finish(ctx, work, left || err != nil)
+	if err := w.finish(ctx, work, left || err != nil); err != nil {
+		return err
+	}
+	owed.forget(ctx, log, files)
+	log.InfoContext(ctx, "purged: the files of a dropped table are deleted", "warehouse", work.table.Warehouse,
+		"owner", work.table.Creator, "files", deleted)
+	return nil
 }
 
 // hasFiles reports whether files are left in the locations of a table that was purged. They may be

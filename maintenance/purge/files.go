@@ -23,19 +23,20 @@ const (
 )
 
 // eachBatch yields, in batches of at most batchMax, the locations of all files that document, the
-// metadata of table, names and that lie within the table's claims. yield deletes them; its error
-// ends the purge.
+// metadata of table, names or that jobs of the table owe, and that lie within the table's claims.
+// yield deletes them; its error ends the purge.
 //
-// Files are yielded before those that name them: data and delete files, then manifests, manifest
-// lists, statistics, earlier metadata files and, alone and last, the table's metadata file. So a
-// purge that was cut short at any point finds, when it begins again, everything that is left. With
-// gc.enabled=false data and delete files stay and the rest goes, as in the Java implementation.
+// Files are yielded before those that name them: data and delete files, what jobs have listed, then
+// manifests, manifest lists, statistics, earlier metadata files and, alone and last, the table's
+// metadata file. So a purge that was cut short at any point finds, when it begins again, everything
+// that is left. With gc.enabled=false data and delete files stay and the rest goes, as in the Java
+// implementation.
 //
 // A manifest or manifest list that is missing, damaged or out of reach is logged and skipped: the
 // files that only it names stay. Any other failure to read one ends the purge, to be done again.
 func eachBatch(ctx context.Context, log *slog.Logger, files storage.Store, document *metadata.Document,
-	table registry.Pointer, yield func(batch []string) error) error {
-	w := walk{log: log, files: files, document: document, yield: yield, skipped: newRecent()}
+	table registry.Pointer, owed owed, yield func(batch []string) error) error {
+	w := walk{log: log, files: files, document: document, owed: owed, yield: yield, skipped: newRecent()}
 	for _, claim := range table.Claims {
 		parsed, err := storage.Parse(claim)
 		if err != nil {
@@ -49,7 +50,7 @@ func eachBatch(ctx context.Context, log *slog.Logger, files storage.Store, docum
 	}
 	w.own = own
 	for _, step := range []func(context.Context) error{
-		w.contentFiles, w.manifests, w.lists, w.statistics, w.earlierMetadata,
+		w.contentFiles, w.owedFiles, w.manifests, w.lists, w.statistics, w.earlierMetadata,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -76,6 +77,7 @@ type walk struct {
 	log      *slog.Logger
 	files    storage.Store
 	document *metadata.Document
+	owed     owed
 	own      storage.Location // of the document
 	claims   []storage.Location
 	yield    func(batch []string) error
@@ -107,7 +109,7 @@ func (w *walk) manifests(ctx context.Context) error {
 }
 
 func (w *walk) lists(context.Context) error {
-	for snapshot := range w.document.Snapshots() {
+	for snapshot := range w.owed.snapshots(w.document) {
 		if snapshot.ManifestList == "" {
 			continue
 		}
@@ -119,7 +121,7 @@ func (w *walk) lists(context.Context) error {
 }
 
 func (w *walk) statistics(context.Context) error {
-	for _, path := range w.document.StatisticsFiles() {
+	for _, path := range w.owed.statistics(w.document) {
 		if err := w.add(path); err != nil {
 			return err
 		}
@@ -167,7 +169,7 @@ func (w *walk) flush() error {
 // that several snapshots share, as far as it can remember them.
 func (w *walk) eachManifest(ctx context.Context, do func(manifest.Listed) error) error {
 	lists, met := newRecent(), newRecent()
-	for snapshot := range w.document.Snapshots() {
+	for snapshot := range w.owed.snapshots(w.document) {
 		if list := snapshot.ManifestList; list != "" && !lists.add(list) {
 			continue
 		}

@@ -375,5 +375,5 @@ func TestPurgeFilesEnds(t *testing.T) {
 // eachBatch walks over the files of a table with this metadata file and these claims.
 func eachBatch(ctx context.Context, log *slog.Logger, store storage.Store, document *metadata.Document,
 	metadataLocation string, claims []string, yield func(batch []string) error) error {
-	return purge.EachBatch(ctx, log, store, document, registry.Pointer{MetadataLocation: metadataLocation, Claims: claims}, yield)
+	return purge.EachBatch(ctx, log, store, document, registry.Pointer{MetadataLocation: metadataLocation, Claims: claims}, nil, yield)
 }

@@ -47,9 +47,10 @@ const (
 
 // Tables is what a Worker needs to know about tables.
 type Tables interface {
-	// StorageOf borrows the storage that has the files of the table with this record and state. The
-	// caller gives it back by a call of the function.
-	StorageOf(ctx context.Context, table registry.Pointer, state registry.State) (storage.Store, func(), error)
+	// StorageOf borrows the storage that has the files of the table with this record and state, and
+	// what lies below also. The caller gives it back by a call of the function.
+	StorageOf(ctx context.Context, table registry.Pointer, state registry.State, also ...string) (
+		storage.Store, func(), error)
 	// ReadMetadata reads the present metadata file of a table from its storage: KindNotFound if it
 	// is not there.
 	ReadMetadata(ctx context.Context, table registry.Pointer, files storage.Store) (*metadata.Document, error)

@@ -1,0 +1,64 @@
+package jobs
+
+import (
+	"context"
+
+	"moorage/catalog/documents"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Promise is what a job of a table has yet to delete. A purge of the table takes it over.
+type Promise struct {
+	// Expired are snapshots whose files the job of their expiry has not all deleted. Their lists
+	// and manifests may be gone in part.
+	Expired []metadata.Snapshot
+	// Statistics are files that the table named with them.
+	Statistics []string
+
+	job registry.Job
+}
+
+// ReadPromise returns what a job has promised. files reaches the folder of the job.
+//
+// Errors: DamagedError if the job's own files are gone or have changed; those of the storage.
+func ReadPromise(ctx context.Context, files storage.Store, value registry.Job) (Promise, error) {
+	p := Promise{job: value}
+	if value.Input == nil {
+		return p, nil // of a program outside the server, or of a kind that deletes nothing
+	}
+	in, err := new(Jobs).readInput(ctx, files, &job{value: value})
+	if err != nil {
+		return p, err
+	}
+	expired := in.reach()
+	p.Expired, p.Statistics = expired.Snapshots, expired.Statistics
+	return p, nil
+}
+
+// EachListed calls do with the files in the lists of the job, in the order in which they go. A list
+// is in memory as a whole. Its errors are those of ReadPromise, and of do.
+func (p Promise) EachListed(ctx context.Context, files storage.Store, do func(path string) error) error {
+	for _, list := range p.job.Lists {
+		listed, err := new(Jobs).readList(ctx, files, list)
+		if err != nil {
+			return err
+		}
+		for _, file := range listed {
+			if err := do(file.Path); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Forget deletes the files that the job keeps for itself. Its record must be gone.
+func (p Promise) Forget(ctx context.Context, files storage.Store) error {
+	own := ownFiles(p.job)
+	if len(own) == 0 {
+		return nil
+	}
+	return documents.DeleteJobFiles(ctx, files, p.job.Folder, own)
+}

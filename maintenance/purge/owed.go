@@ -1,0 +1,106 @@
+package purge
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"log/slog"
+
+	"moorage/ledger"
+	"moorage/maintenance/jobs"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// owed is what the jobs of a table have promised to delete and have not deleted: files of snapshots
+// that have expired, and orphans in quarantine. The table's metadata names them no more. The purge
+// deletes them with the rest.
+type owed []jobs.Promise
+
+// jobsOf returns the jobs of a table, and the folders in which they keep their files.
+func (w *Worker) jobsOf(ctx context.Context, table registry.ID) (all []registry.Job, folders []string, err error) {
+	prefix := registry.JobPrefix(table)
+	err = w.ledger.Scan(ctx, registry.TableJob, prefix, "", func(record registry.Record) (bool, error) {
+		job, err := ledger.Decode[registry.Job](record)
+		if err == nil && job.Input != nil {
+			all, folders = append(all, job), append(folders, job.Folder)
+		}
+		return true, err
+	})
+	return all, folders, err
+}
+
+// readOwed reads what jobs owe. One whose own files are gone or damaged is logged: the files that
+// only it knows of stay.
+func readOwed(ctx context.Context, log *slog.Logger, files storage.Store, all []registry.Job) (o owed, err error) {
+	for _, job := range all {
+		promise, err := jobs.ReadPromise(ctx, files, job)
+		if err = skipDamaged(ctx, log, err); err != nil {
+			return nil, err
+		}
+		o = append(o, promise)
+	}
+	return o, nil
+}
+
+// skipDamaged logs that a job's own files are gone or damaged, and returns other errors.
+func skipDamaged(ctx context.Context, log *slog.Logger, err error) error {
+	damaged, ok := errors.AsType[*jobs.DamagedError](err)
+	if !ok {
+		return err
+	}
+	log.WarnContext(ctx, "purge: the list of a maintenance job cannot be read; "+
+		"files that only it names are left behind", "file", damaged.Location, "error", damaged)
+	return nil
+}
+
+// snapshots returns the snapshots of document, and those that have expired.
+func (o owed) snapshots(document *metadata.Document) iter.Seq[metadata.Snapshot] {
+	return func(yield func(metadata.Snapshot) bool) {
+		for snapshot := range document.Snapshots() {
+			if !yield(snapshot) {
+				return
+			}
+		}
+		for _, promise := range o {
+			for _, snapshot := range promise.Expired {
+				if !yield(snapshot) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// statistics returns the statistics files of document, and those that have expired.
+func (o owed) statistics(document *metadata.Document) []string {
+	all := document.StatisticsFiles()
+	for _, promise := range o {
+		all = append(all[:len(all):len(all)], promise.Statistics...)
+	}
+	return all
+}
+
+// owedFiles adds the files that the jobs of the table have listed.
+func (w *walk) owedFiles(ctx context.Context) error {
+	if !w.document.Collects() {
+		return nil
+	}
+	for _, promise := range w.owed {
+		if err := skipDamaged(ctx, w.log, promise.EachListed(ctx, w.files, w.add)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forget deletes the files that the jobs kept for themselves, whose records are gone. What stays is
+// deleted by the sweep of the jobs, a week later.
+func (o owed) forget(ctx context.Context, log *slog.Logger, files storage.Store) {
+	for _, promise := range o {
+		if err := promise.Forget(ctx, files); err != nil {
+			log.WarnContext(ctx, "could not delete the files of a maintenance job that has ended", "error", err)
+		}
+	}
+}
