@@ -30,7 +30,13 @@ func (u *addSnapshot) apply(b *builder) error {
 	if err := b.checkReady(); err != nil {
 		return err
 	}
-	s := &u.snapshot
+	s, raw := &u.snapshot, u.raw
+	if b.formatVersion == 1 && s.sequenceNumber != 0 {
+		var err error
+		if s, raw, err = u.unnumbered(); err != nil {
+			return err
+		}
+	}
 	if b.hasSnapshot(s.id) {
 		return moorage.Errorf(moorage.KindValidation, "Snapshot already exists for id: %d", s.id)
 	}
@@ -47,7 +53,7 @@ func (u *addSnapshot) apply(b *builder) error {
 	// A snapshot without parent may come with a lower number than others have.
 	b.lastSequenceNumber = max(b.lastSequenceNumber, s.sequenceNumber)
 	b.latestSnapshotMS = max(b.latestSnapshotMS, s.timestampMS)
-	b.edit(snapshots).add(s.id, u.raw)
+	b.edit(snapshots).add(s.id, raw)
 	if b.addedSnapshots == nil {
 		b.addedSnapshots = make(map[int64]*snapshot)
 	}
@@ -56,12 +62,22 @@ func (u *addSnapshot) apply(b *builder) error {
 	return nil
 }
 
+// unnumbered returns the snapshot with sequence number 0, as format version 1 has it. Clients that
+// number every snapshot send another one, which Java refuses.
+func (u *addSnapshot) unnumbered() (*snapshot, []byte, error) {
+	members, err := jsontext.ParseFields(u.raw, "snapshot")
+	if err != nil {
+		return nil, nil, err
+	}
+	s := u.snapshot
+	s.sequenceNumber = 0
+	return &s, jsontext.ApplyPatches(u.raw, []jsontext.Patch{members.Set("sequence-number", "0")}), nil
+}
+
 // checkSequence refuses a sequence number that another commit took: a retry after a refresh gets
 // a higher one.
 func (b *builder) checkSequence(s *snapshot) error {
 	switch {
-	case b.formatVersion == 1 && s.sequenceNumber != 0:
-		return illegal("Sequence number must be 0 in v1: %d", s.sequenceNumber)
 	case b.formatVersion == 1 || s.sequenceNumber > b.lastSequenceNumber || !s.parent.given:
 		return nil
 	}
