@@ -85,7 +85,7 @@ type homes []home
 // keep reports whether a file that was written at this time may be of a table that lived there
 // before.
 func (h homes) keep(file string, written time.Time) bool {
-	place, err := storage.Parse(file)
+	place, err := storage.ParseFile(file)
 	if err != nil {
 		return true
 	}
