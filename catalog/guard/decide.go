@@ -89,6 +89,9 @@ func (q Question) instead(who *access.Who, path []access.Object, decision access
 	access.Privileges, access.Decision) {
 	row, _ := q.Verb.Row()
 	other := row.InsteadOf(verb.OfObject)
+	if other == access.See && len(path) == 0 {
+		other = row.InsteadOf(verb.OfServer)
+	}
 	if q.Asked == access.See || other == access.See {
 		return q.Asked, decision
 	}

@@ -208,6 +208,7 @@ func asks() map[Verb][]Ask {
 		ListLeases:       operate,
 		ClaimWork:        one(OfServer, access.See), // only tables that the caller may write to
 		ReportWork:       one(OfServer, access.See), // only of the caller's own work
+		LoadMetrics:      append(one(OfServer, access.Audit), Ask{OfServer, access.Operate, Instead}),
 	}
 	maps.Copy(all, administeringAsks())
 	maps.Copy(all, warehousingAsks())

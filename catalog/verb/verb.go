@@ -87,6 +87,7 @@ const (
 	ListLeases       Verb = "list-leases"
 	ClaimWork        Verb = "claim-work"
 	ReportWork       Verb = "report-work"
+	LoadMetrics      Verb = "load-metrics" // GET /metrics
 )
 
 // The verbs of the server's own jobs.
@@ -230,6 +231,7 @@ func table() []Row {
 		{Verb: ClaimWork, On: OnServer, Keyed: true, Management: []string{"claimWork"}},
 		{Verb: ReportWork, On: OnServer, Keyed: true, Management: []string{"progressWork", "finishWork"}},
 		{Verb: ListLeases, On: OnServer, Reads: true, Management: []string{"listLeases"}},
+		{Verb: LoadMetrics, On: OnServer, Reads: true},
 
 		{Verb: Purge, On: OnTable},
 		{Verb: EndWindow, On: OnTable},

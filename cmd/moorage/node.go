@@ -19,6 +19,7 @@ import (
 	"moorage/audit"
 	"moorage/catalog"
 	"moorage/catalog/guard"
+	"moorage/catalog/verb"
 	"moorage/check"
 	"moorage/cluster"
 	"moorage/identity"
@@ -57,6 +58,7 @@ type node struct {
 	peers     *peers
 	who       *identity.Authenticator // nil: nobody is asked
 	handler   http.Handler
+	probes    http.Handler         // for --debug-listen
 	metrics   *prometheus.Registry // that the handler shows
 	expiry    *worker.Worker
 	first     *firstWarehouse
@@ -205,7 +207,11 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Notices: func() map[string]string {
 			return first.with(ends.with(withClock(auditNotice(audits), clock)))
 		},
-		Refusal:      watch.refusal,
+		Refusal: watch.refusal,
+		Measure: func(ctx context.Context, caller moorage.Caller) error {
+			request := verb.Request{Caller: caller, Verb: verb.LoadMetrics}
+			return verb.Pass(ctx, gate, request, func() error { return nil })
+		},
 		Hosts:        c.HostNames(),
 		BodyBytesMax: c.BodyBytesMax,
 	})
@@ -247,7 +253,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		purges:  dropped, retention: kept, recovery: dead, operator: operator,
 		care: upkeep.jobs, upkeep: upkeep,
 		horizon:  horizon,
-		outgrown: watch, audit: audits, who: who, handler: handler, metrics: metrics,
+		outgrown: watch, audit: audits, who: who, handler: handler, probes: handler.Probes(), metrics: metrics,
 		expiry: ends.worker(), first: first,
 	}, nil
 }

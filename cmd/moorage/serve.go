@@ -44,6 +44,11 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	if err != nil {
 		return err
 	}
+	stopDebug, err := serveDebug(ctx, c, node.probes, logger)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer stopDebug()
 	bounded := boundListener(listener, c.ConnectionsMax, c.TrustedProxies)
 	meterConnections(node.metrics, bounded)
 	server := newServer(cluster.DropHeaders(node.handler))
@@ -115,18 +120,62 @@ func checkListen(ctx context.Context, c cli.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := listener.Close(); err != nil || c.DebugListen == "" {
+		return err
+	}
+	if listener, err = openPort(ctx, c.DebugListen, "--debug-listen"); err != nil {
+		return err
+	}
 	return listener.Close()
 }
 
-// listen opens the port, and turns what commonly goes wrong into one sentence.
-func listen(ctx context.Context, c cli.Config) (net.Listener, error) {
+// openPort listens on address, the value of flag. It turns what commonly goes wrong into one
+// sentence.
+func openPort(ctx context.Context, address, flag string) (net.Listener, error) {
 	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", c.Listen)
+	listener, err := config.Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s is in use by another process; choose another address with --listen", c.Listen)
+		return nil, fmt.Errorf("%s is in use by another process; choose another address with %s", address, flag)
 	case err != nil:
-		return nil, fmt.Errorf("listen on %s: %w", c.Listen, err)
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return listener, nil
+}
+
+// debugConnectionsMax bounds the connections of --debug-listen, which has few clients.
+const debugConnectionsMax = 64
+
+// serveDebug answers probes on the port of --debug-listen, if there is one, until stop is called.
+func serveDebug(ctx context.Context, c cli.Config, probes http.Handler, logger *slog.Logger) (stop func(), err error) {
+	if c.DebugListen == "" {
+		return func() {}, nil
+	}
+	listener, err := openPort(ctx, c.DebugListen, "--debug-listen")
+	if err != nil {
+		return nil, err
+	}
+	server := newServer(probes)
+	server.ReadTimeout = readHeaderTimeout // its requests have no bodies
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		err := server.Serve(boundListener(listener, debugConnectionsMax, nil))
+		if !errors.Is(err, http.ErrServerClosed) {
+			logger.Error("the port of --debug-listen is closed: start the server again", "error", err)
+		}
+	})
+	logger.Info("metrics need no key on the port of --debug-listen", "uri", "http://"+listener.Addr().String())
+	return func() {
+		_ = server.Close() // probes can be cut off
+		serving.Wait()
+	}, nil
+}
+
+// listen opens the port for clients.
+func listen(ctx context.Context, c cli.Config) (net.Listener, error) {
+	listener, err := openPort(ctx, c.Listen, "--listen")
+	if err != nil {
+		return nil, err
 	}
 	// The name localhost means what the machine's owner says it means.
 	addr, ok := listener.Addr().(*net.TCPAddr)

@@ -32,6 +32,7 @@ type Config struct {
 	Store           string        // "memory", a folder, or where a database is; empty: the folder "registry" below Data
 	Migrate         bool          // bring the tables of the database to this version first
 	Listen          string        // host:port; port 0 takes a free one
+	DebugListen     string        // host:port that answers probes and metrics without a key; empty: there is none
 	Hosts           []string      // names by which clients may ask a server on loopback
 	APIKeys         bool          // accept the API keys of the store, and give out tokens for them
 	Admins          []string      // principals who are always administrators

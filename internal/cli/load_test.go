@@ -471,3 +471,17 @@ func TestIdentitySettings(t *testing.T) {
 		}
 	}
 }
+
+// A port alone is one that only this machine reaches.
+func TestDebugListen(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"9181": "127.0.0.1:9181", ":9181": "127.0.0.1:9181", "0.0.0.0:9181": "0.0.0.0:9181", "[::1]:0": "[::1]:0",
+		"localhost:1": "localhost:1", "": "", "x": "", "70000": "", "::1": "",
+	} {
+		c, err := load(named("serve"), []string{"--debug-listen", given}, nil)
+		if (err == nil) != (want != "") || want != "" && c.DebugListen != want {
+			t.Errorf("--debug-listen %q: %q, error %v", given, c.DebugListen, err)
+		}
+	}
+}

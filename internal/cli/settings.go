@@ -85,6 +85,17 @@ func accessSettings() []setting {
 				c.Listen, err = v[0], checkHostPort(v[0])
 				return err
 			}},
+		{name: "debug-listen", value: "[HOST:]PORT",
+			usage: "Address at which the server answers /metrics, /healthz and /readyz without a key and without " +
+				"TLS. A port alone is one of 127.0.0.1. Every client that reaches the address can read the metrics. " +
+				"Default: off.",
+			set: func(c *Config, v []string) error {
+				c.DebugListen = v[0]
+				if port := strings.TrimPrefix(v[0], ":"); !strings.Contains(port, ":") {
+					c.DebugListen = "127.0.0.1:" + port
+				}
+				return checkHostPort(c.DebugListen)
+			}},
 		{name: "host", value: "NAME", list: true,
 			usage: "Name by which clients may ask for the server, besides localhost and loopback addresses: that " +
 				"of a proxy in front of it, say. The server refuses others (421): a web page could make its own name " +

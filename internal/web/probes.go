@@ -25,10 +25,23 @@ func (s *Server) routeProbes() {
 		s.HandleOpen(operationHealth, method, "/healthz", s.health)
 		s.HandleOpen(operationReady, method, "/readyz", s.ready)
 		s.Handle(operationMetrics, method, "/metrics", func(w http.ResponseWriter, r *http.Request) error {
+			if err := s.config.Measure(r.Context(), CallerOf(r)); err != nil {
+				return err
+			}
 			metrics.ServeHTTP(w, r)
 			return nil
 		})
 	}
+}
+
+// Probes returns a handler for a port of its own, which asks nobody for credentials. It answers
+// /healthz, /readyz and /metrics to everybody, and 404 to all else.
+func (s *Server) Probes() http.Handler {
+	probes := http.NewServeMux()
+	probes.Handle("/healthz", s)
+	probes.Handle("/readyz", s)
+	probes.Handle("GET /metrics", promhttp.HandlerFor(s.config.Registry, promhttp.HandlerOpts{}))
+	return probes
 }
 
 // probesOnlyContext is the context's key of WithProbesOnly.

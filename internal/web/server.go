@@ -58,6 +58,9 @@ type Config struct {
 	// the routes of HandleOpen. The error may have a method Challenge in its chain, which returns
 	// the header WWW-Authenticate. Default: everybody is moorage.Anonymous.
 	Authenticate func(r *http.Request) (moorage.Caller, error)
+	// Measure returns nil if a caller may read GET /metrics, else the refusal. Default: everybody
+	// may.
+	Measure func(ctx context.Context, caller moorage.Caller) error
 	// Hosts are the names by which clients may ask for the server, besides localhost and loopback
 	// addresses; nil: any. A server that trusts everybody who reaches it must not answer other
 	// names: a page in a browser can bind a name of its own to the server's address.
@@ -89,6 +92,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Refusal == nil {
 		c.Refusal = func() error { return nil }
+	}
+	if c.Measure == nil {
+		c.Measure = func(context.Context, moorage.Caller) error { return nil }
 	}
 	if c.BodyBytesMax <= 0 {
 		c.BodyBytesMax = BodyBytesMaxDefault
