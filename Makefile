@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz clean figures
+.PHONY: help check test lint build interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz fuzz-api clean figures
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -132,6 +132,12 @@ figures: ## the goals of docs/performance.md, measured in one go and printed as 
 
 fuzz: ## every fuzz target for FUZZTIME=1m
 	scripts/fuzz.sh $(FUZZTIME)
+
+fuzz-api: ## random requests by management/openapi.yaml on ROUNDS=1000 stores, 500 each; SEED=0 repeats a run
+fuzz-api: ROUNDS ?= 1000
+fuzz-api: SEED ?= 0
+fuzz-api:
+	go test -v -timeout 4h ./management -run TestRandomRequests -rounds $(ROUNDS) -seed $(SEED)
 
 clean: ## removes binaries and everything that was downloaded into .cache
 	rm -rf bin .cache

@@ -82,13 +82,16 @@ func (s Scopes) find(ctx context.Context, v verb.Verb, ident moorage.Identifier)
 }
 
 func checkScope(ident moorage.Identifier) error {
-	if ident.Name != "" {
-		return ident.Validate()
-	}
-	if err := checkWarehouseName(ident.Warehouse); err != nil || len(ident.Namespace) == 0 {
+	err := checkWarehouseName(ident.Warehouse)
+	switch {
+	case err != nil:
 		return err
+	case ident.Name != "":
+		return ident.Validate()
+	case len(ident.Namespace) > 0:
+		return ident.Namespace.Validate()
 	}
-	return ident.Namespace.Validate()
+	return nil
 }
 
 // onServer returns nil if somebody has privileges on the server.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"slices"
 	"strings"
 
 	"moorage"
@@ -86,7 +87,7 @@ func (p *planner) checkWarehouse(ctx context.Context, caller moorage.Caller, spe
 			return moorage.Errorf(moorage.KindBadRequest, "Invalid location of a warehouse: %s", location)
 		}
 	}
-	if err := p.checkFolders(caller, value); err != nil {
+	if err := cmp.Or(p.checkFolders(caller, value), checkOptions(value)); err != nil {
 		return err
 	}
 	err = p.directory.Probe(ctx, place)
@@ -117,6 +118,23 @@ func (p *planner) checkFolders(caller moorage.Caller, value registry.Warehouse) 
 		}
 	}
 	return nil
+}
+
+// checkOptions returns KindBadRequest for options of storage that no storage of a warehouse reads.
+// Folders have none. All other storages refuse what they do not know themselves.
+func checkOptions(value registry.Warehouse) error {
+	for _, location := range append([]string{value.Location}, value.AllowedLocations...) {
+		parsed, err := storage.Parse(location)
+		if err == nil && parsed.Scheme != storage.SchemeFile {
+			return nil
+		}
+	}
+	if len(value.Storage) == 0 {
+		return nil
+	}
+	return moorage.Errorf(moorage.KindBadRequest,
+		"Unknown storage option %q: a warehouse in folders of the server has none. Remove it",
+		moorage.Cut(slices.Min(slices.Collect(maps.Keys(value.Storage))), valueShownMax))
 }
 
 // OwnProperties returns the names of the properties that only the server itself sends to clients.

@@ -140,6 +140,9 @@ func prepareChange(ctx context.Context, p *planner, by moorage.Caller, kept kept
 	if !change.mustBeTried(kept.value) {
 		return next, nil
 	}
+	if err := checkOptions(next.value); err != nil {
+		return nil, err
+	}
 	place := p.directory.PlaceOf(next.value)
 	if len(change.Secrets) > 0 {
 		var err error

@@ -224,17 +224,24 @@ func (d description) target(path string) string {
 	})
 }
 
-// check fails t if the file does not describe an answer. What no operation of it answers must be a
-// failure as all operations answer it.
+// check fails t if the file does not describe an answer.
 func (d description) check(t *testing.T, r *http.Request, w *httptest.ResponseRecorder) {
 	t.Helper()
+	if err := d.fault(r, w); err != nil {
+		t.Errorf("%s %s answers %d %s: %v", r.Method, r.URL, w.Code, w.Body, err)
+	}
+}
+
+// fault returns why the file does not describe an answer, nil if it does. What no operation of it
+// answers must be a failure as all operations answer it.
+func (d description) fault(r *http.Request, w *httptest.ResponseRecorder) error {
 	answer := "#/components/responses/failure"
 	op := d.operation(r.Method, r.URL.EscapedPath())
 	if op != nil && w.Code == http.StatusNoContent {
 		if op["responses"].(map[string]any)["204"] == nil || w.Body.Len() > 0 {
-			t.Errorf("%s %s answers 204 with %q, which is not described", r.Method, r.URL, w.Body)
+			return errors.New("the file has no answer 204 without a body")
 		}
-		return
+		return nil
 	}
 	if op != nil && w.Code == http.StatusOK {
 		answer = op["responses"].(map[string]any)["200"].(map[string]any)["$ref"].(string)
@@ -242,24 +249,20 @@ func (d description) check(t *testing.T, r *http.Request, w *httptest.ResponseRe
 	described := d.file["components"].(map[string]any)["responses"].(map[string]any)[answer[len("#/components/responses/"):]]
 	kind := w.Header().Get("Content-Type")
 	if described.(map[string]any)["content"].(map[string]any)[kind] == nil {
-		t.Errorf("%s %s answers %d with %q, which is not described", r.Method, r.URL, w.Code, kind)
-		return
+		return fmt.Errorf("the file has no answer of the type %q", kind)
 	}
 	if kind != "application/json" {
-		return
+		return nil
 	}
 	schema, err := d.compiler.Compile(fileURL + answer + "/content/application~1json/schema")
 	if err != nil {
-		t.Errorf("%s: %v", answer, err)
-		return
+		return err
 	}
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(w.Body.Bytes()))
-	if err == nil {
-		err = schema.Validate(value)
-	}
 	if err != nil {
-		t.Errorf("%s %s answers %d %s: %v", r.Method, r.URL, w.Code, w.Body, err)
+		return err
 	}
+	return schema.Validate(value)
 }
 
 // Every route is described, and every operation that is described has a route.
@@ -357,6 +360,29 @@ func TestReference(t *testing.T) {
 	if string(got) != page {
 		t.Errorf("%s is not as the file is (rewrite it with -update); want\n%s", referencePage, page)
 	}
+}
+
+// No member of the file is null by accident: in {description: One, two} the word two is a member.
+func TestNoStrayMembers(t *testing.T) {
+	t.Parallel()
+	var visit func(at string, value any)
+	visit = func(at string, value any) {
+		switch value := value.(type) {
+		case nil:
+			t.Errorf("%s is null: quote the text that has a comma", at)
+		case []any:
+			for i, item := range value {
+				visit(fmt.Sprint(at, "/", i), item)
+			}
+		case map[string]any:
+			for name, item := range value {
+				if name != "example" { // which may have null as a value
+					visit(at+"/"+name, item)
+				}
+			}
+		}
+	}
+	visit("", readDescription(t).file)
 }
 
 // The server answers its description as it stands in the file.

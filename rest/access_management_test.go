@@ -254,7 +254,7 @@ func managementCells() []managementCell {
 		{operation: "createWarehouse", method: "POST", path: "/warehouses", body: `{"name":"new","location":"file:///lake/new"}`},
 		{operation: "loadWarehouse", method: "GET", path: "/warehouses/w", object: "w"},
 		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"properties":{"k":"v"}}`, object: "w", spares: verb.IfReached},
-		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"storage":{"k":"v"}}`, object: "w"},
+		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"storage":{"k":null}}`, object: "w"},
 		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"delegation":[]}`, object: "w"},
 		{operation: "validateWarehouse", method: "POST", path: "/warehouses/w/validate", object: "w"},
 		{operation: "dropWarehouse", method: "DELETE", path: "/warehouses/w", answered: 409}, // it has namespaces

@@ -259,6 +259,9 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 // pathFromRoot reads one level after the other, and returns the keys that it read.
 func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Namespace) (
 	*Path, []registry.Key, error) {
+	if moorage.ValidateName("warehouse name", name) != nil { // no key could have it
+		return nil, nil, guard.NoSuchWarehouse(name)
+	}
 	keys := []registry.Key{registry.WarehouseKey(name)}
 	began := d.now()
 	records, err := d.get(ctx, keys...)

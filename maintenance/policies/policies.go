@@ -284,6 +284,9 @@ func (p *Policies) ReloadFor(ctx context.Context, name string) (*Matcher, []regi
 // is no such warehouse.
 func (p *Policies) ConditionsFor(ctx context.Context, m *Matcher, name string) (
 	id registry.ID, conditions []registry.Condition, err error) {
+	if moorage.ValidateName("warehouse name", name) != nil { // there is no such warehouse
+		return registry.ID{}, nil, nil
+	}
 	records, err := p.ledger.Get(ctx, registry.WarehouseKey(name))
 	if err != nil || !records[0].Exists() {
 		return registry.ID{}, nil, err

@@ -142,6 +142,13 @@ func (r Request) check() error {
 				moorage.Cut(kind, 50))
 		}
 	}
+	if r.Holder == "" || len(r.Holder) > leases.HolderBytesMax {
+		return moorage.Errorf(moorage.KindBadRequest, "Invalid holder: 1 to %d bytes are needed", leases.HolderBytesMax)
+	}
+	if r.TTL != 0 && (r.TTL < leases.TTLMin || r.TTL > leases.TTLMax) {
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Invalid time to live %s: %s to %s are allowed", r.TTL, leases.TTLMin, leases.TTLMax)
+	}
 	if r.Wait < 0 || r.Wait > leases.WaitMax {
 		return moorage.Errorf(moorage.KindBadRequest, "Invalid wait %s: 0 to %s are allowed", r.Wait, leases.WaitMax)
 	}
