@@ -73,7 +73,7 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	delete(outside, "load view")
 	for operation, do := range outside {
 		t.Log("outside", operation)
-		wantKind(t, keyed(node, do), moorage.KindInternal)
+		wantKind(t, keyed(node, do), moorage.KindForbidden)
 	}
 	node, verbs := all(func(*catalog.Config) {})
 	must(t, keyed(node, verbs["commit"]))
