@@ -11,10 +11,16 @@ Exit status: 0 none failed, 1 one failed, or CI is true and the folder is missin
 """
 
 import argparse
+import contextlib
+import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +32,8 @@ CASE_SECONDS_MAX = 180
 TAIL_LINES = 15
 # Each starts servers: more at once only wait for one another.
 AT_ONCE = 2
+# Cases that need a server with settings of the warehouse: this one expects that a purge does not wait.
+WAREHOUSE_PROPERTIES = {"28_drop_forms": {"moorage.purge-delay": "0"}}
 FIRST_PORT = 18_510
 PORTS_EACH = 40
 
@@ -61,9 +69,39 @@ def run(script: Path, first_port: int) -> Outcome:
     environment |= {"BIN": str(BINARY), "PC_PORTS": f"{first_port}-{first_port + PORTS_EACH - 1}"}
     environment |= {"PYTHONDONTWRITEBYTECODE": "1"}  # the folder is not ours
     start = time.monotonic()
+    with contextlib.ExitStack() as stack:
+        arguments = [sys.executable, str(script)]
+        if script.stem in WAREHOUSE_PROPERTIES:
+            arguments.append(stack.enter_context(prepared(WAREHOUSE_PROPERTIES[script.stem], environment)))
+        return judge(script, arguments, environment, start)
+
+
+@contextlib.contextmanager
+def prepared(properties: dict[str, str], environment: dict[str, str]):
+    """The address of a server whose default warehouse has properties."""
+    with tempfile.TemporaryDirectory() as data:
+        server = subprocess.Popen(
+            [BINARY, "serve", "--listen", "127.0.0.1:0", "--data", data], env=environment, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        try:
+            found = next(match for line in server.stdout if (match := re.search(r"http://127\.0\.0\.1:\d+$", line.strip())))
+            threading.Thread(target=server.stdout.read, daemon=True).start()
+            request = urllib.request.Request(
+                f"{found[0]}/management/v1/warehouses/default", json.dumps({"properties": properties}).encode(),
+                {"Content-Type": "application/json"}, method="PATCH",
+            )  # fmt: skip
+            urllib.request.urlopen(request, timeout=CASE_SECONDS_MAX).close()
+            yield found[0]
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def judge(script: Path, arguments: list[str], environment: dict[str, str], start: float) -> Outcome:
     try:
         child = subprocess.run(
-            [sys.executable, str(script)], env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            arguments, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", timeout=CASE_SECONDS_MAX,
         )  # fmt: skip
         lines = child.stdout.splitlines()

@@ -269,7 +269,7 @@ func timeToVersion(t *testing.T) time.Duration {
 func TestPrintedCurlLine(t *testing.T) {
 	t.Parallel()
 	server := startServe(t, "--store", "memory", "--data", t.TempDir())
-	_, after, _ := strings.Cut(server.stdout.String(), "\ncurl\n")
+	_, after, _ := strings.Cut("\n"+server.stdout.String(), "\ncurl\n")
 	line, _, _ := strings.Cut(after, "\n")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

@@ -164,7 +164,7 @@ def look_after_by_moorage(bench: Bench, table, cutoff: float) -> None:
     assert "nothing expires" in ran or re.search(r"snapshots done: \d+ snapshots?;", ran), ran
     table.left["moorage", "expired"] = files_below(table.places)
     plant(table)
-    ran = bench.command("maintain", "run", "orphans", name, "--older-than", "24h", "--quarantine", "0s")
+    ran = bench.command("maintain", "run", "orphans", name, "--older-than", "24h", "--quarantine", "0s", "--adopt")
     assert "orphans done" in ran, ran
     table.left["moorage", "orphans"] = files_below(table.places)
 

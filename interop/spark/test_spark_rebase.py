@@ -76,7 +76,7 @@ def test_upserts_that_only_insert(spark, catalog_server, keyed):
     """Java sends an upsert that only inserts as an append, and relies on the refusal to validate again: one writer wins."""
     writers = [Java(spark, catalog_server) for _ in range(WRITERS)]
     try:
-        upserts = [writer.insert_if_absent(writer.load(keyed)) for writer in writers]
+        upserts = [writer.insert_if_absent(keyed) for writer in writers]
         one_wins(lambda writer: upserts[writer].commit(), lambda fault: "exceptions.ValidationException" in str(fault))
     finally:
         for writer in writers:

@@ -134,8 +134,10 @@ type migrator struct {
 	conn   *pgx.Conn
 	others *pgx.Conn // keeps other migrators out; nil as long as none has to be
 	all    []migrations.Step
-	tries  int           // how often a step is tried
-	pause  time.Duration // between two tries
+	// isReadable says that an earlier step found no records of an older layout. Steps make none.
+	isReadable bool
+	tries      int           // how often a step is tried
+	pause      time.Duration // between two tries
 }
 
 // next takes the next step, and reports whether there was none.
@@ -191,8 +193,11 @@ func (m *migrator) take(ctx context.Context) (step *migrations.Step, outside str
 		if err != nil {
 			return err
 		}
-		if err := refuseOlder(ctx, tx); err != nil {
-			return err
+		if !m.isReadable {
+			if err := refuseOlder(ctx, tx); err != nil {
+				return err
+			}
+			m.isReadable = true
 		}
 		if err := compare(taken, m.all); err != nil || len(taken) >= len(m.all) {
 			return err

@@ -38,22 +38,22 @@ class Java:
         change.commit()
         return self._commit(name, transaction)
 
-    def insert_if_absent(self, table):
-        """A change of a loaded table or transaction, not yet committed, that adds a file unless another writer has added one since.
+    def insert_if_absent(self, name: str, transaction=None):
+        """A change of a table, or of a transaction on it, not yet committed, that adds a file unless another writer has added one since.
 
         Engines commit a MERGE that only inserts in this way. Its snapshot is an append by its operation.
         """
         iceberg = self._jvm.org.apache.iceberg
-        loaded = table.table() if hasattr(table, "commitTransaction") else table
+        loaded = self.load(name)
         path = f"{loaded.location()}/data/{uuid.uuid4()}.parquet"
         file = iceberg.DataFiles.builder(loaded.spec()).withPath(path).withFileSizeInBytes(10).withRecordCount(1).build()
-        change = table.newRowDelta().addRows(file).validateFromSnapshot(loaded.currentSnapshot().snapshotId())
+        change = (transaction or loaded).newRowDelta().addRows(file).validateFromSnapshot(loaded.currentSnapshot().snapshotId())
         return change.conflictDetectionFilter(iceberg.expressions.Expressions.alwaysTrue()).validateNoConflictingDataFiles()
 
     def upsert(self, name: str):
         """The same as a change that is sent as it is, without a further look at the table."""
         transaction = self.load(name).newTransaction()
-        self.insert_if_absent(transaction).commit()
+        self.insert_if_absent(name, transaction).commit()
         return self._commit(name, transaction)
 
     def set(self, name: str, key: str, value: str):
