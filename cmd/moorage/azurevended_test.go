@@ -30,7 +30,7 @@ func TestVendedInAzure(t *testing.T) {
 			trusted = value
 		}
 	}
-	// Tokens of the process's own identity go to Azure, and to the endpoint that the process was given.
+	// Tokens of the process's own identity go to Azure, and to the endpoint that the process has.
 	environment = append(environment, "MOORAGE_ADLS_ENDPOINT="+lake.Endpoint)
 	container, data := lake.Behind.NewContainer(t), t.TempDir()
 	command := func(args ...string) *exec.Cmd {
