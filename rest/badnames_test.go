@@ -189,20 +189,14 @@ func routeRows() (rows []bad) {
 	add := func(fault, method, path, body string, status int, kind string) {
 		rows = append(rows, bad{fault: fault, method: method, path: path, body: body, status: status, kind: kind})
 	}
-	for _, path := range []string{"/", "/v1", "/v2/namespaces", "/v1/", "/V1/namespaces", "/v1/config/", "/v1/oauth", "/v1/namespaces/ns/functions", "/v1/views", "/v1/namespaces/ns/view", "/v1/a/b/namespaces"} {
+	for _, path := range []string{"/", "/v1", "/v2/namespaces", "/v1/", "/V1/namespaces", "/v1/oauth", "/v1/namespaces/ns/functions", "/v1/views", "/v1/namespaces/ns/view", "/v1/a/b/namespaces"} {
 		add("no route "+path, "GET", path, "", 404, noRoute)
 	}
-	add("no name of a table", "GET", "/v1/namespaces/ns/tables/", "", 404, noRoute)
-	add("no name of a table", "DELETE", "/v1/namespaces/ns/tables/", "", 404, noRoute)
-	add("no name of a namespace", "GET", "/v1/namespaces/", "", 404, noRoute)
-	add("no name of a namespace", "DELETE", "/v1/namespaces/", "", 404, noRoute)
-	add("two slashes", "GET", "//v1/namespaces", "", 404, noRoute)
-	add("slash behind a table", "DELETE", pathTable+"/", "", 404, noRoute)
+	add("no name of a table", "DELETE", "/v1/namespaces/ns/tables/", "", 405, noMethod)
+	add("no name of a namespace", "DELETE", "/v1/namespaces/", "", 405, noMethod)
 	add("way up", "DELETE", "/v1/namespaces/ns/tables/t/../u", "", 404, noRoute)
 	add("way up from a folder of the server", "GET", "/metrics/../../etc/passwd", "", 404, noRoute)
-	add("no name of a view", "GET", "/v1/namespaces/ns/views/", "", 404, noRoute)
-	add("no name of a view", "DELETE", "/v1/namespaces/ns/views/", "", 404, noRoute)
-	add("slash behind a view", "DELETE", pathView+"/", "", 404, noRoute)
+	add("no name of a view", "DELETE", "/v1/namespaces/ns/views/", "", 405, noMethod)
 	add("below a view", "POST", pathView+"/unregister", "", 404, noRoute)
 	add("scan planning", "POST", pathTable+"/plan", `{}`, 404, noRoute)
 	add("credentials of a warehouse without", "GET", pathTable+"/credentials", "", 400, badRequest)

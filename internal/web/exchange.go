@@ -210,12 +210,20 @@ func isDrawn(id string) bool {
 
 // withoutEmptySegments returns an escaped path without the slashes that clients add when they join
 // a base address and a path, at the end or twice in a row. No name is empty, and a slash in a name
-// is %2F, so nothing is reached by them.
+// is %2F, so nothing is reached by them. The empty namespace of /namespaces//tables/t stays: Java
+// asks for a table t without a namespace in that way, and has to learn that there is none.
 func withoutEmptySegments(path string) string {
 	if !strings.Contains(path, "//") && (len(path) < 2 || path[len(path)-1] != '/') {
 		return path
 	}
-	return "/" + strings.Join(slices.DeleteFunc(strings.Split(path, "/"), func(s string) bool { return s == "" }), "/")
+	segments := strings.Split(strings.Trim(path, "/"), "/")
+	kept := segments[:0]
+	for i, segment := range segments {
+		if segment != "" || i > 0 && segments[i-1] == "namespaces" {
+			kept = append(kept, segment)
+		}
+	}
+	return "/" + strings.Join(kept, "/")
 }
 
 // reSpelled returns u with another escaped path.

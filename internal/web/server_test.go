@@ -146,11 +146,12 @@ func TestExtraSlashes(t *testing.T) {
 	})
 	for path, want := range map[string]string{
 		"//v1/namespaces/a/tables/t":    "a t /v1/namespaces/a/tables/t",
-		"/v1/namespaces//a///tables/t/": "a t /v1/namespaces/a/tables/t",
+		"/v1//namespaces/a///tables/t/": "a t /v1/namespaces/a/tables/t",
 		"/v1/namespaces/a/tables/%2F":   "a %2F /v1/namespaces/a/tables//",
 		"/v1/namespaces/a/tables/%2F/":  "a %2F /v1/namespaces/a/tables//",
 		"/v1/namespaces/a/tables/":      "",
-		"/v1/namespaces//tables/t":      "",
+		"//":                            "",
+		"/v1/namespaces//tables/t":      " t /v1/namespaces//tables/t",
 	} {
 		called = ""
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil))
