@@ -449,7 +449,7 @@ func uuidIn(ctx context.Context, j *Jobs, look *look, location string) (string, 
 		return "", j.budget.Note(location, err)
 	}
 	defer body.Close() //nolint:errcheck // it is read only
-	var in io.Reader = io.LimitReader(body, foreignReadMax)
+	in := io.LimitReader(body, foreignReadMax)
 	if strings.Contains(location[strings.LastIndexByte(location, '/'):], ".gz") {
 		unpacked, err := gzip.NewReader(in)
 		if err != nil {
