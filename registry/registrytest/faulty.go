@@ -78,6 +78,8 @@ type FaultyStore struct {
 	calls   int
 	dead    bool
 	delayed []registry.Batch
+	// malformed lets malformed batches be answered as the plan says.
+	malformed bool
 }
 
 var _ registry.Store = (*FaultyStore)(nil)
@@ -85,6 +87,15 @@ var _ registry.Store = (*FaultyStore)(nil)
 // Faulty wraps store so that its calls meet the faults of plan.
 func Faulty(store registry.Store, plan Plan) *FaultyStore {
 	return &FaultyStore{store: store, plan: plan}
+}
+
+// TakeMalformed lets malformed batches meet the faults of the plan too, instead of a panic. It is
+// for tests that send such batches on purpose. It returns f.
+func (f *FaultyStore) TakeMalformed() *FaultyStore {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.malformed = true
+	return f
 }
 
 // Calls returns how many calls were made before the process died, the last included.
@@ -166,7 +177,8 @@ func (f *FaultyStore) Time(ctx context.Context) (time.Time, error) {
 }
 
 // Apply implements registry.Store. A lost answer is lost whatever it was: the caller does not learn
-// of a failed condition either. A malformed batch panics.
+// of a failed condition either. A malformed batch panics, except
+// after TakeMalformed.
 func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	call, action, err := f.next(MethodApply)
 	if err != nil {
@@ -175,12 +187,12 @@ func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]regist
 	switch action {
 	case Pass:
 		etags, err := f.store.Apply(ctx, batch)
-		mustBeWellFormed(err)
+		f.mustBeWellFormed(err)
 		return etags, err
 	case Lose, DieAfter:
 		// The store's answer is lost.
 		_, err := f.store.Apply(ctx, batch)
-		mustBeWellFormed(err)
+		f.mustBeWellFormed(err)
 		return nil, fault(registry.ErrUnknown, call, MethodApply)
 	case Delay:
 		f.mu.Lock()
@@ -193,6 +205,16 @@ func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]regist
 
 // Close closes the store that f wraps. It is not counted and has no faults.
 func (f *FaultyStore) Close() error { return f.store.Close() }
+
+// mustBeWellFormed panics if the store refused a batch as malformed, unless f takes such batches.
+// Tests with injected faults expect errors, and would not notice this one.
+func (f *FaultyStore) mustBeWellFormed(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.malformed && errors.Is(err, registry.ErrBadBatch) {
+		panic(err)
+	}
+}
 
 // next counts a call and returns its number and what happens to it.
 func (f *FaultyStore) next(method string) (call int, action Action, err error) {

@@ -15,7 +15,8 @@ import (
 func TestFaultyPasses(t *testing.T) {
 	t.Parallel()
 	registrytest.Run(t, func(*testing.T) registry.Store {
-		return registrytest.Faulty(memory.New(rand.Reader), func(int, string) registrytest.Action { return registrytest.Pass })
+		pass := func(int, string) registrytest.Action { return registrytest.Pass }
+		return registrytest.Faulty(memory.New(rand.Reader), pass).TakeMalformed()
 	})
 }
 

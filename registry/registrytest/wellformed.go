@@ -27,11 +27,3 @@ func (s wellFormed) Apply(ctx context.Context, batch registry.Batch) ([]registry
 	}
 	return etags, err
 }
-
-// mustBeWellFormed panics if a store refused a batch as malformed. Tests with injected faults
-// expect errors, and would not notice this one.
-func mustBeWellFormed(err error) {
-	if errors.Is(err, registry.ErrBadBatch) {
-		panic(err)
-	}
-}
