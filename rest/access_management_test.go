@@ -257,6 +257,8 @@ func managementCells() []managementCell {
 		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"storage":{"k":null}}`, object: "w"},
 		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"delegation":[]}`, object: "w"},
 		{operation: "validateWarehouse", method: "POST", path: "/warehouses/w/validate", object: "w"},
+		{operation: "listTombstones", method: "GET", path: "/warehouses/w/tombstones", object: "w"},
+		{operation: "clearTombstone", method: "POST", path: "/warehouses/w/tombstones/clear", body: `{"location":"file:///lake/none"}`, object: "w", answered: 404},
 		{operation: "dropWarehouse", method: "DELETE", path: "/warehouses/w", answered: 409}, // it has namespaces
 		{operation: "rotateSecrets", method: "POST", path: "/secrets/rotate"},
 	}
