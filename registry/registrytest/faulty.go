@@ -177,8 +177,7 @@ func (f *FaultyStore) Time(ctx context.Context) (time.Time, error) {
 }
 
 // Apply implements registry.Store. A lost answer is lost whatever it was: the caller does not learn
-// of a failed condition either. A malformed batch panics, except
-// after TakeMalformed.
+// of a failed condition either. A malformed batch panics, except after TakeMalformed.
 func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	call, action, err := f.next(MethodApply)
 	if err != nil {
