@@ -197,7 +197,8 @@ func TestOrphanThatIsNamedWithinABatch(t *testing.T) {
 	}
 }
 
-// slowly is a storage whose deletions delete one file, call after, and end with their context.
+// slowly is a storage whose deletions delete one file, call after, and end with their context. It
+// deletes a job's own files as usual, because no look bounds that.
 type slowly struct {
 	*memory.Store
 	after func()
@@ -205,6 +206,9 @@ type slowly struct {
 
 // Delete implements storage.Store.
 func (s slowly) Delete(ctx context.Context, locations ...string) error {
+	if strings.Contains(locations[0], "/~moorage/") {
+		return s.Store.Delete(ctx, locations...)
+	}
 	if err := s.Store.Delete(ctx, locations[0]); err != nil || len(locations) == 1 {
 		return err
 	}
