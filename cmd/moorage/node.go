@@ -40,6 +40,10 @@ import (
 	"moorage/rest"
 )
 
+// metricsWait is how long GET /metrics waits for the policy that the store has now. After that the
+// policy that this process knows decides: metrics are needed most while the store does not answer.
+const metricsWait = time.Second
+
 // node is a catalog with the parts that it is made of.
 type node struct {
 	store     registry.Store
@@ -209,6 +213,8 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		},
 		Refusal: watch.refusal,
 		Measure: func(ctx context.Context, caller moorage.Caller) error {
+			ctx, cancel := context.WithTimeout(ctx, metricsWait)
+			defer cancel()
 			request := verb.Request{Caller: caller, Verb: verb.LoadMetrics}
 			return verb.Pass(ctx, gate, request, func() error { return nil })
 		},
