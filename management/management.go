@@ -59,6 +59,9 @@ type Config struct {
 	// Default: there is no log.
 	Note    func(line audit.Line)
 	Denials func(requestID string) []audit.Line
+	// Stopping is closed when the server begins to stop. Clients that wait for a lease or for work
+	// are answered then. Default: it never is.
+	Stopping <-chan struct{}
 	// Now gives the time. Default time.Now.
 	Now func() time.Time
 }
@@ -162,12 +165,12 @@ func (s *server) operations() []operation {
 		{"listTasks", get, "/tasks", list(s, "tasks", pageSizes, operator.BlockedPurges, tasksPage)},
 		{"retryTask", post, "/tasks/{id}/retry", retry},
 		{"abortTask", post, "/tasks/{id}/abort", abort},
-		{"takeLease", post, "/leases", s.change(s.takeLease)},
+		{"takeLease", post, "/leases", s.changeThatWaits(s.takeLease)},
 		{"renewLeases", put, "/leases", s.change(s.renewLeases)},
 		{"listLeases", get, "/leases", s.listLeases},
 		{"releaseLeases", remove, "/leases", s.change(s.releaseLeases)},
 		{"releaseLease", remove, "/leases/{lease}", s.change(s.releaseLease)},
-		{"claimWork", post, "/work", s.change(s.claimWork)},
+		{"claimWork", post, "/work", s.changeThatWaits(s.claimWork)},
 		{"progressWork", post, "/work/{job}/progress", s.change(s.progressWork)},
 		{"finishWork", post, "/work/{job}/finish", s.change(s.finishWork)},
 

@@ -126,14 +126,19 @@ func newServer(t *testing.T, config Config) http.Handler {
 
 // send answers a request from this machine without a network. headers are name, value, name, value…
 func send(h http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, newRequest(method, target, body, headers...))
+	return w
+}
+
+// newRequest returns a request with headers, each a name and a value.
+func newRequest(method, target, body string, headers ...string) *http.Request {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
 	r.RemoteAddr = "127.0.0.1:4711"
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}
-	w := httptest.NewRecorder()
-	h.ServeHTTP(w, r)
-	return w
+	return r
 }
 
 // wantFailure checks status and type of a failure. newServer has checked its shape.

@@ -39,6 +39,31 @@ func newMade() *otter.Cache[string, *made] {
 // unless that failed. This node alone remembers keys, until it ends: what these changes do when
 // they are made twice does no harm.
 func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.Handler {
+	return s.once(do, func(ctx context.Context) (context.Context, context.CancelFunc) {
+		return context.WithoutCancel(ctx), func() {}
+	})
+}
+
+// changeThatWaits is change for what a client may wait for. The wait ends when its client leaves
+// and when the server stops.
+func (s *server) changeThatWaits(do func(r *http.Request, body []byte) (any, error)) web.Handler {
+	return s.once(do, func(ctx context.Context) (context.Context, context.CancelFunc) {
+		ctx, cancel := context.WithCancel(ctx)
+		go func() {
+			defer cancel()
+			select {
+			case <-s.config.Stopping:
+			case <-ctx.Done():
+			}
+		}()
+		return ctx, cancel
+	})
+}
+
+// once returns the handler of change. A request that has a key runs in the context that lasting
+// makes from its own.
+func (s *server) once(do func(r *http.Request, body []byte) (any, error),
+	lasting func(context.Context) (context.Context, context.CancelFunc)) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		key, err := web.IdempotencyKey(r)
 		if err != nil {
@@ -54,6 +79,8 @@ func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.
 		}
 		asked := &made{request: sha256.Sum256(append([]byte(web.EscapedPath(r.URL)+"\x00"), body...))}
 		load := func(ctx context.Context, _ string) (_ *made, err error) {
+			ctx, cancel := lasting(ctx)
+			defer cancel()
 			asked.answer, err = do(r.WithContext(ctx), body)
 			return asked, err
 		}
@@ -62,7 +89,7 @@ func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.
 			got, err = load(r.Context(), "")
 		} else {
 			key = web.CallerOf(r).Name + "\x00" + key // nobody is answered what another one was
-			got, err = s.made.Get(context.WithoutCancel(r.Context()), key, otter.LoaderFunc[string, *made](load))
+			got, err = s.made.Get(r.Context(), key, otter.LoaderFunc[string, *made](load))
 		}
 		if err != nil {
 			return err

@@ -2,6 +2,8 @@ package management
 
 import (
 	"context"
+	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -57,6 +59,55 @@ func TestWork(t *testing.T) {
 	} {
 		if w := send(h, "POST", tt.path, tt.body); w.Code != tt.status {
 			t.Errorf("%s %s: %d %s, want %d", tt.path, tt.body, w.Code, w.Body, tt.status)
+		}
+	}
+}
+
+// waitingWork waits for work until its context ends.
+type waitingWork struct {
+	fakeWork
+	waiting chan struct{}
+}
+
+func (f waitingWork) Claim(ctx context.Context, _ moorage.Caller, _ work.Request) (work.Claimed, bool, error) {
+	close(f.waiting)
+	<-ctx.Done()
+	return work.Claimed{}, false, nil
+}
+
+// TestWaitForWorkEnds: a claim with a key does not outlive its client, and a server that stops does
+// not wait for it.
+func TestWaitForWorkEnds(t *testing.T) {
+	t.Parallel()
+	for name, key := range map[string][]string{"with a key": {"Idempotency-Key", someKey}, "without a key": nil} {
+		for _, stops := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, the server stops %t", name, stops), func(t *testing.T) {
+				t.Parallel()
+				config := configOf(&fake{})
+				waiting := make(chan struct{})
+				config.Work = waitingWork{fakeWork{fake: &fake{}}, waiting}
+				stopping := make(chan struct{})
+				config.Stopping = stopping
+				h := newServer(t, config)
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
+				request := newRequest("POST", base+"/work", `{"kinds":["compaction"],"holder":"x","wait-seconds":60}`, key...)
+				answered := make(chan int)
+				go func() {
+					w := httptest.NewRecorder()
+					h.ServeHTTP(w, request.WithContext(ctx))
+					answered <- w.Code
+				}()
+				<-waiting
+				if stops {
+					close(stopping)
+				} else {
+					leave()
+				}
+				if code := <-answered; stops && code != 204 {
+					t.Errorf("answered %d, want 204", code)
+				}
+			})
 		}
 	}
 }

@@ -244,6 +244,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Access:      func(caller moorage.Caller) management.Access { return catalog.AccessOf(made.As(caller)) },
 		Warehouses:  func(caller moorage.Caller) management.Keeper { return keeperOf(made, sealer, caller) },
 		Maintenance: upkeep.caretaker,
+		Stopping:    ctx.Done(),
 		Note:        audits.Note, Denials: audits.Denials, DrawKey: drawn,
 		Authenticates: c.Authenticates(), Admins: c.Admins,
 		Leases: leased, FindTable: catalog.PointersOf(made).FindForLease,

@@ -1,6 +1,0 @@
-//go:build !race
-
-package catalog_test
-
-// raceFactor makes workloads smaller where the race detector makes them slower.
-const raceFactor = 1
