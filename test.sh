@@ -3,6 +3,7 @@
 # repository, all Go tests, and the short forms of the suites with real clients.
 #
 #   ./test.sh            all steps
+#   ./test.sh quick      what a contributor runs often: without the race detector and most engines
 #   ./test.sh lint rck   these steps only; ./test.sh --list names them
 #
 # Needs Go. Steps that need more install it where it is missing, with root or sudo on
@@ -25,7 +26,11 @@ readonly venv_python=.cache/interop/venv/bin/python
 
 # The steps in their order. Each is a function below, and ends with the number of
 # tests in it where it runs more than one.
-readonly steps=(format vet lint rules go processes build cases make_cluster rck pyiceberg spark trino flink duckdb cluster cluster_s3)
+readonly steps=(format vet lint rules go plain processes build cases make_cluster rck pyiceberg spark trino flink duckdb cluster cluster_s3)
+readonly quick_steps=(format vet lint rules unraced build rck pyiceberg duckdb)
+
+# All builds share one cache.
+export GOFLAGS="${GOFLAGS:+$GOFLAGS }-trimpath"
 
 step_format() {
   local files
@@ -42,19 +47,36 @@ step_lint() { go tool staticcheck ./...; }
 
 step_rules() { go test ./internal/archtest/...; }
 
-# gotest PACKAGE...: runs tests under the race detector. Nothing comes from Go's cache of results: it
-# does not know that some tests run the server as a process.
-gotest() { go test -json -race -count=1 -timeout 60m "$@" | python3 scripts/gotest.py; }
+# gotest FLAG... PACKAGE...: runs tests. Nothing comes from Go's cache of results: it does not know that
+# some tests run the server as a process.
+gotest() { go test -json -count=1 -timeout 60m "$@" | python3 scripts/gotest.py; }
 
 # Suites of server processes, which hold them to times: they have the machine to themselves.
 readonly processes='^moorage/interop/(chaos|cluster|soak|torture)$'
 
+# Tests that enumerate what can fail, or measure memory. With the race detector the first draw a sample,
+# and the second allow for what it takes.
+readonly unraced='^Test(Hedge)?Crash|^TestRaces|Millions|AMillion|ListOfAFolderOfManyFiles'
+
+# go_packages: all but those of processes, and but the rules, which are a step.
+go_packages() { go list ./... | grep -Ev "$processes|^moorage/internal/archtest$"; }
+
 # With the corpora of the fuzz targets.
 step_go() {
-  local packages
-  packages=$(go list ./... | grep -Ev "$processes")
-  # shellcheck disable=SC2086 # import paths hold no spaces
-  gotest $packages
+  # shellcheck disable=SC2046 # import paths hold no spaces
+  gotest -race $(go_packages)
+}
+
+# What step_go does by halves.
+step_plain() {
+  # shellcheck disable=SC2046 # import paths hold no spaces
+  gotest -run "$unraced" $(grep -rlE --include='*_test.go' 'internal/(racetest|hostiletest)"' catalog maintenance recovery storage | xargs -n1 dirname | sort -u | sed 's,^,./,')
+}
+
+# Both, without the race detector.
+step_unraced() {
+  # shellcheck disable=SC2046 # import paths hold no spaces
+  gotest $(go_packages)
 }
 
 # The short forms of interop/chaos, interop/cluster, interop/soak and interop/torture, one after the other.
@@ -62,7 +84,7 @@ step_processes() {
   local packages
   packages=$(go list ./interop/... | grep -E "$processes")
   # shellcheck disable=SC2086 # import paths hold no spaces
-  gotest -p 1 $packages
+  gotest -race -p 1 $packages
 }
 
 # The binary as it is released: static, and without the tables of debuggers. Stack traces keep
@@ -162,12 +184,13 @@ case ${1:-} in
     printf '%s\n' "${steps[@]}"
     exit
     ;;
+  quick) set -- "${quick_steps[@]}" ;;
 esac
 
 selected=("$@")
 [[ ${#selected[@]} -gt 0 ]] || selected=("${steps[@]}")
 for name in "${selected[@]}"; do
-  [[ " ${steps[*]} " == *" $name "* ]] || { echo "test.sh: no step is called $name" >&2; exit 2; }
+  [[ " ${steps[*]} ${quick_steps[*]} " == *" $name "* ]] || { echo "test.sh: no step is called $name" >&2; exit 2; }
 done
 
 command -v go >/dev/null || { echo "test.sh: Go is missing; go.mod names the version" >&2; exit 2; }
@@ -175,7 +198,7 @@ packages=()
 for name in "${selected[@]}"; do
   case $name in
     format | vet | lint | rules | build) ;;
-    go) packages+=(go python postgres proxy node) ;;
+    go | plain | unraced) packages+=(go python postgres proxy node) ;;
     processes) packages+=(go python postgres proxy) ;;
     cases | pyiceberg | duckdb) packages+=(python) ;;
     make_cluster) packages+=(go python postgres) ;;
@@ -188,15 +211,15 @@ done
 mkdir -p "$logs"
 
 # Go tests and most client suites start these two.
-if [[ " ${selected[*]} " =~ " "(go|processes|make_cluster|pyiceberg|spark|duckdb|cluster|cluster_s3)" " ]]; then
+if [[ " ${selected[*]} " =~ " "(go|plain|unraced|processes|make_cluster|pyiceberg|spark|duckdb|cluster|cluster_s3)" " ]]; then
   interop/setup.sh s3 >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot install the S3 server" >&2; exit 2; }
 fi
-if [[ " ${selected[*]} " =~ " "(go|pyiceberg|spark|trino|duckdb|cluster|cluster_s3)" " ]]; then
+if [[ " ${selected[*]} " =~ " "(go|plain|unraced|pyiceberg|spark|trino|duckdb|cluster|cluster_s3)" " ]]; then
   interop/setup.sh minio >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot build MinIO" >&2; exit 2; }
 fi
-if [[ " ${selected[*]} " == *" go "* ]]; then
+if [[ " ${selected[*]} " =~ " "(go|plain|unraced)" " ]]; then
   interop/setup.sh gcs azurite >"$logs/setup.log" 2>&1 </dev/null ||
     { cat "$logs/setup.log"; echo "test.sh: cannot install the doubles of Google's and Azure's storage" >&2; exit 2; }
 fi

@@ -12,6 +12,7 @@ import (
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/directory"
+	"moorage/internal/racetest"
 	"moorage/ledger"
 	"moorage/maintenance/purge"
 	"moorage/registry"
@@ -277,15 +278,18 @@ func TestCrashEveryCallOfPolicy(t *testing.T) {
 		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
 		"die": registrytest.Die, "die after": registrytest.DieAfter,
 	}
+	stride := racetest.Stride("memory", 0)
+	chance := newLockedRandom(newSeed(t)).generator()
 	for storeName, alone := range map[string]bool{"alone": true, "shared": false} {
 		for _, m := range policyMutations {
 			for actionName, action := range actions {
-				if m.worker && action == registrytest.DieAfter && !*longFlag {
+				if m.worker && action == registrytest.DieAfter && !racetest.Every() {
 					continue // a worker looks for the outcome of its Apply for ten seconds
 				}
+				first := chance.IntN(stride)
 				t.Run(fmt.Sprintf("%s/%s/%s", storeName, m.name, actionName), func(t *testing.T) {
 					t.Parallel()
-					for k := 0; !crashPolicyOnce(t, m, alone, k, action); k++ {
+					for k := first; !crashPolicyOnce(t, m, alone, k, action); k += stride {
 						if k > 200 {
 							t.Fatal("the calls do not end")
 						}

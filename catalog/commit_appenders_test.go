@@ -8,6 +8,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/historytest"
+	"moorage/internal/racetest"
 	"moorage/metadata"
 )
 
@@ -92,7 +93,7 @@ func snapshotChain(t testing.TB, document *metadata.Document) []int64 {
 // Writers who append, and try again from a new look when somebody was faster, lose nothing.
 func TestAppendersLoseNothing(t *testing.T) {
 	t.Parallel()
-	const writers, appends = 32, 10 / raceFactor
+	const writers, appends = 32, 10 / racetest.Factor
 	tests := []struct {
 		name string
 		make func(*testing.T, *lockedRandom) *historySystem
@@ -133,7 +134,7 @@ func TestAppendersLoseNothing(t *testing.T) {
 // parent is still the head. On one node the rest is refused before anything is written.
 func TestAppendersWithoutRetry(t *testing.T) {
 	t.Parallel()
-	const writers, rounds = 32, 40 / raceFactor
+	const writers, rounds = 32, 40 / racetest.Factor
 	for _, nodes := range []int{1, 2} {
 		t.Run(map[int]string{1: "one node", 2: "two nodes"}[nodes], func(t *testing.T) {
 			t.Parallel()

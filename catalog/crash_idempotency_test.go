@@ -10,6 +10,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
+	"moorage/internal/racetest"
 	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/registry/registrytest"
@@ -38,10 +39,10 @@ func TestCrashKeyedEveryCall(t *testing.T) {
 	for storeName, open := range anyStores() {
 		for n, m := range keyedMutations(t, "") {
 			for _, before := range []bool{false, true} {
-				todo, stride := actions, 1
-				if storeName == "postgres" && !*longFlag { // where each takes long
+				todo, stride := actions, racetest.Stride(storeName, crashOnceStride)
+				if storeName == "postgres" && stride > 1 {
 					drawn := chance.IntN(len(actions))
-					todo, stride = actions[drawn:drawn+1], crashOnceStride
+					todo = actions[drawn : drawn+1]
 				}
 				for _, action := range todo {
 					first := chance.IntN(min(stride, crashOnceFirst))

@@ -13,6 +13,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/directory"
 	"moorage/catalog/verb"
+	"moorage/internal/racetest"
 	"moorage/maintenance/purge"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -275,7 +276,7 @@ const crashStride = 20
 // it. What was answered must be what happened. A definite failure must have changed nothing and
 // left no file. After a restart Check must find nothing.
 //
-// Over PostgreSQL, where each k takes long, the test draws some of them, unless -long asks for all.
+// See racetest.Stride for how many calls that is.
 func TestCrashEveryCall(t *testing.T) {
 	t.Parallel()
 	actions := map[string]registrytest.Action{
@@ -284,10 +285,7 @@ func TestCrashEveryCall(t *testing.T) {
 	}
 	chance := newLockedRandom(newSeed(t)).generator()
 	for storeName, open := range anyStores() {
-		stride := 1
-		if storeName == "postgres" && !*longFlag {
-			stride = crashStride
-		}
+		stride := racetest.Stride(storeName, crashStride)
 		for n, m := range mutations(t, "") {
 			for actionName, action := range actions {
 				first := chance.IntN(stride)

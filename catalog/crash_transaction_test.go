@@ -10,6 +10,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/commit"
+	"moorage/internal/racetest"
 	"moorage/registry"
 	"moorage/registry/registrytest"
 	"moorage/storage"
@@ -34,10 +35,7 @@ func TestCrashTransaction(t *testing.T) {
 	}
 	chance := newLockedRandom(newSeed(t)).generator()
 	for storeName, open := range anyStores() {
-		stride := 1
-		if storeName == "postgres" && !*longFlag {
-			stride = crashTransactionStride
-		}
+		stride := racetest.Stride(storeName, crashTransactionStride)
 		wrap := func(files storage.Store) storage.Store { return files }
 		if storeName == "pebble" { // as a storage of objects has it
 			wrap = func(files storage.Store) storage.Store { return oneByOne{files} }

@@ -11,6 +11,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/internal/historytest"
+	"moorage/internal/racetest"
 	"moorage/registry"
 	"moorage/registry/pebble"
 )
@@ -114,7 +115,7 @@ func forceGroups(t testing.TB, system *historySystem) *historySystem {
 // answered, and nothing else is.
 func TestHistoryOfGroups(t *testing.T) {
 	t.Parallel()
-	size := historySize{writers: 24, commits: 40 / raceFactor, readers: 2, reads: 60, steady: true, groups: groupHistoryGroups}
+	size := historySize{writers: 24, commits: 40 / racetest.Factor, readers: 2, reads: 60, steady: true, groups: groupHistoryGroups}
 	if *longFlag {
 		size.commits, size.reads = 10*size.commits, 10*size.reads
 	}

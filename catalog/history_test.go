@@ -10,6 +10,7 @@ import (
 
 	"moorage/catalog"
 	"moorage/internal/historytest"
+	"moorage/internal/racetest"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -110,13 +111,13 @@ func noLocks() locks.Manager    { return locks.GrantAll{} }
 // exactly one commit.
 func TestHistory(t *testing.T) {
 	t.Parallel()
-	small := historySize{writers: 32, commits: 40 / raceFactor, readers: 4, reads: 60}
+	small := historySize{writers: 32, commits: 40 / racetest.Factor, readers: 4, reads: 60}
 	tests := []struct {
 		name string
 		size historySize
 		make func(t *testing.T, random *lockedRandom) *historySystem
 	}{
-		{"local locks", historySize{writers: 32, commits: 200 / raceFactor, readers: 4, reads: 300}, memorySystem(localLocks, 1)},
+		{"local locks", historySize{writers: 32, commits: 200 / racetest.Factor, readers: 4, reads: 300}, memorySystem(localLocks, 1)},
 		{"no locks", small, memorySystem(noLocks, 1)},
 		{"two nodes", small, memorySystem(noLocks, 2)},
 		{"lost and late answers", small, faultySystem},

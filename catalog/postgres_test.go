@@ -16,6 +16,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/directory"
 	"moorage/internal/pgtest"
+	"moorage/internal/racetest"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/registry/postgres"
@@ -191,7 +192,7 @@ func TestDropAgainstCreate(t *testing.T) {
 	t.Parallel()
 	nodes := newNodes(t, 2, locks.GrantAll{})
 	var next, dropped, kept atomic.Int64
-	last := int64(rounds(200 / raceFactor))
+	last := int64(rounds(200 / racetest.Factor))
 	goesOn := func(round int64) bool {
 		return round <= last || round <= dropMore*last && (dropped.Load() == 0 || kept.Load() == 0)
 	}
@@ -293,7 +294,7 @@ func TestOppositeRenames(t *testing.T) {
 			nodes[0].create("a")
 			ways := [][2]moorage.Identifier{{here, there}, {there, elsewhere}, {elsewhere, here}, {there, here}, {elsewhere, there}, {here, elsewhere}}
 			renamed := 0
-			for round := range rounds(60 / raceFactor) {
+			for round := range rounds(60 / racetest.Factor) {
 				var calls []func() error
 				for i, way := range ways {
 					calls = append(calls, func() error { return nodes[(i+round)%2].RenameTable(t.Context(), way[0], way[1]) })

@@ -17,6 +17,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
+	"moorage/internal/racetest"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/metadata"
@@ -67,7 +68,7 @@ type raceSystem struct {
 // raceSystems returns them; the race detector, which makes all slow, does without the last one.
 func raceSystems() []raceSystem {
 	systems := []raceSystem{{"local locks", localLocks, 1}, {"two nodes", noLocks, 2}}
-	if raceFactor == 1 {
+	if !racetest.On {
 		systems = append(systems, raceSystem{"no locks", noLocks, 1})
 	}
 	return systems
@@ -75,7 +76,7 @@ func raceSystems() []raceSystem {
 
 // raceOrders is how many random orders of a race's calls are tried, beside those that are
 // enumerated.
-const raceOrders = 20 / raceFactor
+const raceOrders = 20 / racetest.Factor
 
 // Two clients change names at the same time. Each table keeps one name, in a namespace that is
 // there. Each name leads to a table, and no file is left that nothing names. This holds in any
@@ -127,12 +128,12 @@ func TestRacesWithLostAnswers(t *testing.T) {
 }
 
 // enumerate runs the race in every order with two switches between its clients. Under the race
-// detector it runs one of raceFactor orders.
+// detector it runs one of several orders.
 func (r race) enumerate(t *testing.T, system raceSystem, first, second string, seen map[string]bool) {
 	t.Helper()
 	for firstCalls := 0; ; firstCalls++ {
 		anyReached := false
-		for secondCalls := 1; ; secondCalls += raceFactor {
+		for secondCalls := 1; ; secondCalls += racetest.Factor {
 			next, reached := twoSwitches(first, second, firstCalls, secondCalls)
 			r.run(t, system, next, nil, seen)
 			if !reached() {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"moorage/internal/racetest"
 )
 
 // dial opens a connection, and sends what is given.
@@ -174,7 +176,7 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 	cost := residentBytes(t, process.Process.Pid) - before
 	t.Logf("%d connections: %d MiB", 4*each, cost>>20)
 	bound := int64(connectionsBytesMax)
-	if raceDetector {
+	if racetest.On {
 		bound *= 4
 	}
 	if cost > bound {

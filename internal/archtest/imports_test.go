@@ -32,8 +32,9 @@ func importTable() map[string][]string {
 		"internal/resumed":      {},
 		"internal/s3test":       {"internal/cloudtest"}, // tests only
 		"internal/storetest":    {"internal/pgtest", "registry", "registry/memory", "registry/pebble", "registry/postgres"},
-		"internal/tabletest":    {"storage"}, // tests only
-		"internal/hostiletest":  {},          // tests only
+		"internal/tabletest":    {"storage"},           // tests only
+		"internal/hostiletest":  {"internal/racetest"}, // tests only
+		"internal/racetest":     {},                    // tests only
 		"internal/tcptest":      {},
 		"internal/transfertest": {"internal/nodetest"},
 		"internal/viewtest":     {"internal/nodetest"},

@@ -10,10 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"moorage/internal/racetest"
 )
 
 // AboveIdleMax is how much more memory than at rest a process may take for what one client stored.
-const AboveIdleMax = 200 << 20
+const AboveIdleMax = (200 << 20) * racetest.MemoryFactor
 
 const (
 	childVariable = "MOORAGE_TEST_MEASURED"

@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/racetest"
 	"moorage/internal/tabletest"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
@@ -54,8 +55,7 @@ func (w *world) wantAgreed(at string) {
 	}
 }
 
-// crashSteps are how many calls the short form passes over between two that meet a fault. The long
-// one lets all of them meet each.
+// crashSteps are how far apart the calls are that meet a fault, unless -every lets each one.
 var crashSteps = map[string]int{"memory": 7, "postgres": 150}
 
 // TestCrashEveryCall: whatever call of the store fails, loses its answer or is the last of a node,
@@ -69,7 +69,7 @@ func TestCrashEveryCall(t *testing.T) {
 			t.Run(store+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				step := crashSteps[store]
-				if *longFlag {
+				if racetest.Every() {
 					step = 1
 				}
 				for k := int(action) % step; crash(t, open, k, action); k += step {

@@ -2,7 +2,6 @@ package work_test
 
 import (
 	crand "crypto/rand"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"moorage/internal/pgtest"
+	"moorage/internal/racetest"
 	"moorage/ledger"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/work"
@@ -19,8 +19,6 @@ import (
 	"moorage/registry/postgres"
 	"moorage/registry/registrytest"
 )
-
-var every = flag.Bool("every", false, "let each call over PostgreSQL meet each fault; some minutes")
 
 var database pgtest.Shared
 
@@ -63,16 +61,13 @@ func TestCrashEveryCall(t *testing.T) {
 	}
 	for store, open := range stores {
 		for name, action := range actions {
-			stride := 1
-			if store == "postgres" && !*every {
-				if action != registrytest.DieAfter {
-					continue
-				}
-				stride = crashStride
+			if store == "postgres" && action != registrytest.DieAfter && !racetest.Every() {
+				continue
 			}
+			stride := racetest.Stride(store, crashStride)
 			t.Run(store+"/"+name, func(t *testing.T) {
 				t.Parallel()
-				k := 0
+				k := int(action) % stride
 				for crashOnce(t, open, k, action) {
 					k += stride
 				}

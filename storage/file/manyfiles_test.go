@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"moorage/internal/hostiletest"
+	"moorage/internal/racetest"
 	"moorage/storage"
 	"moorage/storage/file"
 )
@@ -109,7 +110,7 @@ func TestListOfAFolderOfManyFiles(t *testing.T) {
 		}
 	})
 	t.Logf("%d files: %d MB above idle", files, peak>>20)
-	if most := int64(10 << 20); peak > most && !*longFlag || peak > hostiletest.AboveIdleMax/4 {
+	if most := int64(10<<20) * racetest.MemoryFactor; peak > most && !*longFlag || peak > hostiletest.AboveIdleMax/4 {
 		t.Errorf("%d files take %d bytes above idle", files, peak)
 	}
 }
