@@ -1,6 +1,9 @@
 package moorage
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Caller is who asks for something. One without a name is nobody, who is denied everything.
 //
@@ -61,3 +64,31 @@ func (c Caller) IsNobody() bool { return c.Name == "" }
 
 // IsActing reports whether somebody else asks in the name of c.
 func (c Caller) IsActing() bool { return len(c.Via) > 0 }
+
+// IdentityOf returns what records call the one who has the name of a principal or role after
+// generation others had it, who were deleted. So what names one of those names nobody any more. The
+// first one's identity is the name.
+func IdentityOf(name string, generation uint64) string {
+	if generation == 0 {
+		return name
+	}
+	return strconv.FormatUint(generation, 10) + "#" + name
+}
+
+// AnyIdentityOf returns the identity of each one who comes to have a name: what the configuration
+// means by it.
+func AnyIdentityOf(name string) string { return "#" + name }
+
+// NameOf returns the name that is part of an identity. No name has digits and a # before its colon,
+// so the two are not mixed up.
+func NameOf(identity string) string {
+	for i, r := range identity {
+		switch {
+		case r == '#':
+			return identity[i+1:]
+		case r < '0' || r > '9':
+			return identity
+		}
+	}
+	return identity
+}

@@ -17,7 +17,7 @@ const (
 
 // CheckRole reports a KindIllegalArgument error if role may not be written: its name or a member's
 // is none, it would contain itself, or more than DepthMax roles would contain each other.
-// KindTooLarge says that it has too many members.
+// KindTooLarge says that it has too many members. The members are names here, not identities.
 func (s *Snapshot) CheckRole(role Role) error {
 	if GranteeOf(role.Name) != IsRole || role.Name == Everyone {
 		return moorage.Errorf(moorage.KindIllegalArgument,
@@ -33,11 +33,12 @@ func (s *Snapshot) CheckRole(role Role) error {
 			return moorage.Errorf(moorage.KindIllegalArgument, "Role %s: %w", role.Name, err)
 		}
 	}
-	if chain := s.wayDown(role.Members, role.Name); chain != nil {
+	members := s.identities(role.Members)
+	if chain := s.wayDown(members, s.Identity(role.Name)); chain != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "Role %s would contain itself: %s", role.Name,
 			strings.Join(append([]string{role.Name}, chain...), " has the member "))
 	}
-	depth := 1 + s.chainAbove(role.Name) + s.chainBelow(role.Members, make(map[string]int))
+	depth := 1 + s.chainAbove(role.Name) + s.chainBelow(members, make(map[string]int))
 	if depth > DepthMax {
 		return moorage.Errorf(moorage.KindIllegalArgument,
 			"Role %s would make a chain of %d roles that contain each other, at most %d are allowed",
@@ -46,9 +47,23 @@ func (s *Snapshot) CheckRole(role Role) error {
 	return nil
 }
 
-// wayDown returns the shortest way from members to the role called name, itself last; nil if there
-// is none.
-func (s *Snapshot) wayDown(members []string, name string) (chain []string) {
+// identities returns the identities of those who have names.
+func (s *Snapshot) identities(names []string) []string {
+	identities := make([]string, len(names))
+	for i, name := range names {
+		identities[i] = s.Identity(name)
+	}
+	return identities
+}
+
+// membersOf returns the identities of the direct members of the role with an identity.
+func (s *Snapshot) membersOf(identity string) []string {
+	return s.names.roles[s.Holder(identity)].Members
+}
+
+// wayDown returns the names on the shortest way from members to a role, itself last; nil if there
+// is none. All are identities.
+func (s *Snapshot) wayDown(members []string, role string) (chain []string) {
 	from := make(map[string]string)
 	reached := make([]string, 0, len(members))
 	reach := func(members []string, by string) {
@@ -61,14 +76,14 @@ func (s *Snapshot) wayDown(members []string, name string) (chain []string) {
 	}
 	reach(members, "")
 	for i := 0; i < len(reached); i++ {
-		if reached[i] == name {
-			for at := name; at != ""; at = from[at] {
-				chain = append(chain, at)
+		if reached[i] == role {
+			for at := role; at != ""; at = from[at] {
+				chain = append(chain, moorage.NameOf(at))
 			}
 			slices.Reverse(chain)
 			return chain
 		}
-		reach(s.names.roles[reached[i]].Members, reached[i])
+		reach(s.membersOf(reached[i]), reached[i])
 	}
 	return nil
 }
@@ -77,13 +92,13 @@ func (s *Snapshot) wayDown(members []string, name string) (chain []string) {
 // are the roles that it went through already.
 func (s *Snapshot) chainBelow(members []string, known map[string]int) (longest int) {
 	for _, member := range members {
-		if GranteeOf(member) != IsRole {
+		if GranteeOf(moorage.NameOf(member)) != IsRole {
 			continue
 		}
 		depth, found := known[member]
 		if !found {
 			known[member] = 1 // a stored cycle, which cannot be, ends here
-			depth = 1 + s.chainBelow(s.names.roles[member].Members, known)
+			depth = 1 + s.chainBelow(s.membersOf(member), known)
 			known[member] = depth
 		}
 		longest = max(longest, depth)
@@ -126,12 +141,12 @@ func CheckGrants(record Grants) error {
 		if record.Kind == Server {
 			return moorage.Errorf(moorage.KindIllegalArgument, "Nobody owns the server: grant admin on it instead")
 		}
-		if err := CheckGrantee(record.Owner); err != nil {
+		if err := CheckGrantee(moorage.NameOf(record.Owner)); err != nil {
 			return moorage.Errorf(moorage.KindIllegalArgument, "Owner: %w", err)
 		}
 	}
 	for _, grant := range record.Grants {
-		if err := CheckGrantee(grant.Grantee); err != nil {
+		if err := CheckGrantee(moorage.NameOf(grant.Grantee)); err != nil {
 			return moorage.Errorf(moorage.KindIllegalArgument, "%w", err)
 		}
 		if err := CheckStanding(grant.Privileges, record.Kind); err != nil {

@@ -170,9 +170,9 @@ func (w *Who) isOwner(record *object, object *Object) bool {
 // ownerOf returns the name of who owns an object, empty if nobody does.
 func (w *Who) ownerOf(record *object, object *Object) string {
 	if record.owner != 0 {
-		return w.snapshot.names.name(record.owner)
+		return w.snapshot.names.holder(w.snapshot.names.identity(record.owner))
 	}
-	return object.Creator
+	return w.snapshot.names.holder(object.Creator)
 }
 
 // ofOwner returns what the owner of an object of kind has on it and beneath.

@@ -122,8 +122,9 @@ func (s *Snapshot) grantors(path []Object, missing Privileges) []string {
 	}
 	for grantee, privileges := range had {
 		if privileges.Has(Manage|missing) || privileges.Has(Admin) {
-			owners[s.names.name(grantee)] = true
+			owners[s.names.holder(s.names.identity(grantee))] = true
 		}
 	}
+	delete(owners, "") // was deleted
 	return slices.Sorted(maps.Keys(owners))
 }

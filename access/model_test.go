@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"moorage"
 	"moorage/access"
 )
 
@@ -44,11 +45,11 @@ type randomWorld struct {
 func one[T any](r *rand.Rand, of []T) T { return of[r.IntN(len(of))] }
 
 func newRandomWorld(random *rand.Rand) *randomWorld {
-	w := &randomWorld{random: random}
+	w := &randomWorld{random: random, reference: reference{access.Records{Generations: make(map[string]uint64)}}}
 	next := byte(0)
 	add := func(kind access.Kind, above []access.Object) []access.Object {
 		next++
-		object := access.Object{ID: id(next), Kind: kind, Creator: one(random, append(people(), "", "", ""))}
+		object := access.Object{ID: id(next), Kind: kind, Creator: w.identity(append(people(), "", "", ""))}
 		path := append([]access.Object{object}, above...)
 		w.paths = append(w.paths, path)
 		return path
@@ -65,6 +66,23 @@ func newRandomWorld(random *rand.Rand) *randomWorld {
 		}
 	}
 	return w
+}
+
+// identity returns the identity of one of names: mostly of the one who has it now, else of one who
+// had it or will.
+func (w *randomWorld) identity(names []string) string {
+	name := one(w.random, names)
+	if generation := w.random.Uint64N(3); w.random.IntN(5) == 0 && (access.GranteeOf(name) == access.IsPrincipal ||
+		access.GranteeOf(name) == access.IsRole && name != access.Everyone) {
+		return moorage.IdentityOf(name, generation)
+	}
+	return w.present(name)
+}
+
+// end ends the one who has a name, and notes that in c.
+func (w *randomWorld) end(name string, c *access.Changes) {
+	w.Generations[name]++
+	c.Generations = map[string]uint64{name: w.Generations[name]}
 }
 
 // randomChange changes the records of w, and returns the change.
@@ -84,9 +102,15 @@ func (w *randomWorld) randomChange() (c access.Changes) {
 	}
 	if r.IntN(3) == 0 {
 		name := one(r, people())
+		w.Principals = slices.DeleteFunc(slices.Clone(w.Principals),
+			func(p access.Principal) bool { return p.Name == name })
+		if r.IntN(4) == 0 {
+			c.GonePrincipals = []string{name}
+			w.end(name, &c)
+			return c
+		}
 		c.Principals = []access.Principal{{Name: name, Disabled: r.IntN(3) == 0}}
-		w.Principals = append(slices.DeleteFunc(slices.Clone(w.Principals),
-			func(p access.Principal) bool { return p.Name == name }), c.Principals...)
+		w.Principals = append(w.Principals, c.Principals...)
 	}
 	if r.IntN(2) == 0 {
 		at := r.IntN(len(ownRoles()))
@@ -94,10 +118,11 @@ func (w *randomWorld) randomChange() (c access.Changes) {
 		w.Roles = slices.DeleteFunc(slices.Clone(w.Roles), func(r access.Role) bool { return r.Name == role.Name })
 		if r.IntN(4) == 0 {
 			c.GoneRoles = []string{role.Name}
+			w.end(role.Name, &c)
 			return c
 		}
 		for range r.IntN(3) { // roles have earlier ones as members, so there is no cycle
-			role.Members = append(role.Members, one(r, slices.Concat(people(), tokenRoles(), ownRoles()[:at])))
+			role.Members = append(role.Members, w.identity(slices.Concat(people(), tokenRoles(), ownRoles()[:at])))
 		}
 		c.Roles = []access.Role{role}
 		w.Roles = append(w.Roles, role)
@@ -115,7 +140,7 @@ func (w *randomWorld) randomGrants() access.Grants {
 			record.Ancestors = append(record.Ancestors, above.ID)
 		}
 		if r.IntN(5) == 0 {
-			record.Owner = one(r, grantees())
+			record.Owner = w.identity(grantees())
 		}
 	}
 	record.Managed = r.IntN(3) == 0 && (record.Kind == access.Warehouse || record.Kind == access.Namespace)
@@ -125,7 +150,11 @@ func (w *randomWorld) randomGrants() access.Grants {
 		may := access.MayStand(record.Kind).Each()
 		first, second := one(r, may), one(r, may) // often two different ones
 		if privileges := first | second; privileges != 0 {
-			record.Grants = append(record.Grants, access.Grant{Grantee: grantee, Privileges: privileges})
+			identity := w.identity([]string{grantee})
+			if r.IntN(10) == 0 && access.GranteeOf(grantee) == access.IsPrincipal {
+				identity = moorage.AnyIdentityOf(grantee)
+			}
+			record.Grants = append(record.Grants, access.Grant{Grantee: identity, Privileges: privileges})
 		}
 	}
 	return record
@@ -237,8 +266,9 @@ func (w *randomWorld) compareReason(t *testing.T, caller access.Caller, path []a
 			t.Errorf("%+v by an owner who is none", got)
 		}
 	case access.ByGrant:
-		if !w.counts(caller, got.Grantee) || !slices.ContainsFunc(w.record(object.ID).Grants,
-			func(g access.Grant) bool { return g.Grantee == got.Grantee }) {
+		if !slices.ContainsFunc(w.record(object.ID).Grants, func(g access.Grant) bool {
+			return moorage.NameOf(g.Grantee) == got.Grantee && w.counts(caller, g.Grantee)
+		}) {
 			t.Errorf("%+v by a grant that does not count", got)
 		}
 	}

@@ -3,9 +3,11 @@ package access
 import (
 	"maps"
 	"slices"
+
+	"moorage"
 )
 
-// number stands for the name of a grantee. Numbers are given in the order of first use; one is
+// number stands for the identity of a grantee. Numbers are given in the order of first use; one is
 // never used again while snapshots descend from each other. Zero stands for no name.
 type number uint32
 
@@ -24,6 +26,8 @@ type names struct {
 	keys       map[string]string // the principal of each API key id
 	roles      map[string]Role
 	parents    map[number][]number // the roles that a grantee is a direct member of
+	// generations is that of Records. What is numbered are identities.
+	generations map[string]uint64
 }
 
 func newNames() *names {
@@ -37,20 +41,42 @@ func newNames() *names {
 	return e.done()
 }
 
-// name returns the name that number stands for.
-func (n *names) name(number number) string {
+// identity returns the identity that number stands for.
+func (n *names) identity(number number) string {
 	return n.blocks[number/namesPerBlock][number%namesPerBlock]
 }
 
-// named returns the number of a name, zero if it has none.
-func (n *names) named(text string) number {
-	found, _ := n.numbers.get(name(text))
+// name returns the name that number stands for.
+func (n *names) name(number number) string { return moorage.NameOf(n.identity(number)) }
+
+// present returns the identity of the one who has a name now.
+func (n *names) present(name string) string { return moorage.IdentityOf(name, n.generations[name]) }
+
+// holder returns the name of the one who has an identity, empty if that one was deleted.
+func (n *names) holder(identity string) string {
+	if name := moorage.NameOf(identity); n.present(name) == identity {
+		return name
+	}
+	return ""
+}
+
+// named returns the number of the one who has a name, zero if there is none.
+func (n *names) named(text string) number { return n.numbered(n.present(text)) }
+
+// numbered returns the number of an identity, zero if it has none.
+func (n *names) numbered(identity string) number {
+	found, _ := n.numbers.get(name(identity))
 	return found
 }
 
 // edit returns n with the principals and roles of changes, for further names to be added.
 func (n *names) edit(changes Changes) *namesEdit {
 	e := &namesEdit{names: *n, numbers: n.numbers.edit(0)}
+	if len(changes.Generations) > 0 {
+		e.generations = make(map[string]uint64, len(n.generations)+len(changes.Generations))
+		maps.Copy(e.generations, n.generations)
+		maps.Copy(e.generations, changes.Generations)
+	}
 	if len(changes.Principals)+len(changes.GonePrincipals) > 0 {
 		e.editPrincipals(changes)
 	}
@@ -95,7 +121,7 @@ func (e *namesEdit) editRoles(changes Changes) {
 	}
 	e.parents = make(map[number][]number)
 	for _, role := range slices.Sorted(maps.Keys(e.roles)) {
-		above := e.number(role)
+		above := e.number(e.present(role))
 		for _, member := range e.roles[role].Members {
 			below := e.number(member)
 			e.parents[below] = append(e.parents[below], above)
@@ -103,7 +129,7 @@ func (e *namesEdit) editRoles(changes Changes) {
 	}
 }
 
-// number returns the number of a name, and gives it one if it has none.
+// number returns the number of an identity, and gives it one if it has none.
 func (e *namesEdit) number(text string) number {
 	if found, ok := e.numbers.get(name(text)); ok {
 		return found

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"moorage"
 )
 
 // object is a grants record as decisions use it.
@@ -149,7 +151,7 @@ func (e *edit) object(record Grants) object {
 	o.grants = make([]granted, 0, len(record.Grants))
 	for _, grant := range record.Grants {
 		privileges := grant.Privileges & MayStand(record.Kind)
-		if privileges == 0 || GranteeOf(grant.Grantee) == Nobody {
+		if privileges == 0 || GranteeOf(moorage.NameOf(grant.Grantee)) == Nobody {
 			continue
 		}
 		grantee := e.names.number(grant.Grantee)

@@ -43,7 +43,7 @@ func (k Key) Matches(sum [32]byte, now time.Time) bool {
 	return subtle.ConstantTimeCompare(k.SHA256[:], sum[:]) == 1 && now.Before(k.Ends)
 }
 
-// Role is a role of the store, with its direct members: names of principals, roles and token roles.
+// Role is a role of the store, with its direct members: principals, roles and token roles.
 type Role struct {
 	Name    string
 	Members []string
@@ -72,10 +72,15 @@ type Grant struct {
 
 // Records are all that decisions are made by. Neither New nor With keeps or changes what they are
 // given.
+//
+// Members, owners, grantees and creators are identities, as moorage.IdentityOf spells them.
 type Records struct {
 	Principals []Principal
 	Roles      []Role
 	Grants     []Grants
+	// Generations has, for each name that a principal or role had that was deleted, how many had
+	// it.
+	Generations map[string]uint64
 }
 
 // Changes are the records that a change of policy wrote, and those that it removed. What is

@@ -3,6 +3,7 @@ package access_test
 import (
 	"slices"
 
+	"moorage"
 	"moorage/access"
 )
 
@@ -31,7 +32,7 @@ func (r reference) isMember(names []string, grantee string, deep int) bool {
 		return true
 	}
 	for _, role := range r.Roles {
-		if deep == 0 || role.Name != grantee {
+		if deep == 0 || r.present(role.Name) != grantee {
 			continue
 		}
 		for _, member := range role.Members {
@@ -43,6 +44,9 @@ func (r reference) isMember(names []string, grantee string, deep int) bool {
 	return false
 }
 
+// present returns the identity of the one who has a name now.
+func (r reference) present(name string) string { return moorage.IdentityOf(name, r.Generations[name]) }
+
 // counts reports whether what is granted to grantee counts for c.
 func (r reference) counts(c access.Caller, grantee string) bool {
 	for _, p := range r.Principals {
@@ -50,13 +54,13 @@ func (r reference) counts(c access.Caller, grantee string) bool {
 			return false
 		}
 	}
-	names := append([]string{c.Name, access.Everyone}, c.Roles...)
+	names := append([]string{r.present(c.Name), moorage.AnyIdentityOf(c.Name), access.Everyone}, c.Roles...)
 	if c.Only == nil {
 		return r.isMember(names, grantee, 9)
 	}
 	narrow := []string{access.Everyone}
 	for _, role := range c.Only {
-		if r.isMember(names, role, 9) && role != c.Name {
+		if role = r.present(role); r.isMember(names, role, 9) {
 			narrow = append(narrow, role)
 		}
 	}
@@ -76,7 +80,7 @@ func (r reference) owns(c access.Caller, o access.Object) bool {
 	if owner := r.record(o.ID).Owner; owner != "" {
 		return r.counts(c, owner)
 	}
-	return o.Creator == c.Name && c.Only == nil && r.counts(c, c.Name)
+	return o.Creator == r.present(c.Name) && c.Only == nil && r.counts(c, o.Creator)
 }
 
 // at returns what c has by the object at of path itself; the server is the one after the last.

@@ -71,6 +71,14 @@ func (s *Snapshot) CheckRoom(more int) error {
 		"%d objects have grants, and no more than %d may: grant on their namespaces instead", s.count, ObjectsMax)
 }
 
+// Identity returns the identity of the one who has the name of a principal or role, or would get it
+// now: what a record is to hold that means that one.
+func (s *Snapshot) Identity(name string) string { return s.names.present(name) }
+
+// Holder returns the name of the principal or role that has an identity, and an empty one if it was
+// deleted: nothing that was granted to it counts.
+func (s *Snapshot) Holder(identity string) string { return s.names.holder(identity) }
+
 // Principal returns the record of a principal; found is false if it has none.
 func (s *Snapshot) Principal(name string) (p Principal, found bool) {
 	p, found = s.names.principals[name]
@@ -118,10 +126,11 @@ func (s *Snapshot) Grants(id ID) (g Grants, found bool) {
 		return Grants{}, false
 	}
 	g = Grants{
-		ID: id, Kind: o.kind, Ancestors: slices.Clone(o.ancestors), Owner: s.names.name(o.owner), Managed: o.managed,
+		ID: id, Kind: o.kind, Ancestors: slices.Clone(o.ancestors), Owner: s.names.identity(o.owner),
+		Managed: o.managed,
 	}
 	for _, each := range o.grants {
-		g.Grants = append(g.Grants, Grant{s.names.name(each.grantee), Privileges(each.privileges)})
+		g.Grants = append(g.Grants, Grant{s.names.identity(each.grantee), Privileges(each.privileges)})
 	}
 	slices.SortFunc(g.Grants, func(a, b Grant) int { return strings.Compare(a.Grantee, b.Grantee) })
 	return g, true

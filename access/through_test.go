@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"moorage"
 	"moorage/access"
 )
 
@@ -60,6 +61,10 @@ func (r reference) ownerOf(view access.Object) asking {
 	if given := r.record(view.ID).Owner; given != "" {
 		owner = given
 	}
+	if owner != r.present(moorage.NameOf(owner)) {
+		return asking{isOwner: true, isGone: true}
+	}
+	owner = moorage.NameOf(owner)
 	recorded := slices.ContainsFunc(r.Principals, func(p access.Principal) bool { return p.Name == owner }) ||
 		slices.ContainsFunc(r.Roles, func(role access.Role) bool { return role.Name == owner })
 	needsRecord := append(ownRoles(), "key:etl", "")
@@ -206,6 +211,13 @@ func TestDecideThrough(t *testing.T) {
 			records: access.Records{
 				Principals: []access.Principal{{Name: "key:etl"}},
 				Grants:     []access.Grants{grant(ofKey, ann, access.Read), grant(table, "key:etl", access.Read)},
+			},
+		},
+		"an owner who was deleted, and another one has the name": {
+			views: []access.Passed{asOwner(ofKey)}, want: access.Hidden, step: 1,
+			records: access.Records{
+				Principals: []access.Principal{{Name: "key:etl"}}, Generations: map[string]uint64{"key:etl": 1},
+				Grants: []access.Grants{grant(ofKey, ann, access.Read), grant(table, "1#key:etl", access.Read)},
 			},
 		},
 		"a view that nobody owns": {

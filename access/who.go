@@ -3,6 +3,8 @@ package access
 import (
 	"slices"
 	"sync"
+
+	"moorage"
 )
 
 // callersMax bounds the callers that one snapshot remembers.
@@ -16,7 +18,7 @@ type Who struct {
 	numbers  []number // direct, and all that those are members of, sorted
 	granted  []number // those of numbers that anything is granted to or handed over to
 	mask     uint64   // has a bit set for each number, modulo 64
-	owns     string   // the name that makes him a creator; empty if he is narrowed to roles
+	owns     string   // the identity that makes him a creator; empty if he is narrowed to roles
 	disabled bool
 }
 
@@ -60,7 +62,8 @@ func newWho(s *Snapshot, caller Caller) *Who {
 	who := &Who{snapshot: s, caller: caller, disabled: s.names.principals[caller.Name].Disabled}
 	if GranteeOf(caller.Name) == IsPrincipal {
 		who.direct = append(who.direct, everyoneNumber, s.names.named(caller.Name))
-		who.owns = caller.Name
+		who.direct = append(who.direct, s.names.numbered(moorage.AnyIdentityOf(caller.Name)))
+		who.owns = s.names.present(caller.Name)
 	}
 	for _, role := range caller.Roles {
 		if GranteeOf(role) == IsTokenRole {
@@ -120,13 +123,13 @@ func (w *Who) is(n number) bool {
 	return low < len(w.numbers) && w.numbers[low] == n
 }
 
-// Is reports whether the caller is a principal, or has a role of the store or of an issuer. It is
-// what makes him the owner of what belongs to that.
-func (w *Who) Is(grantee string) bool {
-	if w.disabled || grantee == "" {
+// Is reports whether the caller is the principal with an identity, or has that role. It is what
+// makes him the owner of what belongs to that.
+func (w *Who) Is(identity string) bool {
+	if w.disabled || identity == "" {
 		return false
 	}
-	return grantee == w.owns || w.is(w.snapshot.names.named(grantee))
+	return identity == w.owns || w.is(w.snapshot.names.numbered(identity))
 }
 
 // Roles returns the names of all roles that the caller has, sorted.

@@ -123,11 +123,14 @@ func (a *asking) container(ctx context.Context, by directory.Asker, g *granted) 
 	return err
 }
 
-// add adds to e what became of g; nothing if nothing did.
-func (g *granted) add(e *edit) error {
+// add adds to e what became of g, by policy; nothing if nothing did.
+func (g *granted) add(e *edit, policy *access.Snapshot) error {
 	if equalGrants(g.before, g.value) {
 		return nil
 	}
+	g.value.Grants = slices.DeleteFunc(g.value.Grants, func(grant registry.Grant) bool {
+		return policy.Holder(grant.Grantee) == "" // was deleted
+	})
 	checked, err := guard.GrantsOf(g.id, g.value)
 	if err != nil {
 		return err
@@ -199,7 +202,7 @@ func (a Access) ChangeGrants(ctx context.Context, changes []GrantChange) (unknow
 			if !g.grants.Exists() {
 				added++
 			}
-			if err := g.add(&e); err != nil {
+			if err := g.add(&e, a.policy); err != nil {
 				return e, err
 			}
 		}
@@ -226,7 +229,8 @@ func (a *asking) apply(ctx context.Context, g *granted, change GrantChange) erro
 	if err != nil {
 		return err
 	}
-	at, found := slices.BinarySearchFunc(g.value.Grants, change.Grantee,
+	grantee := a.policy.Identity(change.Grantee)
+	at, found := slices.BinarySearchFunc(g.value.Grants, grantee,
 		func(grant registry.Grant, grantee string) int { return strings.Compare(grant.Grantee, grantee) })
 	var present access.Privileges
 	var unknown []string // privileges of a later version
@@ -242,7 +246,7 @@ func (a *asking) apply(ctx context.Context, g *granted, change GrantChange) erro
 		next = present &^ change.Privileges
 	}
 	grant := registry.Grant{
-		Grantee: change.Grantee, Privileges: append(next.Words(), unknown...), By: a.by(), At: a.catalog.planner.now(),
+		Grantee: grantee, Privileges: append(next.Words(), unknown...), By: a.by(), At: a.catalog.planner.now(),
 	}
 	switch {
 	case next == present:
@@ -284,13 +288,19 @@ func (a Access) SetOwner(ctx context.Context, object ObjectRef, owner string) er
 		if err != nil {
 			return e, err
 		}
+		if owner != "" {
+			if err := access.CheckGrantee(owner); err != nil {
+				return e, moorage.Errorf(moorage.KindIllegalArgument, "Owner: %w", err)
+			}
+			owner = a.policy.Identity(owner)
+		}
 		if g.ref.Kind == access.View {
 			if err := a.mayHandOver(ctx, g, owner); err != nil {
 				return e, err
 			}
 		}
 		g.value.Owner = owner
-		return e, g.add(&e)
+		return e, g.add(&e, a.policy)
 	})
 	return moorage.Annotate("catalog.SetOwner", object.Ident.String(), err)
 }
@@ -307,7 +317,7 @@ func (a Access) SetManaged(ctx context.Context, object ObjectRef, managed bool) 
 			return e, err
 		}
 		g.value.Managed = managed
-		return e, g.add(&e)
+		return e, g.add(&e, a.policy)
 	})
 	return moorage.Annotate("catalog.SetManaged", object.Ident.String(), err)
 }
@@ -333,20 +343,23 @@ func (a Access) GrantsOn(ctx context.Context, object ObjectRef) (ObjectGrants, e
 	if err != nil {
 		return ObjectGrants{}, moorage.Annotate(op, object.Ident.String(), err)
 	}
-	grants := grantsOf(object, g.value)
-	if grants.Owner == "" && len(g.object.Path) > 0 {
-		grants.Owner = g.object.Path[0].Creator
+	if g.value.Owner == "" && len(g.object.Path) > 0 {
+		g.value.Owner = g.object.Path[0].Creator
 	}
-	return grants, nil
+	return grantsOf(object, g.value, asking.policy), nil
 }
 
-// grantsOf returns a grants record as callers get it.
-func grantsOf(object ObjectRef, value registry.Grants) ObjectGrants {
-	grants := ObjectGrants{Object: object, Owner: value.Owner, Managed: value.Managed, Grants: []Grant{}}
+// grantsOf returns a grants record as callers get it, without what was granted to those that were
+// deleted.
+func grantsOf(object ObjectRef, value registry.Grants, policy *access.Snapshot) ObjectGrants {
+	grants := ObjectGrants{Object: object, Owner: policy.Holder(value.Owner), Managed: value.Managed, Grants: []Grant{}}
 	for _, each := range value.Grants {
 		privileges, _ := access.Parse(each.Privileges) // the known ones
-		grants.Grants = append(grants.Grants, Grant{each.Grantee, privileges, each.By, each.At})
+		if name := policy.Holder(each.Grantee); name != "" {
+			grants.Grants = append(grants.Grants, Grant{name, privileges, each.By, each.At})
+		}
 	}
+	slices.SortFunc(grants.Grants, func(a, b Grant) int { return strings.Compare(a.Grantee, b.Grantee) })
 	return grants
 }
 
@@ -362,10 +375,11 @@ func (a Access) GrantsTo(ctx context.Context, grantee string, page Page) (
 	if err != nil {
 		return nil, "", moorage.Annotate(op, grantee, err)
 	}
-	others := func(each registry.Grant) bool { return each.Grantee != grantee }
-	grants, next, err = a.grantsThat(ctx, page, func(value *registry.Grants) bool {
+	identity := asking.policy.Identity(grantee)
+	others := func(each registry.Grant) bool { return each.Grantee != identity }
+	grants, next, err = a.grantsThat(ctx, asking.policy, page, func(value *registry.Grants) bool {
 		value.Grants = slices.DeleteFunc(value.Grants, others)
-		return value.Owner == grantee || len(value.Grants) > 0
+		return value.Owner == identity || len(value.Grants) > 0
 	})
 	return grants, next, moorage.Annotate(op, grantee, err)
 }
@@ -381,14 +395,14 @@ func (a Access) AllGrants(ctx context.Context, page Page) (grants []ObjectGrants
 	if err != nil {
 		return nil, "", moorage.Annotate(op, "", err)
 	}
-	grants, next, err = a.grantsThat(ctx, page, func(*registry.Grants) bool { return true })
+	grants, next, err = a.grantsThat(ctx, asking.policy, page, func(*registry.Grants) bool { return true })
 	return grants, next, moorage.Annotate(op, "", err)
 }
 
 // grantsThat returns a page of the grants records that keep reports true of, which may take from
 // them what is not wanted.
-func (a Access) grantsThat(ctx context.Context, page Page, keep func(*registry.Grants) bool) (
-	grants []ObjectGrants, next string, err error) {
+func (a Access) grantsThat(ctx context.Context, policy *access.Snapshot, page Page,
+	keep func(*registry.Grants) bool) (grants []ObjectGrants, next string, err error) {
 	type kept struct {
 		record registry.Record
 		value  registry.Grants
@@ -420,7 +434,7 @@ func (a Access) grantsThat(ctx context.Context, page Page, keep func(*registry.G
 			return nil, "", err
 		}
 		if there {
-			grants = append(grants, grantsOf(object, each.value))
+			grants = append(grants, grantsOf(object, each.value, policy))
 		}
 	}
 	return grants, next, nil

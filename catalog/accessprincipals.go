@@ -28,6 +28,7 @@ type principalAt struct {
 	name   string
 	record registry.Record
 	value  registry.Principal
+	exists bool // the principal does: a deleted one has a record too
 }
 
 // readPrincipal reads the record of a principal.
@@ -42,8 +43,10 @@ func readPrincipal(ctx context.Context, c *planner, name string) (p principalAt,
 	p.name, p.record = name, records[0]
 	if p.record.Exists() {
 		p.value, err = ledger.Decode[registry.Principal](p.record)
-	} else {
-		p.value.Created = c.now()
+		p.exists = !p.value.Deleted
+	}
+	if !p.exists {
+		p.value = registry.Principal{Created: c.now(), Generation: p.value.Generation}
 	}
 	return p, err
 }
@@ -114,7 +117,9 @@ func (a Access) Principals(ctx context.Context, page Page) (principals []Princip
 				return false, nil
 			}
 			value, err := ledger.Decode[registry.Principal](record)
-			principals = append(principals, principalAt{record.Key.ID, record, value}.asCaller())
+			if !value.Deleted {
+				principals = append(principals, principalAt{record.Key.ID, record, value, true}.asCaller())
+			}
 			return true, err
 		})
 	return principals, next, moorage.Annotate(op, "", err)
@@ -132,7 +137,7 @@ func (a Access) LoadPrincipal(ctx context.Context, name string) (Principal, erro
 		return Principal{}, moorage.Annotate(op, name, err)
 	}
 	p, err := readPrincipal(ctx, a.catalog.planner, name)
-	if err == nil && !p.record.Exists() {
+	if err == nil && !p.exists {
 		err = noSuch("Principal", name)
 	}
 	return p.asCaller(), moorage.Annotate(op, name, err)
@@ -168,8 +173,9 @@ func isReserved(alias string) bool {
 	return slices.Contains([]string{"key", "cert", "system", "anonymous", "moorage"}, alias)
 }
 
-// DeletePrincipal removes the record of a principal, with its keys. What was granted to it stays
-// granted. It needs admin. One without a record is KindNotFound.
+// DeletePrincipal removes a principal, with its keys. What was granted to it, its memberships and
+// what it owned end with it, also for one that gets the name later. It needs admin. One without a
+// record is KindNotFound.
 func (a Access) DeletePrincipal(ctx context.Context, name string) error {
 	err := a.change(ctx, verb.DeletePrincipal, func(ctx context.Context, a *asking) (edit, error) {
 		if err := a.onServer(ctx, access.Admin); err != nil {
@@ -179,13 +185,11 @@ func (a Access) DeletePrincipal(ctx context.Context, name string) error {
 		switch {
 		case err != nil:
 			return edit{}, err
-		case !p.record.Exists():
+		case !p.exists:
 			return edit{}, noSuch("Principal", name)
 		}
-		return edit{
-			gone: []registry.Key{p.record.Key}, read: []registry.Condition{ledger.Unchanged(p.record)},
-			items: []registry.Item{policyItem(registry.ItemPrincipal, name)},
-		}, nil
+		p.value = registry.Principal{Deleted: true, Generation: p.value.Generation + 1}
+		return p.put(), nil
 	})
 	return moorage.Annotate("catalog.DeletePrincipal", name, err)
 }

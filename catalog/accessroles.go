@@ -16,6 +16,7 @@ type roleAt struct {
 	name   string
 	record registry.Record
 	value  registry.Role
+	exists bool // the role does: a deleted one has a record too
 }
 
 // readRole reads the record of a role.
@@ -30,25 +31,42 @@ func readRole(ctx context.Context, c *planner, name string) (r roleAt, err error
 	r.name, r.record = name, records[0]
 	if r.record.Exists() {
 		r.value, err = ledger.Decode[registry.Role](r.record)
-	} else {
-		r.value.Created = c.now()
+		r.exists = !r.value.Deleted
+	}
+	if !r.exists {
+		r.value = registry.Role{Created: c.now(), Generation: r.value.Generation}
 	}
 	return r, err
 }
 
-// asCaller returns r as callers get it.
-func (r roleAt) asCaller() Role {
-	return Role{Name: r.name, Description: r.value.Description, Members: append([]string{}, r.value.Holders...)}
+// members returns the names of the direct members of r, sorted, without those that were deleted.
+func (r roleAt) members(policy *access.Snapshot) []string {
+	members := []string{}
+	for _, holder := range r.value.Holders {
+		if name := policy.Holder(holder); name != "" {
+			members = append(members, name)
+		}
+	}
+	slices.Sort(members)
+	return members
 }
 
-// put returns the edit that writes r, if r may be written by policy.
-func (r roleAt) put(policy *access.Snapshot) (edit, error) {
-	r.value.Holders = slices.Clone(r.value.Holders)
-	slices.Sort(r.value.Holders)
-	r.value.Holders = append([]string{}, slices.Compact(r.value.Holders)...)
-	if err := policy.CheckRole(access.Role{Name: r.name, Members: r.value.Holders}); err != nil {
+// asCaller returns r as callers get it.
+func (r roleAt) asCaller(policy *access.Snapshot) Role {
+	return Role{Name: r.name, Description: r.value.Description, Members: r.members(policy)}
+}
+
+// put returns the edit that writes r with members, if it may be written by policy.
+func (r roleAt) put(policy *access.Snapshot, members []string) (edit, error) {
+	if err := policy.CheckRole(access.Role{Name: r.name, Members: members}); err != nil {
 		return edit{}, err
 	}
+	r.value.Holders = []string{}
+	for _, member := range members {
+		r.value.Holders = append(r.value.Holders, policy.Identity(member))
+	}
+	slices.Sort(r.value.Holders)
+	r.value.Holders = slices.Compact(r.value.Holders)
 	key := registry.RoleKey(r.name)
 	return edit{
 		puts:  []ledger.Write{ledger.Put(key, registry.StateNone, r.value)},
@@ -75,7 +93,9 @@ func (a Access) Roles(ctx context.Context, page Page) (roles []Role, next string
 			return false, nil
 		}
 		value, err := ledger.Decode[registry.Role](record)
-		roles = append(roles, roleAt{record.Key.ID, record, value}.asCaller())
+		if !value.Deleted {
+			roles = append(roles, roleAt{record.Key.ID, record, value, true}.asCaller(asking.policy))
+		}
 		return true, err
 	})
 	return roles, next, moorage.Annotate(op, "", err)
@@ -92,17 +112,20 @@ func (a Access) LoadRole(ctx context.Context, name string) (Role, error) {
 		return Role{}, moorage.Annotate(op, name, err)
 	}
 	r, err := readRole(ctx, a.catalog.planner, name)
-	if err == nil && !r.record.Exists() {
+	if err == nil && !r.exists {
 		err = noSuch("Role", name)
 	}
-	return r.asCaller(), moorage.Annotate(op, name, err)
+	if err != nil {
+		return Role{}, moorage.Annotate(op, name, err)
+	}
+	return r.asCaller(asking.policy), moorage.Annotate(op, name, err)
 }
 
 // PutRole makes or replaces a role. It needs admin.
 func (a Access) PutRole(ctx context.Context, role Role) (made Role, err error) {
-	err = a.changeRole(ctx, verb.PutRole, role.Name, &made, func(r *roleAt) error {
-		r.value.Description, r.value.Holders = role.Description, role.Members
-		return checkDescription(role.Description)
+	err = a.changeRole(ctx, verb.PutRole, role.Name, &made, func(r *roleAt, _ []string) ([]string, error) {
+		r.value.Description = role.Description
+		return role.Members, checkDescription(role.Description)
 	})
 	return made, moorage.Annotate("catalog.PutRole", role.Name, err)
 }
@@ -110,42 +133,43 @@ func (a Access) PutRole(ctx context.Context, role Role) (made Role, err error) {
 // ChangeMembers adds members to a role and removes others. It needs admin. A role that is not there
 // is KindNotFound.
 func (a Access) ChangeMembers(ctx context.Context, name string, add, remove []string) (made Role, err error) {
-	err = a.changeRole(ctx, verb.ChangeMembers, name, &made, func(r *roleAt) error {
-		if !r.record.Exists() {
-			return noSuch("Role", name)
+	err = a.changeRole(ctx, verb.ChangeMembers, name, &made, func(r *roleAt, members []string) ([]string, error) {
+		if !r.exists {
+			return nil, noSuch("Role", name)
 		}
-		kept := slices.DeleteFunc(slices.Clone(r.value.Holders),
-			func(member string) bool { return slices.Contains(remove, member) })
-		r.value.Holders = append(kept, add...)
-		return nil
+		kept := slices.DeleteFunc(members, func(member string) bool { return slices.Contains(remove, member) })
+		return append(kept, add...), nil
 	})
 	return made, moorage.Annotate("catalog.ChangeMembers", name, err)
 }
 
-// changeRole writes a role as do makes it, and sets made to that. It needs admin.
-func (a Access) changeRole(ctx context.Context, v verb.Verb, name string, made *Role, do func(*roleAt) error) error {
+// changeRole writes a role as do makes it, with the members that do returns, and sets made to that.
+// It needs admin.
+func (a Access) changeRole(ctx context.Context, v verb.Verb, name string, made *Role,
+	do func(r *roleAt, members []string) ([]string, error)) error {
 	return a.change(ctx, v, func(ctx context.Context, a *asking) (edit, error) {
 		if err := a.onServer(ctx, access.Admin); err != nil {
 			return edit{}, err
 		}
 		r, err := readRole(ctx, a.catalog.planner, name)
+		var members []string
 		if err == nil {
-			err = do(&r)
+			members, err = do(&r, r.members(a.policy))
 		}
 		if err != nil {
 			return edit{}, err
 		}
-		e, err := r.put(a.policy)
+		e, err := r.put(a.policy, members)
 		if err == nil {
 			r.value = e.puts[0].Value.(registry.Role)
-			*made = r.asCaller()
+			*made = r.asCaller(a.policy)
 		}
 		return e, err
 	})
 }
 
-// DeleteRole removes a role. What was granted to it stays granted, and holds for a role that gets
-// the name. It needs admin. One that is not there is KindNotFound.
+// DeleteRole removes a role. What was granted to it, its memberships and what it owned end with it,
+// also for a role that gets the name later. It needs admin. One that is not there is KindNotFound.
 func (a Access) DeleteRole(ctx context.Context, name string) error {
 	err := a.change(ctx, verb.DeleteRole, func(ctx context.Context, a *asking) (edit, error) {
 		if err := a.onServer(ctx, access.Admin); err != nil {
@@ -155,11 +179,14 @@ func (a Access) DeleteRole(ctx context.Context, name string) error {
 		switch {
 		case err != nil:
 			return edit{}, err
-		case !r.record.Exists():
+		case !r.exists:
 			return edit{}, noSuch("Role", name)
 		}
 		return edit{
-			gone: []registry.Key{r.record.Key}, read: []registry.Condition{ledger.Unchanged(r.record)},
+			puts: []ledger.Write{ledger.Put(r.record.Key, registry.StateNone, registry.Role{
+				Deleted: true, Generation: r.value.Generation + 1, Holders: []string{},
+			})},
+			read:  []registry.Condition{ledger.Unchanged(r.record)},
 			items: []registry.Item{policyItem(registry.ItemRole, name)},
 		}, nil
 	})

@@ -171,20 +171,24 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	if err != nil {
 		return newborn{}, err
 	}
+	creator, err := p.guard.Creator(ctx, by.Caller)
+	if err != nil {
+		return newborn{}, err
+	}
 	if view, ok := document.(*metadata.ViewDocument); ok {
-		made := registry.Pointer{ID: id, View: true, Creator: by.Creator()}
+		made := registry.Pointer{ID: id, View: true, Creator: creator}
 		change := viewChange{by: by, ident: ident, pointer: made, above: path.Above(), next: view}
 		if _, err := change.owned(ctx, p); err != nil {
 			return newborn{}, err
 		}
 	}
-	way, err := p.guard.Way(ctx, by.Creator(), path.Above())
+	way, err := p.guard.Way(ctx, creator, path.Above())
 	if err != nil {
 		return newborn{}, err
 	}
 	return p.name(newborn{
 		kind: asked.kind, ident: ident, id: id, parent: parentAt(path), document: document, claim: claim,
-		creator: by.Creator(), way: way,
+		creator: creator, way: way,
 	})
 }
 
@@ -414,13 +418,17 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	if err != nil {
 		return newborn{}, p.unlessTaken(ctx, ident, claims.Refusal(err, document.Location()))
 	}
-	way, err := p.guard.Way(ctx, by.Creator(), path.Above())
+	creator, err := p.guard.Creator(ctx, by.Caller)
+	if err != nil {
+		return newborn{}, err
+	}
+	way, err := p.guard.Way(ctx, creator, path.Above())
 	if err != nil {
 		return newborn{}, err
 	}
 	return p.name(newborn{
 		kind: tableKind, ident: ident, id: id, parent: parentAt(path), document: document, claim: claim,
-		creator: by.Creator(), way: way,
+		creator: creator, way: way,
 	})
 }
 

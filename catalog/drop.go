@@ -208,7 +208,7 @@ func (d dropping) until() time.Time {
 func (d dropping) told() commit.Told {
 	told := commit.Told{Attrs: []slog.Attr{
 		slog.String("kind", nounOf(d.pointer.Pointer)), slog.String("ident", d.ident.String()),
-		slog.String("warehouse", d.ident.Warehouse), slog.String("owner", d.pointer.Pointer.Creator),
+		slog.String("warehouse", d.ident.Warehouse), slog.String("owner", moorage.NameOf(d.pointer.Pointer.Creator)),
 		slog.Time("until", d.until()), slog.String("file", d.pointer.Pointer.MetadataLocation),
 	}}
 	switch {
@@ -310,7 +310,8 @@ func planUnregister(_ *commit.Attempt, l leaving) (*commit.Plan, error) {
 		Items: []registry.Item{registry.PointerItem(l.pointer.Pointer, registry.Pointer{})},
 		Told: commit.Told{Message: "unregistered: its files stay", Attrs: []slog.Attr{
 			slog.String("kind", "table"), slog.String("ident", l.ident.String()),
-			slog.String("warehouse", l.ident.Warehouse), slog.String("owner", l.pointer.Pointer.Creator),
+			slog.String("warehouse", l.ident.Warehouse),
+			slog.String("owner", moorage.NameOf(l.pointer.Pointer.Creator)),
 			slog.String("file", l.pointer.Pointer.MetadataLocation),
 		}},
 		Answer: commit.Outcome{Version: commit.VersionOf(l.pointer, l.ident, l.document)},

@@ -47,8 +47,8 @@ func forwarding(p *planner, by directory.Asker, ident moorage.Identifier, locati
 			p.kickPurge()
 			p.log.InfoContext(ctx, "a create began the purge of a dropped table before its time, for its location",
 				"dropped", dropped.Identifier().String(), "create", ident.String(), "warehouse", ident.Warehouse,
-				"location", location, "owner", dropped.Creator, "purge", dropped.Task, "caller", by.Caller.Name,
-				"request", moorage.RequestID(ctx))
+				"location", location, "owner", moorage.NameOf(dropped.Creator), "purge", dropped.Task,
+				"caller", by.Caller.Name, "request", moorage.RequestID(ctx))
 		}
 		return true, err // if it was not begun here, another request has done it, or it is over
 	}

@@ -91,9 +91,13 @@ func (p *planner) readNewNamespace(ctx context.Context, by directory.Asker, iden
 	if err := p.checkNamespaceLocation(path, properties); err != nil {
 		return newNamespace{}, err
 	}
+	creator, err := p.guard.Creator(ctx, by.Caller)
+	if err != nil {
+		return newNamespace{}, err
+	}
 	made := newNamespace{
 		ident: ident, parent: parentAt(path), missing: ident.Namespace[path.Depth():], properties: properties,
-		creator: by.Creator(), folder: folderOf(path, ident.Namespace),
+		creator: creator, folder: folderOf(path, ident.Namespace),
 	}
 	for range made.missing {
 		id, err := p.ledger.NewID()

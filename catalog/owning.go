@@ -77,7 +77,7 @@ func (c viewChange) owned(ctx context.Context, p *planner) (owning, error) {
 			"Not allowed: write view %s, which is read with the rights of its owner. "+
 				"A credential that is narrowed to roles owns nothing", c.ident)
 	}
-	return c.becomeOwner(ctx, p, grants, records[0])
+	return c.becomeOwner(ctx, p, maker.Identity(), grants, records[0])
 }
 
 // grantsUnchanged returns what an Apply that does not write the grants of the view requires so that
@@ -103,9 +103,9 @@ func (c viewChange) object() guard.Object {
 	return (&directory.Found{Pointer: c.pointer, Above: c.above}).Object(c.ident)
 }
 
-// becomeOwner plans that the maker of c owns the view, whose grants are those of record, as it was
-// read.
-func (c viewChange) becomeOwner(ctx context.Context, p *planner, grants registry.Grants,
+// becomeOwner plans that the maker of c, with an identity, owns the view, whose grants are those of
+// record, as it was read.
+func (c viewChange) becomeOwner(ctx context.Context, p *planner, maker string, grants registry.Grants,
 	record registry.Record) (owning, error) {
 	snapshot, _, err := p.guard.Known(ctx)
 	if err == nil && grants.IsEmpty() {
@@ -114,7 +114,7 @@ func (c viewChange) becomeOwner(ctx context.Context, p *planner, grants registry
 	if err != nil {
 		return owning{}, err
 	}
-	if grants.Owner = c.by.Caller.Name; grants.Owner == c.pointer.Creator {
+	if grants.Owner = maker; grants.Owner == c.pointer.Creator {
 		grants.Owner = ""
 	}
 	grants.Kind, grants.Ancestors = access.View.String(), idsOf(c.above)
@@ -160,8 +160,9 @@ func (e viewEdit) Beside(ctx context.Context, found *directory.Found, base, next
 	}, err
 }
 
-// mayHandOver returns nil if the caller may make owner the owner of g, a view. A definer view reads
-// with his rights from then on. So it is handed over to others by who may give rights to anybody.
+// mayHandOver returns nil if the caller may make owner, an identity, the owner of g, a view. A
+// definer view reads with his rights from then on. So it is handed over to others by who may give
+// rights to anybody.
 func (a *asking) mayHandOver(ctx context.Context, g *granted, owner string) error {
 	if owner == "" {
 		owner = g.found.Pointer.Creator
@@ -181,7 +182,7 @@ func (a *asking) mayHandOver(ctx context.Context, g *granted, owner string) erro
 	if moorage.KindOf(err) == moorage.KindForbidden {
 		return moorage.Errorf(moorage.KindForbidden,
 			"Not allowed: make %s the owner of view %s, which is read with the rights of its owner. That takes admin",
-			owner, g.ref.Ident)
+			moorage.NameOf(owner), g.ref.Ident)
 	}
 	return err
 }

@@ -175,8 +175,12 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	if err := p.directory.MayAt(ctx, by, access.Create|access.Locate, path, ident); err != nil {
 		return nil, err
 	}
+	creator, err := p.guard.Creator(ctx, by.Caller)
+	if err != nil {
+		return nil, err
+	}
 	r := &registration{
-		kind: k, ident: ident, location: request.MetadataLocation, parent: parentAt(path), creator: by.Creator(),
+		kind: k, ident: ident, location: request.MetadataLocation, parent: parentAt(path), creator: creator,
 		undropWindow: p.undropWindow,
 	}
 	if r.entry, err = p.directory.ReadEntry(ctx, path, ident.Name); err != nil {
@@ -430,7 +434,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 func (r *registration) told() commit.Told {
 	attrs := []slog.Attr{
 		slog.String("kind", nounOf(r.pointer)), slog.String("ident", r.ident.String()),
-		slog.String("warehouse", r.ident.Warehouse), slog.String("owner", r.pointer.Creator),
+		slog.String("warehouse", r.ident.Warehouse), slog.String("owner", moorage.NameOf(r.pointer.Creator)),
 		slog.String("file", r.location),
 	}
 	switch {

@@ -131,7 +131,7 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 		Told: commit.Told{Message: "renamed", Attrs: []slog.Attr{
 			slog.String("kind", nounOf(pointer)), slog.String("ident", r.from.String()),
 			slog.String("to", r.to.String()), slog.String("warehouse", r.to.Warehouse),
-			slog.String("owner", pointer.Creator),
+			slog.String("owner", moorage.NameOf(pointer.Creator)),
 		}},
 	}, err
 }

@@ -36,7 +36,6 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 		Properties:       spec.Properties,
 		Delegation:       namesOf(spec.Delegation),
 		Since:            c.planner.now(),
-		Creator:          askerOf(c, verb.CreateWarehouse).Creator(),
 	}
 	place := c.planner.directory.PlaceOf(value)
 	var secret registry.Secret
@@ -44,8 +43,11 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 		Verb: verb.CreateWarehouse, On: []moorage.Identifier{{Warehouse: spec.Name}},
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			scope := commit.Scope{Warehouse: spec.Name}
+			var err error
+			if value.Creator, err = c.planner.guard.Creator(ctx, c.caller); err != nil {
+				return scope, err
+			}
 			if len(spec.Secrets) > 0 {
-				var err error
 				if value.ID, err = c.planner.ledger.NewID(); err != nil {
 					return scope, err
 				}
@@ -361,7 +363,7 @@ func toldOfContainer(container *commit.Container) commit.Told {
 	if value, err := registry.DecodePart[struct {
 		Creator string `json:"creator"`
 	}](container.Record); err == nil {
-		owner = value.Creator
+		owner = moorage.NameOf(value.Creator)
 	}
 	return commit.Told{Message: "dropped for good: it was empty", Attrs: []slog.Attr{
 		slog.String("kind", kind), slog.String("ident", container.Ident.String()),

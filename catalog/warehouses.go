@@ -164,7 +164,7 @@ func (w Warehouses) read(ctx context.Context, v verb.Verb, name string) (keptWar
 func detailsOf(ctx context.Context, p *planner, kept keptWarehouse) (WarehouseDetails, error) {
 	details := WarehouseDetails{
 		Warehouse: warehouseOf(kept.name, kept.value), ID: kept.value.ID, Storage: maps.Clone(kept.value.Storage),
-		Creator: kept.value.Creator,
+		Creator: moorage.NameOf(kept.value.Creator),
 	}
 	var err error
 	if details.Waiting, err = waitingIn(ctx, p, kept.value.ID); err != nil {

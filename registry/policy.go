@@ -31,6 +31,11 @@ type Principal struct {
 	SpeaksFor string    `json:"speaks-for,omitempty"`
 	Keys      []APIKey  `json:"keys,omitempty"`
 	Created   time.Time `json:"created,omitzero"`
+	// Deleted says that there is no principal of this name now. The record stays, so that a later
+	// one gets another identity. Generation is how many had the name and were deleted; see
+	// moorage.IdentityOf.
+	Deleted    bool   `json:"deleted,omitempty"`
+	Generation uint64 `json:"generation,omitempty"`
 }
 
 // APIKey is a key with which a principal shows who it is.
@@ -55,13 +60,16 @@ type KeySecret struct {
 	Ends       time.Time `json:"ends"`
 }
 
-// Role is the value of a role record. Holders are names of principals, roles and token roles, as
-// package access spells them: sorted, without repetitions.
+// Role is the value of a role record. Holders are identities of principals, roles and token roles,
+// as moorage.IdentityOf spells them: sorted, without repetitions.
 type Role struct {
 	Unknown
 	Description string    `json:"description,omitempty"`
 	Holders     []string  `json:"members"`
 	Created     time.Time `json:"created,omitzero"`
+	// Deleted and Generation are those of Principal.
+	Deleted    bool   `json:"deleted,omitempty"`
+	Generation uint64 `json:"generation,omitempty"`
 }
 
 // Grants is the value of a grants record: what was granted on one object.
@@ -74,7 +82,8 @@ type Grants struct {
 	// Ancestors are the ids of the namespaces above the object, nearest first, and last that of its
 	// warehouse.
 	Ancestors []ID `json:"ancestors,omitempty"`
-	// Owner is whom the object was handed over to; empty if it belongs to its creator.
+	// Owner is the identity of whom the object was handed over to; empty if it belongs to its
+	// creator.
 	Owner string `json:"owner,omitempty"`
 	// Managed says that the owners of what is beneath cannot grant it.
 	Managed bool `json:"managed,omitempty"`
@@ -84,7 +93,7 @@ type Grants struct {
 
 // Grant gives privileges to one grantee.
 type Grant struct {
-	Grantee    string    `json:"grantee"`
+	Grantee    string    `json:"grantee"`    // an identity
 	Privileges []string  `json:"privileges"` // in the words of package access
 	By         string    `json:"by"`         // who changed it last
 	At         time.Time `json:"at"`
@@ -205,7 +214,7 @@ const PublicKeyPrefix = "key/"
 // what he made is gone.
 type Maker struct {
 	Unknown
-	Name string `json:"name"` // of the principal
+	Name string `json:"name"` // the identity of the principal
 }
 
 // makerPrefix is what the IDs of all records of MakerKey begin with.

@@ -107,8 +107,8 @@ type Warehouse struct {
 	// Since is when the present state began: StateDropping by the store's clock, or by the node's
 	// if an older version wrote it; others by the node's.
 	Since time.Time `json:"since"`
-	// Creator is who made it, and its owner unless its grants record names another. It is written
-	// at birth and never changes. Empty if an older version made it.
+	// Creator is the identity of who made it, its owner unless its grants record names another. It
+	// is written at birth and never changes. Empty if an older version made it.
 	Creator string `json:"creator,omitempty"`
 	// Granted says that it may have a grants record.
 	Granted bool `json:"granted,omitempty"`

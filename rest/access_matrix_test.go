@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"moorage"
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/verb"
@@ -254,6 +255,8 @@ type principal struct {
 	name   string
 	caller string
 	grants func(map[string][]access.Object) []access.Grants
+	// generations has for names how many had them who were deleted.
+	generations map[string]uint64
 }
 
 // principals returns everybody of the matrix: with nothing, with each privilege alone and with
@@ -261,7 +264,7 @@ type principal struct {
 // namespaces if it cannot stand there.
 func principals() []principal {
 	everybody := []principal{{name: "nothing", caller: ann}}
-	grant := func(set access.Privileges) func(map[string][]access.Object) []access.Grants {
+	grantTo := func(grantee string, set access.Privileges) func(map[string][]access.Object) []access.Grants {
 		return func(objects map[string][]access.Object) (grants []access.Grants) {
 			for _, name := range slices.Sorted(maps.Keys(objects)) {
 				path := objects[name]
@@ -270,29 +273,33 @@ func principals() []principal {
 					here &^= access.MayStand(access.Warehouse)
 				}
 				if here != 0 && len(path) <= 2 {
-					grants = append(grants, grantsAt(path, ann, here))
+					grants = append(grants, grantsAt(path, grantee, here))
 				}
 			}
 			if here := set & (access.Admin | access.Operate | access.Audit | access.Impersonate); here != 0 {
-				grants = append(grants, grantsAt(nil, ann, here))
+				grants = append(grants, grantsAt(nil, grantee, here))
 			}
 			return grants
 		}
 	}
+	grant := func(set access.Privileges) func(map[string][]access.Object) []access.Grants { return grantTo(ann, set) }
 	var all access.Privileges
 	for _, each := range access.Every() {
 		all |= each
-		everybody = append(everybody, principal{each.String(), ann, grant(each)},
-			principal{each.String() + " and describe", ann, grant(each | access.Describe)})
+		everybody = append(everybody, principal{each.String(), ann, grant(each), nil},
+			principal{each.String() + " and describe", ann, grant(each | access.Describe), nil})
 	}
 	return append(everybody,
-		principal{"everything", ann, grant(all)},
-		principal{"create and locate", ann, grant(access.Create | access.Locate)},
-		principal{"create, locate and drop", ann, grant(access.Create | access.Locate | access.Drop)},
-		principal{"drop, create and manage", ann, grant(access.Drop | access.Create | access.Manage)},
-		principal{"the owner", maker, grant(0)},
-		principal{"the owner of another table", other, grant(0)},
-		principal{"the owner of the warehouse", root, grant(0)})
+		principal{"everything", ann, grant(all), nil},
+		principal{"create and locate", ann, grant(access.Create | access.Locate), nil},
+		principal{"create, locate and drop", ann, grant(access.Create | access.Locate | access.Drop), nil},
+		principal{"drop, create and manage", ann, grant(access.Drop | access.Create | access.Manage), nil},
+		principal{"the owner", maker, grant(0), nil},
+		principal{"the owner of another table", other, grant(0), nil},
+		principal{"the owner of the warehouse", root, grant(0), nil},
+		principal{"what a deleted one of the name had", ann, grant(all), map[string]uint64{ann: 1}},
+		principal{"everything, and the name of a deleted one", ann, grantTo(moorage.IdentityOf(ann, 1), all), map[string]uint64{ann: 1}},
+		principal{"the name of a deleted owner", maker, grant(0), map[string]uint64{maker: 1}})
 }
 
 // missing answers requests of root in lakes that lack one thing.
@@ -332,6 +339,7 @@ func TestAccessMatrix(t *testing.T) {
 			if p.grants != nil {
 				grants = p.grants(objects)
 			}
+			l.generations = p.generations
 			l.setPolicy(grants...)
 			c := l.cells()[i]
 			answer := l.do(p.caller, c.method, c.path, c.body)
@@ -348,8 +356,8 @@ func TestAccessMatrix(t *testing.T) {
 func (l *lake) check(t *testing.T, absent *missing, p principal, c cell, grants []access.Grants,
 	objects map[string][]access.Object, answer *httptest.ResponseRecorder) {
 	t.Helper()
-	objects = shownTo(p.caller, objects)
-	who := access.New(1, access.Records{Grants: grants}).Who(access.Caller{Name: p.caller})
+	objects = shownTo(moorage.IdentityOf(p.caller, p.generations[p.caller]), objects)
+	who := access.New(1, access.Records{Grants: grants, Generations: p.generations}).Who(access.Caller{Name: p.caller})
 	if warehouse := objects["w"]; c.through && who.Believed(warehouse[0], nil, nil) {
 		c.when = append(c.when, verb.IfThrough)
 	}

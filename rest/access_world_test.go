@@ -42,6 +42,8 @@ type guardedWorld struct {
 	decided []guard.Decision
 	epoch   uint64
 	granted []registry.Key // the grants records that there are
+	// generations has for names of principals how many had them who were deleted.
+	generations map[string]uint64
 }
 
 // newGuardedWorld returns a world without a warehouse.
@@ -220,6 +222,9 @@ func (w *guardedWorld) setPolicy(grants ...access.Grants) {
 	w.epoch++
 	put(registry.EpochKey(), registry.Epoch{Number: w.epoch})
 	put(registry.RecentKey(), registry.Recent{}) // so all is loaded
+	for name, generation := range w.generations {
+		put(registry.PrincipalKey(name), registry.Principal{Generation: generation})
+	}
 	before := w.granted
 	w.granted = nil
 	for _, each := range grants {

@@ -60,15 +60,6 @@ type Asker struct {
 	Through *guard.Through
 }
 
-// Creator returns what the records say that a makes: nothing if he did not have to show who he is,
-// and for jobs of the server.
-func (a Asker) Creator() string {
-	if access.GranteeOf(a.Caller.Name) != access.IsPrincipal || guard.IsSystem(a.Caller) {
-		return ""
-	}
-	return a.Caller.Name
-}
-
 // PathFor is Path for somebody who asks for privileges on the last namespace of it, or on the
 // warehouse.
 func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileges, on moorage.Identifier) (

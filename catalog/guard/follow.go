@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"moorage"
 	"moorage/access"
 	"moorage/registry"
 )
@@ -133,7 +134,13 @@ func (g *Guard) add(ctx context.Context, changes *access.Changes, key registry.K
 	case registry.TablePrincipal:
 		var principal access.Principal
 		if record.Exists() {
-			principal, err = principalOf(record)
+			var value registry.Principal
+			principal, value, err = principalOf(record)
+			noteGeneration(changes, key, value.Generation)
+			if value.Deleted {
+				changes.GonePrincipals = append(changes.GonePrincipals, key.ID)
+				break
+			}
 			changes.Principals = append(changes.Principals, principal)
 		} else {
 			changes.GonePrincipals = append(changes.GonePrincipals, key.ID)
@@ -142,6 +149,11 @@ func (g *Guard) add(ctx context.Context, changes *access.Changes, key registry.K
 		var role registry.Role
 		if record.Exists() {
 			role, err = registry.Decode[registry.Role](record)
+			noteGeneration(changes, key, role.Generation)
+			if role.Deleted {
+				changes.GoneRoles = append(changes.GoneRoles, key.ID)
+				break
+			}
 			changes.Roles = append(changes.Roles, access.Role{Name: key.ID, Members: role.Holders})
 		} else {
 			changes.GoneRoles = append(changes.GoneRoles, key.ID)
@@ -168,11 +180,22 @@ func (g *Guard) add(ctx context.Context, changes *access.Changes, key registry.K
 	}
 }
 
+// noteGeneration notes how many had a name and were deleted.
+func noteGeneration(changes *access.Changes, key registry.Key, generation uint64) {
+	if generation == 0 {
+		return
+	}
+	if changes.Generations == nil {
+		changes.Generations = make(map[string]uint64)
+	}
+	changes.Generations[key.ID] = generation
+}
+
 // principalOf reads the record of a principal, who is disabled if it cannot be read.
-func principalOf(record registry.Record) (access.Principal, error) {
+func principalOf(record registry.Record) (access.Principal, registry.Principal, error) {
 	value, err := registry.Decode[registry.Principal](record)
 	if err != nil {
-		return access.Principal{Name: record.Key.ID, Disabled: true}, err
+		return access.Principal{Name: record.Key.ID, Disabled: true}, value, err
 	}
 	principal := access.Principal{Name: record.Key.ID, Disabled: value.Disabled}
 	for _, key := range value.Keys {
@@ -182,7 +205,7 @@ func principalOf(record registry.Record) (access.Principal, error) {
 			})
 		}
 	}
-	return principal, nil
+	return principal, value, nil
 }
 
 // grantsOf reads a grants record. A privilege that this version does not know is left out.
@@ -226,6 +249,8 @@ func (g *Guard) addAdmins(changes *access.Changes, has bool) {
 	}
 	for _, name := range g.config.Admins {
 		changes.Grants[at].Grants = append(changes.Grants[at].Grants,
-			access.Grant{Grantee: name, Privileges: access.Admin | access.Operate | access.Audit})
+			access.Grant{
+				Grantee: moorage.AnyIdentityOf(name), Privileges: access.Admin | access.Operate | access.Audit,
+			})
 	}
 }

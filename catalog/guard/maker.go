@@ -27,8 +27,37 @@ func (g *Guard) Maker(ctx context.Context, caller moorage.Caller) (*Maker, error
 	return &Maker{who, v.Snapshot, caller}, err
 }
 
-// Is reports whether m is a principal, or has a role.
-func (m *Maker) Is(grantee string) bool { return m.who.Is(grantee) }
+// Is reports whether m is the principal with an identity, or has that role.
+func (m *Maker) Is(identity string) bool { return m.who.Is(identity) }
+
+// Identity returns what records hold that mean m.
+func (m *Maker) Identity() string { return m.snapshot.Identity(m.caller.Name) }
+
+// Creator returns the identity of who makes something: empty for one who did not have to show who
+// he is, and for jobs of the server.
+//
+// Errors: those of Maker.
+func (g *Guard) Creator(ctx context.Context, caller moorage.Caller) (string, error) {
+	if access.GranteeOf(caller.Name) != access.IsPrincipal || IsSystem(caller) {
+		return "", nil
+	}
+	if g == nil {
+		return caller.Name, nil
+	}
+	maker, err := g.Maker(ctx, caller)
+	if err != nil || maker == nil {
+		return caller.Name, err
+	}
+	return maker.Identity(), nil
+}
+
+// identity returns the identity of a caller by the policy that this process knows.
+func (g *Guard) identity(caller moorage.Caller) string {
+	if v := g.view.Load(); v != nil && v.on {
+		return v.Identity(caller.Name)
+	}
+	return caller.Name
+}
 
 // IsTrusted reports whether m is trusted about views in the warehouse of object.
 func (m *Maker) IsTrusted(object Object) bool {

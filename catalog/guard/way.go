@@ -47,7 +47,7 @@ type Way struct {
 
 // Way returns what the Apply must hold that makes something of maker in the innermost of above, so
 // that maker sees the way to what is his whatever is granted to him. Mostly that is nothing: one
-// record for each maker and container is enough. An empty maker is nobody.
+// record for each maker and container is enough. The maker is an identity; an empty one is nobody.
 //
 // Errors are those of registry.Store.Get.
 func (g *Guard) Way(ctx context.Context, maker string, above []access.Object) (way Way, err error) {
@@ -95,11 +95,12 @@ func (g *Guard) Shown(ctx context.Context, caller moorage.Caller, path []access.
 	if g == nil || !mayBeMaker(caller) {
 		return nil, nil
 	}
+	identity := g.identity(caller)
 	var keys []registry.Key
 	var at []int
 	for i, object := range path {
 		if object.Kind == access.Namespace || object.Kind == access.Warehouse {
-			keys = append(keys, registry.MakerKey(caller.Name, registry.ID(object.ID)))
+			keys = append(keys, registry.MakerKey(identity, registry.ID(object.ID)))
 			at = append(at, i)
 		}
 	}
@@ -130,7 +131,7 @@ func (g *Guard) MadeIn(ctx context.Context, caller moorage.Caller) (map[access.I
 		return nil, nil
 	}
 	made := make(map[access.ID]bool)
-	prefix := registry.MakerPrefix(caller.Name)
+	prefix := registry.MakerPrefix(g.identity(caller))
 	for after := ""; len(made) < childrenMax; {
 		page, err := g.config.Store.ListKeys(ctx, registry.TableAccess, prefix, after, pageRecords)
 		if err != nil {

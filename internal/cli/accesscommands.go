@@ -109,8 +109,8 @@ func roleCommands(actions Actions) []command {
 			name: "role drop", operand: "NAME", words: wordsOfRole,
 			summary: "remove a role", validate: validateStopped,
 			settings: asking(), run: actions.RoleDrop,
-			text: "Removes a role. What was granted to it stays, and holds for a role that gets its name.\n" +
-				accessText,
+			text: "Removes a role. What was granted to it and what it owned ends with it, and a role that gets its\n" +
+				"name later has nothing of that.\n" + accessText,
 		},
 		{
 			name: "role add", operand: "NAME MEMBER...", words: wordsOfMembers,

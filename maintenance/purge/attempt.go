@@ -279,7 +279,7 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 	}
 	owed.forget(ctx, log, files)
 	log.InfoContext(ctx, "purged: the files of a dropped table are deleted", "warehouse", work.table.Warehouse,
-		"owner", work.table.Creator, "files", deleted)
+		"owner", moorage.NameOf(work.table.Creator), "files", deleted)
 	return nil
 }
 
