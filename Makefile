@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check test lint build interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz fuzz-api clean figures
+.PHONY: help check quick crash-all lint build interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz fuzz-api clean figures
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -16,9 +16,12 @@ help: ## what each target does
 check: ## everything that is checked before a change is accepted (./test.sh)
 	./test.sh
 
-test: ## all Go tests, without the race detector
-	interop/setup.sh s3 minio gcs azurite
-	go test -timeout 60m ./...
+quick: ## what a contributor runs often (./test.sh quick)
+	./test.sh quick
+
+crash-all: ## every call of every enumeration meets every fault, over every store; an hour
+	scripts/packages.sh go postgres
+	go test -v -timeout 6h ./catalog ./maintenance/... ./registry/postgres -run 'Crash|EachStep' -every
 
 lint: ## gofmt, go vet and staticcheck
 	./test.sh format vet lint
@@ -102,7 +105,7 @@ maintenance-scale: ## maintenance beside a million idle tables, 10,000 events a 
 	scripts/packages.sh go postgres
 	go test -v -timeout 4h ./maintenance/planner -long
 	go test -v -timeout 4h ./maintenance/jobs -run TestExpireLongHistory -snapshots 10000
-	go test -v -timeout 4h ./maintenance/jobs ./maintenance/work -skip TestExpireLongHistory -every
+	go test -v -timeout 4h ./maintenance/jobs ./maintenance/work ./maintenance/planner -skip TestExpireLongHistory -every
 
 hostile: ## lists of four million manifests, manifests and folders of millions of files: what reading them takes
 	go test -v -timeout 1h ./maintenance/purge ./maintenance/jobs ./storage/file -run 'Millions|AMillion|ManyFiles' -long

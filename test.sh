@@ -54,8 +54,8 @@ gotest() { go test -json -count=1 -timeout 60m "$@" | python3 scripts/gotest.py;
 # Suites of server processes, which hold them to times: they have the machine to themselves.
 readonly processes='^moorage/interop/(chaos|cluster|soak|torture)$'
 
-# Tests that enumerate what can fail, or measure memory. With the race detector the first draw a sample,
-# and the second allow for what it takes.
+# Tests that enumerate what can fail, or measure memory. With the race detector the first draw a sample, and
+# most of the second are left out.
 readonly unraced='^Test(Hedge)?Crash|^TestRaces|Millions|AMillion|ListOfAFolderOfManyFiles'
 
 # go_packages: all but those of processes, and but the rules, which are a step.

@@ -79,7 +79,7 @@ func newScript(random *rand.Rand, duration time.Duration, deck []fault, calm tim
 	for node := range nodesCount {
 		script = append(script, newPart(random, node, duration, deck, calm)...)
 	}
-	script = append(script, newPart(random, onDatabase, duration, []fault{faultDatabase}, 40*time.Second)...)
+	script = append(script, newPart(random, onDatabase, duration, []fault{faultDatabase}, min(duration/2, 40*time.Second))...)
 	slices.SortFunc(script, func(a, b step) int { return int(a.at - b.at) })
 	return script
 }

@@ -1,39 +1,11 @@
 package purge_test
 
 import (
-	"flag"
-	"fmt"
 	"strings"
 	"testing"
 
-	"moorage/internal/hostiletest"
-	"moorage/manifest"
 	"moorage/registry"
 )
-
-var longFlag = flag.Bool("long", false, "lists of four million names and manifests of four million files, not of as many as show the bounds")
-
-// A list of a few megabytes that unpacks to millions of manifests blocks its purge, after a few
-// attempts that take little memory. Nothing is deleted, and a worker that starts again leaves it
-// blocked.
-func TestAListOfMillionsOfManifestsBlocksItsPurge(t *testing.T) {
-	manifests := manifest.ListedMax + 1
-	if *longFlag {
-		manifests = 4_000_000
-	}
-	peak := hostiletest.Peak(t, func(t *testing.T) func() {
-		in := newDropped(t, func(old *purged) {
-			old.listed(old.file(purgedTable+"/metadata/snap.avro", hostiletest.List(t, manifests, func(i int) string {
-				return fmt.Sprintf("%s/metadata/%09d-m0.avro", purgedTable, i)
-			})))
-		})
-		return func() { blocks(t, in, "over 262144 manifests") }
-	})
-	t.Logf("%d manifests take %d bytes above idle", manifests, peak)
-	if peak > hostiletest.AboveIdleMax {
-		t.Errorf("%d manifests take %d bytes above idle, want at most %d", manifests, peak, hostiletest.AboveIdleMax)
-	}
-}
 
 // blocks fails the test unless the purge ends blocked for the reason, and stays so.
 func blocks(t *testing.T, in *dropped, reason string) {
@@ -57,34 +29,6 @@ func blocks(t *testing.T, in *dropped, reason string) {
 	}
 	if left := in.old.left(); len(left) != len(before) {
 		t.Errorf("%d files are left of %d", len(left), len(before))
-	}
-}
-
-// A manifest of a million files, each with thousands of numbers that nobody asks for, is read a
-// part at a time.
-func TestAManifestOfMillionsOfFilesIsPurgedInLittleMemory(t *testing.T) {
-	files := 300_000
-	if *longFlag {
-		files = 4_000_000
-	}
-	peak := hostiletest.Peak(t, func(t *testing.T) func() {
-		in := newDropped(t, func(old *purged) {
-			at := purgedTable + "/metadata/m.avro"
-			old.file(at, hostiletest.Manifest(t, files, 0, func(i int) string {
-				return fmt.Sprintf("%s/data/%09d.parquet", purgedTable, i)
-			}))
-			old.file(purgedTable+"/metadata/wide.avro", hostiletest.Manifest(t, 3, 6<<20, func(i int) string {
-				return fmt.Sprintf("%s/data/wide-%09d.parquet", purgedTable, i)
-			}))
-			old.listed(old.file(purgedTable+"/metadata/snap.avro", hostiletest.List(t, 2, func(i int) string {
-				return purgedTable + "/metadata/" + []string{"m.avro", "wide.avro"}[i]
-			})))
-		})
-		return func() { in.purge() }
-	})
-	t.Logf("%d files take %d bytes above idle", files, peak)
-	if peak > hostiletest.AboveIdleMax {
-		t.Errorf("%d files take %d bytes above idle, want at most %d", files, peak, hostiletest.AboveIdleMax)
 	}
 }
 
