@@ -12,6 +12,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/racetest"
 	"moorage/internal/tabletest"
 	"moorage/maintenance/jobs"
 	"moorage/registry"
@@ -341,7 +342,7 @@ func (w *world) settled(without func(node), prepare func(at string)) bool {
 func TestEveryCheckIsNeeded(t *testing.T) {
 	t.Parallel()
 	stores := map[string]newStore{"memory": inMemory}
-	if *every {
+	if racetest.Every() {
 		stores["pebble"], stores["postgres"] = inPebble, inPostgres
 	}
 	for name, open := range stores {

@@ -1,7 +1,6 @@
 package jobs_test
 
 import (
-	"flag"
 	"fmt"
 	"sync"
 	"testing"
@@ -10,13 +9,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"moorage/internal/racetest"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/registry/registrytest"
 	"moorage/storage/storagetest"
 )
-
-var every = flag.Bool("every", false, "let calls meet all faults, over all stores; a minute")
 
 // oneFault does something to the k-th call, over two ports.
 type oneFault struct {
@@ -83,7 +81,7 @@ func TestCrashEveryCall(t *testing.T) {
 	for _, kind := range kindsOfJobs() {
 		for _, action := range []storagetest.Action{storagetest.Fail, storagetest.Lose, storagetest.Die, storagetest.DieAfter} {
 			for name, open := range map[string]newStore{"memory": inMemory, "pebble": inPebble} {
-				if !*every && (name != "memory" || action != storagetest.Lose && action != storagetest.DieAfter) {
+				if !racetest.Every() && (name != "memory" || action != storagetest.Lose && action != storagetest.DieAfter) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%d/%s", kind.name, action, name), func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/internal/racetest"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
@@ -307,7 +308,7 @@ func TestFatesOfPromises(t *testing.T) {
 		{"orphans, in quarantine", true, registry.StateWaiting, false},
 		{"orphans, deleting", true, registry.StateDeleting, true},
 	} {
-		if promise.long && !*every {
+		if promise.long && !racetest.Every() {
 			continue
 		}
 		for _, row := range rows {

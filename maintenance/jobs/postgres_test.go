@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"moorage/internal/pgtest"
+	"moorage/internal/racetest"
 	"moorage/registry"
 	"moorage/registry/postgres"
 	"moorage/storage/storagetest"
@@ -39,7 +40,7 @@ func TestCrashEveryCallOverPostgres(t *testing.T) {
 	for at, kind := range kindsOfJobs() {
 		for _, action := range []storagetest.Action{storagetest.Fail, storagetest.Lose, storagetest.Die, storagetest.DieAfter} {
 			stride, first := 1, 0
-			if !*every {
+			if !racetest.Every() {
 				if action != storagetest.DieAfter {
 					continue
 				}
