@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check quick crash-all lint build interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos soak bench bench-postgres fuzz fuzz-api clean figures
+.PHONY: help check quick crash-all lint build interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -105,7 +105,11 @@ maintenance-scale: ## maintenance beside a million idle tables, 10,000 events a 
 	scripts/packages.sh go postgres
 	go test -v -timeout 4h ./maintenance/planner -long
 	go test -v -timeout 4h ./maintenance/jobs -run TestExpireLongHistory -snapshots 10000
-	go test -v -timeout 4h ./maintenance/jobs ./maintenance/work ./maintenance/planner -skip TestExpireLongHistory -every
+	go test -v -timeout 4h ./maintenance/jobs ./maintenance/work ./maintenance/planner -skip 'TestExpireLongHistory|TestEveryCheckIsNeeded' -every
+
+mutants: ## builds maintenance/jobs without each of its checks in turn; the check's test must then lose a file
+	scripts/packages.sh go postgres
+	go test -v -timeout 1h ./maintenance/jobs -run TestEveryCheckIsNeeded -every
 
 hostile: ## lists of four million manifests, manifests and folders of millions of files: what reading them takes
 	go test -v -timeout 1h ./maintenance/purge ./maintenance/jobs ./storage/file -run 'Millions|AMillion|ManyFiles' -long

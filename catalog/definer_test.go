@@ -380,14 +380,14 @@ func TestCredentialsThroughView(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vended, err := catalog.FilesOf(bob).Delegate(ctx, loaded, bothWays)
+	vended, err := bob.Delegate(ctx, loaded, bothWays)
 	if err != nil || vended.Delegation != catalog.VendedCredentials || !slices.EqualFunc(vended.Through, []moorage.Identifier{through}, moorage.Identifier.Equal) {
 		t.Errorf("given %+v: %v", vended, err)
 	}
-	if _, err := catalog.FilesOf(bob).LoadCredentials(ctx, ident("t"), "", through); err != nil {
+	if _, err := bob.LoadCredentials(ctx, ident("t"), "", through); err != nil {
 		t.Error(err)
 	}
-	if _, err := catalog.FilesOf(bob).Sign(ctx, ident("t"), "", catalog.SignRequest{Method: "GET"}, through); err != nil {
+	if _, err := bob.Sign(ctx, ident("t"), "", catalog.SignRequest{Method: "GET"}, through); err != nil {
 		t.Error(err)
 	}
 	if len(v.signed) != 1 || v.signed[0].Write {
@@ -406,10 +406,10 @@ func TestCredentialsThroughView(t *testing.T) {
 	if loaded, err = bob.LoadTable(ctx, ident("t"), through); err != nil {
 		t.Fatal(err)
 	}
-	if vended, err := catalog.FilesOf(bob).Delegate(ctx, loaded, bothWays); err != nil || vended.Delegation != "" || vended.Reason == "" {
+	if vended, err := bob.Delegate(ctx, loaded, bothWays); err != nil || vended.Delegation != "" || vended.Reason == "" {
 		t.Errorf("carl may only describe it: %+v, %v", vended, err)
 	}
-	_, err = catalog.FilesOf(bob).LoadCredentials(ctx, ident("t"), "", through)
+	_, err = bob.LoadCredentials(ctx, ident("t"), "", through)
 	if moorage.KindOf(err) != moorage.KindForbidden {
 		t.Errorf("LoadCredentials: %v", err)
 	}

@@ -91,17 +91,6 @@ type Files interface {
 		through ...moorage.Identifier) (Signature, error)
 }
 
-// FilesOf returns the verbs about files, for the caller of v.
-func FilesOf(v Verbs) Files {
-	if c, ok := v.(*Catalog); ok {
-		return files{c}
-	}
-	return v.(Files) // a fake
-}
-
-// files implements Files.
-type files struct{ catalog *Catalog }
-
 // reach is what the files of a table are reached by.
 type reach struct {
 	offers    []string // the delegations of the warehouse
@@ -138,7 +127,7 @@ func (r *reach) offersOne(asked ...Delegation) bool {
 }
 
 // Delegate: see Files.
-func (f files) Delegate(ctx context.Context, table *Table, asked []Delegation) (Delegated, error) {
+func (c *Catalog) Delegate(ctx context.Context, table *Table, asked []Delegation) (Delegated, error) {
 	const op = "catalog.Delegate"
 	if len(asked) == 0 {
 		return Delegated{}, nil
@@ -148,7 +137,7 @@ func (f files) Delegate(ctx context.Context, table *Table, asked []Delegation) (
 		found := table.found
 		if found == nil { // it was just made, say
 			var err error
-			if found, err = f.catalog.planner.directory.Find(ctx, directory.Table(), table.Identifier); err != nil {
+			if found, err = c.planner.directory.Find(ctx, directory.Table(), table.Identifier); err != nil {
 				return Delegated{}, moorage.Annotate(op, table.Identifier.String(), err)
 			}
 		}
@@ -159,13 +148,13 @@ func (f files) Delegate(ctx context.Context, table *Table, asked []Delegation) (
 	if reach == nil {
 		return Delegated{}, nil
 	}
-	given, err := f.delegate(ctx, verb.LoadTable, reach, table.Document.Location(), asked)
+	given, err := c.delegate(ctx, verb.LoadTable, reach, table.Document.Location(), asked)
 	return given, moorage.Annotate(op, table.Identifier.String(), err)
 }
 
 // delegate returns what the first of the delegations gives that are offered and asked for, to who
 // may read the table. Who may only describe it is given nothing.
-func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location string, asked []Delegation) (
+func (c *Catalog) delegate(ctx context.Context, v verb.Verb, r *reach, location string, asked []Delegation) (
 	Delegated, error) {
 	if !r.offersOne(asked...) {
 		return Delegated{}, nil
@@ -173,12 +162,12 @@ func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location str
 	write := false
 	if !r.through.Heeded() {
 		var err error
-		if write, err = f.may(ctx, v, r, access.Write); err != nil {
+		if write, err = c.may(ctx, v, r, access.Write); err != nil {
 			return Delegated{}, err
 		}
 	}
 	if !write {
-		read, err := f.may(ctx, v, r, access.Read)
+		read, err := c.may(ctx, v, r, access.Read)
 		if err != nil || !read {
 			return Delegated{Reason: "the caller may not read the table"}, err
 		}
@@ -197,9 +186,9 @@ func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location str
 			}
 			reason = "this storage signs no requests"
 		case offer == VendedCredentials:
-			made, err := f.vend(ctx, r, write)
+			made, err := c.vend(ctx, r, write)
 			if err == nil {
-				f.catalog.planner.given(ctx, r.vendedOf(f.catalog.caller, v, made, write))
+				c.planner.given(ctx, r.vendedOf(c.caller, v, made, write))
 				return Delegated{
 					Delegation: VendedCredentials, Credential: made.credential, Encoded: made.encoded,
 					Version: made.version, Through: r.through.Names(),
@@ -217,12 +206,12 @@ func (f files) delegate(ctx context.Context, v verb.Verb, r *reach, location str
 
 // may reports whether the caller has a privilege on what r reaches. An error says that it cannot be
 // told.
-func (f files) may(ctx context.Context, v verb.Verb, r *reach, asked access.Privileges) (bool, error) {
+func (c *Catalog) may(ctx context.Context, v verb.Verb, r *reach, asked access.Privileges) (bool, error) {
 	if r.found == nil {
 		return true, nil
 	}
-	by := directory.Asker{Caller: f.catalog.caller, Verb: v, Through: r.through}
-	err := f.catalog.planner.directory.May(ctx, by, asked, r.found, r.ident)
+	by := directory.Asker{Caller: c.caller, Verb: v, Through: r.through}
+	err := c.planner.directory.May(ctx, by, asked, r.found, r.ident)
 	if err != nil && moorage.KindOf(err) == moorage.KindForbidden {
 		return false, nil
 	}
@@ -230,28 +219,28 @@ func (f files) may(ctx context.Context, v verb.Verb, r *reach, asked access.Priv
 }
 
 // vend returns a credential that reaches what r does.
-func (f files) vend(ctx context.Context, r *reach, write bool) (vended, error) {
+func (c *Catalog) vend(ctx context.Context, r *reach, write bool) (vended, error) {
 	vender, ok := r.store.(storage.Vender)
 	if !ok {
 		return vended{}, storage.ErrUnscopable
 	}
-	scope := storage.Scope{Locations: r.locations, Write: write, Session: f.catalog.caller.Name}
+	scope := storage.Scope{Locations: r.locations, Write: write, Session: c.caller.Name}
 	if r.found == nil {
 		scope.Duration = stagedDuration
 	}
-	return f.catalog.planner.vends.get(ctx, wanted{vender, r.warehouse, r.place, scope})
+	return c.planner.vends.get(ctx, wanted{vender, r.warehouse, r.place, scope})
 }
 
 // LoadCredentials: see Files.
-func (f files) LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string,
+func (c *Catalog) LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string,
 	through ...moorage.Identifier) (Delegated, error) {
-	given, err := f.loadCredentials(ctx, ident, staged, through)
+	given, err := c.loadCredentials(ctx, ident, staged, through)
 	return given, moorage.Annotate("catalog.LoadCredentials", ident.String(), err)
 }
 
-func (f files) loadCredentials(ctx context.Context, ident moorage.Identifier, staged string,
+func (c *Catalog) loadCredentials(ctx context.Context, ident moorage.Identifier, staged string,
 	through []moorage.Identifier) (Delegated, error) {
-	reach, err := f.reachNow(ctx, verb.LoadCredentials, verb.LoadStaged, ident, staged, through)
+	reach, err := c.reachNow(ctx, verb.LoadCredentials, verb.LoadStaged, ident, staged, through)
 	if err != nil {
 		return Delegated{}, err
 	}
@@ -259,7 +248,7 @@ func (f files) loadCredentials(ctx context.Context, ident moorage.Identifier, st
 		return Delegated{}, moorage.Errorf(moorage.KindBadRequest,
 			"The warehouse %s gives no credentials for its storage", ident.Warehouse)
 	}
-	given, err := f.delegate(ctx, verb.LoadCredentials, reach, reach.locations[0], []Delegation{VendedCredentials})
+	given, err := c.delegate(ctx, verb.LoadCredentials, reach, reach.locations[0], []Delegation{VendedCredentials})
 	if err == nil && given.Delegation == "" {
 		err = moorage.Errorf(moorage.KindBadRequest, "There are no credentials for this table: %s", given.Reason)
 	}
@@ -273,15 +262,15 @@ type (
 )
 
 // Sign: see Files.
-func (f files) Sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest,
+func (c *Catalog) Sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest,
 	through ...moorage.Identifier) (Signature, error) {
-	signature, err := f.sign(ctx, ident, staged, request, through)
+	signature, err := c.sign(ctx, ident, staged, request, through)
 	return signature, moorage.Annotate("catalog.Sign", ident.String(), err)
 }
 
-func (f files) sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest,
+func (c *Catalog) sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest,
 	through []moorage.Identifier) (Signature, error) {
-	reach, err := f.reachNow(ctx, verb.Sign, verb.SignStaged, ident, staged, through)
+	reach, err := c.reachNow(ctx, verb.Sign, verb.SignStaged, ident, staged, through)
 	if err != nil {
 		return Signature{}, err
 	}
@@ -292,7 +281,7 @@ func (f files) sign(ctx context.Context, ident moorage.Identifier, staged string
 	}
 	write := false
 	if !reach.through.Heeded() {
-		if write, err = f.may(ctx, verb.Sign, reach, access.Write); err != nil {
+		if write, err = c.may(ctx, verb.Sign, reach, access.Write); err != nil {
 			return Signature{}, err
 		}
 	}
@@ -300,7 +289,7 @@ func (f files) sign(ctx context.Context, ident moorage.Identifier, staged string
 	signature, err := signer.Sign(ctx, request)
 	switch {
 	case err == nil:
-		noteSigned(ctx, f.catalog.planner, f.catalog.caller, reach, request)
+		noteSigned(ctx, c.planner, c.caller, reach, request)
 	case errors.Is(err, storage.ErrNeedsWrite):
 		return Signature{}, moorage.Errorf(moorage.KindForbidden, "Not allowed: write on table %s", ident)
 	case errors.Is(err, storage.ErrMalformedRequest):

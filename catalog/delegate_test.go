@@ -109,7 +109,7 @@ func (f *fixture) given(caller string, asked ...catalog.Delegation) catalog.Dele
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	given, err := catalog.FilesOf(c).Delegate(f.ctx, table, asked)
+	given, err := c.Delegate(f.ctx, table, asked)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestTooManyCredentials(t *testing.T) {
 	var group sync.WaitGroup
 	for i := range 200 {
 		group.Go(func() {
-			_, err := catalog.FilesOf(f.As(moorage.Caller{Name: fmt.Sprint(i)})).Delegate(ctx, table, bothWays)
+			_, err := f.As(moorage.Caller{Name: fmt.Sprint(i)}).Delegate(ctx, table, bothWays)
 			if moorage.KindOf(err) == moorage.KindTooManyRequests {
 				mu.Lock()
 				defer mu.Unlock()
@@ -244,12 +244,12 @@ func TestNoCredential(t *testing.T) {
 	if given := f.given("a", bothWays...); given.Delegation != catalog.RemoteSigning {
 		t.Errorf("what no policy can spell, with signing: %+v", given)
 	}
-	if _, err := catalog.FilesOf(f.Catalog).LoadCredentials(f.ctx, lakeIdent(), ""); moorage.KindOf(err) != moorage.KindBadRequest {
+	if _, err := f.Catalog.LoadCredentials(f.ctx, lakeIdent(), ""); moorage.KindOf(err) != moorage.KindBadRequest {
 		t.Errorf("LoadCredentials = %v, want KindBadRequest", err)
 	}
 	for _, fail := range []error{storage.ErrUnavailable, errors.New("denied")} {
 		v.fail = fail
-		if _, err := catalog.FilesOf(f.Catalog).Delegate(f.ctx, table, bothWays); moorage.KindOf(err) != moorage.KindUnavailable {
+		if _, err := f.Catalog.Delegate(f.ctx, table, bothWays); moorage.KindOf(err) != moorage.KindUnavailable {
 			t.Errorf("%v: %v, want KindUnavailable", fail, err)
 		}
 	}
@@ -262,17 +262,17 @@ func TestNoCredential(t *testing.T) {
 func TestLoadCredentials(t *testing.T) {
 	t.Parallel()
 	f, v, _ := newVendingFixture(t, bothWays...)
-	given, err := catalog.FilesOf(f.Catalog).LoadCredentials(f.ctx, lakeIdent(), "")
+	given, err := f.Catalog.LoadCredentials(f.ctx, lakeIdent(), "")
 	if err != nil || given.Delegation != catalog.VendedCredentials || !strings.HasSuffix(given.Prefix, "/") {
 		t.Errorf("LoadCredentials = %+v, %v", given, err)
 	}
 	missing := lakeIdent()
 	missing.Name = "missing"
-	if _, err := catalog.FilesOf(f.Catalog).LoadCredentials(f.ctx, missing, ""); moorage.KindOf(err) != moorage.KindNoSuchTable {
+	if _, err := f.Catalog.LoadCredentials(f.ctx, missing, ""); moorage.KindOf(err) != moorage.KindNoSuchTable {
 		t.Errorf("of a missing table: %v", err)
 	}
 	f.create("plain")
-	if _, err := catalog.FilesOf(f.Catalog).LoadCredentials(f.ctx, ident("plain"), ""); moorage.KindOf(err) != moorage.KindBadRequest {
+	if _, err := f.Catalog.LoadCredentials(f.ctx, ident("plain"), ""); moorage.KindOf(err) != moorage.KindBadRequest {
 		t.Errorf("in a warehouse without credentials: %v", err)
 	}
 	if len(v.asked()) != 1 {
@@ -310,7 +310,7 @@ func TestStagedCredential(t *testing.T) {
 			t.Fatal(err)
 		}
 		before := len(v.asked())
-		given, err := catalog.FilesOf(f.Catalog).Delegate(f.ctx, table, bothWays)
+		given, err := f.Catalog.Delegate(f.ctx, table, bothWays)
 		location, normaliseErr := storage.Normalise(table.Document.Location())
 		must(t, normaliseErr)
 		renewed := "" // what a client chose is for the one answer only
@@ -335,7 +335,7 @@ func TestSign(t *testing.T) {
 	t.Parallel()
 	f, v, table := newVendingFixture(t, bothWays...)
 	request := catalog.SignRequest{Method: "GET", URI: "http://x", Locations: []string{"s3://bucket/lake/ns/others"}}
-	signature, err := catalog.FilesOf(f.Catalog).Sign(f.ctx, lakeIdent(), "", request)
+	signature, err := f.Catalog.Sign(f.ctx, lakeIdent(), "", request)
 	if err != nil || len(signature.Headers) != 1 {
 		t.Fatalf("Sign = %+v, %v", signature, err)
 	}
@@ -356,7 +356,7 @@ func TestSign(t *testing.T) {
 		{nil, ident("missing"), moorage.KindNoSuchTable},
 	} {
 		v.fail = tt.fail
-		if _, err := catalog.FilesOf(f.Catalog).Sign(f.ctx, tt.on, "", request); moorage.KindOf(err) != tt.want {
+		if _, err := f.Catalog.Sign(f.ctx, tt.on, "", request); moorage.KindOf(err) != tt.want {
 			t.Errorf("%v on %s: %v, want %s", tt.fail, tt.on, err, tt.want)
 		}
 	}
@@ -428,22 +428,22 @@ func TestDelegationsByPrivilege(t *testing.T) {
 			t.Errorf("for %s the storage was asked for %+v", tt.caller, asked)
 		}
 		c := f.As(moorage.Caller{Name: tt.caller})
-		if _, err := catalog.FilesOf(c).LoadCredentials(f.ctx, lakeIdent(), ""); (err == nil) != tt.gets ||
+		if _, err := c.LoadCredentials(f.ctx, lakeIdent(), ""); (err == nil) != tt.gets ||
 			!tt.gets && moorage.KindOf(err) != moorage.KindForbidden {
 			t.Errorf("LoadCredentials of %s: %v", tt.caller, err)
 		}
 		signedBefore := len(v.signed)
-		_, err := catalog.FilesOf(c).Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{Method: "GET"})
+		_, err := c.Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{Method: "GET"})
 		if tt.gets && (err != nil || v.signed[signedBefore].Write != tt.writes) ||
 			!tt.gets && (moorage.KindOf(err) != moorage.KindForbidden || len(v.signed) != signedBefore) {
 			t.Errorf("Sign of %s: %v", tt.caller, err)
 		}
 	}
 	stranger := f.As(moorage.Caller{Name: "corp:stranger"})
-	if _, err := catalog.FilesOf(stranger).LoadCredentials(f.ctx, lakeIdent(), ""); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
+	if _, err := stranger.LoadCredentials(f.ctx, lakeIdent(), ""); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
 		t.Errorf("LoadCredentials of a stranger: %v", err)
 	}
-	if _, err := catalog.FilesOf(stranger).Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{}); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
+	if _, err := stranger.Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{}); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
 		t.Errorf("Sign of a stranger: %v", err)
 	}
 }

@@ -33,10 +33,10 @@ func TestGivenIsNoted(t *testing.T) {
 	again := f.given("corp:ann", catalog.VendedCredentials) // from memory
 	f.given("corp:ann")                                     // nothing
 	const uri = "https://bucket.s3.amazonaws.com/lake/ns/t/data/x?partNumber=1"
-	_, err = catalog.FilesOf(f.As(moorage.Caller{Name: "corp:ann"})).Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{Method: "PUT", URI: uri})
+	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{Method: "PUT", URI: uri})
 	must(t, err)
 	v.fail = storage.ErrNotSigned
-	_, err = catalog.FilesOf(f.As(moorage.Caller{Name: "corp:ann"})).Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{Method: "PUT", URI: uri})
+	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{Method: "PUT", URI: uri})
 	wantKind(t, err, moorage.KindForbidden) // the gate hears of it
 	if len(noted) != 3 {
 		t.Fatalf("%d things were noted: %+v", len(noted), noted)

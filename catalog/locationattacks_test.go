@@ -39,12 +39,12 @@ func TestForgedFileWidensNothing(t *testing.T) {
 	if !strings.Contains(string(table.Document.Raw()), theirs+"/data") {
 		t.Fatalf("the file names nothing of the other table: %s", table.Document.Raw())
 	}
-	given, err := catalog.FilesOf(f.Catalog).Delegate(f.ctx, table, bothWays)
+	given, err := f.Catalog.Delegate(f.ctx, table, bothWays)
 	must(t, err)
 	if asked := v.asked()[0]; !slices.Equal(asked.Locations, []string{own}) || given.Prefix != own+"/" {
 		t.Errorf("asked for %+v, given %+v", asked, given)
 	}
-	_, err = catalog.FilesOf(f.Catalog).Sign(f.ctx, forged, "", catalog.SignRequest{Method: "GET"})
+	_, err = f.Catalog.Sign(f.ctx, forged, "", catalog.SignRequest{Method: "GET"})
 	must(t, err)
 	if signed := v.signed[0]; !slices.Equal(signed.Locations, []string{own}) {
 		t.Errorf("signed for %q", signed.Locations)

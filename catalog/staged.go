@@ -48,16 +48,16 @@ func reachAt(p *planner, path *directory.Path, ident moorage.Identifier, locatio
 // reachNow returns how a caller reaches the files of ident by the verb stored. If the table is not
 // stored yet, staged is the location that the server chose for it, and the verb is about. through
 // are the views by which he comes to one that is stored.
-func (f files) reachNow(ctx context.Context, stored, about verb.Verb, ident moorage.Identifier, staged string,
+func (c *Catalog) reachNow(ctx context.Context, stored, about verb.Verb, ident moorage.Identifier, staged string,
 	through []moorage.Identifier) (*reach, error) {
-	p := f.catalog.planner
+	p := c.planner
 	if staged != "" {
 		found, err := p.directory.Find(ctx, directory.Table(), ident)
 		if err != nil || !slices.Contains(found.Pointer.Claims, staged) {
-			return f.reachBefore(ctx, about, ident, staged)
+			return c.reachBefore(ctx, about, ident, staged)
 		}
 	}
-	resolved, err := f.catalog.resolve(ctx, stored, ident, through...)
+	resolved, err := c.resolve(ctx, stored, ident, through...)
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +66,11 @@ func (f files) reachNow(ctx context.Context, stored, about verb.Verb, ident moor
 
 // reachBefore is reachNow for a table that is not stored yet. What is stored at its location, or
 // above or beneath that, is another table's, so the caller's does not exist.
-func (f files) reachBefore(ctx context.Context, v verb.Verb, ident moorage.Identifier, staged string) (
+func (c *Catalog) reachBefore(ctx context.Context, v verb.Verb, ident moorage.Identifier, staged string) (
 	r *reach, err error) {
-	p, by := f.catalog.planner, askerOf(f.catalog, v)
-	request := verb.Request{Caller: f.catalog.caller, Verb: v, On: []moorage.Identifier{ident}}
-	err = verb.Pass(ctx, f.catalog.gate, request, func() error {
+	p, by := c.planner, askerOf(c, v)
+	request := verb.Request{Caller: c.caller, Verb: v, On: []moorage.Identifier{ident}}
+	err = verb.Pass(ctx, c.gate, request, func() error {
 		path, entry, err := p.directory.PathAndEntry(ctx, ident)
 		if err != nil {
 			return p.directory.Missing(ctx, by, ident.Warehouse, err)

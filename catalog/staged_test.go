@@ -21,7 +21,7 @@ func (f *fixture) stage(as *catalog.Catalog, asked ...catalog.Delegation) catalo
 	f.t.Helper()
 	table, err := as.CreateTable(f.ctx, stagedIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
 	must(f.t, err)
-	given, err := catalog.FilesOf(as).Delegate(f.ctx, table, asked)
+	given, err := as.Delegate(f.ctx, table, asked)
 	must(f.t, err)
 	if given.Staged == "" || !given.Refresh {
 		f.t.Fatalf("the staged table is given %+v", given)
@@ -43,7 +43,7 @@ func newStagingFixture(t *testing.T) (*fixture, *venders) {
 func TestStagedIsRenewed(t *testing.T) {
 	t.Parallel()
 	f, v := newStagingFixture(t)
-	files := catalog.FilesOf(f.Catalog)
+	files := f.Catalog
 	if given := f.stage(f.Catalog, catalog.RemoteSigning); given.Delegation != catalog.RemoteSigning {
 		t.Errorf("who can use signatures only is given %+v", given)
 	}
@@ -100,9 +100,9 @@ func TestStagedAtAnothersClaim(t *testing.T) {
 			location := f.stage(f.Catalog, bothWays...).Staged
 			must(t, claim(f, location))
 			asked := len(v.asked())
-			_, err := catalog.FilesOf(f.Catalog).LoadCredentials(f.ctx, stagedIdent(), location)
+			_, err := f.Catalog.LoadCredentials(f.ctx, stagedIdent(), location)
 			wantKind(t, err, moorage.KindNoSuchTable)
-			_, err = catalog.FilesOf(f.Catalog).Sign(f.ctx, stagedIdent(), location, catalog.SignRequest{Method: "GET"})
+			_, err = f.Catalog.Sign(f.ctx, stagedIdent(), location, catalog.SignRequest{Method: "GET"})
 			wantKind(t, err, moorage.KindNoSuchTable)
 			if len(v.asked()) != asked || len(v.signed) > 0 {
 				t.Error("the storage was asked")
@@ -127,7 +127,7 @@ func TestStagedByPrivilege(t *testing.T) {
 	f.switchAccessOn("lake", map[string]string{"corp:c": "create", "corp:w": "write"})
 	location := f.stage(f.As(moorage.Caller{Name: "corp:c"}), bothWays...).Staged
 	use := func(caller string) (loading, signing error) {
-		files := catalog.FilesOf(f.As(moorage.Caller{Name: caller}))
+		files := f.As(moorage.Caller{Name: caller})
 		_, loading = files.LoadCredentials(f.ctx, stagedIdent(), location)
 		_, signing = files.Sign(f.ctx, stagedIdent(), location, catalog.SignRequest{Method: "PUT"})
 		return loading, signing

@@ -9,6 +9,8 @@ import (
 
 // Verbs are what can be asked about, and done to, namespaces, tables and views. *Catalog has them.
 type Verbs interface {
+	Files
+
 	// Refuse refuses a request for v that could not even be read, for the reason why.
 	Refuse(ctx context.Context, v verb.Verb, on moorage.Identifier, why error) error
 	LoadWarehouse(ctx context.Context, name string) (Warehouse, error)

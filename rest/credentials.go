@@ -161,7 +161,7 @@ func (s *server) loadCredentials(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	access, err := catalog.FilesOf(s.as(r)).LoadCredentials(r.Context(), ident, staged, through...)
+	access, err := s.as(r).LoadCredentials(r.Context(), ident, staged, through...)
 	if err != nil {
 		return err
 	}
@@ -206,7 +206,7 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	signature, err := catalog.FilesOf(s.as(r)).Sign(r.Context(), ident, staged, request, through...)
+	signature, err := s.as(r).Sign(r.Context(), ident, staged, request, through...)
 	if err != nil {
 		return err
 	}

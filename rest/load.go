@@ -67,7 +67,7 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 	var given catalog.Delegated
 	if asked := asksFor(r); form.config && len(asked) > 0 {
 		var err error
-		if given, err = catalog.FilesOf(s.as(r)).Delegate(r.Context(), table, asked); err != nil {
+		if given, err = s.as(r).Delegate(r.Context(), table, asked); err != nil {
 			return err
 		}
 	}

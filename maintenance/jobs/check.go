@@ -15,31 +15,6 @@ import (
 	"moorage/storage"
 )
 
-// The checks, by the names with which tests switch them off.
-const (
-	checkHash     = "list has changed"
-	checkCount    = "list has another length"
-	checkTime     = "not before its time"
-	checkRecord   = "record of the job"
-	checkPaused   = "paused"
-	checkUUID     = "same table"
-	checkHeld     = "held"
-	checkBack     = "expired snapshot is back"
-	checkNew      = "new snapshots"
-	checkNamed    = "named by the document"
-	checkOwn      = "claims and metadata files"
-	checkDropped  = "dropped table in the folder"
-	checkFile     = "orphan as listed"
-	checkOldest   = "older than the policy"
-	checkAge      = "young orphan"
-	checkOwner    = "owner of the folder"
-	checkShare    = "share of orphans"
-	checkLookLike = "look-alike"
-	checkYoung    = "young file of a job"
-	checkBefore   = "file from before the claim"
-	checkForeign  = "metadata file of another table"
-)
-
 // look reads the table of a job, which must be live, the same one, and free to have files deleted.
 func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 	version, table, err := j.tables.TableByID(ctx, at.value.Pointer)
@@ -48,18 +23,18 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 		return nil, absent(ctx, j, at.value.Pointer)
 	case err != nil:
 		return nil, err
-	case table.TableUUID != at.value.UUID && !j.skip[checkUUID]:
+	case table.TableUUID != at.value.UUID:
 		return nil, &calledOff{"another table has its place"}
 	}
 	found := &look{
 		version: version, files: j.budget.Reader(version.Storage), document: version.Document.(*metadata.Document),
 		table: table,
 	}
-	if why := held(found.document); why != "" && !j.skip[checkHeld] {
+	if why := held(found.document); why != "" {
 		return nil, &calledOff{why}
 	}
 	for _, e := range in.Expired {
-		if found.document.HasSnapshot(e.ID) && !j.skip[checkBack] {
+		if found.document.HasSnapshot(e.ID) {
 			return nil, &calledOff{fmt.Sprintf("the snapshot %d is back", e.ID)}
 		}
 	}
@@ -183,10 +158,6 @@ func (g *guard) check(ctx context.Context, at *job) error {
 	if err != nil || now.version.Location == g.look.version.Location {
 		return err
 	}
-	if g.jobs.skip[checkNew] {
-		g.look = now
-		return nil
-	}
 	reach.Named(now.document, now.version.Location, g.set.Add)
 	isNew := func(s metadata.Snapshot) bool { return !g.known[versionOf(s)] }
 	isKnown := func(s metadata.Snapshot) bool { return g.known[versionOf(s)] }
@@ -221,10 +192,10 @@ func mayGoOn(ctx context.Context, j *Jobs, at *job, table registry.Pointer) erro
 	if err != nil {
 		return err
 	}
-	if records[0].ETag != at.record.ETag && !j.skip[checkRecord] {
+	if records[0].ETag != at.record.ETag {
 		return errMoved
 	}
-	if at.value.Paused && !j.skip[checkPaused] {
+	if at.value.Paused {
 		return errPaused
 	}
 	if isPaused(ctx, j, records[1], table) {
@@ -239,7 +210,7 @@ func isPaused(ctx context.Context, j *Jobs, record registry.Record, table regist
 	if err != nil {
 		j.log.WarnContext(ctx, "the pauses of maintenance cannot be read, so all of it is paused", "error", err)
 	}
-	return (paused || err != nil) && !j.skip[checkPaused]
+	return paused || err != nil
 }
 
 // IsPaused reports whether the pauses of the record PauseKey, which may be missing, are about a
@@ -266,13 +237,13 @@ var errPaused = errors.New("jobs: paused")
 // mayGo reports whether a listed file may be deleted, and counts why not.
 func (g *guard) mayGo(file Listed) bool {
 	switch {
-	case !reach.IsOwn(g.look.claims, file.Path) && !g.jobs.skip[checkOwn]:
+	case !reach.IsOwn(g.look.claims, file.Path):
 		g.kept[keptOutside]++
-	case g.in.Orphans != nil && g.homes.keep(file.Path, file.Modified) && !g.jobs.skip[checkBefore]:
+	case g.in.Orphans != nil && g.homes.keep(file.Path, file.Modified):
 		g.kept[keptBefore]++
-	case g.set.Has(file.Path) && !g.jobs.skip[checkNamed]:
+	case g.set.Has(file.Path):
 		g.kept[keptNamedAgain]++
-	case g.set.HasElsewhere(file.Path), g.set.LooksLike(file.Path) && !g.jobs.skip[checkLookLike]:
+	case g.set.HasElsewhere(file.Path), g.set.LooksLike(file.Path):
 		g.kept[keptLookAlike]++
 	default:
 		return true

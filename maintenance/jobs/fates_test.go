@@ -66,7 +66,7 @@ func newFated(t *testing.T, orphaned bool, state registry.State) *fated {
 		if orphaned {
 			most = 0
 		}
-		f.goOn(f.job().Kind, &sparing{Store: f.files, most: most}, func(node) {})
+		f.goOn(f.job().Kind, &sparing{Store: f.files, most: most})
 	}
 	if got := f.job().State; got != state {
 		t.Fatalf("the job is %s, want %s", got, state)

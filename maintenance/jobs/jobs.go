@@ -103,8 +103,6 @@ type Jobs struct {
 	jitters     []*rand.Rand // in the order of lanes
 	sweepJitter *rand.Rand
 	lookMax     time.Duration // patience.LookMax, unless a test shortens it
-	// skip has the checks that a test switches off, to see that it notices.
-	skip map[string]bool
 }
 
 // New returns the jobs of a store. It fails if the source of random bits does.

@@ -204,15 +204,15 @@ func (m *marking) add(ctx context.Context, claim storage.Location, file storage.
 	below := strings.TrimPrefix(file.Location, claim.String())
 	age := now.Sub(file.Modified)
 	switch {
-	case m.set.Has(file.Location) && !m.jobs.skip[checkNamed], isHidden(below):
+	case m.set.Has(file.Location), isHidden(below):
 		return nil
-	case !reach.IsOwn(m.look.claims, file.Location) && !m.jobs.skip[checkOwn]:
+	case !reach.IsOwn(m.look.claims, file.Location):
 		return nil // metadata files
-	case file.Modified.IsZero(), age < m.settings.OlderThan && !m.jobs.skip[checkAge]:
+	case file.Modified.IsZero(), age < m.settings.OlderThan:
 		return nil
-	case file.Modified.Before(m.settings.Since) && !m.jobs.skip[checkOldest]:
+	case file.Modified.Before(m.settings.Since):
 		return nil
-	case m.homes.keep(file.Location, file.Modified) && !m.jobs.skip[checkBefore]:
+	case m.homes.keep(file.Location, file.Modified):
 		m.kept[keptBefore]++
 		return nil
 	case m.set.HasElsewhere(file.Location):
@@ -221,7 +221,7 @@ func (m *marking) add(ctx context.Context, claim storage.Location, file storage.
 			m.mismatch = file.Location
 		}
 		return nil
-	case m.set.LooksLike(file.Location) && !m.jobs.skip[checkLookLike]:
+	case m.set.LooksLike(file.Location):
 		m.kept[keptLookAlike]++
 		return nil
 	}
@@ -241,8 +241,7 @@ func (m *marking) judge() error {
 	case m.mismatch != "":
 		return &BlockedError{fmt.Sprintf("the table names a file that differs from %s in scheme or authority only; "+
 			"say whether both are one place", m.mismatch)}
-	case m.files > orphansFew && m.bytes*orphansShareInverse > m.allBytes && !m.settings.Confirmed &&
-		!m.jobs.skip[checkShare]:
+	case m.files > orphansFew && m.bytes*orphansShareInverse > m.allBytes && !m.settings.Confirmed:
 		return &BlockedError{fmt.Sprintf("%d files with %d of %d bytes would be orphans; confirm that this is right: "+
 			"moorage maintain job retry ID --confirm", m.files, m.bytes, m.allBytes)}
 	}
@@ -258,7 +257,7 @@ func (g *guard) asListed(ctx context.Context, batch []Listed) ([]Listed, error) 
 		case errors.Is(err, storage.ErrNotFound):
 		case err != nil:
 			return nil, g.jobs.budget.Note(file.Path, err)
-		case (found.Bytes != file.Bytes || !sameSecond(found.Modified, file.Modified)) && !g.jobs.skip[checkFile]:
+		case found.Bytes != file.Bytes, !sameSecond(found.Modified, file.Modified):
 			g.kept[keptChanged]++
 		default:
 			same = append(same, file)
@@ -363,9 +362,6 @@ func claimAt(ctx context.Context, j *Jobs, table registry.Pointer, location stor
 			return claim, &BlockedError{fmt.Sprintf("the claim of %s cannot be read", at)}
 		}
 	}
-	if j.skip[checkDropped] {
-		return claim, nil
-	}
 	if claim.Pointer != table.ID {
 		return claim, &calledOff{fmt.Sprintf("another table or view has %s by now", at)}
 	}
@@ -416,7 +412,7 @@ func (g *guard) noForeign(ctx context.Context) error { return noForeign(ctx, g.j
 func checkForeignFile(ctx context.Context, j *Jobs, look *look, set *reach.Set, file storage.Listed) error {
 	name := file.Location[strings.LastIndexByte(file.Location, '/')+1:]
 	if !strings.Contains(name, ".metadata.json") || set.Has(file.Location) ||
-		documents.WroteFor(look.table.ID, file.Location) || j.skip[checkForeign] {
+		documents.WroteFor(look.table.ID, file.Location) {
 		return nil
 	}
 	if look.foreign++; look.foreign > foreignFilesMax {

@@ -191,7 +191,7 @@ func TestOrphanThatIsNamedWithinABatch(t *testing.T) {
 	w.goOn(jobs.KindOrphans, statted{w.files, last, func() {
 		w.clock.Advance(time.Second)
 		w.commit(w.history.AddAgain("main", first)...)
-	}}, func(node) {})
+	}})
 	if !w.exists(first) || w.exists(last) {
 		t.Errorf("the file that was named is there: %t; the last: %t", w.exists(first), w.exists(last))
 	}
@@ -359,7 +359,7 @@ func TestOrphansOfTableThatMoves(t *testing.T) {
 				w.commit(fmt.Sprintf(`{"action":"remove-snapshots","snapshot-ids":[%d]}`, expired.ID))
 				must(t, w.files.Delete(w.ctx, expired.List))
 			})
-		}}, func(node) {})
+		}})
 		if job := w.job(); job.State != registry.StateCollecting || !strings.Contains(job.LastError, "has moved") {
 			t.Fatalf("the job is %s: %s", job.State, job.LastError)
 		}

@@ -22,9 +22,6 @@ const ownerBytesMax = 1 << 10
 //
 // Errors: BlockedError; KindUnavailable if the storage fails; those of the store.
 func ownFolder(ctx context.Context, j *Jobs, store storage.Store, warehouse string) error {
-	if j.skip[checkOwner] {
-		return nil
-	}
 	id, err := storeID(ctx, j.ledger)
 	if err != nil {
 		return err

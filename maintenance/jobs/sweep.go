@@ -112,7 +112,7 @@ func sweepWarehouse(ctx context.Context, j *Jobs, name string) error {
 	}
 	var failures []error
 	for job, files := range old {
-		if young[job] && !j.skip[checkYoung] {
+		if young[job] {
 			continue
 		}
 		failures = append(failures, documents.DeleteJobFiles(ctx, store, storage.Join(folder, job), files))
