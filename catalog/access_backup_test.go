@@ -11,7 +11,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/pebble"
@@ -67,7 +67,7 @@ func TestBackupKeepsPolicy(t *testing.T) {
 
 	const records = "registry"
 	_, err = store.Backup(ctx, "backup", records, func(ctx context.Context, copied registry.Store) error {
-		_, err := recovery.CancelDeletions(ctx, ledger.Over(copied), s.config.Now())
+		_, err := recovery.CancelDeletions(ctx, ledgertest.Over(copied), s.config.Now())
 		return err
 	})
 	must(t, err)

@@ -11,6 +11,8 @@ import (
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/guard"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -46,7 +48,7 @@ func secure(t testing.TB, store registry.Store, alone bool, change ...func(*cata
 	t.Helper()
 	files := memorystorage.New()
 	config := catalog.Config{
-		Store: store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: newClock().Now,
+		Deps: ledgertest.Deps(ledger.Config{Store: store, Now: newClock().Now}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 	}
 	g := guard.New(guard.Config{Store: store, Alone: alone, Now: config.Now})

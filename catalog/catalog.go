@@ -2,10 +2,7 @@ package catalog
 
 import (
 	"context"
-	cryptorand "crypto/rand"
 	"errors"
-	"io"
-	"log/slog"
 	"time"
 
 	"moorage"
@@ -28,7 +25,7 @@ import (
 
 // Config is what a Catalog is made of. Fields without a default are required.
 type Config struct {
-	Store registry.Store
+	ledger.Deps
 	Locks locks.Manager
 	// Guard decides who may do what, once access is on in the store. Nil: everybody may do
 	// everything.
@@ -58,10 +55,6 @@ type Config struct {
 	// LocalFolder returns why no warehouse that is made over the network may lie in a folder of
 	// this machine; nil: one may. It gets an absolute path. Default: one may lie anywhere.
 	LocalFolder func(path string) error
-
-	Now    func() time.Time // default time.Now
-	Random io.Reader        // ids, file names, jitter; default crypto/rand.Reader
-	Logger *slog.Logger     // default: discards
 
 	// DocumentCacheBytes bounds the memory of cached documents. Default 256 MiB.
 	DocumentCacheBytes int64
@@ -144,16 +137,11 @@ func ChangeRetentionMin(lifetime time.Duration) time.Duration { return lifetime 
 
 // New returns a catalog over the parts of config. Nobody is its caller yet: see As.
 func New(config Config) (*Catalog, error) {
-	if config.Store == nil || config.Locks == nil || config.OpenStorage == nil {
-		return nil, errors.New("catalog: Store, Locks and OpenStorage are required")
+	if config.Ledger == nil || config.Locks == nil || config.OpenStorage == nil {
+		return nil, errors.New("catalog: Deps, Locks and OpenStorage are required")
 	}
 	setDefaults(&config)
-	records, err := ledger.New(ledger.Config{
-		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
-	})
-	if err != nil {
-		return nil, err
-	}
+	records := config.Ledger
 	names := directory.New(directory.Config{
 		Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
 		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger, Gate: config.Gate,
@@ -250,15 +238,6 @@ func (c *Catalog) submit(ctx context.Context, intent commit.Intent) (commit.Outc
 }
 
 func setDefaults(config *Config) {
-	if config.Now == nil {
-		config.Now = time.Now
-	}
-	if config.Random == nil {
-		config.Random = cryptorand.Reader
-	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-	}
 	if config.Gate == nil {
 		config.Gate = verb.Open()
 		if config.Guard != nil {

@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/registry/pebble"
@@ -40,10 +42,9 @@ func newDiskCatalog(b testing.TB, change ...func(*catalog.Config)) (*fixture, st
 		b.Fatal(err)
 	}
 	config := catalog.Config{
-		Store:       store,
+		Deps:        ledgertest.Deps(ledger.Config{Store: store, Random: random}),
 		Locks:       locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return file.New(place.Roots) },
-		Random:      random,
 	}
 	for _, f := range change {
 		f(&config)

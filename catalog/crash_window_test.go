@@ -8,6 +8,8 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/retention"
 	"moorage/registry"
 	"moorage/registry/registrytest"
@@ -65,7 +67,7 @@ func crashDropToEnd(t *testing.T, open func(testing.TB, *lockedRandom) registry.
 	other := &fixture{instance: node, t: t, ctx: f.ctx, clock: f.clock, store: raw}
 	end := func(store registry.Store) error {
 		made, err := retention.New(retention.Config{
-			Store: store, KeyLife: f.keyLife(), Now: f.clock.Now, Random: newLockedRandom(2),
+			Deps: ledgertest.Deps(ledger.Config{Store: store, Now: f.clock.Now, Random: newLockedRandom(2)}), KeyLife: f.keyLife(),
 		})
 		must(t, err)
 		return made.RunOnce(f.ctx, retention.Windows)

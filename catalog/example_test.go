@@ -8,6 +8,8 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/metadata"
 	registry "moorage/registry/memory"
@@ -21,7 +23,7 @@ func ExampleCatalog() {
 	ctx := context.Background()
 	lake := files.New()
 	c, err := catalog.New(catalog.Config{
-		Store: registry.New(rand.Reader), Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: ledgertest.Deps(ledger.Config{Store: registry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return lake.Within(place.Roots) },
 	})
 	if err == nil {

@@ -2,10 +2,8 @@ package catalog_test
 
 import (
 	"context"
-	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -18,6 +16,7 @@ import (
 	"moorage/check"
 	"moorage/internal/jsontext"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/locks/lockstest"
 	"moorage/maintenance/purge"
@@ -84,28 +83,15 @@ type instance struct {
 
 // newInstance returns an instance that is made of config.
 func newInstance(config catalog.Config) (*instance, error) {
+	config.Deps = ledgertest.Deps(config.Deps.Config) // of the store that the test has put there
 	c, err := catalog.New(config)
 	if err != nil {
 		return nil, err
 	}
-	if config.Now == nil {
-		config.Now = time.Now
-	}
-	if config.Random == nil {
-		config.Random = cryptorand.Reader
-	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-	}
 	if config.IdempotencyLifetime == 0 {
 		config.IdempotencyLifetime = 30 * time.Minute
 	}
-	records, err := ledger.New(ledger.Config{
-		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
-	})
-	if err != nil {
-		return nil, err
-	}
+	records := config.Ledger
 	names := directory.New(directory.Config{
 		Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
 		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger,
@@ -205,11 +191,9 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	random := newLockedRandom(1)
 	var config catalog.Config
 	config = catalog.Config{
-		Store:       memoryregistry.NewWithClock(random, func() time.Time { return clockOf(config)() }),
+		Deps:        ledgertest.Deps(ledger.Config{Store: memoryregistry.NewWithClock(random, func() time.Time { return clockOf(config)() }), Now: clock.Now, Random: random}),
 		Locks:       recorder,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
-		Now:         clock.Now,
-		Random:      random,
 	}
 	for _, f := range change {
 		f(&config)
@@ -291,7 +275,7 @@ func wantKind(t testing.TB, err error, kind moorage.Kind) {
 
 // checkerOf returns what checks the store of c.
 func checkerOf(c *instance) *check.Checker {
-	config := check.Config{Store: c.config.Store, Files: c.Documents(), Now: c.config.Now}
+	config := check.Config{Deps: c.config.Deps, Files: c.Documents()}
 	if c.config.AbortPending {
 		config.Opened = c.made
 	}

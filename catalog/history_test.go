@@ -11,6 +11,8 @@ import (
 	"moorage/catalog"
 	"moorage/internal/historytest"
 	"moorage/internal/racetest"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -68,14 +70,12 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 	}
 	system := &historySystem{files: newCreatedFiles()}
 	config := catalog.Config{
-		Store: clean,
+		Deps:  ledgertest.Deps(ledger.Config{Store: clean, Now: newClock().Now, Random: parts.random}),
 		Locks: locks.GrantAll{},
 		OpenStorage: func(place storage.Place) (storage.Store, error) {
 			opened, err := parts.open(place.Roots)
 			return recordingStorage{opened, system.files}, err
 		},
-		Now:    newClock().Now,
-		Random: parts.random,
 	}
 	var err error
 	if system.clean, err = newInstance(config); err != nil {

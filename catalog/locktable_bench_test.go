@@ -16,6 +16,8 @@ import (
 
 	"moorage/catalog"
 	"moorage/internal/pgtest"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry/postgres"
 	"moorage/storage"
@@ -84,7 +86,7 @@ func newLockedCatalog(b *testing.B, server *pgtest.Server, open func(dsn string)
 		b.Fatal(err)
 	}
 	random := newLockedRandom(1)
-	return newCatalogOnDisk(b, catalog.Config{Store: openPostgres(b, dsn, random), Locks: open(dsn), Random: random})
+	return newCatalogOnDisk(b, catalog.Config{Deps: ledgertest.Deps(ledger.Config{Store: openPostgres(b, dsn, random), Random: random}), Locks: open(dsn)})
 }
 
 // sharedLocks takes among all nodes what was to be taken in the process.

@@ -15,6 +15,7 @@ import (
 	"moorage/catalog"
 	"moorage/internal/pgtest"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/registry/postgres"
@@ -60,7 +61,7 @@ func (d benchDatabase) newCatalog(b *testing.B, manager locks.Manager) *fixture 
 		}
 	})
 	c, err := newInstance(catalog.Config{
-		Store: store, Locks: manager, Random: random,
+		Deps: ledgertest.Deps(ledger.Config{Store: store, Random: random}), Locks: manager,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return file.New(place.Roots) },
 	})
 	if err != nil {

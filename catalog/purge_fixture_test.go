@@ -4,12 +4,14 @@ import (
 	"context"
 	"testing"
 
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/purge"
 )
 
 // purgeConfig is what the purges of a node are made from.
 func purgeConfig(c *instance) purge.Config {
-	return purge.Config{Store: c.config.Store, Tables: c.Documents(), Alone: c.config.AbortPending, Now: c.config.Now, Random: newLockedRandom(2), Logger: c.config.Logger}
+	return purge.Config{Deps: ledgertest.Deps(ledger.Config{Store: c.config.Store, Alone: c.config.AbortPending, Now: c.config.Now, Random: newLockedRandom(2), Logger: c.config.Logger}), Tables: c.Documents()}
 }
 
 func newPurger(t testing.TB, c *instance) *purge.Worker {

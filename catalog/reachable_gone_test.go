@@ -7,6 +7,8 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/retention"
 	"moorage/registry"
 	"moorage/storage"
@@ -66,8 +68,7 @@ func TestClaimOfWhatIsGonePasses(t *testing.T) {
 			}
 			f.clock.Advance(time.Hour)
 			made, err := retention.New(retention.Config{
-				Store: f.config.Store, KeyLife: f.keyLife(), UndropWindow: time.Minute, Now: f.config.Now,
-				Random: newLockedRandom(2),
+				Deps: ledgertest.Deps(ledger.Config{Store: f.config.Store, Now: f.config.Now, Random: newLockedRandom(2)}), KeyLife: f.keyLife(), UndropWindow: time.Minute,
 			})
 			if err != nil {
 				return err

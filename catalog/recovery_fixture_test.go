@@ -17,8 +17,7 @@ func (n *instance) recovery() *recovery.Recovery {
 		panic(err)
 	}
 	config := recovery.Config{
-		Ledger: n.ledger, Locks: n.config.Locks, DeleteSurplus: n.DeleteSurplus, RetryPurge: purges.Retry,
-		Now: n.config.Now, Jitter: rand.New(rand.NewPCG(1, 1)), Logger: n.config.Logger,
+		Deps: n.config.Deps, Locks: n.config.Locks, DeleteSurplus: n.DeleteSurplus, RetryPurge: purges.Retry, Jitter: rand.New(rand.NewPCG(1, 1)),
 	}
 	if n.config.AbortPending {
 		config.AbandonedBefore = n.made

@@ -6,7 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/registrytest"
@@ -121,7 +121,7 @@ func TestCancelDeletionsFails(t *testing.T) {
 			for k := 0; ; k++ {
 				f := newCopied(t)
 				store := registrytest.Faulty(f.store, registrytest.Nth(k, action))
-				_, err := recovery.CancelDeletions(f.ctx, ledger.Over(store), f.clock.Now())
+				_, err := recovery.CancelDeletions(f.ctx, ledgertest.Over(store), f.clock.Now())
 				if store.Calls() <= k {
 					if err != nil {
 						t.Errorf("without a fault: %v", err)
@@ -153,6 +153,6 @@ func TestCancelDeletionsInUse(t *testing.T) {
 		}
 		return registrytest.Pass
 	})
-	_, err := recovery.CancelDeletions(f.ctx, ledger.Over(store), f.clock.Now())
+	_, err := recovery.CancelDeletions(f.ctx, ledgertest.Over(store), f.clock.Now())
 	wantKind(t, err, moorage.KindUnavailable)
 }

@@ -47,12 +47,10 @@ type Files interface {
 	StatIn(ctx context.Context, place storage.Place, location string) error
 }
 
-// Config is what a Checker is made of. Store and Files are required.
+// Config is what a Checker is made of. Deps and Files are required.
 type Config struct {
-	Store registry.Store
+	ledger.Deps
 	Files Files
-	// Now is the time that deadlines are held against. Default time.Now.
-	Now func() time.Time
 	// Opened is when this process opened the store, if no other process has it open. A transaction
 	// whose deadline was earlier is due only then. The zero value means that others may have it
 	// open.
@@ -83,11 +81,7 @@ type Checker struct {
 
 // New returns a Checker of config.Store.
 func New(config Config) *Checker {
-	if config.Now == nil {
-		config.Now = time.Now
-	}
-	records := ledger.Over(config.Store)
-	return &Checker{config: config, ledger: records, transactions: txlog.New(records)}
+	return &Checker{config: config, ledger: config.Ledger, transactions: txlog.New(config.Ledger)}
 }
 
 // Check reads all records and the metadata file of every live table and view. It leaves out the

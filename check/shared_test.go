@@ -10,6 +10,8 @@ import (
 
 	"moorage"
 	"moorage/check"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -115,7 +117,7 @@ func TestCheckThatPanics(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.create("t")
-	c := check.New(check.Config{Store: f.store, Files: panickingFiles{}})
+	c := check.New(check.Config{Deps: ledgertest.Deps(ledger.Config{Store: f.store}), Files: panickingFiles{}})
 	for range 2 {
 		_, err := c.Check(f.ctx)
 		wantKind(t, err, moorage.KindInternal)

@@ -16,6 +16,8 @@ import (
 	"moorage/cluster"
 	"moorage/internal/certtest"
 	"moorage/internal/web"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -62,7 +64,7 @@ func (w *world) start(t testing.TB, around func(http.Handler) http.Handler) *rea
 	}
 	n := &realNode{heat: cluster.NewHeat(time.Now), results: make(chan cluster.Result, 1000)}
 	n.catalog, err = catalog.New(catalog.Config{
-		Store: w.store, Locks: w.locks,
+		Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Locks: w.locks,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return w.files.Within(place.Roots) },
 	})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -47,19 +46,6 @@ type Claimer struct {
 
 	mu   sync.Mutex      // guards the field below; leaf
 	held map[string]bool // the works that this process does
-}
-
-// NewOwner draws what a process is called in its claims. In a store that no other process uses it
-// is always the same, so that the claims of an earlier process are its own.
-func NewOwner(alone bool, random io.Reader) (registry.ID, error) {
-	if alone {
-		return registry.ID{15: 1}, nil
-	}
-	owner, err := registry.NewID(random)
-	if err != nil {
-		return owner, fmt.Errorf("draw the owner of claims: %w", err)
-	}
-	return owner, nil
 }
 
 // NewClaimer returns a Claimer over store. owner must be drawn by each process that starts: two

@@ -7,6 +7,7 @@ import (
 
 	"moorage"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/registry"
 	"moorage/registry/memory"
 )
@@ -16,7 +17,7 @@ import (
 func ExampleLedger() {
 	ctx := context.Background()
 	store := memory.New(rand.Reader)
-	l := ledger.Over(store)
+	l := ledgertest.Over(store)
 	err := l.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		key := registry.WarehouseKey("sales")
 		records, err := l.Get(ctx, key)

@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"context"
-	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -18,18 +17,26 @@ import (
 	"moorage/registry"
 )
 
-// settleTimeout bounds how long the outcome of one Apply is looked for, unless Config says
-// otherwise.
+// settleTimeout bounds how long the outcome of one Apply is looked for.
 const settleTimeout = 10 * time.Second
 
-// Config is what a Ledger is made of. All fields without a default are required.
+// Config is what Deps are made of. All fields but Alone are required.
 type Config struct {
-	Store  registry.Store
+	Store registry.Store
+	// Alone says that no other process uses the store. Then the claims of an earlier process do not
+	// hold up this one.
+	Alone  bool
 	Now    func() time.Time
-	Random io.Reader // ids and jitter
+	Random io.Reader // ids and jitter; safe for concurrent use
 	Logger *slog.Logger
-	// SettleTimeout bounds how long the outcome of one Apply is looked for. Default 10 s.
-	SettleTimeout time.Duration
+}
+
+// Deps is what all parts of a process share that work on one store: a ledger, a name, and a clock.
+type Deps struct {
+	Config
+	Ledger *Ledger
+	// Owner is what the process is called in its claims.
+	Owner registry.ID
 }
 
 // Ledger reads and writes the records of a store. It is the only caller of registry.Store.Apply. It
@@ -39,37 +46,38 @@ type Ledger struct {
 	now    func() time.Time
 	random io.Reader
 	log    *slog.Logger
-	// SettleTimeout is that of Config. Set it before the first use.
+	// SettleTimeout bounds how long the outcome of one Apply is looked for. Set it before the first
+	// use. Default 10 s.
 	SettleTimeout time.Duration
 
 	jitterMu sync.Mutex // guards jitter, which is not safe for concurrent use; a leaf
 	jitter   *rand.Rand
 }
 
-// New returns a ledger over the store of config. It fails if the source of random bits does.
-func New(config Config) (*Ledger, error) {
+// New returns a ledger over the store of config, and what belongs to it. It fails if a required
+// field is missing, or if the source of random bits fails.
+func New(config Config) (Deps, error) {
+	if config.Store == nil || config.Now == nil || config.Random == nil || config.Logger == nil {
+		return Deps{}, errors.New("ledger: Store, Now, Random and Logger are required")
+	}
 	jitter, err := NewJitter(config.Random)
 	if err != nil {
-		return nil, fmt.Errorf("seed the jitter: %w", err)
+		return Deps{}, fmt.Errorf("seed the jitter: %w", err)
 	}
-	if config.SettleTimeout <= 0 {
-		config.SettleTimeout = settleTimeout
+	owner := registry.ID{15: 1} // always the same, so that the claims of an earlier process are its own
+	if !config.Alone {
+		if owner, err = registry.NewID(config.Random); err != nil {
+			return Deps{}, fmt.Errorf("draw the owner of claims: %w", err)
+		}
 	}
-	return &Ledger{
+	return Deps{config, &Ledger{
 		store: config.Store, now: config.Now, random: config.Random, log: config.Logger,
-		SettleTimeout: config.SettleTimeout, jitter: jitter,
-	}, nil
+		SettleTimeout: settleTimeout, jitter: jitter,
+	}, owner}, nil
 }
 
-// Over returns a ledger over store with the clock and the random bits of this machine. It logs
-// nothing.
-func Over(store registry.Store) *Ledger {
-	l, err := New(Config{Store: store, Now: time.Now, Random: cryptorand.Reader, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		panic(err) // crypto/rand does not fail
-	}
-	return l
-}
+// Claimer returns a Claimer for the process.
+func (d Deps) Claimer() *Claimer { return NewClaimer(d.Store, d.Owner) }
 
 // NewJitter seeds a generator of pauses from random.
 func NewJitter(random io.Reader) (*rand.Rand, error) {

@@ -26,6 +26,7 @@ import (
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
@@ -67,19 +68,19 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 	kept := memoryregistry.New(random)
 	guards := guard.New(guard.Config{Store: kept, Alone: true, Admins: []string{"corp:root"}})
 	store := guards.Watch(kept)
-	records, files, locked := ledger.Over(store), memorystorage.New(), locks.NewLocal(locks.LocalConfig{})
+	deps, files, locked := ledgertest.Deps(ledger.Config{Store: store}), memorystorage.New(), locks.NewLocal(locks.LocalConfig{})
 	made, err := catalog.New(catalog.Config{
-		Store: store, Guard: guards, Locks: locked,
+		Deps: deps, Guard: guards, Locks: locked,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 	})
 	must(t, err)
 	tables := catalog.TablesOf(made.As(moorage.System("expire")))
-	asked := policies.New(records, nil)
-	carried, err := jobs.New(jobs.Config{Store: store, Tables: tables})
+	asked := policies.New(deps.Ledger, nil)
+	carried, err := jobs.New(jobs.Config{Deps: deps, Tables: tables})
 	must(t, err)
-	purges, err := purge.New(purge.Config{Store: store, Tables: made.Documents()})
+	purges, err := purge.New(purge.Config{Deps: deps, Tables: made.Documents()})
 	must(t, err)
-	leased := leases.New(records)
+	leased := leases.New(deps.Ledger)
 	on := web.New(web.Config{Logger: logger, Authenticate: func(r *http.Request) (moorage.Caller, error) {
 		return moorage.Caller{Name: r.Header.Get("Test-Caller")}, nil
 	}})
@@ -87,13 +88,13 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 	drawn := 0
 	Mount(on, Config{
 		Operator: Operator{Purges: purges, Recovery: recovery.New(recovery.Config{
-			Ledger: records, Locks: locked, DeleteSurplus: made.DeleteSurplus, RetryPurge: purges.Retry,
+			Deps: deps, Locks: locked, DeleteSurplus: made.DeleteSurplus, RetryPurge: purges.Retry,
 		})},
-		Check: check.New(check.Config{Store: store, Files: made.Documents()}).Check, Gate: guards,
+		Check: check.New(check.Config{Deps: deps, Files: made.Documents()}).Check, Gate: guards,
 		Backup: func(_ context.Context, name string) (client.Backup, error) { return client.Backup{Folder: name}, nil },
 		Leases: leased, FindTable: catalog.PointersOf(made).FindForLease,
 		Work: work.New(work.Config{
-			Ledger: records, Leases: leased, Tables: tables, Find: catalog.PointersOf(made).FindForLease,
+			Ledger: deps.Ledger, Leases: leased, Tables: tables, Find: catalog.PointersOf(made).FindForLease,
 			Rules: func(ctx context.Context, table registry.Pointer, document *metadata.Document, _ bool) (
 				policy.Rules, []registry.Condition, error) {
 				matcher, err := asked.Reload(ctx)
@@ -106,7 +107,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 		Maintenance: func(caller moorage.Caller) Caretaker {
 			return Caretaker{
 				Scopes: catalog.ScopesOf(made.As(caller)), Policies: asked, Jobs: carried, Caller: caller.Name,
-				Steering: &steer.Steering{Ledger: records, Policies: asked, Jobs: carried, Tables: tables},
+				Steering: &steer.Steering{Ledger: deps.Ledger, Policies: asked, Jobs: carried, Tables: tables},
 			}
 		},
 		Access:     func(caller moorage.Caller) Access { return catalog.AccessOf(made.As(caller)) },

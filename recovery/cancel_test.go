@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/memory"
@@ -17,7 +18,7 @@ import (
 func TestCancelDeletionsEndsMaintenance(t *testing.T) {
 	t.Parallel()
 	store, table, now := memory.New(rand.Reader), registry.ID{15: 1}, time.Unix(1_800_000_000, 0).UTC()
-	l := ledger.Over(store)
+	l := ledgertest.Over(store)
 	writes, err := ledger.Encode(
 		ledger.Put(registry.JobKey(table, "snapshots"), registry.StateDeleting, registry.Job{Pointer: table}),
 		ledger.Put(registry.LeaseKey(table), registry.StateNone, registry.Lease{Last: 41, Holds: []registry.Hold{{Token: 41}}}),
@@ -56,7 +57,7 @@ func TestCancelDeletionsEndsMaintenance(t *testing.T) {
 func TestCancelDeletionsPausesNothingThatIsOff(t *testing.T) {
 	t.Parallel()
 	store := memory.New(rand.Reader)
-	if _, err := recovery.CancelDeletions(t.Context(), ledger.Over(store), time.Unix(1_800_000_000, 0)); err != nil {
+	if _, err := recovery.CancelDeletions(t.Context(), ledgertest.Over(store), time.Unix(1_800_000_000, 0)); err != nil {
 		t.Fatal(err)
 	}
 	if records, err := store.Get(t.Context(), registry.PauseKey()); err != nil || records[0].Exists() {

@@ -36,8 +36,8 @@ var ErrBusy = errors.New("recovery: others work on the transaction's tables")
 
 // Config is what a Recovery is made from. Fields without a default are required.
 type Config struct {
-	Ledger *ledger.Ledger
-	Locks  locks.Manager
+	ledger.Deps
+	Locks locks.Manager
 	// DeleteSurplus deletes the files of a transaction that no pointer names, ever named or will
 	// name. It is called on several nodes at once, and at the same time for transactions of
 	// different warehouses. A panic is a failure.
@@ -49,14 +49,10 @@ type Config struct {
 	// says. A process that has the store to itself knows that the coordinators of an earlier
 	// process are gone. Zero means no transaction.
 	AbandonedBefore time.Time
-	// Now is the time that deadlines are held against. It is called from several goroutines.
-	// Default time.Now.
-	Now func() time.Time
 	// Jitter draws the pauses. It belongs to the recovery from now on. Default: seeded at random.
 	Jitter *rand.Rand
 	// Interval is the mean pause between two looks at the log. Default 1 minute.
 	Interval time.Duration
-	Logger   *slog.Logger // default: discards
 }
 
 // Recovery is the worker that ends transactions whose coordinators did not. Every node runs one.
@@ -118,10 +114,7 @@ type Stats struct {
 // New returns a recovery that is not started. It panics if a required field of config is missing.
 func New(config Config) *Recovery {
 	if config.Ledger == nil || config.Locks == nil || config.DeleteSurplus == nil || config.RetryPurge == nil {
-		panic("recovery: Ledger, Locks, DeleteSurplus and RetryPurge are required")
-	}
-	if config.Now == nil {
-		config.Now = time.Now
+		panic("recovery: Deps, Locks, DeleteSurplus and RetryPurge are required")
 	}
 	if config.Jitter == nil {
 		jitter, err := ledger.NewJitter(cryptorand.Reader)
@@ -132,9 +125,6 @@ func New(config Config) *Recovery {
 	}
 	if config.Interval <= 0 {
 		config.Interval = time.Minute
-	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	r := &Recovery{
 		config: config, ledger: config.Ledger, transactions: txlog.New(config.Ledger), log: config.Logger,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/recovery"
 	"moorage/registry"
@@ -24,17 +25,17 @@ import (
 
 // resolver deletes the files of transactions, which have none, and remembers when it was asked.
 type resolver struct {
-	ledger *ledger.Ledger
-	log    *txlog.Log
-	fails  func(attempt int) error // of one transaction, from 1; nil: none
+	deps  ledger.Deps
+	log   *txlog.Log
+	fails func(attempt int) error // of one transaction, from 1; nil: none
 
 	mu    sync.Mutex // guards asked; leaf
 	asked map[registry.ID][]time.Time
 }
 
 func newResolver(store registry.Store) *resolver {
-	l := ledger.Over(store)
-	return &resolver{ledger: l, log: txlog.New(l), asked: make(map[registry.ID][]time.Time)}
+	deps := ledgertest.Deps(ledger.Config{Store: store})
+	return &resolver{deps: deps, log: txlog.New(deps.Ledger), asked: make(map[registry.ID][]time.Time)}
 }
 
 func (r *resolver) deleteSurplus(_ context.Context, e txlog.Transaction) error {
@@ -54,9 +55,8 @@ func (r *resolver) deleteSurplus(_ context.Context, e txlog.Transaction) error {
 // for.
 func (r *resolver) node(change ...func(*recovery.Config)) *recovery.Recovery {
 	config := recovery.Config{
-		Ledger: r.ledger, Locks: locks.GrantAll{}, DeleteSurplus: r.deleteSurplus,
-		RetryPurge: func(context.Context, registry.ID) error { return errors.New("no purges") },
-		Now:        time.Now, Interval: time.Hour, Jitter: mathrand.New(mathrand.NewPCG(1, 1)),
+		Deps: r.deps, Locks: locks.GrantAll{}, DeleteSurplus: r.deleteSurplus,
+		RetryPurge: func(context.Context, registry.ID) error { return errors.New("no purges") }, Interval: time.Hour, Jitter: mathrand.New(mathrand.NewPCG(1, 1)),
 	}
 	for _, f := range change {
 		f(&config)
@@ -120,7 +120,7 @@ func TestRecoveryNeeds(t *testing.T) {
 	} {
 		func() {
 			defer func() {
-				if said := recover(); said != "recovery: Ledger, Locks, DeleteSurplus and RetryPurge are required" {
+				if said := recover(); said != "recovery: Deps, Locks, DeleteSurplus and RetryPurge are required" {
 					t.Errorf("without %s: %v", name, said)
 				}
 			}()

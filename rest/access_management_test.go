@@ -22,6 +22,7 @@ import (
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/policies"
@@ -57,9 +58,9 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		Operator: management.Operator{Recovery: idle{}, Purges: idle{}}, Gate: w.guard,
 		Check:  func(context.Context) (check.Report, error) { return check.Report{}, nil },
 		Backup: func(context.Context, string) (client.Backup, error) { return client.Backup{}, nil },
-		Leases: leases.New(ledger.Over(w.store)), FindTable: catalog.PointersOf(w.catalog).FindForLease,
+		Leases: leases.New(ledgertest.Over(w.store)), FindTable: catalog.PointersOf(w.catalog).FindForLease,
 		Work: work.New(work.Config{
-			Ledger: ledger.Over(w.store), Leases: leases.New(ledger.Over(w.store)),
+			Ledger: ledgertest.Over(w.store), Leases: leases.New(ledgertest.Over(w.store)),
 			Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))), Find: catalog.PointersOf(w.catalog).FindForLease,
 		}),
 		Maintenance: func(caller moorage.Caller) management.Caretaker {
@@ -84,10 +85,10 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 
 // idleCare is maintenance without jobs.
 func idleCare(w *guardedWorld, caller moorage.Caller) management.Caretaker {
-	records := ledger.Over(w.store)
+	records := ledgertest.Over(w.store)
 	tables := catalog.TablesOf(w.catalog.As(moorage.System("expire")))
 	kept := policies.New(records, nil)
-	carried, err := jobs.New(jobs.Config{Store: w.store, Tables: tables})
+	carried, err := jobs.New(jobs.Config{Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Tables: tables})
 	if err != nil {
 		panic(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"moorage/catalog/guard"
 	"moorage/identity"
 	"moorage/internal/web"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -54,7 +56,7 @@ func newGuardedWorld(t testing.TB, files *memorystorage.Store) *guardedWorld {
 	w.guard = guard.New(guard.Config{Store: records, Alone: true, Decided: w.note})
 	w.store = w.guard.Watch(records)
 	made, err := catalog.New(catalog.Config{
-		Store: w.store, Guard: w.guard, Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Guard: w.guard, Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) {
 			within, err := files.Within(place.Roots)
 			return vendingFiles{within}, err

@@ -11,6 +11,8 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/web"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	memoryregistry "moorage/registry/memory"
 	"moorage/rest"
@@ -41,7 +43,7 @@ func (vendingFiles) ProbeSigning(context.Context) error { return nil }
 func BenchmarkLoadCredentials(b *testing.B) {
 	files := memorystorage.New()
 	made, err := catalog.New(catalog.Config{
-		Store: memoryregistry.New(rand.Reader), Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: ledgertest.Deps(ledger.Config{Store: memoryregistry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) {
 			within, err := files.Within(place.Roots)
 			return vendingFiles{within}, err

@@ -24,10 +24,11 @@ import (
 // newPipeline returns a pipeline over stores in memory, and its ledger.
 func newPipeline(gate verb.Gate) (*commit.Pipeline, *ledger.Ledger, error) {
 	log := slog.New(slog.DiscardHandler)
-	records, err := ledger.New(ledger.Config{Store: memory.New(rand.Reader), Now: time.Now, Random: rand.Reader, Logger: log})
+	deps, err := ledger.New(ledger.Config{Store: memory.New(rand.Reader), Now: time.Now, Random: rand.Reader, Logger: log})
 	if err != nil {
 		return nil, nil, err
 	}
+	records := deps.Ledger
 	lake := files.New()
 	names := directory.New(directory.Config{
 		Ledger: records, Now: time.Now, Logger: log, Gate: gate,

@@ -10,6 +10,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/verb"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/registry"
 	"moorage/registry/memory"
 )
@@ -63,7 +64,7 @@ func newWorld(t *testing.T) *world {
 
 // disable disables a principal, or enables it again.
 func (w *world) disable(name string, disabled bool) error {
-	policy, err := ledger.Over(w.watched).ChangePolicy(w.t.Context(),
+	policy, err := ledgertest.Over(w.watched).ChangePolicy(w.t.Context(),
 		ledger.Put(registry.PrincipalKey(name), registry.StateNone, registry.Principal{Disabled: disabled}))
 	if err != nil {
 		w.t.Fatal(err)

@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -22,10 +24,21 @@ type backuper interface {
 		prepare func(context.Context, registry.Store) error) (records int, err error)
 }
 
-// cancelDeletions keeps a backup from deleting files of the store that it is a copy of.
-func cancelDeletions(ctx context.Context, copied registry.Store) error {
-	_, err := recovery.CancelDeletions(ctx, ledger.Over(copied), time.Now())
+// keepFiles keeps a backup from deleting files of the store that it is a copy of.
+func keepFiles(ctx context.Context, copied registry.Store) error {
+	_, err := cancelDeletions(ctx, copied)
 	return err
+}
+
+// cancelDeletions has a store that no other process uses delete no file any more.
+func cancelDeletions(ctx context.Context, store registry.Store) (recovery.Cancelled, error) {
+	deps, err := ledger.New(ledger.Config{
+		Store: store, Alone: true, Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return recovery.Cancelled{}, err
+	}
+	return recovery.CancelDeletions(ctx, deps.Ledger, deps.Now())
 }
 
 // Why some stores have no backups.
@@ -57,7 +70,7 @@ func newBackups(c cli.Config, store registry.Store) func(ctx context.Context, na
 		}
 		if err == nil {
 			made.Folder = filepath.Join(folder, name)
-			made.Records, err = source.Backup(ctx, made.Folder, cli.StoreFolder, cancelDeletions)
+			made.Records, err = source.Backup(ctx, made.Folder, cli.StoreFolder, keepFiles)
 		}
 		switch {
 		case err == nil:

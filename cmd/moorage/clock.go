@@ -9,8 +9,8 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/ledger"
 	"moorage/maintenance/clocks"
-	"moorage/registry"
 	"moorage/storage"
 )
 
@@ -23,11 +23,11 @@ const (
 
 // newClock returns the clock of a store. made returns the catalog, whose storages say what time it
 // is.
-func newClock(store registry.Store, made func() *catalog.Catalog, logger *slog.Logger) *clocks.Clock {
+func newClock(deps ledger.Deps, made func() *catalog.Catalog) *clocks.Clock {
 	return clocks.New(clocks.Config{
-		Store: store, Boot: sinceBoot(), Logger: logger,
+		Deps: deps, Boot: sinceBoot(),
 		Ask: func(ctx context.Context) []clocks.Said {
-			return askStorages(ctx, made().As(moorage.System("node")), logger)
+			return askStorages(ctx, made().As(moorage.System("node")), deps.Logger)
 		},
 	})
 }

@@ -119,15 +119,19 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	}
 	files := newStorages(s3Options, c.GCSOptions(), c.ADLSOptions(), sealer)
 	var made *catalog.Catalog
-	clock := newClock(store, func() *catalog.Catalog { return made }, logger)
+	deps, err := ledger.New(ledger.Config{
+		Store: store, Alone: !c.InDatabase(), Now: time.Now, Random: rand.Reader, Logger: logger,
+	})
+	if err != nil {
+		return nil, errors.Join(err, locks.close(), opened.Close())
+	}
+	clock := newClock(deps, func() *catalog.Catalog { return made })
 	kept, err := retention.New(retention.Config{
-		Store:           store,
+		Deps:            deps,
 		Doubt:           clock.Doubt,
 		KeyLife:         catalog.ChangeRetentionMin(c.KeyLifetime),
 		UndropWindow:    c.UndropWindow,
 		ChangeRetention: c.ChangeRetention,
-		Alone:           !c.InDatabase(),
-		Logger:          logger,
 	})
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
@@ -142,7 +146,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		KickPurge:           func() { dropped.Kick() },
 		KickRecovery:        func() { dead.Kick() },
 		StagedFolder:        kept.RememberStaged,
-		Store:               store,
+		Deps:                deps,
 		Locks:               locks,
 		OpenStorage:         files.open,
 		BorrowStorage:       files.borrow,
@@ -150,8 +154,6 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Given:               func(ctx context.Context, given catalog.Given) { noteGiven(ctx, audits, given) },
 		AllowedLocations:    c.AllowLocations,
 		LocalFolder:         newLocalFolders(c).check,
-		Random:              rand.Reader,
-		Logger:              logger,
 		DocumentCacheBytes:  c.CacheBytes,
 		IdempotencyLifetime: c.KeyLifetime,
 		TransactionLockWait: c.TransactionWait,
@@ -168,12 +170,12 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
 	dropped, err = purge.New(purge.Config{
-		Store: store, Tables: made.Documents(), Alone: !c.InDatabase(), Doubt: clock.Doubt, Logger: logger,
+		Deps: deps, Tables: made.Documents(), Doubt: clock.Doubt,
 	})
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
-	upkeep, err := newUpkeep(c, store, made, clock, metrics, logger)
+	upkeep, err := newUpkeep(c, deps, made, clock, metrics)
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
@@ -181,13 +183,13 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
-	checks := check.Config{Store: store, Files: made.Documents()}
+	checks := check.Config{Deps: deps, Files: made.Documents()}
 	ending := recovery.Config{
-		Ledger: ledger.Over(store), Locks: locks, Logger: logger,
+		Deps: deps, Locks: locks,
 		DeleteSurplus: made.DeleteSurplus, RetryPurge: dropped.Retry,
 	}
 	if !c.InDatabase() { // what an earlier process left is dead
-		checks.Opened = time.Now()
+		checks.Opened = deps.Now()
 		ending.AbandonedBefore = checks.Opened
 	}
 	dead = recovery.New(ending)
@@ -224,11 +226,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	faces := rest.Config{
 		Catalog: made, IdempotencyLifetime: c.KeyLifetime, Router: peers.restRouter(), Stages: openStages(made),
 	}
-	worked, err := ledger.New(ledger.Config{Store: store, Random: rand.Reader, Logger: logger})
-	if err != nil {
-		return nil, errors.Join(err, locks.close(), opened.Close())
-	}
-	leased := leases.New(worked)
+	leased := leases.New(deps.Ledger)
 	drawn := drawKey
 	if who != nil {
 		faces.Tokens = who
@@ -249,7 +247,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Authenticates: c.Authenticates(), Admins: c.Admins,
 		Leases: leased, FindTable: catalog.PointersOf(made).FindForLease,
 		Work: work.New(work.Config{
-			Ledger: worked, Leases: leased, Tables: catalog.TablesOf(made.As(moorage.System("expire"))),
+			Ledger: deps.Ledger, Leases: leased, Tables: catalog.TablesOf(made.As(moorage.System("expire"))),
 			Find: catalog.PointersOf(made).FindForLease, Rules: upkeep.rules, Logger: logger,
 		}),
 	})

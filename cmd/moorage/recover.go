@@ -10,7 +10,6 @@ import (
 
 	"moorage"
 	"moorage/internal/cli"
-	"moorage/ledger"
 	"moorage/management/client"
 	"moorage/recovery"
 )
@@ -22,7 +21,7 @@ func recoverForget(ctx context.Context, c cli.Config, env cli.Environment) (err 
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	off, err := recovery.CancelDeletions(ctx, ledger.Over(store), time.Now())
+	off, err := cancelDeletions(ctx, store)
 	if err == nil {
 		fmt.Fprintf(env.Stdout, "%s forgotten, %s called off; files that they would have deleted are left over\n",
 			counted(off.Transactions, "transaction"), counted(off.Purges, "purge"))

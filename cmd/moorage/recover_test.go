@@ -14,7 +14,7 @@ import (
 
 	"moorage"
 	"moorage/internal/cli"
-	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/management/client"
 	"moorage/recovery"
 	"moorage/registry"
@@ -48,7 +48,7 @@ func leave(t *testing.T, data string) (mended, broken, pending, again leftover) 
 	t.Helper()
 	store, closeStore := mustOpenStore(t, data)
 	defer closeStore()
-	log := txlog.New(ledger.Over(store))
+	log := txlog.New(ledgertest.Over(store))
 	warehouse := filepath.Join(data, "warehouse")
 	begin := func(givenUp bool) leftover {
 		id, err := registry.NewID(rand.Reader)

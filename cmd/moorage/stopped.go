@@ -127,6 +127,6 @@ func backupStopped(ctx context.Context, c cli.Config, env cli.Environment) (made
 		return made, orAsk(err)
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	records, err := store.(backuper).Backup(ctx, dir, cli.StoreFolder, cancelDeletions)
+	records, err := store.(backuper).Backup(ctx, dir, cli.StoreFolder, keepFiles)
 	return client.Backup{Folder: dir, Records: records}, err
 }

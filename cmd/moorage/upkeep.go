@@ -50,27 +50,25 @@ type upkeep struct {
 	isOff    bool
 }
 
-// newUpkeep makes the upkeep over store, which is not started.
-func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, clock *clocks.Clock,
-	metrics *prometheus.Registry, logger *slog.Logger) (*upkeep, error) {
-	alone := !c.InDatabase()
+// newUpkeep makes the upkeep of a store, which is not started.
+func newUpkeep(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *clocks.Clock,
+	metrics *prometheus.Registry) (*upkeep, error) {
 	tables := catalog.TablesOf(made.As(moorage.System("expire")))
 	e := &upkeep{
-		catalog: made, isOff: c.Maintenance == cli.MaintenanceOff, logger: logger,
-		budget: budget.New(budget.Default(), nil), metrics: newMaintenanceMetrics(metrics),
+		catalog: made, isOff: c.Maintenance == cli.MaintenanceOff, logger: deps.Logger,
+		budget: budget.New(budget.Default(), deps.Now), metrics: newMaintenanceMetrics(metrics),
 	}
-	e.policies = policies.New(ledger.Over(store), e.kick)
+	e.policies = policies.New(deps.Ledger, e.kick)
 	var err error
 	e.jobs, err = jobs.New(jobs.Config{
-		Store: store, Tables: tables, Alone: alone, Doubt: clock.Doubt, Budget: e.budget, Ended: e.metrics.ended,
-		Logger: logger,
+		Deps: deps, Tables: tables, Doubt: clock.Doubt, Budget: e.budget, Ended: e.metrics.ended,
 	})
 	if err != nil {
 		return nil, err
 	}
 	e.worker = e.jobs.NewWorker()
 	e.monitor, err = monitor.New(monitor.Config{
-		Store: store, Tables: tables, Policies: e.policies, Alone: alone, Logger: logger,
+		Deps: deps, Tables: tables, Policies: e.policies,
 		Retention: retention.ChangesKept(c.ChangeRetention, catalog.ChangeRetentionMin(c.KeyLifetime)),
 		MadeDue:   func() { e.planner.Kick() },
 	})
@@ -78,17 +76,17 @@ func newUpkeep(c cli.Config, store registry.Store, made *catalog.Catalog, clock 
 		return nil, err
 	}
 	e.planner, err = planner.New(planner.Config{
-		Store: store, Jobs: e.jobs, Tables: tables, Policies: e.policies, Alone: alone, Logger: logger,
+		Deps: deps, Jobs: e.jobs, Tables: tables, Policies: e.policies,
 		Began: e.worker.Kick, Doubt: clock.Doubt,
 	})
 	if err != nil {
 		return nil, err
 	}
 	e.steering = &steer.Steering{
-		Ledger: ledger.Over(store), Policies: e.policies, Jobs: e.jobs, Tables: tables, Kick: e.kick,
+		Ledger: deps.Ledger, Policies: e.policies, Jobs: e.jobs, Tables: tables, Kick: e.kick,
 	}
 	e.reader = worker.New(worker.Config{
-		Name: "maintenance policies", Interval: policiesPause, Jitter: newJitter(), Logger: logger,
+		Name: "maintenance policies", Interval: policiesPause, Jitter: newJitter(), Logger: deps.Logger,
 		Run: func(ctx context.Context) error { return e.readPolicies(ctx) },
 	})
 	metrics.MustRegister(upkeepMetrics{e})

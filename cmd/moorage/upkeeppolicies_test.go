@@ -12,6 +12,8 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/cli"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/policy"
 	"moorage/registry"
@@ -26,15 +28,16 @@ func TestPoliciesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	logger, store := slog.New(slog.NewTextHandler(&log, nil)), memory.New(rand.Reader)
+	deps := ledgertest.Deps(ledger.Config{Store: store, Logger: logger})
 	made, err := catalog.New(catalog.Config{
-		Store: store, Locks: locks.NewLocal(locks.LocalConfig{}), Random: rand.Reader, Logger: logger,
+		Deps: deps, Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(storage.Place) (storage.Store, error) { return memorystorage.New(), nil },
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := newUpkeep(cli.Config{}, store, made.As(moorage.System("node")),
-		newClock(store, func() *catalog.Catalog { return made }, logger), prometheus.NewRegistry(), logger)
+	kept, err := newUpkeep(cli.Config{}, deps, made.As(moorage.System("node")),
+		newClock(deps, func() *catalog.Catalog { return made }), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)
 	}

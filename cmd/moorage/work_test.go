@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"moorage/internal/cli"
-	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/schedule"
 	"moorage/registry"
 	"moorage/registry/pebble"
@@ -189,7 +189,7 @@ func makeDue(t *testing.T, data string) (outcome string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, ctx := ledger.Over(store), context.Background()
+	l, ctx := ledgertest.Over(store), context.Background()
 	do := func() error {
 		pointers, err := store.List(ctx, registry.TablePointer, "", "", 2)
 		if err != nil {

@@ -66,6 +66,7 @@ func importTable() map[string][]string {
 		"registry/postgres":     {"registry", "migrations"},
 		"registry/registrytest": {"registry"},
 		"ledger":                {"registry"},
+		"ledger/ledgertest":     {"ledger", "registry"}, // tests only
 		"txlog":                 {"ledger", "registry"},
 		"cluster":               {},
 		"audit":                 {"internal/jsontext"},

@@ -23,7 +23,6 @@ package clocks
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -50,15 +49,14 @@ type Said struct {
 	Time time.Time
 }
 
-// Config is what a Clock is made of. Store and Boot are required.
+// Config is what a Clock is made of. Deps and Boot are required.
 type Config struct {
-	Store registry.Store
+	ledger.Deps
 	// Boot returns how long ago the machine was started, the time included in which it slept.
 	Boot func() time.Duration
 	// Ask returns the present times by the clocks of storages, the same clock by the same name.
 	// Those that do not answer are left out. Default: there is none.
-	Ask    func(ctx context.Context) []Said
-	Logger *slog.Logger // default: discards
+	Ask func(ctx context.Context) []Said
 }
 
 // Clock is the clock of a store, as one process judges it. It is safe for concurrent use.
@@ -88,16 +86,13 @@ type moment struct {
 
 // New returns the clock of a store.
 func New(config Config) *Clock {
-	if config.Store == nil || config.Boot == nil {
-		panic("clocks: Store and Boot are required")
+	if config.Ledger == nil || config.Boot == nil {
+		panic("clocks: Deps and Boot are required")
 	}
 	if config.Ask == nil {
 		config.Ask = func(context.Context) []Said { return nil }
 	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-	}
-	return &Clock{config: config, ledger: ledger.Over(config.Store), agreed: -1}
+	return &Clock{config: config, ledger: config.Ledger, agreed: -1}
 }
 
 // Doubt returns why the clock cannot be believed now; empty if it can.

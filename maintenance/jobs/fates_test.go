@@ -10,6 +10,8 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/racetest"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
@@ -112,12 +114,12 @@ func (f *fated) work() {
 	f.t.Helper()
 	must(f.t, f.jobs.RunOnce(f.ctx))
 	purges, err := purge.New(purge.Config{
-		Store: f.store, Tables: f.catalog.Documents(), Alone: true, Now: f.clock.Now, Random: f.random,
+		Deps: ledgertest.Deps(ledger.Config{Store: f.store, Alone: true, Now: f.clock.Now, Random: f.random}), Tables: f.catalog.Documents(),
 	})
 	must(f.t, err)
 	must(f.t, purges.RunOnce(f.ctx))
 	windows, err := retention.New(retention.Config{
-		Store: f.store, KeyLife: time.Hour, UndropWindow: fateWindow, Alone: true, Now: f.clock.Now, Random: f.random,
+		Deps: ledgertest.Deps(ledger.Config{Store: f.store, Alone: true, Now: f.clock.Now, Random: f.random}), KeyLife: time.Hour, UndropWindow: fateWindow,
 	})
 	must(f.t, err)
 	must(f.t, windows.RunOnce(f.ctx, retention.Windows))

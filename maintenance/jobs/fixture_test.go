@@ -14,6 +14,8 @@ import (
 	"moorage/catalog"
 	"moorage/internal/jsontext"
 	"moorage/internal/tabletest"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/metadata"
@@ -139,13 +141,12 @@ func (w *world) newNode(store registry.Store, files storage.Store) node {
 func (w *world) newNodeOver(store registry.Store, open func(storage.Place) (storage.Store, error)) node {
 	w.t.Helper()
 	served, err := catalog.New(catalog.Config{
-		Store: store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: w.clock.Now, Random: w.random,
+		Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: open,
-		Logger:      slog.New(slog.DiscardHandler),
 	})
 	must(w.t, err)
 	made, err := jobs.New(jobs.Config{
-		Store: store, Tables: catalog.TablesOf(served.As(moorage.System("expire"))), Now: w.clock.Now, Random: w.random, Alone: true,
+		Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: catalog.TablesOf(served.As(moorage.System("expire"))),
 	})
 	must(w.t, err)
 	return node{served, made}

@@ -3,9 +3,7 @@ package jobs
 import (
 	"cmp"
 	"context"
-	cryptorand "crypto/rand"
 	"errors"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"strings"
@@ -60,11 +58,9 @@ type Tables interface {
 
 // Config is what Jobs is made from. Fields without a default are required.
 type Config struct {
-	Store registry.Store
+	ledger.Deps
 	// Tables are those of the caller system:expire.
 	Tables Tables
-	// Alone says that no other process uses the store.
-	Alone bool
 	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
 	// nothing is deleted. Default: it can.
 	Doubt func(ctx context.Context) (string, error)
@@ -76,9 +72,6 @@ type Config struct {
 	Ended func(run registry.Run)
 	// Interval is the mean pause between two looks for jobs. Default 15 s.
 	Interval time.Duration
-	Now      func() time.Time // default time.Now
-	Random   io.Reader        // default crypto/rand.Reader
-	Logger   *slog.Logger     // default: discards
 }
 
 // Jobs carries out the jobs of a store. It is safe for concurrent use.
@@ -107,17 +100,8 @@ type Jobs struct {
 
 // New returns the jobs of a store. It fails if the source of random bits does.
 func New(config Config) (*Jobs, error) {
-	if config.Store == nil || config.Tables == nil {
-		panic("jobs: Store and Tables are required")
-	}
-	if config.Now == nil {
-		config.Now = time.Now
-	}
-	if config.Random == nil {
-		config.Random = cryptorand.Reader
-	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
+	if config.Ledger == nil || config.Tables == nil {
+		panic("jobs: Deps and Tables are required")
 	}
 	if config.Doubt == nil {
 		config.Doubt = func(context.Context) (string, error) { return "", nil }
@@ -128,17 +112,8 @@ func New(config Config) (*Jobs, error) {
 	if config.Ended == nil {
 		config.Ended = func(registry.Run) {}
 	}
-	records, err := ledger.New(ledger.Config{
-		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	owner, err := ledger.NewOwner(config.Alone, config.Random)
-	if err != nil {
-		return nil, err
-	}
 	jitters := make([]*rand.Rand, len(lanes))
+	var err error
 	for i := range lanes {
 		if jitters[i], err = ledger.NewJitter(config.Random); err != nil {
 			return nil, err
@@ -150,8 +125,8 @@ func New(config Config) (*Jobs, error) {
 	}
 	return &Jobs{
 		lookMax: patience.LookMax, tables: &patientTables{config.Tables, cmp.Or(config.Patience, patience.Max)},
-		store: config.Store, ledger: records, now: config.Now,
-		claims: ledger.NewClaimer(config.Store, owner), owner: owner,
+		store: config.Store, ledger: config.Ledger, now: config.Now,
+		claims: config.Claimer(), owner: config.Owner,
 		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,
 		interval: cmp.Or(config.Interval, lookEvery), jitters: jitters, sweepJitter: sweepJitter,
 	}, nil

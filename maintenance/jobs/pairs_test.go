@@ -8,7 +8,7 @@ import (
 
 	"moorage/catalog"
 	"moorage/catalog/claims"
-	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/registry"
 )
 
@@ -52,7 +52,7 @@ func pairs() []pair {
 		}, true, ""},
 		{"end of window", func(w *world, _ *catalog.Table) error {
 			must(w.t, drop(w))
-			return claims.New(ledger.Over(w.store)).End(w.ctx, "end", w.table, claims.Ending{How: registry.EndedWindow, Lasting: true},
+			return claims.New(ledgertest.Over(w.store)).End(w.ctx, "end", w.table, claims.Ending{How: registry.EndedWindow, Lasting: true},
 				func(registry.State, registry.Pointer) bool { return true })
 		}, false, registry.EndedWindow},
 		{"staged create at its location", func(w *world, _ *catalog.Table) error {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"moorage"
-	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/leases"
 	"moorage/registry"
 	"moorage/registry/memory"
@@ -15,7 +15,7 @@ import (
 // A job takes a lease on a table, and says its id with each commit.
 func ExampleLeases() {
 	ctx, caller := context.Background(), moorage.Anonymous()
-	s := leases.New(ledger.Over(memory.New(rand.Reader)))
+	s := leases.New(ledgertest.Over(memory.New(rand.Reader)))
 	request := leases.Request{Pointer: registry.ID{15: 7}, Scope: leases.ScopeAll, Holder: "spark 17"}
 	granted, err := s.Take(ctx, caller, request)
 	fmt.Println("X-Moorage-Lease:", granted.ID, err)

@@ -3,9 +3,7 @@ package monitor
 import (
 	"cmp"
 	"context"
-	cryptorand "crypto/rand"
 	"errors"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -53,13 +51,11 @@ type Tables interface {
 
 // Config is what a Monitor is made of. Fields without a default are required.
 type Config struct {
-	Store    registry.Store
+	ledger.Deps
 	Tables   Tables
 	Policies *policies.Policies
 	// MadeDue is called after a table was made due at once. Default: nothing.
 	MadeDue func()
-	// Alone says that no other process uses the store.
-	Alone bool
 	// Interval is the mean pause between two looks for changes. Default 2 s.
 	Interval time.Duration
 	// Retention is how long changes are kept, at least. A monitor that is too far behind looks at
@@ -67,9 +63,6 @@ type Config struct {
 	Retention time.Duration
 	// WalkRate is how many documents a walk reads a second. Default 200; negative: no bound.
 	WalkRate int
-	Now      func() time.Time // default time.Now
-	Random   io.Reader        // default crypto/rand.Reader
-	Logger   *slog.Logger     // default: discards
 }
 
 // Stats is what a Monitor has done since the process began.
@@ -103,32 +96,13 @@ type Monitor struct {
 
 // New returns a monitor that is not started. It fails if the source of random bits does.
 func New(config Config) (*Monitor, error) {
-	if config.Store == nil || config.Tables == nil || config.Policies == nil {
-		panic("monitor: Store, Tables and Policies are required")
-	}
-	if config.Now == nil {
-		config.Now = time.Now
-	}
-	if config.Random == nil {
-		config.Random = cryptorand.Reader
-	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
+	if config.Ledger == nil || config.Tables == nil || config.Policies == nil {
+		panic("monitor: Deps, Tables and Policies are required")
 	}
 	if config.MadeDue == nil {
 		config.MadeDue = func() {}
 	}
 	config.Interval, config.WalkRate = cmp.Or(config.Interval, pollPause), cmp.Or(config.WalkRate, walkRate)
-	records, err := ledger.New(ledger.Config{
-		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	owner, err := ledger.NewOwner(config.Alone, config.Random)
-	if err != nil {
-		return nil, err
-	}
 	jitter, err := ledger.NewJitter(config.Random)
 	if err != nil {
 		return nil, err
@@ -138,7 +112,7 @@ func New(config Config) (*Monitor, error) {
 		return nil, err
 	}
 	m := &Monitor{
-		config: config, ledger: records, claims: ledger.NewClaimer(config.Store, owner), log: config.Logger,
+		config: config, ledger: config.Ledger, claims: config.Claimer(), log: config.Logger,
 		kicks: make(chan struct{}, 1), jitter: jitter,
 	}
 	m.loop = worker.New(worker.Config{

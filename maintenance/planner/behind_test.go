@@ -7,6 +7,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/monitor"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
@@ -36,8 +37,7 @@ func TestMonitorFallsBehind(t *testing.T) {
 			}
 			w.clock.Advance(tt.behind)
 			made, err := monitor.New(monitor.Config{
-				Store: w.store, Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))), Policies: w.policies,
-				Alone: true, Now: w.clock.Now, Random: w.random, Retention: 10 * time.Hour,
+				Deps: ledgertest.Deps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))), Policies: w.policies, Retention: 10 * time.Hour,
 			})
 			must(t, err)
 			must(t, made.RunOnce(w.ctx))
@@ -89,7 +89,7 @@ func testRuleThatComesBack(t *testing.T, w *world) {
 	}
 	w.clock.Advance(time.Minute)
 	steering := &steer.Steering{
-		Ledger: ledger.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))),
+		Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))),
 	}
 	must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Orphans))
 	w.tend(w.node)

@@ -8,6 +8,8 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/tabletest"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/clocks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
@@ -21,7 +23,7 @@ func (w *world) doubting() (set func(time.Duration)) {
 	w.t.Helper()
 	began, ahead := w.clock.Now(), time.Duration(0)
 	clock := clocks.New(clocks.Config{
-		Store: w.store, Boot: func() time.Duration { return w.clock.Now().Sub(began) - ahead },
+		Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Boot: func() time.Duration { return w.clock.Now().Sub(began) - ahead },
 	})
 	if why, err := clock.Doubt(w.ctx); err != nil || why != "" {
 		w.t.Fatalf("at the start: %q, %v", why, err)
@@ -29,12 +31,11 @@ func (w *world) doubting() (set func(time.Duration)) {
 	tables := catalog.TablesOf(w.catalog.As(moorage.System("expire")))
 	var err error
 	w.jobs, err = jobs.New(jobs.Config{
-		Store: w.store, Tables: tables, Now: w.clock.Now, Random: w.random, Alone: true, Doubt: clock.Doubt,
+		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: tables, Doubt: clock.Doubt,
 	})
 	must(w.t, err)
 	w.planner, err = planner.New(planner.Config{
-		Store: w.store, Jobs: w.jobs, Tables: tables, Policies: w.policies, Alone: true, Now: w.clock.Now,
-		Random: w.random, Doubt: clock.Doubt,
+		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: w.jobs, Tables: tables, Policies: w.policies, Doubt: clock.Doubt,
 	})
 	must(w.t, err)
 	return func(d time.Duration) {

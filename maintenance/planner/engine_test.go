@@ -13,6 +13,8 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
 	"moorage/maintenance/policies"
@@ -398,8 +400,7 @@ func testClockInDoubt(t *testing.T, w *world) {
 	why := ""
 	var err error
 	w.planner, err = planner.New(planner.Config{
-		Store: w.store, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog), Policies: w.policies, Alone: true, Now: w.clock.Now,
-		Random: w.random, Doubt: func(context.Context) (string, error) { return why, nil },
+		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog), Policies: w.policies, Doubt: func(context.Context) (string, error) { return why, nil },
 	})
 	must(t, err)
 	w.clock.Advance(10 * time.Minute)

@@ -13,6 +13,7 @@ import (
 	"moorage/internal/racetest"
 	"moorage/internal/tabletest"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
 	"moorage/maintenance/policy"
@@ -159,7 +160,7 @@ func testLostLog(t *testing.T, w *world) {
 // forgetDue takes the care of a table and its times away, as a fault of ours might.
 func (w *world) forgetDue(id registry.ID) {
 	w.t.Helper()
-	cares, err := schedule.Read(w.ctx, ledger.Over(w.store), id)
+	cares, err := schedule.Read(w.ctx, ledgertest.Over(w.store), id)
 	must(w.t, err)
 	change := cares[0].End()
 	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: change.Writes})
@@ -180,7 +181,7 @@ func testMissedTable(t *testing.T, w *world) {
 	}
 	w.put(warehouse, policy.SnapshotManagement, nil)
 	w.tend(w.node)
-	steering := &steer.Steering{Ledger: ledger.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	steering := &steer.Steering{Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
 	for _, id := range ids {
 		w.forgetDue(id)
 	}
@@ -244,7 +245,7 @@ func TestBlocker(t *testing.T) {
 		if looks < tt.least || looks > tt.most {
 			t.Errorf("%s: blocked after %d looks", name, looks)
 		}
-		steering := &steer.Steering{Ledger: ledger.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: tables}
+		steering := &steer.Steering{Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: tables}
 		if blockers, _, err := steering.Blockers(w.ctx, "", 10); err != nil || len(blockers) != 1 || blockers[0].Table.Name != "t" {
 			t.Errorf("%s: the blockers are %+v, %v", name, blockers, err)
 		}
@@ -280,8 +281,7 @@ func (w *world) fail(err error) *failing {
 	w.t.Helper()
 	broken := &failing{Jobs: w.jobs, err: err}
 	made, err := planner.New(planner.Config{
-		Store: w.store, Jobs: broken, Tables: catalog.TablesOf(w.catalog), Policies: w.policies, Alone: true,
-		Now: w.clock.Now, Random: w.random,
+		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: broken, Tables: catalog.TablesOf(w.catalog), Policies: w.policies,
 	})
 	must(w.t, err)
 	w.planner = made
@@ -368,7 +368,7 @@ func testBlockedJob(t *testing.T, w *world) {
 	w.tend(w.node)
 	w.clock.Advance(2 * time.Hour)
 	w.tend(w.node)
-	steering := &steer.Steering{Ledger: ledger.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	steering := &steer.Steering{Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
 	want := func(at string, count int) {
 		t.Helper()
 		if blockers, _, err := steering.Blockers(w.ctx, "", 10); err != nil || len(blockers) != count {
@@ -481,6 +481,6 @@ func (w *world) blockJob(id registry.ID, why string) {
 
 func (w *world) steering() *steer.Steering {
 	return &steer.Steering{
-		Ledger: ledger.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog),
+		Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog),
 	}
 }

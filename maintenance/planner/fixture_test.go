@@ -14,6 +14,7 @@ import (
 	"moorage/internal/jsontext"
 	"moorage/internal/tabletest"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/monitor"
@@ -208,25 +209,23 @@ func (w *world) ann() *catalog.Catalog { return w.catalog.As(moorage.Anonymous()
 func (w *world) newNode(store registry.Store, alone bool) node {
 	w.t.Helper()
 	served, err := catalog.New(catalog.Config{
-		Store: store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: w.clock.Now, Random: w.random,
+		Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(storage.Place) (storage.Store, error) { return w.opened, nil },
-		Logger:      slog.New(slog.DiscardHandler),
 	})
 	must(w.t, err)
 	n := node{catalog: served}
 	tables := catalog.TablesOf(served.As(moorage.System("expire")))
-	n.jobs, err = jobs.New(jobs.Config{Store: store, Tables: tables, Now: w.clock.Now, Random: w.random, Alone: alone})
+	n.jobs, err = jobs.New(jobs.Config{Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: alone}), Tables: tables})
 	must(w.t, err)
-	n.policies = policies.New(ledger.Over(store), nil)
+	n.policies = policies.New(ledgertest.Over(store), nil)
 	_, err = n.policies.Reload(w.ctx)
 	must(w.t, err)
 	n.monitor, err = monitor.New(monitor.Config{
-		Store: store, Tables: tables, Policies: n.policies, Alone: alone, Now: w.clock.Now, Random: w.random,
+		Deps: ledgertest.Deps(ledger.Config{Store: store, Alone: alone, Now: w.clock.Now, Random: w.random}), Tables: tables, Policies: n.policies,
 	})
 	must(w.t, err)
 	n.planner, err = planner.New(planner.Config{
-		Store: store, Jobs: n.jobs, Tables: tables, Policies: n.policies, Alone: alone, Now: w.clock.Now,
-		Random: w.random,
+		Deps: ledgertest.Deps(ledger.Config{Store: store, Alone: alone, Now: w.clock.Now, Random: w.random}), Jobs: n.jobs, Tables: tables, Policies: n.policies,
 	})
 	must(w.t, err)
 	return n

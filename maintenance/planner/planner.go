@@ -3,9 +3,7 @@ package planner
 import (
 	"cmp"
 	"context"
-	cryptorand "crypto/rand"
 	"errors"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -72,7 +70,7 @@ type Tables interface {
 
 // Config is what a Planner is made of. Fields without a default are required.
 type Config struct {
-	Store    registry.Store
+	ledger.Deps
 	Jobs     Jobs
 	Tables   Tables
 	Policies *policies.Policies
@@ -83,13 +81,8 @@ type Config struct {
 	Doubt func(ctx context.Context) (string, error)
 	// Patience is how long an answer of a storage is waited for. Default patience.Max.
 	Patience time.Duration
-	// Alone says that no other process uses the store.
-	Alone bool
 	// Interval is the mean pause between two looks at a shard. Default 15 s.
 	Interval time.Duration
-	Now      func() time.Time // default time.Now
-	Random   io.Reader        // default crypto/rand.Reader
-	Logger   *slog.Logger     // default: discards
 }
 
 // Stats is what a Planner has done since the process began.
@@ -153,17 +146,8 @@ type shard struct {
 
 // New returns a planner that is not started. It fails if the source of random bits does.
 func New(config Config) (*Planner, error) {
-	if config.Store == nil || config.Jobs == nil || config.Tables == nil || config.Policies == nil {
-		panic("planner: Store, Jobs, Tables and Policies are required")
-	}
-	if config.Now == nil {
-		config.Now = time.Now
-	}
-	if config.Random == nil {
-		config.Random = cryptorand.Reader
-	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
+	if config.Ledger == nil || config.Jobs == nil || config.Tables == nil || config.Policies == nil {
+		panic("planner: Deps, Jobs, Tables and Policies are required")
 	}
 	if config.Began == nil {
 		config.Began = func() {}
@@ -173,18 +157,8 @@ func New(config Config) (*Planner, error) {
 	}
 	config.Interval = cmp.Or(config.Interval, roundPause)
 	config.Patience = cmp.Or(config.Patience, patience.Max)
-	records, err := ledger.New(ledger.Config{
-		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	owner, err := ledger.NewOwner(config.Alone, config.Random)
-	if err != nil {
-		return nil, err
-	}
 	p := &Planner{
-		config: config, ledger: records, claims: ledger.NewClaimer(config.Store, owner), log: config.Logger,
+		config: config, ledger: config.Ledger, claims: config.Claimer(), log: config.Logger,
 		lanes: make(map[policy.Kind]chan struct{}), busy: make(map[place]int), rests: make(map[string]time.Time),
 		tables: make(map[registry.ID]*entered), slow: make(map[place]int), left: make(chan struct{}),
 		stats: Stats{Looks: make(map[string]int64), Began: make(map[string]int64)},

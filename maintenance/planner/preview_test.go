@@ -8,7 +8,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/steer"
@@ -19,7 +19,7 @@ import (
 func (w *world) preview(scope moorage.Identifier, asked policies.Asked) []steer.Preview {
 	w.t.Helper()
 	s := &steer.Steering{
-		Ledger: ledger.Over(w.store), Policies: w.policies, Jobs: w.jobs,
+		Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs,
 		Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))),
 	}
 	var all []steer.Preview

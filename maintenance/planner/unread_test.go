@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/monitor"
 	"moorage/maintenance/policy"
 	"moorage/registry"
@@ -24,8 +26,7 @@ func testUnreadableCare(t *testing.T, w *world) {
 	w.put(warehouse, policy.SnapshotManagement, nil)
 	var log bytes.Buffer
 	made, err := monitor.New(monitor.Config{
-		Store: w.store, Tables: catalog.TablesOf(w.ann()), Policies: w.policies, Alone: true, Now: w.clock.Now,
-		Random: w.random, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.NewTextHandler(&log, nil))}), Tables: catalog.TablesOf(w.ann()), Policies: w.policies,
 	})
 	must(t, err)
 	spoil := func(key registry.Key) {

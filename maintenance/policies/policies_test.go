@@ -11,6 +11,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
@@ -49,9 +50,8 @@ func newStore(t *testing.T) (*slowStore, *catalog.Catalog) {
 	now := func() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC) }
 	store := &slowStore{Store: memory.NewWithClock(rand.NewChaCha8([32]byte{1}), now)}
 	made, err := catalog.New(catalog.Config{
-		Store: store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: now, Random: rand.NewChaCha8([32]byte{2}),
+		Deps: ledgertest.Deps(ledger.Config{Store: store, Now: now, Random: rand.NewChaCha8([32]byte{2}), Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(storage.Place) (storage.Store, error) { return memorystorage.New(), nil },
-		Logger:      slog.New(slog.DiscardHandler),
 	})
 	must(t, err)
 	served := made.As(moorage.Anonymous())
@@ -67,7 +67,7 @@ var enabled = policies.Asked{Type: policy.Compaction, Status: policy.Enabled, By
 func TestSlowReload(t *testing.T) {
 	t.Parallel()
 	store, served := newStore(t)
-	kept := policies.New(ledger.Over(store), nil)
+	kept := policies.New(ledgertest.Over(store), nil)
 	store.after = func(ctx context.Context) {
 		store.after = nil
 		must(t, kept.Put(ctx, catalog.ScopesOf(served), moorage.Identifier{Warehouse: "w"}, enabled))
@@ -88,7 +88,7 @@ func TestClientLeavesAfterChange(t *testing.T) {
 	t.Parallel()
 	store, served := newStore(t)
 	told := 0
-	kept := policies.New(ledger.Over(store), func() { told++ })
+	kept := policies.New(ledgertest.Over(store), func() { told++ })
 	_, err := kept.Reload(t.Context())
 	must(t, err)
 	ctx, leave := context.WithCancel(t.Context())
@@ -119,7 +119,7 @@ func TestReloadFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store, served := newStore(t)
-			kept := policies.New(ledger.Over(store), nil)
+			kept := policies.New(ledgertest.Over(store), nil)
 			_, unchanged, err := kept.ReloadFor(t.Context(), "w")
 			must(t, err)
 			holds := func() bool {
@@ -143,7 +143,7 @@ func TestReloadFor(t *testing.T) {
 		})
 	}
 	store, _ := newStore(t)
-	if _, unchanged, err := policies.New(ledger.Over(store), nil).ReloadFor(t.Context(), "none"); err != nil || unchanged != nil {
+	if _, unchanged, err := policies.New(ledgertest.Over(store), nil).ReloadFor(t.Context(), "none"); err != nil || unchanged != nil {
 		t.Errorf("of no warehouse: %v, %v", unchanged, err)
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -16,6 +15,8 @@ import (
 	"moorage/catalog"
 	"moorage/check"
 	"moorage/internal/jsontext"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/purge"
 	"moorage/metadata"
@@ -67,11 +68,12 @@ type node struct {
 
 func newNode(t testing.TB, config catalog.Config, interval time.Duration) *node {
 	t.Helper()
+	config.Alone = config.AbortPending
+	config.Deps = ledgertest.Deps(config.Deps.Config)
 	served, err := catalog.New(config)
 	must(t, err)
 	worker, err := purge.New(purge.Config{
-		Store: config.Store, Tables: served.Documents(), Alone: config.AbortPending, Interval: interval,
-		Now: config.Now, Random: config.Random, Logger: config.Logger,
+		Deps: config.Deps, Tables: served.Documents(), Interval: interval,
 	})
 	must(t, err)
 	return &node{served.As(moorage.Anonymous()), worker}
@@ -100,17 +102,14 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	files, random := memorystorage.New(), newLockedRandom(1)
 	var config catalog.Config
 	config = catalog.Config{
-		Store: memoryregistry.NewWithClock(random, func() time.Time {
+		Deps: ledger.Deps{Config: ledger.Config{Store: memoryregistry.NewWithClock(random, func() time.Time {
 			if config.Now == nil {
 				return time.Now()
 			}
 			return config.Now()
-		}),
+		}), Now: clock.Now, Random: random}},
 		Locks:       locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
-		Now:         clock.Now,
-		Random:      random,
-		Logger:      slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&config)
@@ -165,7 +164,7 @@ func commitRequest(t testing.TB, updates string) catalog.CommitRequest {
 
 // Check checks the store of f.
 func (f *fixture) Check(ctx context.Context) (check.Report, error) {
-	return check.New(check.Config{Store: f.store, Files: f.Documents(), Now: f.config.Now}).Check(ctx)
+	return check.New(check.Config{Deps: ledgertest.Deps(ledger.Config{Store: f.store, Now: f.config.Now}), Files: f.Documents()}).Check(ctx)
 }
 
 // wantClean fails the test unless Check finds nothing.

@@ -2,8 +2,6 @@ package purge
 
 import (
 	"context"
-	cryptorand "crypto/rand"
-	"io"
 	"log/slog"
 	"sync"
 	"time"
@@ -58,11 +56,8 @@ type Tables interface {
 
 // Config is what a Worker is made from. Fields without a default are required.
 type Config struct {
-	Store  registry.Store
+	ledger.Deps
 	Tables Tables
-	// Alone says that no other process uses the store. Then the claims of an earlier process do not
-	// hold up this one.
-	Alone bool
 	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
 	// nothing is purged. Default: it can.
 	Doubt func(ctx context.Context) (string, error)
@@ -70,9 +65,6 @@ type Config struct {
 	Interval time.Duration
 	// Stall is StallMax, and Claim is ClaimLife, unless a test shortens or stretches them.
 	Stall, Claim time.Duration
-	Now          func() time.Time // default time.Now
-	Random       io.Reader        // ids and jitter; default crypto/rand.Reader
-	Logger       *slog.Logger     // default: discards
 }
 
 // Worker is the loop that purges. Every node runs one. It is safe for concurrent use.
@@ -113,8 +105,8 @@ type Stats struct {
 
 // New returns a worker that is not started. It fails if the source of random bits does.
 func New(config Config) (*Worker, error) {
-	if config.Store == nil || config.Tables == nil {
-		panic("purge: Store and Tables are required")
+	if config.Ledger == nil || config.Tables == nil {
+		panic("purge: Deps and Tables are required")
 	}
 	if config.Interval <= 0 {
 		config.Interval = time.Minute
@@ -128,32 +120,13 @@ func New(config Config) (*Worker, error) {
 	if config.Doubt == nil {
 		config.Doubt = func(context.Context) (string, error) { return "", nil }
 	}
-	if config.Now == nil {
-		config.Now = time.Now
-	}
-	if config.Random == nil {
-		config.Random = cryptorand.Reader
-	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-	}
-	records, err := ledger.New(ledger.Config{
-		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
-	})
-	if err != nil {
-		return nil, err
-	}
-	owner, err := ledger.NewOwner(config.Alone, config.Random)
-	if err != nil {
-		return nil, err
-	}
 	jitter, err := ledger.NewJitter(config.Random)
 	if err != nil {
 		return nil, err
 	}
 	w := &Worker{
-		config: config, tables: config.Tables, ledger: records, claims: ledger.NewClaimer(config.Store, owner),
-		locations: claims.New(records), transactions: txlog.New(records),
+		config: config, tables: config.Tables, ledger: config.Ledger, claims: config.Claimer(),
+		locations: claims.New(config.Ledger), transactions: txlog.New(config.Ledger),
 		now: config.Now, log: config.Logger,
 	}
 	w.loop = worker.New(worker.Config{

@@ -12,6 +12,8 @@ import (
 	"moorage/catalog"
 	"moorage/check"
 	"moorage/internal/storetest"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/retention"
 	"moorage/registry"
@@ -74,11 +76,12 @@ type fixture struct {
 func newFixture(t testing.TB, change ...func(*retention.Config)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, ctx: t.Context(), clock: &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}}
-	f.config = retention.Config{KeyLife: keyLife, Now: f.clock.Now, Random: newBits(4)}
+	f.config = retention.Config{KeyLife: keyLife, Deps: ledger.Deps{Config: ledger.Config{Now: f.clock.Now, Random: newBits(4)}}}
 	f.config.Store = memory.NewWithClock(newBits(2), func() time.Time { return f.config.Now() })
 	for _, set := range change {
 		set(&f.config)
 	}
+	f.config.Deps = ledgertest.Deps(f.config.Deps.Config)
 	f.store = f.config.Store
 	f.Retention = f.other(f.store)
 	files := memorystorage.New()
@@ -91,7 +94,7 @@ func newFixture(t testing.TB, change ...func(*retention.Config)) *fixture {
 func (f *fixture) newCatalog(warehouse, location string, open func([]string) (storage.Store, error)) {
 	f.t.Helper()
 	made, err := catalog.New(catalog.Config{
-		Store: f.store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: f.config.Now, Random: f.config.Random,
+		Deps: ledgertest.Deps(ledger.Config{Store: f.store, Now: f.config.Now, Random: f.config.Random}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage:  func(place storage.Place) (storage.Store, error) { return open(place.Roots) },
 		StagedFolder: f.RememberStaged,
 	})
@@ -109,6 +112,7 @@ func (f *fixture) other(store registry.Store) *retention.Retention {
 	f.t.Helper()
 	config := f.config
 	config.Store = store
+	config.Deps = ledgertest.Deps(config.Deps.Config)
 	made, err := retention.New(config)
 	must(f.t, err)
 	return made
@@ -132,7 +136,7 @@ func wantKind(t testing.TB, err error, kind moorage.Kind) {
 // wantClean fails the test unless all records and files hold together.
 func (f *fixture) wantClean() {
 	f.t.Helper()
-	report, err := check.New(check.Config{Store: f.store, Files: f.catalog.Documents(), Now: f.config.Now}).Check(f.ctx)
+	report, err := check.New(check.Config{Deps: ledgertest.Deps(ledger.Config{Store: f.store, Now: f.config.Now}), Files: f.catalog.Documents()}).Check(f.ctx)
 	if err != nil || len(report.Problems) > 0 {
 		f.t.Errorf("check: %v %q", err, report.Problems)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/retention"
 	"moorage/registry"
 )
@@ -54,7 +55,7 @@ func (f *fixture) keyed(id string) registry.Write {
 // outcomes returns the outcomes that are left.
 func (f *fixture) outcomes() (found []registry.Record) {
 	f.t.Helper()
-	must(f.t, ledger.Over(f.store).Scan(f.ctx, registry.TableIdempotency, "", "", func(r registry.Record) (bool, error) {
+	must(f.t, ledgertest.Over(f.store).Scan(f.ctx, registry.TableIdempotency, "", "", func(r registry.Record) (bool, error) {
 		found = append(found, r)
 		return true, nil
 	}))

@@ -38,12 +38,8 @@ type numbering struct {
 	reported time.Time // when it reported a failure last
 }
 
-func newNumbering(config Config, store registry.Numberer) (*numbering, error) {
-	owner, err := ledger.NewOwner(config.Alone, config.Random)
-	if err != nil {
-		return nil, err
-	}
-	return &numbering{store: store, claims: ledger.NewClaimer(config.Store, owner), now: config.Now}, nil
+func newNumbering(config Config, store registry.Numberer) *numbering {
+	return &numbering{store: store, claims: config.Claimer(), now: config.Now}
 }
 
 // run is one round. It reports a failure if it has reported none for a while.

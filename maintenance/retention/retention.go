@@ -29,11 +29,8 @@ package retention
 
 import (
 	"context"
-	cryptorand "crypto/rand"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -53,9 +50,9 @@ func ChangesKept(asked, keyLife time.Duration) time.Duration {
 	return max(week, keyLife)
 }
 
-// Config is what a Retention is made of. Only Store and KeyLife are required.
+// Config is what a Retention is made of. Only Deps and KeyLife are required.
 type Config struct {
-	Store registry.Store
+	ledger.Deps
 	// KeyLife is how long the outcome of an idempotency key is kept, at most.
 	KeyLife time.Duration
 	// UndropWindow is how long a dropped table's records are kept. Default 7 days.
@@ -64,18 +61,11 @@ type Config struct {
 	// not be less than KeyLife, and is at least keptMin. Default 7 days, or KeyLife if that is
 	// longer.
 	ChangeRetention time.Duration
-	// Alone says that no other process uses the store. Then the claims of an earlier process do not
-	// hold up this one.
-	Alone bool
 	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
 	// nothing goes because of its age. Default: it can.
 	Doubt func(ctx context.Context) (string, error)
 	// Interval is the mean pause between two rounds of a job. Default 1 minute.
 	Interval time.Duration
-
-	Now    func() time.Time // default time.Now
-	Random io.Reader        // ids and jitter; default crypto/rand.Reader
-	Logger *slog.Logger     // default: discards
 }
 
 // Job is one kind of work.
@@ -107,20 +97,15 @@ type job struct {
 // New returns loops that are not started. It fails if the source of random bits does, or if changes
 // would go before the keys that need them.
 func New(config Config) (*Retention, error) {
-	if config.Store == nil || config.KeyLife <= 0 {
-		panic("retention: Store and KeyLife are required")
+	if config.Ledger == nil || config.KeyLife <= 0 {
+		panic("retention: Deps and KeyLife are required")
 	}
 	setDefaults(&config)
 	if config.ChangeRetention < config.KeyLife {
 		return nil, fmt.Errorf("retention: changes are kept for %s, which must not be less than the %s"+
 			" for which keys are honoured", config.ChangeRetention, config.KeyLife)
 	}
-	records, err := ledger.New(ledger.Config{
-		Store: config.Store, Now: config.Now, Random: config.Random, Logger: config.Logger,
-	})
-	if err != nil {
-		return nil, err
-	}
+	records := config.Ledger
 	r := &Retention{changes: newChanges(config, records), staged: &staged{now: config.Now}}
 	for _, made := range []struct {
 		name Job
@@ -143,27 +128,16 @@ func New(config Config) (*Retention, error) {
 		r.jobs = append(r.jobs, job{made.name, loop})
 	}
 	if store, ok := registry.Find[registry.Numberer](config.Store); ok {
-		numbers, err := newNumbering(config, store)
+		loop, err := newLoop(config, "number", numberInterval, newNumbering(config, store).run)
 		if err != nil {
 			return nil, err
 		}
-		if r.number, err = newLoop(config, "number", numberInterval, numbers.run); err != nil {
-			return nil, err
-		}
+		r.number = loop
 	}
 	return r, nil
 }
 
 func setDefaults(config *Config) {
-	if config.Now == nil {
-		config.Now = time.Now
-	}
-	if config.Random == nil {
-		config.Random = cryptorand.Reader
-	}
-	if config.Logger == nil {
-		config.Logger = slog.New(slog.DiscardHandler)
-	}
 	if config.Doubt == nil {
 		config.Doubt = func(context.Context) (string, error) { return "", nil }
 	}

@@ -12,6 +12,7 @@ import (
 	"moorage/internal/pgtest"
 	"moorage/internal/racetest"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/work"
 	"moorage/registry"
@@ -83,8 +84,7 @@ func TestCrashEveryCall(t *testing.T) {
 func crashOnce(t *testing.T, open func(*world) registry.Store, k int, action registrytest.Action) bool {
 	w := newWorldOver(t, 1, open)
 	faulty := registrytest.Faulty(w.store, registrytest.Nth(k, action))
-	records, err := ledger.New(ledger.Config{Store: faulty, Now: w.time, Random: rand.NewChaCha8([32]byte{4})})
-	must(t, err)
+	records := ledgertest.Deps(ledger.Config{Store: faulty, Now: w.time, Random: rand.NewChaCha8([32]byte{4})}).Ledger
 	ended := w.doWork(w.over(records))
 	w.wantOneHolder(fmt.Sprint("call ", k))
 	faulty.Release(w.ctx)

@@ -14,6 +14,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
@@ -110,8 +111,8 @@ func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) 
 	w.store = open(w)
 	files := memorystorage.New()
 	made, err := catalog.New(catalog.Config{
-		Store: w.store, Locks: locks.NewLocal(locks.LocalConfig{}), Now: w.time, Random: rand.NewChaCha8([32]byte{2}),
-		OpenStorage: func(storage.Place) (storage.Store, error) { return files, nil }, Logger: slog.New(slog.DiscardHandler),
+		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Now: w.time, Random: rand.NewChaCha8([32]byte{2}), Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
+		OpenStorage: func(storage.Place) (storage.Store, error) { return files, nil },
 	})
 	must(t, err)
 	anybody := made.As(moorage.Anonymous())
@@ -119,8 +120,7 @@ func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) 
 	must(t, err)
 	_, err = anybody.CreateNamespace(w.ctx, "w", moorage.Namespace{"ns"}, nil)
 	must(t, err)
-	w.ledger, err = ledger.New(ledger.Config{Store: w.store, Now: w.time, Random: rand.NewChaCha8([32]byte{3})})
-	must(t, err)
+	w.ledger = ledgertest.Deps(ledger.Config{Store: w.store, Now: w.time, Random: rand.NewChaCha8([32]byte{3})}).Ledger
 	w.leases = leases.New(w.ledger)
 	maintained := catalog.TablesOf(made.As(moorage.System("expire")))
 	for n := range tables {

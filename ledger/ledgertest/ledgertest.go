@@ -1,0 +1,32 @@
+// Package ledgertest makes ledgers for tests. It promises nothing to others.
+package ledgertest
+
+import (
+	"cmp"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"time"
+
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// Deps returns the ledger of a process over config.Store, and what belongs to it. Where config
+// leaves them out it takes the clock and the random bits of this machine, and a logger that
+// discards. It panics without a store.
+func Deps(config ledger.Config) ledger.Deps {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	config.Random = cmp.Or[io.Reader](config.Random, rand.Reader)
+	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
+	deps, err := ledger.New(config)
+	if err != nil {
+		panic(err)
+	}
+	return deps
+}
+
+// Over returns a ledger over store with the clock and the random bits of this machine.
+func Over(store registry.Store) *ledger.Ledger { return Deps(ledger.Config{Store: store}).Ledger }
