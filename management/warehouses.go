@@ -29,6 +29,8 @@ type Keeper struct {
 	Of Warehouses
 	// Rotate seals all secrets again, for the same caller.
 	Rotate func(ctx context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error)
+	// Health returns what this node sees of the storage of a warehouse. Nil: nothing.
+	Health func(warehouse, location string) *client.StorageHealth
 }
 
 // Warehouses returns a page of the warehouses that the caller sees.
@@ -40,7 +42,11 @@ func (k Keeper) Warehouses(ctx context.Context, page client.Page) ([]client.Ware
 // LoadWarehouse returns all about a warehouse.
 func (k Keeper) LoadWarehouse(ctx context.Context, name string) (client.Warehouse, error) {
 	found, err := k.Of.Load(ctx, name)
-	return warehouseOf(found), err
+	shown := warehouseOf(found)
+	if err == nil && k.Health != nil {
+		shown.Health = k.Health(name, found.Location)
+	}
+	return shown, err
 }
 
 // CreateWarehouse makes a warehouse.

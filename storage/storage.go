@@ -117,6 +117,9 @@ type Place struct {
 	Options map[string]string
 	// Secret is what it is reached with besides. Zero: what the process has.
 	Secret Secret
+	// Warehouse is the name of the warehouse whose place it is, for metrics and the log; empty: of
+	// none, or of one that is only tried. It makes no other place.
+	Warehouse string
 }
 
 // Secret names what a place is reached with, and has it in a sealed form. Who opens a Store opens

@@ -301,6 +301,7 @@ func (d *Directory) newPath(ctx context.Context, record registry.Record, name st
 		return nil, err
 	}
 	place := d.PlaceOf(warehouse)
+	place.Warehouse = name
 	store, err := d.storages.open(ctx, place)
 	switch {
 	case errors.Is(err, storage.ErrUnavailable):

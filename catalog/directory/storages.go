@@ -266,7 +266,9 @@ func (d *Directory) ProbeAll(ctx context.Context, unreachable func(warehouse, lo
 			err := worker.Safely(ctx, func(ctx context.Context) error {
 				ctx, cancel := context.WithTimeout(ctx, probeMax)
 				defer cancel()
-				return d.Probe(ctx, d.PlaceOf(value))
+				place := d.PlaceOf(value)
+				place.Warehouse = record.Key.ID
+				return d.Probe(ctx, place)
 			})
 			if err != nil && ctx.Err() == nil {
 				mu.Lock()

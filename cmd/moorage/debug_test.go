@@ -37,6 +37,15 @@ func TestMetricsNeedAPrivilege(t *testing.T) {
 		}
 	}
 
+	const verbose = "/readyz?verbose" // names folders and warehouses for the same callers
+	for name, want := range map[string]bool{"root": true, "auditor": true, "reader": false, "stranger": false} {
+		status, body := server.request(t, "GET", verbose, "", "Authorization", "Bearer "+keys[name])
+		if status != http.StatusOK || strings.Contains(body, "free on the disk of "+data) != want ||
+			strings.Contains(body, `"storages":"none fails"`) == want {
+			t.Errorf("%s %s: %d %s", name, verbose, status, body)
+		}
+	}
+
 	found := debugLine.FindStringSubmatch(server.stderr.String())
 	if found == nil || !strings.HasPrefix(found[1], "http://127.0.0.1:") {
 		t.Fatalf("the port of --debug-listen is %q; the log:\n%s", found, server.stderr)

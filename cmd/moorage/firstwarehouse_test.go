@@ -71,7 +71,7 @@ func TestFirstWarehouseCannotBeOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := startServe(t, flags...)
-	s.awaitLog(t, "the storage of a warehouse cannot be reached")
+	s.awaitLog(t, "the storage of a warehouse fails")
 	if code, body := s.request(t, "GET", "/readyz", ""); code != http.StatusOK {
 		t.Errorf("ready: %d %s", code, body)
 	}

@@ -208,7 +208,7 @@ func TestStartsWhileAWarehouseHangs(t *testing.T) {
 	flags, stuck := makeWarehouses(t)
 	h := startHanging(t, stuck, flags...)
 	h.use(t)
-	h.awaitLog(t, "the storage of a warehouse cannot be reached")
+	h.awaitLog(t, "the storage of a warehouse fails: ")
 	if log := h.stderr.String(); !strings.Contains(log, "warehouse=stuck") || strings.Contains(log, "warehouse=lake") {
 		t.Errorf("log:\n%s", log)
 	}

@@ -12,9 +12,13 @@ import (
 )
 
 // keeperOf returns what a caller manages the warehouses of a catalog with. sealer has its keys;
-// nil: there are none.
-func keeperOf(made *catalog.Catalog, sealer secrets.Sealer, caller moorage.Caller) management.Keeper {
+// nil: there are none. seen is what a server has seen of storages; nil: no server runs.
+func keeperOf(made *catalog.Catalog, sealer secrets.Sealer, seen *storageHealth, caller moorage.Caller,
+) management.Keeper {
 	keeper := management.Keeper{Of: catalog.WarehousesOf(made.As(caller))}
+	if seen != nil {
+		keeper.Health = seen.of
+	}
 	if turned, ok := sealer.(secrets.Source); ok {
 		keeper.Rotate = func(ctx context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error) {
 			return rotate(ctx, made, turned, caller, rotation)

@@ -67,6 +67,8 @@ type node struct {
 	expiry    *worker.Worker
 	first     *firstWarehouse
 	horizon   *worker.Worker // nil without a database
+	health    *storageHealth
+	looking   *worker.Worker // of health
 }
 
 // defaultWarehouse is the warehouse that the first start makes, and that requests without a
@@ -117,8 +119,9 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
-	files := newStorages(s3Options, c.GCSOptions(), c.ADLSOptions(), sealer)
 	var made *catalog.Catalog
+	seen := newStorageHealth(c, func() *catalog.Catalog { return made }, metrics, logger)
+	files := newStorages(s3Options, c.GCSOptions(), c.ADLSOptions(), sealer, seen.watch)
 	deps, err := ledger.New(ledger.Config{
 		Store: store, Alone: !c.InDatabase(), Now: time.Now, Random: rand.Reader, Logger: logger,
 	})
@@ -213,6 +216,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Notices: func() map[string]string {
 			return first.with(ends.with(withClock(auditNotice(audits), clock)))
 		},
+		Details: seen.details,
 		Refusal: watch.refusal,
 		Measure: func(ctx context.Context, caller moorage.Caller) error {
 			ctx, cancel := context.WithTimeout(ctx, metricsWait)
@@ -240,7 +244,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	management.Mount(handler, management.Config{
 		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened), Gate: gate,
 		Access:      func(caller moorage.Caller) management.Access { return catalog.AccessOf(made.As(caller)) },
-		Warehouses:  func(caller moorage.Caller) management.Keeper { return keeperOf(made, sealer, caller) },
+		Warehouses:  func(caller moorage.Caller) management.Keeper { return keeperOf(made, sealer, seen, caller) },
 		Maintenance: upkeep.caretaker,
 		Stopping:    ctx.Done(),
 		Note:        audits.Note, Denials: audits.Denials, DrawKey: drawn,
@@ -259,7 +263,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		care: upkeep.jobs, upkeep: upkeep,
 		horizon:  horizon,
 		outgrown: watch, audit: audits, who: who, handler: handler, probes: handler.Probes(), metrics: metrics,
-		expiry: ends.worker(), first: first,
+		expiry: ends.worker(), first: first, health: seen, looking: seen.worker(logger),
 	}, nil
 }
 
@@ -270,6 +274,7 @@ func (n *node) start() {
 		n.who.Start()
 	}
 	n.expiry.Start()
+	n.looking.Start()
 	n.recovery.Start()
 	n.purges.Start()
 	n.retention.Start()
@@ -285,6 +290,7 @@ func (n *node) stop() {
 		n.who.Stop()
 	}
 	n.expiry.Stop()
+	n.looking.Stop()
 	if n.horizon != nil {
 		n.horizon.Stop()
 	}
@@ -311,6 +317,9 @@ func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 	var probing sync.WaitGroup
 	probing.Go(func() {
 		err := n.catalog.ProbeStorage(ctx, func(warehouse, location string, err error) {
+			if n.health.watch.Fails(warehouse) {
+				return // it has a line
+			}
 			logger.Warn("the storage of a warehouse cannot be reached: "+
 				"requests for its files are answered 503 until it can",
 				"warehouse", warehouse, "location", location, "error", moorage.OneLine(err.Error()))

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -125,9 +126,53 @@ func TestStorageAway(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	s := startServe(t, append(flags, "--s3-endpoint", "http://127.0.0.1:1")...)
-	s.awaitLog(t, "the storage of a warehouse cannot be reached")
+	s.awaitLog(t, "the storage of a warehouse fails")
 	if code, body := s.request(t, "POST", "/v1/namespaces", `{"namespace":["harbour"]}`); code != http.StatusOK {
 		t.Errorf("create a namespace: %d %s", code, body)
+	}
+}
+
+// TestStorageThatFails: the log has one line for reads and one for writes of a storage that refuses
+// everything, however often it is asked. Metrics, /readyz?verbose and the command show it.
+func TestStorageThatFails(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	flags := append(keys(), "--data", t.TempDir(), "--default-location", "s3://"+server.NewBucket(t))
+	if code := startServe(t, append(flags, "--s3-endpoint", server.Endpoint)...).stop(); code != cli.ExitDone {
+		t.Fatalf("exit code %d", code)
+	}
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer refusing.Close()
+	s := startServe(t, append(flags, "--s3-endpoint", refusing.URL)...)
+	const fails = "the storage of a warehouse fails"
+	s.awaitLog(t, fails)
+	s.must(t, "POST", "/v1/namespaces", createNamespace)
+	for range 2 {
+		if code, body := s.request(t, "POST", "/v1/namespaces/harbour/tables", createTable); code < http.StatusInternalServerError {
+			t.Errorf("create a table: %d %s", code, body)
+		}
+	}
+	if log := s.stderr.String(); strings.Count(log, fails) != 2 || strings.Count(log, "calls=writes") != 1 {
+		t.Errorf("log, which has to have a line for reads and one for writes:\n%s", log)
+	}
+	if code, body := s.request(t, "GET", "/readyz?verbose", ""); code != http.StatusOK || !strings.Contains(body, `"storage of default, writes":"fails since `) {
+		t.Errorf("ready: %d %s", code, body)
+	}
+	_, metrics := s.request(t, "GET", "/metrics", "")
+	for _, want := range []string{
+		`moorage_storage_calls_total{call="put",outcome="error",warehouse="default"} 2`,
+		`moorage_storage_call_duration_seconds_count{call="put",warehouse="default"} 2`,
+		`moorage_storage_failing_seconds{calls="writes",warehouse="default"} `, `moorage_disk_free_bytes{folder="`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	shown := runToEnd(t, "warehouse", "show", "default", "--uri", s.uri)
+	if shown.code != cli.ExitDone || !strings.Contains(shown.stdout, "its storage FAILS: writes since ") {
+		t.Errorf("%+v", shown)
 	}
 }
 

@@ -10,12 +10,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"moorage/catalog/sealing"
 	"moorage/internal/cli"
 	"moorage/secrets"
 	"moorage/storage"
 	"moorage/storage/adls"
+	"moorage/storage/calls"
 	"moorage/storage/file"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
@@ -30,6 +32,7 @@ type storages struct {
 	files *file.Opener
 	// sealer opens the secrets of warehouses; nil: there is no key.
 	sealer secrets.Sealer
+	watch  *calls.Watch
 
 	clients sync.Map // an *s3.Client for each s3.Options, likewise for gcs and adls
 	secrets sync.Map // by the id of a secret, the options that it was opened to last
@@ -50,14 +53,16 @@ type lent struct {
 
 // lentFiles is what a *file.Store can do.
 type lentFiles interface {
-	storage.Store
+	calls.FileStore
 	io.Closer
 	Busy() bool
 }
 
-func newStorages(s3 s3.Options, gcs gcs.Options, adls adls.Options, sealer secrets.Sealer) *storages {
+func newStorages(s3 s3.Options, gcs gcs.Options, adls adls.Options, sealer secrets.Sealer, watch *calls.Watch,
+) *storages {
 	return &storages{
-		s3: s3, gcs: gcs, adls: adls, files: file.NewOpener(), sealer: sealer, lent: make(map[string]*lent),
+		s3: s3, gcs: gcs, adls: adls, files: file.NewOpener(), sealer: sealer, watch: watch,
+		lent: make(map[string]*lent),
 	}
 }
 
@@ -92,19 +97,22 @@ func (s *storages) unseal(secret storage.Secret) (values map[string]string, err 
 
 // open returns the storage that reaches a place. It stays open until s is closed.
 func (s *storages) open(place storage.Place) (storage.Store, error) {
-	return s.openSchemes(place, func(roots []string) (storage.Store, error) {
+	began := time.Now()
+	opened, err := s.openSchemes(place, func(roots []string) (calls.FileStore, error) {
 		store, err := s.files.New(roots)
 		if err == nil {
 			s.keep(store)
 		}
 		return store, err
 	})
+	s.watch.Opened(place.Warehouse, began, err)
+	return opened, err
 }
 
 // borrow is open without making folders, until the function that it returns is called.
 func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack func(), err error) {
 	giveBack = func() {}
-	store, err = s.openSchemes(place, func(roots []string) (files storage.Store, err error) {
+	store, err = s.openSchemes(place, func(roots []string) (files calls.FileStore, err error) {
 		files, giveBack, err = s.lend(roots)
 		return files, err
 	})
@@ -116,7 +124,7 @@ func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack fu
 }
 
 // lend returns the files below roots, and how to give them back, which is to be called once.
-func (s *storages) lend(roots []string) (storage.Store, func(), error) {
+func (s *storages) lend(roots []string) (calls.FileStore, func(), error) {
 	key := strings.Join(roots, "\x00")
 	s.mu.Lock()
 	shared, ok := s.lent[key]
@@ -169,7 +177,7 @@ func (s *storages) keep(opened io.Closer) {
 
 // openSchemes opens a place with one storage for each scheme that its roots have.
 func (s *storages) openSchemes(
-	place storage.Place, openFiles func(roots []string) (storage.Store, error),
+	place storage.Place, openFiles func(roots []string) (calls.FileStore, error),
 ) (storage.Store, error) {
 	roots := make(map[string][]string) // by scheme
 	for _, root := range place.Roots {
@@ -186,13 +194,16 @@ func (s *storages) openSchemes(
 	for scheme, group := range roots {
 		var store storage.Store
 		var err error
-		part := storage.Place{Roots: group, Options: optionsOf(scheme, place.Options, roots), Secret: place.Secret}
+		part := storage.Place{
+			Roots: group, Options: optionsOf(scheme, place.Options, roots), Secret: place.Secret,
+			Warehouse: place.Warehouse,
+		}
 		switch scheme {
 		case storage.SchemeFile:
 			if place.Secret.ID != "" && len(roots) == 1 {
 				return nil, errors.New("files of this machine are reached without a secret")
 			}
-			store, err = openFiles(group)
+			store, err = s.openFiles(part, openFiles)
 		case storage.SchemeGCS:
 			store, err = s.openGCS(part)
 		case storage.SchemeAzure:
@@ -234,6 +245,16 @@ func optionsOf(scheme string, options map[string]string, roots map[string][]stri
 	return own
 }
 
+// openFiles opens a place all of whose roots are folders.
+func (s *storages) openFiles(place storage.Place, open func(roots []string) (calls.FileStore, error)) (
+	storage.Store, error) {
+	store, err := open(place.Roots)
+	if err != nil {
+		return nil, err
+	}
+	return s.watch.Files(place.Warehouse, store), nil
+}
+
 // openS3 opens a place all of whose roots are in S3.
 func (s *storages) openS3(place storage.Place) (storage.Store, error) {
 	client, err := clientOf(s, s.s3, place, func(options s3.Options) (*s3.Client, error) {
@@ -242,7 +263,11 @@ func (s *storages) openS3(place storage.Place) (storage.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Within(place.Roots)
+	store, err := client.Within(place.Roots)
+	if err != nil {
+		return nil, err
+	}
+	return s.watch.Signing(place.Warehouse, store), nil
 }
 
 // openGCS opens a place all of whose roots are in Google Cloud Storage.
@@ -251,7 +276,11 @@ func (s *storages) openGCS(place storage.Place) (storage.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Within(place.Roots)
+	store, err := client.Within(place.Roots)
+	if err != nil {
+		return nil, err
+	}
+	return s.watch.Cloud(place.Warehouse, store), nil
 }
 
 // openAzure opens a place all of whose roots are in Azure.
@@ -260,7 +289,11 @@ func (s *storages) openAzure(place storage.Place) (storage.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Within(place.Roots)
+	store, err := client.Within(place.Roots)
+	if err != nil {
+		return nil, err
+	}
+	return s.watch.Cloud(place.Warehouse, store), nil
 }
 
 // clientOptions say how a kind of storage is reached: those of the process, and then those of a

@@ -9,6 +9,7 @@ import (
 
 	"moorage/storage"
 	"moorage/storage/adls"
+	"moorage/storage/calls"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
 )
@@ -24,7 +25,7 @@ func TestOpenS3BesideOneThatHangs(t *testing.T) {
 	}
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", there)
 	t.Setenv("AWS_CONFIG_FILE", pipe)
-	all := newStorages(s3.Options{}, gcs.Options{}, adls.Options{}, nil)
+	all := newStorages(s3.Options{}, gcs.Options{}, adls.Options{}, nil, unwatched())
 	open := func(region string) error {
 		_, err := all.open(storage.Place{Roots: []string{"s3://bucket/lake"}, Options: map[string]string{s3.OptionRegion: region}})
 		return err
@@ -56,9 +57,14 @@ func TestOpenS3BesideOneThatHangs(t *testing.T) {
 	}
 }
 
+// unwatched returns a watch that nobody looks at.
+func unwatched() *calls.Watch {
+	return calls.New(calls.Config{Ended: func(string, string, string, time.Duration) {}})
+}
+
 // busyFiles are files with a call that hangs.
 type busyFiles struct {
-	storage.Store
+	calls.FileStore
 	busy, closed bool
 }
 
@@ -73,7 +79,7 @@ func (f *busyFiles) Close() error {
 // who gives something back closes them.
 func TestLentFilesThatHung(t *testing.T) {
 	t.Parallel()
-	all := newStorages(s3.Options{}, gcs.Options{}, adls.Options{}, nil)
+	all := newStorages(s3.Options{}, gcs.Options{}, adls.Options{}, nil, unwatched())
 	files := &busyFiles{busy: true}
 	all.lent["stuck"] = &lent{files: files, users: 1}
 	all.giveBack("stuck", all.lent["stuck"])
@@ -98,7 +104,7 @@ func TestLentFilesThatHung(t *testing.T) {
 // that the place does not lie in are unknown.
 func TestOptionsOfTwoKinds(t *testing.T) {
 	t.Parallel()
-	all := newStorages(s3.Options{}, gcs.Options{}, adls.Options{}, nil)
+	all := newStorages(s3.Options{}, gcs.Options{}, adls.Options{}, nil, unwatched())
 	options := map[string]string{s3.OptionRegion: "eu-west-1", gcs.OptionProject: "lake"}
 	for _, tt := range []struct {
 		roots []string

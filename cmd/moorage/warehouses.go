@@ -36,7 +36,7 @@ func keepWarehouses(ctx context.Context, c cli.Config, env cli.Environment, do f
 		return do(client.KeeperOf(client.New(c.URI, c.Token)))
 	}
 	return orAsk(withStopped(ctx, c, env, func(node *node) error {
-		return do(keeperOf(node.catalog, node.storages.sealer, moorage.System(whoOpened)))
+		return do(keeperOf(node.catalog, node.storages.sealer, nil, moorage.System(whoOpened)))
 	}))
 }
 
@@ -110,6 +110,9 @@ func printWarehouse(out io.Writer, w client.Warehouse) {
 	} else {
 		fmt.Fprintf(out, "  offers engines: %s\n", orNothing(w.Delegation))
 	}
+	if w.Health != nil {
+		printHealth(out, *w.Health)
+	}
 	for _, name := range slices.Sorted(maps.Keys(w.Storage)) {
 		fmt.Fprintf(out, "  storage option %s=%s\n", name, moorage.OneLine(w.Storage[name]))
 	}
@@ -122,6 +125,17 @@ func printWarehouse(out io.Writer, w client.Warehouse) {
 	}
 	if w.Secret != nil {
 		fmt.Fprintf(out, "  secret: %s, set %s by %s\n", w.Secret.Kind, w.Secret.Set.Format(time.RFC3339), w.Secret.By)
+	}
+}
+
+// printHealth prints what a node sees of a storage.
+func printHealth(out io.Writer, seen client.StorageHealth) {
+	for _, failure := range seen.Failing {
+		fmt.Fprintf(out, "  its storage FAILS: %s since %s, last at %s\n    %s\n", failure.Calls,
+			failure.Since.Format(time.RFC3339), failure.Last.Format(time.RFC3339), moorage.OneLine(failure.Error))
+	}
+	if seen.FreeBytes != nil {
+		fmt.Fprintf(out, "  free on its disk: %s\n", sizeOf(*seen.FreeBytes))
 	}
 }
 

@@ -59,6 +59,7 @@ func importTable() map[string][]string {
 		"storage/adls":          {"internal/impatient", "internal/resumed", "storage"},
 		"storage/gcs":           {"internal/impatient", "internal/resumed", "storage"},
 		"storage/s3":            {"internal/impatient", "internal/resumed", "storage"},
+		"storage/calls":         {"storage"},
 		"storage/storagetest":   {"internal/cloudtest", "storage"},
 		"registry":              {"internal/jsontext"},
 		"registry/memory":       {"registry"},

@@ -80,5 +80,20 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	}
 	answer := map[string]string{"status": "ready"}
 	maps.Copy(answer, s.config.Notices())
+	if r.URL.Query().Has("verbose") {
+		maps.Copy(answer, s.config.Details(s.mayMeasure(r)))
+	}
 	return s.AnswerJSON(w, r, answer)
+}
+
+// mayMeasure reports whether the sender of a request may know what GET /metrics tells.
+func (s *Server) mayMeasure(r *http.Request) bool {
+	caller := CallerOf(r)
+	if s.config.Authenticate != nil {
+		var err error
+		if caller, err = s.config.Authenticate(r); err != nil {
+			return false
+		}
+	}
+	return s.config.Measure(r.Context(), caller) == nil
 }

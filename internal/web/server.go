@@ -51,6 +51,9 @@ type Config struct {
 	// Notices returns what is wrong and does not keep the server from its work, by what it is
 	// about. GET /readyz answers it beside the status. Default: nothing.
 	Notices func() map[string]string
+	// Details returns what GET /readyz?verbose answers besides, by what it is about. It names
+	// warehouses only if named is true, for callers who may read GET /metrics. Default: nothing.
+	Details func(named bool) map[string]string
 	// Refusal returns nil, or why the server refuses every request except those for /healthz and
 	// /metrics. It does so until it ends. Default: it refuses none.
 	Refusal func() error
@@ -89,6 +92,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Notices == nil {
 		c.Notices = func() map[string]string { return nil }
+	}
+	if c.Details == nil {
+		c.Details = func(bool) map[string]string { return nil }
 	}
 	if c.Refusal == nil {
 		c.Refusal = func() error { return nil }

@@ -24,6 +24,23 @@ type Warehouse struct {
 	Secret           *WarehouseSecret  `json:"secret"`            // null: it has none
 	Creator          string            `json:"creator,omitempty"`
 	WaitingPurges    WaitingPurges     `json:"waiting-purges"`
+	// Health is what the node that answers sees of the storage. Nil: no server does.
+	Health *StorageHealth `json:"storage-health,omitempty"`
+}
+
+// StorageHealth is what a node sees of the storage of a warehouse.
+type StorageHealth struct {
+	Failing []StorageFailure `json:"failing"` // never null
+	// FreeBytes is what fits yet on the disk of a local folder; nil: not known.
+	FreeBytes *uint64 `json:"free-bytes,omitempty"`
+}
+
+// StorageFailure says that calls of a storage fail.
+type StorageFailure struct {
+	Calls string    `json:"calls"` // reads, writes or credentials
+	Since time.Time `json:"since"`
+	Last  time.Time `json:"last"` // when one failed last
+	Error string    `json:"error"`
 }
 
 // WaitingPurges are the dropped tables of a warehouse that can come back until their purges begin.

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/cli"
+	"moorage/internal/worker"
+	"moorage/management/client"
+	"moorage/storage"
+	"moorage/storage/calls"
+)
+
+const (
+	// healthInterval is how often the free space of disks is looked at.
+	healthInterval = 30 * time.Second
+	// freeLife is how long what was seen of a disk is told, where the disk does not answer again.
+	freeLife = 3 * time.Minute
+	// foldersMax bounds the folders whose disks are looked at.
+	foldersMax = calls.WarehousesMax + 1
+)
+
+// storageHealth is what this node sees of storages: their calls, and the free space of local
+// folders. It is safe for concurrent use.
+type storageHealth struct {
+	watch   *calls.Watch
+	data    string
+	made    func() *catalog.Catalog
+	measure func(folder string) (bytes uint64, err error)
+	now     func() time.Time
+
+	mu     sync.Mutex           // guards the fields below; leaf
+	free   map[string]freeSpace // by folder
+	asking map[string]bool      // folders whose disks were asked and have not answered
+}
+
+// freeSpace is what was seen of a disk.
+type freeSpace struct {
+	bytes uint64
+	at    time.Time
+}
+
+// newStorageHealth returns what measures in metrics the calls of the storages of a catalog, which
+// made returns once it is there.
+func newStorageHealth(c cli.Config, made func() *catalog.Catalog, metrics prometheus.Registerer, logger *slog.Logger,
+) *storageHealth {
+	ended := counter(metrics, "moorage_storage_calls_total",
+		"Calls of the storages of warehouses, by warehouse (30 by name), call and outcome.",
+		"warehouse", "call", "outcome")
+	seconds := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "moorage_storage_call_duration_seconds",
+		Help:    "Duration of calls of the storages of warehouses, by warehouse (30 by name) and call.",
+		Buckets: []float64{0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60},
+	}, []string{"warehouse", "call"})
+	h := &storageHealth{
+		data: c.Data, made: made, measure: freeBytes, now: time.Now,
+		free: make(map[string]freeSpace), asking: make(map[string]bool),
+	}
+	h.watch = calls.New(calls.Config{Logger: logger, Ended: func(warehouse, call, outcome string, took time.Duration) {
+		ended.WithLabelValues(warehouse, call, outcome).Inc()
+		seconds.WithLabelValues(warehouse, call).Observe(took.Seconds())
+	}})
+	metrics.MustRegister(seconds, h)
+	return h
+}
+
+// worker returns what looks at disks, and notes which storages have ceased to fail.
+func (h *storageHealth) worker(logger *slog.Logger) *worker.Worker {
+	w := worker.New(worker.Config{
+		Name: "storage health", Run: h.look, Interval: healthInterval, Jitter: newJitter(), Logger: logger,
+	})
+	w.Kick()
+	return w
+}
+
+// look asks each disk for its free space. One that hangs is not asked again until it answers.
+func (h *storageHealth) look(ctx context.Context) error {
+	h.watch.Failures() // which logs what has ceased
+	folders := []string{h.data}
+	warehouses, err := h.made().As(moorage.System("node")).Warehouses(ctx)
+	if err != nil {
+		return err
+	}
+	for _, each := range warehouses {
+		if folder := folderOf(each.Location); folder != "" && len(folders) < foldersMax {
+			folders = append(folders, folder)
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	maps.DeleteFunc(h.free, func(folder string, seen freeSpace) bool {
+		return !slices.Contains(folders, folder) || h.now().Sub(seen.at) > freeLife
+	})
+	for _, folder := range folders {
+		if !h.asking[folder] {
+			h.asking[folder] = true
+			go h.ask(folder) // nobody waits: nothing ends the system call if it hangs
+		}
+	}
+	return nil
+}
+
+// ask notes the free space of the disk of a folder.
+func (h *storageHealth) ask(folder string) {
+	bytes, err := h.measure(folder)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.asking, folder)
+	if err == nil {
+		h.free[folder] = freeSpace{bytes, h.now()}
+	}
+}
+
+// folderOf returns the folder of a location on this machine; empty for others.
+func folderOf(location string) string {
+	parsed, err := storage.Parse(location)
+	if err != nil || parsed.Scheme != storage.SchemeFile {
+		return ""
+	}
+	return filepath.FromSlash(parsed.Path)
+}
+
+// freeOf returns what is free by folder, as far as that was seen lately.
+func (h *storageHealth) freeOf() map[string]uint64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := make(map[string]uint64, len(h.free))
+	for folder, seen := range h.free {
+		if h.now().Sub(seen.at) <= freeLife {
+			found[folder] = seen.bytes
+		}
+	}
+	return found
+}
+
+// of returns what was seen of the storage of a warehouse.
+func (h *storageHealth) of(warehouse, location string) *client.StorageHealth {
+	found := &client.StorageHealth{Failing: []client.StorageFailure{}}
+	for _, each := range h.watch.FailuresOf(warehouse) {
+		found.Failing = append(found.Failing, client.StorageFailure{
+			Calls: each.Calls, Since: each.Since.UTC(), Last: each.Last.UTC(), Error: each.Error,
+		})
+	}
+	if free, ok := h.freeOf()[folderOf(location)]; ok {
+		found.FreeBytes = &free
+	}
+	return found
+}
+
+// details is what GET /readyz?verbose says of storages. Why one fails is for the log.
+func (h *storageHealth) details(named bool) map[string]string {
+	failures := h.watch.Failures()
+	if !named {
+		if len(failures) == 0 {
+			return map[string]string{"storages": "none fails"}
+		}
+		return map[string]string{"storages": "some fail: ask with a key that may read /metrics, or see the log"}
+	}
+	found := make(map[string]string)
+	for _, each := range failures {
+		found["storage of "+each.Warehouse+", "+each.Calls] = fmt.Sprintf(
+			"fails since %s, last at %s; the log says why",
+			each.Since.UTC().Format(time.RFC3339), each.Last.UTC().Format(time.RFC3339))
+	}
+	for folder, bytes := range h.freeOf() {
+		found["free on the disk of "+folder] = sizeOf(bytes)
+	}
+	return found
+}
+
+// Describe implements prometheus.Collector. It names none, because what there is changes.
+func (h *storageHealth) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (h *storageHealth) Collect(to chan<- prometheus.Metric) {
+	failing := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "moorage_storage_failing_seconds",
+		Help: "How long the storage of a warehouse fails; there is no value while it does not.",
+	}, []string{"warehouse", "calls"})
+	longest := make(map[[2]string]float64)
+	for _, each := range h.watch.Failures() {
+		labels := [2]string{each.Label, each.Calls}
+		longest[labels] = max(longest[labels], h.now().Sub(each.Since).Seconds())
+	}
+	for labels, seconds := range longest {
+		failing.WithLabelValues(labels[0], labels[1]).Set(seconds)
+	}
+	failing.Collect(to)
+	free := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "moorage_disk_free_bytes",
+		Help: "What fits yet on the disk of a local folder: that of --data, and those of 30 warehouses in files.",
+	}, []string{"folder"})
+	for folder, bytes := range h.freeOf() {
+		free.WithLabelValues(folder).Set(float64(bytes))
+	}
+	free.Collect(to)
+}
+
+// sizeOf returns a number of bytes for people: 512 bytes, 1.4 GB.
+func sizeOf(bytes uint64) string {
+	if bytes < 1000 {
+		return fmt.Sprintf("%d bytes", bytes)
+	}
+	size, unit := float64(bytes)/1000, 0
+	units := []string{"kB", "MB", "GB", "TB", "PB", "EB"}
+	for ; size >= 999.95; unit++ {
+		size /= 1000
+	}
+	return fmt.Sprintf("%.1f %s", size, units[unit])
+}

@@ -1,0 +1,173 @@
+package calls
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"moorage"
+	"moorage/storage"
+)
+
+// spell is a time in which calls of one group fail. It is safe for concurrent use.
+type spell struct {
+	failing atomic.Bool // whether since is set; so calls that succeed take no lock
+
+	mu          sync.Mutex // guards the fields below; leaf
+	since, last time.Time  // of the first and the last failure; zero: none
+	works       time.Time  // when a call succeeded after the last failure; zero: none did
+	failed      int
+	why         string
+}
+
+// ended notes how a call ended that took so long.
+func (w *warehouse) ended(ctx context.Context, call string, took time.Duration, err error) {
+	outcome := outcomeOf(ctx, took, err)
+	w.watch.config.Ended(w.label, call, outcome, took)
+	if w.name == "" {
+		return
+	}
+	switch outcome {
+	case outcomeSlowDown, outcomeNoCredentials, outcomeUnavailable, outcomeTimeout, outcomeError:
+		w.fail(groupOf(call), err)
+	case outcomeDone, outcomeMissing, outcomeExists:
+		if missing := call == callProbe && err != nil; missing { // what is to hold the files
+			w.fail(reads, err)
+			return
+		}
+		w.succeed(groupOf(call))
+	}
+}
+
+// groupOf returns the group of a call. What has to be opened is nothing but read for a start.
+func groupOf(call string) group {
+	switch call {
+	case callPut, callDelete, callFolder:
+		return writes
+	case callVend, callSign:
+		return credentials
+	}
+	return reads
+}
+
+// fail notes that a call failed, and logs the first.
+func (w *warehouse) fail(g group, err error) {
+	s, now, why := &w.spells[g], w.watch.config.Now(), moorage.OneLine(err.Error())
+	if len(why) > errorBytesMax {
+		why = strings.ToValidUTF8(why[:errorBytesMax], "") + "…"
+	}
+	s.mu.Lock()
+	first := s.since.IsZero()
+	if first {
+		s.since, s.failed = now, 0
+		s.failing.Store(true)
+	}
+	s.last, s.works, s.why = now, time.Time{}, why
+	s.failed++
+	s.mu.Unlock()
+	if first {
+		w.watch.config.Logger.Warn("the storage of a warehouse fails: requests that need it fail until it works again",
+			"warehouse", w.name, "calls", g.String(), "error", why)
+	}
+}
+
+// succeed notes that a call succeeded.
+func (w *warehouse) succeed(g group) {
+	s := &w.spells[g]
+	if !s.failing.Load() {
+		return
+	}
+	s.mu.Lock()
+	if s.works.IsZero() {
+		s.works = w.watch.config.Now()
+	}
+	s.mu.Unlock()
+	w.settle(g)
+}
+
+// settle ends a spell if a call has succeeded and none has failed for a while, and logs that.
+func (w *warehouse) settle(g group) {
+	s := &w.spells[g]
+	s.mu.Lock()
+	over := !s.since.IsZero() && !s.works.IsZero() && w.watch.config.Now().Sub(s.last) >= quiet
+	lasted, failed := s.works.Sub(s.since), s.failed
+	if over {
+		s.since, s.works = time.Time{}, time.Time{}
+		s.failing.Store(false)
+	}
+	s.mu.Unlock()
+	if over {
+		w.watch.config.Logger.Info("the storage of a warehouse works again", "warehouse", w.name,
+			"calls", g.String(), "lasted", lasted.Round(time.Second), "failed", failed)
+	}
+}
+
+// failures returns what fails of a warehouse, after those spells have ended that are over.
+func (w *warehouse) failures() (failures []Failure) {
+	for g := range groups {
+		w.settle(g)
+		s := &w.spells[g]
+		s.mu.Lock()
+		if !s.since.IsZero() {
+			failures = append(failures, Failure{
+				Warehouse: w.name, Label: w.label, Calls: g.String(), Since: s.since, Last: s.last, Error: s.why,
+			})
+		}
+		s.mu.Unlock()
+	}
+	return failures
+}
+
+// The outcomes of calls.
+const (
+	outcomeDone          = "done"
+	outcomeMissing       = "missing"
+	outcomeExists        = "exists"
+	outcomeRefused       = "refused" // by the server itself: nothing was sent
+	outcomeCanceled      = "canceled"
+	outcomeTimeout       = "timeout"
+	outcomeSlowDown      = "slow-down"
+	outcomeNoCredentials = "no-credentials"
+	outcomeUnavailable   = "unavailable"
+	outcomeError         = "error"
+)
+
+// outcomeOf names how a call ended. A caller that goes away soon, or had hardly any time left, says
+// nothing about the storage.
+func outcomeOf(ctx context.Context, took time.Duration, err error) string {
+	if err == nil {
+		return outcomeDone
+	}
+	switch ended := ctx.Err(); {
+	case errors.Is(ended, context.Canceled) && took < canceledMin,
+		errors.Is(ended, context.DeadlineExceeded) && took < lateMin:
+		return outcomeCanceled
+	case ended != nil:
+		return outcomeTimeout
+	}
+	for _, named := range []struct {
+		err  error
+		name string
+	}{
+		{storage.ErrSlowDown, outcomeSlowDown},
+		{storage.ErrNoCredentials, outcomeNoCredentials},
+		{storage.ErrUnavailable, outcomeUnavailable},
+		{context.DeadlineExceeded, outcomeTimeout},
+		{storage.ErrOutside, outcomeRefused},
+		{storage.ErrLocation, outcomeRefused},
+		{storage.ErrUnscopable, outcomeRefused},
+		{storage.ErrMalformedRequest, outcomeRefused},
+		{storage.ErrNotSigned, outcomeRefused},
+		{storage.ErrNeedsWrite, outcomeRefused},
+		{storage.ErrNotFound, outcomeMissing},
+		{storage.ErrExists, outcomeExists},
+	} {
+		if errors.Is(err, named.err) {
+			return named.name
+		}
+	}
+	return outcomeError
+}
