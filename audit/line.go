@@ -63,7 +63,14 @@ type Line struct {
 	Method     string    // of a signed request
 	Target     string    // SHA-256 of the path of a signed request
 
-	Count int // how many the line stands for
+	// Outcome is what became of a change that was let in: done, failed, or unknown. Commit is the
+	// id of its change record, and Effects are the objects that it made, changed or ended.
+	Outcome string
+	Commit  string
+	Effects []Effect
+
+	Node  string // that writes the line; empty: Config.Node
+	Count int    // how many the line stands for
 
 	// Sampled says that the line is of a read that was let in: Config.Reads thins these, and they
 	// are the first to go when there is no room.
@@ -78,6 +85,16 @@ type Object struct {
 	Name      string
 	ID        string
 }
+
+// Effect is an object that a change made, changed or ended.
+type Effect struct {
+	Object          // what it is called after the change; of one that ended, before it
+	Was      string // what a rename found it called
+	Snapshot int64  // the head of main after the change; 0: it has none, or is no table
+}
+
+// effectsMax bounds the effects in a line. A number says how many were left out.
+const effectsMax = 16
 
 // Bounds of a line, so that long names cannot push others out of the files: of each text, and of
 // each list of texts. A number says how many elements of a list were left out.
@@ -112,6 +129,9 @@ func (l *Line) append(dst []byte) []byte {
 	w.number("epoch", int64(l.Epoch))
 	w.number("status", int64(l.Status))
 	w.number("micros", l.Took.Microseconds())
+	w.string("outcome", l.Outcome)
+	w.string("commit", l.Commit)
+	w.effects(l.Effects)
 	w.string("principal", l.Principal)
 	w.string("key", l.Key)
 	w.string("credential", l.Credential)
@@ -124,6 +144,7 @@ func (l *Line) append(dst []byte) []byte {
 	w.string("target", l.Target)
 	w.string("reason", l.Reason)
 	w.number("count", int64(l.Count))
+	w.string("node", l.Node)
 	return append(w.text, '}', '\n')
 }
 
@@ -199,10 +220,34 @@ func (w *members) object(o Object) {
 	}
 	w.begin("object")
 	w.text = append(w.text, '{')
+	w.partsOf(o)
+	w.text = append(w.text, '}')
+}
+
+func (w *members) partsOf(o Object) {
 	w.string("kind", o.Kind)
 	w.string("warehouse", o.Warehouse)
 	w.strings("namespace", o.Namespace)
 	w.string("name", o.Name)
 	w.string("id", o.ID)
-	w.text = append(w.text, '}')
+}
+
+func (w *members) effects(all []Effect) {
+	if len(all) == 0 {
+		return
+	}
+	w.begin("effects")
+	w.text = append(w.text, '[')
+	for i, effect := range all[:min(len(all), effectsMax)] {
+		if i > 0 {
+			w.text = append(w.text, ',')
+		}
+		w.text = append(w.text, '{')
+		w.partsOf(effect.Object)
+		w.string("was", effect.Was)
+		w.number("snapshot", effect.Snapshot)
+		w.text = append(w.text, '}')
+	}
+	w.text = append(w.text, ']')
+	w.number("more-effects", int64(max(0, len(all)-effectsMax)))
 }

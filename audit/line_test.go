@@ -28,6 +28,14 @@ func TestLine(t *testing.T) {
 			`"via":["key:trino"],"source":"key","address":"10.0.0.7","operation":"commit-table","object":{"kind":"table",` +
 			`"warehouse":"lake","namespace":["a","b"],"name":"t","id":"0123"},"asked":["write","alter"],` +
 			`"missing":["alter"],"decision":"forbid","by":"owner","epoch":17,"status":403,"micros":1500}`},
+		{"change", Line{
+			Time: someTime, Event: Decision, Caller: "corp:ann", Operation: "rename-table", Decision: "allow",
+			Outcome: "done", Commit: "c1", Node: "pier:7", Effects: []Effect{{
+				Object: Object{"table", "lake", []string{"a"}, "ships", "0123"}, Was: "lake.a.boats", Snapshot: 17,
+			}},
+		}, `{"time":"2026-11-25T10:00:00.001234Z","event":"decision","caller":"corp:ann","operation":"rename-table",` +
+			`"decision":"allow","outcome":"done","commit":"c1","effects":[{"kind":"table","warehouse":"lake",` +
+			`"namespace":["a"],"name":"ships","id":"0123","was":"lake.a.boats","snapshot":17}],"node":"pier:7"}`},
 		{"key", Line{Time: someTime, Event: KeyMade, Caller: "key:root", Principal: "key:etl", Key: "abc"},
 			`{"time":"2026-11-25T10:00:00.001234Z","event":"key-made","caller":"key:root","principal":"key:etl","key":"abc"}`},
 		{"refused", Line{Time: someTime, Event: Refused, Address: "10.0.0.7", Reason: "expired", Count: 3},

@@ -55,6 +55,8 @@ type Config struct {
 	Now func() time.Time
 	// Jitter draws the pauses of the worker. It belongs to the log from now on.
 	Jitter *rand.Rand
+	// Node is what the lines call this process.
+	Node string
 	// Logger hears when the log stops writing, and when it goes on. Default: discards.
 	Logger *slog.Logger
 }
@@ -123,6 +125,9 @@ func (l *Log) Close() error {
 func (l *Log) Note(line Line) {
 	if line.Time.IsZero() {
 		line.Time = l.config.Now()
+	}
+	if line.Node == "" {
+		line.Node = l.config.Node
 	}
 	if line.Decision != "" && line.Decision != Allowed {
 		l.recent.add(line)

@@ -150,6 +150,14 @@ func TestPurgeSaysWhatWaits(t *testing.T) {
 	if stats := f.purges.Stats(); stats.Waiting != 2 || stats.WaitingBytes != 4711 {
 		t.Errorf("the worker says %+v", stats)
 	}
+	listed, next, err := f.purges.ListWaiting(f.ctx, "", 1)
+	if err != nil || len(listed) != 1 || listed[0].ID != id.String() || listed[0].Table.Name != "t" ||
+		listed[0].Bytes != 4711 || !listed[0].Begins.Equal(f.clock.Now().Add(purgeDelay).Truncate(time.Second)) {
+		t.Errorf("the first that waits: %+v, %v", listed, err)
+	}
+	if listed, next, err = f.purges.ListWaiting(f.ctx, next, 1); err != nil || len(listed) != 1 || listed[0].Table.Name != "u" || next != "" {
+		t.Errorf("the second that waits: %+v, next %q, %v", listed, next, err)
+	}
 	until := f.clock.Now().Add(purgeDelay).Format("2006-01-02T15:04:05.000Z07:00")
 	for _, want := range []string{"level=INFO", "ident=ns.t", "until=" + until, "purge=" + id.String(), "bytes=4711", "caller="} {
 		if line, _, _ := strings.Cut(logs.String(), "\n"); !strings.Contains(line, want) {

@@ -163,6 +163,8 @@ func (s *server) operations() []operation {
 		{"retryTransaction", post, "/transactions/{id}/retry", retry},
 		{"abortTransaction", post, "/transactions/{id}/abort", abort},
 		{"listTasks", get, "/tasks", list(s, "tasks", pageSizes, operator.BlockedPurges, tasksPage)},
+		{"listWaitingPurges", get, "/waiting-purges",
+			list(s, "waiting purges", pageSizes, operator.WaitingPurges, waitingPage)},
 		{"retryTask", post, "/tasks/{id}/retry", retry},
 		{"abortTask", post, "/tasks/{id}/abort", abort},
 		{"takeLease", post, "/leases", s.changeThatWaits(s.takeLease)},

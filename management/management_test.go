@@ -69,6 +69,13 @@ func (f *fake) Blocked(_ context.Context, after string, limit int) ([]purge.Bloc
 	return []purge.Blocked{{ID: "b2", Unreadable: errors.New("damaged")}}, f.next, f.call("Blocked", client.Page{After: after, Limit: limit})
 }
 
+func (f *fake) ListWaiting(_ context.Context, after string, limit int) ([]purge.Waiting, string, error) {
+	return []purge.Waiting{{
+		ID: "b3", Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
+		Begins: time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC), Bytes: 4711,
+	}}, f.next, f.call("Waiting", client.Page{After: after, Limit: limit})
+}
+
 func (f *fake) Retry(_ context.Context, id string) (recovery.Retried, error) {
 	return recovery.Retried{Kind: recovery.KindTransaction, Reason: errors.New("no disk")}, f.call("Retry " + id)
 }

@@ -26,6 +26,7 @@ type Recovery interface {
 // Purges is what *purge.Worker does.
 type Purges interface {
 	Blocked(ctx context.Context, after string, limit int) ([]purge.Blocked, string, error)
+	ListWaiting(ctx context.Context, after string, limit int) ([]purge.Waiting, string, error)
 }
 
 // UnfinishedTransactions returns a page of the transactions with work left to do, also those under
@@ -69,6 +70,21 @@ func (o Operator) BlockedPurges(ctx context.Context, page client.Page) (tasks []
 		}
 	}
 	return tasks, next, err
+}
+
+// WaitingPurges returns a page of the purges that wait for their time, the next to begin first. The
+// next page begins after next, which is empty on the last.
+func (o Operator) WaitingPurges(ctx context.Context, page client.Page) (
+	purges []client.WaitingPurge, next string, err error) {
+	found, next, err := o.Purges.ListWaiting(ctx, page.After, page.Limit)
+	purges = make([]client.WaitingPurge, len(found))
+	for i, p := range found {
+		if p.Table.Namespace == nil {
+			p.Table.Namespace = moorage.Namespace{}
+		}
+		purges[i] = client.WaitingPurge{ID: p.ID, Table: p.Table, Begins: p.Begins.UTC(), Bytes: p.Bytes}
+	}
+	return purges, next, err
 }
 
 // Retry has a transaction or a purge that was given up tried again.

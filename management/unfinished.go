@@ -22,6 +22,10 @@ func tasksPage(found []client.Task, next *string) any {
 	return client.TasksPage{Tasks: found, NextPageToken: next}
 }
 
+func waitingPage(found []client.WaitingPurge, next *string) any {
+	return client.WaitingPurgesPage{Purges: found, NextPageToken: next}
+}
+
 func purgesPage(found []client.Task, next *string) any {
 	return client.PurgesPage{Purges: found, NextPageToken: next}
 }

@@ -22,6 +22,8 @@ func TestUnfinished(t *testing.T) {
 			`"blocker":{"since":"0001-01-01T00:00:00Z","attempts":0,"last-error":""},"unreadable":"damaged"}],"next-page-token":null}`},
 		{"GET", "/management/v1/tasks", "Blocked", `{"tasks":[{"id":"b2","table":{"warehouse":"","namespace":[],"name":""},` +
 			`"blocker":{"since":"0001-01-01T00:00:00Z","attempts":0,"last-error":""},"unreadable":"damaged"}],"next-page-token":null}`},
+		{"GET", "/management/v1/waiting-purges", "Waiting", `{"purges":[{"id":"b3","table":{"warehouse":"w","namespace":["a"],"name":"t"},` +
+			`"begins":"2026-11-28T10:00:00Z","bytes":4711}],"next-page-token":null}`},
 		{"POST", "/management/v1/transactions/a1/retry", "Retry a1", `{"kind":"transaction","ended":false,"reason":"no disk"}`},
 		{"POST", "/management/v1/transactions/a1/abort", "Abort a1", `{"kind":"transaction","was":"pending","forgotten":true,"left":["f1"]}`},
 		{"POST", "/management/v1/tasks/a1/retry", "Retry a1", `{"kind":"transaction","ended":false,"reason":"no disk"}`},
@@ -49,7 +51,7 @@ func TestUnfinished(t *testing.T) {
 // The lists of the management path are paged as those of the specification are.
 func TestUnfinishedPages(t *testing.T) {
 	t.Parallel()
-	for _, path := range []string{"/management/v1/transactions", "/management/v1/blocked-purges", "/management/v1/tasks"} {
+	for _, path := range []string{"/management/v1/transactions", "/management/v1/blocked-purges", "/management/v1/tasks", "/management/v1/waiting-purges"} {
 		t.Run(path, func(t *testing.T) {
 			t.Parallel()
 			f := &fake{next: "a1"}

@@ -49,6 +49,10 @@ func (idle) Blocked(context.Context, string, int) ([]purge.Blocked, string, erro
 	return nil, "", nil
 }
 
+func (idle) ListWaiting(context.Context, string, int) ([]purge.Waiting, string, error) {
+	return nil, "", nil
+}
+
 func (idle) Retry(context.Context, string) (recovery.Retried, error) { return recovery.Retried{}, nil }
 func (idle) Abort(context.Context, string) (recovery.Aborted, error) { return recovery.Aborted{}, nil }
 
@@ -213,6 +217,7 @@ func managementCells() []managementCell {
 		{operation: "abortUnfinished", method: "POST", path: "/unfinished/" + id + "/abort"},
 		{operation: "listTasks", method: "GET", path: "/tasks"},
 		{operation: "listBlockedPurges", method: "GET", path: "/blocked-purges"},
+		{operation: "listWaitingPurges", method: "GET", path: "/waiting-purges"},
 		{operation: "retryTask", method: "POST", path: "/tasks/" + id + "/retry"},
 		{operation: "abortTask", method: "POST", path: "/tasks/" + id + "/abort"},
 		{operation: "takeLease", method: "POST", path: "/leases", body: `{"warehouse":"w","namespace":["a"],"name":"t","holder":"h","ttl-seconds":60}`, object: "w/a/t"},

@@ -281,6 +281,11 @@ func (o *coordinator) applyOnce(ctx context.Context, files []documents.File, bat
 	switch {
 	case err == nil:
 		o.applied, o.record.Published = true, published
+		for _, p := range o.t.parts {
+			if p.writes() {
+				o.t.noteHead(p.next.Pointer, p.next.Document)
+			}
+		}
 		o.cacheResult(etags)
 		return nil
 	case isFailed && failed.Key == condition.Key:

@@ -118,10 +118,10 @@ func Waiting(p *Pipeline, pointer registry.ID) bool { return p.queue.waiting(poi
 // applied. KindCommitFailed: nor was it, because others were always faster. KindCommitUnknown: it
 // may have been applied. KindUnprocessable if the key was used for another request.
 func (p *Pipeline) Submit(ctx context.Context, intent Intent) (outcome Outcome, err error) {
-	request := verb.Request{Caller: intent.Caller, Verb: intent.Verb, On: intent.On}
+	w := &work{Intent: intent}
+	w.row, _ = intent.Verb.Row()
+	request := verb.Request{Caller: intent.Caller, Verb: intent.Verb, On: intent.On, Done: w.done}
 	err = verb.Pass(ctx, p.config.Gate, request, func() (err error) {
-		row, _ := intent.Verb.Row()
-		w := &work{Intent: intent, row: row}
 		if intent.Key == nil {
 			outcome, err = p.run(ctx, w)
 			return err
@@ -189,7 +189,13 @@ func (p *Pipeline) apply(ctx context.Context, mutation ledger.Mutation, effects 
 	}
 	etags, err := p.config.Ledger.Apply(ctx, mutation)
 	for _, e := range effects {
-		e.applied = e.applied || err == nil
+		if err != nil {
+			continue
+		}
+		e.applied, e.happened = true, mutation.Change
+		if version := e.answer.Version; version != nil {
+			e.noteHead(version.Pointer, version.Document)
+		}
 	}
 	return etags, err
 }

@@ -6,8 +6,10 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
+	"moorage/catalog/documents"
 	"moorage/catalog/verb"
 	"moorage/ledger"
+	"moorage/metadata"
 	"moorage/registry"
 )
 
@@ -17,6 +19,39 @@ type work struct {
 	row     verb.Row
 	key     *ledger.Key // nil: the request has none
 	applied bool        // the intent has an effect; the outcome of its key, if it has one, is stored with it
+	// happened is the change that had the effect, and heads are those of main of its tables after
+	// it, by the ids of the tables.
+	happened registry.Change
+	heads    map[registry.ID]int64
+}
+
+// done returns what w did.
+func (w *work) done() verb.Done {
+	if !w.applied {
+		return verb.Done{}
+	}
+	done := verb.Done{Commit: w.happened.ID.String()}
+	for _, item := range w.happened.Items {
+		done.Effects = append(done.Effects, verb.Effect{
+			Kind: item.Kind, ID: item.ID.String(), Ident: item.Ident, Previous: item.Previous,
+			Snapshot: w.heads[item.ID],
+		})
+	}
+	return done
+}
+
+// noteHead notes the head of main in the version of a table that w made.
+func (w *work) noteHead(table registry.ID, document documents.Document) {
+	read, ok := document.(*metadata.Document)
+	if !ok || read == nil {
+		return
+	}
+	if head, exists := read.CurrentSnapshotID(); exists {
+		if w.heads == nil {
+			w.heads = make(map[registry.ID]int64, 1)
+		}
+		w.heads[table] = head
+	}
 }
 
 // asker returns who asks for w, and for what.

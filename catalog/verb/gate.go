@@ -14,6 +14,23 @@ type Request struct {
 	// namespace has an empty name. A verb on the whole server has none. A request that cannot be
 	// read has the warehouse at most.
 	On []moorage.Identifier
+	// Done returns what the change did, once it has happened; zero if it has not. Nil for a verb
+	// that changes nothing.
+	Done func() Done
+}
+
+// Done is what a change did.
+type Done struct {
+	Commit  string // the id of its change record
+	Effects []Effect
+}
+
+// Effect is an object that a change made, changed or ended.
+type Effect struct {
+	Kind, ID string
+	Ident    moorage.Identifier  // after the change; of an object that ended, before it
+	Previous *moorage.Identifier // what a rename found it called; nil if the name stayed
+	Snapshot int64               // the head of main of a table after the change; 0: it has none
 }
 
 // Gate decides who may do what, and hears how it ended. It must be safe for concurrent use.

@@ -221,7 +221,8 @@ func table() []Row {
 			Management: []string{"retryTransaction", "retryUnfinished"}},
 		{Verb: AbortTransaction, On: OnServer, Keyed: true,
 			Management: []string{"abortTransaction", "abortUnfinished"}},
-		{Verb: ListTasks, On: OnServer, Reads: true, Management: []string{"listTasks", "listBlockedPurges"}},
+		{Verb: ListTasks, On: OnServer, Reads: true,
+			Management: []string{"listTasks", "listBlockedPurges", "listWaitingPurges"}},
 		{Verb: RetryTask, On: OnServer, Keyed: true, Management: []string{"retryTask"}},
 		{Verb: AbortTask, On: OnServer, Keyed: true, Management: []string{"abortTask"}},
 		// A caller renews and ends only what it took.

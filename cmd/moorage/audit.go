@@ -21,6 +21,7 @@ import (
 func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger) (*audit.Log, error) {
 	config := audit.Config{
 		Reads: c.AuditReads, Strict: c.AuditStrict, Now: time.Now, Jitter: newJitter(), Logger: logger,
+		Node: nodeName(),
 	}
 	switch to := c.AuditTo(c.Authenticates()); to {
 	case cli.AuditOff:

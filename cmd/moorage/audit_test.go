@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -126,5 +127,38 @@ func TestStrictAuditRefuses(t *testing.T) {
 	eventually(t, "the log to notice", func() bool { return ready(t.Context()) != nil })
 	if notice := auditNotice(log); !strings.Contains(notice["audit"], "the disk is gone") {
 		t.Errorf("the notice is %v", notice)
+	}
+}
+
+// The lines of changes name what was made, what it is called now, the snapshot, the outcome and the
+// node.
+func TestAuditNamesEffects(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "audit.log")
+	s := startServe(t, "--data", t.TempDir(), "--audit", path)
+	s.makeTable(t)
+	s.must(t, "POST", tablePath, `{"requirements":[],"updates":[{"action":"add-snapshot","snapshot":{"snapshot-id":4711,`+
+		`"sequence-number":1,"timestamp-ms":1700000000000,"manifest-list":"file:///none.avro","summary":{"operation":"append"},"schema-id":0}},`+
+		`{"action":"set-snapshot-ref","ref-name":"main","type":"branch","snapshot-id":4711}]}`)
+	s.request(t, "POST", "/v1/tables/rename", `{"source":{"namespace":["harbour"],"name":"ships"},"destination":{"namespace":["harbour"],"name":"boats"}}`)
+	s.request(t, "POST", tablePath, setOwner) // 404
+	s.stop()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := regexp.MustCompile(`"name":"ships","id":"([0-9a-f]{32})"`).FindStringSubmatch(string(text))
+	if id == nil {
+		t.Fatalf("no line has the id of the table:\n%s", text)
+	}
+	for _, want := range []string{
+		`"operation":"create-table".*"outcome":"done","commit":"[0-9a-f]+","effects":\[{"kind":"table","warehouse":"default","namespace":\["harbour"\],"name":"ships","id":"` + id[1] + `"}\],"node":".+:\d+"}`,
+		`"operation":"commit-table".*"outcome":"done",.*"effects":\[{"kind":"table",.*"id":"` + id[1] + `","snapshot":4711}\]`,
+		`"operation":"rename-table".*"outcome":"done",.*"effects":\[{"kind":"table",.*"name":"boats","id":"` + id[1] + `","was":"harbour.ships"`,
+		`"operation":"commit-table".*"status":404,"outcome":"failed","node"`,
+	} {
+		if len(regexp.MustCompile(want).FindAllString(string(text), -1)) != 1 {
+			t.Errorf("no line, or more than one, is as %s:\n%s", want, text)
+		}
 	}
 }

@@ -89,13 +89,25 @@ func (a *audited) Audit(ctx context.Context, asked verb.Request, outcome error) 
 		return
 	}
 	row, _ := asked.Verb.Row()
+	var lines []audit.Line
 	ended := func(line audit.Line) {
 		if outcome != nil {
 			line.Status = web.FailureOf(moorage.KindOf(outcome)).Status
 		}
 		line.Sampled = row.Reads && line.Decision == audit.Allowed
-		a.log.Note(line)
+		if !row.Reads && line.Decision == audit.Allowed {
+			line.Outcome = outcomeOfChange(outcome)
+		}
+		lines = append(lines, line)
 	}
+	defer func() {
+		if asked.Done != nil {
+			addEffects(lines, asked.Done())
+		}
+		for _, line := range lines {
+			a.log.Note(line)
+		}
+	}()
 	for _, decision := range made {
 		ended(lineOf(ctx, decision))
 	}
@@ -183,4 +195,49 @@ func kindOf(object verb.Object) string {
 		return access.View.String()
 	}
 	return access.Server.String()
+}
+
+// outcomeOfChange says what became of a change that was let in.
+func outcomeOfChange(outcome error) string {
+	switch {
+	case outcome == nil:
+		return "done"
+	case moorage.KindOf(outcome) == moorage.KindCommitUnknown:
+		return "unknown"
+	}
+	return "failed"
+}
+
+// addEffects adds what a change did to the lines of its request: to the line about the same object,
+// or else to the first one, as for what was made.
+func addEffects(lines []audit.Line, done verb.Done) {
+	if len(lines) == 0 || done.Commit == "" {
+		return
+	}
+	for i := range lines {
+		lines[i].Commit = done.Commit
+	}
+	for _, each := range done.Effects {
+		effect := audit.Effect{
+			Object: audit.Object{
+				Kind: each.Kind, Warehouse: each.Ident.Warehouse, Namespace: each.Ident.Namespace,
+				Name: each.Ident.Name, ID: each.ID,
+			},
+			Snapshot: each.Snapshot,
+		}
+		if each.Previous != nil {
+			effect.Was = each.Previous.String()
+		}
+		at := max(0, slices.IndexFunc(lines, func(line audit.Line) bool { return isAbout(line.Object, effect) }))
+		lines[at].Effects = append(lines[at].Effects, effect)
+	}
+}
+
+// isAbout reports whether a line about object is one about what an effect happened to.
+func isAbout(object audit.Object, effect audit.Effect) bool {
+	if object.ID != "" {
+		return object.ID == effect.ID
+	}
+	return object.Name == effect.Name && object.Warehouse == effect.Warehouse &&
+		slices.Equal(object.Namespace, effect.Namespace)
 }

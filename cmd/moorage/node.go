@@ -68,7 +68,6 @@ type node struct {
 	first     *firstWarehouse
 	horizon   *worker.Worker // nil without a database
 	health    *storageHealth
-	looking   *worker.Worker // of health
 }
 
 // defaultWarehouse is the warehouse that the first start makes, and that requests without a
@@ -119,15 +118,16 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
-	var made *catalog.Catalog
-	seen := newStorageHealth(c, func() *catalog.Catalog { return made }, metrics, logger)
+	seen := newStorageHealth(c, metrics, logger)
 	files := newStorages(s3Options, c.GCSOptions(), c.ADLSOptions(), sealer, seen.watch)
+	files.sawFolder = seen.sawFolder
 	deps, err := ledger.New(ledger.Config{
 		Store: store, Alone: !c.InDatabase(), Now: time.Now, Random: rand.Reader, Logger: logger,
 	})
 	if err != nil {
 		return nil, errors.Join(err, locks.close(), opened.Close())
 	}
+	var made *catalog.Catalog
 	clock := newClock(deps, func() *catalog.Catalog { return made })
 	kept, err := retention.New(retention.Config{
 		Deps:            deps,
@@ -263,7 +263,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		care: upkeep.jobs, upkeep: upkeep,
 		horizon:  horizon,
 		outgrown: watch, audit: audits, who: who, handler: handler, probes: handler.Probes(), metrics: metrics,
-		expiry: ends.worker(), first: first, health: seen, looking: seen.worker(logger),
+		expiry: ends.worker(), first: first, health: seen,
 	}, nil
 }
 
@@ -274,7 +274,7 @@ func (n *node) start() {
 		n.who.Start()
 	}
 	n.expiry.Start()
-	n.looking.Start()
+	n.health.worker.Start()
 	n.recovery.Start()
 	n.purges.Start()
 	n.retention.Start()
@@ -290,7 +290,7 @@ func (n *node) stop() {
 		n.who.Stop()
 	}
 	n.expiry.Stop()
-	n.looking.Stop()
+	n.health.worker.Stop()
 	if n.horizon != nil {
 		n.horizon.Stop()
 	}

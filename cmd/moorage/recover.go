@@ -62,6 +62,7 @@ func recoverAbort(ctx context.Context, c cli.Config, env cli.Environment) error 
 type operators interface {
 	UnfinishedTransactions(ctx context.Context, page client.Page) ([]client.Transaction, string, error)
 	BlockedPurges(ctx context.Context, page client.Page) ([]client.Task, string, error)
+	WaitingPurges(ctx context.Context, page client.Page) ([]client.WaitingPurge, string, error)
 	Retry(ctx context.Context, id string) (client.Retried, error)
 	Abort(ctx context.Context, id string) (client.Aborted, error)
 }
@@ -143,11 +144,18 @@ func recoverList(ctx context.Context, o operators, out io.Writer) error {
 			purges++
 		})
 	}
+	waiting := 0
+	if err == nil {
+		err = eachPage(ctx, o.WaitingPurges, func(p client.WaitingPurge) {
+			describeWaiting(out, p)
+			waiting++
+		})
+	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s unfinished, %d given up; %s given up\n",
-		counted(transactions, "transaction"), blocked, counted(purges, "purge"))
+	fmt.Fprintf(out, "%s unfinished, %d given up; %s given up, %d waiting\n",
+		counted(transactions, "transaction"), blocked, counted(purges, "purge"), waiting)
 	if blocked+purges > 0 {
 		return errors.New("something was given up; see moorage recover retry and moorage recover abort")
 	}
@@ -193,6 +201,20 @@ func describePurge(out io.Writer, p client.Task) {
 		fmt.Fprintf(out, "%s  purge of %s in warehouse %s\n", p.ID, tableName(p.Table), p.Table.Warehouse)
 	}
 	describeBlocker(out, p.Blocker)
+}
+
+// describeWaiting prints a purge that waits, and how it begins at once.
+func describeWaiting(out io.Writer, p client.WaitingPurge) {
+	name := "a table whose record cannot be read"
+	if p.Table.Name != "" {
+		name = tableName(p.Table) + " in warehouse " + p.Table.Warehouse
+	}
+	fmt.Fprintf(out, "%s  purge of %s, waits\n", p.ID, name)
+	size := ""
+	if p.Bytes > 0 {
+		size = sizeOf(uint64(p.Bytes)) + ", "
+	}
+	fmt.Fprintf(out, "    %sbegins %s; moorage recover retry begins it now\n", size, p.Begins.Format(time.RFC3339))
 }
 
 func describeBlocker(out io.Writer, b client.Blocker) {

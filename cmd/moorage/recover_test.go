@@ -113,7 +113,7 @@ func TestRecover(t *testing.T) {
 	wantSaid(append([]string{"list"}, stopped...), cli.ExitFailed, []string{
 		mended.id + "  transaction in warehouse default, aborted, began ", broken.id, pending.id + "  transaction in warehouse default, pending, began ", " by ann\n",
 		"its coordinator has until ", "2 tables: harbour.ships, harbour.crews\n", "up to 2 files written, 0 published\n",
-		"given up after 50 attempts, last: no such bucket\n", "4 transactions unfinished, 3 given up; 0 purges given up\n",
+		"given up after 50 attempts, last: no such bucket\n", "4 transactions unfinished, 3 given up; 0 purges given up, 0 waiting\n",
 	}, "something was given up")
 	if got := runToEnd(t, append([]string{"check"}, stopped...)...); got.code != cli.ExitFailed || strings.Count(got.stdout, "is blocked after 50 attempts: no such bucket") != 3 {
 		t.Errorf("check: %+v", got)
@@ -153,7 +153,7 @@ func TestRecover(t *testing.T) {
 	}
 	wantSaid(append([]string{"retry", "all"}, running...), cli.ExitDone, []string{"nothing was given up"}, "")
 	wantSaid(append([]string{"retry", broken.id}, running...), cli.ExitFailed, nil, "Nothing unfinished has the id "+broken.id)
-	wantSaid(append([]string{"list"}, running...), cli.ExitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up\n"}, "")
+	wantSaid(append([]string{"list"}, running...), cli.ExitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up, 0 waiting\n"}, "")
 	wantSaid([]string{"abort"}, cli.ExitUsage, nil, "ID")
 }
 
@@ -331,6 +331,14 @@ func (f *fakeOperators) BlockedPurges(_ context.Context, page client.Page) ([]cl
 	return []client.Task{{ID: id, Table: table, Blocker: client.Blocker{Attempts: 50, LastError: "no bucket\nno key\nno disk\nno net\nno luck"}}}, next, nil
 }
 
+func (f *fakeOperators) WaitingPurges(_ context.Context, page client.Page) ([]client.WaitingPurge, string, error) {
+	id, next := nextOf(page, "w")
+	return []client.WaitingPurge{{
+		ID: id, Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
+		Begins: time.Date(2026, 12, 4, 9, 12, 44, 0, time.UTC), Bytes: 48211,
+	}}, next, nil
+}
+
 func nextOf(page client.Page, prefix string) (id, next string) {
 	id = fmt.Sprint(prefix, len(page.After)+1) // the names of pages are "", "." and ".."
 	if len(page.After) < 2 {
@@ -364,7 +372,8 @@ func TestRecoverPages(t *testing.T) {
 	if err := recoverList(t.Context(), f, &out); err == nil {
 		t.Error("recover list has nothing to say of what was given up")
 	}
-	for _, want := range []string{"t1  transaction", "t3  transaction", "p1  purge of a.t in warehouse w\n    given up after 50 attempts, last: no bucket; no key; no disk; and 2 more\n", "p2  purge of a table whose record cannot be read\n", "p3  purge", "3 transactions unfinished, 3 given up; 3 purges given up\n"} {
+	for _, want := range []string{"t1  transaction", "t3  transaction", "p1  purge of a.t in warehouse w\n    given up after 50 attempts, last: no bucket; no key; no disk; and 2 more\n", "p2  purge of a table whose record cannot be read\n", "p3  purge", "w2  purge of a.t in warehouse w, waits\n    48.2 kB, begins 2026-12-04T09:12:44Z; moorage recover retry begins it now\n",
+		"3 transactions unfinished, 3 given up; 3 purges given up, 3 waiting\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -12,8 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"moorage"
-	"moorage/catalog"
 	"moorage/internal/cli"
 	"moorage/internal/worker"
 	"moorage/management/client"
@@ -34,14 +31,14 @@ const (
 // folders. It is safe for concurrent use.
 type storageHealth struct {
 	watch   *calls.Watch
-	data    string
-	made    func() *catalog.Catalog
+	worker  *worker.Worker // that looks at disks, and notes which storages have ceased to fail
 	measure func(folder string) (bytes uint64, err error)
 	now     func() time.Time
 
-	mu     sync.Mutex           // guards the fields below; leaf
-	free   map[string]freeSpace // by folder
-	asking map[string]bool      // folders whose disks were asked and have not answered
+	mu      sync.Mutex // guards the fields below; leaf
+	folders []string
+	free    map[string]freeSpace // by folder
+	asking  map[string]bool      // folders whose disks were asked and have not answered
 }
 
 // freeSpace is what was seen of a disk.
@@ -50,10 +47,9 @@ type freeSpace struct {
 	at    time.Time
 }
 
-// newStorageHealth returns what measures in metrics the calls of the storages of a catalog, which
-// made returns once it is there.
-func newStorageHealth(c cli.Config, made func() *catalog.Catalog, metrics prometheus.Registerer, logger *slog.Logger,
-) *storageHealth {
+// newStorageHealth returns what measures in metrics the calls of storages, and looks at the disk of
+// the data folder.
+func newStorageHealth(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger) *storageHealth {
 	ended := counter(metrics, "moorage_storage_calls_total",
 		"Calls of the storages of warehouses, by warehouse (30 by name), call and outcome.",
 		"warehouse", "call", "outcome")
@@ -63,45 +59,37 @@ func newStorageHealth(c cli.Config, made func() *catalog.Catalog, metrics promet
 		Buckets: []float64{0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60},
 	}, []string{"warehouse", "call"})
 	h := &storageHealth{
-		data: c.Data, made: made, measure: freeBytes, now: time.Now,
-		free: make(map[string]freeSpace), asking: make(map[string]bool),
+		measure: freeBytes, now: time.Now, folders: []string{c.Data}, free: make(map[string]freeSpace),
+		asking: make(map[string]bool),
 	}
 	h.watch = calls.New(calls.Config{Logger: logger, Ended: func(warehouse, call, outcome string, took time.Duration) {
 		ended.WithLabelValues(warehouse, call, outcome).Inc()
 		seconds.WithLabelValues(warehouse, call).Observe(took.Seconds())
 	}})
 	metrics.MustRegister(seconds, h)
+	h.worker = worker.New(worker.Config{
+		Name: "storage health", Run: h.look, Interval: healthInterval, Jitter: newJitter(), Logger: logger,
+	})
+	h.worker.Kick()
 	return h
 }
 
-// worker returns what looks at disks, and notes which storages have ceased to fail.
-func (h *storageHealth) worker(logger *slog.Logger) *worker.Worker {
-	w := worker.New(worker.Config{
-		Name: "storage health", Run: h.look, Interval: healthInterval, Jitter: newJitter(), Logger: logger,
-	})
-	w.Kick()
-	return w
+// sawFolder has the disk of a folder looked at from now on.
+func (h *storageHealth) sawFolder(folder string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.folders) < foldersMax && !slices.Contains(h.folders, folder) {
+		h.folders = append(h.folders, folder)
+		h.worker.Kick()
+	}
 }
 
 // look asks each disk for its free space. One that hangs is not asked again until it answers.
-func (h *storageHealth) look(ctx context.Context) error {
+func (h *storageHealth) look(context.Context) error {
 	h.watch.Failures() // which logs what has ceased
-	folders := []string{h.data}
-	warehouses, err := h.made().As(moorage.System("node")).Warehouses(ctx)
-	if err != nil {
-		return err
-	}
-	for _, each := range warehouses {
-		if folder := folderOf(each.Location); folder != "" && len(folders) < foldersMax {
-			folders = append(folders, folder)
-		}
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	maps.DeleteFunc(h.free, func(folder string, seen freeSpace) bool {
-		return !slices.Contains(folders, folder) || h.now().Sub(seen.at) > freeLife
-	})
-	for _, folder := range folders {
+	for _, folder := range h.folders {
 		if !h.asking[folder] {
 			h.asking[folder] = true
 			go h.ask(folder) // nobody waits: nothing ends the system call if it hangs

@@ -33,6 +33,8 @@ type storages struct {
 	// sealer opens the secrets of warehouses; nil: there is no key.
 	sealer secrets.Sealer
 	watch  *calls.Watch
+	// sawFolder hears of each local folder in which a warehouse lies; nil: nobody does.
+	sawFolder func(folder string)
 
 	clients sync.Map // an *s3.Client for each s3.Options, likewise for gcs and adls
 	secrets sync.Map // by the id of a secret, the options that it was opened to last
@@ -251,6 +253,9 @@ func (s *storages) openFiles(place storage.Place, open func(roots []string) (cal
 	store, err := open(place.Roots)
 	if err != nil {
 		return nil, err
+	}
+	if place.Warehouse != "" && s.sawFolder != nil {
+		s.sawFolder(folderOf(place.Roots[0]))
 	}
 	return s.watch.Files(place.Warehouse, store), nil
 }

@@ -120,8 +120,8 @@ func printWarehouse(out io.Writer, w client.Warehouse) {
 		fmt.Fprintf(out, "  property %s=%s\n", name, moorage.OneLine(w.Properties[name]))
 	}
 	if waiting := w.WaitingPurges; waiting.Tables > 0 {
-		fmt.Fprintf(out, "  purges that wait: %s with %d bytes\n",
-			counted(waiting.Tables, "dropped table"), waiting.Bytes)
+		fmt.Fprintf(out, "  purges that wait: %s with %s; see moorage recover list\n",
+			counted(waiting.Tables, "dropped table"), sizeOf(uint64(waiting.Bytes)))
 	}
 	if w.Secret != nil {
 		fmt.Fprintf(out, "  secret: %s, set %s by %s\n", w.Secret.Kind, w.Secret.Set.Format(time.RFC3339), w.Secret.By)

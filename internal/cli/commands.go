@@ -133,12 +133,13 @@ func recoverCommands(actions Actions) []command {
 	settings := asking()
 	return []command{
 		{
-			name: "recover list", summary: "list transactions that did not end, and what was given up",
+			name: "recover list", summary: "list what did not end, what was given up, and purges that wait",
 			settings: settings, validate: validateStopped, run: actions.RecoverList,
 			text: `Prints every transaction over several tables that has something left to do: those under way, those
 that the recovery is ending, and those that it gave up. It gives up after 50 attempts or 5 minutes,
 and at once if it cannot read the record. Then the command prints the purges that were given up, and
-the tasks that cannot be read. It exits with 1 if anything was given up.
+the tasks that cannot be read, and the purges of dropped tables that can come back until they begin.
+It exits with 1 if anything was given up.
 
 ` + stoppedText,
 		},
@@ -147,8 +148,9 @@ the tasks that cannot be read. It exits with 1 if anything was given up.
 			settings: settings, validate: validateRetry, run: actions.RecoverRetry,
 			text: `Tries the transaction or the purge with this id again from the start, as recover list shows it. Mend
 its storage first. The command tries a transaction at once, and then the servers do; a purge is left
-to the servers. A purge that waits because its table may come back begins at once; the line of the
-log about the drop says its id. For everything that was given up say all instead of an id.
+to the servers. A purge that waits because its table may come back begins at once; recover list and
+the line of the log about the drop say its id. For everything that was given up say all instead of an
+id; all begins no purge that waits.
 
 ` + stoppedText,
 		},

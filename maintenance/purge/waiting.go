@@ -66,6 +66,49 @@ func (w *Worker) eachWaiting(ctx context.Context, visit func(registry.Record) (b
 	return w.ledger.Scan(ctx, registry.TableDue, registry.WaitingPrefix(), "", visit)
 }
 
+// Waiting is a dropped table that can come back until its purge begins.
+type Waiting struct {
+	ID    string             // that the task of the purge gets
+	Table moorage.Identifier // without a name if its record cannot be read
+	// Begins is when the purge begins, by the store's clock, in seconds.
+	Begins time.Time
+	// Bytes is what the files of the table's head take; zero if the table does not say it.
+	Bytes int64
+}
+
+// ListWaiting returns at most limit (0: all) of the purges that wait, in the order of their times,
+// behind the page that returned after ("": from the start). The next page begins after next, which
+// is empty if there is none. One whose record cannot be read is left out: check names it.
+func (w *Worker) ListWaiting(ctx context.Context, after string, limit int) (
+	found []Waiting, next string, err error) {
+	const op = "purge.ListWaiting"
+	last := ""
+	err = w.ledger.Scan(ctx, registry.TableDue, registry.WaitingPrefix(), after,
+		func(record registry.Record) (bool, error) {
+			due, unreadable := ledger.Decode[registry.Due](record)
+			pointer, at, malformed := registry.ParseWaiting(record.Key)
+			if unreadable != nil || malformed != nil {
+				return true, nil
+			}
+			if limit > 0 && len(found) == limit {
+				next = last
+				return false, nil
+			}
+			last = record.Key.ID
+			waiting := Waiting{ID: due.Task.String(), Begins: at, Bytes: due.Bytes}
+			records, err := w.ledger.Get(ctx, registry.PointerKey(pointer))
+			if err != nil {
+				return false, err
+			}
+			if table, err := ledger.Decode[registry.Pointer](records[0]); err == nil {
+				waiting.Table = table.Identifier()
+			}
+			found = append(found, waiting)
+			return true, nil
+		})
+	return found, next, moorage.Annotate(op, "", err)
+}
+
 // clockSlack is how far the clocks of two nodes of a store may be apart.
 const clockSlack = time.Minute
 

@@ -75,6 +75,20 @@ type Task struct {
 	Unreadable string `json:"unreadable,omitempty"`
 }
 
+// WaitingPurge is a dropped table that can come back until its purge begins.
+type WaitingPurge struct {
+	ID     string             `json:"id"`     // of the task
+	Table  moorage.Identifier `json:"table"`  // without a name if its record cannot be read
+	Begins time.Time          `json:"begins"` // by the clock of the store
+	Bytes  int64              `json:"bytes"`  // of its files, as far as the table says it
+}
+
+// WaitingPurgesPage is a page of purges that wait.
+type WaitingPurgesPage struct {
+	Purges        []WaitingPurge `json:"purges"`
+	NextPageToken *string        `json:"next-page-token"` // null on the last page
+}
+
 // Retried is what became of something that was tried again.
 type Retried struct {
 	Kind   string `json:"kind"`             // transaction or purge
@@ -170,6 +184,14 @@ func (c *Client) BlockedPurges(ctx context.Context, page Page) ([]Task, string, 
 	var answer TasksPage
 	err := c.ask(ctx, http.MethodGet, "/tasks"+query(page), nil, &answer)
 	return answer.Tasks, valueOf(answer.NextPageToken), err
+}
+
+// WaitingPurges returns a page of the purges that wait for their time, the next to begin first. The
+// next page begins after next, which is empty on the last.
+func (c *Client) WaitingPurges(ctx context.Context, page Page) ([]WaitingPurge, string, error) {
+	var answer WaitingPurgesPage
+	err := c.ask(ctx, http.MethodGet, "/waiting-purges"+query(page), nil, &answer)
+	return answer.Purges, valueOf(answer.NextPageToken), err
 }
 
 // Retry has the server try a transaction or a purge again that was given up.

@@ -28,6 +28,10 @@ func (paged) Blocked(_ context.Context, after string, _ int) ([]purge.Blocked, s
 	return nil, "", nil
 }
 
+func (paged) ListWaiting(context.Context, string, int) ([]purge.Waiting, string, error) {
+	return nil, "", nil
+}
+
 func (paged) Retry(context.Context, string) (recovery.Retried, error) {
 	return recovery.Retried{}, moorage.Errorf(moorage.KindNotFound, "Nothing unfinished has this id")
 }
