@@ -14,7 +14,7 @@
 //   - one CREATE INDEX CONCURRENTLY, in a file of its own. It runs in no transaction. Commits and
 //     reads go on meanwhile.
 //
-// A file with another CREATE INDEX is refused, except the first two files, which were released.
+// A file with another CREATE INDEX is refused, except the first, which makes all tables.
 //
 // # Binaries that run at the same time
 //
@@ -22,7 +22,7 @@
 // have steps they do not know. A file begins with two lines that say which binaries can:
 //
 //	-- Why: what it is for.
-//	-- Oldest binary: step 2; it leaves the new column empty.
+//	-- Oldest binary: step 1; it leaves the new column empty.
 //
 // The number is the last step that a binary must know to run and to start on the tables that the
 // step leaves. The ledger has the number with the step. A binary refuses tables with a step that
@@ -32,12 +32,6 @@
 // their columns, so they do not read or write a new one. A step whose number is its own shuts all
 // older binaries out. Nobody can go back from it without a backup. So the release before it must
 // already be able to run on its tables.
-//
-// # Two ledgers
-//
-// The binaries that know no more than the first two steps (Former) refuse every other row of their
-// ledger, moorage_migration. So later steps stand in moorage_step, which those binaries do not
-// read. A step that shuts them out is written into both.
 //
 // It must not know how the statements reach a server.
 package migrations
@@ -56,10 +50,6 @@ import (
 
 //go:embed *.sql
 var files embed.FS
-
-// Former is the last step that is recorded in the first ledger only. Its binaries know no other
-// ledger, and their files have no line for the oldest binary.
-const Former = 2
 
 // Step is one migration.
 type Step struct {
@@ -112,12 +102,9 @@ func read(files fs.FS) ([]Step, error) {
 
 // oldestOf reads the line of a file that names the oldest binary.
 func oldestOf(version int, sql string) (int, error) {
-	if version <= Former {
-		return 1, nil
-	}
 	lines := regexp.MustCompile(`(?m)^-- Oldest binary: step ([0-9]+)[.;,] ?`).FindAllStringSubmatch(sql, -1)
 	if len(lines) != 1 {
-		return 0, fmt.Errorf("it has %d lines like \"-- Oldest binary: step 2; …\", want one", len(lines))
+		return 0, fmt.Errorf("it has %d lines like \"-- Oldest binary: step 1; …\", want one", len(lines))
 	}
 	oldest, err := strconv.Atoi(lines[0][1])
 	if err != nil || oldest < 1 || oldest > version {
@@ -129,7 +116,7 @@ func oldestOf(version int, sql string) (int, error) {
 // indexOf returns the names in a file that makes an index, and empty ones for a file that makes
 // none.
 func indexOf(version int, sql string) (index, table string, err error) {
-	if version <= Former || !regexp.MustCompile(`(?i)create\s+(unique\s+)?index`).MatchString(sql) {
+	if version == 1 || !regexp.MustCompile(`(?i)create\s+(unique\s+)?index`).MatchString(sql) {
 		return "", "", nil
 	}
 	found := regexp.MustCompile(`^(?:--.*\n|\n)*CREATE INDEX CONCURRENTLY ([a-z_]+) ON ([a-z_]+) [^;]*;\n$`).

@@ -15,20 +15,15 @@ import (
 // The versions of the layout: the keys of key.go, the states and the values below.
 const (
 	// FormatFirst is what a new store begins with, and the oldest version that this package reads.
-	FormatFirst = 5
+	FormatFirst = 1
 	// FormatVersion is the newest version that this package knows. A store refuses to open a newer
 	// one, and a node whose store gets a newer one while it runs ends within seconds. A version
 	// never goes down.
 	FormatVersion = FormatFirst
 )
 
-var (
-	// ErrNewer says that a store needs a newer version than this one.
-	ErrNewer = errors.New("the store needs a newer version of moorage")
-	// ErrOlder says that a version which was never released made a store.
-	ErrOlder = errors.New("an older version of moorage made the store; start with a new one and register the " +
-		"tables there, or go on with the older version")
-)
+// ErrNewer says that a store needs a newer version than this one.
+var ErrNewer = errors.New("the store needs a newer version of moorage")
 
 // ShardCount is the number of parts of a namespace's registry.
 const ShardCount = 16
@@ -393,18 +388,15 @@ func FormatRecord() Record {
 	return Record{Key: FormatKey(), ETag: ETag{15: FormatFirst}, State: StateNone, Value: value}
 }
 
-// Readable returns ErrNewer or ErrOlder if this package does not read records of the layout f.
+// Readable returns ErrNewer if this package does not read records of the layout f.
 func (f Format) Readable() error {
-	switch {
-	case f.Version > FormatVersion:
+	if f.Version > FormatVersion {
 		return fmt.Errorf("%w: its records have format %d, this one reads up to %d", ErrNewer, f.Version, FormatVersion)
-	case f.Version < FormatFirst:
-		return fmt.Errorf("%w: its records have format %d, this one reads from %d", ErrOlder, f.Version, FormatFirst)
 	}
 	return nil
 }
 
-// CheckFormat returns ErrNewer or ErrOlder if the records of store have a layout that this package
+// CheckFormat returns ErrNewer if the records of store have a layout that this package
 // does not read, or an error of the store.
 func CheckFormat(ctx context.Context, store Store) error {
 	records, err := store.Get(ctx, FormatKey())

@@ -43,7 +43,7 @@ func goldenTransactions() []txlog.Transaction {
 	return []txlog.Transaction{full, pending, {}}
 }
 
-var goldenFile = filepath.Join("testdata", "format-5", "transaction.json")
+var goldenFile = filepath.Join("testdata", "format-1", "transaction.json")
 
 // TestEncodeIsFormat1 holds the codec against a file that must never change: it is what stores of
 // format 1 hold.

@@ -150,7 +150,7 @@ func (s *Store) loadFormat(v *view) (format registry.Format, err error) {
 	case found && format.Version < 1:
 		return format, fmt.Errorf("%w: its format is %d", ErrForeign, format.Version)
 	case found:
-		return format, format.Readable()
+		return format, nil
 	}
 	iter, err := v.snapshot.NewIter(nil)
 	if err != nil {

@@ -118,8 +118,6 @@ func TestOpenRefuses(t *testing.T) {
 	}{
 		{"newer format", func(t *testing.T, fs vfs.FS) { rawPut(t, fs, formatKey, format(registry.FormatVersion+1)) },
 			ErrNewerFormat, fmt.Sprintf("open store data/store: the store was written by a newer version of moorage: it has format %d, this one reads up to %d", registry.FormatVersion+1, registry.FormatVersion)},
-		{"older format", func(t *testing.T, fs vfs.FS) { rawPut(t, fs, formatKey, format(registry.FormatFirst-1)) },
-			registry.ErrOlder, fmt.Sprintf("open store data/store: %s: its records have format %d, this one reads from %d", registry.ErrOlder, registry.FormatFirst-1, registry.FormatFirst)},
 		{"newer engine", func(t *testing.T, fs vfs.FS) {
 			rawPut(t, fs, formatKey, format(registry.FormatFirst))
 			if err := fs.Rename(fs.PathJoin(testDir, findMarker(t, fs, formatMarker)), fs.PathJoin(testDir, "marker.format-version.000099.999")); err != nil {

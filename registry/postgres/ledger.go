@@ -10,32 +10,26 @@ import (
 	"moorage/registry"
 )
 
-// taken is a step that the ledgers say was taken.
+// taken is a step that the ledger says was taken.
 type taken struct {
 	version  int
 	checksum string
 	oldest   int // the last step that a binary must know to run on what this one left
 }
 
-// makeLedgers makes the tables of the steps that were taken. moorage_migration has a first row, 0,
-// which each step locks that runs in a transaction. moorage_migrator has one row, which a node
-// locks while it makes indexes of large tables. Binaries that know no more than migrations.Former
-// know neither moorage_migrator nor moorage_step.
+// makeLedgers makes the table of the steps that were taken, and that of the migrators. moorage_step
+// has a first row, 0, which each step locks that runs in a transaction. moorage_migrator has one
+// row, which a node locks while it makes indexes of large tables.
 func makeLedgers(ctx context.Context, conn *pgx.Conn) error {
-	if err := makeLedger(ctx, conn, "moorage_migration", `
-		CREATE TABLE moorage_migration (version integer PRIMARY KEY, checksum text NOT NULL,
-			applied timestamptz NOT NULL DEFAULT now());
-		INSERT INTO moorage_migration (version, checksum) VALUES (0, '')`); err != nil {
-		return err
-	}
-	if err := makeLedger(ctx, conn, "moorage_migrator", `
-		CREATE TABLE moorage_migrator (one boolean PRIMARY KEY CHECK (one));
-		INSERT INTO moorage_migrator VALUES (true)`); err != nil {
-		return err
-	}
-	return makeLedger(ctx, conn, "moorage_step", `
+	if err := makeLedger(ctx, conn, "moorage_step", `
 		CREATE TABLE moorage_step (version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL,
-			oldest integer NOT NULL, applied timestamptz NOT NULL DEFAULT now())`)
+			oldest integer NOT NULL, applied timestamptz NOT NULL DEFAULT now());
+		INSERT INTO moorage_step (version, name, checksum, oldest) VALUES (0, '', '', 0)`); err != nil {
+		return err
+	}
+	return makeLedger(ctx, conn, "moorage_migrator", `
+		CREATE TABLE moorage_migrator (one boolean PRIMARY KEY CHECK (one));
+		INSERT INTO moorage_migrator VALUES (true)`)
 }
 
 // makeLedger makes the table that name names by sql, unless it is there. Two that make it at the
@@ -56,51 +50,22 @@ func makeLedger(ctx context.Context, conn *pgx.Conn, name, sql string) error {
 	}
 }
 
-// record writes that step was taken. If it shuts out the binaries that do not read moorage_step,
-// they find it in their ledger.
+// record writes that step was taken.
 func record(ctx context.Context, tx pgx.Tx, step migrations.Step) error {
-	if step.Version <= migrations.Former || step.Oldest > migrations.Former {
-		if _, err := tx.Exec(ctx, "INSERT INTO moorage_migration (version, checksum) VALUES ($1, $2)", step.Version,
-			step.Checksum); err != nil {
-			return err
-		}
-	}
-	if step.Version <= migrations.Former {
-		return nil
-	}
 	_, err := tx.Exec(ctx, "INSERT INTO moorage_step (version, name, checksum, oldest) VALUES ($1, $2, $3, $4)",
 		step.Version, step.Name, step.Checksum, step.Oldest)
 	return err
 }
 
-// querier is what reading the ledgers takes.
+// querier is what reading the ledger takes.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// readTaken returns the steps that were taken, in order. There may be no moorage_step: only a
-// binary that knows it makes it.
-func readTaken(ctx context.Context, conn querier) ([]taken, error) {
-	all, err := readLedger(ctx, conn, nil,
-		"SELECT version, checksum, 1 FROM moorage_migration WHERE version BETWEEN 1 AND $1::integer ORDER BY version")
-	if err != nil {
-		return nil, err
-	}
-	there := false
-	rows, err := conn.Query(ctx, "SELECT to_regclass('moorage_step') IS NOT NULL")
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&there}, func() error { return nil })
-	}
-	if err != nil || !there {
-		return all, err
-	}
-	return readLedger(ctx, conn, all, "SELECT version, checksum, oldest FROM moorage_step WHERE version > "+
-		"$1::integer ORDER BY version")
-}
-
-// readLedger appends to all what sql reads; its parameter is the last step of the first ledger.
-func readLedger(ctx context.Context, conn querier, all []taken, sql string) ([]taken, error) {
-	rows, err := conn.Query(ctx, sql, migrations.Former)
+// readTaken returns the steps that were taken, in order.
+func readTaken(ctx context.Context, conn querier) (all []taken, err error) {
+	const sql = "SELECT version, checksum, oldest FROM moorage_step WHERE version > 0 ORDER BY version"
+	rows, err := conn.Query(ctx, sql)
 	if err != nil {
 		return nil, err
 	}

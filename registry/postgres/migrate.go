@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -134,10 +133,8 @@ type migrator struct {
 	conn   *pgx.Conn
 	others *pgx.Conn // keeps other migrators out; nil as long as none has to be
 	all    []migrations.Step
-	// isReadable says that an earlier step found no records of an older layout. Steps make none.
-	isReadable bool
-	tries      int           // how often a step is tried
-	pause      time.Duration // between two tries
+	tries  int           // how often a step is tried
+	pause  time.Duration // between two tries
 }
 
 // next takes the next step, and reports whether there was none.
@@ -186,18 +183,12 @@ func (m *migrator) take(ctx context.Context) (step *migrations.Step, outside str
 		if _, err := tx.Exec(ctx, lockTimeoutSQL); err != nil {
 			return err
 		}
-		if _, err := tx.Exec(ctx, "SELECT version FROM moorage_migration WHERE version = 0 FOR UPDATE"); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT version FROM moorage_step WHERE version = 0 FOR UPDATE"); err != nil {
 			return err
 		}
 		taken, err := readTaken(ctx, tx)
 		if err != nil {
 			return err
-		}
-		if !m.isReadable {
-			if err := refuseOlder(ctx, tx); err != nil {
-				return err
-			}
-			m.isReadable = true
 		}
 		if err := compare(taken, m.all); err != nil || len(taken) >= len(m.all) {
 			return err
@@ -258,9 +249,6 @@ func (s *Store) checkSchema(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("open the store: %w", explain(err))
 	}
-	if err := refuseOlder(ctx, s.pool); err != nil {
-		return err
-	}
 	if err := compare(taken, all); err != nil {
 		return err
 	}
@@ -288,33 +276,6 @@ func (s *Store) checkFormat(ctx context.Context) error {
 		return fmt.Errorf("%w: its format is %d", ErrSchema, format.Version)
 	}
 	if err := format.Readable(); err != nil {
-		return fmt.Errorf("%w: %w", ErrSchema, err)
-	}
-	return nil
-}
-
-// refuseOlder reports ErrSchema if the records of the database have a layout that is older than
-// those that this version reads. Other files than those of package migrations made its tables then.
-func refuseOlder(ctx context.Context, conn querier) error {
-	var there bool
-	rows, err := conn.Query(ctx, "SELECT to_regclass('moorage_format') IS NOT NULL")
-	if err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&there}, func() error { return nil })
-	}
-	if err != nil || !there {
-		return err
-	}
-	value := []byte("{}")
-	if rows, err = conn.Query(ctx, "SELECT value FROM moorage_format"); err == nil {
-		_, err = pgx.ForEachRow(rows, []any{&value}, func() error { return nil })
-	}
-	var format struct {
-		Version int `json:"version"`
-	}
-	if err != nil || json.Unmarshal(value, &format) != nil || format.Version < 1 {
-		return err // checkFormat says what is wrong with it
-	}
-	if err := (registry.Format{Version: format.Version}).Readable(); errors.Is(err, registry.ErrOlder) {
 		return fmt.Errorf("%w: %w", ErrSchema, err)
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,7 +30,7 @@ func newDatabase(t *testing.T, step int) (dsn string) {
 	name := "test_" + strings.ToLower(rand.Text())
 	execute(t, "", "CREATE DATABASE "+name)
 	dsn = strings.Replace(server.DSN(), "/postgres?", "/"+name+"?", 1)
-	if _, err := migrate(t.Context(), dsn, allSteps(t)[:step]); err != nil {
+	if _, err := migrate(t.Context(), dsn, laterSteps(t)[:step]); err != nil {
 		t.Fatal(err)
 	}
 	return dsn
@@ -97,15 +96,11 @@ func commits(t *testing.T, dsn string) (stop func() (count int64, longest time.D
 	return stop
 }
 
-// indexStep returns the step that makes the index of changes that wait.
+// indexStep returns the last of laterSteps, which makes an index.
 func indexStep(t *testing.T) migrations.Step {
 	t.Helper()
-	all := allSteps(t)
-	i := slices.IndexFunc(all, func(step migrations.Step) bool { return step.Index == "moorage_change_waiting" })
-	if i < 0 || all[i].Table != "moorage_change" {
-		t.Fatal("there is no step of moorage_change_waiting")
-	}
-	return all[i]
+	all := laterSteps(t)
+	return all[len(all)-1]
 }
 
 // awaitQuery waits until a query of one boolean is true, unless ended is closed before.
@@ -139,7 +134,7 @@ func TestCommitsDuringIndex(t *testing.T) {
 	var migrateErr error
 	go func() {
 		defer close(ended)
-		_, migrateErr = Migrate(t.Context(), dsn)
+		_, migrateErr = migrate(t.Context(), dsn, laterSteps(t))
 	}()
 	awaitQuery(t, watcher, ended, building)
 	store, err := connectLeases(t.Context(), dsn, 2)
@@ -170,17 +165,17 @@ func TestCommitsDuringIndex(t *testing.T) {
 func wantIndex(t *testing.T, conn *pgx.Conn) (id uint32) {
 	t.Helper()
 	valid := false
-	if err := conn.QueryRow(t.Context(), "SELECT indexrelid::oid, indisvalid FROM pg_index WHERE indexrelid = to_regclass('moorage_change_waiting')").Scan(&id, &valid); err != nil || !valid {
+	if err := conn.QueryRow(t.Context(), "SELECT indexrelid::oid, indisvalid FROM pg_index WHERE indexrelid = to_regclass('moorage_change_later')").Scan(&id, &valid); err != nil || !valid {
 		t.Errorf("the index is valid: %t, %v", valid, err)
 	}
 	return id
 }
 
-// TestCommitsDuringMigration measures how long commits stall while all steps of a large table are
+// TestCommitsDuringMigration measures how long commits stall while later steps of a large table are
 // taken. A build that locks the table holds them up for all of its time.
 func TestCommitsDuringMigration(t *testing.T) {
 	const stallMax, manyMin = 500 * time.Millisecond, 1_000_000
-	dsn := newDatabase(t, migrations.Former)
+	dsn := newDatabase(t, len(allSteps(t)))
 	conn := connectTo(t, dsn)
 	writeChanges(t, conn, *indexedRows)
 	mustExec(t, conn, "INSERT INTO moorage_idempotency SELECT key, etag, state, value FROM moorage_change")
@@ -188,7 +183,7 @@ func TestCommitsDuringMigration(t *testing.T) {
 	began := time.Now()
 	bounded, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	if _, err := Migrate(bounded, dsn); err != nil {
+	if _, err := migrate(bounded, dsn, laterSteps(t)); err != nil {
 		t.Fatal(err)
 	}
 	took := time.Since(began)
@@ -235,14 +230,14 @@ func TestLeftIndex(t *testing.T) {
 			watcher, holder := connectTo(t, dsn), connectTo(t, dsn)
 			writeChanges(t, holder, largeRows)
 			made := leave(t, connectTo(t, dsn), holder)
-			m := migrator{conn: connectTo(t, dsn), all: allSteps(t), tries: attemptsMax, pause: time.Millisecond}
+			m := migrator{conn: connectTo(t, dsn), all: laterSteps(t), tries: attemptsMax, pause: time.Millisecond}
 			defer m.letIn(context.Background())
 			ended := make(chan struct{})
 			if made != nil {
 				awaitQuery(t, watcher, ended, building)
 			}
 			var before *uint32
-			if err := watcher.QueryRow(t.Context(), "SELECT to_regclass('moorage_change_waiting')::oid").Scan(&before); err != nil || before == nil {
+			if err := watcher.QueryRow(t.Context(), "SELECT to_regclass('moorage_change_later')::oid").Scan(&before); err != nil || before == nil {
 				t.Fatalf("no index was left (%v)", err)
 			}
 			var nextErr error
@@ -286,7 +281,7 @@ func TestCatalogRace(t *testing.T) {
 					RAISE EXCEPTION 'tuple concurrently updated' USING ERRCODE = 'XX000';
 				END IF; END $$`, refusals))
 			mustExec(t, conn, "CREATE EVENT TRIGGER refuse ON ddl_command_start EXECUTE FUNCTION refuse()")
-			m := migrator{conn: connectTo(t, dsn), all: allSteps(t), tries: 3, pause: time.Millisecond}
+			m := migrator{conn: connectTo(t, dsn), all: laterSteps(t), tries: 3, pause: time.Millisecond}
 			done, err := m.next(t.Context())
 			if refusals == m.tries {
 				if stateOf(err) != stateInternalError || !strings.Contains(err.Error(), step.Name) {
@@ -306,13 +301,14 @@ func TestCatalogRace(t *testing.T) {
 // waits for it, and commits do not wait for longer than the step does.
 func TestLongReader(t *testing.T) {
 	t.Parallel()
-	const version, tries, stallMax = 5, 2, 5 * time.Second // lock_timeout is 1.5 s here; the rest is for a slow machine
+	const tries, stallMax = 2, 5 * time.Second // lock_timeout is 1.5 s here; the rest is for a slow machine
+	version := len(allSteps(t)) + 1
 	dsn := newDatabase(t, version-1)
 	reader := connectTo(t, dsn)
 	mustExec(t, reader, "BEGIN")
 	mustExec(t, reader, "SELECT count(*) FROM moorage_change")
 	stop := commits(t, dsn)
-	m := migrator{conn: connectTo(t, dsn), all: allSteps(t), tries: tries, pause: 100 * time.Millisecond}
+	m := migrator{conn: connectTo(t, dsn), all: laterSteps(t), tries: tries, pause: 100 * time.Millisecond}
 	_, err := m.next(t.Context())
 	if stateOf(err) != stateLockNotAvailable || !strings.Contains(err.Error(), "run moorage migrate again") || !strings.Contains(err.Error(), m.all[version-1].Name) {
 		t.Errorf("%v, want what to do about the lock", err)
@@ -338,7 +334,7 @@ func TestTenNodesIndexAtOnce(t *testing.T) {
 	errs := make(chan error, nodes)
 	for i := range nodes {
 		go func() {
-			_, err := Migrate(bounded, fmt.Sprintf("%s&default_transaction_isolation=%s", dsn, []string{"serializable", "read%20committed"}[i%2]))
+			_, err := migrate(bounded, fmt.Sprintf("%s&default_transaction_isolation=%s", dsn, []string{"serializable", "read%20committed"}[i%2]), laterSteps(t))
 			errs <- err
 		}()
 	}

@@ -25,6 +25,20 @@ func allSteps(t *testing.T) []migrations.Step {
 	return all
 }
 
+// laterSteps returns all steps, and two of a later version: one changes a table, the last makes an
+// index of it.
+func laterSteps(t *testing.T) []migrations.Step {
+	t.Helper()
+	all := allSteps(t)
+	known := len(all)
+	return append(all[:known:known],
+		migrations.Step{Version: known + 1, Name: "column.sql", Checksum: "column", Oldest: 1,
+			SQL: "ALTER TABLE moorage_change ADD COLUMN later integer"},
+		migrations.Step{Version: known + 2, Name: "index.sql", Checksum: "index", Oldest: 1,
+			SQL:   "CREATE INDEX CONCURRENTLY moorage_change_later ON moorage_change (seq NULLS FIRST, at) WHERE awaits",
+			Index: "moorage_change_later", Table: "moorage_change"})
+}
+
 // wantSchemaError fails unless err is ErrSchema, in one line that has these words in it.
 func wantSchemaError(t *testing.T, err error, words string) {
 	t.Helper()
@@ -66,9 +80,6 @@ func TestFormatIsRefused(t *testing.T) {
 	for sql, words := range map[string]string{
 		fmt.Sprintf(`UPDATE moorage_format SET value = '{"version":%d}'`, newer): fmt.Sprintf(
 			"newer version of moorage: its records have format %d, this one reads up to %d", newer, registry.FormatVersion),
-		fmt.Sprintf(`UPDATE moorage_format SET value = '{"version":%d}'`, registry.FormatFirst-1): fmt.Sprintf(
-			"older version of moorage made the store; start with a new one and register the tables there, or go on "+
-				"with the older version: its records have format %d, this one reads from %d", registry.FormatFirst-1, registry.FormatFirst),
 		`UPDATE moorage_format SET value = '{"version":0}'`: "format is 0",
 		`DELETE FROM moorage_format`:                        "nothing says which format",
 	} {
@@ -121,8 +132,7 @@ func TestSchemaIsRefused(t *testing.T) {
 	wantSchemaError(t, err, all[0].Name)
 }
 
-// TestNewerSteps migrates with the files of newer binaries and asks whether this one, and those
-// whose ledger is moorage_migration, still start.
+// TestNewerSteps migrates with the files of newer binaries and asks whether this one still starts.
 func TestNewerSteps(t *testing.T) {
 	t.Parallel()
 	dsn := newSchema(t)
@@ -134,22 +144,8 @@ func TestNewerSteps(t *testing.T) {
 		}
 		return err
 	}
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	// former is what the binaries that know Former steps ask: any other number of rows stops them.
-	former := func() (rows int) {
-		t.Helper()
-		if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_migration WHERE version > 0").Scan(&rows); err != nil {
-			t.Fatal(err)
-		}
-		return rows
-	}
-
 	known := len(all)
-	beside := migrations.Step{Version: known + 1, Name: "beside.sql", SQL: "CREATE TABLE beside (x integer)", Checksum: "beside", Oldest: migrations.Former}
+	beside := migrations.Step{Version: known + 1, Name: "beside.sql", SQL: "CREATE TABLE beside (x integer)", Checksum: "beside", Oldest: 1}
 	if steps, err := migrate(t.Context(), dsn, append(all[:known:known], beside)); err != nil || steps != known+1 {
 		t.Fatalf("%d steps, %v", steps, err)
 	}
@@ -159,9 +155,6 @@ func TestNewerSteps(t *testing.T) {
 	if steps, err := Migrate(t.Context(), dsn); err != nil || steps != 0 {
 		t.Errorf("migrating where a newer one has: %d steps, %v", steps, err)
 	}
-	if rows := former(); rows != migrations.Former {
-		t.Errorf("the first ledger has %d steps, want %d, with which its binaries start", rows, migrations.Former)
-	}
 
 	needing := migrations.Step{Version: known + 2, Name: "needing.sql", SQL: "DROP TABLE beside", Checksum: "needing", Oldest: known + 1}
 	if steps, err := migrate(t.Context(), dsn, append(all[:known:known], beside, needing)); err != nil || steps != 1 {
@@ -169,48 +162,18 @@ func TestNewerSteps(t *testing.T) {
 	}
 	const words = "newer version"
 	wantSchemaError(t, open(), words)
-	_, err = Migrate(t.Context(), dsn)
+	_, err := Migrate(t.Context(), dsn)
 	wantSchemaError(t, err, words)
-	if rows := former(); rows != migrations.Former+1 {
-		t.Errorf("the first ledger has %d steps, want %d, with which none of its binaries starts", rows, migrations.Former+1)
-	}
 	if steps, err := migrate(t.Context(), dsn, append(all[:known:known], beside)); err != nil || steps != 0 {
 		t.Errorf("the oldest binary that may run: %d steps, %v", steps, err)
 	}
-}
-
-// TestFormerDatabase migrates a database that a binary of the first ledger made, which knew no
-// second one.
-func TestFormerDatabase(t *testing.T) {
-	t.Parallel()
-	dsn := newSchema(t)
-	all := allSteps(t)
-	if _, err := migrate(t.Context(), dsn, all[:migrations.Former]); err != nil {
-		t.Fatal(err)
-	}
-	conn, err := pgx.Connect(t.Context(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close(context.WithoutCancel(t.Context()))
-	if _, err := conn.Exec(t.Context(), "DROP TABLE moorage_step"); err != nil {
-		t.Fatal(err)
-	}
-	if len(all) > migrations.Former {
-		_, err := Open(t.Context(), dsn, Options{})
-		wantSchemaError(t, err, "moorage migrate")
-	}
-	if steps, err := Migrate(t.Context(), dsn); err != nil || steps != len(all)-migrations.Former {
-		t.Errorf("%d steps, %v", steps, err)
-	}
-	openStore(t, dsn, Options{})
 }
 
 func TestFailedStepLeavesNothing(t *testing.T) {
 	t.Parallel()
 	dsn := newSchema(t)
 	all := allSteps(t)
-	step := migrations.Step{Version: len(all) + 1, Name: "half.sql", SQL: "CREATE TABLE half (x integer); SELECT 1 / 0; CREATE TABLE whole (x integer)", Checksum: "half", Oldest: migrations.Former}
+	step := migrations.Step{Version: len(all) + 1, Name: "half.sql", SQL: "CREATE TABLE half (x integer); SELECT 1 / 0; CREATE TABLE whole (x integer)", Checksum: "half", Oldest: 1}
 	if steps, err := migrate(t.Context(), dsn, append(all, step)); err == nil || steps != len(all) || !strings.Contains(err.Error(), step.Name) {
 		t.Fatalf("%d steps, %v; want an error that names the file behind %d steps", steps, err, len(all))
 	}

@@ -307,7 +307,7 @@ func applyLongestKey(h *harness) {
 func applyFormat(h *harness) {
 	before := h.get(registry.FormatKey())
 	for version, bad := range map[int]bool{
-		0: true, registry.FormatFirst - 1: true, registry.FormatVersion + 1: true, registry.FormatVersion: false,
+		0: true, registry.FormatVersion + 1: true, registry.FormatVersion: false,
 	} {
 		value, err := registry.Encode(registry.Format{Version: version})
 		if err != nil {
