@@ -78,6 +78,12 @@ var damages = []struct {
 	{"claim gone", func(f *fixture) {
 		f.remove(f.record(registry.TableLocation, "/t", registry.StateOwner))
 	}, "does not hold its claim"},
+	{"tombstone without the record of its location", func(f *fixture) {
+		f.put(registry.TombstoneKey("file:///wh/ns/gone"), registry.StateNone, registry.Tombstone{How: registry.EndedUnregister, Lasting: true})
+	}, "a claim around it could miss it"},
+	{"tombstone that cannot be read", func(f *fixture) {
+		f.write(registry.Put(registry.TombstoneKey("file:///wh/ns/gone"), registry.StateNone, []byte("{")))
+	}, "cannot be read"},
 	{"tables within each other", func(f *fixture) {
 		outer := f.record(registry.TableLocation, "/ns", registry.StateBelow)
 		f.create("u")

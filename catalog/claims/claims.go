@@ -443,9 +443,9 @@ func Refusal(err error, location string) error {
 			"location, or register the last metadata file of the dropped table to take it back", location,
 			taken.Until.UTC().Format(time.RFC3339))
 	case taken.Own == StillReached:
-		return moorage.Errorf(moorage.KindCommitFailed, "A table that is gone lived at %s, and engines may hold "+
-			"credentials for its files until %s. Repeat the request then, or choose another location", taken.At,
-			taken.Until.UTC().Format(time.RFC3339))
+		return moorage.Errorf(moorage.KindCommitFailed, "A table that is gone lived at, above or below %s, and "+
+			"engines may hold credentials for its files until %s. Repeat the request then, or choose another "+
+			"location", location, taken.Until.UTC().Format(time.RFC3339))
 	case taken.Own == ReplacedReached:
 		return moorage.Errorf(moorage.KindCommitFailed, "The table that is to be replaced lives at %s, and engines "+
 			"may hold credentials for its files. Drop it now, and repeat the request after %s", taken.At,

@@ -45,8 +45,8 @@ func isOwn(record registry.Record, who Claimant) (bool, error) {
 }
 
 // mayResettle returns nil if who may live at, above or below the tombstone of record, or if there
-// is none. It returns *TakenError while engines may hold credentials, which would reach the files
-// of another table, and otherwise the error of who.MayResettle.
+// is none. It returns the error of who.MayResettle, and else *TakenError while engines may hold
+// credentials, which would reach the files of another table. So who may not hears of no time.
 func (c *Claims) mayResettle(ctx context.Context, record registry.Record, who Claimant) error {
 	if !record.Exists() {
 		return nil
@@ -55,22 +55,20 @@ func (c *Claims) mayResettle(ctx context.Context, record registry.Record, who Cl
 	if err != nil {
 		return err
 	}
-	if !tombstone.ReachableUntil.IsZero() {
-		now, err := c.ledger.Time(ctx)
-		if err != nil {
+	ends := !tombstone.Lasting && !tombstone.ReachableUntil.IsZero()
+	if who.MayResettle != nil && !ends {
+		if err := who.MayResettle(ctx, tombstone); err != nil {
 			return err
 		}
-		if now.Before(tombstone.ReachableUntil) {
-			return &TakenError{At: record.Key.ID, Own: StillReached, Until: tombstone.ReachableUntil}
-		}
-		if !tombstone.Lasting {
-			return nil // it has ended
-		}
 	}
-	if who.MayResettle == nil {
+	if tombstone.ReachableUntil.IsZero() {
 		return nil
 	}
-	return who.MayResettle(ctx, tombstone)
+	now, err := c.ledger.Time(ctx)
+	if err == nil && now.Before(tombstone.ReachableUntil) {
+		err = &TakenError{At: record.Key.ID, Own: StillReached, Until: tombstone.ReachableUntil}
+	}
+	return err
 }
 
 // emptied returns the record of a folder in state dropping, if who may claim the folder as a

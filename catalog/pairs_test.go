@@ -1,0 +1,254 @@
+package catalog_test
+
+import (
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/maintenance/leases"
+	"moorage/registry"
+)
+
+// This file and fates_test.go in maintenance/jobs are the table of docs/design/pairs.md.
+
+// meanwhile is what happens to the table a, which is that of the tests.
+type meanwhile struct {
+	name string
+	do   func(f *fixture, table *catalog.Table) error
+}
+
+// withTable returns everything that can happen to the table called name.
+func withTable(name string) []meanwhile {
+	at := ident(name)
+	drop := func(f *fixture, purge bool) error {
+		return f.DropTable(f.ctx, at, catalog.DropOptions{Purge: purge})
+	}
+	register := func(f *fixture, location string, overwrite bool) error {
+		_, err := f.RegisterTable(f.ctx, at, catalog.RegisterRequest{MetadataLocation: location, Overwrite: overwrite})
+		return err
+	}
+	unregister := func(f *fixture) error {
+		_, err := f.UnregisterTable(f.ctx, at)
+		return err
+	}
+	create := func(f *fixture, name string, request catalog.CreateTableRequest) (*catalog.Table, error) {
+		request.Schema = []byte(testSchema)
+		return f.CreateTable(f.ctx, ident(name), request)
+	}
+	return []meanwhile{
+		{"rename", func(f *fixture, _ *catalog.Table) error { return f.RenameTable(f.ctx, at, ident("z")) }},
+		{"set-location", func(f *fixture, _ *catalog.Table) error {
+			_, err := f.Commit(f.ctx, at, commitRequest(f.t, `[]`, `[{"action":"set-location","location":"file:///wh/ns/moved"}]`))
+			return err
+		}},
+		{"drop", func(f *fixture, _ *catalog.Table) error { return drop(f, false) }},
+		{"drop, undrop", func(f *fixture, table *catalog.Table) error {
+			must(f.t, drop(f, false))
+			return register(f, table.MetadataLocation, false)
+		}},
+		{"drop, end of the window", func(f *fixture, _ *catalog.Table) error {
+			must(f.t, drop(f, false))
+			f.clock.Advance(undropWindow + time.Second)
+			return f.endWindows(f.ctx)
+		}},
+		{"drop, create another", func(f *fixture, _ *catalog.Table) error {
+			must(f.t, drop(f, false))
+			_, err := create(f, name, catalog.CreateTableRequest{})
+			return err
+		}},
+		{"purge", func(f *fixture, _ *catalog.Table) error {
+			must(f.t, drop(f, true))
+			return f.purgeAll(f.ctx)
+		}},
+		{"unregister", func(f *fixture, _ *catalog.Table) error { return unregister(f) }},
+		{"unregister, register", func(f *fixture, table *catalog.Table) error {
+			must(f.t, unregister(f))
+			return register(f, table.MetadataLocation, false)
+		}},
+		{"register over, the same uuid", func(f *fixture, table *catalog.Table) error {
+			return register(f, table.MetadataLocation, true)
+		}},
+		{"register over, another uuid", func(f *fixture, _ *catalog.Table) error {
+			other, err := create(f, "other", catalog.CreateTableRequest{})
+			must(f.t, err)
+			_, err = f.UnregisterTable(f.ctx, ident("other"))
+			must(f.t, err)
+			return register(f, other.MetadataLocation, true)
+		}},
+		{"staged create at its location", func(f *fixture, table *catalog.Table) error {
+			_, err := create(f, "new", catalog.CreateTableRequest{Location: table.Document.Location(), Stage: true})
+			wantKind(f.t, err, moorage.KindBadRequest)
+			return nil
+		}},
+	}
+}
+
+// TestPairsOfTransactions: everything that can happen to a table while a transaction works on it.
+// The transaction changes both of its tables, or none. One that pins the table-uuid follows its
+// table, and finds none if that has lost its pointer. One that does not pin it goes by the name.
+func TestPairsOfTransactions(t *testing.T) {
+	t.Parallel()
+	const happens, gone = moorage.Kind(0), moorage.KindNoSuchTable
+	want := map[string]struct{ pinned, named moorage.Kind }{
+		"rename":                        {happens, gone},
+		"set-location":                  {happens, happens},
+		"drop":                          {gone, gone},
+		"drop, undrop":                  {happens, happens},
+		"drop, end of the window":       {gone, gone},
+		"drop, create another":          {gone, happens},
+		"purge":                         {gone, gone},
+		"unregister":                    {gone, gone},
+		"unregister, register":          {gone, happens},
+		"register over, the same uuid":  {happens, happens},
+		"register over, another uuid":   {gone, happens},
+		"staged create at its location": {happens, happens},
+	}
+	for _, pair := range withTable("a") {
+		t.Run(pair.name, func(t *testing.T) {
+			t.Parallel()
+			var table *catalog.Table
+			transactDuring(t, func(f *fixture) (err error) {
+				if table, err = f.LoadTable(f.ctx, ident("a")); err != nil {
+					return err
+				}
+				return pair.do(f, table)
+			}, func(f *fixture, pinned bool, err error) {
+				kind, changed := want[pair.name].named, ident("a")
+				if pinned {
+					kind = want[pair.name].pinned
+				}
+				if pair.name == "rename" {
+					changed = ident("z")
+				}
+				if kind == happens && err == nil {
+					f.wantProperty("b", "n", "1")
+					f.wantProperty(changed.Name, "n", "1")
+					return
+				}
+				wantKind(f.t, err, kind)
+				f.wantProperty("b", "n", "")
+				if now, err := f.LoadTable(f.ctx, changed); err == nil {
+					f.wantProperty(now.Identifier.Name, "n", "")
+				}
+			})
+		})
+	}
+}
+
+// TestPairsOfLeases: everything that can happen to a table on which somebody has a lease. The lease
+// stays with the table: what is done under it afterwards reaches that table or nothing. The next
+// holder gets a greater token, as long as the table has its pointer.
+func TestPairsOfLeases(t *testing.T) {
+	t.Parallel()
+	const happens, gone, failed = moorage.Kind(0), moorage.KindNoSuchTable, moorage.KindCommitFailed
+	want := map[string]moorage.Kind{
+		"rename":                        happens,
+		"set-location":                  happens,
+		"drop":                          gone,
+		"drop, undrop":                  happens,
+		"drop, end of the window":       gone,
+		"drop, create another":          failed,
+		"purge":                         gone,
+		"unregister":                    gone,
+		"unregister, register":          failed,
+		"register over, the same uuid":  happens,
+		"register over, another uuid":   failed,
+		"staged create at its location": happens,
+	}
+	for _, pair := range withTable("t") {
+		t.Run(pair.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLeased(t)
+			table, err := l.LoadTable(l.ctx, ident("t"))
+			must(t, err)
+			must(t, pair.do(l.fixture, table))
+			name := "t"
+			if pair.name == "rename" {
+				name = "z"
+			}
+			_, err = l.under(l.lease.ID).Commit(l.ctx, ident(name), setProperty(t, "n", "1"))
+			if kind := want[pair.name]; kind == happens {
+				must(t, err)
+			} else {
+				wantKind(t, err, kind)
+			}
+			records, err := l.store.Get(l.ctx, registry.PointerKey(l.id))
+			must(t, err)
+			if records[0].State == registry.StateLive {
+				must(t, l.leases.Release(l.ctx, moorage.Anonymous(), l.lease.ID, leases.OwnLeases))
+				if next := l.take(moorage.Anonymous()); next.ID.Token <= l.lease.ID.Token {
+					t.Errorf("the token %d comes after %d", next.ID.Token, l.lease.ID.Token)
+				}
+			}
+			l.wantNoTransactions()
+			l.wantClean()
+		})
+	}
+}
+
+// TestPairsOfCredentials: while engines hold a credential for a table, nothing that happens to it
+// lets another table get its location: 400 where the table still has it, 409 where it is gone.
+// After the last credential has ended, the location of one that is gone passes on.
+func TestPairsOfCredentials(t *testing.T) {
+	t.Parallel()
+	at, z := lakeIdent(), lakeIdent()
+	z.Name = "z"
+	drop := func(f *fixture) { must(f.t, f.DropTable(f.ctx, at, catalog.DropOptions{})) }
+	register := func(f *fixture, table *catalog.Table, overwrite bool) error {
+		_, err := f.RegisterTable(f.ctx, at, catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: overwrite})
+		return err
+	}
+	for _, pair := range []struct {
+		name  string
+		do    func(f *fixture, table *catalog.Table) error
+		keeps bool // the table has its location in the end
+	}{
+		{"nothing", func(*fixture, *catalog.Table) error { return nil }, true},
+		{"rename", func(f *fixture, _ *catalog.Table) error { return f.RenameTable(f.ctx, at, z) }, true},
+		{"set-location", func(f *fixture, _ *catalog.Table) error {
+			_, err := f.Commit(f.ctx, at, commitRequest(f.t, `[]`, `[{"action":"set-location","location":"s3://bucket/lake/ns/moved"}]`))
+			return err
+		}, true},
+		{"drop", func(f *fixture, _ *catalog.Table) error { drop(f); return nil }, false},
+		{"drop, undrop", func(f *fixture, table *catalog.Table) error {
+			drop(f)
+			return register(f, table, false)
+		}, true},
+		{"drop, another of the name", func(f *fixture, _ *catalog.Table) error {
+			drop(f)
+			_, err := f.CreateTable(f.ctx, at, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+			return err
+		}, false},
+		{"register over, the same uuid", func(f *fixture, table *catalog.Table) error { return register(f, table, true) }, true},
+		{"unregister", func(f *fixture, _ *catalog.Table) error {
+			_, err := f.UnregisterTable(f.ctx, at)
+			return err
+		}, false},
+		{"unregister, register", func(f *fixture, table *catalog.Table) error {
+			_, err := f.UnregisterTable(f.ctx, at)
+			must(f.t, err)
+			return register(f, table, false)
+		}, true},
+	} {
+		t.Run(pair.name, func(t *testing.T) {
+			t.Parallel()
+			f, table := newRestingFixture(t)
+			must(t, pair.do(f, table))
+			for _, ended := range []bool{false, true} {
+				for _, stage := range []bool{true, false} {
+					switch err := f.anotherAt(restingTable, stage); {
+					case pair.keeps:
+						wantKind(t, err, moorage.KindBadRequest)
+					case !ended:
+						wantKind(t, err, moorage.KindCommitFailed)
+					default:
+						must(t, err)
+					}
+				}
+				f.clock.Advance(limitedLife)
+			}
+			f.wantClean()
+		})
+	}
+}

@@ -1,0 +1,92 @@
+package work_test
+
+import (
+	"testing"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/jsontext"
+	"moorage/maintenance/work"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+// TestPairsOfWork: everything that can happen to a table on which a program outside works. It can
+// end its work as long as the table has its pointer; nothing is handed out for a table that is not
+// live, and nothing is left in the end.
+func TestPairsOfWork(t *testing.T) {
+	t.Parallel()
+	at := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "t0"}
+	z := at
+	z.Name = "z"
+	for _, pair := range []struct {
+		name  string
+		do    func(w *world, c *catalog.Catalog, table *catalog.Table) error
+		ends  bool // the work can be ended
+		again bool // the table is due again after the work has failed
+	}{
+		{"rename", func(w *world, c *catalog.Catalog, _ *catalog.Table) error { return c.RenameTable(w.ctx, at, z) }, true, true},
+		{"drop", func(w *world, c *catalog.Catalog, _ *catalog.Table) error {
+			return c.DropTable(w.ctx, at, catalog.DropOptions{})
+		}, true, false},
+		{"drop, undrop", func(w *world, c *catalog.Catalog, table *catalog.Table) error {
+			must(w.t, c.DropTable(w.ctx, at, catalog.DropOptions{}))
+			_, err := c.RegisterTable(w.ctx, at, catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
+			return err
+		}, true, true},
+		{"purge that waits", func(w *world, c *catalog.Catalog, _ *catalog.Table) error {
+			return c.DropTable(w.ctx, at, catalog.DropOptions{Purge: true})
+		}, true, false},
+		{"unregister", func(w *world, c *catalog.Catalog, _ *catalog.Table) error {
+			_, err := c.UnregisterTable(w.ctx, at)
+			return err
+		}, false, false},
+		{"unregister, register", func(w *world, c *catalog.Catalog, table *catalog.Table) error {
+			_, err := c.UnregisterTable(w.ctx, at)
+			must(w.t, err)
+			_, err = c.RegisterTable(w.ctx, at, catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
+			return err
+		}, false, false},
+		{"register over, the same uuid", func(w *world, c *catalog.Catalog, table *catalog.Table) error {
+			_, err := c.RegisterTable(w.ctx, at, catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
+			return err
+		}, true, true},
+		{"set-location", func(w *world, c *catalog.Catalog, _ *catalog.Table) error {
+			checked, err := jsontext.Check([]byte(`[{"action":"set-location","location":"file:///wh/ns/moved"}]`))
+			must(w.t, err)
+			updates, err := metadata.DecodeUpdates(checked)
+			must(w.t, err)
+			_, err = c.Commit(w.ctx, at, catalog.CommitRequest{Updates: updates})
+			return err
+		}, true, true},
+	} {
+		t.Run(pair.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 1)
+			claimed := w.claim(ann)
+			c := w.catalog.As(moorage.Anonymous())
+			table, err := c.LoadTable(w.ctx, at)
+			must(t, err)
+			must(t, pair.do(w, c, table))
+			w.wantNothing(bob, "it is in hand, or gone")
+			err = w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeFailed, Error: "x"})
+			if pair.ends {
+				must(t, err)
+			} else {
+				w.wantKind(err, moorage.KindNotFound, "the end of work on a table that is gone")
+			}
+			if job := w.care(w.tables[0]).Value.Job(kind); !job.Due.IsZero() != pair.again {
+				t.Errorf("due again at %v, want %t", job.Due, pair.again)
+			}
+			for _, left := range []registry.Table{registry.TableJob, registry.TableDue} {
+				records, err := w.store.List(w.ctx, left, "", "", 10)
+				must(t, err)
+				for _, record := range records {
+					if left == registry.TableJob || !pair.again && record.Key.ID[0] != 'w' && record.Key.ID[0] != 'p' {
+						t.Errorf("left: %s", record.Key)
+					}
+				}
+			}
+		})
+	}
+}
