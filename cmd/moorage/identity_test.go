@@ -210,7 +210,7 @@ func TestTLS(t *testing.T) {
 }
 
 // TestTLSFilesChange: files that change are read again after 10 seconds. Those that cannot be used
-// leave the old ones in place.
+// leave the old ones in place. The log tells of a certificate that ends within 30 days.
 func TestTLSFilesChange(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -225,7 +225,8 @@ func TestTLSFilesChange(t *testing.T) {
 	}
 	write()
 	now := time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)
-	config, err := openTLS(c, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	log := new(strings.Builder)
+	config, err := openTLS(c, func() time.Time { return now }, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,6 +246,14 @@ func TestTLSFilesChange(t *testing.T) {
 	renewed := look()
 	if renewed == old {
 		t.Error("the files were not read again")
+	}
+	if strings.Contains(log.String(), "ends soon") {
+		t.Errorf("a new certificate is told of: %s", log)
+	}
+	now = time.Now().Add(61 * 24 * time.Hour)
+	write()
+	if renewed = look(); !strings.Contains(log.String(), "a certificate ends soon or has ended") {
+		t.Errorf("nothing is told of a certificate that ends soon: %s", log)
 	}
 	if err := os.WriteFile(c.TLSKey, []byte("half of a k"), 0o600); err != nil {
 		t.Fatal(err)

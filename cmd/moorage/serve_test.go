@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
@@ -61,6 +62,33 @@ func TestStoreOutlivesTheServer(t *testing.T) {
 	server = startServe(t, "--data", data)
 	if code, body := server.request(t, "GET", tablePath, ""); code != http.StatusOK {
 		t.Errorf("load table after a restart: %d %s", code, body)
+	}
+}
+
+// TestStoreIsForItsOwner: no other user reads the records of a store, neither in a data folder that
+// the server makes nor in one that others may look into.
+func TestStoreIsForItsOwner(t *testing.T) {
+	t.Parallel()
+	mode := func(path string) fs.FileMode {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	made, found := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	if err := os.Chmod(found, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{made, found} {
+		startServe(t, "--data", data).stop()
+		if got := mode(filepath.Join(data, cli.StoreFolder)); got != 0o700 {
+			t.Errorf("the store in %s: %o", data, got)
+		}
+	}
+	if mode(made) != 0o700 || mode(found) != 0o755 {
+		t.Errorf("the data folders: %o, %o", mode(made), mode(found))
 	}
 }
 

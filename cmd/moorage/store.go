@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,7 +66,23 @@ func openStore(ctx context.Context, c cli.Config, logger *slog.Logger) (registry
 		return nil, fmt.Errorf("%s is of a backup that did not end: serving it could delete files that the original "+
 			"store still needs; delete the folder", c.StoreDir())
 	}
-	return pebble.Open(c.StoreDir(), pebble.Options{Random: rand.Reader, Logger: logger})
+	store, err := pebble.Open(c.StoreDir(), pebble.Options{Random: rand.Reader, Logger: logger})
+	if err == nil {
+		keepOut(c.StoreDir(), logger)
+	}
+	return store, err
+}
+
+// keepOut lets no other user look into the folder of a store, whatever the folder around it allows:
+// engines of other users may reach a warehouse beside it.
+func keepOut(folder string, logger *slog.Logger) {
+	info, err := os.Stat(folder)
+	if err == nil && info.Mode().Perm()&0o077 != 0 {
+		err = os.Chmod(folder, 0o700)
+	}
+	if err != nil {
+		logger.Warn("other users may be able to read the store", "folder", folder, "error", err)
+	}
 }
 
 // openDatabase opens the database that --store names, and warns of settings that would lose

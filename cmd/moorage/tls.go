@@ -101,6 +101,10 @@ func (f *tlsFiles) lookLocked() error {
 	}
 	if f.config != nil {
 		f.logger.Info("the files of TLS were read again")
+		if ends := pair.Leaf.NotAfter; ends.Sub(f.now()) < certificateWarnBefore { // the start tells by itself
+			f.logger.Warn("a certificate ends soon or has ended: put another one into its file",
+				"setting", "--tls-cert", "file", f.certificate, "ends", ends)
+		}
 	}
 	f.read, f.config = read, config
 	return nil
