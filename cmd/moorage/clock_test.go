@@ -1,0 +1,65 @@
+package main
+
+import (
+	"crypto/rand"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/s3test"
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
+	"moorage/locks"
+	"moorage/registry/memory"
+	"moorage/storage"
+	"moorage/storage/s3"
+)
+
+// TestStorageSaysTheTime: a store whose clock is three hours behind is in doubt, because an S3
+// server says so with the Date of its answers. One whose clock is right is in none.
+func TestStorageSaysTheTime(t *testing.T) {
+	t.Parallel()
+	server := s3test.Start(t)
+	for name, tt := range map[string]struct {
+		off  time.Duration
+		want string
+	}{
+		"right":  {0, ""},
+		"behind": {-3 * time.Hour, "3h"},
+		"ahead":  {3 * time.Hour, "3h"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bucket := server.NewBucket(t)
+			now := func() time.Time { return time.Now().Add(tt.off) }
+			store := memory.NewWithClock(rand.Reader, now)
+			client, err := s3.Connect(t.Context(), s3.Options{
+				Endpoint: server.Endpoint, Region: s3test.Region, AccessKeyID: s3test.AccessKeyID,
+				SecretAccessKey: s3test.SecretAccessKey,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			deps := ledgertest.Deps(ledger.Config{Store: store, Now: now, Random: rand.Reader})
+			made, err := catalog.New(catalog.Config{
+				Deps: deps, Locks: locks.NewLocal(locks.LocalConfig{}),
+				OpenStorage: func(place storage.Place) (storage.Store, error) { return client.Within(place.Roots) },
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			spec := catalog.WarehouseSpec{Name: "lake", Location: "s3://" + bucket + "/wh"}
+			if _, err := made.As(moorage.Anonymous()).CreateWarehouse(t.Context(), spec); err != nil {
+				t.Fatal(err)
+			}
+			clock := newClock(deps, func() *catalog.Catalog { return made })
+			why, err := clock.Doubt(t.Context())
+			if err != nil || (why == "") != (tt.want == "") || !strings.Contains(why, tt.want) ||
+				tt.want != "" && !strings.Contains(why, "s3://"+bucket) {
+				t.Errorf("the doubt is %q, %v, want %q", why, err, tt.want)
+			}
+		})
+	}
+}
