@@ -86,37 +86,58 @@ func commandsReference(t *testing.T) string {
 		return got.stdout
 	}
 	fmt.Fprintf(&page, "\n## moorage help\n\n```\n%s```\n", help())
-	shared := connectionSettings()
+	shared, described := connectionSettings(), make(map[string]string)
 	for _, cmd := range commands(Actions{}) {
 		text, _, _ := strings.Cut(help(strings.Fields(cmd.name)...), "\nFlags:\n")
 		fmt.Fprintf(&page, "\n## moorage %s\n\n```\n%s", cmd.name, text)
-		own := &cobra.Command{}
-		own.Flags().SortFlags = false
-		var connection []string
-		for _, s := range cmd.settings {
-			switch {
-			case isShared(shared, s):
-				connection = append(connection, "`--"+s.name+"`")
-			case cmd.name != "serve":
-				s.addTo(own, false)
-			}
-		}
-		if own.Flags().HasFlags() {
-			fmt.Fprintf(&page, "\nFlags:\n%s", own.Flags().FlagUsagesWrapped(helpColumns))
-		}
+		notes := writeFlags(&page, cmd, shared, described)
 		page.WriteString("```\n")
-		switch {
-		case cmd.name == "serve":
-			page.WriteString("\nIts flags are the [settings](settings.md).\n")
-		case len(connection) == len(shared):
-			page.WriteString("\nIt also takes the [connection settings](settings.md#connection-settings).\n")
-		case len(connection) > 0:
+		if notes != "" {
 			page.WriteString("\n")
-			wrapDocument(&page, "It also takes these [connection settings](settings.md#connection-settings): "+
-				strings.Join(connection, ", ")+".")
+			wrapDocument(&page, notes)
 		}
 	}
 	return page.String()
+}
+
+// writeFlags writes the flags of cmd that the page does not have yet, and returns a sentence about
+// the others. described has the command that described a flag first, by name and description.
+func writeFlags(page *strings.Builder, cmd command, shared []setting, described map[string]string) string {
+	if cmd.name == "serve" {
+		return "Its flags are the [settings](settings.md)."
+	}
+	own := &cobra.Command{}
+	own.Flags().SortFlags = false
+	others := make(map[string][]string) // flags by what has them
+	var order []string
+	for _, s := range cmd.settings {
+		key, at := s.name+s.describe(), "[connection settings](settings.md#connection-settings)"
+		if !isShared(shared, s) {
+			first, ok := described[key]
+			if !ok {
+				described[key] = cmd.name
+				s.addTo(own, false)
+				continue
+			}
+			at = "flags of `moorage " + first + "`"
+		}
+		if others[at] == nil {
+			order = append(order, at)
+		}
+		others[at] = append(others[at], "`--"+s.name+"`")
+	}
+	if own.Flags().HasFlags() {
+		fmt.Fprintf(page, "\nFlags:\n%s", own.Flags().FlagUsagesWrapped(helpColumns))
+	}
+	var notes []string
+	for _, at := range order {
+		if len(others[at]) == len(shared) {
+			notes = append(notes, "It also takes the "+at+".")
+		} else {
+			notes = append(notes, "It also takes these "+at+": "+strings.Join(others[at], ", ")+".")
+		}
+	}
+	return strings.Join(notes, " ")
 }
 
 // settingsReference returns the page: the connection settings, then the other settings of serve.
