@@ -46,6 +46,9 @@ func wantPage(t *testing.T, name, page string) {
 // counts as a connection setting. The reference prints connection settings once.
 const sharedPart = 1.0 / 3
 
+// repeatedMin is how many commands must have a paragraph before the reference prints it once.
+const repeatedMin = 3
+
 // connectionSettings returns the settings that most commands share: where the server or the store
 // is, and how it is reached. They are in the order in which commands list them.
 func connectionSettings() (shared []setting) {
@@ -86,18 +89,48 @@ func commandsReference(t *testing.T) string {
 		return got.stdout
 	}
 	fmt.Fprintf(&page, "\n## moorage help\n\n```\n%s```\n", help())
+	page.WriteString("\n## Notes\n\nParagraphs of several commands. Each of these commands names the note below.\n")
+	notes := repeatedParagraphs()
+	for i, note := range notes {
+		fmt.Fprintf(&page, "\n%d. %s", i+1, note)
+	}
 	shared, described := connectionSettings(), make(map[string]string)
 	for _, cmd := range commands(Actions{}) {
 		text, _, _ := strings.Cut(help(strings.Fields(cmd.name)...), "\nFlags:\n")
+		var also []string
+		for i, note := range notes {
+			if shorter := strings.Replace(text, "\n"+note, "", 1); shorter != text {
+				text = shorter
+				also = append(also, fmt.Sprintf("[Note %d](#notes) holds.", i+1))
+			}
+		}
 		fmt.Fprintf(&page, "\n## moorage %s\n\n```\n%s", cmd.name, text)
-		notes := writeFlags(&page, cmd, shared, described)
+		if flags := writeFlags(&page, cmd, shared, described); flags != "" {
+			also = append(also, flags)
+		}
 		page.WriteString("```\n")
-		if notes != "" {
+		if len(also) > 0 {
 			page.WriteString("\n")
-			wrapDocument(&page, notes)
+			wrapDocument(&page, strings.Join(also, " "))
 		}
 	}
 	return page.String()
+}
+
+// repeatedParagraphs returns the paragraphs that the texts of several commands have, each of which
+// ends in a newline.
+func repeatedParagraphs() (repeated []string) {
+	count := make(map[string]int)
+	for _, cmd := range commands(Actions{}) {
+		for i, paragraph := range strings.Split(strings.TrimSuffix(cmd.text, "\n"), "\n\n") {
+			if paragraph += "\n"; i > 0 {
+				if count[paragraph]++; count[paragraph] == repeatedMin {
+					repeated = append(repeated, paragraph)
+				}
+			}
+		}
+	}
+	return repeated
 }
 
 // writeFlags writes the flags of cmd that the page does not have yet, and returns a sentence about
