@@ -117,7 +117,7 @@ func commandsReference(t *testing.T) string {
 	return page.String()
 }
 
-// repeatedParagraphs returns the paragraphs that the texts of several commands have, each of which
+// repeatedParagraphs returns the paragraphs that the texts of several commands have. Each paragraph
 // ends in a newline.
 func repeatedParagraphs() (repeated []string) {
 	count := make(map[string]int)
