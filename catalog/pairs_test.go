@@ -7,6 +7,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/maintenance/leases"
+	"moorage/metadata"
 	"moorage/registry"
 )
 
@@ -61,6 +62,14 @@ func withTable(name string) []meanwhile {
 			must(f.t, drop(f, true))
 			return f.purgeAll(f.ctx)
 		}},
+		{"purge that waits", func(f *fixture, _ *catalog.Table) error {
+			_, err := catalog.WarehousesOf(f.As(moorage.Anonymous())).Change(f.ctx, testWarehouse, catalog.WarehouseChange{
+				Properties: catalog.PropertiesChange{Updates: map[string]string{metadata.PropPurgeDelay: "24h"}},
+			})
+			must(f.t, err)
+			must(f.t, drop(f, true))
+			return f.purgeAll(f.ctx)
+		}},
 		{"unregister", func(f *fixture, _ *catalog.Table) error { return unregister(f) }},
 		{"unregister, register", func(f *fixture, table *catalog.Table) error {
 			must(f.t, unregister(f))
@@ -98,6 +107,7 @@ func TestPairsOfTransactions(t *testing.T) {
 		"drop, end of the window":       {gone, gone},
 		"drop, create another":          {gone, happens},
 		"purge":                         {gone, gone},
+		"purge that waits":              {gone, gone},
 		"unregister":                    {gone, gone},
 		"unregister, register":          {gone, happens},
 		"register over, the same uuid":  {happens, happens},
@@ -150,6 +160,7 @@ func TestPairsOfLeases(t *testing.T) {
 		"drop, end of the window":       gone,
 		"drop, create another":          failed,
 		"purge":                         gone,
+		"purge that waits":              gone,
 		"unregister":                    gone,
 		"unregister, register":          failed,
 		"register over, the same uuid":  happens,

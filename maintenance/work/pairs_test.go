@@ -17,6 +17,7 @@ import (
 func TestPairsOfWork(t *testing.T) {
 	t.Parallel()
 	at := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "t0"}
+	const plain = `{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}`
 	z := at
 	z.Name = "z"
 	for _, pair := range []struct {
@@ -37,6 +38,26 @@ func TestPairsOfWork(t *testing.T) {
 		{"purge that waits", func(w *world, c *catalog.Catalog, _ *catalog.Table) error {
 			return c.DropTable(w.ctx, at, catalog.DropOptions{Purge: true})
 		}, true, false},
+		{"drop, another of the name", func(w *world, c *catalog.Catalog, _ *catalog.Table) error {
+			must(w.t, c.DropTable(w.ctx, at, catalog.DropOptions{}))
+			_, err := c.CreateTable(w.ctx, at, catalog.CreateTableRequest{Schema: []byte(plain)})
+			return err
+		}, true, false},
+		{"register over, another uuid", func(w *world, c *catalog.Catalog, _ *catalog.Table) error {
+			made, err := c.CreateTable(w.ctx, z, catalog.CreateTableRequest{Schema: []byte(plain)})
+			must(w.t, err)
+			_, err = c.UnregisterTable(w.ctx, z)
+			must(w.t, err)
+			_, err = c.RegisterTable(w.ctx, at, catalog.RegisterRequest{MetadataLocation: made.MetadataLocation, Overwrite: true})
+			return err
+		}, true, false},
+		{"staged create at its location", func(w *world, c *catalog.Catalog, table *catalog.Table) error {
+			_, err := c.CreateTable(w.ctx, z, catalog.CreateTableRequest{
+				Schema: []byte(plain), Location: table.Document.Location(), Stage: true,
+			})
+			w.wantKind(err, moorage.KindBadRequest, "a staged create at the location of a table")
+			return nil
+		}, true, true},
 		{"unregister", func(w *world, c *catalog.Catalog, _ *catalog.Table) error {
 			_, err := c.UnregisterTable(w.ctx, at)
 			return err
