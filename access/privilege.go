@@ -35,6 +35,9 @@ const (
 // See is the question whether an object is seen: it asks for no privilege.
 const See Privileges = 0
 
+// OfAdministrators are the privileges on the server that an administrator is given.
+const OfAdministrators = Admin | Operate | Audit
+
 // Kind is what an object is.
 type Kind uint8
 

@@ -202,8 +202,10 @@ func (a *asking) decide(ctx context.Context, object guard.Object, asked access.P
 	return a.catalog.planner.guard.Heard(ctx, a.policy, q, decision)
 }
 
-// onServer returns nil if the caller has privileges on the server.
-func (a *asking) onServer(ctx context.Context, asked access.Privileges) error {
+// onServer returns nil if the caller has on the server what its verb asks for there, of a request
+// that meets the conditions.
+func (a *asking) onServer(ctx context.Context, met verb.When) error {
+	asked := a.verb.Needs(verb.OfServer, met)
 	return a.decide(ctx, guard.Object{}, asked, func(who *access.Who, _ []access.Object) access.Decision {
 		return who.Decide(nil, asked)
 	})
@@ -221,7 +223,7 @@ func (a *asking) adminOrSelf(ctx context.Context, principal string) error {
 	if a.isSelf(principal) {
 		return nil
 	}
-	return a.onServer(ctx, access.Admin)
+	return a.onServer(ctx, verb.IfOther)
 }
 
 // by returns who is noted to have changed something.

@@ -67,7 +67,7 @@ func (p *planner) planEnable(ctx context.Context, by moorage.Caller) (*commit.Pl
 	conditions := []registry.Condition{registry.Absent(registry.EpochKey())}
 	if !guard.IsSystem(by) {
 		key := registry.GrantsKey(registry.ID{})
-		privileges := access.Admin | access.Operate | access.Audit
+		privileges := access.OfAdministrators
 		puts = append(puts, ledger.Put(key, registry.StateNone, registry.Grants{
 			Kind:   access.Server.String(),
 			Grants: []registry.Grant{{Grantee: by.Name, Privileges: privileges.Words(), By: by.Name, At: p.now()}},

@@ -68,7 +68,7 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 		caller, isSelf = self, true // with its roles, and no more than its credential is narrowed to
 	}
 	if !isSelf || len(question.Through) > 0 {
-		if err := a.onServer(ctx, access.Audit); err != nil {
+		if err := a.onServer(ctx, verb.IfOther); err != nil {
 			return AccessAnswer{}, err
 		}
 		if access.GranteeOf(caller.Name) != access.IsPrincipal {
@@ -155,7 +155,7 @@ func (q AccessQuestion) asked() (asked access.Privileges, err error) {
 		return 0, moorage.Errorf(moorage.KindIllegalArgument, "There is no operation %q", q.Operation)
 	}
 	for _, subject := range []verb.Subject{verb.OfObject, verb.OfContainer, verb.OfServer} {
-		needs, _ := row.Needs(subject)
+		needs, _ := row.Needs(subject, verb.Always)
 		asked |= needs
 	}
 	return asked, nil

@@ -178,7 +178,8 @@ func (a Access) ChangeGrants(ctx context.Context, changes []GrantChange) (unknow
 				"%d changes of grants, 1 to %d are possible at once", len(changes), GrantChangesMax)
 		}
 		unknown = nil
-		tells := a.who == nil || a.who.Decide(nil, access.Admin).Outcome == access.Allow
+		lists := verb.ListPrincipals.Needs(verb.OfServer, verb.Always)
+		tells := a.who == nil || a.who.Decide(nil, lists).Outcome == access.Allow
 		objects := make(map[string]*granted)
 		var order []*granted
 		for _, change := range changes {
@@ -225,7 +226,8 @@ func (a *asking) apply(ctx context.Context, g *granted, change GrantChange) erro
 	rule := func(who *access.Who, path []access.Object) access.Decision {
 		return who.DecideGrant(path, change.Privileges)
 	}
-	err := a.decide(ctx, g.object, access.Manage|change.Privileges, rule)
+	err := a.decide(ctx, g.object,
+		a.verb.NeedsFor(verb.OfObject, verb.ForGrants, change.Privileges), rule)
 	if err != nil {
 		return err
 	}
@@ -282,7 +284,8 @@ func (a Access) SetOwner(ctx context.Context, object ObjectRef, owner string) er
 		if err != nil {
 			return e, err
 		}
-		err = a.decide(ctx, g.object, access.See, func(who *access.Who, path []access.Object) access.Decision {
+		asked := a.verb.Needs(verb.OfObject, verb.Always)
+		err = a.decide(ctx, g.object, asked, func(who *access.Who, path []access.Object) access.Decision {
 			return who.DecideTransfer(path)
 		})
 		if err != nil {
@@ -324,7 +327,8 @@ func (a Access) SetManaged(ctx context.Context, object ObjectRef, managed bool) 
 
 // mayManage returns nil if the caller may see and change who may do what on g.
 func (a *asking) mayManage(ctx context.Context, g *granted) error {
-	return a.decide(ctx, g.object, access.Manage, func(who *access.Who, path []access.Object) access.Decision {
+	asked := a.verb.Needs(verb.OfObject, verb.Always)
+	return a.decide(ctx, g.object, asked, func(who *access.Who, path []access.Object) access.Decision {
 		return who.DecideGrant(path, 0)
 	})
 }
@@ -390,7 +394,7 @@ func (a Access) AllGrants(ctx context.Context, page Page) (grants []ObjectGrants
 	const op = "catalog.AllGrants"
 	asking, err := a.ask(ctx, verb.ListGrants)
 	if err == nil {
-		err = asking.onServer(ctx, access.Admin)
+		err = asking.onServer(ctx, verb.Always)
 	}
 	if err != nil {
 		return nil, "", moorage.Annotate(op, "", err)

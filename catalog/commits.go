@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/verb"
@@ -71,7 +72,8 @@ func (p *planner) targetOf(by directory.Asker, ident moorage.Identifier, steps [
 	rebase RebaseChoice) (commit.Target, error) {
 	create, err := metadata.IsCreate(steps[0].Requirements)
 	target := commit.Target{
-		Kind: directory.Table(), Ident: ident, Asks: askedBy(steps), Edit: newTableEdit(p.rebaser, steps, rebase),
+		Kind: directory.Table(), Ident: ident, Edit: newTableEdit(p.rebaser, steps, rebase),
+		Asks: by.Verb.NeedsFor(verb.OfObject, verb.ForUpdates, askedBy(steps)),
 	}
 	if create {
 		if by.Verb == verb.Commit {
@@ -161,4 +163,14 @@ func groupChanges(warehouse string, changes []TableChange) ([]*stepsOf, error) {
 		table.steps = append(table.steps, change.step())
 	}
 	return grouped, nil
+}
+
+// askedBy returns the privileges that the updates of steps ask for.
+func askedBy(steps []metadata.Step) (asked access.Privileges) {
+	for _, step := range steps {
+		for _, update := range step.Updates {
+			asked |= verb.OfUpdate(update.Action(), update.Names())
+		}
+	}
+	return asked
 }

@@ -7,10 +7,10 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"moorage"
-	"moorage/access"
 	"moorage/catalog/claims"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
@@ -85,7 +85,7 @@ func (p *planner) create(by directory.Asker, ident moorage.Identifier, asked cre
 			if _, known := p.directory.Known(ident); !known && !asked.stage && !p.guarded {
 				return scope, nil // likely to be free: the plan looks
 			}
-			return scope, p.checkFree(ctx, by, access.Create, asked.kind, ident)
+			return scope, p.checkFree(ctx, by, verb.Always, asked.kind, ident)
 		},
 		Plan: commit.Plans(func(ctx context.Context, attempt *commit.Attempt) (newborn, error) {
 			return p.readCreation(ctx, by, attempt, ident, asked)
@@ -101,17 +101,48 @@ func (p *planner) create(by directory.Asker, ident moorage.Identifier, asked cre
 }
 
 // checkFree returns the error why no table or view of kind k can be made at ident, nil if one can.
-// asked are the privileges that this takes on the namespace. It looks without locks.
-func (p *planner) checkFree(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
+// It looks without locks.
+func (p *planner) checkFree(ctx context.Context, by directory.Asker, met verb.When, k *kind,
 	ident moorage.Identifier) error {
 	path, found, err := p.directory.PathAndEntry(ctx, ident)
 	if err != nil {
 		return p.directory.Missing(ctx, by, ident.Warehouse, err)
 	}
-	if err := p.directory.MayAt(ctx, by, asked, path, ident); err != nil {
+	if err := p.directory.MayAt(ctx, by, by.Verb.Needs(verb.OfContainer, met), path, ident); err != nil {
 		return err
 	}
 	return k.CheckFree(found, ident)
+}
+
+// mayCreate returns nil if the caller may make a table or view with properties at a location in the
+// namespace of path. The server chooses the location if it is empty. One that the server might
+// choose is as good: in the folder of the namespace, where nothing was before.
+func (p *planner) mayCreate(ctx context.Context, by directory.Asker, path *directory.Path, ident moorage.Identifier,
+	location string, properties map[string]string) error {
+	met := verb.IfCreating
+	for name := range properties {
+		if verb.IsPathProperty(name) {
+			met |= verb.IfLocated
+		}
+	}
+	if location != "" && p.guarded {
+		folder := folderOf(path, ident.Namespace)
+		normalised, err := storage.Normalise(storage.Trim(location))
+		home, homeErr := storage.Normalise(folder)
+		own := err != nil || homeErr != nil || folder == path.Warehouse.Location ||
+			!strings.HasPrefix(normalised, home+"/")
+		if !own {
+			records, err := p.ledger.Get(ctx, registry.LocationKey(normalised))
+			if err != nil {
+				return err
+			}
+			own = records[0].Exists()
+		}
+		if own {
+			met |= verb.IfLocated
+		}
+	}
+	return p.directory.MayAt(ctx, by, by.Verb.Needs(verb.OfContainer, met), path, ident)
 }
 
 // newborn is a table or view about to be made, and what was read for it. One Apply makes its entry,
@@ -296,7 +327,7 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	location, _, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
 		// The location may be taken because the table was made since: then that is the answer.
-		return newborn{}, cmp.Or(p.checkFree(ctx, by, access.Create, asked.kind, ident), err)
+		return newborn{}, cmp.Or(p.checkFree(ctx, by, verb.Always, asked.kind, ident), err)
 	}
 	if err := checkPaths(path.Warehouse, asked.properties, location); err != nil {
 		return newborn{}, err
@@ -375,7 +406,8 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	if err != nil {
 		return newborn{}, p.directory.Missing(ctx, by, ident.Warehouse, err)
 	}
-	if err := p.directory.MayAt(ctx, by, access.Create, path, ident); err != nil {
+	asked := by.Verb.Needs(verb.OfContainer, verb.IfCreating)
+	if err := p.directory.MayAt(ctx, by, asked, path, ident); err != nil {
 		return newborn{}, err
 	}
 	if found.Record.State == registry.StateTable {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/access"
 	"moorage/catalog/directory"
 	"moorage/catalog/guard"
 	"moorage/catalog/verb"
@@ -162,12 +161,12 @@ func (c *Catalog) delegate(ctx context.Context, v verb.Verb, r *reach, location 
 	write := false
 	if !r.through.Heeded() {
 		var err error
-		if write, err = c.may(ctx, v, r, access.Write); err != nil {
+		if write, err = c.may(ctx, v, r, verb.ForWriting); err != nil {
 			return Delegated{}, err
 		}
 	}
 	if !write {
-		read, err := c.may(ctx, v, r, access.Read)
+		read, err := c.may(ctx, v, r, verb.Always)
 		if err != nil || !read {
 			return Delegated{Reason: "the caller may not read the table"}, err
 		}
@@ -206,11 +205,12 @@ func (c *Catalog) delegate(ctx context.Context, v verb.Verb, r *reach, location 
 
 // may reports whether the caller has a privilege on what r reaches. An error says that it cannot be
 // told.
-func (c *Catalog) may(ctx context.Context, v verb.Verb, r *reach, asked access.Privileges) (bool, error) {
+func (c *Catalog) may(ctx context.Context, v verb.Verb, r *reach, met verb.When) (bool, error) {
 	if r.found == nil {
 		return true, nil
 	}
 	by := directory.Asker{Caller: c.caller, Verb: v, Through: r.through}
+	asked := verb.LoadCredentials.Needs(verb.OfObject, met) // Sign asks for the same
 	err := c.planner.directory.May(ctx, by, asked, r.found, r.ident)
 	if err != nil && moorage.KindOf(err) == moorage.KindForbidden {
 		return false, nil
@@ -281,7 +281,7 @@ func (c *Catalog) sign(ctx context.Context, ident moorage.Identifier, staged str
 	}
 	write := false
 	if !reach.through.Heeded() {
-		if write, err = c.may(ctx, verb.Sign, reach, access.Write); err != nil {
+		if write, err = c.may(ctx, verb.Sign, reach, verb.ForWriting); err != nil {
 			return Signature{}, err
 		}
 	}

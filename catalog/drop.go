@@ -34,10 +34,11 @@ func (c *Catalog) DropTable(ctx context.Context, ident moorage.Identifier, optio
 
 // drop returns the intent to drop a table or view.
 func (p *planner) drop(by directory.Asker, k *kind, ident moorage.Identifier, options DropOptions) commit.Intent {
-	asked := access.Drop
+	met := verb.Always
 	if options.Purge {
-		asked = access.Purge
+		met = verb.IfPurging
 	}
+	asked := k.drop.Needs(verb.OfObject, met)
 	return commit.Intent{
 		Verb: k.drop, On: []moorage.Identifier{ident},
 		Look: func(ctx context.Context) (commit.Scope, error) { return p.scopeOf(ctx, by, asked, k, ident) },
@@ -57,7 +58,7 @@ func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier)
 	outcome, err := c.submit(ctx, commit.Intent{
 		Verb: verb.Unregister, On: []moorage.Identifier{ident},
 		Look: func(ctx context.Context) (commit.Scope, error) {
-			return c.planner.scopeOf(ctx, by, access.Drop, tableKind, ident)
+			return c.planner.scopeOf(ctx, by, by.Verb.Needs(verb.OfObject, verb.Always), tableKind, ident)
 		},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (leaving, error) {
 			return c.planner.readLeaving(ctx, by, ident)
@@ -275,7 +276,7 @@ type leaving struct {
 
 func (p *planner) readLeaving(ctx context.Context, by directory.Asker, ident moorage.Identifier) (
 	l leaving, err error) {
-	if l.named, err = p.readNamed(ctx, by, access.Drop, tableKind, ident); err != nil {
+	if l.named, err = p.readNamed(ctx, by, by.Verb.Needs(verb.OfObject, verb.Always), tableKind, ident); err != nil {
 		return l, err
 	}
 	if l.document, err = p.documents.Current(ctx, l.pointer); err != nil {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"moorage"
-	"moorage/access"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/verb"
@@ -110,8 +109,8 @@ func mayNameOne(ctx context.Context, p *planner, by directory.Asker, warehouse s
 		if err != nil {
 			return err
 		}
-		return p.directory.May(ctx, by, access.Locate, &directory.Found{Pointer: owner, Above: above},
-			owner.Identifier())
+		return p.directory.May(ctx, by, by.Verb.Needs(verb.OfNeighbour, verb.IfForeign),
+			&directory.Found{Pointer: owner, Above: above}, owner.Identifier())
 	}
 	if records[0].Exists() && records[0].State == registry.StateBelow {
 		return mayLocateIn(ctx, p, by, warehouse)
@@ -121,6 +120,7 @@ func mayNameOne(ctx context.Context, p *planner, by directory.Asker, warehouse s
 
 // mayLocateIn returns nil if somebody has locate on a warehouse.
 func mayLocateIn(ctx context.Context, p *planner, by directory.Asker, warehouse string) error {
-	_, err := p.directory.PathFor(ctx, by, access.Locate, moorage.Identifier{Warehouse: warehouse})
+	asked := by.Verb.Needs(verb.OfNeighbour, verb.IfForeign)
+	_, err := p.directory.PathFor(ctx, by, asked, moorage.Identifier{Warehouse: warehouse})
 	return err
 }

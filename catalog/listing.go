@@ -11,6 +11,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/directory"
+	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -40,7 +41,8 @@ type lister struct{ planner *planner }
 // stand is listFor of the container called on, for as long as the caller may see it.
 func (l lister) stand(ctx context.Context, by directory.Asker, path *directory.Path, on moorage.Identifier,
 	of listing, page Page) (names []string, next string, err error) {
-	err = l.planner.directory.StandAt(ctx, by, access.See, path, on, func(ctx context.Context) (err error) {
+	asked := by.Verb.Needs(verb.OfObject, verb.Always)
+	err = l.planner.directory.StandAt(ctx, by, asked, path, on, func(ctx context.Context) (err error) {
 		names, next, err = l.listFor(ctx, by, path, of, page)
 		return err
 	})

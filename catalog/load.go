@@ -74,8 +74,7 @@ func (c *Catalog) load(ctx context.Context, v verb.Verb, ident moorage.Identifie
 	found := resolved.Found
 	document, err := c.planner.documents.Current(ctx, found)
 	if errors.Is(err, ledger.ErrRetry) { // trimmed since the pointer was read
-		row, _ := v.Row()
-		asked, _ := row.Needs(verb.OfObject)
+		asked := v.Needs(verb.OfObject, verb.Always)
 		err = c.planner.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 			found, err = c.planner.directory.FindFor(ctx, resolved.By, asked, directory.KindOf(found.Pointer), ident)
 			if err == nil {

@@ -63,6 +63,28 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 	return outcome.Properties, moorage.Annotate("catalog.CreateNamespace", ns.String(), err)
 }
 
+// mayMakeNamespace returns nil if the caller may make the namespace of ident. path is the part of
+// its path that exists. The lowest namespace that the caller sees decides: one that they do not see
+// is as if it did not exist.
+func (p *planner) mayMakeNamespace(ctx context.Context, by directory.Asker, path *directory.Path,
+	ident moorage.Identifier, properties map[string]string) error {
+	met := verb.Always
+	if _, located := properties[PropLocation]; located {
+		met = verb.IfLocated
+	}
+	asked := by.Verb.Needs(verb.OfContainer, met)
+	if path.Depth() == len(ident.Namespace) {
+		path = path.Up()
+	}
+	for {
+		err := p.directory.MayAt(ctx, by, asked, path, ident)
+		if moorage.KindOf(err) != moorage.KindNoSuchNamespace || !moorage.IsHidden(err) {
+			return err
+		}
+		path = path.Up()
+	}
+}
+
 // newNamespace is a namespace about to be made, with those of its parents that do not exist.
 type newNamespace struct {
 	ident      moorage.Identifier
@@ -161,7 +183,8 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 		return nil, moorage.Annotate(op, ns.String(), err)
 	}
 	on := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
-	switch err := c.planner.directory.MayAt(ctx, askerOf(c, verb.LoadNamespace), access.Describe, resolved.Path, on); {
+	asked := verb.LoadNamespace.Needs(verb.OfObject, verb.ForProperties)
+	switch err := c.planner.directory.MayAt(ctx, askerOf(c, verb.LoadNamespace), asked, resolved.Path, on); {
 	case moorage.KindOf(err) == moorage.KindForbidden && err != nil: // only seen
 		return map[string]string{}, nil
 	case err != nil:
@@ -280,7 +303,8 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 				return commit.Scope{}, err
 			}
 			on := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
-			_, err := c.planner.directory.PathFor(ctx, askerOf(c, verb.DropNamespace), access.Drop, on)
+			asked := verb.DropNamespace.Needs(verb.OfObject, verb.Always)
+			_, err := c.planner.directory.PathFor(ctx, askerOf(c, verb.DropNamespace), asked, on)
 			return commit.Scope{Warehouse: warehouse, Namespace: ns}, err
 		},
 		Plan: commit.Plans(c.planner.readContainerEnd, planContainerDrop),
@@ -289,7 +313,7 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 }
 
 // UpdateNamespaceProperties removes and sets properties in one step. It is durable when it returns.
-// A change of PropLocation takes locate as well; tables that are there stay where they are.
+// After a change of PropLocation, tables that are there stay where they are.
 //
 // Errors: KindBadRequest for a location that no table of the warehouse could have;
 // KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if the request removes and sets the
@@ -299,10 +323,11 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
 	asked PropertiesChange) (PropertiesResult, error) {
 	by, on := askerOf(c, verb.UpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns}
-	takes := access.Alter
+	met := verb.Always
 	if _, moved := asked.Updates[PropLocation]; moved || slices.Contains(asked.Removals, PropLocation) {
-		takes |= access.Locate
+		met = verb.IfLocated
 	}
+	takes := verb.UpdateProperties.Needs(verb.OfObject, met)
 	outcome, err := c.submit(ctx, commit.Intent{
 		Verb: verb.UpdateProperties, On: []moorage.Identifier{{Warehouse: warehouse, Namespace: ns}},
 		Look: func(ctx context.Context) (commit.Scope, error) {

@@ -10,6 +10,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/guard"
+	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -178,7 +179,7 @@ func (a *asking) mayHandOver(ctx context.Context, g *granted, owner string) erro
 		return nil
 	}
 	// One that cannot be read may be a definer view.
-	err = a.onServer(ctx, access.Admin)
+	err = a.onServer(ctx, verb.Always)
 	if moorage.KindOf(err) == moorage.KindForbidden {
 		return moorage.Errorf(moorage.KindForbidden,
 			"Not allowed: make %s the owner of view %s, which is read with the rights of its owner. That takes admin",

@@ -19,8 +19,7 @@ func PointersOf(c *Catalog) Pointers { return Pointers{c.service} }
 // take a lease there. The errors are those of a load.
 func (p Pointers) FindForLease(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (
 	registry.ID, string, error) {
-	row, _ := verb.TakeLease.Row()
-	asked, _ := row.Needs(verb.OfObject)
+	asked := verb.TakeLease.Needs(verb.OfObject, verb.Always)
 	by := directory.Asker{Caller: caller, Verb: verb.TakeLease}
 	found, err := p.service.planner.directory.FindFor(ctx, by, asked, directory.Table(), ident)
 	if err != nil {

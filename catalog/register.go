@@ -44,12 +44,12 @@ func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
 // register returns the intent to make a table or view of a file.
 func (p *planner) register(by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) commit.Intent {
-	v := k.register
+	by.Verb = k.register
 	if request.Overwrite {
-		v = verb.RegisterOver
+		by.Verb = verb.RegisterOver
 	}
 	return commit.Intent{
-		Verb: v, On: []moorage.Identifier{ident},
+		Verb: by.Verb, On: []moorage.Identifier{ident},
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			return p.lookAtRegistered(ctx, by, k, ident, request)
 		},
@@ -67,16 +67,17 @@ func (p *planner) lookAtRegistered(ctx context.Context, by directory.Asker, k *k
 	}
 	scope := commit.Scope{Warehouse: ident.Warehouse, Names: []moorage.Identifier{ident}, Verb: k.register}
 	if !request.Overwrite {
-		return scope, p.checkFree(ctx, by, access.Create|access.Locate, k, ident)
+		return scope, p.checkFree(ctx, by, verb.Always, k, ident)
 	}
 	if p.guarded {
-		if _, err := p.directory.PathFor(ctx, by, access.Create|access.Locate, ident); err != nil {
+		asked := by.Verb.Needs(verb.OfContainer, verb.Always)
+		if _, err := p.directory.PathFor(ctx, by, asked, ident); err != nil {
 			return commit.Scope{}, err
 		}
 	}
 	found, err := p.directory.Find(ctx, k.Kind, ident)
 	if err == nil {
-		err = p.directory.May(ctx, by, access.Drop, found, ident)
+		err = p.directory.May(ctx, by, by.Verb.Needs(verb.OfObject, verb.Always), found, ident)
 	}
 	switch {
 	case err == nil:
@@ -172,7 +173,7 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	if err != nil {
 		return nil, p.directory.Missing(ctx, by, ident.Warehouse, err)
 	}
-	if err := p.directory.MayAt(ctx, by, access.Create|access.Locate, path, ident); err != nil {
+	if err := p.directory.MayAt(ctx, by, by.Verb.Needs(verb.OfContainer, verb.Always), path, ident); err != nil {
 		return nil, err
 	}
 	creator, err := p.guard.Creator(ctx, by.Caller)
@@ -485,4 +486,46 @@ func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, er
 	var err error
 	pointer.Claims, err = claims.With(pointer.Claims, r.claimed.Normalised)
 	return pointer, err
+}
+
+// mayReplace returns nil if the caller may take the name of r from what has it, and take back what
+// was dropped.
+func (p *planner) mayReplace(ctx context.Context, by directory.Asker, path *directory.Path, r *registration) error {
+	if !p.guarded {
+		return nil
+	}
+	if r.occupant.Exists() {
+		asked := by.Verb.Needs(verb.OfObject, verb.Always)
+		if err := p.mayTake(ctx, by, asked, r.occupant, path.Above(), r.ident); err != nil {
+			return err
+		}
+	}
+	if !r.holder.Exists() || r.holder.Key == r.occupant.Key {
+		return nil
+	}
+	pointer, err := ledger.Decode[registry.Pointer](r.holder)
+	if err != nil {
+		return err
+	}
+	above, err := p.directory.AboveOf(ctx, pointer)
+	if err != nil {
+		return err
+	}
+	asked := by.Verb.Needs(verb.OfDropped, verb.IfTakingBack)
+	if err := p.mayTake(ctx, by, asked, r.holder, above, pointer.Identifier()); err != nil {
+		// That there is one of this uuid is told by the refusal of a register in any case.
+		return moorage.Errorf(moorage.KindForbidden, "Not allowed: drop on the table or view that has the UUID %s",
+			pointer.TableUUID)
+	}
+	return nil
+}
+
+// mayTake returns nil if the caller has the privileges on the pointer of record, which is in above.
+func (p *planner) mayTake(ctx context.Context, by directory.Asker, asked access.Privileges, record registry.Record,
+	above []access.Object, ident moorage.Identifier) error {
+	pointer, err := ledger.Decode[registry.Pointer](record)
+	if err != nil {
+		return err
+	}
+	return p.directory.May(ctx, by, asked, &directory.Found{Pointer: pointer, Above: above}, ident)
 }

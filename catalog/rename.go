@@ -29,13 +29,13 @@ func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) 
 
 // rename returns the intent to give a table or view another name.
 //
-// It needs drop on the source and create on the namespace of the destination. Into another
-// namespace the source comes under other grants, so that needs manage too.
+// Into another namespace the source comes under other grants, so that needs manage too.
 func (p *planner) rename(by directory.Asker, k *kind, from, to moorage.Identifier) commit.Intent {
-	asked := access.Drop
+	met := verb.Always
 	if !from.Namespace.Equal(to.Namespace) {
-		asked |= access.Manage
+		met = verb.IfMoving
 	}
+	asked := k.rename.Needs(verb.OfObject, met)
 	return commit.Intent{
 		Verb: k.rename, On: []moorage.Identifier{from, to},
 		Look: func(ctx context.Context) (commit.Scope, error) {
@@ -50,7 +50,7 @@ func (p *planner) rename(by directory.Asker, k *kind, from, to moorage.Identifie
 			}
 			scope, err := p.scopeOf(ctx, by, asked, k, from, to)
 			if err == nil && p.guarded {
-				_, err = p.directory.PathFor(ctx, by, access.Create, to)
+				_, err = p.directory.PathFor(ctx, by, by.Verb.Needs(verb.OfDestination, met), to)
 			}
 			return scope, err
 		},
@@ -82,7 +82,7 @@ func (p *planner) readRenaming(ctx context.Context, by directory.Asker, asked ac
 	if err != nil {
 		return r, p.directory.Missing(ctx, by, to.Warehouse, err)
 	}
-	if err := p.directory.MayAt(ctx, by, access.Create, path, to); err != nil {
+	if err := p.directory.MayAt(ctx, by, by.Verb.Needs(verb.OfDestination, verb.Always), path, to); err != nil {
 		return r, err
 	}
 	r.target = parentAt(path)
@@ -134,4 +134,34 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 			slog.String("owner", moorage.NameOf(pointer.Creator)),
 		}},
 	}, err
+}
+
+// moveGrants plans that the grants of a pointer stand where path leads to.
+func (p *planner) moveGrants(ctx context.Context, pointer registry.Pointer, path *directory.Path) (
+	ledger.Policy, error) {
+	if !pointer.Granted {
+		return ledger.Policy{}, nil
+	}
+	key := registry.GrantsKey(pointer.ID)
+	records, err := p.ledger.Get(ctx, key)
+	if err != nil || !records[0].Exists() {
+		return ledger.Policy{}, err
+	}
+	grants, err := ledger.Decode[registry.Grants](records[0])
+	if err != nil {
+		return ledger.Policy{}, err
+	}
+	grants.Ancestors = idsOf(path.Above())
+	policy, err := p.ledger.ChangePolicy(ctx, ledger.Put(key, registry.StateNone, grants))
+	policy.Conditions = append(policy.Conditions, ledger.Unchanged(records[0]))
+	return policy, err
+}
+
+// idsOf returns the ids of objects.
+func idsOf(objects []access.Object) []registry.ID {
+	ids := make([]registry.ID, len(objects))
+	for i, object := range objects {
+		ids[i] = registry.ID(object.ID)
+	}
+	return ids
 }

@@ -37,18 +37,14 @@ func (s Scopes) Find(ctx context.Context, v verb.Verb, ident moorage.Identifier)
 }
 
 func (s Scopes) find(ctx context.Context, v verb.Verb, ident moorage.Identifier) (Scope, error) {
-	row, _ := v.Row()
-	asked, _ := row.Needs(verb.OfObject)
+	asked := v.Needs(verb.OfObject, verb.Always)
 	by, names := askerOf(s.catalog, v), s.catalog.planner.directory
 	scope := Scope{Name: registry.ScopeServer, Ident: ident}
 	if ident.Warehouse == "" {
 		if len(ident.Namespace) > 0 || ident.Name != "" {
 			return scope, moorage.Errorf(moorage.KindIllegalArgument, "The name has no warehouse")
 		}
-		if asked.Has(access.Maintain) {
-			asked = access.Operate // nobody is granted access.Maintain on the server
-		}
-		return scope, s.onServer(ctx, by, asked)
+		return scope, s.onServer(ctx, by, v.NeedsOfServer())
 	}
 	if err := checkScope(ident); err != nil {
 		return scope, err

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"moorage"
-	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/verb"
@@ -75,7 +74,7 @@ func (c *Catalog) reachBefore(ctx context.Context, v verb.Verb, ident moorage.Id
 		if err != nil {
 			return p.directory.Missing(ctx, by, ident.Warehouse, err)
 		}
-		if err := p.directory.MayAt(ctx, by, access.Create, path, ident); err != nil {
+		if err := p.directory.MayAt(ctx, by, by.Verb.Needs(verb.OfContainer, verb.Always), path, ident); err != nil {
 			return err
 		}
 		free := false

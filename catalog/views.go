@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"moorage"
+	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/verb"
@@ -70,7 +71,8 @@ func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, req
 	outcome, err := c.submit(ctx, commit.Intent{
 		Verb: verb.Replace, On: []moorage.Identifier{ident},
 		Edits: []commit.Target{{
-			Kind: directory.View(), Ident: ident, Asks: askedByView(request.Updates),
+			Kind: directory.View(), Ident: ident,
+			Asks: verb.Replace.NeedsFor(verb.OfObject, verb.ForUpdates, askedByView(request.Updates)),
 			Edit: viewEdit{request, c.planner, askerOf(c, verb.Replace)},
 		}},
 	})
@@ -133,4 +135,12 @@ func (c *Catalog) RegisterView(ctx context.Context, ident moorage.Identifier, me
 	request := RegisterRequest{MetadataLocation: metadataLocation}
 	outcome, err := c.submit(ctx, c.planner.register(askerOf(c, verb.RegisterView), viewKind, ident, request))
 	return viewOf(outcome.Version), moorage.Annotate("catalog.RegisterView", ident.String(), err)
+}
+
+// askedByView returns the privileges that updates of a view ask for.
+func askedByView(updates []metadata.ViewUpdate) (asked access.Privileges) {
+	for _, update := range updates {
+		asked |= verb.OfUpdate(update.Action(), update.Names())
+	}
+	return asked
 }

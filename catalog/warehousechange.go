@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"moorage"
-	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/guard"
 	"moorage/catalog/sealing"
@@ -98,7 +97,8 @@ func (w Warehouses) mayReach(ctx context.Context, change WarehouseChange) error 
 		return nil
 	}
 	return w.catalog.planner.guard.Again(ctx, guard.Question{
-		Caller: w.catalog.caller, Verb: verb.ChangeWarehouse, Asked: access.Admin,
+		Caller: w.catalog.caller, Verb: verb.ChangeWarehouse,
+		Asked: verb.ChangeWarehouse.Needs(verb.OfServer, verb.IfReached),
 	})
 }
 

@@ -151,7 +151,8 @@ func (w Warehouses) read(ctx context.Context, v verb.Verb, name string) (keptWar
 	object := guard.Object{Ident: moorage.Identifier{Warehouse: name}, Path: []access.Object{{
 		ID: access.ID(kept.value.ID), Kind: access.Warehouse, Creator: kept.value.Creator,
 	}}}
-	err = asking.decide(ctx, object, access.Manage, func(who *access.Who, path []access.Object) access.Decision {
+	asked := v.Needs(verb.OfObject, verb.Always)
+	err = asking.decide(ctx, object, asked, func(who *access.Who, path []access.Object) access.Decision {
 		return who.DecideGrant(path, 0)
 	})
 	if err != nil {

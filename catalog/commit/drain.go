@@ -23,7 +23,7 @@ func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 	if err != nil {
 		return p.config.Directory.Missing(ctx, w.asker(), ident.Warehouse, err)
 	}
-	if asked, asks := w.row.Needs(verb.OfObject); asks {
+	if asked, asks := w.row.Needs(verb.OfObject, verb.Always); asks {
 		if err := p.config.Directory.MayAt(ctx, w.asker(), asked, path, ident); err != nil {
 			return err
 		}

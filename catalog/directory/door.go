@@ -33,7 +33,7 @@ func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v verb.V
 	}
 	err = verb.Pass(ctx, d.gate, request, func() (err error) {
 		by := Asker{Caller: caller, Verb: v}
-		asked, _ := row.Needs(verb.OfObject)
+		asked, _ := row.Needs(verb.OfObject, verb.Always)
 		switch row.On {
 		case verb.OnWarehouse:
 			resolved.Path, err = d.PathFor(ctx, by, asked, moorage.Identifier{Warehouse: on.Warehouse})
@@ -179,7 +179,8 @@ func (d *Directory) Taking(by Asker) func(context.Context, registry.Pointer) err
 		if err != nil {
 			return err
 		}
-		err = d.May(ctx, by, access.Drop, &Found{Pointer: dropped, Above: above}, dropped.Identifier())
+		asked := by.Verb.Needs(verb.OfDropped, verb.IfTakingOver)
+		err = d.May(ctx, by, asked, &Found{Pointer: dropped, Above: above}, dropped.Identifier())
 		if kind := moorage.KindOf(err); err != nil && (kind == moorage.KindForbidden || moorage.IsHidden(err)) {
 			return moorage.Errorf(moorage.KindForbidden,
 				"Not allowed: drop on the dropped table or view that lived at the location")

@@ -198,7 +198,7 @@ func noSuch(object Object) error {
 // not known yet: of that it only refuses callers who are not let in at all.
 func (g *Guard) Authorize(ctx context.Context, request verb.Request) error {
 	row, _ := request.Verb.Row()
-	asked, ofServer := row.Needs(verb.OfServer)
+	asked, ofServer := row.Needs(verb.OfServer, verb.Always)
 	if ofServer = ofServer && !row.AskedLater; ofServer {
 		// Metrics are needed most while the store does not answer. The policy that this process
 		// knows decides about them then.

@@ -250,7 +250,7 @@ func (g *Guard) addAdmins(changes *access.Changes, has bool) {
 	for _, name := range g.config.Admins {
 		changes.Grants[at].Grants = append(changes.Grants[at].Grants,
 			access.Grant{
-				Grantee: moorage.AnyIdentityOf(name), Privileges: access.Admin | access.Operate | access.Audit,
+				Grantee: moorage.AnyIdentityOf(name), Privileges: access.OfAdministrators,
 			})
 	}
 }

@@ -33,18 +33,22 @@ const (
 	OfView
 	// OfServer is the server.
 	OfServer
+	// OfNeighbour is another table or view where the request names a place of files; if that is
+	// gone, its warehouse.
+	OfNeighbour
 )
 
-// When is what a question depends on.
-type When uint8
+// When is what a question depends on: one condition, or several at once.
+type When uint16
 
-// The conditions. A request that meets none of the conditions of its verb asks the questions that
-// are asked Always.
+// Always is the condition that every request meets.
+const Always When = 0
+
+// The conditions.
 const (
-	Always When = iota
 	// IfLocated: the request chooses where files are. It names a location that the server would
 	// not have chosen, sets one of PathProperties, or sets or removes the location of a namespace.
-	IfLocated
+	IfLocated When = 1 << iota
 	// IfPurging: the request asks for the files to be deleted too.
 	IfPurging
 	// IfMoving: the destination is in another namespace.
@@ -69,6 +73,10 @@ const (
 	ForGrants
 	// IfReached: the request changes how the files of a warehouse are reached.
 	IfReached
+	// IfForeign: the request names a place of files where another table or view lives or lived.
+	IfForeign
+	// IfForwarding: the location is that of a dropped table whose purge waits, and begins for it.
+	IfForwarding
 	// Instead: what does in the place of all that is asked Always about the same subject.
 	Instead
 )
@@ -115,15 +123,31 @@ func OfUpdate(action string, names []string) access.Privileges {
 	return access.Alter | access.Write | access.Maintain | access.Locate
 }
 
-// Needs returns the privileges that every request for the verb asks for on a subject, and whether
-// it asks anything of that.
-func (r Row) Needs(of Subject) (privileges access.Privileges, asks bool) {
+// Needs returns the privileges that a request for the verb asks for on a subject, and whether it
+// asks anything of that. met are the conditions that the request meets.
+func (r Row) Needs(of Subject, met When) (privileges access.Privileges, asks bool) {
 	for _, ask := range r.Asks {
-		if ask.Of == of && ask.When == Always {
+		if ask.Of == of && ask.When != Instead && ask.When&^met == 0 {
 			privileges, asks = privileges|ask.For, true
 		}
 	}
 	return privileges, asks
+}
+
+// Needs returns the privileges that a request for v asks for on a subject; access.See if its caller
+// only has to see that. A subject that v asks nothing about is for administrators.
+func (v Verb) Needs(of Subject, met When) access.Privileges {
+	privileges, asks := rows[v].Needs(of, met)
+	if !asks {
+		return access.Admin
+	}
+	return privileges
+}
+
+// NeedsFor is Needs of a request that names privileges, and meets ForUpdates or ForGrants: what its
+// updates ask for by OfUpdate, or what it grants or revokes.
+func (v Verb) NeedsFor(of Subject, met When, named access.Privileges) access.Privileges {
+	return v.Needs(of, met) | named
 }
 
 // InsteadOf returns the privileges that do in the place of what Needs returns; access.See: none do.
@@ -143,10 +167,13 @@ func asks() map[Verb][]Ask {
 		return []Ask{{OfView, access.Read, IfThrough}, {Of: OfObject, For: privileges}}
 	}
 	see, operate := one(OfObject, access.See), one(OfServer, access.Operate)
-	over := Ask{OfDropped, access.Drop, IfTakingOver}
-	create := []Ask{{Of: OfContainer, For: access.Create}, {OfContainer, access.Locate, IfLocated}, over}
+	over, near := Ask{OfDropped, access.Drop, IfTakingOver}, Ask{OfNeighbour, access.Locate, IfForeign}
+	forward := Ask{OfDropped, access.Purge, IfForwarding}
+	create := []Ask{
+		{Of: OfContainer, For: access.Create}, {OfContainer, access.Locate, IfLocated}, over, forward, near,
+	}
 	register := []Ask{
-		{Of: OfContainer, For: access.Create | access.Locate}, {OfDropped, access.Drop, IfTakingBack}, over,
+		{Of: OfContainer, For: access.Create | access.Locate}, {OfDropped, access.Drop, IfTakingBack}, over, near,
 	}
 	rename := []Ask{
 		{Of: OfObject, For: access.Drop}, {OfObject, access.Manage, IfMoving}, {Of: OfDestination, For: access.Create},
@@ -169,12 +196,12 @@ func asks() map[Verb][]Ask {
 		DropView:         one(OfObject, access.Drop),
 		Rename:           rename,
 		RenameView:       rename,
-		Commit:           {{Of: OfObject, For: access.Describe}, {Of: OfObject, When: ForUpdates}, over},
+		Commit:           {{Of: OfObject, For: access.Describe}, {Of: OfObject, When: ForUpdates}, over, near},
 		Transaction: {
 			{Of: OfObject, For: access.Describe}, {Of: OfObject, When: ForUpdates},
-			{OfContainer, access.Create, IfCreating}, {OfContainer, access.Locate, IfLocated}, over,
+			{OfContainer, access.Create, IfCreating}, {OfContainer, access.Locate, IfLocated}, over, forward, near,
 		},
-		Replace: {{Of: OfObject, For: access.Alter}, {Of: OfObject, When: ForUpdates}, over},
+		Replace: {{Of: OfObject, For: access.Alter}, {Of: OfObject, When: ForUpdates}, over, near},
 
 		ListWarehouses:  one(OfServer, access.See),
 		LoadWarehouse:   see,

@@ -55,8 +55,8 @@ func maintaining() []Row {
 }
 
 // maintainingAsks returns the questions of those verbs. Who may grant on an object may also say
-// which maintenance it gets, and see what that would do. On the server as a whole catalog.Scopes
-// asks for access.Operate in the place of access.Maintain, which nobody is granted there.
+// which maintenance it gets, and see what that would do. NeedsOfServer has what they ask of the
+// server as a whole.
 func maintainingAsks() map[Verb][]Ask {
 	maintain := []Ask{{Of: OfObject, For: access.Maintain}}
 	policies := append([]Ask{{OfObject, access.Manage, Instead}}, maintain...)
@@ -78,4 +78,15 @@ func maintainingAsks() map[Verb][]Ask {
 		AdoptFiles:               {{Of: OfObject, For: access.Purge}},
 		ChangeMaintenanceJob:     operate,
 	}
+}
+
+// NeedsOfServer returns the privileges that v, which is about maintenance, asks for if it is about
+// the server as a whole: access.Operate in the place of access.Maintain, which is never granted
+// there.
+func (v Verb) NeedsOfServer() access.Privileges {
+	asked := v.Needs(OfObject, Always)
+	if asked.Has(access.Maintain) {
+		return access.Operate
+	}
+	return asked
 }

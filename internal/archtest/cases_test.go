@@ -67,6 +67,10 @@ func ruleCases() []ruleCase {
 		{"print", "banned", "catalog", source("package catalog\nimport \"fmt\"\nfunc f() { fmt.Println() }"), 1},
 		{"global logger", "banned", "catalog", source("package catalog\nimport (\"log\"; \"log/slog\")\nfunc f() { log.Fatal(); slog.Info(\"\") }"), 2},
 
+		{"privilege", "banned", "catalog", source("package catalog\nimport \"moorage/access\"\nvar _ = access.Drop"), 1},
+		{"only seen", "banned", "catalog", source("package catalog\nimport \"moorage/access\"\nvar _ = access.See"), 0},
+		{"privilege in the table", "banned", "catalog/verb", source("package verb\nimport \"moorage/access\"\nvar _ = access.Drop"), 0},
+
 		{"init", "init", "locks", source("package locks\nfunc init() {}"), 1},
 		{"method called init", "init", "locks", source("package locks\ntype t int\nfunc (t) init() {}"), 0},
 

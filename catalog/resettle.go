@@ -4,8 +4,9 @@ import (
 	"context"
 
 	"moorage"
-	"moorage/access"
+	"moorage/catalog/claims"
 	"moorage/catalog/directory"
+	"moorage/catalog/verb"
 	"moorage/registry"
 )
 
@@ -28,7 +29,8 @@ func forwarding(p *planner, by directory.Asker, ident moorage.Identifier, locati
 				return false, err
 			}
 			found := &directory.Found{Pointer: dropped, Above: above}
-			err = p.directory.May(ctx, by, access.Purge, found, dropped.Identifier())
+			asked := by.Verb.Needs(verb.OfDropped, verb.IfForwarding)
+			err = p.directory.May(ctx, by, asked, found, dropped.Identifier())
 			if kind := moorage.KindOf(err); err != nil && (kind == moorage.KindForbidden || moorage.IsHidden(err)) {
 				return false, nil
 			}
@@ -51,5 +53,32 @@ func forwarding(p *planner, by directory.Asker, ident moorage.Identifier, locati
 				"caller", by.Caller.Name, "request", moorage.RequestID(ctx))
 		}
 		return true, err // if it was not begun here, another request has done it, or it is over
+	}
+}
+
+// taking returns what decides whether the claim of a dropped table or view may be taken over for a
+// new one at a location; empty: the server chooses, and leaves those alone if anything is decided
+// at all.
+func taking(p *planner, by directory.Asker, location string) func(context.Context, registry.Pointer) error {
+	if location == "" && p.guarded {
+		return func(context.Context, registry.Pointer) error { return new(claims.TakenError) }
+	}
+	return p.directory.Taking(by)
+}
+
+// resettling returns what decides whether a new table or view may live at, above or below a
+// tombstone, as at a location of its own. location is what the request names. The server never
+// chooses one there.
+func resettling(p *planner, by directory.Asker, path *directory.Path, ident moorage.Identifier,
+	location string) func(context.Context, registry.Tombstone) error {
+	switch {
+	case location == "":
+		return func(context.Context, registry.Tombstone) error { return new(claims.TakenError) }
+	case !p.guarded:
+		return nil
+	}
+	return func(ctx context.Context, _ registry.Tombstone) error {
+		asked := by.Verb.Needs(verb.OfContainer, verb.IfCreating|verb.IfLocated)
+		return p.directory.MayAt(ctx, by, asked, path, ident)
 	}
 }
