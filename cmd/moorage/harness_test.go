@@ -29,6 +29,8 @@ const (
 	asIgnoring = "ignoring SIGHUP" // as nohup starts it
 	asHanging  = "hanging folders" // see startHanging
 	asStatic   = "static answers"  // see startStatic
+	// asOnSmallDisk is for startOnSmallDisk.
+	asOnSmallDisk = "on a small disk"
 )
 
 func TestMain(m *testing.M) {
@@ -38,6 +40,9 @@ func TestMain(m *testing.M) {
 		main()
 	case asHanging:
 		hangFolders()
+		main()
+	case asOnSmallDisk:
+		mountSmallDisk()
 		main()
 	case asUsual:
 		main()

@@ -212,7 +212,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Authenticate: asking(who),
 		Logger:       logger,
 		Registry:     metrics,
-		Ready:        withAudit(metered.Healthy, audits),
+		Ready:        withAudit(storeReady(metered.Healthy), audits),
 		Notices: func() map[string]string {
 			return first.with(ends.with(withClock(auditNotice(audits), clock)))
 		},

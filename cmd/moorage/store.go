@@ -12,8 +12,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	"moorage"
 	"moorage/internal/cli"
 	"moorage/internal/worker"
 	"moorage/registry"
@@ -82,6 +84,27 @@ func keepOut(folder string, logger *slog.Logger) {
 	}
 	if err != nil {
 		logger.Warn("other users may be able to read the store", "folder", folder, "error", err)
+	}
+}
+
+// storeReady returns healthy with an answer for everybody who asks /readyz: a reason has names of
+// files, and goes to the log.
+func storeReady(healthy func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := healthy(ctx)
+		message := ""
+		switch {
+		case err == nil:
+			return nil
+		case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+			message = "The disk of the store is full: changes are refused. Make room: the server goes on by itself"
+		case errors.Is(err, registry.ErrFailed):
+			message = "The store has failed: changes are refused. The log says why. " +
+				"Restart the server when its disk is sound"
+		default:
+			return err
+		}
+		return &moorage.Error{Kind: moorage.KindUnavailable, Message: message, Err: err}
 	}
 }
 

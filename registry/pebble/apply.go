@@ -61,9 +61,8 @@ func (r *request) bytes() int {
 	return bytes
 }
 
-// Apply implements registry.Store. It returns ErrUnknown if the store fails, or ctx ends,
-// while the batch is being written, and ErrFailed if the store failed before.
-func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
+// Apply is Store.Apply.
+func (s *instance) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	if err := batch.Check(); err != nil {
 		return nil, err
 	}
@@ -92,7 +91,7 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 }
 
 // newETags draws the ETags for a batch.
-func (s *Store) newETags(batch registry.Batch) ([]registry.ETag, error) {
+func (s *instance) newETags(batch registry.Batch) ([]registry.ETag, error) {
 	s.randomMu.Lock()
 	defer s.randomMu.Unlock()
 	return batch.NewETags(s.random)
@@ -100,7 +99,7 @@ func (s *Store) newETags(batch registry.Batch) ([]registry.ETag, error) {
 
 // wait returns how a request ended. It does not wait for a committer that is held up by
 // a store that has failed, or longer than ctx.
-func (s *Store) wait(ctx context.Context, r *request) error {
+func (s *instance) wait(ctx context.Context, r *request) error {
 	select {
 	case err := <-r.answer:
 		return err

@@ -25,22 +25,8 @@ const unfinishedEnding = ".unfinished"
 // it for a file of its own.
 var errWithin = errors.New("it lies within the folder of the store")
 
-// Backup writes a copy of the store to the folder name in the folder dir, and returns how many
-// records the copy holds. dir must not exist, nor lie within the store; the folder that dir is in
-// must exist. The copy can be opened like the store itself.
-//
-// The copy holds every Apply that had returned when Backup was called. It holds no Apply by halves,
-// and nothing that a power cut could take from the store. Backup calls prepare with the copy, open
-// as a store of its own, and the copy is as prepare left it. prepare must not keep the store; nil
-// means that there is nothing to prepare. Backup reads the copy from the first record to the last,
-// and the copy is durable when Backup returns. An error, also of prepare, leaves nothing at dir:
-// fs.ErrExist if there was something, the file system's if it has no room. The store goes on in
-// either case.
-//
-// Applies wait while the files are linked, or copied if dir is on another file system. One backup
-// is written at a time. A process that dies in the middle leaves a folder next to dir whose name
-// ends in ".unfinished" and may be deleted.
-func (s *Store) Backup(ctx context.Context, dir, name string,
+// Backup is Store.Backup.
+func (s *instance) Backup(ctx context.Context, dir, name string,
 	prepare func(context.Context, registry.Store) error) (records int, err error) {
 	defer func() {
 		if err != nil {
@@ -99,7 +85,7 @@ func IsUnfinished(dir string) bool {
 }
 
 // unfinishedName draws the name under which the backup dir is written.
-func (s *Store) unfinishedName(dir string) (string, error) {
+func (s *instance) unfinishedName(dir string) (string, error) {
 	var unique [8]byte
 	s.randomMu.Lock()
 	_, err := io.ReadFull(s.random, unique[:])
@@ -137,7 +123,7 @@ func checkAbsent(files vfs.FS, name string) error {
 // The committer does it because the engine's log then holds nothing that is not on disk. A copy of
 // a log that grows meanwhile may have new pages behind old ones, which looks like damage. For the
 // same reason the engine need not flush its log first.
-func (s *Store) checkpoint(ctx context.Context, dir, name string) error {
+func (s *instance) checkpoint(ctx context.Context, dir, name string) error {
 	r := &request{answer: make(chan error, 1)}
 	r.alone = func() error {
 		if err := s.failure.get(); err != nil {
@@ -178,7 +164,7 @@ func (s *Store) checkpoint(ctx context.Context, dir, name string) error {
 
 // checkpointEngine writes what the engine needs to open again to the folder name in the new folder
 // dir.
-func (s *Store) checkpointEngine(dir, name string) (err error) {
+func (s *instance) checkpointEngine(dir, name string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked(p)
@@ -202,8 +188,9 @@ func panicked(reason any) error {
 }
 
 // prepare lets do change the copy of the store in dir, durably.
-func (s *Store) prepare(ctx context.Context, dir string, do func(context.Context, registry.Store) error) error {
-	copied, err := Open(dir, Options{FS: s.guard.FS})
+func (s *instance) prepare(ctx context.Context, dir string, do func(context.Context, registry.Store) error) error {
+	// A copy that fails must stay so: one that opened itself again could lack what do did.
+	copied, err := open(dir, Options{FS: s.guard.FS}, func(*engine.Options) {})
 	if err != nil {
 		return fmt.Errorf("open the copy: %w", err)
 	}
@@ -215,7 +202,7 @@ func (s *Store) prepare(ctx context.Context, dir string, do func(context.Context
 }
 
 // verify opens the copy of the store in dir, reads all of it and returns how many records it holds.
-func (s *Store) verify(dir string) (records int, err error) {
+func (s *instance) verify(dir string) (records int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked(p)

@@ -11,7 +11,7 @@ import (
 
 // commitLoop is the committer: it carries out requests until the queue is closed and
 // empty. Only this goroutine writes to the engine.
-func (s *Store) commitLoop() {
+func (s *instance) commitLoop() {
 	buf := new([]byte)
 	for group := s.queue.take(); group != nil; group = s.queue.take() {
 		if first := group[0]; first.alone != nil {
@@ -23,7 +23,7 @@ func (s *Store) commitLoop() {
 }
 
 // commit carries out a group of requests with one sync. It overwrites *buf.
-func (s *Store) commit(requests []*request, buf *[]byte) {
+func (s *instance) commit(requests []*request, buf *[]byte) {
 	if err := s.failure.get(); err != nil {
 		answer(requests, err)
 		return
@@ -66,7 +66,7 @@ func answer(requests []*request, err error) {
 
 // write makes the group durable and then visible. An error means that the store
 // has failed and that nobody knows whether the group will be there when it is opened again.
-func (s *Store) write(g *group) (err error) {
+func (s *instance) write(g *group) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.broken = true

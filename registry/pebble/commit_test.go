@@ -24,7 +24,7 @@ func TestStoreWithSmallTables(t *testing.T) {
 }
 
 // queued waits until n requests are in the queue.
-func queued(s *Store, n int) {
+func queued(s *instance, n int) {
 	for {
 		s.queue.mu.Lock()
 		length := len(s.queue.requests)
@@ -37,7 +37,7 @@ func queued(s *Store, n int) {
 }
 
 // applying applies a batch in a goroutine and returns where its error will be.
-func applying(ctx context.Context, s *Store, batch registry.Batch) <-chan error {
+func applying(ctx context.Context, s *instance, batch registry.Batch) <-chan error {
 	done := make(chan error, 1)
 	go func() {
 		_, err := s.Apply(ctx, batch)

@@ -30,7 +30,12 @@
 // never reaches the disk. Applies under way are answered with ErrUnknown, later ones with
 // ErrFailed. Reads go on from the last view. When the store is closed, the guard lets the engine
 // believe that all is well, so that it can end. Opening the directory again brings back what had
-// reached the disk.
+// reached the disk. It moves what the log holds to a new table and syncs that. So it does not
+// matter whether the pages of a log whose sync failed are on disk.
+//
+// An instance is the store from one opening to the next, and ends with its first error. If the disk
+// was full, Store closes the failed instance and opens another one when there is room. Other errors
+// say that the disk may be broken, and an operator has to look.
 //
 // # Layout
 //

@@ -13,7 +13,7 @@ import (
 )
 
 // engineOptions returns the engine's settings.
-func (s *Store) engineOptions(cache *engine.Cache, tune func(*engine.Options)) *engine.Options {
+func (s *instance) engineOptions(cache *engine.Cache, tune func(*engine.Options)) *engine.Options {
 	options := &engine.Options{
 		FS:                         s.guard,
 		Cache:                      cache,
@@ -44,7 +44,7 @@ func (s *Store) engineOptions(cache *engine.Cache, tune func(*engine.Options)) *
 }
 
 // openEngine opens the engine, which panics at some errors.
-func (s *Store) openEngine(cacheBytes int64, tune func(*engine.Options)) (db *engine.DB, err error) {
+func (s *instance) openEngine(cacheBytes int64, tune func(*engine.Options)) (db *engine.DB, err error) {
 	if err := s.checkFiles(); err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (s *Store) openEngine(cacheBytes int64, tune func(*engine.Options)) (db *en
 // engine does not know. The engine keeps the format in the name of a file. checkFiles also refuses
 // a directory that is not a whole store: the engine would make a new store there, and delete the
 // tables.
-func (s *Store) checkFiles() error {
+func (s *instance) checkFiles() error {
 	names, err := s.guard.List(s.dir)
 	if err != nil {
 		return nil // there is no such directory yet, or the engine will say what is wrong
@@ -99,7 +99,7 @@ func isContent(name string) bool {
 
 // load checks that the engine's content is a store of a format that this version can read. It makes
 // an empty one a store, and reads the position that was given away last.
-func (s *Store) load() error {
+func (s *instance) load() error {
 	v := newView(s.db, &s.retired)
 	defer v.release()
 	format, err := s.loadFormat(v)
@@ -129,7 +129,7 @@ func (s *Store) load() error {
 }
 
 // loadFormat returns the format of the store; its version is 0 if the engine is empty.
-func (s *Store) loadFormat(v *view) (format registry.Format, err error) {
+func (s *instance) loadFormat(v *view) (format registry.Format, err error) {
 	key := registry.FormatKey()
 	found, err := v.read(appendRecordKey(nil, key), func(stored []byte) error {
 		h, value, err := splitRecord(key, stored)
@@ -167,7 +167,7 @@ func (s *Store) loadFormat(v *view) (format registry.Format, err error) {
 }
 
 // closeEngine closes the engine. It must not be called while anything uses it.
-func (s *Store) closeEngine() (err error) {
+func (s *instance) closeEngine() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("close the engine: %v", p)

@@ -76,7 +76,7 @@ func runWithFaults(t *testing.T, fs vfs.FS) (run faultRun) {
 }
 
 // checkSteps fails unless the store is as after so many steps, or up to so many more.
-func checkSteps(t *testing.T, s *Store, applied, more int) {
+func checkSteps(t *testing.T, s registry.Store, applied, more int) {
 	t.Helper()
 	before := countSteps(t, s)
 	var values [faultRecords]string
@@ -107,7 +107,7 @@ func valueAfter(id, steps int) string {
 
 // countSteps returns how many steps Changes shows, and fails unless they are the first ones in
 // their order.
-func countSteps(t *testing.T, s *Store) int {
+func countSteps(t *testing.T, s registry.Store) int {
 	t.Helper()
 	changes, err := s.Changes(t.Context(), 0, registry.ListLimitMax)
 	if err != nil {

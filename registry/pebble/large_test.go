@@ -108,7 +108,7 @@ func loadedChange(tb testing.TB, id registry.ID) (registry.Write, registry.ETag)
 }
 
 // ingest gives the engine a file with what write sets, in the order of the keys.
-func ingest(tb testing.TB, s *Store, options *engine.Options, write func(set func(key, stored []byte))) {
+func ingest(tb testing.TB, s *instance, options *engine.Options, write func(set func(key, stored []byte))) {
 	tb.Helper()
 	path := filepath.Join(tb.TempDir(), "table.sst")
 	file, err := vfs.Default.Create(path, vfs.WriteCategoryUnspecified)
@@ -184,7 +184,7 @@ func TestCommitsReadNoOldChanges(t *testing.T) {
 }
 
 // refusesLoaded fails the test unless changes that are there are refused when they are made again.
-func refusesLoaded(t *testing.T, s *Store, loaded int) {
+func refusesLoaded(t *testing.T, s *instance, loaded int) {
 	t.Helper()
 	for n := 0; n < loaded; n += loaded / 100 {
 		_, err := s.Apply(t.Context(), registry.Batch{Change: commitChange(loadedID(n, loaded))})
@@ -196,7 +196,7 @@ func refusesLoaded(t *testing.T, s *Store, loaded int) {
 
 // applies commits to tables with some clients, count times in all, and returns the time of one on
 // the average.
-func applies(tb testing.TB, s *Store, random *rand.Rand, clients, count int) time.Duration {
+func applies(tb testing.TB, s *instance, random *rand.Rand, clients, count int) time.Duration {
 	tb.Helper()
 	var done atomic.Int64
 	var group sync.WaitGroup
@@ -236,13 +236,13 @@ func BenchmarkApplyToLarge(b *testing.B) {
 		clients = 64
 		commits = 20_000 // of a round
 	)
-	stores := make([]*Store, 2)
+	stores := make([]*instance, 2)
 	reads := make([]*atomic.Int64, 2)
 	for i, count := range []int{small, *changesFlag} {
 		dir := filepath.Join(b.TempDir(), "store")
 		loadChanges(b, dir, count)
 		fs, counter := tableReads()
-		s, err := Open(dir, Options{FS: fs})
+		s, err := open(dir, Options{FS: fs}, asItIs)
 		if err != nil {
 			b.Fatal(err)
 		}

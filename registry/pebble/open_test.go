@@ -35,7 +35,7 @@ func (c *counting) Read(p []byte) (int, error) {
 }
 
 // dump returns all keys of the engine and what is stored there.
-func dump(t *testing.T, s *Store) string {
+func dump(t *testing.T, s *instance) string {
 	t.Helper()
 	iter, err := s.db.NewIter(nil)
 	if err != nil {
@@ -204,9 +204,9 @@ func TestLockErrors(t *testing.T) {
 // TestFatalEndsWrites lets the engine report what it does not survive.
 func TestFatalEndsWrites(t *testing.T) {
 	t.Parallel()
-	reports := map[string]func(s *Store){
-		"fatal":      func(s *Store) { engineLogger{s.logger, s.fail}.Fatalf("the end: %d", 1) },
-		"background": func(s *Store) { s.engineOptions(nil, asItIs).EventListener.BackgroundError(io.ErrShortWrite) },
+	reports := map[string]func(s *instance){
+		"fatal":      func(s *instance) { engineLogger{s.logger, s.fail}.Fatalf("the end: %d", 1) },
+		"background": func(s *instance) { s.engineOptions(nil, asItIs).EventListener.BackgroundError(io.ErrShortWrite) },
 	}
 	for name, report := range reports {
 		t.Run(name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func (p *page) records(table registry.Table, withValues bool) []registry.Record 
 }
 
 // page returns an empty page, which goes back with putPage.
-func (s *Store) page() *page {
+func (s *instance) page() *page {
 	if p, ok := s.pages.Get().(*page); ok {
 		return p
 	}
@@ -76,7 +76,7 @@ func (s *Store) page() *page {
 }
 
 // putPage takes back what page returned.
-func (s *Store) putPage(p *page) {
+func (s *instance) putPage(p *page) {
 	if cap(p.ids)+cap(p.values) > pageKeptBytes {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 // The page can be used again.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	s := new(Store)
+	s := new(instance)
 	for _, lengths := range [][]int{
 		{}, {0}, {0, 0, 1}, {10, 20, 30}, {valuesChunkBytes}, {valuesChunkBytes - 1, 1, 1},
 		{1, valuesChunkBytes, 1}, {3 * valuesChunkBytes, 0, 5, valuesChunkBytes + 1}, {pageKeptBytes, 7},

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	engine "github.com/cockroachdb/pebble/v2"
@@ -59,36 +61,25 @@ type Options struct {
 	CacheBytes int64
 	// Now is the store's clock; default time.Now.
 	Now func() time.Time
+
+	randomMu *sync.Mutex // guards Random; leaf
 }
 
 // Store keeps records in a directory. It is safe for concurrent use.
+//
+// A Store fails when its engine meets an error that the engine does not survive. If that was a full
+// disk, the Store opens itself again when there is room. After any other error the disk may be
+// broken: the Store stays failed until a process opens it.
 type Store struct {
-	dir    string
-	logger *slog.Logger
-	db     *engine.DB
-	guard  *guard
-	now    func() time.Time // the store's clock
+	dir     string
+	options Options
+	tune    func(*engine.Options)
 
-	randomMu sync.Mutex // guards random; leaf
-	random   io.Reader
-
-	queue     queue
-	committer sync.WaitGroup // the goroutine that runs commitLoop
-	// The fields below are the committer's alone while it runs.
-	last   registry.Position // the position last given away
-	broken bool              // the engine panicked; it may hold locks of its own
-
-	// viewMu guards view and the entry into readers; leaf, never held over I/O.
-	viewMu  sync.RWMutex
-	view    *view          // nil once the store is closed
-	readers sync.WaitGroup // calls that read; entered with viewMu held and view not nil
-	retired retired
-
-	buffers sync.Pool // of *[]byte, for the engine's keys
-	pages   sync.Pool // of *page
-	// backupMu lets one backup be written at a time; taken before any other, held over I/O.
-	backupMu sync.Mutex
-	failure  failure
+	current   atomic.Pointer[instance] // never nil
+	freeBytes atomic.Int64             // on the disk of the store when it was last measured; -1: not known
+	closed    atomic.Bool
+	stop      chan struct{} // closed by Close
+	watcher   sync.WaitGroup
 
 	closeOnce sync.Once
 	closeErr  error
@@ -103,42 +94,174 @@ var (
 // error that is ErrLocked, ErrNewerFormat or ErrForeign, each a sentence with dir in it, or
 // one of the file system. Everything that an earlier process acknowledged is there.
 func Open(dir string, options Options) (*Store, error) {
-	return open(dir, options, func(*engine.Options) {})
+	return openWatched(dir, options, func(*engine.Options) {}, watchPause)
 }
 
-// open is Open with a chance for tests to change the engine's settings.
-func open(dir string, options Options, tune func(*engine.Options)) (*Store, error) {
-	if options.FS == nil {
-		options.FS = vfs.Default
+// openWatched is Open with a chance for tests to change the engine's settings, and the pause
+// between two looks at the disk.
+func openWatched(dir string, options Options, tune func(*engine.Options), pause time.Duration) (*Store, error) {
+	dir, options, err := options.complete(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	first, err := open(dir, options, tune)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, options: options, tune: tune, stop: make(chan struct{})}
+	s.current.Store(first)
+	s.measure()
+	s.watcher.Go(func() { s.watchDisk(pause) })
+	return s, nil
+}
+
+// complete returns the options with their defaults, and dir as the engine's lock knows it.
+func (o Options) complete(dir string) (string, Options, error) {
+	if o.FS == nil {
+		o.FS = vfs.Default
+	}
+	if o.FS == vfs.Default {
 		absolute, err := filepath.Abs(dir) // the engine's lock goes by the name of the directory
 		if err != nil {
-			return nil, fmt.Errorf("open store %s: %w", dir, err)
+			return dir, o, err
 		}
 		dir = absolute
 	}
-	if options.Random == nil {
-		options.Random = rand.Reader
+	if o.Random == nil {
+		o.Random = rand.Reader
 	}
-	if options.Logger == nil {
-		options.Logger = slog.New(slog.DiscardHandler)
+	if o.randomMu == nil {
+		o.randomMu = new(sync.Mutex)
 	}
-	if options.CacheBytes == 0 {
-		options.CacheBytes = CacheBytesDefault
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if options.Now == nil {
-		options.Now = time.Now
+	if o.CacheBytes == 0 {
+		o.CacheBytes = CacheBytesDefault
 	}
-	s := &Store{dir: dir, logger: options.Logger, now: options.Now, random: options.Random}
-	s.failure.init()
-	s.queue.init()
-	s.guard = newGuard(options.FS, s.fail)
-	if err := s.start(options.CacheBytes, tune); err != nil {
-		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	if reason := s.failure.open(); reason != nil {
-		s.logFailure(reason)
+	return dir, o, nil
+}
+
+// use calls do with the instance that is open now. An instance that was closed to be opened again
+// answers ErrUnavailable: nothing was and nothing will be applied.
+func (s *Store) use(do func(*instance) error) error {
+	in := s.current.Load()
+	err := do(in)
+	if errors.Is(err, registry.ErrClosed) && !s.closed.Load() {
+		return fmt.Errorf("%w: the store is being opened again after: %w", registry.ErrUnavailable, in.failure.why())
 	}
-	return s, nil
+	return err
+}
+
+// Get implements registry.Store.
+func (s *Store) Get(ctx context.Context, keys ...registry.Key) (records []registry.Record, err error) {
+	err = s.use(func(in *instance) (err error) {
+		records, err = in.Get(ctx, keys...)
+		return err
+	})
+	return records, err
+}
+
+// List implements registry.Store.
+func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int,
+) (records []registry.Record, err error) {
+	err = s.use(func(in *instance) (err error) {
+		records, err = in.List(ctx, table, prefix, after, limit)
+		return err
+	})
+	return records, err
+}
+
+// ListKeys implements registry.Store.
+func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string, limit int,
+) (records []registry.Record, err error) {
+	err = s.use(func(in *instance) (err error) {
+		records, err = in.ListKeys(ctx, table, prefix, after, limit)
+		return err
+	})
+	return records, err
+}
+
+// Apply implements registry.Store. It returns ErrUnknown if the store fails, or ctx ends,
+// while the batch is being written, and ErrFailed if the store failed before.
+func (s *Store) Apply(ctx context.Context, batch registry.Batch) (etags []registry.ETag, err error) {
+	err = s.use(func(in *instance) (err error) {
+		etags, err = in.Apply(ctx, batch)
+		return err
+	})
+	return etags, err
+}
+
+// Changes implements registry.Store.
+func (s *Store) Changes(ctx context.Context, after registry.Position, limit int,
+) (changes []registry.PositionedChange, err error) {
+	err = s.use(func(in *instance) (err error) {
+		changes, err = in.Changes(ctx, after, limit)
+		return err
+	})
+	return changes, err
+}
+
+// Time implements registry.Clock.
+func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
+	err = s.use(func(in *instance) (err error) {
+		now, err = in.Time(ctx)
+		return err
+	})
+	return now, err
+}
+
+// Backup writes a copy of the store to the folder name in the folder dir, and returns how many
+// records the copy holds. dir must not exist, nor lie within the store; the folder that dir is in
+// must exist. The copy can be opened like the store itself.
+//
+// The copy holds every Apply that had returned when Backup was called. It holds no Apply by halves,
+// and nothing that a power cut could take from the store. Backup calls prepare with the copy, open
+// as a store of its own, and the copy is as prepare left it. prepare must not keep the store; nil
+// means that there is nothing to prepare. Backup reads the copy from the first record to the last,
+// and the copy is durable when Backup returns. An error, also of prepare, leaves nothing at dir:
+// fs.ErrExist if there was something, the file system's if it has no room. The store goes on in
+// either case.
+//
+// Applies wait while the files are linked, or copied if dir is on another file system. One backup
+// is written at a time. A process that dies in the middle leaves a folder next to dir whose name
+// ends in ".unfinished" and may be deleted.
+func (s *Store) Backup(ctx context.Context, dir, name string,
+	prepare func(context.Context, registry.Store) error) (records int, err error) {
+	err = s.use(func(in *instance) (err error) {
+		records, err = in.Backup(ctx, dir, name, prepare)
+		return err
+	})
+	return records, err
+}
+
+// Healthy implements registry.HealthChecker. It returns ErrFailed with the reason for a store that
+// has failed. It returns ErrUnavailable, with ENOSPC, for one whose disk has less than
+// spareBytesMin left: commits to files on that disk fail before the store does.
+func (s *Store) Healthy(ctx context.Context) error {
+	if err := s.current.Load().Healthy(ctx); err != nil {
+		return err
+	}
+	if free := s.freeBytes.Load(); free >= 0 && free < spareBytesMin {
+		return fmt.Errorf("%w: its disk has %d KiB left, and it needs %d: %w",
+			registry.ErrUnavailable, free>>10, int64(spareBytesMin)>>10, syscall.ENOSPC)
+	}
+	return nil
+}
+
+// Close implements registry.Store. It first carries out Applies that are queued. It returns nil for
+// a store that has failed, which Healthy reports.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		s.closed.Store(true)
+		close(s.stop)
+		s.watcher.Wait()
+		s.closeErr = s.current.Load().Close()
+	})
+	return s.closeErr
 }
 
 // Exists reports whether there is a store in the directory dir, or one that Open would find
@@ -155,95 +278,4 @@ func Exists(dir string) (bool, error) {
 	return slices.ContainsFunc(files, func(file fs.DirEntry) bool {
 		return isManifestMarker(file.Name()) || isContent(file.Name())
 	}), nil
-}
-
-// start opens the engine, reads what the store has to know, and starts the committer.
-func (s *Store) start(cacheBytes int64, tune func(*engine.Options)) error {
-	stop := s.watch()
-	defer stop()
-	db, err := s.openEngine(cacheBytes, tune)
-	if err == nil {
-		s.db = db
-		s.retired.start()
-		if err = s.load(); err == nil {
-			s.view = newView(db, &s.retired)
-			s.committer.Go(s.commitLoop)
-			return nil
-		}
-		s.retired.stop()
-		err = errors.Join(err, s.closeEngine())
-	}
-	// What the engine says after the store has failed follows from that.
-	if reason := s.failure.why(); reason != nil {
-		return reason
-	}
-	return err
-}
-
-// watch lets the engine go as soon as the store fails, until stop is called: while the engine opens
-// or closes, somebody waits for it to end.
-func (s *Store) watch() (stop func()) {
-	stopped := make(chan struct{})
-	var watcher sync.WaitGroup
-	watcher.Go(func() {
-		select {
-		case <-s.failure.happened:
-			s.guard.letGo()
-		case <-stopped:
-		}
-	})
-	return func() {
-		close(stopped)
-		watcher.Wait()
-	}
-}
-
-// Healthy implements registry.HealthChecker: a store that has failed stays so until it is
-// opened again.
-func (s *Store) Healthy(context.Context) error { return s.failure.get() }
-
-// Close implements registry.Store. It first carries out Applies that are queued. It returns nil for
-// a store that has failed, which Healthy reports.
-func (s *Store) Close() error {
-	s.closeOnce.Do(func() {
-		s.queue.close()
-		stop := s.watch()
-		defer stop()
-		s.committer.Wait()
-		s.setView(nil)
-		s.readers.Wait()
-		s.retired.stop()
-		if s.broken {
-			return
-		}
-		err := s.closeEngine()
-		if s.failure.why() == nil {
-			s.closeErr = err
-		}
-	})
-	return s.closeErr
-}
-
-// setView puts the view in place that readers get from now on, nil to let none in.
-func (s *Store) setView(next *view) {
-	s.viewMu.Lock()
-	last := s.view
-	s.view = next
-	s.viewMu.Unlock()
-	if last != nil {
-		last.release()
-	}
-}
-
-// fail marks the store failed, for the first of its reasons, and lets nothing reach the
-// disk any more. It may be called from anywhere in the engine, with its locks held.
-func (s *Store) fail(reason error) {
-	s.guard.freeze()
-	if s.failure.set(reason) {
-		s.logFailure(reason)
-	}
-}
-
-func (s *Store) logFailure(reason error) {
-	s.logger.Error("store failed, it refuses writes until it is opened again", "dir", s.dir, "error", reason)
 }

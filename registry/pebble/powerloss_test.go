@@ -76,7 +76,7 @@ func powerStep(r registry.Record) (writer, step int, err error) {
 }
 
 // observe reads everything, in all three ways, and tells w.
-func (w *witness) observe(t *testing.T, s *Store) error {
+func (w *witness) observe(t *testing.T, s *instance) error {
 	listed, err := s.List(t.Context(), registry.TableLocation, "", "", 2*powerWriters)
 	if err != nil {
 		return err
@@ -131,7 +131,7 @@ func (w *witness) check(ctx context.Context, fs vfs.FS) error {
 }
 
 // read fills w from a store at rest, and checks that its parts agree.
-func (w *witness) read(ctx context.Context, s *Store) error {
+func (w *witness) read(ctx context.Context, s *instance) error {
 	records, err := s.List(ctx, registry.TableLocation, "", "", registry.ListLimitMax)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 )
 
 // enter returns the newest view, to be given back with leave.
-func (s *Store) enter(ctx context.Context) (*view, error) {
+func (s *instance) enter(ctx context.Context) (*view, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -24,13 +24,13 @@ func (s *Store) enter(ctx context.Context) (*view, error) {
 }
 
 // leave ends what enter began.
-func (s *Store) leave(v *view) {
+func (s *instance) leave(v *view) {
 	v.release()
 	s.readers.Done()
 }
 
-// Time implements registry.Clock.
-func (s *Store) Time(ctx context.Context) (time.Time, error) {
+// Time is Store.Time.
+func (s *instance) Time(ctx context.Context) (time.Time, error) {
 	v, err := s.enter(ctx)
 	if err != nil {
 		return time.Time{}, err
@@ -39,8 +39,8 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	return s.now(), nil
 }
 
-// Get implements registry.Store.
-func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
+// Get is Store.Get.
+func (s *instance) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	if err := registry.CheckKeys(keys); err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 	return records, nil
 }
 
-// List implements registry.Store.
-func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record,
+// List is Store.List.
+func (s *instance) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record,
 	error) {
 	found := s.page()
 	defer s.putPage(found)
@@ -84,8 +84,8 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 // errPageFull ends a scan that has read as much as a page may hold.
 var errPageFull = errors.New("page is full")
 
-// ListKeys implements registry.Store.
-func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, after string,
+// ListKeys is Store.ListKeys.
+func (s *instance) ListKeys(ctx context.Context, table registry.Table, prefix, after string,
 	limit int) ([]registry.Record, error) {
 	found := s.page()
 	defer s.putPage(found)
@@ -101,7 +101,7 @@ func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, afte
 
 // list calls visit with the IDs of the keys of a page and what is stored there. visit must keep
 // neither.
-func (s *Store) list(ctx context.Context, table registry.Table, prefix, after string, limit int,
+func (s *instance) list(ctx context.Context, table registry.Table, prefix, after string, limit int,
 	visit func(id, stored []byte) error) error {
 	if err := registry.CheckList(table, limit); err != nil {
 		return err
@@ -121,8 +121,9 @@ func (s *Store) list(ctx context.Context, table registry.Table, prefix, after st
 	})
 }
 
-// Changes implements registry.Store.
-func (s *Store) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
+// Changes is Store.Changes.
+func (s *instance) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange,
+	error) {
 	if err := registry.CheckPage(limit); err != nil {
 		return nil, err
 	}
@@ -145,7 +146,7 @@ func (s *Store) Changes(ctx context.Context, after registry.Position, limit int)
 }
 
 // buffer returns a buffer for an engine's key, which goes back to s.buffers.
-func (s *Store) buffer() *[]byte {
+func (s *instance) buffer() *[]byte {
 	if buf, ok := s.buffers.Get().(*[]byte); ok {
 		return buf
 	}

@@ -1,6 +1,7 @@
 package pebble
 
 import (
+	"io"
 	"path"
 	"strings"
 	"sync"
@@ -42,7 +43,7 @@ func smallTables(options *engine.Options) {
 }
 
 // openStore opens a store that the test closes.
-func openStore(t *testing.T, fs vfs.FS, tune func(*engine.Options)) *Store {
+func openStore(t *testing.T, fs vfs.FS, tune func(*engine.Options)) *instance {
 	t.Helper()
 	s, err := open(testDir, Options{FS: fs}, tune)
 	if err != nil {
@@ -51,7 +52,7 @@ func openStore(t *testing.T, fs vfs.FS, tune func(*engine.Options)) *Store {
 	return s
 }
 
-func closeStore(t *testing.T, s *Store) {
+func closeStore(t *testing.T, s io.Closer) {
 	t.Helper()
 	if err := s.Close(); err != nil {
 		t.Errorf("close: %v", err)

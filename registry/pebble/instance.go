@@ -1,0 +1,160 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	engine "github.com/cockroachdb/pebble/v2"
+
+	"moorage/registry"
+)
+
+// instance is a store from when the engine opens its files to when it closes them. An instance that
+// has failed stays so. It is safe for concurrent use.
+type instance struct {
+	dir    string
+	logger *slog.Logger
+	db     *engine.DB
+	guard  *guard
+	now    func() time.Time // the store's clock
+
+	randomMu *sync.Mutex // guards random, which the next instance draws from too; leaf
+	random   io.Reader
+
+	queue     queue
+	committer sync.WaitGroup // the goroutine that runs commitLoop
+	// The fields below are the committer's alone while it runs.
+	last   registry.Position // the position last given away
+	broken bool              // the engine panicked; it may hold locks of its own
+
+	// viewMu guards view and the entry into readers; leaf, never held over I/O.
+	viewMu  sync.RWMutex
+	view    *view          // nil once the store is closed
+	readers sync.WaitGroup // calls that read; entered with viewMu held and view not nil
+	retired retired
+
+	buffers sync.Pool // of *[]byte, for the engine's keys
+	pages   sync.Pool // of *page
+	// backupMu lets one backup be written at a time; taken before any other, held over I/O.
+	backupMu sync.Mutex
+	failure  failure
+
+	closeOnce sync.Once
+	closeErr  error
+}
+
+var _ registry.Store = (*instance)(nil)
+
+// open opens the store in dir as Open does. tune lets tests change the engine's settings.
+func open(dir string, options Options, tune func(*engine.Options)) (*instance, error) {
+	dir, options, err := options.complete(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	s := &instance{dir: dir, logger: options.Logger, now: options.Now, random: options.Random}
+	s.randomMu = options.randomMu
+	s.failure.init()
+	s.queue.init()
+	s.guard = newGuard(options.FS, s.fail)
+	if err := s.start(options.CacheBytes, tune); err != nil {
+		return nil, fmt.Errorf("open store %s: %w", dir, err)
+	}
+	if reason := s.failure.open(); reason != nil {
+		s.logFailure(reason)
+	}
+	return s, nil
+}
+
+// start opens the engine, reads what the store has to know, and starts the committer.
+func (s *instance) start(cacheBytes int64, tune func(*engine.Options)) error {
+	stop := s.watch()
+	defer stop()
+	db, err := s.openEngine(cacheBytes, tune)
+	if err == nil {
+		s.db = db
+		s.retired.start()
+		if err = s.load(); err == nil {
+			s.view = newView(db, &s.retired)
+			s.committer.Go(s.commitLoop)
+			return nil
+		}
+		s.retired.stop()
+		err = errors.Join(err, s.closeEngine())
+	}
+	// What the engine says after the store has failed follows from that.
+	if reason := s.failure.why(); reason != nil {
+		return reason
+	}
+	return err
+}
+
+// watch lets the engine go as soon as the store fails, until stop is called: while the engine opens
+// or closes, somebody waits for it to end.
+func (s *instance) watch() (stop func()) {
+	stopped := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() {
+		select {
+		case <-s.failure.happened:
+			s.guard.letGo()
+		case <-stopped:
+		}
+	})
+	return func() {
+		close(stopped)
+		watcher.Wait()
+	}
+}
+
+// Healthy returns why the store has failed, nil if it has not.
+func (s *instance) Healthy(context.Context) error { return s.failure.get() }
+
+// Close is Store.Close.
+func (s *instance) Close() error {
+	s.closeOnce.Do(func() {
+		s.queue.close()
+		stop := s.watch()
+		defer stop()
+		s.committer.Wait()
+		s.setView(nil)
+		s.readers.Wait()
+		s.retired.stop()
+		if s.broken {
+			return
+		}
+		err := s.closeEngine()
+		if s.failure.why() == nil {
+			s.closeErr = err
+		}
+	})
+	return s.closeErr
+}
+
+// setView puts the view in place that readers get from now on, nil to let none in.
+func (s *instance) setView(next *view) {
+	s.viewMu.Lock()
+	last := s.view
+	s.view = next
+	s.viewMu.Unlock()
+	if last != nil {
+		last.release()
+	}
+}
+
+// fail marks the store failed, for the first of its reasons, and lets nothing reach the
+// disk any more. It may be called from anywhere in the engine, with its locks held.
+func (s *instance) fail(reason error) {
+	s.guard.freeze()
+	if s.failure.set(reason) {
+		s.logFailure(reason)
+	}
+}
+
+func (s *instance) logFailure(reason error) {
+	s.logger.Error("store failed, it refuses writes until it is opened again", "dir", s.dir, "error", reason)
+}

@@ -1,0 +1,117 @@
+package pebble
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+const (
+	// watchPause is the pause between two looks at the disk of a store.
+	watchPause = time.Second
+	// spareBytesMin is what a store needs on its disk to be healthy. It is enough for a flush of
+	// what the engine has in memory, and for the metadata file of nearly every commit.
+	spareBytesMin = 2 * memTableBytes
+	// reopenSpareBytes is what opening writes besides what the engine's logs hold: a log, the list
+	// of tables, and the settings.
+	reopenSpareBytes = 4 << 20
+	// roomFile is the name of the file by which the store finds out whether its disk has room.
+	roomFile = "room.tmp"
+)
+
+// watchDisk measures the disk of the store, until Close. It opens a store again that failed because
+// its disk was full, once there is room.
+func (s *Store) watchDisk(pause time.Duration) {
+	ticker := time.NewTicker(pause)
+	defer ticker.Stop()
+	logged := "" // why the store could not be opened again
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+		}
+		s.measure()
+		failed := s.current.Load()
+		if reason := failed.failure.why(); reason == nil || !isFull(reason) || !s.hasRoom() {
+			continue
+		}
+		// Reads went on from the failed instance. Its engine has to close before another can open.
+		// Nothing that it still writes reaches the disk.
+		_ = failed.Close() // returns nil, because it has failed
+		next, err := open(s.dir, s.options, s.tune)
+		switch {
+		case err == nil:
+			s.current.Store(next)
+			s.options.Logger.Info("store is open again, because its disk has room", "dir", s.dir)
+			logged = ""
+		case err.Error() != logged:
+			logged = err.Error()
+			s.options.Logger.Warn("store cannot be opened again yet", "dir", s.dir, "error", err)
+		}
+	}
+}
+
+// isFull reports whether a store failed because its disk, or its share of it, was full.
+func isFull(reason error) bool {
+	return errors.Is(reason, syscall.ENOSPC) || errors.Is(reason, syscall.EDQUOT)
+}
+
+// measure stores in freeBytes what is left of the disk.
+func (s *Store) measure() {
+	usage, err := s.options.FS.GetDiskUsage(s.dir)
+	if err != nil {
+		s.freeBytes.Store(-1)
+		return
+	}
+	free := usage.AvailBytes
+	if os.Geteuid() == 0 { // root may use what the file system keeps back from others
+		free = max(free, usage.TotalBytes-usage.UsedBytes)
+	}
+	s.freeBytes.Store(int64(free))
+}
+
+// hasRoom reports whether the disk takes what opening the store writes. It writes a file of that
+// size and removes it: a quota shows in no measure.
+func (s *Store) hasRoom() bool {
+	files := s.options.FS
+	needed := s.logBytes() + reopenSpareBytes
+	if free := s.freeBytes.Load(); free >= 0 && free < needed {
+		return false
+	}
+	name := files.PathJoin(s.dir, roomFile)
+	file, err := files.Create(name, vfs.WriteCategoryUnspecified)
+	if err == nil {
+		zeros := make([]byte, 256<<10)
+		for written := int64(0); written < needed && err == nil; written += int64(len(zeros)) {
+			_, err = file.Write(zeros)
+		}
+		err = errors.Join(err, file.Sync(), file.Close())
+	}
+	if removeErr := files.Remove(name); !errors.Is(removeErr, fs.ErrNotExist) {
+		err = errors.Join(err, removeErr)
+	}
+	return err == nil
+}
+
+// logBytes returns the size of the engine's logs, which opening moves to tables.
+func (s *Store) logBytes() (bytes int64) {
+	names, err := s.options.FS.List(s.dir)
+	if err != nil {
+		return 0
+	}
+	for _, name := range names {
+		if !isContent(name) || !strings.HasSuffix(name, ".log") {
+			continue
+		}
+		if info, err := s.options.FS.Stat(s.options.FS.PathJoin(s.dir, name)); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}

@@ -1,0 +1,157 @@
+package pebble
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"moorage/registry"
+)
+
+// TestOpensAgain lets the disk be full at each change of the file system in turn, until the store
+// has failed. Then there is room, and the store goes on by itself with all that was acknowledged.
+func TestOpensAgain(t *testing.T) {
+	t.Parallel()
+	survived := false
+	for k := int64(0); !survived; k++ {
+		var calls atomic.Int64
+		var full, over atomic.Bool
+		inner := vfs.NewMem()
+		s, err := openWatched(testDir, Options{FS: hooked(inner, func(op errorfs.Op) error {
+			if !over.Load() && (full.Load() || calls.Add(1)-1 == k) {
+				full.Store(true)
+				return &vfsError{op, syscall.ENOSPC}
+			}
+			return nil
+		})}, smallTables, time.Millisecond)
+		if err != nil { // a start is told, and tries nothing by itself
+			continue
+		}
+		run := faultRun{}
+		for n := range faultApplies {
+			if _, run.err = s.Apply(t.Context(), faultBatch(n)); run.err != nil {
+				break
+			}
+			run.applied++
+		}
+		if errors.Is(run.err, registry.ErrUnknown) {
+			run.unknown = 1
+		}
+		if err := s.Healthy(t.Context()); run.err != nil && !errors.Is(err, syscall.ENOSPC) {
+			t.Errorf("healthy: %v, want that the disk is full", err)
+		}
+		checkSteps(t, s, run.applied, run.unknown) // reads go on
+		over.Store(true)
+		var applied error
+		for first := true; first || errors.Is(applied, registry.ErrFailed) || errors.Is(applied, registry.ErrUnavailable); first = false {
+			_, applied = s.Apply(t.Context(), faultBatch(run.applied)) // the one that failed, or whose end is not known
+		}
+		if _, happened := registry.FailedCondition(applied); applied != nil && !(happened && run.unknown == 1) {
+			t.Errorf("an Apply when there is room: %v", applied)
+		}
+		if err := s.Healthy(t.Context()); err != nil {
+			t.Errorf("healthy when there is room: %v", err)
+		}
+		checkSteps(t, s, run.applied+1, 0)
+		survived = !full.Load()
+		closeStore(t, s)
+		reopened := openStore(t, inner, smallTables)
+		checkSteps(t, reopened, run.applied+1, 0)
+		closeStore(t, reopened)
+		if t.Failed() {
+			t.Fatalf("with the disk full at change %d", k)
+		}
+	}
+}
+
+// TestStaysFailed: after an error that says that the disk is broken, only an operator knows whether
+// it is sound again.
+func TestStaysFailed(t *testing.T) {
+	t.Parallel()
+	var broken atomic.Bool
+	looks := make(chan struct{}, 1000)
+	files := looked{hooked(vfs.NewMem(), func(op errorfs.Op) error {
+		if isLogSync(op) && broken.Load() {
+			return &vfsError{op, syscall.EIO}
+		}
+		return nil
+	}), looks}
+	s, err := openWatched(testDir, Options{FS: files}, asItIs, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, s)
+	broken.Store(true)
+	if _, err := s.Apply(t.Context(), testPut("a", "1")); !errors.Is(err, registry.ErrUnknown) {
+		t.Errorf("an Apply whose sync fails: %v", err)
+	}
+	broken.Store(false)
+	for range 10 + len(looks) {
+		<-looks
+	}
+	if err := s.Healthy(t.Context()); !errors.Is(err, registry.ErrFailed) || !errors.Is(err, syscall.EIO) {
+		t.Errorf("healthy: %v, want that the store stays failed", err)
+	}
+}
+
+// looked is a file system that says when somebody measures its disk.
+type looked struct {
+	vfs.FS
+	looks chan<- struct{}
+}
+
+// GetDiskUsage implements vfs.FS.
+func (l looked) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	select {
+	case l.looks <- struct{}{}:
+	default:
+	}
+	return vfs.DiskUsage{}, vfs.ErrUnsupported
+}
+
+// sized is a file system whose disk has so many bytes left.
+type sized struct {
+	vfs.FS
+	free atomic.Int64
+}
+
+// GetDiskUsage implements vfs.FS.
+func (s *sized) GetDiskUsage(string) (vfs.DiskUsage, error) {
+	free := uint64(s.free.Load())
+	return vfs.DiskUsage{AvailBytes: free, TotalBytes: 1 << 30, UsedBytes: 1<<30 - free}, nil
+}
+
+// TestHealthyNeedsRoom: a store whose disk is full is not healthy although nothing has failed yet.
+func TestHealthyNeedsRoom(t *testing.T) {
+	t.Parallel()
+	files := &sized{FS: vfs.NewMem()}
+	files.free.Store(spareBytesMin)
+	s, err := openWatched(testDir, Options{FS: files}, asItIs, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, s)
+	for _, row := range []struct {
+		free    int64
+		healthy bool
+	}{{spareBytesMin, true}, {spareBytesMin - 1, false}, {0, false}, {1 << 29, true}} {
+		files.free.Store(row.free)
+		for s.freeBytes.Load() != row.free {
+			runtime.Gosched()
+		}
+		err := s.Healthy(t.Context())
+		if (err == nil) != row.healthy || err != nil && !(errors.Is(err, registry.ErrUnavailable) && errors.Is(err, syscall.ENOSPC)) {
+			t.Errorf("with %d bytes left: %v", row.free, err)
+		}
+		if _, err := s.Apply(t.Context(), testPut("a", fmt.Sprint(row.free))); err != nil {
+			t.Errorf("an Apply with %d bytes left: %v", row.free, err)
+		}
+	}
+}
