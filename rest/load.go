@@ -88,9 +88,9 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 			return nil
 		}
 	}
-	text := table.Document.Raw()
+	text, beside := table.Document.Raw(), int64(0)
 	if form.refs {
-		text = table.Document.RawRefs()
+		text, beside = table.Document.RawRefs(), int64(len(text))
 	}
 	if !form.config {
 		config = nil
@@ -99,14 +99,15 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 		w.Header()["Cache-Control"], w.Header()["Vary"] = headerPrivate, headerVaryCredential
 	}
 	return s.answerDocument(w, r, document{
-		location: table.MetadataLocation, text: text, config: config, credential: given.Encoded, prefix: given.Prefix,
-		tag: tag, key: keyOf(table, form)})
+		location: table.MetadataLocation, text: text, beside: beside, config: config, credential: given.Encoded,
+		prefix: given.Prefix, tag: tag, key: keyOf(table, form)})
 }
 
 // document is the text of a metadata document, and what stands around it in an answer.
 type document struct {
 	location string // of the metadata file; empty: there is none
-	text     []byte
+	text     []byte // not empty
+	beside   int64  // bytes that are in memory with text
 	config   []byte // JSON; nil: none is answered
 	// credential has the members of a JSON object; nil: none is answered. It is secret. prefix is
 	// what it is for.
@@ -150,6 +151,10 @@ func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d docume
 			s.envelopes.Put(e)
 		}
 	}()
+	// Others may be answered from the same bytes.
+	if err := s.HoldAnswer(w, r, &d.text[0], int64(len(d.text))+d.beside); err != nil {
+		return err
+	}
 	e.of(d)
 	head, text, tail := e.head, d.text, e.tail
 	header := w.Header()

@@ -22,6 +22,7 @@ type TestConfig struct {
 	IdempotencyLifetime time.Duration
 	BodyBytesMax        int64
 	BodiesBytesMax      int64
+	AnswersBytesMax     int64
 	CompressedBytesMax  int64
 }
 
@@ -29,6 +30,6 @@ type TestConfig struct {
 func NewServer(c TestConfig) *server {
 	return mount(web.New(web.Config{
 		Logger: c.Logger, Now: c.Now, Registry: c.Registry, Ready: c.Ready, Refusal: c.Refusal, Hosts: c.Hosts,
-		BodyBytesMax: c.BodyBytesMax, BodiesBytesMax: c.BodiesBytesMax,
+		BodyBytesMax: c.BodyBytesMax, BodiesBytesMax: c.BodiesBytesMax, AnswersBytesMax: c.AnswersBytesMax,
 	}), Config{Catalog: c.Catalog, IdempotencyLifetime: c.IdempotencyLifetime, CompressedBytesMax: c.CompressedBytesMax})
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/maypok86/otter/v2"
-	"golang.org/x/sync/semaphore"
 
 	"moorage"
 	"moorage/access"
@@ -23,11 +22,11 @@ const (
 	pathsMax = 20_000
 	namesMax = 100_000
 
-	// longPathBytes is how long the records of a path are together that takes room while it is
-	// read, and pathBytesMax is the room of all of them. A path may have 32 levels, with a megabyte
-	// of properties each.
-	longPathBytes = 256 << 10
-	pathBytesMax  = 64 << 20
+	// longPathBytes is how long the values of a path are together which is no longer read at once.
+	// A path may have 32 levels, with a megabyte of properties each. Of its levels, those with more
+	// than longLevelBytes are read without their values.
+	longPathBytes  = 256 << 10
+	longLevelBytes = 8 << 10
 )
 
 // Path is a warehouse and the namespaces that lead to one of them.
@@ -128,7 +127,6 @@ func (p *Path) since() time.Time {
 // paths remembers the way to a namespace, so that the next request reads all of it at once.
 type paths struct {
 	cache *otter.Cache[string, *cachedPath]
-	long  *semaphore.Weighted // bytes of long paths that are being read
 }
 
 // cachedPath is how a namespace was reached. A key holds the id of the parent, so keys that still
@@ -151,9 +149,7 @@ func newCachedPath(keys []registry.Key, p *Path) *cachedPath {
 }
 
 func newPaths() *paths {
-	return &paths{
-		otter.Must(&otter.Options[string, *cachedPath]{MaximumSize: pathsMax}), semaphore.NewWeighted(pathBytesMax),
-	}
+	return &paths{otter.Must(&otter.Options[string, *cachedPath]{MaximumSize: pathsMax})}
 }
 
 // cacheKey joins names with bytes that none of them may contain.
@@ -190,11 +186,11 @@ func (d *Directory) PathAndEntry(ctx context.Context, ident moorage.Identifier) 
 }
 
 // pathAnd is Path, and reads one key more, which depends on the id of the namespace; extra may be
-// nil.
+// nil. With extra, the record of a long namespace may come without its value.
 func (d *Directory) pathAnd(ctx context.Context, name string, ns moorage.Namespace,
 	extra func(namespace registry.ID) registry.Key) (*Path, registry.Record, error) {
 	cacheKey := cacheKey(name, ns, "")
-	if known, ok := d.paths.cache.GetIfPresent(cacheKey); ok {
+	if known, ok := d.paths.cache.GetIfPresent(cacheKey); ok && known.bytes <= longPathBytes {
 		p, record, err := d.readCachedPath(ctx, name, known, extra)
 		if err == nil && !p.isAsIn(known) {
 			d.paths.cache.Set(cacheKey, newCachedPath(known.keys, p))
@@ -204,7 +200,7 @@ func (d *Directory) pathAnd(ctx context.Context, name string, ns moorage.Namespa
 		}
 		d.paths.cache.Invalidate(cacheKey)
 	}
-	p, keys, err := d.pathFromRoot(ctx, name, ns)
+	p, keys, err := d.pathFromRoot(ctx, name, ns, extra == nil)
 	if err != nil {
 		return p, registry.Record{}, err
 	}
@@ -226,13 +222,6 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 	keys := known.keys
 	if extra != nil {
 		keys = append(keys[:len(keys):len(keys)], extra(known.id))
-	}
-	if known.bytes > longPathBytes {
-		bytes := min(int64(known.bytes), pathBytesMax)
-		if err := d.paths.long.Acquire(ctx, bytes); err != nil {
-			return nil, registry.Record{}, moorage.E("directory.readCachedPath", name, moorage.KindUnavailable, err)
-		}
-		defer d.paths.long.Release(bytes)
 	}
 	began := d.now()
 	records, err := d.get(ctx, keys...)
@@ -256,8 +245,10 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 	return p, records[len(records)-1], nil
 }
 
-// pathFromRoot reads one level after the other, and returns the keys that it read.
-func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Namespace) (
+// pathFromRoot reads one level after the other, and returns the keys that it read. It reads long
+// levels without their values where the way to them is known; that of the end too, unless
+// withValue.
+func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Namespace, withValue bool) (
 	*Path, []registry.Key, error) {
 	if moorage.ValidateName("warehouse name", name) != nil { // no key could have it
 		return nil, nil, guard.NoSuchWarehouse(name)
@@ -272,21 +263,59 @@ func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Na
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, levelName := range ns {
+	known := d.longestKnown(name, ns)
+	for i, levelName := range ns {
 		key := registry.NamespaceKey(p.Warehouse.ID, p.ID(), levelName)
-		records, err := d.get(ctx, key)
+		level := known.levelAt(i, key)
+		var records []registry.Record
+		isEnd := i == len(ns)-1
+		if len(level) > 0 && level[0].bytes > longLevelBytes && !(isEnd && withValue) {
+			records, err = d.unchanged(ctx, key, level[0])
+		}
+		if err == nil && len(records) == 0 {
+			records, err = d.get(ctx, key)
+		}
 		if err != nil {
 			return nil, nil, err
 		}
 		if !records[0].Exists() {
 			return p, nil, guard.NoSuchNamespace(ns)
 		}
-		if err := p.follow([]registry.Key{key}, records, nil); err != nil {
+		if err := p.follow([]registry.Key{key}, records, level); err != nil {
 			return nil, nil, err
 		}
 		keys = append(keys, key)
 	}
 	return p, keys, nil
+}
+
+// longestKnown returns the way to the last namespace on the way to ns to which one is known; nil:
+// to none.
+func (d *Directory) longestKnown(name string, ns moorage.Namespace) *cachedPath {
+	for levels := len(ns); levels > 0; levels-- {
+		if known, ok := d.paths.cache.GetIfPresent(cacheKey(name, ns[:levels], "")); ok {
+			return known
+		}
+	}
+	return nil
+}
+
+// levelAt returns the level number i of a way, if it was found at key, as one of a list.
+func (c *cachedPath) levelAt(i int, key registry.Key) []level {
+	if c == nil || i >= len(c.levels) || c.keys[i+1] != key {
+		return nil
+	}
+	return c.levels[i : i+1]
+}
+
+// unchanged returns the record at key without its value, as one of a list, if it is still the one
+// of a level. Of the keys that begin with a key, that one is the first.
+func (d *Directory) unchanged(ctx context.Context, key registry.Key, known level) ([]registry.Record, error) {
+	records, err := d.ledger.ListKeys(ctx, key.Table, key.ID, "", 1)
+	if err != nil || len(records) == 0 || records[0].Key != key || records[0].ETag != known.record.ETag {
+		return nil, err
+	}
+	return records, nil
 }
 
 // newPath begins a chain at a warehouse's record, which was read by a call that began at that time.
@@ -333,7 +362,7 @@ func (p *Path) follow(keys []registry.Key, records []registry.Record, known []le
 		}
 		next := level{record: record, bytes: len(record.Value)}
 		if i < len(known) && known[i].record.ETag == record.ETag {
-			next.head = known[i].head
+			next.head, next.bytes = known[i].head, known[i].bytes
 		} else {
 			var err error
 			if next.head, err = registry.DecodePart[namespaceHead](record); err != nil {

@@ -243,7 +243,10 @@ type conn struct {
 	isClosed bool
 	cancel   context.CancelFunc // ends the context of its requests; nil until there is one
 	once     sync.Once
-	deadline time.Time // of writes, as Write has set it; only Write uses it
+
+	deadlines sync.Mutex // guards the fields below; leaf
+	deadline  time.Time  // of writes, as Write has set it
+	due       time.Time  // of writes, as SetWriteDeadline has set it; zero: none
 }
 
 // Close implements net.Conn.
@@ -272,13 +275,26 @@ func (c *conn) Write(p []byte) (written int, err error) {
 	}
 }
 
+// SetWriteDeadline implements net.Conn. The bound of each part holds too.
+func (c *conn) SetWriteDeadline(due time.Time) error {
+	c.deadlines.Lock()
+	defer c.deadlines.Unlock()
+	c.due, c.deadline = due, time.Time{}
+	return c.Conn.SetWriteDeadline(due)
+}
+
 // postpone moves the deadline of writes if it is less than writeStallTimeout away.
 func (c *conn) postpone(now time.Time) error {
+	c.deadlines.Lock()
+	defer c.deadlines.Unlock()
 	if c.deadline.Sub(now) >= writeStallTimeout {
 		return nil
 	}
 	c.deadline = now.Add(writeStallTimeout + writeStallSlack)
-	return c.SetWriteDeadline(c.deadline)
+	if !c.due.IsZero() && c.due.Before(c.deadline) {
+		c.deadline = c.due
+	}
+	return c.Conn.SetWriteDeadline(c.deadline)
 }
 
 // CloseWrite ends what is sent and goes on reading. The HTTP server asks for it when it refuses a

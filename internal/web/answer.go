@@ -26,6 +26,9 @@ func (s *Server) AnswerJSON(w http.ResponseWriter, r *http.Request, value any) e
 
 // AnswerText is AnswerJSON for a value that is written as JSON already. It does not keep body.
 func (s *Server) AnswerText(w http.ResponseWriter, r *http.Request, body []byte) (err error) {
+	if err := s.HoldAnswer(w, r, nil, int64(len(body))); err != nil {
+		return err
+	}
 	header := w.Header()
 	header["Content-Type"] = HeaderJSON
 	header["Vary"] = HeaderVary

@@ -30,6 +30,7 @@ type exchange struct {
 	refusal   string // what the client was told went wrong
 	bytes     int64
 	room      share // of Server.bodies, given back when the request is answered
+	pace      pace  // of a large answer
 }
 
 func (x *exchange) began() bool { return x.status != 0 }
@@ -46,6 +47,9 @@ func (x *exchange) WriteHeader(status int) {
 func (x *exchange) Write(part []byte) (int, error) {
 	if !x.began() {
 		x.status = http.StatusOK
+	}
+	if x.pace.isKept {
+		return x.writePaced(part)
 	}
 	n, err := x.ResponseWriter.Write(part)
 	x.bytes += int64(n)
@@ -76,6 +80,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer func() {
 		torn := s.recovered(x, r, recover())
 		s.bodies.giveBack(&x.room)
+		x.endPace()
 		s.note(x, r, started)
 		if torn {
 			panic(http.ErrAbortHandler) // cuts the connection; net/http expects it

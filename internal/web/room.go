@@ -89,6 +89,18 @@ func (r *room) take(ctx context.Context, s *share, bytes int64) bool {
 	return w.given
 }
 
+// force adds so many bytes to s, also if there is no room for them: then others wait until there is.
+func (r *room) force(s *share, bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.owner != "" {
+		r.of[s.owner] += bytes
+	}
+	r.shares++
+	s.number = r.shares
+	r.giveLocked(s, bytes)
+}
+
 // leaveLocked notes that an owner has, or waits for, so many bytes less. mu must be held.
 func (r *room) leaveLocked(owner string, bytes int64) {
 	if owner == "" {

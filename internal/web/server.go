@@ -32,6 +32,8 @@ const (
 	BodyBytesMaxDefault = 64 << 20
 	// BodiesBytesMaxDefault is room for four of the largest bodies of the default.
 	BodiesBytesMaxDefault = 256 << 20
+	// AnswersBytesMaxDefault is room for four loads of the longest document.
+	AnswersBytesMaxDefault = 1 << 30
 )
 
 // Config is what a Server is made of. The zero value is good.
@@ -75,6 +77,9 @@ type Config struct {
 	// takes up to a few times as much again. A request that finds no room within some seconds is
 	// KindTooManyRequests. Default BodiesBytesMaxDefault; at least BodyBytesMax.
 	BodiesBytesMax int64
+	// AnswersBytesMax bounds the memory of large answers until their clients have taken them; see
+	// HoldAnswer. Default AnswersBytesMaxDefault.
+	AnswersBytesMax int64
 }
 
 func (c Config) withDefaults() Config {
@@ -108,6 +113,9 @@ func (c Config) withDefaults() Config {
 	if c.BodiesBytesMax <= 0 {
 		c.BodiesBytesMax = BodiesBytesMaxDefault
 	}
+	if c.AnswersBytesMax <= 0 {
+		c.AnswersBytesMax = AnswersBytesMaxDefault
+	}
 	c.BodiesBytesMax = max(c.BodiesBytesMax, c.BodyBytesMax)
 	return c
 }
@@ -123,6 +131,7 @@ type Server struct {
 	unknown   *operation // of a request that met no route
 	origins   *http.CrossOriginProtection
 	bodies    *room           // for large bodies
+	answers   *answers        // large ones
 	explained string          // see Explain
 	summed    map[string]bool // by operation; see SumRefusals
 	refusals  refusals
@@ -151,6 +160,7 @@ func New(config Config) *Server {
 		words:           map[string]bool{},
 		origins:         http.NewCrossOriginProtection(),
 		bodies:          newRoom(config.BodiesBytesMax, config.BodyBytesMax),
+		answers:         newAnswers(config.AnswersBytesMax, 0),
 		metrics:         newMetrics(config.Registry),
 		summed:          map[string]bool{},
 		requestIDPrefix: rand.Text()[:10] + "-",
