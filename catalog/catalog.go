@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -221,6 +222,21 @@ func (c *Catalog) DeleteSurplus(ctx context.Context, t txlog.Transaction) error 
 func (c *Catalog) Refuse(ctx context.Context, v verb.Verb, on moorage.Identifier, why error) error {
 	_, err := c.submit(ctx, refusal(v, on, why))
 	return err
+}
+
+// Sees reports whether the caller sees a warehouse. The errors are those of the store.
+func (c *Catalog) Sees(ctx context.Context, v verb.Verb, warehouse string) (bool, error) {
+	return directory.Sees(ctx, c.planner.directory, askerOf(c, v), warehouse)
+}
+
+// Admit returns nil if the caller sees a warehouse, or if that cannot be found out now. Else it
+// refuses a request for v, as it refuses one in a warehouse that does not exist.
+func (c *Catalog) Admit(ctx context.Context, v verb.Verb, warehouse string) error {
+	if sees, err := c.Sees(ctx, v, warehouse); err != nil || sees {
+		return nil
+	}
+	missing := guard.NoSuchWarehouse(warehouse)
+	return cmp.Or(c.Refuse(ctx, v, moorage.Identifier{Warehouse: warehouse}, missing), missing)
 }
 
 // refusal returns an intent that fails with why before anything is read.

@@ -13,6 +13,11 @@ type Verbs interface {
 
 	// Refuse refuses a request for v that could not even be read, for the reason why.
 	Refuse(ctx context.Context, v verb.Verb, on moorage.Identifier, why error) error
+	// Sees reports whether the caller of a request for v sees a warehouse.
+	Sees(ctx context.Context, v verb.Verb, warehouse string) (bool, error)
+	// Admit reports by its error that the caller does not see a warehouse, before more of its
+	// request for v is read.
+	Admit(ctx context.Context, v verb.Verb, warehouse string) error
 	LoadWarehouse(ctx context.Context, name string) (Warehouse, error)
 	CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (
 		map[string]string, error)

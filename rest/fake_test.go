@@ -65,6 +65,10 @@ func (f *fakeCatalog) Refuse(_ context.Context, _ verb.Verb, _ moorage.Identifie
 	return why
 }
 
+func (f *fakeCatalog) Sees(context.Context, verb.Verb, string) (bool, error) { return true, nil }
+
+func (f *fakeCatalog) Admit(context.Context, verb.Verb, string) error { return nil }
+
 func (f *fakeCatalog) Delegate(context.Context, *catalog.Table, []catalog.Delegation) (catalog.Delegated, error) {
 	return f.access, f.fail
 }

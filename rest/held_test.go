@@ -12,7 +12,7 @@ import (
 )
 
 // Whatever answers a long document or list takes room for it: there is none here. A change is
-// answered all the same.
+// answered just as well.
 func TestLongAnswersTakeRoom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -76,6 +76,37 @@ func (s *server) mutate(id, commits string, read mutation) web.Handler {
 	}
 }
 
+// admitting returns handle, the handler of the operation called id, for callers that see the
+// warehouse. Others are refused before a large body is read, because all share the room for those.
+// The effect of a request with an Idempotency-Key may have happened while its caller saw the
+// warehouse. Only the body tells, so such bodies are read; strangers share the room of one caller
+// for them.
+func (s *server) admitting(id string, handle web.Handler) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		warehouse, err := pathWarehouse(r)
+		if err != nil || !web.HasLargeBody(r) {
+			return handle(w, r)
+		}
+		keyID, err := web.IdempotencyKey(r)
+		if err != nil {
+			s.HangUp(w)
+			return err
+		}
+		if keyID != "" {
+			sees, err := s.as(r).Sees(r.Context(), verb.OfIceberg(id)[0], warehouse)
+			if err == nil && !sees {
+				web.MarkStranger(w)
+			}
+			return handle(w, r)
+		}
+		if err := s.as(r).Admit(r.Context(), verb.OfIceberg(id)[0], warehouse); err != nil {
+			s.HangUp(w)
+			return err
+		}
+		return handle(w, r)
+	}
+}
+
 // leaseHeader names the lease that the caller must hold when the change happens.
 const leaseHeader = "X-Moorage-Lease"
 

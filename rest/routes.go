@@ -89,6 +89,9 @@ func (s *server) routes() {
 		if op.mutate != nil {
 			handle = s.mutate(op.id, op.commits, op.mutate)
 		}
+		if op.method == http.MethodPost {
+			handle = s.admitting(op.id, handle)
+		}
 		add := s.Handle
 		if op.often {
 			add = s.HandleOften

@@ -49,6 +49,25 @@ type incoming struct {
 	text     []byte
 }
 
+// HasLargeBody reports whether the body of r may be so long that it takes room.
+func HasLargeBody(r *http.Request) bool {
+	return r.ContentLength < 0 || r.ContentLength > bodyBytesFree
+}
+
+// strangers own the room for large bodies of all that MarkStranger marked. No caller is called so.
+const strangers = " strangers"
+
+// MarkStranger lets the body of a request share the part of one caller with the bodies of all
+// others that are marked.
+func MarkStranger(w http.ResponseWriter) {
+	if x, ok := w.(*exchange); ok {
+		x.isStranger = true
+	}
+}
+
+// HangUp lets the answer of a request end its connection, and go out before the body has come in.
+func (s *Server) HangUp(w http.ResponseWriter) { s.hangUp(w) }
+
 // ReadBody returns the whole body of r. One that is longer than allowed is KindTooLarge, a large
 // one for which there is no room KindTooManyRequests.
 func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -119,6 +138,9 @@ func (s *Server) takeRoom(in *incoming, bytes int64) error {
 	defer cancel()
 	if in.exchange.room.number == 0 && s.config.Authenticate != nil {
 		in.exchange.room.owner = CallerOf(in.request).Name
+		if in.exchange.isStranger {
+			in.exchange.room.owner = strangers
+		}
 	}
 	before := s.config.Now()
 	taken := s.bodies.take(ctx, &in.exchange.room, bytes)

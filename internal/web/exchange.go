@@ -31,6 +31,8 @@ type exchange struct {
 	bytes     int64
 	room      share // of Server.bodies, given back when the request is answered
 	pace      pace  // of a large answer
+	// isStranger: see MarkStranger.
+	isStranger bool
 }
 
 func (x *exchange) began() bool { return x.status != 0 }
@@ -65,6 +67,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := s.config.Now()
 	x := s.exchanges.Get().(*exchange)
 	x.ResponseWriter, x.operation, x.status, x.refusal, x.bytes = w, s.unknown, 0, "", 0
+	x.isStranger = false
 	x.requestID = s.requestID(r)
 	// The router would make a route context of its own, copy the request once more, and decode
 	// names that hold %2F before it looks for slashes.

@@ -60,3 +60,31 @@ func TestOneCallerHasHalfOfTheRoom(t *testing.T) {
 		}
 	})
 }
+
+// Callers that see nothing share the part of one caller, however many they are.
+func TestStrangersShareOnePart(t *testing.T) {
+	t.Parallel()
+	const large = 1 << 20
+	s := New(Config{BodyBytesMax: large, BodiesBytesMax: 4 * large, Authenticate: func(*http.Request) (moorage.Caller, error) {
+		return moorage.Caller{}, nil
+	}})
+	takes := func(caller string, isStranger bool) bool {
+		r := httptest.NewRequest(http.MethodPost, "/", nil)
+		r = r.WithContext(moorage.WithCaller(r.Context(), moorage.Caller{Name: caller}))
+		x := &exchange{ResponseWriter: httptest.NewRecorder()}
+		if isStranger {
+			MarkStranger(x)
+		}
+		return s.takeRoom(&incoming{exchange: x, request: r, began: s.config.Now()}, large) == nil
+	}
+	for i, row := range []struct {
+		caller            string
+		isStranger, taken bool
+	}{
+		{"a", true, true}, {"b", true, true}, {"c", true, false}, {"d", false, true}, {"c", true, false}, {"e", false, true},
+	} {
+		if taken := takes(row.caller, row.isStranger); taken != row.taken {
+			t.Errorf("%d: %s has room: %t, want %t", i, row.caller, taken, row.taken)
+		}
+	}
+}

@@ -89,7 +89,8 @@ func (r *room) take(ctx context.Context, s *share, bytes int64) bool {
 	return w.given
 }
 
-// force adds so many bytes to s, also if there is no room for them: then others wait until there is.
+// force adds so many bytes to s, also if there is no room for them: then others wait until there
+// is.
 func (r *room) force(s *share, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

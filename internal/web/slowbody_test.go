@@ -92,6 +92,7 @@ func TestSlowBodies(t *testing.T) {
 		{"small and slow", 10 << 10, 600, 0, 200, bodyPatience},
 		{"stands still", 2 << 20, 1 << 20, time.Hour, 400, bodyPatience},
 		{"trickles", 2 << 20, 1 << 10, 0, 400, bodyPatience + 3*time.Second},
+		{"behind the pace of its length", 60 << 20, 20 << 10, 0, 400, bodyPatience + 5*time.Second},
 		{"takes for ever", 60 << 20, 150 << 10, 0, 400, bodyTimeMax},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
