@@ -58,7 +58,7 @@ func administer(ctx context.Context, c cli.Config, env cli.Environment, do func(
 func administerOver(ctx context.Context, c cli.Config, env cli.Environment,
 	open func(context.Context, cli.Config, cli.Environment) (*node, error), do func(administrators) error) error {
 	if c.URI != "" {
-		return do(client.New(c.URI, c.Token))
+		return do(serverOf(c))
 	}
 	node, err := open(ctx, c, env)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"moorage"
@@ -41,7 +42,7 @@ type caretakers interface {
 // care runs do on the server at c.URI, or on the store.
 func care(ctx context.Context, c cli.Config, env cli.Environment, do func(caretakers) error) error {
 	if c.URI != "" {
-		return do(client.MaintenanceOf(client.New(c.URI, c.Token)))
+		return do(client.MaintenanceOf(serverOf(c)))
 	}
 	return orAsk(withStopped(ctx, c, env, func(n *node) error {
 		return do(n.upkeep.caretaker(moorage.System(whoOpened)))
@@ -151,7 +152,7 @@ func writeMaintenance(out io.Writer, status client.MaintenanceStatus) {
 	}
 	writeSaid(out, status)
 	for _, kind := range status.Kinds {
-		fmt.Fprintf(out, "%s: %s (%s)", kind.Kind, kind.State, kind.From)
+		fmt.Fprintf(out, "%s: %s (%s)", kind.Kind, strings.ReplaceAll(kind.State, "_", " "), kind.From)
 		if kind.Why != "" {
 			fmt.Fprintf(out, ": %s", kind.Why)
 		}

@@ -167,6 +167,15 @@ func TestTLS(t *testing.T) {
 	if !strings.HasPrefix(server.uri, "https://") {
 		t.Fatalf("the server is at %s", server.uri)
 	}
+	// The command line says how a server is trusted that no authority of the system vouches for.
+	list := []string{"warehouse", "list", "--uri", server.uri}
+	if got := runToEnd(t, list...); got.code != cli.ExitFailed || !strings.Contains(got.stderr, "is not trusted") || !strings.Contains(got.stderr, "--ca") {
+		t.Errorf("without --ca: %+v", got)
+	}
+	got := runToEnd(t, append(list, "--ca", write("server-ca.pem", first.PEM))...)
+	if strings.Contains(got.stderr, "trusted") || !strings.Contains(got.stderr, "redentials") {
+		t.Errorf("with --ca: %+v", got)
+	}
 	ask := func(authority *certtest.Authority, shown ...tls.Certificate) (int, error) {
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(authority.PEM)

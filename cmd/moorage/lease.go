@@ -34,7 +34,7 @@ var errLeaseLost = errors.New("the lease was lost, and the program was ended; " 
 
 // leaseRun runs a program under a lease.
 func leaseRun(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
-	server, words := client.New(c.URI, c.Token), c.Lease
+	server, words := serverOf(c), c.Lease
 	if words.Holder == "" {
 		words.Holder = fmt.Sprintf("%s %d", nodeName(), os.Getpid())
 	}

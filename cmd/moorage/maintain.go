@@ -44,36 +44,19 @@ func maintainPlan(ctx context.Context, c cli.Config, env cli.Environment) error 
 		if err != nil {
 			return err
 		}
-		writePlan(env.Stdout, plan)
+		writePlan(env.Stdout, plan, c.Maintain.Verbose)
 		return nil
 	})
 }
 
-// writePlan prints a plan.
-func writePlan(out io.Writer, plan client.MaintenancePlan) {
+// writePlan prints a plan, on one screen unless it is to be verbose.
+func writePlan(out io.Writer, plan client.MaintenancePlan, verbose bool) {
 	if plan.Held != "" {
 		fmt.Fprintf(out, "%s is held: %s\n", plan.Object, plan.Held)
 		return
 	}
 	if plan.Kind == cli.KindSnapshots {
-		expire := 0
-		for _, s := range plan.Snapshots {
-			if s.Expires {
-				expire++
-			}
-		}
-		fmt.Fprintf(out, "%s: %s and %s would expire\n", plan.Object, counted(expire, "snapshot"),
-			counted(len(plan.Refs), "ref"))
-	}
-	for _, name := range plan.Refs {
-		fmt.Fprintf(out, "  expires  ref %s\n", name)
-	}
-	for _, s := range plan.Snapshots {
-		if s.Expires {
-			fmt.Fprintf(out, "  expires  %d of %s\n", s.ID, s.Time.UTC().Format(time.RFC3339))
-		} else {
-			fmt.Fprintf(out, "  stays    %d, %s\n", s.ID, s.Why)
-		}
+		writePlannedSnapshots(out, plan, verbose)
 	}
 	if plan.Blocked != "" {
 		fmt.Fprintf(out, "the job would stop: %s\n", plan.Blocked)
@@ -84,14 +67,73 @@ func writePlan(out io.Writer, plan client.MaintenancePlan) {
 	}
 	fmt.Fprintf(out, "%s would be deleted", counted(int(plan.Files), "file"))
 	if plan.Kind == cli.KindOrphans {
-		fmt.Fprintf(out, ", %s", counted(int(plan.Bytes), "byte"))
+		fmt.Fprintf(out, ", %s", sizeOf(uint64(plan.Bytes)))
 	}
-	fmt.Fprintf(out, "; that reads %s, %s\n", counted(int(plan.Manifests), "manifest"),
-		counted(int(plan.ReadBytes), "byte"))
-	for _, path := range plan.Sample {
-		fmt.Fprintf(out, "  %s\n", path)
+	fmt.Fprintf(out, "; that reads %s, %s\n", counted(int(plan.Manifests), "manifest"), sizeOf(uint64(plan.ReadBytes)))
+	if verbose {
+		for _, path := range plan.Sample {
+			fmt.Fprintf(out, "  %s\n", path)
+		}
 	}
 	writeKept(out, plan.Kept)
+	if !verbose && len(plan.Snapshots)+len(plan.Sample) > 0 {
+		fmt.Fprintln(out, "-v names each snapshot, and the first of the files")
+	}
+}
+
+// reasonsMax bounds the reasons that a plan gives on one screen, and the refs that it names.
+const reasonsMax = 6
+
+// writePlannedSnapshots prints which snapshots and refs would expire, and why the others stay.
+func writePlannedSnapshots(out io.Writer, plan client.MaintenancePlan, verbose bool) {
+	var expire, stay []client.MaintenancePlanSnapshot
+	for _, s := range plan.Snapshots {
+		if s.Expires {
+			expire = append(expire, s)
+		} else {
+			stay = append(stay, s)
+		}
+	}
+	fmt.Fprintf(out, "%s: %s and %s would expire\n", plan.Object, counted(len(expire), "snapshot"),
+		counted(len(plan.Refs), "ref"))
+	for i, name := range plan.Refs {
+		if i == reasonsMax && !verbose {
+			fmt.Fprintf(out, "  and %s more\n", counted(len(plan.Refs)-i, "ref"))
+			break
+		}
+		fmt.Fprintf(out, "  expires  ref %s\n", name)
+	}
+	if verbose {
+		for _, s := range plan.Snapshots {
+			if s.Expires {
+				fmt.Fprintf(out, "  expires  %d of %s\n", s.ID, s.Time.UTC().Format(time.RFC3339))
+			} else {
+				fmt.Fprintf(out, "  stays    %d, %s\n", s.ID, s.Why)
+			}
+		}
+		return
+	}
+	if len(expire) > 0 {
+		byTime := func(a, b client.MaintenancePlanSnapshot) int { return a.Time.Compare(b.Time) }
+		fmt.Fprintf(out, "  expires  those of %s to %s\n",
+			slices.MinFunc(expire, byTime).Time.UTC().Format(time.RFC3339),
+			slices.MaxFunc(expire, byTime).Time.UTC().Format(time.RFC3339))
+	}
+	var reasons []string
+	number := make(map[string]int)
+	for _, s := range stay {
+		if number[s.Why]++; number[s.Why] == 1 {
+			reasons = append(reasons, s.Why)
+		}
+	}
+	slices.SortStableFunc(reasons, func(a, b string) int { return number[b] - number[a] })
+	for i, why := range reasons {
+		if i == reasonsMax {
+			fmt.Fprintf(out, "  and for %s more\n", counted(len(reasons)-i, "reason"))
+			break
+		}
+		fmt.Fprintf(out, "  stays    %s: %s\n", counted(number[why], "snapshot"), why)
+	}
 }
 
 func writeKept(out io.Writer, all []client.MaintenanceKept) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -9,6 +10,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"moorage/internal/cli"
+	"moorage/management/client"
 )
 
 // TestMaintain expires snapshots of a table by commands on a store whose server is stopped, and
@@ -187,4 +191,46 @@ func TestLeftovers(t *testing.T) {
 		}
 	}
 	command(1, "the report would not be whole, so it names no file: what harbour.ships reaches", look...)
+}
+
+// TestPlanOnOneScreen: a plan about many snapshots fits a terminal of 80 columns and 24 lines, and
+// names each with -v.
+func TestPlanOnOneScreen(t *testing.T) {
+	t.Parallel()
+	table, err := client.ParseObject("table", "default.harbour.ships")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := client.MaintenancePlan{
+		Object: table, Kind: cli.KindSnapshots, Reach: "full", Manifests: 1200, ReadBytes: 48_211_000, Files: 700,
+		Kept: []client.MaintenanceKept{{Reason: "it lies outside of the table", Files: 3}},
+	}
+	day := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 700 {
+		snapshot := client.MaintenancePlanSnapshot{ID: 1 << 60, Why: fmt.Sprintf("reason %d", i%9)}
+		if i < 600 {
+			snapshot = client.MaintenancePlanSnapshot{ID: 1 << 60, Expires: true, Time: day.Add(time.Duration(i) * time.Hour)}
+		}
+		plan.Snapshots = append(plan.Snapshots, snapshot)
+		plan.Refs = append(plan.Refs, fmt.Sprintf("tag-%d", i))
+		plan.Sample = append(plan.Sample, "file:///lake/harbour/ships/data/"+strings.Repeat("x", 80))
+	}
+	var short, long strings.Builder
+	writePlan(&short, plan, false)
+	writePlan(&long, plan, true)
+	lines := strings.Split(strings.TrimSpace(short.String()), "\n")
+	if len(lines) > 22 || slices.ContainsFunc(lines, func(line string) bool { return len(line) > 80 }) {
+		t.Errorf("more than a screen:\n%s", short.String())
+	}
+	for _, want := range []string{
+		"600 snapshots and 700 refs would expire", "those of 2026-11-01T00:00:00Z to 2026-11-25T23:00:00Z",
+		"stays    12 snapshots: reason 6", "700 files would be deleted; that reads 1200 manifests, 48.2 MB", "kept 3 files",
+	} {
+		if !strings.Contains(short.String(), want) {
+			t.Errorf("it lacks %q:\n%s", want, short.String())
+		}
+	}
+	if strings.Count(long.String(), "\n") < 2100 {
+		t.Errorf("with -v it has %d lines", strings.Count(long.String(), "\n"))
+	}
 }

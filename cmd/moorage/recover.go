@@ -70,7 +70,7 @@ type operators interface {
 // withOperators runs do on the server at c.URI, or on the store.
 func withOperators(ctx context.Context, c cli.Config, env cli.Environment, do func(operators) error) error {
 	if c.URI != "" {
-		return do(client.New(c.URI, c.Token))
+		return do(serverOf(c))
 	}
 	return orAsk(withStopped(ctx, c, env, func(node *node) error { return do(node.operator) }))
 }

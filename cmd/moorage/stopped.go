@@ -30,7 +30,7 @@ func migrate(ctx context.Context, c cli.Config, env cli.Environment) error {
 func checkStore(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	var report client.Report
 	if c.URI != "" {
-		report, err = client.New(c.URI, c.Token).Check(ctx)
+		report, err = serverOf(c).Check(ctx)
 	} else {
 		err = withStopped(ctx, c, env, func(node *node) error {
 			found, err := node.checker.Check(ctx)
@@ -59,6 +59,9 @@ func checkStore(ctx context.Context, c cli.Config, env cli.Environment) (err err
 	fmt.Fprintln(env.Stdout, "no problems")
 	return nil
 }
+
+// serverOf returns a client of the server at c.URI.
+func serverOf(c cli.Config) *client.Client { return client.New(c.URI, c.Token).Trusting(c.Authorities) }
 
 // orAsk adds to a refusal of a store that its server has open that --uri asks the server.
 func orAsk(err error) error {
@@ -100,7 +103,7 @@ func backup(ctx context.Context, c cli.Config, env cli.Environment) error {
 	back := backupStopped
 	if c.URI != "" {
 		back = func(ctx context.Context, c cli.Config, _ cli.Environment) (client.Backup, error) {
-			return client.New(c.URI, c.Token).Backup(ctx, c.Operand)
+			return serverOf(c).Backup(ctx, c.Operand)
 		}
 	}
 	made, err := back(ctx, c, env)

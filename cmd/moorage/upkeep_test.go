@@ -36,7 +36,7 @@ func TestMaintenanceByPolicy(t *testing.T) {
 	command(0, "nothing: the files that are there now stay", "maintain", "enable", "server", "--kind", "orphans", "--dry-run")
 	command(0, "0 tables to be compacted", "maintain", "enable", "server", "--kind", "compaction", "--dry-run")
 	command(0, preview+"warehouse default says: icebergSnapshotManagement enabled maxSnapshotAgeHours=1\ndone\n", enable...)
-	command(0, "snapshots: Not_Yet_Run (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "snapshots: Not Yet Run (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
 	command(0, "maxSnapshotAgeHours = 1 (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
 	command(0, "done", "maintain", "pause", "namespace", "default.harbour", "--reason", "we move")
 	command(0, "snapshots: Paused", append([]string{"maintain", "policy"}, table...)...)

@@ -33,7 +33,7 @@ type warehouseKeepers interface {
 // keepWarehouses runs do on the server at c.URI, or on the store.
 func keepWarehouses(ctx context.Context, c cli.Config, env cli.Environment, do func(warehouseKeepers) error) error {
 	if c.URI != "" {
-		return do(client.KeeperOf(client.New(c.URI, c.Token)))
+		return do(client.KeeperOf(serverOf(c)))
 	}
 	return orAsk(withStopped(ctx, c, env, func(node *node) error {
 		return do(keeperOf(node.catalog, node.storages.sealer, nil, moorage.System(whoOpened)))

@@ -28,7 +28,7 @@ const (
 
 // maintainWork claims work and runs a program for each piece, until ctx ends.
 func maintainWork(ctx context.Context, c cli.Config, env cli.Environment) error {
-	server, words := client.New(c.URI, c.Token), c.Maintain
+	server, words := serverOf(c), c.Maintain
 	what := strings.Join(words.Kinds, ", ") + " at " + c.URI
 	if !words.Once {
 		fmt.Fprintf(env.Stderr, "waiting until work is due: %s\n", what)

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"crypto/x509"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -209,6 +211,23 @@ func token() setting {
 	return setting{name: "token", value: "TOKEN", set: text(func(c *Config) *string { return &c.Token }),
 		usage: "What shows the server of --uri who asks: an API key, or a token of an issuer. The variable is " +
 			"better: other users of the machine can see command lines."}
+}
+
+// authority returns the setting that says who vouches for a server.
+func authority() setting {
+	return setting{name: "ca", value: "FILE", usage: "PEM file with the authorities that may vouch for the server " +
+		"of --uri. Default: those that the system trusts.",
+		set: func(c *Config, v []string) error {
+			text, err := os.ReadFile(v[0])
+			if err != nil {
+				return err
+			}
+			c.Authorities = x509.NewCertPool()
+			if !c.Authorities.AppendCertsFromPEM(text) {
+				return fmt.Errorf("%s has no certificate in PEM", v[0])
+			}
+			return nil
+		}}
 }
 
 func keyRole() setting {

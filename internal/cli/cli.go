@@ -184,11 +184,24 @@ func runGroup(cmd *cobra.Command, args []string, env Environment) error {
 	case len(args) > 0 && isHelp(args[0]):
 		return cmd.Help()
 	case len(args) > 0 && cmd.HasParent():
-		fmt.Fprintf(env.Stderr, "moorage: there is no command %q\n", cmd.Name()+" "+args[0])
+		fmt.Fprintf(env.Stderr, "moorage: there is no command %q%s\n", cmd.Name()+" "+args[0],
+			didYouMean(cmd.Name()+" ", args[0], wordsOf(cmd)))
 	case len(args) > 0:
-		fmt.Fprintf(env.Stderr, "moorage: there is no command %q; see moorage help\n", args[0])
+		hint := didYouMean("", args[0], wordsOf(cmd))
+		if hint == "" {
+			hint = "; see moorage help"
+		}
+		fmt.Fprintf(env.Stderr, "moorage: there is no command %q%s\n", args[0], hint)
 		return errUnnamed
 	}
 	writeHelp(env.Stderr, cmd)
 	return errUnnamed
+}
+
+// wordsOf returns the words that may follow that of cmd.
+func wordsOf(cmd *cobra.Command) (words []string) {
+	for _, each := range cmd.Commands() {
+		words = append(words, each.Name())
+	}
+	return words
 }

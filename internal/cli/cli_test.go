@@ -153,6 +153,42 @@ func TestCompletionInBash(t *testing.T) {
 	}
 }
 
+// Where the package bash-completion is not installed the script completes too.
+func TestCompletionInBashAlone(t *testing.T) {
+	t.Parallel()
+	script := runToEnd(t, "completion", "bash").stdout
+	const line = `COMP_LINE="moorage recover re"; COMP_POINT=18; COMP_WORDS=(moorage recover re); COMP_CWORD=2; COMP_TYPE=9; COMP_KEY=9
+compopt() { :; }
+moorage() { [[ "$*" == "__complete recover re" ]] && printf 'retry\n:4\n'; }
+__start_moorage; echo "${COMPREPLY[@]}"`
+	check := exec.CommandContext(t.Context(), "bash", "--norc", "--noprofile", "-c", "source /dev/stdin\n"+line)
+	check.Stdin = strings.NewReader(script)
+	out, err := check.CombinedOutput()
+	if err != nil || strings.TrimSpace(string(out)) != "retry" {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+
+// A word that is near to a known one is asked about; one that is near to none is not.
+func TestDidYouMean(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]string{
+		"serv":                            "moorage: there is no command \"serv\"; did you mean serve?\n",
+		"waerhouse list":                  "moorage: there is no command \"waerhouse\"; did you mean warehouse?\n",
+		"recover lst":                     "moorage: there is no command \"recover lst\"; did you mean recover list?\n",
+		"recover list --uir http://x":     "moorage: there is no flag --uir; did you mean --uri?\n",
+		"serve --log-format jsno":         "did you mean json?\n",
+		"completion bsh":                  "; did you mean bash?\n",
+		"frobnicate":                      "moorage: there is no command \"frobnicate\"; see moorage help\n",
+		"recover list --frobnicate 1":     "moorage: there is no flag --frobnicate\n",
+		"serve --log-format frobnication": "is not text or json\n",
+	} {
+		if got := runToEnd(t, strings.Fields(line)...); got.code != ExitUsage || !strings.Contains(got.stderr, want) {
+			t.Errorf("%s: %+v, want %q", line, got, want)
+		}
+	}
+}
+
 // The manual page names every command and flag.
 func TestManual(t *testing.T) {
 	t.Parallel()

@@ -102,7 +102,8 @@ command says which files it could not look at, and why, and exits with 1.
 		{
 			name: "backup", operand: "DIR", summary: "copy the embedded store, also while its server runs",
 			settings: append(storeSettings(),
-				askedServer("Ask the server that runs at this address, on this machine, to make the backup."), token()),
+				askedServer("Ask the server that runs at this address, on this machine, to make the backup."),
+				token(), authority()),
 			validate: validateBackup, run: actions.Backup,
 			text: `Copies the records of the embedded store to DIR, which must not exist yet. The folder that DIR is in
 must exist. When the command ends the copy is whole and on the disk, or there is none. It holds
@@ -330,7 +331,7 @@ func workSettings() []setting {
 	server := askedServer("The server that hands out work.")
 	server.required = true
 	return []setting{
-		server, token(),
+		server, token(), authority(),
 		{name: "kind", value: "KIND", list: true, preset: "compaction", flagOnly: true,
 			usage: "What the program does: compaction. It may be given several times.",
 			set: func(c *Config, v []string) error {
@@ -358,7 +359,7 @@ func leaseSettings() []setting {
 	server := askedServer("The server that gives out the lease.")
 	server.required = true
 	return []setting{
-		server, token(),
+		server, token(), authority(),
 		{name: "warehouse", value: "NAME", preset: "default", flagOnly: true, usage: "Warehouse of the table.",
 			set: words(func(w *LeaseWords) *string { return &w.Warehouse })},
 		{name: "namespace", value: "LEVEL", list: true, required: true, flagOnly: true,

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/x509"
 	"log/slog"
 	"maps"
 	"net/netip"
@@ -113,6 +114,8 @@ type Config struct {
 
 	URI   string // the running server to ask; empty: open the store
 	Token string // shows the server of URI who asks; empty: nobody does
+	// Authorities may vouch for the server of URI; nil: those that the system trusts.
+	Authorities *x509.CertPool
 
 	Maintain MaintainWords // commands about maintenance: their words and settings
 	Lease    LeaseWords    // lease run

@@ -101,7 +101,9 @@ func complete(_ context.Context, c Config, env Environment) error {
 	root := newRoot(env, Actions{}, true)
 	switch c.Operand {
 	case "bash":
-		return root.GenBashCompletionV2(env.Stdout, true)
+		err := root.GenBashCompletionV2(env.Stdout, true)
+		fmt.Fprint(env.Stdout, bashAlone)
+		return err
 	case "zsh":
 		return root.GenZshCompletion(env.Stdout)
 	case "fish":
@@ -127,3 +129,27 @@ func writeManual(_ context.Context, _ Config, env Environment) error {
 		"2: the command line, the environment or the configuration file is wrong.\n")
 	return err
 }
+
+// bashAlone makes the script of cobra work where the package bash-completion is not installed. Its
+// functions know quotes, and these cut the line at spaces.
+const bashAlone = `
+if ! declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
+    __moorage_init_completion() {
+        local line="${COMP_LINE:0:COMP_POINT}"
+        COMPREPLY=()
+        read -r -a words <<<"$line"
+        case "$line" in *[[:space:]]) words+=("") ;; esac
+        cword=$((${#words[@]} - 1))
+        cur="${words[cword]}"
+        prev=""
+        if ((cword > 0)); then prev="${words[cword-1]}"; fi
+    }
+fi
+if ! declare -F __ltrim_colon_completions >/dev/null 2>&1; then
+    __ltrim_colon_completions() {
+        local known i
+        case "$1" in *:*) known="${1%"${1##*:}"}" ;; *) return ;; esac
+        for i in "${!COMPREPLY[@]}"; do COMPREPLY[i]="${COMPREPLY[i]#"$known"}"; done
+    }
+fi
+`

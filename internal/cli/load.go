@@ -81,7 +81,7 @@ func load(cmd command, args, environ []string) (Config, error) {
 			value = given{where: "default of --" + s.name, values: []string{s.preset}}
 		}
 		if err := s.set(&c, value.values); err != nil {
-			faults.addf("%s: %s", value.where, err)
+			faults.addf("%s: %s%s", value.where, err, didYouMean("", value.values[0], choices(s.value)))
 		}
 	}
 	if cmd.validate != nil && understood {
@@ -119,6 +119,9 @@ func parseLine(cmd command, args []string, faults *usageError) (line commandLine
 		arg := args[0]
 		args = args[1:]
 		name, value, valued := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
+		if arg == "-v" {
+			name = verbose().name
+		}
 		at := slices.IndexFunc(cmd.settings, func(s setting) bool { return s.name == name })
 		switch {
 		case arg == "--":
@@ -134,7 +137,7 @@ func parseLine(cmd command, args []string, faults *usageError) (line commandLine
 			if name != "" {
 				arg = "--" + name
 			}
-			faults.addf("there is no flag %s", arg)
+			faults.addf("there is no flag %s%s", arg, didYouMean("--", name, namesOf(cmd.settings)))
 			if len(args) > 0 && !strings.HasPrefix(args[0], "-") {
 				args = args[1:] // its value, which is no fault of its own
 			}
@@ -153,6 +156,14 @@ func parseLine(cmd command, args []string, faults *usageError) (line commandLine
 	}
 	line.checkOperand(cmd, faults)
 	return line, nil
+}
+
+// namesOf returns the names of settings.
+func namesOf(settings []setting) (names []string) {
+	for _, s := range settings {
+		names = append(names, s.name)
+	}
+	return names
 }
 
 func (line *commandLine) add(s setting, value string, faults *usageError) {
@@ -175,7 +186,7 @@ func (line *commandLine) checkOperand(cmd command, faults *usageError) {
 	case n > 1 || n == 0 && !line.unclear:
 		faults.addf("%s takes exactly one %s, not %d", cmd.name, cmd.operand, n)
 	case n == 1 && len(allowed) > strings.Count(cmd.operand, "|") && !slices.Contains(allowed, line.operands[0]):
-		faults.addf("%q is not one of %s", line.operands[0], cmd.operand)
+		faults.addf("%q is not one of %s%s", line.operands[0], cmd.operand, didYouMean("", line.operands[0], allowed))
 	}
 }
 
@@ -229,7 +240,7 @@ func parseFile(name string, faults *usageError) map[string]given {
 		where := fmt.Sprintf("%s, line %d: %s", name, key.Line, key.Value)
 		at := slices.IndexFunc(known, func(s setting) bool { return s.name == key.Value })
 		if at < 0 {
-			faults.addf("%s: there is no such setting", where)
+			faults.addf("%s: there is no such setting%s", where, didYouMean("", key.Value, namesOf(known)))
 			continue
 		}
 		if _, twice := found[key.Value]; twice {

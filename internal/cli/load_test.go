@@ -69,11 +69,11 @@ func TestFaultsAreToldAtOnce(t *testing.T) {
 		"--config", file, "--lsten", "--listen", "0.0.0.0", "stray", "--port", "9", "--data", "", "--shutdown-timeout", "0s", "--transaction-wait", "6s", "--store",
 	}, []string{"MOORAGE_BODY_LIMIT=lots", "MOORAGE_INSECURE=perhaps"})
 	want := []string{
-		"there is no flag --lsten",
+		"there is no flag --lsten; did you mean --listen?",
 		"there is no flag --port",
 		"--store: needs a value",
 		`unexpected argument "stray"`,
-		file + ", line 1: lisden: there is no such setting",
+		file + ", line 1: lisden: there is no such setting; did you mean listen?",
 		file + ", line 3: cache-size: it must be one value",
 		file + ", line 5: log-level: given more than once",
 		"--data: must not be empty",

@@ -14,7 +14,7 @@ folder, its server must be stopped; the server carries on with the jobs when it 
 
 func maintainCommands(actions Actions) []command {
 	byHand := append(snapshotSettings(), orphanSettings()...)
-	run := append(runSettings(), setting{name: "adopt", flagOnly: true,
+	run := append(runSettings(), verbose(), setting{name: "adopt", flagOnly: true,
 		usage: "Files from before the table lived at its locations are its own; takes purge on the warehouse.",
 		set:   func(c *Config, _ []string) error { c.Maintain.Adopt = true; return nil }})
 	return []command{
@@ -24,9 +24,9 @@ func maintainCommands(actions Actions) []command {
 			summary:  "say what would go, and why the rest stays",
 			settings: asking(append(byHand, planSettings()...)...), validate: validateStopped,
 			run: actions.MaintainPlan,
-			text: `Prints what maintain run would do now, and changes nothing: the snapshots, branches and tags that
-would expire, why each other one stays, and the files that would be deleted. It reads what the job would
-read. What the table says itself wins over the flags: by its properties
+			text: `Prints what maintain run would do now, and changes nothing: how many snapshots, branches and tags
+would expire, why the others stay, and how many files would be deleted. With -v it names each. It
+reads what the job would read. What the table says itself wins over the flags: by its properties
 history.expire.max-snapshot-age-ms, .min-snapshots-to-keep and .max-ref-age-ms, and by the limits of
 each branch and tag. With --by-policy the settings are those of the policies about the table.
 ` + maintainText,
@@ -133,8 +133,14 @@ func planSettings() []setting {
 		{name: "by-policy", flagOnly: true,
 			usage: "Take the settings of the policies about the table, in the place of all flags.",
 			set:   func(c *Config, _ []string) error { c.Maintain.ByPolicy = true; return nil }},
-		sample(),
+		sample(), verbose(),
 	}
+}
+
+// verbose is also -v.
+func verbose() setting {
+	return setting{name: "verbose", flagOnly: true, usage: "Name each snapshot, and the first of the files. Also -v.",
+		set: func(c *Config, _ []string) error { c.Maintain.Verbose = true; return nil }}
 }
 
 func sample() setting {

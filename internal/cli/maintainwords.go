@@ -37,6 +37,7 @@ type MaintainWords struct {
 	Unsafe                           bool
 	ByPolicy, DryRun                 bool
 	Sample                           int // files that a plan names at most
+	Verbose                          bool
 }
 
 // Kinds of jobs, as commands name them.

@@ -225,7 +225,7 @@ func storeSettings() []setting {
 // asking returns the settings of a command that asks a server or opens the store itself: first its
 // own.
 func asking(own ...setting) []setting {
-	return slices.Concat(own, []setting{askedServer("Ask the server that runs at this address."), token()},
+	return slices.Concat(own, []setting{askedServer("Ask the server that runs at this address."), token(), authority()},
 		nodeSettings())
 }
 

@@ -8,6 +8,8 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -157,6 +159,18 @@ func New(uri, token string) *Client {
 	return &Client{uri: strings.TrimSuffix(uri, "/"), token: token, http: http.DefaultClient}
 }
 
+// Trusting returns c with the authorities that may vouch for the server; nil: those of the system.
+func (c *Client) Trusting(authorities *x509.CertPool) *Client {
+	if authorities == nil {
+		return c
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{RootCAs: authorities}
+	trusting := *c
+	trusting.http = &http.Client{Transport: transport}
+	return &trusting
+}
+
 // Check has the server check its store.
 func (c *Client) Check(ctx context.Context) (report Report, err error) {
 	err = c.ask(ctx, http.MethodGet, "/check", nil, &report)
@@ -252,6 +266,10 @@ func (c *Client) ask(ctx context.Context, method, path string, body, answer any)
 	if err != nil {
 		if refused, ok := errors.AsType[*url.Error](err); ok {
 			err = refused.Err // without the address of the request
+		}
+		if untrusted, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+			return fmt.Errorf("the certificate of the server at %s is not trusted: %w; "+
+				"name the file of its authority with --ca", c.uri, untrusted.Err)
 		}
 		return fmt.Errorf("no server answers at %s: %w; is it running?", c.uri, err)
 	}

@@ -30,9 +30,9 @@ def run(moorage, folder: Path, command: str, **environment: str) -> str:
     """Runs a command line of the guide, with moorage and this Python where a shell looks for them."""
     path = os.pathsep.join([str(moorage.binary.parent), str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
-        command.replace("http://localhost:8181", moorage.uri),
+        command,
         shell=True, capture_output=True, text=True, cwd=folder, timeout=COMMAND_SECONDS_MAX, check=False,
-        env=os.environ | {"PATH": path} | environment,
+        env=os.environ | {"PATH": path, "MOORAGE_URI": moorage.uri} | environment,
     )  # fmt: skip
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
