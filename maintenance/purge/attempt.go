@@ -14,6 +14,7 @@ import (
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/manifest"
+	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -249,7 +250,12 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 	if err != nil {
 		return err
 	}
-	err = eachBatch(ctx, log, files, document, work.table, owed, func(batch []string) error {
+	earlier := func(ctx context.Context, location string) (*metadata.Document, error) {
+		version := work.table
+		version.MetadataLocation = location
+		return w.tables.ReadMetadata(ctx, version, files)
+	}
+	err = eachBatch(ctx, log, files, document, work.table, owed, earlier, func(batch []string) error {
 		all := len(batch)
 		batch, err := w.held(ctx, work.table, batch)
 		if kept += all - len(batch); err != nil || len(batch) == 0 {

@@ -109,7 +109,7 @@ func TestPurgeIsOfOneNode(t *testing.T) {
 		}
 		in.purge()
 		shared.wantOnce(t)
-		want := map[string]int{purgedMetadata: 1, purgedTable + "/metadata/m-1.avro": 1, purgedTable + "/metadata/m-2.avro": 1, purgedTable + "/metadata/snap-1.avro": 2}
+		want := map[string]int{purgedMetadata: 1, purgedTable + "/metadata/00000.metadata.json": 1, purgedTable + "/metadata/m-1.avro": 1, purgedTable + "/metadata/m-2.avro": 1, purgedTable + "/metadata/snap-1.avro": 2}
 		if !maps.Equal(shared.opened, want) {
 			t.Errorf("files were read so many times: %v, want %v", shared.opened, want)
 		}

@@ -2,11 +2,12 @@
 //
 // # What it promises
 //
-// A file is deleted only if the dropped table's own metadata names it, or a job of the table was to
-// delete it, and only in a location that the table holds. No location of a table passes on while
-// its purge is pending, and the table cannot come back once its purge has begun. So nothing that is
-// deleted is another table's. The exception are files of a table elsewhere that names files here,
-// which nobody asks.
+// A file is deleted only if the dropped table's own metadata names it, or a job of the table was
+// to delete it, and only in a location that the table holds. Its metadata is that of its present
+// version, and earlier metadata files as far as the logs lead to them. No location of a table
+// passes on while its purge is pending, and the table cannot come back once its purge has begun.
+// So nothing that is deleted is another table's. The exception are files of a table elsewhere that
+// names files here, which nobody asks.
 //
 // Everything may be done again from any point, by any node. The files that name others go last,
 // so a purge that was cut short finds what is left when it begins again.

@@ -8,7 +8,9 @@ import (
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 
+	"moorage"
 	"moorage/manifest"
 	"moorage/metadata"
 	"moorage/registry"
@@ -20,23 +22,30 @@ const (
 	batchMax = 1000
 	// seenMax bounds how many paths a set remembers; about 10 MB.
 	seenMax = 1 << 18
+	// earlierMax bounds how many earlier metadata files one purge finds; about 20 MB of names.
+	earlierMax = 100_000
 )
+
+// readEarlier reads an earlier metadata file of the table.
+type readEarlier func(ctx context.Context, location string) (*metadata.Document, error)
 
 // eachBatch yields, in batches of at most batchMax, the locations of all files that document, the
 // metadata of table, names or that jobs of the table owe, and that lie within the table's claims.
 // yield deletes them; its error ends the purge.
 //
-// Files are yielded before those that name them: data and delete files, what jobs have listed, then
-// manifests, manifest lists, statistics, earlier metadata files and, alone and last, the table's
-// metadata file. So a purge that was cut short at any point finds, when it begins again, everything
-// that is left. With gc.enabled=false data and delete files stay and the rest goes, as in the Java
-// implementation.
+// Files are yielded before those that name them: data and delete files, what jobs have listed,
+// then manifests, manifest lists, statistics, earlier metadata files, the oldest first, and, alone
+// and last, the table's metadata file. So a purge that was cut short at any point finds, when it
+// begins again, everything that is left. With gc.enabled=false data and delete files stay and the
+// rest goes, as in the Java implementation.
 //
 // A manifest or manifest list that is missing, damaged or out of reach is logged and skipped: the
 // files that only it names stay. Any other failure to read one ends the purge, to be done again.
 func eachBatch(ctx context.Context, log *slog.Logger, files storage.Store, document *metadata.Document,
-	table registry.Pointer, owed owed, yield func(batch []string) error) error {
-	w := walk{log: log, files: files, document: document, owed: owed, yield: yield, skipped: newRecent()}
+	table registry.Pointer, owed owed, read readEarlier, yield func(batch []string) error) error {
+	w := walk{
+		log: log, files: files, document: document, owed: owed, read: read, yield: yield, skipped: newRecent(),
+	}
 	for _, claim := range table.Claims {
 		parsed, err := storage.Parse(claim)
 		if err != nil {
@@ -78,6 +87,7 @@ type walk struct {
 	files    storage.Store
 	document *metadata.Document
 	owed     owed
+	read     readEarlier
 	own      storage.Location // of the document
 	claims   []storage.Location
 	yield    func(batch []string) error
@@ -129,13 +139,64 @@ func (w *walk) statistics(context.Context) error {
 	return nil
 }
 
-func (w *walk) earlierMetadata(context.Context) error {
-	for _, entry := range w.document.MetadataLog() {
-		if err := w.add(entry.MetadataLocation); err != nil {
+// earlierMetadata adds the files of the metadata log, and those that have left it. The oldest file
+// of a log names those before it in a log of its own, and so on. Each log goes before the one that
+// leads to it.
+func (w *walk) earlierMetadata(ctx context.Context) error {
+	var logs [][]string
+	met := make(map[string]bool)
+	for document := w.document; document != nil; {
+		var log []string
+		for _, entry := range document.MetadataLog() {
+			if file := entry.MetadataLocation; !met[file] {
+				met[file] = true
+				log = append(log, file)
+			}
+		}
+		if len(log) == 0 {
+			break
+		}
+		logs = append(logs, log)
+		if len(met) > earlierMax {
+			w.log.WarnContext(ctx, "purge finds too many earlier metadata files; the oldest are left behind",
+				"files", len(met))
+			break
+		}
+		var err error
+		if document, err = w.earlier(ctx, log[0]); err != nil {
+			return err
+		}
+	}
+	for _, log := range slices.Backward(logs) {
+		for _, file := range log {
+			if err := w.add(file); err != nil {
+				return err
+			}
+		}
+		if err := w.flush(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// earlier returns an earlier version of the table; nil if the file is gone, or is none of that
+// table within its claims.
+func (w *walk) earlier(ctx context.Context, file string) (*metadata.Document, error) {
+	location, err := storage.ParseFile(file)
+	if err != nil || !isWithin(w.claims, location) {
+		return nil, nil
+	}
+	document, err := w.read(ctx, file)
+	switch kind := moorage.KindOf(err); {
+	case err == nil && !strings.EqualFold(document.UUID(), w.document.UUID()):
+		return nil, nil
+	case kind == moorage.KindUnavailable, kind == moorage.KindTooManyRequests, ctx.Err() != nil:
+		return nil, err
+	case err != nil: // it stays so
+		return nil, nil
+	}
+	return document, nil
 }
 
 // add adds a file to the batch if it may be deleted.

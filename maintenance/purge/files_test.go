@@ -13,6 +13,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 
+	"moorage"
 	"moorage/maintenance/purge"
 	"moorage/metadata"
 	"moorage/registry"
@@ -375,5 +376,8 @@ func TestPurgeFilesEnds(t *testing.T) {
 // eachBatch walks over the files of a table with this metadata file and these claims.
 func eachBatch(ctx context.Context, log *slog.Logger, store storage.Store, document *metadata.Document,
 	metadataLocation string, claims []string, yield func(batch []string) error) error {
-	return purge.EachBatch(ctx, log, store, document, registry.Pointer{MetadataLocation: metadataLocation, Claims: claims}, nil, yield)
+	gone := func(_ context.Context, location string) (*metadata.Document, error) {
+		return nil, moorage.Errorf(moorage.KindNotFound, "%s", location)
+	}
+	return purge.EachBatch(ctx, log, store, document, registry.Pointer{MetadataLocation: metadataLocation, Claims: claims}, nil, gone, yield)
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,6 +213,42 @@ func TestLongPurge(t *testing.T) {
 		}
 		if tasks := w.tasks(); len(tasks) > 0 || len(w.present(files)) > 0 {
 			t.Errorf("left: %+v", tasks)
+		}
+		w.wantClean()
+	})
+}
+
+// A purge deletes also the metadata files that have left the log. The oldest go first, so one that
+// was cut short finds the others when it begins again.
+func TestPurgeOfEarlierMetadata(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var calls atomic.Int64
+		w := newPurgeWorld(t, map[string]func(context.Context) error{"some": func(context.Context) error {
+			if calls.Add(1) == 2 {
+				return storage.ErrUnavailable
+			}
+			return nil
+		}})
+		ident := moorage.Identifier{Warehouse: "some", Namespace: moorage.Namespace{"ns"}, Name: "t"}
+		table, err := w.CreateTable(w.ctx, ident, catalog.CreateTableRequest{Schema: []byte(testSchema)})
+		must(t, err)
+		files := []string{table.MetadataLocation}
+		for i := range 9 {
+			table, err = w.Commit(w.ctx, ident, commitRequest(t, fmt.Sprintf(
+				`[{"action":"set-properties","updates":{"a":"%d","write.metadata.previous-versions-max":"2"}}]`, i)))
+			must(t, err)
+			files = append(files, table.MetadataLocation)
+		}
+		must(t, w.DropTable(w.ctx, ident, catalog.DropOptions{Purge: true}))
+		_ = w.purgeAll(w.ctx) // the second deletion fails
+		if left := w.present(files); len(left) == 0 || !slices.Equal(left, files[len(files)-len(left):]) {
+			t.Errorf("first it leaves %q, want the newest", left)
+		}
+		time.Sleep(time.Hour)
+		must(t, w.purgeAll(w.ctx))
+		if left := w.present(files); len(left) > 0 || len(w.tasks()) > 0 {
+			t.Errorf("it leaves %q and the tasks %+v", left, w.tasks())
 		}
 		w.wantClean()
 	})

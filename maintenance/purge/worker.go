@@ -49,8 +49,8 @@ type Tables interface {
 	// what lies below also. The caller gives it back by a call of the function.
 	StorageOf(ctx context.Context, table registry.Pointer, state registry.State, also ...string) (
 		storage.Store, func(), error)
-	// ReadMetadata reads the present metadata file of a table from its storage: KindNotFound if it
-	// is not there.
+	// ReadMetadata reads the metadata file that the record of a table names from its storage:
+	// KindNotFound if it is not there.
 	ReadMetadata(ctx context.Context, table registry.Pointer, files storage.Store) (*metadata.Document, error)
 }
 
