@@ -84,7 +84,7 @@ cluster-views: ## the same while views are replaced and dropped, for DURATION=10
 	scripts/packages.sh go postgres
 	go test -v -timeout 4h ./interop/cluster/... -run TestViews -views $(DURATION)
 
-rollbacks: ## rollbacks by register race with commits that delete old metadata files, DURATION=60s in each of 18 cases
+rollbacks: ## registers race with commits that delete old and lost metadata files, DURATION=60s in each of 18 cases
 rollbacks: DURATION = 60s
 rollbacks:
 	scripts/packages.sh

@@ -150,7 +150,7 @@ func New(config Config) (*Catalog, error) {
 	})
 	p := &planner{
 		ledger: records, directory: names, claims: claims.New(records),
-		documents: documents.New(records, names, config.DocumentCacheBytes, config.Logger),
+		documents: documents.New(records, names, config.DocumentCacheBytes, config.Now, config.Logger),
 		now:       config.Now, random: config.Random, guard: config.Guard, guarded: config.Guard != nil,
 		vends:   newVends(config.Now, config.Random),
 		sealing: newSealing(config, records), given: config.Given, localFolder: config.LocalFolder,

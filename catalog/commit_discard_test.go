@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/catalog"
@@ -57,8 +58,14 @@ type discarding struct {
 	there  []string
 }
 
+// registerOn registers a file that was written a moment ago. It is refused at first: the commit
+// that wrote the file may be about to delete it.
 func (f *fixture) registerOn(node *instance, name, file string, overwrite bool) error {
-	_, err := node.RegisterTable(f.ctx, ident(name), catalog.RegisterRequest{MetadataLocation: file, Overwrite: overwrite})
+	request := catalog.RegisterRequest{MetadataLocation: file, Overwrite: overwrite}
+	_, err := node.RegisterTable(f.ctx, ident(name), request)
+	wantKind(f.t, err, moorage.KindUnavailable)
+	f.clock.Advance(2 * time.Minute)
+	_, err = node.RegisterTable(f.ctx, ident(name), request)
 	return err
 }
 
@@ -127,13 +134,16 @@ func discardings(t *testing.T) []discarding {
 				return err
 			}
 			_, err := node.RegisterView(f.ctx, ident("v"), file)
+			wantKind(f.t, err, moorage.KindUnavailable)
+			f.clock.Advance(2 * time.Minute)
+			_, err = node.RegisterView(f.ctx, ident("v"), file)
 			return err
 		}, true, all},
 	}
 }
 
-// The file of a commit that lost is deleted, unless somebody has registered it meanwhile. In that
-// case a version is in it, or logs it.
+// The file of a commit that lost is deleted, unless it took so long that others could register it.
+// In that case a version is in it, or logs it.
 func TestDiscard(t *testing.T) {
 	t.Parallel()
 	for _, tt := range discardings(t) {

@@ -227,7 +227,9 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 func (p *planner) name(b newborn) (newborn, error) {
 	var err error
 	b.place = p.directory.PlaceOf(b.parent.warehouse)
-	b.file, err = p.documents.Name(b.kind.Kind, b.id, b.parent.storage, b.document, documents.File{})
+	b.file, err = p.documents.Name(b.kind.Kind, documents.File{
+		Warehouse: b.parent.warehouse.ID, Pointer: b.id, Document: b.document, Storage: b.parent.storage,
+	}, documents.File{})
 	return b, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"testing"
 
+	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/registry"
 	"moorage/storage"
@@ -19,8 +20,10 @@ func TestRebaseListsGoWithTheirFile(t *testing.T) {
 		pointers := must1(f.store.List(f.ctx, registry.TablePointer, "", "", registry.ListLimitMax))(t)
 		pointer := must1(registry.Decode[registry.Pointer](pointers[0]))(t)
 		folder := table.Document.Location() + "/metadata/"
+		file := documents.File{Pointer: pointer.ID, Document: table.Document, Storage: f.files}
+		file = must1(f.Documents().Name(directory.Table(), file, documents.File{}))(t)
 		lost := documents.Lost{
-			File:  documents.File{Pointer: pointer.ID, Location: folder + "00001-lost.metadata.json", Document: table.Document, Storage: f.files},
+			File:  file,
 			Base:  "another",
 			Lists: []storage.File{{Location: folder + "snap-1-0-lost.avro"}},
 		}

@@ -20,7 +20,6 @@ import (
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
-	"moorage/txlog"
 )
 
 // RegisterTable makes a table of a metadata file that exists. The table names the file as the
@@ -103,6 +102,9 @@ type registration struct {
 	occupant registry.Record // the pointer that entry names
 	claim    registry.Record // of the table-uuid
 	holder   registry.Record // the pointer that claim names
+	// left is the tombstone of the table or view, if it has no pointer and has left one at its
+	// location; else zero.
+	left registry.Tombstone
 
 	pointer   registry.Pointer   // as it is: the holder's, or a new one
 	unchanged registry.Condition // that pointer is as it was read
@@ -128,7 +130,7 @@ func (p *planner) readPointer(r *registration) error {
 	}
 	if !r.holder.Exists() {
 		id, err := p.ledger.NewID()
-		r.pointer = registry.Pointer{ID: id, View: k == viewKind, Creator: r.creator}
+		r.pointer = registry.Pointer{ID: id, View: k == viewKind, Creator: r.creator, Trims: r.left.Trims}
 		r.unchanged = registry.Absent(registry.PointerKey(id))
 		return err
 	}
@@ -224,10 +226,8 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	if err := p.readPointer(r); err != nil {
 		return nil, err
 	}
-	if documents.IsTrimmed(r.pointer, r.location, p.now()) { // the Apply requires that the pointer stays so
-		return nil, moorage.Errorf(moorage.KindUnavailable,
-			"The table is about to delete the metadata file %s, which left its metadata log; ask again in a minute",
-			r.location)
+	if err := p.refuseDoomed(ctx, r, path); err != nil { // the Apply requires that the pointer stays as it is
+		return nil, err
 	}
 	if view, ok := r.document.(*metadata.ViewDocument); ok {
 		change := viewChange{by: by, ident: ident, pointer: r.pointer, above: path.Above(), next: view}
@@ -265,59 +265,6 @@ func tellFile(location string, err error) error {
 	return &moorage.Error{Kind: moorage.KindOf(err), Message: text, Err: err}
 }
 
-// refuseTransactions refuses a file that a transaction under way has written: recovery deletes
-// it, unless the transaction commits. A transaction whose record is gone has already deleted its
-// files, or published them.
-//
-// If a transaction's record is unreadable, any file may be its own. Then only a file that the
-// pointer of the dropped table names is accepted. Pointers name only published files, and the Apply
-// requires that this one has not changed.
-func (p *planner) refuseTransactions(ctx context.Context, r *registration) error {
-	published, err := r.holderNamesIt()
-	if err != nil {
-		return err
-	}
-	location, place := r.location, documents.Normalised(r.location)
-	named := func(file string) bool { return documents.Normalised(file) == place } // however it is spelled
-	var unreadable error
-	for entry, err := range txlog.New(p.ledger).All(ctx) {
-		switch {
-		case err != nil:
-			return ledger.StepError("catalog.refuseTransactions", err)
-		case entry.Unreadable != nil && published:
-		case entry.Unreadable != nil:
-			unreadable = unreadableTransaction(entry, location)
-		case slices.ContainsFunc(entry.Surplus(), named):
-			return moorage.Errorf(moorage.KindBadRequest,
-				"Cannot register a metadata file that a transaction under way has written: %s", location)
-		}
-	}
-	return unreadable
-}
-
-// unreadableTransaction is the refusal of a register while the record of a transaction cannot be
-// read.
-func unreadableTransaction(entry txlog.Entry, location string) error {
-	const cannot = "A transaction under way may have written %s, " +
-		"because the record of transaction %s cannot be read; nothing was changed. "
-	if entry.ID.IsZero() {
-		return moorage.Errorf(moorage.KindUnavailable,
-			cannot+"An operator can have that forgotten, by moorage recover forget: %s",
-			location, "without an id", entry.Unreadable)
-	}
-	return moorage.Errorf(moorage.KindUnavailable,
-		cannot+"An operator can have that forgotten: moorage recover forget", location, entry.ID)
-}
-
-// holderNamesIt reports whether the pointer that has the table-uuid of r names the file.
-func (r *registration) holderNamesIt() (bool, error) {
-	if !r.holder.Exists() {
-		return false, nil
-	}
-	holder, err := ledger.Decode[registry.Pointer](r.holder)
-	return holder.MetadataLocation == r.location, err
-}
-
 // readHolders reads the pointer that has the name, and the claim and the pointer that have the
 // table-uuid of r.
 func (p *planner) readHolders(ctx context.Context, r *registration) error {
@@ -325,11 +272,19 @@ func (p *planner) readHolders(ctx context.Context, r *registration) error {
 	if r.entry.Record.Exists() {
 		keys = append(keys, registry.PointerKey(r.entry.Value.Pointer))
 	}
+	if place, err := storage.Parse(r.document.Location()); err == nil { // else claims refuses it
+		keys = append(keys, registry.TombstoneKey(place.String()))
+	}
 	records, err := p.ledger.Get(ctx, keys...)
 	if err != nil {
 		return err
 	}
 	r.claim = records[0]
+	if last := records[len(records)-1]; last.Key.Table == registry.TableTombstone && !r.claim.Exists() {
+		if r.left, err = claims.TombstoneOf(last, r.document.UUID()); err != nil {
+			return err
+		}
+	}
 	if r.entry.Record.Exists() {
 		if r.occupant = records[1]; !r.occupant.Exists() {
 			return ledger.ErrRetry

@@ -32,8 +32,9 @@ func (f *lingeringDeletes) Delete(ctx context.Context, locations ...string) erro
 }
 
 // TestRollbacksRaceWithTrims rolls a table back by a register over it, to files at the edge of its
-// metadata log, while commits through two nodes delete the files that leave the log. After each
-// round the table names a file that is there.
+// metadata log, while commits through two nodes delete the files that leave the log. Another
+// register takes files that were written a moment ago: those of commits that lose are deleted.
+// After each round the table names a file that is there.
 func TestRollbacksRaceWithTrims(t *testing.T) {
 	t.Parallel()
 	stores := map[string]func(t *testing.T) (registry.Store, registry.Store){
@@ -76,6 +77,7 @@ func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
 	_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming))
 	must(t, err)
 	edge := f.metadataFiles("t", 1)[0]
+	f.clock.Advance(4 * time.Minute) // it is no more fresh
 	register := func() error {
 		_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: edge, Overwrite: true})
 		return err
@@ -93,6 +95,7 @@ func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
 	last, err := f.LoadTable(f.ctx, ident("t"))
 	must(t, err)
 	edge = last.MetadataLocation
+	f.clock.Advance(4 * time.Minute)
 	f.metadataFiles("t", 1)
 	must(t, f.files.Delete(f.ctx, edge))
 	f.metadataFiles("t", 1) // which finds nothing to delete
@@ -104,6 +107,60 @@ func TestRegisterOfAFileAboutToBeDeleted(t *testing.T) {
 	if trims := f.pointerOf("t").Trims; len(trims) != 1 {
 		t.Errorf("the pointer announces %+v, want the files of its last commit", trims)
 	}
+}
+
+// A file that a commit is about to delete cannot be registered after an unregister either, nor over
+// the table that comes back by another file.
+func TestRegisterOfAFileAboutToBeDeletedAfterUnregister(t *testing.T) {
+	t.Parallel()
+	var deletes hook
+	f := newFixture(t, deletes.onDelete)
+	f.create("t")
+	_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming))
+	must(t, err)
+	edge := f.metadataFiles("t", 1)[0]
+	f.metadataFiles("t", 1)
+	f.clock.Advance(4 * time.Minute) // they are no more fresh
+	register := func(file string, overwrite bool) error {
+		_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: file, Overwrite: overwrite})
+		return err
+	}
+	deletes.once(func() { // of edge
+		last, err := f.UnregisterTable(f.ctx, ident("t"))
+		must(t, err)
+		wantKind(t, register(edge, false), moorage.KindUnavailable)
+		must(t, register(last.MetadataLocation, false))
+		wantKind(t, register(edge, true), moorage.KindUnavailable)
+		_, err = f.UnregisterTable(f.ctx, ident("t"))
+		must(t, err)
+		wantKind(t, register(edge, false), moorage.KindUnavailable)
+		must(t, register(last.MetadataLocation, false))
+	})
+	f.metadataFiles("t", 1)
+	wantKind(t, register(edge, true), moorage.KindNotFound)
+	f.wantClean()
+}
+
+// A file of the last two minutes can be registered at once if the table named or logged it when it
+// was unregistered, or does so.
+func TestRegisterOfAFreshFile(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first := f.create("t").MetadataLocation
+	second := f.metadataFiles("t", 1)[0]
+	register := func(file string, overwrite bool) error {
+		_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: file, Overwrite: overwrite})
+		return err
+	}
+	for _, file := range []string{second, second, first} {
+		_, err := f.UnregisterTable(f.ctx, ident("t"))
+		must(t, err)
+		must(t, register(file, false))
+	}
+	wantKind(t, register(second, true), moorage.KindUnavailable) // as nothing says that a commit published it
+	f.clock.Advance(2 * time.Minute)
+	must(t, register(second, true))
+	must(t, register(first, true))
 }
 
 // raceRollbacks runs rounds for so long, each with a table that two nodes commit to while others
@@ -124,7 +181,7 @@ func raceRollbacks(t *testing.T, store, beside registry.Store, versions, yields 
 	nodes := []*instance{f.instance, second}
 	ctx, cancel := context.WithTimeout(t.Context(), lasting)
 	defer cancel()
-	var rounds, rolledBack, refused, broken atomic.Int64
+	var rounds, rolledBack, refused, broken, lost atomic.Int64
 	for n := 0; ctx.Err() == nil; n++ {
 		name := fmt.Sprintf("t%d", n/50)
 		if n%50 == 0 {
@@ -141,10 +198,18 @@ func raceRollbacks(t *testing.T, store, beside registry.Store, versions, yields 
 			f.metadataFiles(name, versions+1)
 			continue
 		}
-		var racers sync.WaitGroup
+		f.clock.Advance(4 * time.Minute) // what is there is no more fresh
+		folder := present.Document.Location() + "/metadata"
+		before := f.listed(folder)
+		racers, commits := sync.WaitGroup{}, sync.WaitGroup{}
+		commits.Add(3)
+		ended := make(chan struct{})
+		go func() { commits.Wait(); close(ended) }()
+		racers.Go(func() { lost.Add(f.registerFresh(name, folder, before, ended)) })
 		for i, node := range nodes {
 			for range 1 + i {
 				racers.Go(func() {
+					defer commits.Done()
 					_, err := node.Commit(f.ctx, ident(name), setProperty(t, "n", fmt.Sprint(n)))
 					wantOneOf(t, err, moorage.KindCommitFailed, moorage.KindUnavailable, moorage.KindNotFound)
 				})
@@ -174,11 +239,53 @@ func raceRollbacks(t *testing.T, store, beside registry.Store, versions, yields 
 			n += 50 - n%50 - 1
 		}
 	}
-	t.Logf("%d rounds, %d rollbacks, %d refused for now, %d tables broken", rounds.Load(), rolledBack.Load(), refused.Load(), broken.Load())
+	t.Logf("%d rounds, %d rollbacks, %d refused for now, %d registers of fresh files, %d tables broken",
+		rounds.Load(), rolledBack.Load(), refused.Load(), lost.Load(), broken.Load())
+}
+
+// listed returns the files in a folder.
+func (f *fixture) listed(folder string) map[string]bool {
+	f.t.Helper()
+	files := make(map[string]bool)
+	for after := ""; ; {
+		page, err := f.files.(storage.Lister).List(f.ctx, folder, after, 1000)
+		if err != nil {
+			f.t.Error(err)
+			return files
+		}
+		for _, file := range page.Files {
+			files[file.Location] = true
+		}
+		if after = page.Next; after == "" {
+			return files
+		}
+	}
+}
+
+// registerFresh registers each file over the table called name that is new in folder, since before,
+// until the commits have ended. It returns how many it tried.
+func (f *fixture) registerFresh(name, folder string, before map[string]bool, ended chan struct{}) (tried int64) {
+	for {
+		for file := range f.listed(folder) {
+			if before[file] {
+				continue
+			}
+			before[file] = true
+			tried++
+			_, err := f.RegisterTable(f.ctx, ident(name), catalog.RegisterRequest{MetadataLocation: file, Overwrite: true})
+			wantOneOf(f.t, err, moorage.KindCommitFailed, moorage.KindUnavailable, moorage.KindNotFound)
+		}
+		select {
+		case <-ended:
+			return tried
+		default:
+			runtime.Gosched()
+		}
+	}
 }
 
 // wantOneOf fails the test if err is an error of another kind.
-func wantOneOf(t *testing.T, err error, kinds ...moorage.Kind) {
+func wantOneOf(t testing.TB, err error, kinds ...moorage.Kind) {
 	t.Helper()
 	for _, kind := range kinds {
 		if err == nil || moorage.KindOf(err) == kind {

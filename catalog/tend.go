@@ -68,7 +68,8 @@ func (t *Tables) Tend(ctx context.Context, pointer registry.ID, tending Tending)
 	return outcome.Version, err == nil && edit.changes, moorage.Annotate(op, ident.String(), err)
 }
 
-// TableByID returns the present version of the live table with this id, with its claims.
+// TableByID returns the present version of the live table with this id, and its pointer, with the
+// id of its warehouse.
 //
 // Errors: KindNoSuchTable; those of Catalog.LoadTable.
 func (t *Tables) TableByID(ctx context.Context, pointer registry.ID) (*Version, registry.Pointer, error) {
@@ -89,7 +90,9 @@ func (t *Tables) TableByID(ctx context.Context, pointer registry.ID) (*Version, 
 	if err != nil {
 		return nil, registry.Pointer{}, moorage.Annotate(op, pointer.String(), err)
 	}
-	return version, found.Pointer, nil
+	table := found.Pointer
+	table.WarehouseID = found.Warehouse
+	return version, table, nil
 }
 
 // Find returns the id of the live table called ident.

@@ -35,7 +35,7 @@ func (f *aroundFiles) Create(ctx context.Context, location string, body []byte) 
 }
 
 // A transaction was ended while its coordinator was about to write a file. Anybody may register
-// that file once it is there. So the coordinator deletes it only if nobody has done so.
+// that file once it is two minutes old. So the coordinator deletes it only before that.
 func TestEndedBeforeItsFilesWereWritten(t *testing.T) {
 	t.Parallel()
 	for name, others := range map[string]struct {

@@ -3,6 +3,7 @@ package catalog_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"moorage"
 	"moorage/catalog"
@@ -36,6 +37,7 @@ func TestForgottenCoordinatorDeletesNothing(t *testing.T) {
 	if err != nil || !aborted.Forgotten {
 		t.Fatalf("got %+v (%v)", aborted, err)
 	}
+	f.clock.Advance(3 * time.Minute) // its name is fresh until then
 	_, err = node.RegisterTable(f.ctx, ident("a"), catalog.RegisterRequest{MetadataLocation: entry.Files[0], Overwrite: true})
 	must(t, err)
 	close(store.release)

@@ -121,6 +121,24 @@ type Trim struct {
 	Files  []string `json:"files"`
 }
 
+// TrimFence is for how long no register takes a file that a commit is about to delete.
+const TrimFence = time.Minute
+
+// IsFenced reports whether t is so young that its files may be about to be deleted. Nodes differ a
+// little in their clocks.
+func (t Trim) IsFenced(now time.Time) bool { return now.Sub(t.At).Abs() < TrimFence }
+
+// FencedTrims returns those of trims that are fenced.
+func FencedTrims(trims []Trim, now time.Time) []Trim {
+	var fenced []Trim
+	for _, t := range trims {
+		if t.IsFenced(now) {
+			fenced = append(fenced, t)
+		}
+	}
+	return fenced
+}
+
 // Namespace is the value of a namespace record.
 type Namespace struct {
 	Unknown
@@ -253,6 +271,10 @@ type Tombstone struct {
 	// ReachableUntil is until when engines may hold credentials for the location, by the store's
 	// clock. Until then only the table of TableUUID can claim it. It is zero if they hold none.
 	ReachableUntil time.Time `json:"reachable-until,omitzero"`
+	// MetadataLocation and Trims are those of the pointer when it ended. A register that brings the
+	// table back heeds them, and its pointer takes Trims over.
+	MetadataLocation string `json:"metadata-location,omitempty"`
+	Trims            []Trim `json:"trims,omitempty"`
 }
 
 // Version is what a change did to one record. A zero ETag means that there was no record, or is

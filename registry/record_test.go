@@ -72,7 +72,8 @@ func goldenValues() map[string][2]registry.Value {
 		"tombstone": {registry.Tombstone{
 			Pointer: someID, Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
 			TableUUID: "u", WarehouseID: otherID, Ended: someTime, How: registry.EndedUnregister, Lasting: true,
-			ReachableUntil: someTime,
+			ReachableUntil: someTime, MetadataLocation: "file:///data/w/t/metadata/00002.metadata.json",
+			Trims: []registry.Trim{{ID: someID, Node: otherID, At: someTime, Folder: "file:///data/w/t/metadata", Files: []string{"00001.metadata.json"}}},
 		}, registry.Tombstone{}},
 		"change": {registry.Change{
 			ID: someID, Operation: "commit", Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},

@@ -30,8 +30,19 @@ func tombstoneOf(pointer registry.Pointer, ending Ending) registry.Tombstone {
 	return registry.Tombstone{
 		Pointer: pointer.ID, Table: pointer.Identifier(), TableUUID: pointer.TableUUID,
 		WarehouseID: pointer.WarehouseID, Ended: ending.Now, How: ending.How, Lasting: ending.Lasting,
-		ReachableUntil: ending.ReachableUntil,
+		ReachableUntil: ending.ReachableUntil, MetadataLocation: pointer.MetadataLocation,
+		Trims: registry.FencedTrims(pointer.Trims, ending.Now),
 	}
+}
+
+// TombstoneOf returns the tombstone that a table or view left at a location when it ended; zero if
+// there is none, or only one of another table or view.
+func TombstoneOf(record registry.Record, tableUUID string) (registry.Tombstone, error) {
+	own, err := isOwn(record, Claimant{TableUUID: tableUUID})
+	if err != nil || !own {
+		return registry.Tombstone{}, err
+	}
+	return ledger.Decode[registry.Tombstone](record)
 }
 
 // isOwn reports whether the tombstone of record, which may be missing, is that of the claimant's

@@ -265,7 +265,10 @@ func (p *Pipeline) name(found *directory.Found, base, document documents.Documen
 		return documents.File{Document: base}, nil
 	}
 	before := documents.File{Location: found.Pointer.MetadataLocation, Document: base}
-	return p.config.Documents.Name(directory.KindOf(found.Pointer), found.Pointer.ID, found.Storage, document, before)
+	next := documents.File{
+		Warehouse: found.Warehouse, Pointer: found.Pointer.ID, Document: document, Storage: found.Storage,
+	}
+	return p.config.Documents.Name(directory.KindOf(found.Pointer), next, before)
 }
 
 // planMove plans that a pointer names next, which was built on base, the current version, and which

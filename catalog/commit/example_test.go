@@ -36,7 +36,8 @@ func newPipeline(gate verb.Gate) (*commit.Pipeline, *ledger.Ledger, error) {
 	})
 	return commit.New(commit.Config{
 		Gate: gate, Ledger: records, Locks: locks.NewLocal(locks.LocalConfig{}), Directory: names,
-		Claims: claims.New(records), Documents: documents.New(records, names, 1<<20, log), Now: time.Now, Logger: log,
+		Claims: claims.New(records), Documents: documents.New(records, names, 1<<20, time.Now, log),
+		Now: time.Now, Logger: log,
 		KeyLifetime: time.Minute, KickPurge: func() {}, KickRecovery: func() {},
 	}), records, nil
 }

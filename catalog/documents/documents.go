@@ -7,9 +7,26 @@
 // A pointer names the current one. Its metadata log names those before it. So a file that was read
 // can be kept under its version: its location, and which register named it.
 //
-// Nobody but this package deletes files (delete.go; trim.go for what falls out of a metadata log).
-// There is one function for each reason, with the argument why no reader can need the files any
-// more.
+// Nobody but this package deletes files (delete.go; trim.go for what falls out of a metadata log;
+// lost.go for what failed commits leave). There is one function for each reason, with the argument
+// why no reader can need the files any more.
+//
+// # Deletions and registers
+//
+// A register makes any file the current one, also one that a commit looked at and is about to
+// delete. Two fences keep the register off for a while, and the commit deletes well within that:
+//
+//   - The Apply of a commit lists the files that leave the log in the pointer (registry.Trim), and
+//     a register requires that the pointer stays as it read it. If the table is unregistered, its
+//     tombstone takes the list.
+//   - A commit that failed has no Apply that could list its file. But the file's name shows when a
+//     server over this store drew it, and for which table. A register takes a file of the last
+//     two minutes only if the table names or logs it, or did so when it ended. Such a file was
+//     published by a commit, so no commit deletes it as lost. Any other one may be lost.
+//
+// So a lost file costs no write. The price is that for two minutes no register leads forward again,
+// to a version that an earlier register rolled back. A view has no log: its last version but one is
+// refused for as long. A file whose commit took longer than that before it failed stays.
 //
 // # Memory
 //
@@ -53,6 +70,7 @@ type Documents struct {
 	ledger    *ledger.Ledger
 	directory *directory.Directory
 	log       *slog.Logger
+	now       func() time.Time
 	cache     *cache
 	room      *Room
 	hedge     *hedge // nil: each file is written once
@@ -60,10 +78,12 @@ type Documents struct {
 }
 
 // New returns the documents that the names of names lead to. cacheBytes bounds the memory of those
-// that are kept.
-func New(l *ledger.Ledger, names *directory.Directory, cacheBytes int64, log *slog.Logger) *Documents {
+// that are kept. now is the clock of the node.
+func New(l *ledger.Ledger, names *directory.Directory, cacheBytes int64, now func() time.Time,
+	log *slog.Logger) *Documents {
 	return &Documents{
-		ledger: l, directory: names, log: log, cache: newCache(cacheBytes), room: newRoom(), trims: newTrims(),
+		ledger: l, directory: names, log: log, now: now, cache: newCache(cacheBytes), room: newRoom(),
+		trims: newTrims(),
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -96,25 +94,27 @@ func FileError(location string, err error) error {
 
 // File is a metadata document and the name under which it is, or will be, stored.
 type File struct {
-	Pointer  registry.ID // of the table or view
-	Location string
-	Document Document
-	Storage  storage.Store
+	Warehouse registry.ID // of the table or view
+	Pointer   registry.ID // of the table or view
+	Location  string
+	Document  Document
+	Storage   storage.Store
 }
 
-// Name draws a name for the version of document that follows base, which is zero for the first:
-// <location>/metadata/<version, five digits>-<uuid>.metadata.json. The uuid shows which pointer it
-// was drawn for (WroteFor). The property write.metadata.path can set the folder, and the ending
-// says whether the file is compressed. A codec that is not known is KindIllegalArgument, unless it
-// is that of base: what was registered with one can be changed, and its files are not compressed.
-func (d *Documents) Name(k *directory.Kind, pointer registry.ID, store storage.Store, document Document,
-	base File) (File, error) {
-	unique, err := d.ledger.NewUUID()
+// Name draws a name for next, the version that follows base, and returns next with it. The document
+// of base is nil for the first version. The name is
+// <location>/metadata/<version, five digits>-<uuid>.metadata.json. The uuid shows when the name was
+// drawn, and for which table (WroteFor). The property write.metadata.path can set the folder, and
+// the ending says whether the file is compressed. A codec that is not known is KindIllegalArgument,
+// unless it is that of base: what was registered with one can be changed, and its files are not
+// compressed.
+func (d *Documents) Name(k *directory.Kind, next, base File) (File, error) {
+	unique, err := d.drawFor(next)
 	if err != nil {
 		return File{}, err
 	}
 	ending := endingPlain
-	switch codec := codecOf(k, document); {
+	switch codec := codecOf(k, next.Document); {
 	case strings.EqualFold(codec, codecGzip):
 		ending = endingGzip
 	case strings.EqualFold(codec, codecNone), base.Document != nil && codec == codecOf(k, base.Document):
@@ -123,29 +123,9 @@ func (d *Documents) Name(k *directory.Kind, pointer registry.ID, store storage.S
 			"Invalid codec name: %s", moorage.Cut(codec, CodecQuoteMax))
 	}
 	version := strconv.Itoa(VersionNumber(base.Location) + 1)
-	name := "00000"[min(len(version), 5):] + version + "-" + marked(unique, pointer) + ending
-	location := inMetadataFolder(document, name)
-	return File{pointer, location, document, store}, checkLocation(location) // before a transaction records it
-}
-
-// markBytes is how many bytes at the end of the uuid in a file's name are made of its rest and of
-// the pointer. The rest has 74 random bits.
-const markBytes = 6
-
-// marked returns a uuid whose end shows which pointer it was drawn for.
-func marked(unique string, pointer registry.ID) string {
-	rest := unique[:len(unique)-2*markBytes]
-	sum := sha256.Sum256([]byte(rest + pointer.String()))
-	return rest + hex.EncodeToString(sum[:markBytes])
-}
-
-// WroteFor reports whether Name drew the name of a metadata file for a pointer. Names of other
-// catalogs look alike, but have another end.
-func WroteFor(pointer registry.ID, location string) bool {
-	name := location[strings.LastIndexByte(location, '/')+1:]
-	_, unique, _ := strings.Cut(name, "-")
-	const length = 36 // of the text of a uuid
-	return len(unique) > length && marked(unique[:length], pointer) == unique[:length]
+	name := "00000"[min(len(version), 5):] + version + "-" + unique + ending
+	next.Location = inMetadataFolder(next.Document, name)
+	return next, checkLocation(next.Location) // before a transaction records it
 }
 
 // inMetadataFolder returns the location of a file called name in the folder of the metadata files

@@ -228,7 +228,7 @@ func (r *race) end(ctx context.Context) {
 
 // rename returns file under another name for the same version, in the same folder.
 func (d *Documents) rename(file File) (File, error) {
-	unique, err := d.ledger.NewUUID()
+	unique, err := d.drawFor(file)
 	if err != nil {
 		return File{}, err
 	}

@@ -16,10 +16,8 @@ import (
 )
 
 const (
-	// trimFence is for how long no register takes a file that a commit is about to delete.
-	trimFence = time.Minute
 	// trimBeginMax is how long after its plan a commit may begin to delete, and trimTimeout how
-	// long that may take. They end well before trimFence.
+	// long that may take. They end well before registry.TrimFence.
 	trimBeginMax = 20 * time.Second
 	trimTimeout  = 20 * time.Second
 )
@@ -59,7 +57,7 @@ func (t *trims) begin(trim registry.Trim) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for id, at := range t.under {
-		if trim.At.Sub(at) > trimFence {
+		if trim.At.Sub(at) > registry.TrimFence {
 			delete(t.under, id)
 		}
 	}
@@ -78,12 +76,8 @@ func (t *trims) isOver(trim registry.Trim, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	_, under := t.under[trim.ID]
-	return trim.Node == t.node && !under || !fenced(trim, now)
+	return trim.Node == t.node && !under || !trim.IsFenced(now)
 }
-
-// fenced reports whether trim is so young that its files may be about to be deleted. Nodes differ a
-// little in their clocks.
-func fenced(trim registry.Trim, now time.Time) bool { return now.Sub(trim.At).Abs() < trimFence }
 
 // Announce returns what the commit trims that makes next of base: nothing, unless the table wants
 // that. It writes into pointer, which the Apply of the commit puts, that these files will be
@@ -134,12 +128,13 @@ func splitName(location string) (folder, name string) {
 // CallOff notes that the commit which announced trimmed did not happen.
 func (d *Documents) CallOff(trimmed Trimmed) { d.trims.end(trimmed.trim.ID) }
 
-// IsTrimmed reports whether a commit is about to delete the file at location, or may be. now is by
-// the clock of this node.
-func IsTrimmed(pointer registry.Pointer, location string, now time.Time) bool {
+// IsTrimmed reports whether a commit is about to delete the file at location, or may be. trims are
+// those of the pointer, or of the tombstone that it left.
+func (d *Documents) IsTrimmed(trims []registry.Trim, location string) bool {
 	folder, name := splitName(Normalised(location))
-	return slices.ContainsFunc(pointer.Trims, func(t registry.Trim) bool {
-		return t.Folder == folder && slices.Contains(t.Files, name) && fenced(t, now)
+	now := d.now()
+	return slices.ContainsFunc(trims, func(t registry.Trim) bool {
+		return t.Folder == folder && slices.Contains(t.Files, name) && t.IsFenced(now)
 	})
 }
 

@@ -412,7 +412,7 @@ func (g *guard) noForeign(ctx context.Context) error { return noForeign(ctx, g.j
 func checkForeignFile(ctx context.Context, j *Jobs, look *look, set *reach.Set, file storage.Listed) error {
 	name := file.Location[strings.LastIndexByte(file.Location, '/')+1:]
 	if !strings.Contains(name, ".metadata.json") || set.Has(file.Location) ||
-		documents.WroteFor(look.table.ID, file.Location) {
+		documents.WroteFor(look.table.WarehouseID, look.table.TableUUID, file.Location) {
 		return nil
 	}
 	if look.foreign++; look.foreign > foreignFilesMax {
