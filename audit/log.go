@@ -18,8 +18,6 @@ import (
 const (
 	// LinesMaxDefault is some seconds of a busy node.
 	LinesMaxDefault = 10_000
-	// FileBytesMaxDefault is how long a file becomes before it is rotated.
-	FileBytesMaxDefault = 1 << 30
 	// FreeBytesMin is what the log leaves free on its disk, which the store may share.
 	FreeBytesMin = 1 << 30
 	// writeInterval is the longest time that a line waits in the buffer, about.

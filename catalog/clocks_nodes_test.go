@@ -50,9 +50,9 @@ func TestDeadDropOfANodeWithAnotherClock(t *testing.T) {
 	}
 }
 
-// A node of an older version marked the namespace by its own clock, which was ahead. Nobody waits
-// until that time has come.
-func TestDeadDropOfAnOlderVersion(t *testing.T) {
+// A drop marked the namespace while the store's clock was ahead. No request waits until that time
+// has come.
+func TestDeadDropFromTheFuture(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	record := tampering{f}.record(registry.TableNamespace, "/ns", registry.StateLive)

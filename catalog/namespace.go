@@ -374,17 +374,13 @@ func (p PropertiesChange) plan(attempt *commit.Attempt, record registry.Record) 
 	if value.Properties == nil {
 		value.Properties = map[string]string{}
 	}
-	before := propertiesBytes(value.Properties)
 	result := registry.ChangedProperties(p.applyTo(value.Properties))
 	answer := commit.Outcome{Changed: &result}
 	if len(result.Updated) == 0 && len(result.Removed) == 0 {
 		return &commit.Plan{Empty: true, Answer: answer}, nil
 	}
-	// Properties that an older version let become too long may become shorter.
-	if propertiesBytes(value.Properties) >= before {
-		if err := checkProperties(value.Properties); err != nil {
-			return nil, err
-		}
+	if err := checkProperties(value.Properties); err != nil {
+		return nil, err
 	}
 	writes, err := ledger.Encode(ledger.Put(record.Key, registry.StateLive, value))
 	return &commit.Plan{

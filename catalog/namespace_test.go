@@ -319,8 +319,8 @@ func TestNamespaceTooLarge(t *testing.T) {
 	f.wantClean()
 }
 
-// putLong gives the namespace ns properties as an older version took them: so many bytes in each of
-// a, b and c.
+// putLong gives the namespace ns properties that are longer than any request may make them: so many
+// bytes in each of a, b and c.
 func (f *fixture) putLong(bytes int) {
 	f.t.Helper()
 	ch, err := f.directory.Path(f.ctx, testWarehouse, moorage.Namespace{"ns"})
@@ -333,32 +333,6 @@ func (f *fixture) putLong(bytes int) {
 	must(f.t, err)
 	_, err = f.store.Apply(f.ctx, registry.Batch{Writes: writes})
 	must(f.t, err)
-}
-
-// An older version took properties that are longer than any may be now. They can be read, made
-// shorter, and dropped.
-func TestLongPropertiesOfOld(t *testing.T) {
-	t.Parallel()
-	f := newFixture(t)
-	ns := moorage.Namespace{"ns"}
-	f.putLong(catalog.PropertiesBytesMax)
-	loaded, err := f.LoadNamespace(f.ctx, testWarehouse, ns)
-	if must(t, err); len(loaded["c"]) != catalog.PropertiesBytesMax {
-		t.Errorf("property c has %d bytes, want %d", len(loaded["c"]), catalog.PropertiesBytesMax)
-	}
-	change := func(asked catalog.PropertiesChange) error {
-		_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, asked)
-		return err
-	}
-	wantKind(t, change(catalog.PropertiesChange{Updates: map[string]string{"d": ""}}), moorage.KindTooLarge)
-	wantKind(t, change(catalog.PropertiesChange{Removals: []string{"a"}, Updates: map[string]string{"b": strings.Repeat("y", catalog.PropertiesBytesMax)}}), moorage.KindTooLarge)
-	must(t, change(catalog.PropertiesChange{Removals: []string{"a"}}))
-	must(t, change(catalog.PropertiesChange{Updates: map[string]string{"b": "short"}}))
-	wantKind(t, change(catalog.PropertiesChange{Updates: map[string]string{"d": "one more"}}), moorage.KindTooLarge)
-	must(t, change(catalog.PropertiesChange{Removals: []string{"c"}, Updates: map[string]string{"d": "one more"}}))
-	must(t, change(catalog.PropertiesChange{Updates: map[string]string{"e": "and one"}}))
-	f.wantClean()
-	must(t, f.DropNamespace(f.ctx, testWarehouse, ns))
 }
 
 // keysOnly is a store that lists no values of namespaces.

@@ -77,7 +77,7 @@ func (f *fixture) dropLake() {
 }
 
 // A purge finds the files of its table where they are, whatever is allowed to other tables by now.
-// So does a purge that an older version has given up.
+// So does a purge that was given up.
 func TestPurgeFollowsTheStorageOfItsTable(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
@@ -97,10 +97,9 @@ func TestPurgeFollowsTheStorageOfItsTable(t *testing.T) {
 		"metadata elsewhere, warehouse gone": {properties: map[string]string{"write.metadata.path": "first/elsewhere"}, meanwhile: func(f *fixture, _ string) {
 			f.dropLake()
 		}},
-		"given up by an older version": {meanwhile: func(f *fixture, root string) {
+		"given up": {meanwhile: func(f *fixture, root string) {
 			f.dropLake()
 			f.makeLake(filepath.Join(root, "second"))
-			tampering{f}.forgetWarehouses()
 			for _, record := range (tampering{f}).list(registry.TableTask) {
 				task, err := registry.Decode[registry.Task](record)
 				must(f.t, err)
@@ -133,40 +132,21 @@ func TestPurgeFollowsTheStorageOfItsTable(t *testing.T) {
 // Purges of the first do not go to the second's storage.
 func TestPurgeFromADefaultServer(t *testing.T) {
 	t.Parallel()
-	for name, forget := range map[string]bool{"dropped by this version": false, "dropped by an older version": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			servers := newServers()
-			f := newFixture(t, func(c *catalog.Config) { c.OpenStorage = servers.open })
-			f.createLake(nil)
-			table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
-			must(t, err)
-			must(t, servers.at("two").Create(f.ctx, table.MetadataLocation, table.Document.Raw()))
-			must(t, f.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{Purge: true}))
-			if forget {
-				tampering{f}.forgetWarehouses()
-			}
-			f.dropLake()
-			f.createLake(map[string]string{"endpoint": "two"})
-			must(t, f.purgeAll(f.ctx))
-			if _, err := servers.at("").Stat(f.ctx, table.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
-				t.Errorf("the file is left: %v", err)
-			}
-			if _, err := servers.at("two").Stat(f.ctx, table.MetadataLocation); err != nil {
-				t.Errorf("the other server's file: %v", err)
-			}
-		})
+	servers := newServers()
+	f := newFixture(t, func(c *catalog.Config) { c.OpenStorage = servers.open })
+	f.createLake(nil)
+	table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	must(t, err)
+	must(t, servers.at("two").Create(f.ctx, table.MetadataLocation, table.Document.Raw()))
+	must(t, f.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{Purge: true}))
+	f.dropLake()
+	f.createLake(map[string]string{"endpoint": "two"})
+	must(t, f.purgeAll(f.ctx))
+	if _, err := servers.at("").Stat(f.ctx, table.MetadataLocation); !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("the file is left: %v", err)
 	}
-}
-
-// forgetWarehouses takes from each pointer the id of its warehouse, which older versions do not
-// keep.
-func (f tampering) forgetWarehouses() {
-	for _, record := range f.list(registry.TablePointer) {
-		pointer, err := registry.Decode[registry.Pointer](record)
-		must(f.t, err)
-		pointer.WarehouseID = registry.ID{}
-		f.put(record.Key, record.State, pointer)
+	if _, err := servers.at("two").Stat(f.ctx, table.MetadataLocation); err != nil {
+		t.Errorf("the other server's file: %v", err)
 	}
 }
 

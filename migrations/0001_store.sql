@@ -46,12 +46,11 @@ CREATE TABLE moorage_change (
     reads    uuid[],
     wrote    uuid[],
     at       timestamptz,
-    seq      bigint
+    seq      bigint NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 CREATE SEQUENCE moorage_change_seq OWNED BY moorage_change.seq;
 ALTER TABLE moorage_change ALTER COLUMN seq SET DEFAULT nextval('moorage_change_seq');
-CREATE INDEX moorage_change_awaits ON moorage_change (at) WHERE awaits;
-CREATE INDEX moorage_change_waiting ON moorage_change (seq NULLS FIRST, at) WHERE awaits;
+CREATE INDEX moorage_change_waiting ON moorage_change (seq) WHERE awaits;
 CREATE UNIQUE INDEX moorage_change_position ON moorage_change (position) WHERE position IS NOT NULL;
 
 -- The place that was given away last; one row. Commits do not touch it.

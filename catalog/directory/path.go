@@ -425,9 +425,9 @@ const DroppingStale = 30 * time.Second
 const LiveWait = 5 * time.Second
 
 // isStale reports whether the mark of a drop on the last record of p is the remains of a node that
-// died. Marks and their age go by the store's clock. Older versions marked by the clock of the
-// node. Nobody knows the age of a mark from the future, so it is stale: a drop that is
-// under way and is put back marks again.
+// died. Marks and their age go by the store's clock, which may have been set back. Nobody knows the
+// age of a mark from the future, so it is stale: a drop that is under way and is put back marks
+// again.
 func (d *Directory) isStale(ctx context.Context, p *Path) (bool, error) {
 	now, err := d.ledger.Time(ctx)
 	if err != nil {

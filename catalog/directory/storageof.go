@@ -3,7 +3,6 @@ package directory
 import (
 	"context"
 	"errors"
-	"maps"
 	"slices"
 
 	"moorage"
@@ -55,14 +54,13 @@ func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, sta
 }
 
 // isOfWarehouse reports whether a table belongs to warehouse, which has the name of the table's
-// warehouse. A live table does: nobody can drop a warehouse with tables. A dropped one may have
-// belonged to an earlier warehouse of that name. Older versions kept no id of it: then the way to
-// the storage must be the same, which for local disks and the default server is to have no options.
+// warehouse. A live table does: a warehouse with tables cannot be dropped. A dropped one may have
+// belonged to an earlier warehouse of that name, and its record has the id of that one.
 func isOfWarehouse(pointer registry.Pointer, state registry.State, warehouse registry.Warehouse) bool {
 	if !pointer.WarehouseID.IsZero() {
 		return pointer.WarehouseID == warehouse.ID
 	}
-	return !state.IsDropped() || maps.Equal(pointer.Storage, warehouse.Storage)
+	return !state.IsDropped()
 }
 
 // ownRoots returns the locations that a table has claimed, and the folder of its metadata file,

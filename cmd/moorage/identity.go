@@ -47,8 +47,8 @@ func openStages(made *catalog.Catalog) *identity.Stages {
 	return identity.NewStages(identity.StagesConfig{Keys: stageKeys{records}})
 }
 
-// stageKeys are the public keys of a store. One without access control has none, so that older
-// versions can open it: each of its nodes reads its own tokens only.
+// stageKeys are the public keys of a store. One without access control has none: each of its nodes
+// reads its own tokens only.
 type stageKeys struct{ keyRecords }
 
 // Store returns the id of the store; empty: it has none.

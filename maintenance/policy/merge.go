@@ -33,7 +33,6 @@ type Level string
 
 // The levels, the strongest first.
 const (
-	LevelRef       Level = "ref"
 	LevelProperty  Level = "property"
 	LevelTable     Level = "table"
 	LevelNamespace Level = "namespace"
@@ -166,32 +165,6 @@ func valueOf(rule Rule, s Setting, chain []Policy, properties map[string]string)
 		return Value{Number: n * s.Unit, From: p.Source}, true, bad
 	}
 	return Value{Number: s.Default * s.Unit, Text: s.Text, From: Source{Level: LevelDefault}}, s.HasDefault, bad
-}
-
-// Ref is what a branch or tag of a table says itself; nil: nothing.
-type Ref struct {
-	Name               string
-	MaxSnapshotAgeMS   *int64
-	MinSnapshotsToKeep *int64
-	MaxRefAgeMS        *int64
-}
-
-// OfRef returns rule as it is for a ref, whose own fields win over everything.
-func OfRef(rule Rule, ref Ref) Rule {
-	values := make(map[string]Value, len(rule.Values))
-	for name, value := range rule.Values {
-		values[name] = value
-	}
-	for name, field := range map[string]*int64{
-		MaxSnapshotAgeHours: ref.MaxSnapshotAgeMS, MinSnapshotsToKeep: ref.MinSnapshotsToKeep,
-		MaxRefAgeHours: ref.MaxRefAgeMS,
-	} {
-		if field != nil {
-			values[name] = Value{Number: *field, From: Source{LevelRef, ref.Name}}
-		}
-	}
-	rule.Values = values
-	return rule
 }
 
 // Count returns the value of a setting that is a count or a size; zero if it is not set.

@@ -57,15 +57,6 @@ func TestPrecedence(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
 		}
 	}
-	rule := policy.Effective(all, said)[policy.SnapshotManagement]
-	own, few := int64(7), int64(9)
-	ref := policy.OfRef(rule, policy.Ref{Name: "audit", MaxSnapshotAgeMS: &own, MinSnapshotsToKeep: &few})
-	if got := ref.Values[age]; got != (policy.Value{Number: 7, From: policy.Source{Level: policy.LevelRef, Name: "audit"}}) {
-		t.Errorf("the ref's own field gives %+v", got)
-	}
-	if ref.Count(policy.MinSnapshotsToKeep) != 9 || rule.Values[age].Number != 600 {
-		t.Errorf("the ref has %+v, and the table %+v", ref.Values, rule.Values)
-	}
 }
 
 func TestStatus(t *testing.T) {

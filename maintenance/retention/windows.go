@@ -13,8 +13,8 @@ import (
 // operationEndWindow is the name that change records have for the end of a window.
 const operationEndWindow = "end-undrop-window"
 
-// walkEvery is how long after one walk over all pointers the next one begins. Only what an older
-// version dropped waits for a walk, and then for at most so long.
+// walkEvery is how long after one walk over all pointers the next one begins. Only what was dropped
+// while the clock was ahead waits for a walk, and then for at most so long.
 const walkEvery = 24 * time.Hour
 
 // endOfWindow is how a pointer gives up its locations: its files stay.
@@ -29,8 +29,8 @@ var endOfWindow = claims.Ending{How: registry.EndedWindow, Lasting: true}
 // over is decided by the pointer alone, in the Apply that ends it. A record whose pointer is gone,
 // has come back or was dropped at another time is removed.
 //
-// An older version drops without a record, and what was dropped while the clock was ahead would
-// stay for too long. So a walk reads all pointers when the process starts, and once a day.
+// What was dropped while the clock was ahead would stay for too long. So a walk reads all pointers
+// when the process starts, and once a day.
 type windows struct {
 	ledger *ledger.Ledger
 	claims *claims.Claims

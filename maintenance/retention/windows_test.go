@@ -185,7 +185,7 @@ func TestRecordOfADropLeftBehind(t *testing.T) {
 			f.register("t", file, false)
 			f.drop("t")
 		},
-		"dropped later by an older version": func(f *fixture, file string) {
+		"dropped later without a record": func(f *fixture, file string) {
 			f.register("t", file, false)
 			f.drop("t")
 			f.write(registry.Delete(f.named("t").EndKey()))
@@ -204,7 +204,7 @@ func TestRecordOfADropLeftBehind(t *testing.T) {
 			f.clock.Advance(time.Minute)
 			change(f, f.named("t").MetadataLocation)
 			before := f.pointers()
-			f.write(registry.Put(left.Key, left.State, left.Value)) // an older version would have left it
+			f.write(registry.Put(left.Key, left.State, left.Value)) // as if nothing had removed it
 			f.wantClean()
 			f.clock.Advance(week - time.Second)
 			f.endWindows()
@@ -287,7 +287,7 @@ func TestUnreadableDrop(t *testing.T) {
 	f.wantClean()
 }
 
-// What an older version dropped has no record. The walk of a process that starts finds it, and so
+// A drop may be without a record. The walk of a process that starts finds it, and so
 // does the daily one of a process that runs. A clock that is set back holds up neither.
 func TestWalkFindsDropsWithoutRecords(t *testing.T) {
 	t.Parallel()

@@ -25,13 +25,12 @@ var pageSteps = [...]int{64, 1024, numberedMax}
 
 // waitingOrder is the order in which changes get their places. seq is drawn by a batch when it
 // holds all of its rows. So it is greater than that of each batch which this one saw, also if the
-// server's clock was set back between the two. Changes from before there was a seq have none. All
-// of them were there before the first that has one, and go by their times.
+// server's clock was set back between the two.
 //
 // A step numbers a first part, in this order, of the changes that it sees. It sees every change
 // that one of these saw, because that was committed before. So what is numbered later saw nothing
 // that is numbered later still.
-const waitingOrder = "seq NULLS FIRST, at"
+const waitingOrder = "seq"
 
 // planSQL makes the server plan what follows in the transaction for many changes that wait. It
 // believes what the table was when it looked last, and mostly none waits then. With a pile of
@@ -46,7 +45,7 @@ const planSQL = "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN '
 const numberSQL = "UPDATE moorage_change AS c SET awaits = false, reads = NULL, wrote = NULL, " +
 	"position = (SELECT last FROM moorage_change_head WHERE one) + batch.place " +
 	"FROM (SELECT key, row_number() OVER (ORDER BY " + waitingOrder + ") AS place FROM " +
-	"(SELECT key, seq, at FROM moorage_change WHERE awaits ORDER BY " + waitingOrder +
+	"(SELECT key, seq FROM moorage_change WHERE awaits ORDER BY " + waitingOrder +
 	" LIMIT %[1]d) AS first) AS batch " +
 	"WHERE c.key = batch.key AND c.awaits IS NOT FALSE"
 
@@ -104,7 +103,7 @@ func stepFor(limit int) int {
 
 const (
 	drawnSQL   = "SELECT last_value FROM moorage_change_seq"
-	firstSQL   = "SELECT coalesce(seq, 0) FROM moorage_change WHERE awaits ORDER BY " + waitingOrder + " LIMIT 1"
+	firstSQL   = "SELECT seq FROM moorage_change WHERE awaits ORDER BY " + waitingOrder + " LIMIT 1"
 	changesSQL = "SELECT position, key, etag, state, value FROM moorage_change WHERE position > $1::bigint ORDER " +
 		"BY position LIMIT $2::bigint"
 )

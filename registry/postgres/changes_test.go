@@ -224,17 +224,6 @@ func countWaiting(t *testing.T, schema string) (count int) {
 	return count
 }
 
-// TestChangesBeforeTheStep numbers changes that were written before there was an order to go by: by
-// their times, before all others.
-func TestChangesBeforeTheStep(t *testing.T) {
-	t.Parallel()
-	const count = numberedMax + 100
-	schema := migrated(t)
-	insertWaiting(t, schema, count, "i")
-	execute(t, schema, "UPDATE moorage_change SET seq = NULL WHERE convert_from(key, 'UTF8') < $1", faultID(count-10).String())
-	wantAllInOrder(t, openStore(t, server.DSN()+schema, Options{}), count)
-}
-
 // execute runs a statement in a schema.
 func execute(t *testing.T, schema, statement string, args ...any) {
 	t.Helper()

@@ -206,7 +206,7 @@ func TestHotRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		var size int64
-		if err := conn.QueryRow(t.Context(), "SELECT pg_relation_size('moorage_change_awaits') / 8192").Scan(&size); err != nil {
+		if err := conn.QueryRow(t.Context(), "SELECT pg_relation_size('moorage_change_waiting') / 8192").Scan(&size); err != nil {
 			t.Fatal(err)
 		}
 		sizes = append(sizes, size)

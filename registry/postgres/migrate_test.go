@@ -35,7 +35,7 @@ func laterSteps(t *testing.T) []migrations.Step {
 		migrations.Step{Version: known + 1, Name: "column.sql", Checksum: "column", Oldest: 1,
 			SQL: "ALTER TABLE moorage_change ADD COLUMN later integer"},
 		migrations.Step{Version: known + 2, Name: "index.sql", Checksum: "index", Oldest: 1,
-			SQL:   "CREATE INDEX CONCURRENTLY moorage_change_later ON moorage_change (seq NULLS FIRST, at) WHERE awaits",
+			SQL:   "CREATE INDEX CONCURRENTLY moorage_change_later ON moorage_change (at) WHERE awaits",
 			Index: "moorage_change_later", Table: "moorage_change"})
 }
 
