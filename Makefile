@@ -1,7 +1,7 @@
 # Shortcuts. Whatever they do is written in the script or the command that they call.
 
 .DEFAULT_GOAL := help
-.PHONY: help check quick crash-all lint build interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures
+.PHONY: help check quick crash-all lint build release interop interop-beside interop-cluster cluster cases rck torture cluster-history cluster-transfers cluster-views cluster-owner rollbacks worlds revokes maintenance-scale maintenance-chaos mutants soak bench bench-postgres fuzz fuzz-api clean figures
 
 # Times of one fuzz target and of the long histories of a cluster, and how often the long torture kills the server.
 FUZZTIME ?= 1m
@@ -26,7 +26,10 @@ crash-all: ## every call of every enumeration meets every fault, over every stor
 lint: ## gofmt, go vet and staticcheck
 	./test.sh format vet lint
 
-build: ## the static binary as it is released, as bin/moorage
+build: ## bin/moorage, with the flags of go run, so that nothing is compiled twice
+	go build -o bin/moorage ./cmd/moorage
+
+release: ## the static binary as it is released, as bin/moorage
 	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w" -o bin/moorage ./cmd/moorage
 
 interop: ## PyIceberg, Spark, Trino, Flink, DuckDB and iceberg-rust against a server, the full form; the kit over Google Cloud Storage and Azure
