@@ -202,6 +202,10 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	if r.document, err = p.documents.Read(ctx, k.Kind, ident.Warehouse, path.Storage, r.location); err != nil {
 		return nil, tellFile(r.location, err)
 	}
+	if !storage.IsMetadataFile(r.location) {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot register %s: the name of a metadata file ends in "+
+			".metadata.json or .metadata.json.gz. Copy it to such a name", r.location)
+	}
 	if n := len(r.document.UUID()); n == 0 || n > uuidBytesMax {
 		return nil, moorage.Errorf(moorage.KindIllegalArgument,
 			"Cannot register a metadata file with a uuid of %d bytes: %s", n, r.location)

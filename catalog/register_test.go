@@ -281,3 +281,29 @@ func TestRegisterLosesToCreate(t *testing.T) {
 	_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation})
 	wantKind(t, err, moorage.KindAlreadyExists)
 }
+
+// TestRegisterRefusesOtherNames: only a file with the name of a metadata file is kept from orphan
+// removal in the folder of another table. Java's readers refuse other names too.
+func TestRegisterRefusesOtherNames(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	raw := f.create("t").Document.Raw()
+	for i, row := range []struct {
+		name string
+		ok   bool
+	}{
+		{"v1.metadata.json", true}, {"v1.gz.metadata.json", true}, {"v1.metadata.json.gz", true},
+		{"v1.json", false}, {"metadata.json", false}, {"data.parquet", false}, {"v1.metadata.json.bak", false},
+		{"v1.metadata.json/v1.json", false}, {"v1.metadata.json.gz.gz", false}, {"V1.METADATA.JSON", false},
+	} {
+		location := "file:///wh/names/" + row.name
+		uuid := fmt.Sprintf("00000000-0000-4000-8000-0000000000%02d", i)
+		moved := bytes.ReplaceAll(raw, []byte(f.load("t").Document.UUID()), []byte(uuid))
+		moved = bytes.ReplaceAll(moved, []byte(f.load("t").Document.Location()), []byte("file:///wh/names/of/"+uuid))
+		f.rewrite(location, moved)
+		_, err := f.RegisterTable(f.ctx, ident(fmt.Sprint("n", i)), catalog.RegisterRequest{MetadataLocation: location})
+		if want := moorage.KindBadRequest; row.ok != (err == nil) || !row.ok && moorage.KindOf(err) != want {
+			t.Errorf("%s: %v, want that it is taken: %t", row.name, err, row.ok)
+		}
+	}
+}
