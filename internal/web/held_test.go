@@ -39,6 +39,13 @@ func newAnswering(answersBytesMax int64) *Server {
 	return s
 }
 
+// free returns how many bytes of the room for answers are free.
+func free(s *Server) int64 {
+	s.answers.room.mu.Lock()
+	defer s.answers.room.mu.Unlock()
+	return s.answers.room.free
+}
+
 // reader is a client that takes its answer slowly.
 type reader struct {
 	status int
@@ -70,8 +77,8 @@ func serveAnswers(t *testing.T, answersBytesMax int64, do func(s *Server, l *pip
 		do(s, l)
 		server.Close()
 		synctest.Wait()
-		if s.answers.room.free != answersBytesMax || len(s.answers.shared) > 0 || s.answers.waiting != 0 {
-			t.Errorf("in the end %d of %d bytes are free", s.answers.room.free, answersBytesMax)
+		if free(s) != answersBytesMax || len(s.answers.shared) > 0 || s.answers.waiting != 0 {
+			t.Errorf("in the end %d of %d bytes are free", free(s), answersBytesMax)
 		}
 	})
 }
@@ -96,12 +103,12 @@ func TestSlowReadersStayWithinTheRoom(t *testing.T) {
 				r.client.Close()
 			}
 		}
-		if count[http.StatusOK] != 8 || count[http.StatusTooManyRequests] != 32 || s.answers.room.free != 0 {
-			t.Errorf("answers %v, %d bytes are free", count, s.answers.room.free)
+		if count[http.StatusOK] != 8 || count[http.StatusTooManyRequests] != 32 || free(s) != 0 {
+			t.Errorf("answers %v, %d bytes are free", count, free(s))
 		}
 		change := readSlowly(t, l, "eve", http.MethodPost, "/large")
-		if change.status != http.StatusOK || s.answers.room.free != -largeAnswer {
-			t.Errorf("a change is answered %d, %d bytes are free", change.status, s.answers.room.free)
+		if change.status != http.StatusOK || free(s) != -largeAnswer {
+			t.Errorf("a change is answered %d, %d bytes are free", change.status, free(s))
 		}
 		change.client.Close()
 		for _, client := range held {
@@ -124,8 +131,8 @@ func TestAnswersShareRoom(t *testing.T) {
 	serveAnswers(t, 2*largeAnswer, func(s *Server, l *pipes) {
 		for range 20 {
 			r := readSlowly(t, l, "ann", http.MethodGet, "/same")
-			if r.status != http.StatusOK || s.answers.room.free != largeAnswer {
-				t.Fatalf("%d, %d bytes are free", r.status, s.answers.room.free)
+			if r.status != http.StatusOK || free(s) != largeAnswer {
+				t.Fatalf("%d, %d bytes are free", r.status, free(s))
 			}
 			defer r.client.Close()
 		}
@@ -150,7 +157,7 @@ func TestPaceOfAnswers(t *testing.T) {
 				r := readSlowly(t, l, "ann", http.MethodGet, "/large")
 				defer r.client.Close()
 				began, taken := time.Now(), int64(0)
-				isHeld := func() bool { return s.answers.room.free < s.answers.room.total }
+				isHeld := func() bool { return free(s) < s.answers.room.total }
 				for isHeld() && taken < largeAnswer {
 					n, _ := io.CopyN(io.Discard, r.body, int64(row.bytes))
 					taken += n
