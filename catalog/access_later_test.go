@@ -30,13 +30,9 @@ func TestLaterOnesInheritNothing(t *testing.T) {
 		sees := func(c *catalog.Catalog, who string, want ...string) {
 			t.Helper()
 			tables, _, err := c.As(moorage.Caller{Name: who}).ListTables(ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.Page{})
-			var names []string
-			for _, table := range tables {
-				names = append(names, table)
-			}
 			if len(want) == 0 {
 				wantSame(t, who+" lists", err, guard.NoSuchWarehouse(testWarehouse))
-			} else if got := strings.Join(names, " "); got != strings.Join(want, " ") || err != nil {
+			} else if got := strings.Join(tables, " "); got != strings.Join(want, " ") || err != nil {
 				t.Errorf("%s sees %q, %v, want %q", who, got, err, want)
 			}
 		}

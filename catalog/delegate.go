@@ -125,7 +125,7 @@ func (r *reach) offersOne(asked ...Delegation) bool {
 	return slices.ContainsFunc(r.offers, func(offer string) bool { return slices.Contains(asked, Delegation(offer)) })
 }
 
-// Delegate: see Files.
+// Delegate is the one of Files.
 func (c *Catalog) Delegate(ctx context.Context, table *Table, asked []Delegation) (Delegated, error) {
 	const op = "catalog.Delegate"
 	if len(asked) == 0 {
@@ -231,7 +231,7 @@ func (c *Catalog) vend(ctx context.Context, r *reach, write bool) (vended, error
 	return c.planner.vends.get(ctx, wanted{vender, r.warehouse, r.place, scope})
 }
 
-// LoadCredentials: see Files.
+// LoadCredentials is the one of Files.
 func (c *Catalog) LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string,
 	through ...moorage.Identifier) (Delegated, error) {
 	given, err := c.loadCredentials(ctx, ident, staged, through)
@@ -261,7 +261,7 @@ type (
 	Signature   = storage.Signature
 )
 
-// Sign: see Files.
+// Sign is the one of Files.
 func (c *Catalog) Sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest,
 	through ...moorage.Identifier) (Signature, error) {
 	signature, err := c.sign(ctx, ident, staged, request, through)

@@ -117,9 +117,9 @@ func TestPairsOfTransactions(t *testing.T) {
 	for _, pair := range withTable("a") {
 		t.Run(pair.name, func(t *testing.T) {
 			t.Parallel()
-			var table *catalog.Table
-			transactDuring(t, func(f *fixture) (err error) {
-				if table, err = f.LoadTable(f.ctx, ident("a")); err != nil {
+			transactDuring(t, func(f *fixture) error {
+				table, err := f.LoadTable(f.ctx, ident("a"))
+				if err != nil {
 					return err
 				}
 				return pair.do(f, table)

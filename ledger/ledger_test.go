@@ -44,7 +44,8 @@ func TestOwners(t *testing.T) {
 		}
 		return deps.Owner
 	}
-	if owner(true) != owner(true) || owner(false) == owner(false) || owner(false) == owner(true) {
+	alone, again, shared, other := owner(true), owner(true), owner(false), owner(false)
+	if alone != again || shared == other || shared == alone {
 		t.Error("owners of shared stores must differ, and the others not")
 	}
 }

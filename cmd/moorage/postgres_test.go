@@ -44,7 +44,7 @@ func TestPostgres(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{fmt.Sprintf("after %d steps", len(steps)), "the tables are up to date\n"} {
+	for _, want := range []string{fmt.Sprintf("after %d step", len(steps)), "the tables are up to date\n"} {
 		if got := runToEnd(t, "migrate", "--store", store); got.code != cli.ExitDone || !strings.Contains(got.stdout, want) {
 			t.Errorf("migrate: %+v, want %q", got, want)
 		}
