@@ -1,23 +1,23 @@
-// Package clocks decides whether the store's clock can be trusted to judge the age of a file. The
-// clock of a machine may jump, and that of a machine which was off may be years ahead.
+// Package clocks decides whether the store's clock can be trusted to judge the age of a file. A
+// machine's clock may jump, and the clock of a machine that was off may be years ahead.
 //
 // # What it promises
 //
-// Only other clocks vouch for the store's clock, and no record that was written by it does. Three
-// things put it in doubt:
+// Only other clocks vouch for the store's clock. No record that was written by the store's clock
+// does. Three things put the clock in doubt:
 //
-//   - It moved by an hour more or less than the time since the machine was started, in which sleep
-//     counts. A machine that was suspended is in no doubt, nor is one that was off.
-//   - A storage says a time that is more than an hour off.
-//   - It was more than an hour behind the newest change when this process began.
+//   - The clock moved by an hour more or less than the time since the machine was started. Sleep
+//     counts as time since the start, so neither a suspended machine nor one that was off is in doubt.
+//   - The time of a storage is more than an hour off.
+//   - The clock was more than an hour behind the newest change when this process began.
 //
 // The doubt is a record, so it outlives the process and holds for all nodes. It ends when all
-// storages that say a time have agreed for ten minutes, or when an operator removes the record. The
-// process then goes by the clock as it is.
+// storages that report a time have agreed for ten minutes, or when an operator removes the record.
+// The process then trusts the clock as it is.
 //
 // # What it must not know
 //
-// What is done by the clock, and how a storage is asked.
+// What is done by the clock, and how a storage reports its time.
 package clocks
 
 import (
@@ -31,31 +31,31 @@ import (
 )
 
 const (
-	// offMax is how much clocks may differ.
+	// offMax is the largest accepted difference between two clocks.
 	offMax = time.Hour
 	// agreeFor is how long storages must agree with a clock in doubt.
 	agreeFor = 10 * time.Minute
-	// askPause is how often the storages are asked for the time, and doubtPause how often while the
-	// clock is in doubt.
+	// askPause is the pause between two requests to the storages for the time. doubtPause is that
+	// pause while the clock is in doubt.
 	askPause   = 10 * time.Minute
 	doubtPause = time.Minute
-	// page is how many changes are read at a time, and at least looked at to find the newest.
+	// page is how many changes one read returns. At least so many are read to find the newest.
 	page = 1000
 )
 
-// Said is a time that another clock said.
+// Said is the time of another clock.
 type Said struct {
 	Who  string // such as the location of a warehouse
 	Time time.Time
 }
 
-// Config is what a Clock is made of. Deps and Boot are required.
+// Config configures a Clock. Deps and Boot are required.
 type Config struct {
 	ledger.Deps
-	// Boot returns how long ago the machine was started, the time included in which it slept.
+	// Boot returns the time since the machine was started, including sleep.
 	Boot func() time.Duration
-	// Ask returns the present times by the clocks of storages, the same clock by the same name.
-	// Those that do not answer are left out. Default: there is none.
+	// Ask returns the present times of the storages' clocks; a clock keeps its name. It omits
+	// storages that do not answer. By default there are no storages.
 	Ask func(ctx context.Context) []Said
 }
 
@@ -64,15 +64,15 @@ type Clock struct {
 	config Config
 	ledger *ledger.Ledger
 
-	mu       sync.Mutex // guards the fields below; held while the store and storages are asked
+	mu       sync.Mutex // guards the fields below; held during requests to the store and the storages
 	began    bool
-	from     moment                   // since when both clocks are compared
-	newest   time.Time                // of the newest change when this process began; zero: it no longer counts
+	from     moment                   // the moment from which both clocks are compared
+	newest   time.Time                // time of the newest change when this process began; zero if it no longer counts
 	asked    time.Duration            // when the storages were asked last, by Boot
-	off      map[string]time.Duration // how much later than the store's clock storages said it is
-	accepted map[string]time.Duration // likewise, when the clock was believed last
-	agreed   time.Duration            // since when all storages agree, by Boot; negative: they do not
-	noted    bool                     // the last look found, or made, a record of a doubt
+	off      map[string]time.Duration // how far each storage's clock is ahead of the store's clock
+	accepted map[string]time.Duration // the same differences when the clock was last accepted
+	agreed   time.Duration            // since when all storages agree, by Boot; negative if they disagree
+	noted    bool                     // the last check found or wrote the record of a doubt
 
 	last sync.Mutex // guards the field below; leaf
 	why  string
@@ -95,7 +95,7 @@ func New(config Config) *Clock {
 	return &Clock{config: config, ledger: config.Ledger, agreed: -1}
 }
 
-// Doubt returns why the clock cannot be believed now; empty if it can.
+// Doubt returns why the clock cannot be trusted now, and the empty string if it can.
 func (c *Clock) Doubt(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,14 +109,14 @@ func (c *Clock) Doubt(ctx context.Context) (string, error) {
 	return why, nil
 }
 
-// Last returns what Doubt returned last. It asks nobody.
+// Last returns the last result of Doubt. It calls neither the store nor a storage.
 func (c *Clock) Last() string {
 	c.last.Lock()
 	defer c.last.Unlock()
 	return c.why
 }
 
-// judge does what Doubt does. mu must be held.
+// judge implements Doubt. mu must be held.
 func (c *Clock) judge(ctx context.Context) (string, error) {
 	records, err := c.config.Store.Get(ctx, registry.ClockKey())
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Clock) judge(ctx context.Context) (string, error) {
 	return c.noteLocked(ctx, why, at.store)
 }
 
-// askLocked asks the storages for the time, and returns when that was. mu must be held.
+// askLocked asks the storages for the time, and returns the moment of the request. mu must be held.
 func (c *Clock) askLocked(ctx context.Context) (moment, error) {
 	before, err := c.config.Store.Time(ctx)
 	if err != nil {
@@ -191,11 +191,11 @@ func (c *Clock) askLocked(ctx context.Context) (moment, error) {
 	return at, nil
 }
 
-// doubtedLocked returns why the clock is in doubt, as record says, unless all storages have agreed
-// with it for long enough. mu must be held.
+// doubtedLocked returns the reason for the doubt from record, unless all storages have agreed with
+// the clock for long enough. mu must be held.
 func (c *Clock) doubtedLocked(ctx context.Context, record registry.Record, at moment) (string, error) {
 	if !c.noted {
-		c.noted, c.agreed = true, -1 // the storages are asked again before they end it
+		c.noted, c.agreed = true, -1 // the storages must answer again before they can end the doubt
 	}
 	if c.agreed < 0 || at.boot-c.agreed < agreeFor {
 		doubt, err := ledger.Decode[registry.ClockDoubt](record)
@@ -216,18 +216,18 @@ func (c *Clock) doubtedLocked(ctx context.Context, record registry.Record, at mo
 	return "", nil
 }
 
-// believeLocked goes by the clock as it is at a moment. mu must be held.
+// believeLocked accepts the clock as it is at a moment. mu must be held.
 func (c *Clock) believeLocked(at moment) {
 	c.noted, c.from, c.newest, c.accepted = false, at, time.Time{}, make(map[string]time.Duration)
 	for who, off := range c.off {
-		if off.Abs() > offMax { // an operator says that the storage is wrong
+		if off.Abs() > offMax { // an operator decided that the storage's clock is wrong
 			c.accepted[who] = off
 		}
 	}
 }
 
-// differsLocked returns what puts the clock in doubt that is in none yet; empty if nothing does. mu
-// must be held.
+// differsLocked returns what puts a trusted clock in doubt, and the empty string if nothing does.
+// mu must be held.
 func (c *Clock) differsLocked(at moment) string {
 	jump := at.store.Sub(c.from.store) - (at.boot - c.from.boot)
 	if jump.Abs() > offMax {
@@ -273,8 +273,8 @@ func (c *Clock) noteLocked(ctx context.Context, why string, now time.Time) (stri
 	return why, nil
 }
 
-// newestChange returns when the newest change of a store happened, as that says; zero if there is
-// none.
+// newestChange returns when the newest change of a store happened, by the change record. It returns
+// zero if there is no change.
 func newestChange(ctx context.Context, store registry.Store) (newest time.Time, err error) {
 	horizon, err := registry.ReadHorizon(ctx, store)
 	if err != nil {

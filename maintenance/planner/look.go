@@ -15,18 +15,18 @@ import (
 )
 
 const (
-	// pausePause is after how long a paused table is looked at again, and jobPause how long after
-	// a job was to go on one that it works on.
+	// pausePause is the time until the planner checks a paused table again. jobPause is the delay
+	// after the planned continuation of a job that already works on the table.
 	pausePause = 10 * time.Minute
 	jobPause   = time.Hour
-	// seenMin is how long the server must have known a snapshot before it may expire, whatever its
-	// timestamp says: that is of a client's clock. A shorter age wins.
+	// seenMin is how long the server must have known a snapshot before the snapshot may expire. Its
+	// timestamp does not count, because it comes from a client's clock. A shorter age wins.
 	seenMin = time.Hour
-	// fewPause is how long a few snapshots that are old wait for others.
+	// fewPause is how long a few old snapshots wait for others.
 	fewPause = 24 * time.Hour
 )
 
-// The outcomes of looks, as care and metrics spell them.
+// The outcomes of looks, as care records and metrics spell them.
 const (
 	outcomeDone    = "done"
 	outcomeNothing = "nothing"
@@ -36,7 +36,7 @@ const (
 	outcomeOff     = "off"
 )
 
-// look is one look at a table that is due.
+// look is one check of a table that is due.
 type look struct {
 	*Planner
 	pointer registry.ID
@@ -46,12 +46,12 @@ type look struct {
 
 	table    registry.Pointer
 	care     schedule.Care
-	job      registry.JobCare // of the kind
+	job      registry.JobCare // the kind's part of the care record
 	rule     policy.Rule
-	facts    registry.Facts       // of the version that was met
+	facts    registry.Facts       // of the version that was read
 	met      bool                 // the facts are known
-	version  registry.Condition   // that the table has the version that was there first
-	required []registry.Condition // by settle: that what the look goes by still holds
+	version  registry.Condition   // requires the version of the table that was read first
+	required []registry.Condition // for settle: require that the basis of the look still holds
 	now      time.Time            // by the store's clock
 	outcome  string
 }
@@ -74,7 +74,7 @@ func (l *look) run(ctx context.Context) error {
 	l.care.Value = schedule.AsOf(l.care.Value, l.now)
 	l.job = l.care.Value.Job(string(l.kind))
 	if !l.job.Due.Equal(l.at) {
-		// Care does not say so: what was due is done.
+		// The care record has another time: what was due is done.
 		return l.apply(ctx, schedule.Change{Writes: []registry.Write{registry.Delete(l.key)}})
 	}
 	if !records[0].Exists() {
@@ -102,11 +102,11 @@ func (l *look) run(ctx context.Context) error {
 		l.job.Held = schedule.HeldBlocked
 		return l.settle(ctx, outcomeBlocked, time.Time{}, l.job.Error)
 	}
-	if paused, err := jobs.IsPaused(records[3], l.table); paused || err != nil { // one that cannot be read pauses all
+	if paused, err := jobs.IsPaused(records[3], l.table); paused || err != nil { // a pause that cannot be read pauses all
 		return l.settle(ctx, outcomeLater, l.now.Add(pausePause), "")
 	}
 	if !l.enter(ctx, l.table.Warehouse, l.kind, l.pointer) {
-		return nil // it stays due
+		return nil // the table stays due
 	}
 	defer l.leave(l.pointer)
 	lane := l.lanes[l.kind]
@@ -119,7 +119,7 @@ func (l *look) run(ctx context.Context) error {
 	return l.decide(ctx)
 }
 
-// decide goes by the present version of the table and the policies that are about it.
+// decide acts on the present version of the table and the policies that apply to it.
 func (l *look) decide(ctx context.Context) error {
 	version, _, err := l.tableByID(ctx, l.pointer)
 	if err != nil {
@@ -137,9 +137,9 @@ func (l *look) decide(ctx context.Context) error {
 	l.rule = policy.Effective(matcher.Chain(l.pointer, l.table.Identifier()), document.Properties())[t]
 	if !l.rule.IsActive() {
 		if settled, err := l.goesBy(ctx, matcher); err != nil || !settled {
-			return err // it stays due
+			return err // the table stays due
 		}
-		// The hash stays: a rule that comes back goes on from what was found by it.
+		// The hash stays: a rule that comes back continues from the earlier results.
 		l.job.Held = l.rule.Held
 		outcome := outcomeOff
 		if l.rule.Enabled {
@@ -158,9 +158,9 @@ func (l *look) decide(ctx context.Context) error {
 	return l.expire(ctx, document, required)
 }
 
-// snapshotAhead returns why no snapshot of the table may expire now; empty if some may. The time of
-// a snapshot is by the clock of its writer. If that is ahead of the store's clock, one of both is
-// wrong, and it is not known which snapshots are old.
+// snapshotAhead returns why no snapshot of the table may expire now, and the empty string if some
+// may. A snapshot's time comes from its writer's clock. If it is ahead of the store's clock, one of
+// the two clocks is wrong, and the old snapshots cannot be determined.
 func (l *look) snapshotAhead(document *metadata.Document) string {
 	limit := l.now.Add(policy.AheadMax).UnixMilli()
 	for snapshot := range document.Snapshots() {
@@ -173,8 +173,9 @@ func (l *look) snapshotAhead(document *metadata.Document) string {
 	return ""
 }
 
-// goesBy has settle require what the look goes by: the version of the table, and the policies of
-// matcher. It is false if there are others by now: those that made the table due may be among them.
+// goesBy makes settle require the basis of the look: the version of the table, and the policies of
+// matcher. It returns false if the policies have changed: a changed policy may have made the table
+// due.
 func (l *look) goesBy(ctx context.Context, matcher *policies.Matcher) (bool, error) {
 	l.outcome = outcomeLater
 	fresh, required, err := l.config.Policies.ReloadFor(ctx, l.table.Warehouse)
@@ -185,8 +186,8 @@ func (l *look) goesBy(ctx context.Context, matcher *policies.Matcher) (bool, err
 	return true, nil
 }
 
-// requires returns the conditions that the policies are those of matcher; nil if they are not any
-// more. Then the table stays due.
+// requires returns conditions that the policies are the same as in matcher. It returns nil if they
+// have changed. Then the table stays due.
 func (l *look) requires(ctx context.Context, matcher *policies.Matcher) ([]registry.Condition, error) {
 	warehouse, conditions, err := l.config.Policies.ConditionsFor(ctx, matcher, l.table.Warehouse)
 	if !warehouse.IsZero() {
@@ -202,7 +203,7 @@ func (l *look) expire(ctx context.Context, document *metadata.Document, required
 	}
 	care, known := l.care.Value, l.knownFor()
 	if care.Seq > 0 && l.now.Before(care.SeqAt.Add(known)) {
-		// It is not known yet which snapshots are at least so old as they say.
+		// It is not known yet which snapshots are at least as old as their timestamps.
 		return l.settle(ctx, outcomeLater, care.SeqAt.Add(known), "")
 	}
 	if care.Seq == 0 && l.facts.Seq > 0 && known > 0 {
@@ -230,13 +231,13 @@ func (l *look) expire(ctx context.Context, document *metadata.Document, required
 	return l.ran(ctx, outcome, settings)
 }
 
-// knownFor returns how long the server must have known a snapshot before it may expire.
+// knownFor returns how long the server must have known a snapshot before the snapshot may expire.
 func (l *look) knownFor() time.Duration {
 	return min(seenMin, l.rule.Duration(policy.MaxSnapshotAgeHours))
 }
 
-// findOrphans makes the job that looks for orphans, unless the last pass was a short time ago: a
-// table that said no for a while goes on where it was.
+// findOrphans begins a job that searches for orphan files, unless the last pass was recent: a table
+// that forbade the job for a while continues its schedule.
 func (l *look) findOrphans(ctx context.Context, required []registry.Condition) error {
 	if next := l.nextPass(); next.After(l.now) {
 		return l.settle(ctx, outcomeLater, next, "")
@@ -250,8 +251,8 @@ func (l *look) findOrphans(ctx context.Context, required []registry.Condition) e
 	return nil
 }
 
-// nextPass returns when the next pass for orphans is due by the time since the last; zero if there
-// was none, and if an operator asks.
+// nextPass returns when the next pass for orphans is due after the last one. It returns zero if
+// there was no pass, or if an operator requested one.
 func (l *look) nextPass() time.Time {
 	if l.job.Last.IsZero() || l.job.Mode == schedule.ModeOperator {
 		return time.Time{}
@@ -269,8 +270,8 @@ func (l *look) began() {
 	l.config.Began()
 }
 
-// SnapshotSettings returns what a rule asks for. seen is the sequence number of the last snapshot
-// that the server has known for long enough; 0: all are.
+// SnapshotSettings returns the settings that a rule requires. seen is the sequence number of the
+// last snapshot that the server has known for long enough. 0 means that it has known all of them.
 func SnapshotSettings(rule policy.Rule, seen int64) jobs.SnapshotSettings {
 	return jobs.SnapshotSettings{
 		Retention: metadata.Retention{
@@ -283,7 +284,7 @@ func SnapshotSettings(rule policy.Rule, seen int64) jobs.SnapshotSettings {
 	}
 }
 
-// askerOf says who asks for what a rule does: the policy that enabled it.
+// askerOf returns the name of the requester of a rule's jobs: the policy that enabled the rule.
 func askerOf(rule policy.Rule) string {
 	if rule.From.Level == policy.LevelServer {
 		return "policy of the server"
@@ -291,8 +292,8 @@ func askerOf(rule policy.Rule) string {
 	return "policy of " + string(rule.From.Level) + " " + rule.From.Name
 }
 
-// OrphanSettings returns what a rule asks for. Files that were there before somebody asked stay,
-// unless that asks for them too.
+// OrphanSettings returns the settings that a rule requires. Files from before the rule was enabled
+// stay, unless the rule includes them.
 func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
 	settings := jobs.OrphanSettings{
 		OlderThan: rule.Duration(policy.UnreferencedDays), Quarantine: rule.Duration(policy.NonCurrentDays),
@@ -305,8 +306,8 @@ func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
 	return settings
 }
 
-// beside returns what goes with the first Apply of a job: the policies and the care of the table
-// are as they were read, and it is not due any more.
+// beside returns what the first Apply of a job includes. It requires that the policies and the
+// table's care record are as they were read, and ends the due time.
 func (l *look) beside(required []registry.Condition) jobs.Extra {
 	return func() ([]registry.Condition, []registry.Write, error) {
 		job := l.job
@@ -319,7 +320,7 @@ func (l *look) beside(required []registry.Condition) jobs.Extra {
 	}
 }
 
-// readAgain reads the care that the first Apply of the job wrote, and the table after it.
+// readAgain reads the care record that the first Apply of the job wrote, and then the table.
 func (l *look) readAgain(ctx context.Context) error {
 	cares, err := schedule.Read(ctx, l.ledger, l.pointer)
 	if err != nil {
@@ -335,7 +336,7 @@ func (l *look) readAgain(ctx context.Context) error {
 	return nil
 }
 
-// ran notes how an expiry left the table, and when the next snapshots are old enough.
+// ran records the outcome of an expiry, and when the next snapshots are old enough.
 func (l *look) ran(ctx context.Context, outcome string, settings jobs.SnapshotSettings) error {
 	next, err := l.nextExpiry(ctx, settings)
 	if err != nil {
@@ -350,11 +351,11 @@ func (l *look) ran(ctx context.Context, outcome string, settings jobs.SnapshotSe
 	return l.settle(ctx, outcome, next, "")
 }
 
-// seen notes which snapshots the server knows now.
+// seen records which snapshots the server knows now.
 func (l *look) seen() { l.care.Value.Seq, l.care.Value.SeqAt = l.facts.Seq, l.now }
 
-// nextExpiry returns when the oldest of the snapshots is old enough that stay because they are
-// young; zero if there are none.
+// nextExpiry returns when the oldest of the snapshots that are still too young is old enough. It
+// returns zero if there is no such snapshot.
 func (l *look) nextExpiry(ctx context.Context, settings jobs.SnapshotSettings) (time.Time, error) {
 	plan, err := l.config.Jobs.PlanSnapshots(ctx, l.pointer, settings)
 	if err != nil {

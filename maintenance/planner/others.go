@@ -11,10 +11,10 @@ import (
 	"moorage/registry"
 )
 
-// others looks at due records of kinds that programs outside the server claim, and returns those
-// that such a program can get. It removes the others, which nobody would: those of tables that are
-// gone, and those for which no policy asks any more. It reads no document; what a table says itself
-// is heeded by the claim.
+// others filters due records of kinds that programs outside the server claim, and returns the
+// records that such a program can get. It removes the rest, because nothing else would: records of
+// dropped tables, and records that no policy requires any more. It reads no document; the claim
+// checks the table's own properties.
 func (p *Planner) others(ctx context.Context, due []registry.Key) (left []registry.Key, err error) {
 	if len(due) == 0 {
 		return nil, nil
@@ -31,9 +31,9 @@ func (p *Planner) others(ctx context.Context, due []registry.Key) (left []regist
 	if err != nil {
 		return nil, err
 	}
-	// Those that this node knows may be older than what made the table due.
+	// The policies in memory may be older than the change that made the table due.
 	matcher, err := p.config.Policies.Reload(ctx)
-	if err != nil { // then nothing is known of what they ask for
+	if err != nil { // then it is unknown what the policies require
 		p.log.WarnContext(ctx, "maintenance: the policies cannot be read", "error", err)
 		return due, nil
 	}
@@ -49,7 +49,7 @@ func (p *Planner) others(ctx context.Context, due []registry.Key) (left []regist
 		}
 		_, err = p.ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 		if _, failed := registry.FailedCondition(err); failed {
-			continue // the next round looks again
+			continue // the next round checks again
 		}
 		if err != nil {
 			return nil, ledger.StepError("planner.others", err)
@@ -58,8 +58,8 @@ func (p *Planner) others(ctx context.Context, due []registry.Key) (left []regist
 	return left, nil
 }
 
-// overOf returns the change that removes a due record, if the kind is not to be done any more. It
-// holds only while the policies are those of matcher.
+// overOf returns the change that removes a due record, if the kind is no longer due. The change
+// holds only while the policies are the same as in matcher.
 func overOf(ctx context.Context, p *Planner, matcher *policies.Matcher, key registry.Key,
 	pointer, record registry.Record) (change schedule.Change, isOver bool, err error) {
 	id, kind, at, err := registry.ParseDue(key)
@@ -72,7 +72,7 @@ func overOf(ctx context.Context, p *Planner, matcher *policies.Matcher, key regi
 	}
 	job := care.Value.Job(kind)
 	switch {
-	case !job.Due.Equal(at): // care does not say so: what was due is done
+	case !job.Due.Equal(at): // the care record has another time: what was due is done
 		return schedule.Change{Writes: []registry.Write{registry.Delete(key)}}, true, nil
 	case !pointer.Exists():
 		return care.End(), true, nil
@@ -94,8 +94,8 @@ func overOf(ctx context.Context, p *Planner, matcher *policies.Matcher, key regi
 	return change, err == nil, err
 }
 
-// isAskedFor reports whether a policy asks for a kind on a table, or may ask for one that only a
-// later version knows.
+// isAskedFor reports whether a policy requires a kind on a table. It is true for a kind that only a
+// later version knows, because a policy may require it.
 func isAskedFor(matcher *policies.Matcher, table registry.Pointer, kind string) bool {
 	t, known := policy.TypeOf(policy.Kind(kind))
 	chain := matcher.Chain(table.ID, table.Identifier())

@@ -24,64 +24,64 @@ import (
 const (
 	// shards are the parts of the due index.
 	shards = "0123456789abcdef"
-	// claimPrefix begins the names of the claims on shards, and claimLife is how long they hold
+	// claimPrefix begins the names of the claims on shards. claimLife is how long a claim holds
 	// without a renewal. Each renewal is a write.
 	claimPrefix = "maintenance/shard/"
 	claimLife   = 5 * time.Minute
-	// claimPause is how often a node tries to get a shard that it does not have, and holdMax how
-	// long it keeps one, so that a node which starts later gets its share.
+	// claimPause is the pause between two attempts of a node to claim a shard. holdMax is how long
+	// a node keeps a shard, so that a node that starts later gets its share.
 	claimPause = 30 * time.Second
 	holdMax    = 10 * time.Minute
-	// roundPause is the mean pause between two looks at the due index of a shard.
+	// roundPause is the mean pause between two rounds over the due index of a shard.
 	roundPause = 15 * time.Second
-	// duePage is how many due records are listed at a time.
+	// duePage is how many due records one read lists.
 	duePage = 200
-	// lookBack is how far behind the last round a round begins: times are set in the past too. Once
-	// in fullPause it begins at the start.
+	// lookBack is how far before the end of the last round a round begins, because times are also
+	// set in the past. Once in fullPause, a round begins at the start.
 	lookBack  = time.Hour
 	fullPause = 10 * time.Minute
-	// restAfter is how long a node leaves a warehouse alone whose storage failed, and stallRest how
-	// long if that gave no answer. Then it leaves the shard to others, too.
+	// restAfter is how long a node skips a warehouse after its storage failed. stallRest is that
+	// pause if the storage did not answer. Then the node also leaves the shard to others.
 	restAfter = time.Minute
 	stallRest = 5 * time.Minute
-	// slowLook is how long a round waits for a look. One that takes longer goes on beside it.
+	// slowLook is how long a round waits for a look. A longer look continues in the background.
 	slowLook = 5 * time.Second
 )
 
-// lanes are how many tables a node looks at at a time, by kind, and perWarehouse how many of them
-// are of one warehouse. There is room for others beside one whose storage hangs. They are never
-// written to.
+// lanes is how many tables a node checks at once, by kind. perWarehouse is how many of those tables
+// may be in one warehouse. So a warehouse whose storage hangs leaves room for others. Nothing
+// writes to these maps.
 var (
 	lanes        = map[policy.Kind]int{policy.Snapshots: 3, policy.Orphans: 2}
 	perWarehouse = map[policy.Kind]int{policy.Snapshots: 2, policy.Orphans: 1}
 )
 
-// Jobs is what the planner needs of jobs. *jobs.Jobs is one.
+// Jobs is what the planner needs of jobs. *jobs.Jobs implements it.
 type Jobs interface {
 	Expire(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings, extra jobs.Extra) (jobs.Began, error)
 	FindOrphans(ctx context.Context, pointer registry.ID, s jobs.OrphanSettings, extra jobs.Extra) (jobs.Began, error)
 	PlanSnapshots(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings) (jobs.Plan, error)
 }
 
-// Tables is what the planner needs of the catalog. *catalog.Tables is one.
+// Tables is what the planner needs of the catalog. *catalog.Tables implements it.
 type Tables interface {
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 }
 
-// Config is what a Planner is made of. Fields without a default are required.
+// Config configures a Planner. Fields without a default are required.
 type Config struct {
 	ledger.Deps
 	Jobs     Jobs
 	Tables   Tables
 	Policies *policies.Policies
-	// Began is called after a job was begun. Default: nothing.
+	// Began is called after a job has begun. By default it does nothing.
 	Began func()
-	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
-	// nothing is begun. Default: it can.
+	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
+	// the clock is in doubt, no job begins. By default the clock is trusted.
 	Doubt func(ctx context.Context) (string, error)
-	// Patience is how long an answer of a storage is waited for. Default patience.Max.
+	// Patience is how long the planner waits for an answer of a storage. Default patience.Max.
 	Patience time.Duration
-	// Interval is the mean pause between two looks at a shard. Default 15 s.
+	// Interval is the mean pause between two rounds over a shard. Default 15 s.
 	Interval time.Duration
 }
 
@@ -90,7 +90,7 @@ type Stats struct {
 	Shards   int              // that this node has
 	Looks    map[string]int64 // by outcome
 	Began    map[string]int64 // jobs, by kind
-	Overdue  time.Duration    // of the table that is due for longest, in the last round of each shard
+	Overdue  time.Duration    // of the longest-due table, in the last round of each shard
 	DueFound map[string]int64 // due records that the last rounds found, by kind; see tally
 }
 
@@ -106,11 +106,11 @@ type Planner struct {
 
 	mu     sync.Mutex // guards the fields below; leaf
 	stats  Stats
-	busy   map[place]int // tables that are looked at
-	slow   map[place]int // those of them that take long
+	busy   map[place]int // tables under a look
+	slow   map[place]int // the part of busy that takes long
 	tables map[registry.ID]*entered
 	left   chan struct{}        // closed, and replaced, when a look has ended
-	rests  map[string]time.Time // until when a warehouse is left alone, by the clock of this node
+	rests  map[string]time.Time // until when the node skips a warehouse, by the node's clock
 }
 
 // place is a kind in a warehouse.
@@ -119,7 +119,7 @@ type place struct {
 	kind      policy.Kind
 }
 
-// entered is a look at a table that is under way.
+// entered is a look in progress.
 type entered struct {
 	at     place
 	isSlow bool
@@ -128,15 +128,15 @@ type entered struct {
 // shard is a part of the due index. Its fields belong to the goroutine that has its claim.
 type shard struct {
 	name    string
-	kicks   chan struct{} // holds one kick that was not heeded yet
+	kicks   chan struct{} // holds one unhandled kick
 	jitter  *rand.Rand
-	cleared time.Time // up to which the last round came, by the store's clock
-	full    time.Time // when a round began at the start, by the store's clock
-	passed  tally     // what was due before the place where the next round begins; nil: not known
-	left    time.Time // when it was left to other nodes, by the clock of this node
-	// looking are the looks under way.
+	cleared time.Time // the end of the last round, by the store's clock
+	full    time.Time // when a round last began at the start, by the store's clock
+	passed  tally     // what was due before the beginning of the next round; nil if unknown
+	left    time.Time // when this node left the shard to others, by the node's clock
+	// looking counts the looks in progress.
 	looking sync.WaitGroup
-	stalled atomic.Bool // a look got no answer of a storage
+	stalled atomic.Bool // a storage did not answer a look
 
 	mu      sync.Mutex // guards the fields below; leaf
 	overdue time.Duration
@@ -192,7 +192,7 @@ func (p *Planner) addShard(name string) error {
 	return nil
 }
 
-// Start starts the loops. It may be called again after Stop.
+// Start starts the loops. A caller may call it again after Stop.
 func (p *Planner) Start() {
 	for _, loop := range p.loops {
 		loop.Start()
@@ -200,7 +200,7 @@ func (p *Planner) Start() {
 	}
 }
 
-// Stop ends the loops and waits for them. It may be called again.
+// Stop ends the loops and waits for them. A second call does nothing.
 func (p *Planner) Stop() {
 	var stopping sync.WaitGroup
 	for _, loop := range p.loops {
@@ -209,7 +209,7 @@ func (p *Planner) Stop() {
 	stopping.Wait()
 }
 
-// Kick has the node look at its shards now, and try to get others. It never blocks.
+// Kick makes the node check its shards now, and try to claim others. It never blocks.
 func (p *Planner) Kick() {
 	for i, loop := range p.loops {
 		loop.Kick()
@@ -247,7 +247,7 @@ func (p *Planner) Stats() Stats {
 	return copied
 }
 
-// hold takes the claim on a shard and works on it for a while.
+// hold claims a shard and works on it for a while.
 func (p *Planner) hold(ctx context.Context, s *shard) error {
 	if now := p.config.Now(); now.Sub(s.left) < 2*claimPause && !now.Before(s.left) {
 		return nil
@@ -276,7 +276,7 @@ func (p *Planner) hold(ctx context.Context, s *shard) error {
 	})
 }
 
-// RunOnce looks at all tables that are due in the shards that no other node has.
+// RunOnce checks all due tables in the shards that no other node has.
 func (p *Planner) RunOnce(ctx context.Context) error {
 	var failures []error
 	for _, s := range p.shards {
@@ -312,7 +312,7 @@ func (s *shard) set(held bool, found map[string]int64, overdue time.Duration) {
 	s.held, s.found, s.overdue = held, found, overdue
 }
 
-// round looks at all tables of a shard that are due.
+// round checks all due tables of a shard.
 func (p *Planner) round(ctx context.Context, s *shard) error {
 	now, err := p.ledger.Time(ctx)
 	if err != nil {
@@ -339,10 +339,10 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 		}
 	}
 	if r.isDoubted {
-		return ctx.Err() // what is due is as it was found before
+		return ctx.Err() // what is due stays as the last round found it
 	}
 	if err := ctx.Err(); err != nil {
-		return err // the round has not come to its end
+		return err // the round is incomplete
 	}
 	if s.cleared, s.passed = now, r.passed; isFull {
 		s.full = now
@@ -351,30 +351,30 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 	return nil
 }
 
-// round is one round over what is due of a shard.
+// round is one round over the due records of a shard.
 type round struct {
 	*Planner
 	shard  *shard
 	now    time.Time // by the store's clock
-	end    string    // ID of due records: what is due now is before it
-	isFull bool      // it begins at the start
+	end    string    // the ID of a due record: what is due now is before it
+	isFull bool      // the round begins at the start
 	began  bool
-	// isDoubted says that the clock cannot be believed, so that nobody looked.
+	// isDoubted is true if the clock is in doubt, so that the round checked no table.
 	isDoubted bool
 
-	next   string // behind which the next round begins, unless at the start
+	next   string // the next round begins behind this ID, unless it begins at the start
 	found  tally  // what is due
-	passed tally  // and what of it the next round does not list
+	passed tally  // the part of found that the next round does not list
 }
 
-// page looks at the tables of a page of due records. more is false if nothing behind it is due now;
-// else the next page is behind the ID after.
+// page checks the tables of a page of due records. more is false if nothing behind the page is due
+// now. Otherwise the next page begins behind the ID after.
 func (r *round) page(ctx context.Context, page []registry.Record) (after string, more bool, err error) {
 	more = len(page) == duePage
 	var others, looked []registry.Key
 	for _, record := range page {
 		if record.Key.ID >= r.end || ctx.Err() != nil {
-			more = false // the others are later
+			more = false // the rest is due later
 			break
 		}
 		if !r.began {
@@ -393,7 +393,7 @@ func (r *round) page(ctx context.Context, page []registry.Record) (after string,
 			looked = append(looked, record.Key)
 		case r.isFull:
 			others = append(others, record.Key)
-		default: // whether somebody still asks for it is read in full rounds
+		default: // only full rounds read whether a policy still requires it
 			r.found.count(record.Key)
 			r.pass(record.Key)
 		}
@@ -411,7 +411,7 @@ func (r *round) page(ctx context.Context, page []registry.Record) (after string,
 	return after, more, nil
 }
 
-// lookAt looks at the table of a due record. A look that takes long goes on beside the round.
+// lookAt checks the table of a due record. A slow look continues in the background.
 func (r *round) lookAt(ctx context.Context, key registry.Key) {
 	pointer, kind, at, err := registry.ParseDue(key)
 	if err != nil {
@@ -433,7 +433,7 @@ func (r *round) lookAt(ctx context.Context, key registry.Key) {
 	}
 }
 
-// runAndTell carries out a look, and says how it ended in the log and in the Stats.
+// runAndTell runs a look, logs the outcome, and counts it in Stats.
 func (l *look) runAndTell(ctx context.Context, s *shard) {
 	err := worker.Safely(ctx, l.run)
 	if l.outcome != "" {
@@ -450,9 +450,9 @@ func (l *look) runAndTell(ctx context.Context, s *shard) {
 	}
 }
 
-// enter reports whether a table of a warehouse may be looked at now: one kind of a table at a time.
-// It waits a little for others of the warehouse that will soon be done. The caller who got true
-// calls leave.
+// enter reports whether a look at a table may begin now. A table has one look at a time. enter
+// waits a little for looks in the same warehouse that will soon end. After true, the caller must
+// call leave.
 func (p *Planner) enter(ctx context.Context, warehouse string, kind policy.Kind, table registry.ID) bool {
 	at := place{warehouse, kind}
 	patience := time.NewTimer(slowLook)
@@ -498,7 +498,7 @@ func (p *Planner) leave(table registry.ID) {
 	p.left = make(chan struct{})
 }
 
-// goesOn notes that the look at a table, if it is under way, takes long: nobody waits for it.
+// goesOn marks the look at a table, if there is one, as slow: then no round waits for it.
 func (p *Planner) goesOn(table registry.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -508,14 +508,14 @@ func (p *Planner) goesOn(table registry.ID) {
 	}
 }
 
-// rest leaves a warehouse alone for a while.
+// rest makes the node skip a warehouse for a while.
 func (p *Planner) rest(warehouse string, while time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rests[warehouse] = p.config.Now().Add(while)
 }
 
-// tableByID finds a table, with patience.
+// tableByID finds a table, and waits for the storage only for the configured patience.
 func (p *Planner) tableByID(ctx context.Context, pointer registry.ID) (
 	version *catalog.Version, table registry.Pointer, err error) {
 	err = patience.Call(ctx, p.config.Patience, func(ctx context.Context) (err error) {

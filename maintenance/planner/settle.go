@@ -14,10 +14,10 @@ import (
 	"moorage/storage"
 )
 
-// failed says what becomes of a look that failed.
+// failed decides how a failed look ends.
 func (l *look) failed(ctx context.Context, cause error) error {
 	if cause == nil || ctx.Err() != nil {
-		return cause // it stays due
+		return cause // the table stays due
 	}
 	if why, ok := errors.AsType[*jobs.HeldError](cause); ok {
 		l.job.Held = why.Why
@@ -26,14 +26,14 @@ func (l *look) failed(ctx context.Context, cause error) error {
 	}
 	if errors.Is(cause, jobs.ErrBusy) {
 		l.outcome = outcomeLater
-		_, err := l.config.Policies.Reload(ctx) // they may have changed; the table stays due
+		_, err := l.config.Policies.Reload(ctx) // the policies may have changed; the table stays due
 		return err
 	}
 	text := moorage.Cut(moorage.OneLine(cause.Error()), 1000)
 	row := schedule.Row{Count: l.job.Laters, Since: l.job.LaterSince, Until: l.at}
 	blocks := false
 	switch {
-	case errors.Is(cause, storage.ErrSlowDown): // the storage is well, and has much to do
+	case errors.Is(cause, storage.ErrSlowDown): // the storage works, but is busy
 		row = schedule.Row{Until: l.now.Add(schedule.LaterPause)}
 		l.rest(l.table.Warehouse, restAfter)
 	case isLasting(cause):
@@ -76,14 +76,14 @@ func isLasting(err error) bool {
 	return true
 }
 
-// settle ends a look that did not fail, and with it the row of failures before: the kind is due
-// next, or not any more for a zero time.
+// settle ends a look that did not fail, and resets the count of failures. The kind is due at next;
+// a zero time means that it is no longer due.
 func (l *look) settle(ctx context.Context, outcome string, next time.Time, why string) error {
 	l.job.Laters, l.job.LaterSince = 0, time.Time{}
 	return l.put(ctx, outcome, next, why)
 }
 
-// put writes how the look ended.
+// put records how the look ended.
 func (l *look) put(ctx context.Context, outcome string, next time.Time, why string) error {
 	l.outcome = outcome
 	job := l.job
@@ -108,7 +108,7 @@ func (l *look) put(ctx context.Context, outcome string, next time.Time, why stri
 	return l.apply(ctx, change)
 }
 
-// read returns the care as its record has it.
+// read returns the care from its record.
 func (l *look) read() registry.Care {
 	value, err := registry.Decode[registry.Care](l.care.Record)
 	if err != nil {
@@ -117,8 +117,8 @@ func (l *look) read() registry.Care {
 	return value
 }
 
-// apply applies a change. That somebody else has changed the care is no failure: the table stays
-// due, and is looked at again.
+// apply applies a change. A concurrent change of the care record is no failure: the table stays
+// due, and a later look checks it again.
 func (l *look) apply(ctx context.Context, change schedule.Change) error {
 	_, err := l.ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 	if _, failed := registry.FailedCondition(err); failed {

@@ -7,27 +7,27 @@ import (
 	"moorage/registry"
 )
 
-// tally is what is due of a shard, by kind.
+// tally counts the due records of a shard, by kind.
 //
-// An ordinary round lists the last hour only. What is due for longer is counted by the last round
-// that listed it: that which began at the start, or the last before it was an hour old. So for at
-// most fullPause it counts what is not due any more.
+// An ordinary round lists only the last hour. An older record keeps its count from the last round
+// that listed it: a round from the start, or the last round before the record was an hour old. So a
+// tally can include records that are no longer due, for at most fullPause.
 type tally map[string]due
 
-// due is what is due of one kind.
+// due counts the due records of one kind.
 type due struct {
 	count int64
-	first time.Time // when what is due for longest was due
+	first time.Time // when the longest-due record was due
 }
 
-// count counts a due record. One whose key cannot be read is none.
+// count counts a due record. It ignores a record whose key cannot be read.
 func (t tally) count(key registry.Key) {
 	if _, kind, at, err := registry.ParseDue(key); err == nil {
 		t.add(tally{kind: {1, at}})
 	}
 }
 
-// add adds what other has counted.
+// add adds the counts of other.
 func (t tally) add(other tally) {
 	for kind, more := range other {
 		all := t[kind]
@@ -48,7 +48,7 @@ func (t tally) counts() map[string]int64 {
 	return counts
 }
 
-// overdue returns for how long something has been due at now.
+// overdue returns for how long the longest-due record has been due at now.
 func (t tally) overdue(now time.Time) (longest time.Duration) {
 	for _, each := range t {
 		longest = max(longest, now.Sub(each.first))
@@ -63,8 +63,8 @@ func (r *round) pass(key registry.Key) {
 	}
 }
 
-// passLeft passes those records that the looks at their tables have left due. It reads which those
-// are if the next round does not.
+// passLeft passes the records that are still due after the looks at their tables. It reads which
+// records are still due only if the next round does not list them.
 func (r *round) passLeft(ctx context.Context, looked []registry.Key) error {
 	var old []registry.Key
 	for _, key := range looked {

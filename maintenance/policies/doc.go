@@ -1,20 +1,21 @@
-// Package policies keeps the records that say which maintenance is asked for. It finds those
-// that are about a table.
+// Package policies keeps the records of maintenance policies, and finds the policies that apply to
+// a table.
 //
-// A policy belongs to a scope: the server, a warehouse, a namespace or a table. It is one record.
+// A policy belongs to a scope: the server, a warehouse, a namespace or a table. Each policy is one
+// record.
 //
-//	server          what is asked for everywhere
-//	w/{warehouse}   and for a warehouse. Each change of a policy inside it rewrites this record.
-//	n/{namespace}   and for a namespace, with those inside it
-//	t/{pointer}     and for one table
+//	server          applies to all tables
+//	w/{warehouse}   applies to a warehouse. Each change of a policy inside it rewrites this record.
+//	n/{namespace}   applies to a namespace and the namespaces inside it
+//	t/{pointer}     applies to one table
 //
 // # What it promises
 //
-//   - A change is one Apply with a change record, whatever the scope has inside it.
+//   - A change is one Apply with a change record, however much the scope contains.
 //   - The conditions from Matcher.Requires fail if a policy of the warehouse has changed since the
 //     matcher was made.
 //   - Current is at least as new as the beginning of each Reload that has ended.
-//   - Nothing is written that package policy refuses.
+//   - The package writes nothing that package policy refuses.
 //
 // # What it must not know
 //

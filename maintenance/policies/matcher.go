@@ -11,10 +11,10 @@ import (
 	"moorage/registry"
 )
 
-// Matcher finds the policies that are about a table. It does not change, and is safe for concurrent
+// Matcher finds the policies that apply to a table. It does not change, and is safe for concurrent
 // use.
 type Matcher struct {
-	server     []policy.Policy // one at most
+	server     []policy.Policy // at most one
 	warehouses map[string]policy.Policy
 	namespaces map[string]policy.Policy // by pathOf
 	tables     map[registry.ID]policy.Policy
@@ -22,7 +22,7 @@ type Matcher struct {
 	anchors    map[string]registry.Record // by scope
 	hash       string
 	asks       bool
-	number     int64 // of the Reload that made it
+	number     int64 // of the Reload that made the matcher
 }
 
 // newMatcher returns the matcher of all policies, in the order of their scopes.
@@ -61,17 +61,17 @@ func newMatcher(all []stored) *Matcher {
 	return m
 }
 
-// Asks reports whether some policy asks for maintenance.
+// Asks reports whether a policy enables maintenance.
 func (m *Matcher) Asks() bool { return m != nil && m.asks }
 
 // Hash returns a hash of all policies.
 func (m *Matcher) Hash() string { return m.hash }
 
-// WarehouseID returns the id of a warehouse that has, or had, a policy; zero of others.
+// WarehouseID returns the id of a warehouse that has, or had, a policy. It returns zero for others.
 func (m *Matcher) WarehouseID(name string) registry.ID { return m.ids[name] }
 
-// requires returns conditions that fail if a policy which is about a warehouse has changed since m
-// was made. ok is false if a record is missing for that: see Policies.anchor.
+// requires returns conditions that fail if a policy that applies to a warehouse has changed since m
+// was made. ok is false if a required record is missing: see Policies.anchor.
 func (m *Matcher) requires(warehouse registry.ID) (conditions []registry.Condition, ok bool) {
 	for _, scope := range []string{registry.ScopeServer, registry.WarehouseScope(warehouse)} {
 		record, found := m.anchors[scope]
@@ -83,7 +83,7 @@ func (m *Matcher) requires(warehouse registry.ID) (conditions []registry.Conditi
 	return conditions, true
 }
 
-// With returns what m would be if a scope said job of a type.
+// With returns m as it would be if a scope had job for a type.
 func (m *Matcher) With(scope catalog.Scope, t policy.Type, job policy.Job) *Matcher {
 	say := func(said policy.Policy) policy.Policy {
 		jobs := map[policy.Type]policy.Job{t: job}
@@ -116,8 +116,8 @@ func (m *Matcher) With(scope catalog.Scope, t policy.Type, job policy.Job) *Matc
 	return &made
 }
 
-// Chain returns the policies that are about a table, the nearest first, without those that say
-// nothing.
+// Chain returns the policies that apply to a table, the nearest first. It omits policies without
+// jobs.
 func (m *Matcher) Chain(pointer registry.ID, ident moorage.Identifier) []policy.Policy {
 	var chain []policy.Policy
 	add := func(p policy.Policy) {
@@ -138,7 +138,7 @@ func (m *Matcher) Chain(pointer registry.ID, ident moorage.Identifier) []policy.
 	return chain
 }
 
-// IsAsked reports whether a chain asks for anything.
+// IsAsked reports whether a chain enables a job.
 func IsAsked(chain []policy.Policy) bool {
 	for _, p := range chain {
 		for _, job := range p.Jobs {
@@ -150,12 +150,12 @@ func IsAsked(chain []policy.Policy) bool {
 	return false
 }
 
-// pathOf names a namespace. A level has no zero byte.
+// pathOf returns a key for a namespace. A level has no zero byte.
 func pathOf(warehouse string, ns moorage.Namespace) string {
 	return warehouse + "\x00" + strings.Join(ns, "\x00")
 }
 
-// policyOf returns what a record says.
+// policyOf returns the policy in a record.
 func policyOf(scope string, value registry.MaintenancePolicy) policy.Policy {
 	made := policy.Policy{Source: sourceOf(scope, value.Ident), Jobs: make(map[policy.Type]policy.Job, len(value.Jobs))}
 	for _, job := range value.Jobs {
@@ -168,13 +168,13 @@ func policyOf(scope string, value registry.MaintenancePolicy) policy.Policy {
 	return made
 }
 
-// wasUnsafe reports whether settings are below what is safe, so that somebody let them through.
-// Records of earlier versions do not say so.
+// wasUnsafe reports whether settings are below the safe minimum, so that unsafe values were
+// allowed. Records of earlier versions do not have this flag.
 func wasUnsafe(t policy.Type, settings policy.Settings) bool {
 	return t.Check(settings, false) != nil && t.Check(settings, true) == nil
 }
 
-// sourceOf says where the values of a scope come from.
+// sourceOf returns the source of the values of a scope.
 func sourceOf(scope string, ident moorage.Identifier) policy.Source {
 	switch {
 	case scope == registry.ScopeServer:
@@ -189,8 +189,8 @@ func sourceOf(scope string, ident moorage.Identifier) policy.Source {
 	return policy.Source{Level: policy.LevelWarehouse, Name: ident.Warehouse}
 }
 
-// settingsOf reads the settings of a record. Members that are no texts are ones that a later
-// version knows.
+// settingsOf reads the settings of a record. It skips members that are not strings: only a later
+// version knows them.
 func settingsOf(raw json.RawMessage) policy.Settings {
 	var members map[string]any
 	if json.Unmarshal(raw, &members) != nil {

@@ -16,26 +16,27 @@ import (
 	"moorage/registry"
 )
 
-// Scopes are the objects that policies stand on, as one caller has them. catalog.Scopes is one.
+// Scopes finds the objects that have policies, with the rights of one caller. catalog.Scopes
+// implements it.
 type Scopes interface {
 	Find(ctx context.Context, v verb.Verb, ident moorage.Identifier) (catalog.Scope, error)
 	Change(ctx context.Context, v verb.Verb, ident moorage.Identifier,
 		plan func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error)) error
 }
 
-// reloadTimeout bounds how long the policies are read after a change whose client may be gone.
+// reloadTimeout bounds the reading of the policies after a change whose client may be gone.
 const reloadTimeout = 30 * time.Second
 
 // Policies are the policies of a store. It is safe for concurrent use.
 type Policies struct {
 	ledger  *ledger.Ledger
-	reloads atomic.Int64 // that have begun
+	reloads atomic.Int64 // how many have begun
 	current atomic.Pointer[Matcher]
 	changed func()
 }
 
-// New returns the policies of a store. changed is called after each change that this process made;
-// nil for nothing to do.
+// New returns the policies of a store. It calls changed after each change that this process made.
+// changed may be nil.
 func New(l *ledger.Ledger, changed func()) *Policies {
 	if changed == nil {
 		changed = func() {}
@@ -43,18 +44,19 @@ func New(l *ledger.Ledger, changed func()) *Policies {
 	return &Policies{ledger: l, changed: changed}
 }
 
-// stored is a policy as its record has it.
+// stored is a policy with its scope, as the record has it.
 type stored struct {
 	scope string
 	value registry.MaintenancePolicy
 }
 
-// Reload reads all policies, and returns what finds them. Of those that run at once it returns what
-// was read by the one that began last, of those that have ended. A record that cannot be read fails
-// it: nothing may be done by a part of the policies.
+// Reload reads all policies, and returns their matcher. Of concurrent calls that have ended, the
+// one that began last provides the result. A record that cannot be read fails Reload: no work may
+// follow only a part of the policies.
 func (p *Policies) Reload(ctx context.Context) (*Matcher, error) {
 	number := p.reloads.Add(1)
-	// What requires returns is older than the policies: a change that this misses in part fails it.
+	// The anchors must be older than the policies, so that a change that this read missed in part
+	// fails the conditions.
 	anchors := make(map[string]registry.Record)
 	for _, prefix := range []string{registry.ScopeServer, "w/"} {
 		err := p.scan(ctx, prefix, func(record registry.Record) (bool, error) {
@@ -79,7 +81,7 @@ func (p *Policies) Reload(ctx context.Context) (*Matcher, error) {
 	return p.keep(m), nil
 }
 
-// keep makes m the current matcher, unless a later Reload was faster, and returns the one that is.
+// keep makes m the current matcher, unless a later Reload was faster, and returns the current one.
 func (p *Policies) keep(m *Matcher) *Matcher {
 	for {
 		before := p.current.Load()
@@ -97,17 +99,17 @@ func (p *Policies) scan(ctx context.Context, prefix string, visit ledger.Visit) 
 	return moorage.Annotate("policies.scan", "", err)
 }
 
-// Current returns what the last Reload did, which this process did after each change of its own.
-// Before the first Reload it is nil, which asks for nothing.
+// Current returns the result of the last Reload. This process calls Reload after each change of its
+// own. Before the first Reload, Current returns nil, and a nil matcher requires nothing.
 func (p *Policies) Current() *Matcher { return p.current.Load() }
 
-// Said is what a scope itself says of a type.
+// Said is a scope's own policy for a type.
 type Said struct {
 	policy.Job
 	By string
 }
 
-// Of returns what a scope itself says, by type.
+// Of returns a scope's own policies, by type.
 func (p *Policies) Of(ctx context.Context, scope catalog.Scope) (map[policy.Type]Said, error) {
 	records, err := p.ledger.Get(ctx, registry.MaintenancePolicyKey(scope.Name))
 	if err != nil || !records[0].Exists() {
@@ -124,19 +126,19 @@ func (p *Policies) Of(ctx context.Context, scope catalog.Scope) (map[policy.Type
 	return said, nil
 }
 
-// Asked is what somebody asks to be said of a type.
+// Asked is a requested policy for a type.
 type Asked struct {
 	Type     policy.Type
 	Status   policy.Status
 	Settings policy.Settings
-	// Unsafe allows settings that are below what is safe for readers and writers under way.
+	// Unsafe allows settings that are not safe for readers and writers in progress.
 	Unsafe bool
 	By     string
 }
 
-// Put makes a scope say what is asked of a type, in the place of what it said.
+// Put replaces a scope's policy for a type by the requested one.
 //
-// Errors: KindIllegalArgument for settings that are refused; those of the scope.
+// Errors: KindIllegalArgument for settings that are refused; the errors of the scope.
 func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identifier, asked Asked) error {
 	const op = "policies.Put"
 	if err := asked.Check(); err != nil {
@@ -157,7 +159,7 @@ func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identif
 	})
 }
 
-// Check returns why nobody may ask this: KindIllegalArgument; nil if somebody may.
+// Check returns why the policy is not valid, as KindIllegalArgument. It returns nil if it is valid.
 func (a Asked) Check() error {
 	if err := a.Type.Check(a.Settings, a.Unsafe); err != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s", err)
@@ -169,7 +171,7 @@ func (a Asked) Check() error {
 	return nil
 }
 
-// jobOf returns the record of what is asked. The status is as old as it was if it stays.
+// jobOf returns the record of the requested policy. An unchanged status keeps its time.
 func (p *Policies) jobOf(ctx context.Context, asked Asked, before []registry.JobPolicy) (registry.JobPolicy, error) {
 	job := registry.JobPolicy{
 		Type: string(asked.Type), Status: string(asked.Status), By: asked.By, Unsafe: asked.Unsafe,
@@ -192,9 +194,9 @@ func (p *Policies) jobOf(ctx context.Context, asked Asked, before []registry.Job
 	return job, err
 }
 
-// Delete makes a scope say nothing of a type.
+// Delete removes a scope's policy for a type.
 //
-// Errors: those of the scope.
+// Errors: the errors of the scope.
 func (p *Policies) Delete(ctx context.Context, scopes Scopes, ident moorage.Identifier, t policy.Type) error {
 	if err := t.Check(nil, false); err != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s", err)
@@ -210,7 +212,7 @@ func without(jobs []registry.JobPolicy, t policy.Type) []registry.JobPolicy {
 	return slices.DeleteFunc(slices.Clone(jobs), func(job registry.JobPolicy) bool { return job.Type == string(t) })
 }
 
-// change changes the policy of a scope, and rewrites that of its warehouse.
+// change changes the policy of a scope, and rewrites the policy record of its warehouse.
 func (p *Policies) change(ctx context.Context, scopes Scopes, v verb.Verb, ident moorage.Identifier,
 	edit func(scope catalog.Scope, value *registry.MaintenancePolicy) error) error {
 	err := scopes.Change(ctx, v, ident, func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error) {
@@ -261,7 +263,7 @@ func (p *Policies) change(ctx context.Context, scopes Scopes, v verb.Verb, ident
 	return err
 }
 
-// as returns the condition that the record at key is as it was found.
+// as returns the condition that the record at key is unchanged.
 func as(record registry.Record, key registry.Key) registry.Condition {
 	if !record.Exists() {
 		return registry.Absent(key)
@@ -269,7 +271,7 @@ func as(record registry.Record, key registry.Key) registry.Condition {
 	return ledger.Unchanged(record)
 }
 
-// ReloadFor reads all policies, and returns what finds them, with the conditions of ConditionsFor.
+// ReloadFor reads all policies, and returns their matcher with the conditions of ConditionsFor.
 func (p *Policies) ReloadFor(ctx context.Context, name string) (*Matcher, []registry.Condition, error) {
 	m, err := p.Reload(ctx)
 	if err != nil {
@@ -279,9 +281,9 @@ func (p *Policies) ReloadFor(ctx context.Context, name string) (*Matcher, []regi
 	return m, conditions, err
 }
 
-// ConditionsFor returns the id of a warehouse, and conditions that fail if a policy about it is not
-// as m has it. It makes the records that they need. There are none if m is outdated, and if there
-// is no such warehouse.
+// ConditionsFor returns the id of a warehouse, and conditions that fail if a policy that applies to
+// it differs from m. It creates the records that the conditions need. It returns no conditions if m
+// is outdated, or if there is no such warehouse.
 func (p *Policies) ConditionsFor(ctx context.Context, m *Matcher, name string) (
 	id registry.ID, conditions []registry.Condition, err error) {
 	if moorage.ValidateName("warehouse name", name) != nil { // there is no such warehouse
@@ -306,7 +308,7 @@ func (p *Policies) ConditionsFor(ctx context.Context, m *Matcher, name string) (
 	return warehouse.ID, conditions, nil
 }
 
-// anchor makes the records that requires needs for a warehouse, and reads all policies again.
+// anchor creates the records that requires needs for a warehouse, and reads all policies again.
 func (p *Policies) anchor(ctx context.Context, warehouse registry.ID, name string) (*Matcher, error) {
 	for i, key := range []registry.Key{
 		registry.MaintenancePolicyKey(registry.ScopeServer),

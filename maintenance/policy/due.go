@@ -2,48 +2,49 @@ package policy
 
 import "time"
 
-// Facts are what a change says of a version of a table that it made.
+// Facts are what a change records about the version of a table that it made.
 type Facts struct {
-	// Known is false if the change said nothing. Then the table must be looked at.
+	// Known is false if the change recorded no facts. Then the planner must check the table.
 	Known     bool
 	Snapshots int64
-	First     time.Time // of the first snapshot in the document; zero if there is none
-	// Files is the total of data files; negative if nobody knows it.
+	First     time.Time // of the first snapshot in the document; zero if there is no snapshot
+	// Files is the number of data files; negative if unknown.
 	Files int64
-	Rules string // hash of what the table itself says about its maintenance
+	Rules string // hash of the maintenance settings in the table itself
 }
 
-// Base is how the last job of a kind left a table, and what was known of it then.
+// Base is the state of a table after the last job of a kind, and what was known of it then.
 type Base struct {
-	Rule      string // hash of the rule; empty: the kind was never looked at
+	Rule      string // hash of the rule; empty if the kind was never checked
 	Rules     string // as in Facts
 	Ran       time.Time
 	Snapshots int64
 	Files     int64
-	// Interval is the cadence that the last pass set; zero: that of the rule.
+	// Interval is the cadence that the last pass set; zero means the interval of the rule.
 	Interval time.Duration
 }
 
-// AheadMax is how far ahead of the store's clock a snapshot may be dated. A table with one that is
-// further ahead waits.
+// AheadMax is how far a snapshot's time may be ahead of the store's clock. A table with a snapshot
+// that is further ahead waits.
 const AheadMax = time.Hour
 
 const (
-	// lookDelay is when a table is looked at after its rules changed. Several changes mostly come
-	// together.
+	// lookDelay is the time from a change of a table's rules to the check of the table. Several
+	// changes mostly come together.
 	lookDelay = time.Minute
-	// overdueMax is how long snapshots that may go wait for others, to go with them.
+	// overdueMax is how long snapshots that may expire wait for others, to expire with them.
 	overdueMax = 24 * time.Hour
-	// firstPass is when a table's first pass for orphans is due.
+	// firstPass is the time until a table's first pass for orphans.
 	firstPass = time.Hour
 )
 
-// Due returns when a table is to be looked at for a type of job, which a commit with facts made at
-// about now. Zero: not because of this commit. base is that of the type.
+// Due returns when the planner must check a table for a type of job, after a commit with facts at
+// about now. Zero means that the commit makes nothing due. base is the state after the type's last
+// job.
 //
-// A time that has passed means at once. The job looks at the live table, and decides by that alone:
-// a time that is too early costs a look, and no commit is needed for one that is too late, because
-// the next one sets it.
+// A time in the past means now. The job checks the live table, and decides by that table only. So a
+// time that is too early costs a check. A time that is too late needs no commit, because the next
+// check sets it.
 func Due(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	switch {
 	case !rule.IsActive():
@@ -62,8 +63,8 @@ func Due(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	return time.Time{}
 }
 
-// snapshotsDue returns when the oldest snapshot may go that came since the last run. What that left
-// stays for reasons of its own, and the run itself said when to look at it again.
+// snapshotsDue returns when the oldest snapshot since the last run may expire. Earlier snapshots
+// stayed for other reasons, and the run itself set the time of the next check.
 func snapshotsDue(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	keep, first := rule.Count(MinSnapshotsToKeep), facts.First
 	if !base.Ran.IsZero() {
@@ -76,7 +77,7 @@ func snapshotsDue(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 		return time.Time{}
 	}
 	if first.After(now.Add(AheadMax)) {
-		return now.Add(lookDelay) // the look says what the table waits for
+		return now.Add(lookDelay) // the check decides what the table waits for
 	}
 	due := first.Add(rule.Duration(MaxSnapshotAgeHours))
 	if surplus < rule.Count(MinSnapshotsToExpire) {
@@ -97,7 +98,7 @@ func orphansDue(base Base, rule Rule, now time.Time) time.Time {
 	return base.Ran.Add(interval)
 }
 
-// compactionDue returns when there are enough new files, and the table has rested.
+// compactionDue returns when the table has rested, if there are enough new files.
 func compactionDue(facts Facts, base Base, rule Rule, now time.Time) time.Time {
 	if facts.Files < 0 || facts.Files-base.Files < rule.Count(MinInputFiles) {
 		return time.Time{}

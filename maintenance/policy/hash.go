@@ -7,11 +7,12 @@ import (
 	"strconv"
 )
 
-// hashBytes is the length of a hash: two rules of one table are told apart by it, not secrets.
+// hashBytes is the length of a hash. The hash distinguishes two rules of one table, and keeps no
+// secret.
 const hashBytes = 8
 
-// Hash returns 16 hexadecimal digits that stand for what r asks for. Who asks, and since when, does
-// not matter. Each text is hashed with its length, so no value can pass for two.
+// Hash returns 16 hexadecimal digits that identify what r requires. The source of the rule and its
+// time do not matter. Each text is hashed with its length, so one value cannot match two.
 func (r Rule) Hash() string {
 	sum := sha256.New()
 	add(sum, string(r.Type), strconv.FormatBool(r.Enabled), r.Held)
@@ -22,7 +23,7 @@ func (r Rule) Hash() string {
 	return hex.EncodeToString(sum.Sum(nil)[:hashBytes])
 }
 
-// HashOf returns a hash of all policies, in the order in which they are given.
+// HashOf returns a hash of all policies, in the given order.
 func HashOf(policies []Policy) string {
 	sum := sha256.New()
 	for _, p := range policies {

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Policy is what one scope says of all types.
+// Policy is one scope's policy for all types.
 type Policy struct {
 	Source Source
 	Jobs   map[Type]Job
 }
 
-// Job is what a policy says of one type.
+// Job is the part of a policy for one type.
 type Job struct {
-	Status   Status // empty: nothing
+	Status   Status // empty: not set
 	Settings Settings
-	// Since is when the status became what it is.
+	// Since is when the status last changed.
 	Since time.Time
-	// Unsafe says that somebody let settings below the floor through.
+	// Unsafe is true if settings below the floor were allowed.
 	Unsafe bool
 }
 
-// Source says where a value comes from: the level, and which one of it.
+// Source is where a value comes from: the level, and the name of the scope, property or ref.
 type Source struct {
 	Level Level
 	Name  string // of the scope, the property or the ref
 }
 
-// Level is one of the places that say something.
+// Level is a level at which a value can be set.
 type Level string
 
 // The levels, the strongest first.
@@ -43,28 +43,28 @@ const (
 
 // Value is the effective value of a setting.
 type Value struct {
-	Number int64 // milliseconds, bytes or a count; zero for one with choices
+	Number int64 // milliseconds, bytes or a count; zero for a setting with choices
 	Text   string
 	From   Source
-	// Raised says that a property asked for less than is safe, and Number is what is safe.
+	// Raised is true if a property requires less than the safe minimum. Number is then the minimum.
 	Raised bool
 }
 
-// Rule is what a table is to have of one type.
+// Rule is the maintenance of one type that a table gets.
 type Rule struct {
 	Type    Type
 	Enabled bool
-	From    Source // who enabled or disabled it
+	From    Source // what enabled or disabled it
 	// Since is when it was enabled.
 	Since time.Time
-	// Unsafe says that one of the policies lets values below the floor through.
+	// Unsafe is true if one of the policies allows values below the floor.
 	Unsafe bool
-	// Held says why nothing may happen although it is enabled; empty: nothing holds it.
+	// Held is why no job may run although the rule is enabled; empty if nothing holds it.
 	Held   string
-	Values map[string]Value // of those settings that are set
+	Values map[string]Value // only the settings that have a value
 }
 
-// Rules are what a table is to have.
+// Rules are the rules for a table, by type.
 type Rules map[Type]Rule
 
 // Reasons why a rule is held. A property that cannot be read is a reason of its own.
@@ -75,7 +75,7 @@ const (
 	heldProperty   = "bad property "
 )
 
-// The properties by which a table says more than settings.
+// The properties of a table that control maintenance as a whole, and not one setting.
 const (
 	propertyCollects = "gc.enabled"
 	propertyHold     = "moorage.maintenance.hold"
@@ -84,8 +84,8 @@ const (
 	propertyEnabled  = ".enabled"
 )
 
-// Effective returns what a table is to have. chain are the policies above and of the table, the
-// nearest first. properties are those of the table.
+// Effective returns the rules for a table. chain contains the policies of the table and of the
+// scopes above it, the nearest first. properties are the table's properties.
 func Effective(chain []Policy, properties map[string]string) Rules {
 	rules := make(Rules, len(types))
 	for _, t := range Types() {
@@ -105,7 +105,7 @@ func effective(t Type, chain []Policy, properties map[string]string) Rule {
 			break
 		}
 	}
-	// A table can say no. That it is maintained, somebody above it decides.
+	// A table can opt out, but not in: only a policy enables maintenance.
 	name := propertyPrefix + string(t.Kind()) + propertyEnabled
 	if text, said := properties[name]; said && strings.TrimSpace(text) != "true" {
 		rule.Enabled, rule.From, rule.Since = false, Source{LevelProperty, name}, time.Time{}
@@ -133,14 +133,14 @@ func held(t Type, properties map[string]string) string {
 		return HeldByTable
 	case properties[propertyKey] != "":
 		return HeldEncrypted
-	case types[t].deletes && said && !strings.EqualFold(collects, "true"): // as Document.Collects has it
+	case types[t].deletes && said && !strings.EqualFold(collects, "true"): // the same rule as Document.Collects
 		return HeldCollection
 	}
 	return ""
 }
 
-// valueOf returns the effective value of a setting. ok is false if it is not set; bad says that the
-// table's property cannot be read.
+// valueOf returns the effective value of a setting. ok is false if it is not set. bad is true if
+// the table's property cannot be read.
 func valueOf(rule Rule, s Setting, chain []Policy, properties map[string]string) (value Value, ok, bad bool) {
 	if text, said := properties[s.Property]; said && s.Property != "" {
 		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
@@ -178,7 +178,7 @@ func (r Rule) Duration(name string) time.Duration {
 // Text returns the value of a setting with choices; empty if it is not set.
 func (r Rule) Text(name string) string { return r.Values[name].Text }
 
-// IsActive reports whether jobs of the rule are to be done.
+// IsActive reports whether jobs of the rule may run.
 func (r Rule) IsActive() bool { return r.Enabled && r.Held == "" }
 
 const maxMillis = int64(1<<63-1) / int64(time.Millisecond)

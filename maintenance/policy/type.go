@@ -28,16 +28,16 @@ const (
 	Compact   Kind = "compaction"
 )
 
-// Status is whether a policy asks for jobs of a type.
+// Status is whether a policy enables jobs of a type.
 type Status string
 
-// The states. No status: the policies above decide.
+// The states. Without a status, the policies above decide.
 const (
 	Enabled  Status = "enabled"
 	Disabled Status = "disabled"
 )
 
-// Units of settings, in those of values: milliseconds and bytes.
+// Units of settings, in the units of values: milliseconds and bytes.
 const (
 	once    = 1
 	minutes = 60 * 1000
@@ -65,7 +65,7 @@ const (
 	SettleMinutes        = "settleMinutes"
 )
 
-// What the setting Files may say.
+// The choices of the setting Files.
 const (
 	FilesDelete = "delete"
 	FilesKeep   = "keep"
@@ -74,32 +74,33 @@ const (
 // Setting is one setting of a type of job.
 type Setting struct {
 	Name string
-	// Choices are the texts that it may have; nil: it is a number.
+	// Choices are the allowed texts. Nil if the setting is a number.
 	Choices []string
-	// Unit is what one of it is in values: milliseconds, bytes or just one.
+	// Unit is the size of the setting's unit in the unit of values: milliseconds, bytes, or 1.
 	Unit int64
-	// Min and Max bound the number, in its own unit. Below Floor it takes somebody who says that
-	// unsafe values are wanted.
+	// Min and Max bound the number, in its own unit. A number below Floor needs the caller's
+	// permission for unsafe values.
 	Min, Max, Floor int64
-	// Default is in its own unit. A setting without one is not set unless somebody sets it.
+	// Default is in the setting's own unit. A setting without a default has no value until a policy
+	// or property sets one.
 	Default    int64
 	HasDefault bool
-	Text       string // the default of one with choices
-	// Property is the table property that says the same; empty: none. Its numbers are in units of
-	// values.
+	Text       string // the default of a setting with choices
+	// Property is the table property with the same meaning; empty if there is none. Its numbers are
+	// in units of values.
 	Property string
-	// IsFloorOfTables says that the property counts as Floor if it is below that, unless a policy
-	// is unsafe. Those of Iceberg are as their owner says.
+	// IsFloorOfTables makes Floor the minimum of the property too, unless a policy is unsafe.
+	// Iceberg's own properties have no such minimum: the table's owner decides.
 	IsFloorOfTables bool
 }
 
 const hoursMax = 24 * 365 * 100
 
-// typeOf is all that is fixed about a type.
+// typeOf has all fixed facts about a type.
 type typeOf struct {
 	kind Kind
-	// deletes says that jobs of the type change snapshots or delete files, which a table forbids by
-	// gc.enabled.
+	// deletes is true if jobs of the type change snapshots or delete files. A table forbids such
+	// jobs by gc.enabled.
 	deletes  bool
 	settings []Setting
 }
@@ -139,13 +140,13 @@ func Types() []Type {
 	return []Type{Compaction, SnapshotManagement, UnreferencedFileRemoval}
 }
 
-// Kind returns what jobs of t are called; empty for a type that does not exist.
+// Kind returns the kind of t's jobs. It returns the empty string for a type that does not exist.
 func (t Type) Kind() Kind { return types[t].kind }
 
 // Settings returns the settings of t, which the caller must not change.
 func (t Type) Settings() []Setting { return types[t].settings }
 
-// TypeOf returns the type whose jobs are called kind.
+// TypeOf returns the type whose jobs have a kind.
 func TypeOf(kind Kind) (Type, bool) {
 	for _, t := range Types() {
 		if t.Kind() == kind {
@@ -165,11 +166,11 @@ func (t Type) setting(name string) (Setting, bool) {
 	return Setting{}, false
 }
 
-// Settings maps the names of settings to their texts: numbers are decimal.
+// Settings maps the names of settings to their texts. Numbers are decimal.
 type Settings map[string]string
 
-// Check returns why t may not have settings; nil if it may. unsafe allows what is below the floor.
-// Callers answer the text to clients.
+// Check returns why the settings are not valid for t, and nil if they are. unsafe allows values
+// below the floor. Callers return the text to clients.
 func (t Type) Check(settings Settings, unsafe bool) error {
 	if _, ok := types[t]; !ok {
 		return fmt.Errorf("there is no type %q, but %s", t, join(Types()))

@@ -17,16 +17,16 @@ import (
 	"moorage/registry"
 )
 
-// ByHand is a job that somebody asks for. One of the two says with which settings.
+// ByHand is a requested job. Exactly one of the two fields is set.
 type ByHand struct {
 	Snapshots *jobs.SnapshotSettings
 	Orphans   *jobs.OrphanSettings
 }
 
-// Begin begins a job on the table called ident, whatever policies say.
+// Begin begins a job on the table called ident, independent of the policies.
 //
-// Errors: KindIllegalArgument if nothing may be deleted of the table, or the scope is paused;
-// KindCommitFailed if there is such a job; those of catalog.Scopes.Find and of jobs.Expire.
+// Errors: KindIllegalArgument if nothing may be deleted from the table, or if the scope is paused;
+// KindCommitFailed if such a job exists; the errors of catalog.Scopes.Find and jobs.Expire.
 func (s *Steering) Begin(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked ByHand) (
 	jobs.Began, error) {
 	const op = "steer.Begin"
@@ -82,8 +82,8 @@ func (s *Steering) isPaused(ctx context.Context, scope catalog.Scope) error {
 	return nil
 }
 
-// ObjectOf returns what a pause is about, as commands call it: server, or a kind and a name in
-// which parts with a dot stand in quotes.
+// ObjectOf returns the object of a pause as commands spell it: server, or a kind and a name. Parts
+// of the name that contain a dot are quoted.
 func ObjectOf(pause registry.Pause) string {
 	if pause.Scope == registry.ScopeServer {
 		return "server"
@@ -103,7 +103,7 @@ func ObjectOf(pause registry.Pause) string {
 	return kind + " " + strings.Join(parts, ".")
 }
 
-// asPointer returns a scope as pauses ask for it.
+// asPointer returns a scope as a pointer, which the check of pauses needs.
 func asPointer(scope catalog.Scope) registry.Pointer {
 	ident := scope.Ident
 	return registry.Pointer{
@@ -111,10 +111,10 @@ func asPointer(scope catalog.Scope) registry.Pointer {
 	}
 }
 
-// told turns the reasons why a job does not begin into errors for who asked.
+// told turns the reasons why a job does not begin into errors for the caller.
 func told(ident moorage.Identifier, err error) error {
 	if held, ok := errors.AsType[*jobs.HeldError](err); ok {
-		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held) // which says that nothing is deleted
+		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held) // the text includes that nothing is deleted
 	}
 	if blocked, ok := errors.AsType[*jobs.BlockedError](err); ok {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, blocked)
@@ -126,11 +126,11 @@ func told(ident moorage.Identifier, err error) error {
 	return err
 }
 
-// Plan returns what a job on the table called ident would do now, with sample of the files at most.
-// It changes nothing. Without settings in asked they are those of the policies, also of one that is
-// not enabled.
+// Plan returns what a job on the table called ident would do now, with at most sample of the files.
+// It changes nothing. If asked has no settings, Plan uses the policies' settings, even if the
+// policy is disabled.
 //
-// Errors: KindIllegalArgument for a kind that the server does not do itself; those of
+// Errors: KindIllegalArgument for a kind that the server does not run itself; the errors of
 // catalog.Scopes.Find.
 func (s *Steering) Plan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, kind policy.Kind,
 	asked ByHand, sample int) (jobs.DryRun, error) {
@@ -153,11 +153,11 @@ func (s *Steering) Plan(ctx context.Context, scopes policies.Scopes, ident moora
 	return run, moorage.Annotate(op, ident.String(), err)
 }
 
-// Leftovers returns which files of a warehouse lie outside of all tables and views, with sample of
-// them at most. It takes the right to plan on the warehouse. Policies and pauses have no say in it:
-// nothing is deleted.
+// Leftovers returns the files of a warehouse that lie outside of all tables and views, with at most
+// sample of them. It requires the right to plan on the warehouse. Policies and pauses do not apply,
+// because nothing is deleted.
 //
-// Errors: KindIllegalArgument if jobs.Leftovers says so; those of catalog.Scopes.Find.
+// Errors: the KindIllegalArgument of jobs.Leftovers; the errors of catalog.Scopes.Find.
 func (s *Steering) Leftovers(ctx context.Context, scopes policies.Scopes, warehouse string,
 	asked jobs.LeftoverSettings, sample int) (jobs.DryRun, error) {
 	const op = "steer.Leftovers"
@@ -169,7 +169,7 @@ func (s *Steering) Leftovers(ctx context.Context, scopes policies.Scopes, wareho
 	return run, moorage.Annotate(op, warehouse, err)
 }
 
-// byPolicy returns what the policies say of a kind, as the planner goes by it.
+// byPolicy returns the policies' settings for a kind, as the planner uses them.
 func (s *Steering) byPolicy(ctx context.Context, scope catalog.Scope, kind policy.Kind) (ByHand, error) {
 	t, ok := policy.TypeOf(kind)
 	if !ok || kind != policy.Snapshots && kind != policy.Orphans {

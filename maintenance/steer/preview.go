@@ -17,30 +17,31 @@ import (
 	"moorage/registry"
 )
 
-// previewPointers is how many pointers one page of a preview reads at most: few of them may be of
-// its scope.
+// previewPointers bounds the pointers that one page of a preview reads: few of them may be in its
+// scope.
 const previewPointers = 5000
 
 // Preview is what a policy would do to a table now.
 type Preview struct {
 	Table moorage.Identifier
-	// Nothing says why nothing would happen to the table; empty if something may.
+	// Nothing is why nothing would happen to the table; empty if something may happen.
 	Nothing string
-	// Failed says why nobody knows; empty if it is known.
+	// Failed is why the result is unknown; empty if it is known.
 	Failed string
 	Run    jobs.DryRun // of snapshots and orphans
-	// Due says that compaction would be due now, and Files how many data files there are then;
-	// negative if nobody knows.
+	// Due is true if compaction would be due now. Files is then the number of data files; negative
+	// if unknown.
 	Due   bool
 	Files int64
 }
 
-// Preview returns what would happen now to the tables of a scope if it said what is asked: to at
-// most limit of them, behind the ID after of a pointer. next is where the next page begins; empty
-// on the last. A page can be empty and not the last. It reads what the jobs would read, and changes
-// nothing.
+// Preview returns what would happen now to the tables of a scope if the scope had the requested
+// policy. It covers at most limit tables, behind the pointer with the ID after. next is where the
+// next page begins, and empty on the last page. A page can be empty without being the last. Preview
+// reads what the jobs would read, and changes nothing.
 //
-// Errors: KindIllegalArgument for settings that Policies.Put refuses; those of catalog.Scopes.Find.
+// Errors: KindIllegalArgument for settings that Policies.Put refuses; the errors of
+// catalog.Scopes.Find.
 func (s *Steering) Preview(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier,
 	asked policies.Asked, after string, limit int) (all []Preview, next string, err error) {
 	const op = "steer.Preview"
@@ -69,7 +70,7 @@ func (s *Steering) Preview(ctx context.Context, scopes policies.Scopes, ident mo
 		read, after = read+1, record.Key.ID
 		pointer, err := ledger.Decode[registry.Pointer](record)
 		if err != nil || record.State != registry.StateLive || pointer.View || !in.Covers(pointer) {
-			return true, nil // moorage check finds one that cannot be read
+			return true, nil // moorage check finds a pointer that cannot be read
 		}
 		preview, err := p.table(ctx, pointer.ID, pointer.Identifier())
 		all = append(all, preview)
@@ -82,11 +83,11 @@ func (s *Steering) Preview(ctx context.Context, scopes policies.Scopes, ident mo
 type previewing struct {
 	*Steering
 	of      policy.Type
-	matcher *policies.Matcher // with what is asked
+	matcher *policies.Matcher // with the requested policy
 	now     time.Time
 }
 
-// previewOf returns the policies as they would be, at the time of the store.
+// previewOf returns the policies with the requested change, at the store's time.
 func (s *Steering) previewOf(ctx context.Context, scope catalog.Scope, asked policies.Asked) (*previewing, error) {
 	now, err := s.Ledger.Time(ctx)
 	if err != nil {
@@ -149,7 +150,7 @@ func (p *previewing) fill(ctx context.Context, id registry.ID, preview *Preview)
 	return err
 }
 
-// compaction says whether compaction of a table would be due.
+// compaction records whether compaction of a table would be due.
 func (p *previewing) compaction(ctx context.Context, id registry.ID, document *metadata.Document, rule policy.Rule,
 	preview *Preview) error {
 	cares, err := schedule.Read(ctx, p.Ledger, id)

@@ -1,12 +1,12 @@
 // Package steer shows operators the state of maintenance and carries out their commands: pauses,
-// and looks that are to happen now.
+// and looks that must happen now.
 //
 // # What it promises
 //
-//   - A caller needs on a scope what the table of verbs says.
-//   - What it tells of a table is what the planner goes by: the same rules, from the same records.
-//   - A look that somebody asks for goes by the policies. A job that somebody begins has settings
-//     of its own. Pauses hold for both.
+//   - A caller needs the right on a scope that the table of verbs requires.
+//   - The state of a table comes from the same rules and records that the planner uses.
+//   - A requested look follows the policies. A job that an operator begins has settings of its own.
+//     Pauses hold for both.
 //
 // # What it must not know
 //
@@ -32,18 +32,18 @@ import (
 	"moorage/registry"
 )
 
-// Tables is what steering needs of the catalog. *catalog.Tables is one.
+// Tables is what Steering needs of the catalog. *catalog.Tables implements it.
 type Tables interface {
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 }
 
-// Steering steers the maintenance of one store. It is safe for concurrent use.
+// Steering controls the maintenance of one store. It is safe for concurrent use.
 type Steering struct {
 	Ledger   *ledger.Ledger
 	Policies *policies.Policies
 	Jobs     *jobs.Jobs
 	Tables   Tables
-	// Kick has the monitor and the planner look now; nil: they look when they do.
+	// Kick makes the monitor and the planner work now. If it is nil, they keep their schedule.
 	Kick func()
 }
 
@@ -56,25 +56,25 @@ func (s *Steering) kick() {
 // runsShown is how many runs Status has.
 const runsShown = 20
 
-// Kind is what is known of one kind of job of a table.
+// Kind is the state of one kind of job of a table.
 type Kind struct {
 	Rule    policy.Rule
 	Care    registry.JobCare
-	Job     *jobs.Under // under way; nil: none
+	Job     *jobs.Under // in progress; nil if there is none
 	Blocker *registry.Due
 }
 
-// Status is what is known of the maintenance of a scope.
+// Status is the state of a scope's maintenance.
 type Status struct {
-	Said   map[policy.Type]policies.Said // by the scope itself
-	Pauses []registry.Pause              // that are about it
-	// The others are of a table.
+	Said   map[policy.Type]policies.Said // the scope's own policies
+	Pauses []registry.Pause              // that apply to it
+	// The fields below are only for a table.
 	Kinds []Kind       // in the order of their types
-	Jobs  []jobs.Under // under way
+	Jobs  []jobs.Under // in progress
 	Runs  []registry.Run
 }
 
-// Status returns what is known of a scope. Errors: those of catalog.Scopes.Find.
+// Status returns the state of a scope's maintenance. Errors: the errors of catalog.Scopes.Find.
 func (s *Steering) Status(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) (Status, error) {
 	scope, err := scopes.Find(ctx, verb.LoadMaintenance, ident)
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Steering) Status(ctx context.Context, scopes policies.Scopes, ident moo
 	return status, s.addTable(ctx, scope, &status)
 }
 
-// addTable adds what is known of a table.
+// addTable adds the state of a table.
 func (s *Steering) addTable(ctx context.Context, scope catalog.Scope, status *Status) error {
 	matcher, err := s.Policies.Reload(ctx)
 	if err != nil {
@@ -144,11 +144,11 @@ func (s *Steering) addTable(ctx context.Context, scope catalog.Scope, status *St
 	return err
 }
 
-// Run has the table called ident looked at now for a kind, also if that was blocked. A job that is
-// blocked is tried again, except one that an operator has put into quarantine.
+// Run makes the table called ident due now for a kind, even if the kind was blocked. It retries a
+// blocked job, except a job that an operator has put into quarantine.
 //
-// Errors: KindIllegalArgument if no policy asks for the kind and nothing of it is blocked, or if a
-// job of it is in quarantine; those of catalog.Scopes.Find.
+// Errors: KindIllegalArgument if no policy requires the kind and nothing of it is blocked, or if a
+// job of the kind is in quarantine; the errors of catalog.Scopes.Find.
 func (s *Steering) Run(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier,
 	kind policy.Kind) error {
 	t, ok := policy.TypeOf(kind)
@@ -184,7 +184,7 @@ type runNow struct {
 	scope   catalog.Scope
 	kind    policy.Kind
 	rule    policy.Rule
-	retried bool // a job that was blocked goes on
+	retried bool // a blocked job continues
 }
 
 func (r *runNow) try(ctx context.Context) error {
@@ -198,7 +198,7 @@ func (r *runNow) try(ctx context.Context) error {
 			return err
 		}
 		r.retried = true
-		return ledger.ErrRetry // the table is looked at again when the job has ended
+		return ledger.ErrRetry // the planner checks the table again when the job has ended
 	}
 	if isBlocked := r.retried || records[1].Exists(); !isBlocked {
 		switch {
@@ -225,7 +225,7 @@ func (r *runNow) try(ctx context.Context) error {
 	return r.apply(ctx, change)
 }
 
-// retryJob has a blocked job go on, which ends its blocker.
+// retryJob makes a blocked job continue, which ends its blocker.
 func (s *Steering) retryJob(ctx context.Context, record, blocker registry.Record) error {
 	job, err := ledger.Decode[registry.Job](record)
 	if err != nil {
@@ -243,7 +243,7 @@ func (s *Steering) retryJob(ctx context.Context, record, blocker registry.Record
 	}
 	err = s.Jobs.Retry(ctx, job.ID, jobs.Retrying{})
 	if kind := moorage.KindOf(err); kind == moorage.KindNotFound || kind == moorage.KindCommitFailed {
-		return ledger.ErrRetry // somebody else was faster
+		return ledger.ErrRetry // another caller was faster
 	}
 	return err
 }
@@ -271,10 +271,10 @@ func (s *Steering) Pauses(ctx context.Context) ([]registry.Pause, error) {
 	return pauses.Pauses, moorage.Annotate("steer.Pauses", "", err)
 }
 
-// Pause stops the maintenance of a scope until somebody resumes it. Jobs look for that before each
-// batch of files.
+// Pause stops the maintenance of a scope until a caller resumes it. Jobs check for pauses before
+// each batch of files.
 //
-// Errors: those of catalog.Scopes.Change.
+// Errors: the errors of catalog.Scopes.Change.
 func (s *Steering) Pause(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier,
 	reason, by string) error {
 	return s.changePauses(ctx, scopes, verb.PauseMaintenance, ident, func(scope catalog.Scope, now time.Time,
@@ -287,7 +287,7 @@ func (s *Steering) Pause(ctx context.Context, scopes policies.Scopes, ident moor
 	})
 }
 
-// orderOf has the server first.
+// orderOf returns a sort key that puts the server first.
 func orderOf(pause registry.Pause) string {
 	if pause.Scope == registry.ScopeServer {
 		return ""
@@ -299,10 +299,10 @@ func withoutScope(all []registry.Pause, scope string) []registry.Pause {
 	return slices.DeleteFunc(slices.Clone(all), func(pause registry.Pause) bool { return pause.Scope == scope })
 }
 
-// Resume ends the pause of a scope. Those of others stay. That there is none is no error. That of
-// the server also ends the doubt about the store's clock.
+// Resume ends the pause of a scope. The pauses of other scopes stay. A missing pause is no error.
+// Resuming the server also ends the doubt about the store's clock.
 //
-// Errors: those of catalog.Scopes.Change.
+// Errors: the errors of catalog.Scopes.Change.
 func (s *Steering) Resume(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error {
 	err := s.changePauses(ctx, scopes, verb.ResumeMaintenance, ident, func(scope catalog.Scope, _ time.Time,
 		all []registry.Pause) []registry.Pause {
@@ -349,7 +349,7 @@ func (s *Steering) changePauses(ctx context.Context, scopes policies.Scopes, v v
 	})
 }
 
-// put returns the write of a record that is as it was read.
+// put returns the write of a record, on condition that the record is unchanged.
 func put(key registry.Key, record registry.Record, value registry.Value) (catalog.Beside, error) {
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, value))
 	condition := registry.Absent(key)
@@ -359,9 +359,9 @@ func put(key registry.Key, record registry.Record, value registry.Value) (catalo
 	return catalog.Beside{Conditions: []registry.Condition{condition}, Writes: writes}, err
 }
 
-// Rescan has all tables of a scope looked at for what is due.
+// Rescan makes the planner check all tables of a scope for due maintenance.
 //
-// Errors: those of catalog.Scopes.Change.
+// Errors: the errors of catalog.Scopes.Change.
 func (s *Steering) Rescan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error {
 	err := scopes.Change(ctx, verb.RescanMaintenance, ident, func(ctx context.Context, scope catalog.Scope) (
 		catalog.Beside, error) {
@@ -382,7 +382,7 @@ func (s *Steering) Rescan(ctx context.Context, scopes policies.Scopes, ident moo
 	return err
 }
 
-// Blocker says that a kind of job of a table is blocked.
+// Blocker is a blocked kind of job of a table.
 type Blocker struct {
 	registry.Due
 	Pointer registry.ID
@@ -390,8 +390,8 @@ type Blocker struct {
 	Kind    string
 }
 
-// Blockers returns a page of what is blocked, behind the ID after. next is the after of the next
-// page; empty for the last.
+// Blockers returns a page of blockers, behind the ID after. next is the after of the next page, and
+// empty on the last page.
 func (s *Steering) Blockers(ctx context.Context, after string, limit int) (all []Blocker, next string, err error) {
 	prefix, last := registry.DueBlockedPrefix(), ""
 	err = s.Ledger.Scan(ctx, registry.TableDue, prefix, after, func(record registry.Record) (bool, error) {
