@@ -24,7 +24,7 @@ name with a colon between them, such as corp:ann or key:etl; a role such as anal
 issuer names, such as corp/analysts; or everyone. The words role and principal may stand before it.
 `
 
-// accessCommands returns the commands that manage who may do what.
+// accessCommands returns the commands that manage keys, roles and grants.
 func accessCommands(actions Actions) []command {
 	commands := append(keyCommands(actions), roleCommands(actions)...)
 	return append(append(commands, grantCommands(actions)...),
@@ -91,7 +91,7 @@ was exchanged for.
 	}
 }
 
-// graceMax bounds how long two secrets of a key are good.
+// graceMax bounds how long both secrets of a key are valid.
 const graceMax = 90 * 24 * time.Hour
 
 func roleCommands(actions Actions) []command {
@@ -182,7 +182,7 @@ somebody. It says whose rights decide.
 	}
 }
 
-// allPrivileges returns the set of all of them.
+// allPrivileges returns the set of all privileges.
 func allPrivileges() (all access.Privileges) {
 	for _, each := range access.Every() {
 		all |= each
@@ -206,14 +206,14 @@ func wrapped(privileges access.Privileges) string {
 	return text + ".\n"
 }
 
-// token returns the setting that says who asks a server.
+// token returns the setting that authenticates the caller to a server.
 func token() setting {
 	return setting{name: "token", value: "TOKEN", set: text(func(c *Config) *string { return &c.Token }),
 		usage: "What shows the server of --uri who asks: an API key, or a token of an issuer. The variable is " +
 			"better: other users of the machine can see command lines."}
 }
 
-// authority returns the setting that says who vouches for a server.
+// authority returns the setting for the authorities that may sign a server's certificate.
 func authority() setting {
 	return setting{name: "ca", value: "FILE", usage: "PEM file with the authorities that may vouch for the server " +
 		"of --uri. Default: those that the system trusts.",
@@ -329,7 +329,7 @@ func validateChange(c Config, faults *usageError) {
 	}
 }
 
-// secretsCommands returns the commands about the keys that secrets of warehouses are sealed with.
+// secretsCommands returns the commands about the keys that seal warehouse secrets.
 func secretsCommands(actions Actions) []command {
 	return []command{
 		{

@@ -9,28 +9,28 @@ import (
 	"moorage/management/client"
 )
 
-// AccessWords are what the words of a command about access come to. A command has those that its
-// help names.
+// AccessWords are the parsed words of a command about access. A command sets only the fields that
+// its help names.
 type AccessWords struct {
 	Privileges []string
 	Operation  string // of explain, unless it names privileges
 	Object     client.Object
 	Grantee    string // a principal, a role, or a role of an issuer
-	Principal  string // whose key it is
+	Principal  string // the key's principal
 	Key        string // id of a key
 	Role       string
 	Members    []string
 	Through    []client.Object // the views of explain
-	Engine     string          // that asks in the name of Grantee
+	Engine     string          // that makes the request on behalf of Grantee
 }
 
 // objectWords is how help spells an object.
 const objectWords = "server|KIND NAME"
 
-// keyAlias begins the names of principals that have API keys.
+// keyAlias is the alias of principals that have API keys.
 const keyAlias = "key:"
 
-// principalOf returns the principal that has the keys of name, which may stand without the alias.
+// principalOf returns the principal that has the keys of name. The alias in name is optional.
 func principalOf(name string) (string, error) {
 	if !strings.Contains(name, ":") {
 		name = keyAlias + name
@@ -108,7 +108,8 @@ func wordsOfOwner(c *Config, words []string) (err error) {
 	return err
 }
 
-// wordsOfExplain reads OPERATION on OBJECT, and perhaps through VIEW..., for PRINCIPAL, by ENGINE.
+// wordsOfExplain reads OPERATION on OBJECT, then optionally through VIEW..., for PRINCIPAL, by
+// ENGINE.
 func wordsOfExplain(c *Config, words []string) (err error) {
 	if at := lastIndex(words, "by"); at > 0 {
 		if c.Access.Engine, err = granteeOf(words[at+1:]); err != nil {
@@ -206,7 +207,7 @@ func objectOf(words []string) (client.Object, error) {
 		strings.Join(words, " "))
 }
 
-// granteeOf reads a grantee, before which its kind may stand.
+// granteeOf reads a grantee with an optional kind before it.
 func granteeOf(words []string) (string, error) {
 	kind := access.Nobody
 	if len(words) == 2 {
@@ -231,7 +232,7 @@ func granteeOf(words []string) (string, error) {
 	return name, nil
 }
 
-// lastIndex returns where word stands last, -1 if nowhere.
+// lastIndex returns the last index of word, and -1 if words does not contain it.
 func lastIndex(words []string, word string) int {
 	for i, each := range slices.Backward(words) {
 		if each == word {

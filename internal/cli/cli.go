@@ -1,8 +1,8 @@
-// Package cli is the command line of moorage: its commands, their settings, and what help,
-// completion and the manual page say about them. One table of settings is the source of flags,
-// environment variables, keys of the YAML file, and the pages in docs/reference.
+// Package cli is the command line of moorage: its commands and settings, their help, completion and
+// the manual page. One table of settings is the source of flags, environment variables, keys of the
+// YAML file, and the pages in docs/reference.
 //
-// It knows what a user may write, and nothing about what a command does: Actions do that.
+// It knows what a user may write. What a command does is left to Actions.
 package cli
 
 import (
@@ -21,23 +21,23 @@ import (
 // Exit codes.
 const (
 	ExitDone   = 0
-	ExitFailed = 1 // it went wrong: one sentence on stderr
+	ExitFailed = 1 // the command failed: one sentence on stderr
 	ExitUsage  = 2 // the command line, the environment or the file is wrong: a line for each fault
 )
 
-// Environment is what a command sees of the process that runs it.
+// Environment is the part of the process that a command uses.
 type Environment struct {
 	Environ        []string // KEY=value
 	Stdout, Stderr io.Writer
-	// OnHangup has do called for each SIGHUP from now on, which otherwise ends the command. Nil: no
-	// signal reaches the command.
+	// OnHangup registers do for each SIGHUP from now on, which would otherwise end the command. If
+	// it is nil, no signal reaches the command.
 	OnHangup func(do func())
 }
 
-// Action does what a command is for. Its error becomes one line on stderr.
+// Action carries out a command. Its error becomes one line on stderr.
 type Action func(ctx context.Context, c Config, env Environment) error
 
-// Actions has an action for each command that is not about the command line itself.
+// Actions has an action for each command, except the commands about the command line itself.
 type Actions struct {
 	Serve, Migrate, Check, Backup                          Action
 	RecoverList, RecoverRetry, RecoverAbort, RecoverForget Action
@@ -57,12 +57,13 @@ type Actions struct {
 	MaintainPlan, MaintainRun, MaintainStatus Action
 	MaintainJobs, MaintainFiles, MaintainJob  Action
 	MaintainOrphans, MaintainWork             Action
-	// MaintainPolicy is all commands about the maintenance of an object. Config says which.
+	// MaintainPolicy carries out all commands about the maintenance of an object. Config has the
+	// command.
 	MaintainPolicy, MaintainBlockers Action
 }
 
 // Run executes one command line and returns the exit code of the process. It returns when the
-// command is done, or after ctx ended and what the command had begun was finished.
+// command is done. After ctx has ended, it first finishes what the command had begun.
 func Run(ctx context.Context, args []string, env Environment, actions Actions) int {
 	if len(args) > 0 && strings.HasPrefix(args[0], "-") && !isHelp(args[0]) && args[0] != "--version" {
 		fmt.Fprintf(env.Stderr, "moorage: a command must stand before %s; see moorage help\n", args[0])
@@ -93,10 +94,10 @@ func isHelp(arg string) bool {
 	return arg == "help" || arg == "-h" || arg == "-help" || arg == "--help"
 }
 
-// errUnnamed ends a command line that names no command, after the user was told.
+// errUnnamed ends a command line without a command, after a message to the user.
 var errUnnamed = errors.New("no command")
 
-// report tells the user how a command ended, and returns the exit code.
+// report writes how a command ended, and returns the exit code.
 func report(cmd *cobra.Command, err error, env Environment) int {
 	if err == nil {
 		return ExitDone
@@ -120,7 +121,7 @@ func report(cmd *cobra.Command, err error, env Environment) int {
 }
 
 // newRoot returns the tree of commands. A command reads its flags with parseLine, because pflag
-// stops at the first fault. Only to complete a command line does pflag read them.
+// stops at the first fault. pflag reads flags only to complete a command line.
 func newRoot(env Environment, actions Actions, completing bool) *cobra.Command {
 	root := &cobra.Command{Use: "moorage"}
 	for _, c := range commands(actions) {
@@ -148,7 +149,7 @@ func newRoot(env Environment, actions Actions, completing bool) *cobra.Command {
 	return root
 }
 
-// cobra returns the command as cobra wants it.
+// cobra returns c as a command of cobra.
 func (c command) cobra(name string, env Environment, completing bool) *cobra.Command {
 	made := &cobra.Command{
 		Use:                   strings.TrimRight(name+" "+c.operand, " "),
@@ -171,14 +172,14 @@ func (c command) cobra(name string, env Environment, completing bool) *cobra.Com
 	}
 	made.Flags().SortFlags = false
 	made.Flags().BoolP("help", "h", false, "")
-	made.Flags().Lookup("help").Hidden = true // the overview names it
+	made.Flags().Lookup("help").Hidden = true // the overview has it
 	for _, s := range c.settings {
 		s.addTo(made, completing)
 	}
 	return made
 }
 
-// runGroup answers a command line that names no command, or only the first word of one.
+// runGroup answers a command line without a command, or with only the first word of one.
 func runGroup(cmd *cobra.Command, args []string, env Environment) error {
 	switch {
 	case len(args) > 0 && isHelp(args[0]):
@@ -198,7 +199,7 @@ func runGroup(cmd *cobra.Command, args []string, env Environment) error {
 	return errUnnamed
 }
 
-// wordsOf returns the words that may follow that of cmd.
+// wordsOf returns the words that may follow cmd.
 func wordsOf(cmd *cobra.Command) (words []string) {
 	for _, each := range cmd.Commands() {
 		words = append(words, each.Name())

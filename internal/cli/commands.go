@@ -15,14 +15,14 @@ import (
 // command is a sub-command of moorage.
 type command struct {
 	name    string // as typed, "warehouse create"
-	operand string // what follows the flags, "NAME"; empty: nothing may
-	// words reads what follows the flags if that can be several words; nil: it is one.
+	operand string // what follows the flags, "NAME"; empty if nothing may follow
+	// words reads several words after the flags. If it is nil, only one word may follow.
 	words    func(c *Config, words []string) error
 	summary  string // one line
-	text     string // what --help says before the flags: lines that end in a newline
+	text     string // help before the flags: lines that end in a newline
 	settings []setting
-	// validate adds what is wrong with settings, or an operand, on a command line that load
-	// understood; may be nil.
+	// validate adds faults of settings, or of an operand, on a command line that load understood.
+	// It may be nil.
 	validate func(c Config, faults *usageError)
 	run      Action
 }
@@ -196,7 +196,7 @@ func validateServe(c Config, faults *usageError) {
 	validatePeer(c, faults)
 }
 
-// validatePeer finds a part of the settings of a peer listener.
+// validatePeer checks that the settings of a peer listener are complete.
 func validatePeer(c Config, faults *usageError) {
 	if c.PeerListen == "" {
 		if c.PeerAddress != "" || c.PeerCert != "" || c.PeerKey != "" || c.PeerCA != "" {
@@ -219,7 +219,7 @@ func validatePeer(c Config, faults *usageError) {
 	}
 }
 
-// validateKeys finds settings of keys of secrets that have no key.
+// validateKeys finds settings that need a secrets key which is missing.
 func validateKeys(c Config, faults *usageError) {
 	if c.FormerSecretsKey != "" && c.SecretsKey == "" {
 		faults.addf("--former-secrets-key: goes with --secrets-key, which is missing")
@@ -232,7 +232,7 @@ func validateKeys(c Config, faults *usageError) {
 	}
 }
 
-// isInCloud reports whether the address of a key is that of the key service of a cloud.
+// isInCloud reports whether a key is in a cloud's key service.
 func isInCloud(key string) bool {
 	return strings.HasPrefix(key, "aws-kms://") || strings.HasPrefix(key, "gcp-kms://")
 }
@@ -250,7 +250,7 @@ func validateMigrate(c Config, faults *usageError) {
 	}
 }
 
-// validateStopped is for commands that open the store unless they ask a server.
+// validateStopped validates commands that open the store unless they call a server.
 func validateStopped(c Config, faults *usageError) {
 	validateS3(c, faults)
 	validateKeys(c, faults)
@@ -259,11 +259,11 @@ func validateStopped(c Config, faults *usageError) {
 	}
 }
 
-// backupName is what a client may call a backup: the name of one folder, not hidden and not the
-// folder above.
+// backupName matches the names that a client may give a backup: the name of one folder, not hidden
+// and not the parent folder.
 var backupName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-// CheckBackupName says what is wrong with the name of a backup that a server is to make.
+// CheckBackupName returns why a name is not valid for a backup.
 func CheckBackupName(name string) error {
 	if backupName.MatchString(name) {
 		return nil
@@ -279,7 +279,7 @@ func validateBackup(c Config, faults *usageError) {
 	}
 }
 
-// Everything is what recover retry takes in the place of an id.
+// Everything replaces the id in recover retry, and means all.
 const Everything = "all"
 
 func validateRetry(c Config, faults *usageError) {

@@ -15,120 +15,121 @@ import (
 	"moorage/storage/s3"
 )
 
-// What the setting maintenance may be.
+// The values of the setting maintenance.
 const (
 	MaintenanceOn   = "on"
 	MaintenanceOff  = "off"
 	MaintenanceOnly = "only"
 )
 
-// Config is what the settings of a command come to. A command looks only at the
-// fields of its own settings; the others have their defaults.
+// Config has the values of a command's settings. A command uses only the fields of its own
+// settings; the other fields have their defaults.
 type Config struct {
 	Operand string // what follows the flags: the name of a warehouse, the folder of a backup
 
-	File            string        // YAML file the rest was read from; empty: none
-	Backups         string        // folder that the server writes backups to; empty: the folder "backups" below Data
-	Data            string        // folder for everything the server keeps; example /var/lib/moorage
-	Store           string        // "memory", a folder, or where a database is; empty: the folder "registry" below Data
-	Migrate         bool          // bring the tables of the database to this version first
+	File            string        // YAML file with the other settings; empty if there is none
+	Backups         string        // folder for backups of the server; empty means the folder "backups" in Data
+	Data            string        // folder for all data of the server; example /var/lib/moorage
+	Store           string        // "memory", a folder, or a database URL; empty means the folder "registry" in Data
+	Migrate         bool          // first migrate the database's tables to this version
 	Listen          string        // host:port; port 0 takes a free one
-	DebugListen     string        // host:port that answers probes and metrics without a key; empty: there is none
-	Hosts           []string      // names by which clients may ask a server on loopback
-	APIKeys         bool          // accept the API keys of the store, and give out tokens for them
-	Admins          []string      // principals who are always administrators
-	TokenLifetime   time.Duration // how long a token lasts that the server gives out
-	TLSCert         string        // PEM file: the certificate of the server; empty: it speaks plain HTTP
+	DebugListen     string        // host:port for probes and metrics without a key; empty if there is none
+	Hosts           []string      // host names that clients may use for a server on loopback
+	APIKeys         bool          // accept the API keys of the store, and issue tokens for them
+	Admins          []string      // principals that are always administrators
+	TokenLifetime   time.Duration // how long a token from this server is valid
+	TLSCert         string        // PEM file: the certificate of the server; empty means plain HTTP
 	TLSKey          string        // PEM file: the key of TLSCert
-	TLSClientCA     string        // PEM file: what signs certificates of clients; empty: they show none
+	TLSClientCA     string        // PEM file: what signs client certificates; empty if clients have none
 	Insecure        bool          // may listen beyond loopback without TLS
 	InsecureNoAuth  bool          // may listen beyond loopback without authentication
-	OpenToIssuer    bool          // may let all that an authority vouches for change every table
-	PeerListen      string        // host:port at which other nodes reach this one; empty: they do not
-	PeerAddress     string        // host:port that they call; empty: that of PeerListen
+	OpenToIssuer    bool          // may let every identity of an authority change every table
+	PeerListen      string        // host:port for connections from other nodes; empty if there is no such listener
+	PeerAddress     string        // host:port that other nodes call; empty means PeerListen
 	PeerCert        string        // PEM file: the certificate of this node
 	PeerKey         string        // PEM file: the key of PeerCert
 	PeerCA          string        // PEM file: what signed the certificates of all nodes
-	AllowLocations  []string      // URIs below which tables may live besides their warehouse's own
+	AllowLocations  []string      // URIs below which tables may live, in addition to their warehouse's location
 	Audit           string        // a file, AuditStderr or AuditOff; empty: see AuditTo
-	AuditReads      int           // the audit log has one of so many reads that were let in; 0: sums of them
-	AuditBytesMax   int64         // how long its file becomes, in bytes
-	AuditStrict     bool          // requests are refused while it cannot be written
-	LogLevel        slog.Level    // the lowest level that is written
+	AuditReads      int           // the audit log has one of so many allowed reads; 0 means only their sums
+	AuditBytesMax   int64         // maximum size of the audit file, in bytes
+	AuditStrict     bool          // refuse requests while the audit log cannot be written
+	LogLevel        slog.Level    // the lowest level that is logged
 	LogFormat       string        // "text" or "json"
 	BodyBytesMax    int64         // longest request body, in bytes
-	ConnectionsMax  int           // connections that are served at a time
+	ConnectionsMax  int           // maximum number of concurrent connections
 	CacheBytes      int64         // memory for metadata documents, in bytes
-	UndropWindow    time.Duration // how long a dropped table's records are kept
+	UndropWindow    time.Duration // how long the records of a dropped table are kept
 	KeyLifetime     time.Duration // how long a request may be repeated with its Idempotency-Key
-	ChangeRetention time.Duration // how long change records are kept; 0: the catalog's default
-	StoreWait       time.Duration // how long a start waits for a database that does not answer; 0: not at all
-	ShutdownTimeout time.Duration // how long requests under way may take to end
-	CommitGroup     int           // how many commits of one table share a version at most
+	ChangeRetention time.Duration // how long change records are kept; 0 means the catalog's default
+	StoreWait       time.Duration // how long a start waits for a database that does not answer; 0 means no wait
+	ShutdownTimeout time.Duration // how long requests in progress may take to end
+	CommitGroup     int           // maximum number of commits of one table that share a version
 	Maintenance     string        // on, off or only
 	HedgeWrites     bool          // write a metadata file again if the first write takes unusually long
-	TransactionWait time.Duration // how long a commit of several tables waits for one that is held
+	TransactionWait time.Duration // how long a commit of several tables waits for another that is held
 
-	Issuers        []identity.IssuerConfig // outside issuers whose tokens are accepted
-	TrustedProxies []netip.Prefix          // whose X-Forwarded-For is believed
+	Issuers        []identity.IssuerConfig // external issuers whose tokens are accepted
+	TrustedProxies []netip.Prefix          // their X-Forwarded-For is trusted
 
-	// NoAppendRebase refuses appends whose branch has moved, even with everybody's consent.
+	// NoAppendRebase refuses appends whose branch has moved, even if all parties consent.
 	NoAppendRebase bool
 
-	DefaultLocation   string // where the warehouse default goes when it is made; empty: a folder below Data
-	S3Endpoint        string // URL of the S3 server; empty: what the environment says
-	S3Region          string // empty: what the environment says
-	S3PathStyle       string // "true", "false"; empty: true if there is an endpoint
-	S3Profile         string // section of the shared AWS files; empty: what the environment says
-	S3AccessKeyID     string // empty: the default chain
+	DefaultLocation   string // location of the warehouse default when it is created; empty means a folder in Data
+	S3Endpoint        string // URL of the S3 server; empty means the environment's value
+	S3Region          string // empty means the environment's value
+	S3PathStyle       string // "true", "false"; empty means true if there is an endpoint
+	S3Profile         string // section of the shared AWS files; empty means the environment's value
+	S3AccessKeyID     string // empty means the default credential chain
 	S3SecretAccessKey string // goes with S3AccessKeyID
 
-	GCSServiceHost string // URL of the server of Cloud Storage; empty: Google's
-	GCSSTSEndpoint string // URL of the service that narrows tokens; empty: Google's
-	GCSProjectID   string // that engines name; empty: none
-	GCSNoAuth      string // "true", "false"; empty: false
+	GCSServiceHost string // URL of the Cloud Storage server; empty means Google's
+	GCSSTSEndpoint string // URL of the service that downscopes tokens; empty means Google's
+	GCSProjectID   string // project for engines; empty if there is none
+	GCSNoAuth      string // "true", "false"; empty means false
 
-	ADLSEndpoint   string // URL of a blob service of Azure; empty: that of each account
-	ADLSAccountKey string // key of its account; empty: the identity of the process
+	ADLSEndpoint   string // URL of an Azure blob service; empty means the URL of each account
+	ADLSAccountKey string // key of its account; empty means the identity of the process
 
-	SecretsKey string // file with the keys that secrets are sealed with, or the URI of one; empty: none
-	// FormerSecretsKey is what SecretsKey was before; empty: none.
+	SecretsKey string // file with the keys that seal secrets, or the URI of a key; empty if there is none
+	// FormerSecretsKey is the previous SecretsKey; empty if there is none.
 	FormerSecretsKey string
 	// VaultTokenFile and VaultCA are for a key in a Vault.
 	VaultTokenFile, VaultCA string
-	// KMSEndpoint is the URL of the service of a key in a cloud, FormerKMSEndpoint that of
-	// FormerSecretsKey; empty: that of the cloud.
+	// KMSEndpoint is the URL of the key service for a key in a cloud. FormerKMSEndpoint is the URL
+	// for FormerSecretsKey. Empty means the cloud's own URL.
 	KMSEndpoint, FormerKMSEndpoint string
 
-	SecretFile string // warehouse create, warehouse change: file with the secret of the storage; empty: none
-	NoSecret   bool   // warehouse change: take the secret away
-	KeepKey    bool   // secrets rotate: draw no key
+	SecretFile string // warehouse create, warehouse change: file with the storage's secret; empty if there is none
+	NoSecret   bool   // warehouse change: remove the secret
+	KeepKey    bool   // secrets rotate: generate no key
 
-	Location   string            // warehouse create: where its tables go
+	Location   string            // warehouse create: location of its tables
 	Properties map[string]string // warehouse create, warehouse change
-	// Delegation and StorageOptions are those of warehouse create and warehouse change.
+	// Delegation and StorageOptions belong to warehouse create and warehouse change.
 	Delegation     []string
 	StorageOptions map[string]string
-	// RemovedOptions and RemovedProperties are names; warehouse change.
+	// RemovedOptions and RemovedProperties are names; for warehouse change.
 	RemovedOptions, RemovedProperties []string
 
-	URI   string // the running server to ask; empty: open the store
-	Token string // shows the server of URI who asks; empty: nobody does
-	// Authorities may vouch for the server of URI; nil: those that the system trusts.
+	URI   string // address of the running server; empty means to open the store
+	Token string // authenticates the caller to the server at URI; empty means an anonymous caller
+	// Authorities may sign the certificate of the server at URI. Nil means the system's
+	// authorities.
 	Authorities *x509.CertPool
 
 	Maintain MaintainWords // commands about maintenance: their words and settings
 	Lease    LeaseWords    // lease run
 
 	Access      AccessWords   // commands about access: their words
-	Admin       bool          // key create: it may administer the server
-	Expires     time.Duration // key create, key rotate: how long the secret is good
-	Grace       time.Duration // key rotate: how long the present secret is good
-	Roles       []string      // key create: that the key is narrowed to; nil: it is not
+	Admin       bool          // key create: the key may administer the server
+	Expires     time.Duration // key create, key rotate: how long the secret is valid
+	Grace       time.Duration // key rotate: how long the present secret stays valid
+	Roles       []string      // key create: the only roles of the key; nil means no restriction
 	Description string        // key create, role create
 }
 
-// LeaseWords is what lease run is told.
+// LeaseWords are the words and settings of lease run.
 type LeaseWords struct {
 	Warehouse string
 	Namespace []string
@@ -141,9 +142,9 @@ type LeaseWords struct {
 
 const (
 	// StoreFolder is the folder of the embedded store in --data, and in a backup. So a server can
-	// go on in a backup.
+	// run in a backup.
 	StoreFolder = "registry"
-	// StoreMemory is the Store of a server that forgets everything when it ends.
+	// StoreMemory is the Store of a server that keeps nothing after it ends.
 	StoreMemory = "memory"
 )
 
@@ -152,7 +153,7 @@ func (c Config) InDatabase() bool {
 	return strings.HasPrefix(c.Store, "postgres://") || strings.HasPrefix(c.Store, "postgresql://")
 }
 
-// StoreName is what a log may say about where the store is: no user, no password.
+// StoreName describes the store for a log, without user and password.
 func (c Config) StoreName() string {
 	switch {
 	case c.Store == StoreMemory:
@@ -163,7 +164,7 @@ func (c Config) StoreName() string {
 	return c.StoreDir()
 }
 
-// StoreDir is the folder of the embedded store; not for another one.
+// StoreDir is the folder of the embedded store. It does not apply to other stores.
 func (c Config) StoreDir() string {
 	if c.Store != "" {
 		return c.Store
@@ -171,10 +172,10 @@ func (c Config) StoreDir() string {
 	return filepath.Join(c.Data, StoreFolder)
 }
 
-// HostNames are the names by which clients may ask for the server; nil: any.
+// HostNames are the host names that clients may use for the server. Nil means any name.
 func (c Config) HostNames() []string {
 	if (c.Authenticates() || c.InsecureNoAuth) && len(c.Hosts) == 0 {
-		return nil // a page of a browser has nothing to show, or nothing is to be hidden from it
+		return nil // browser pages have no credentials to send, or the operator wants no protection from them
 	}
 	return append([]string{}, c.Hosts...)
 }
@@ -187,15 +188,16 @@ func (c Config) BackupsDir() string {
 	return filepath.Join(c.Data, "backups")
 }
 
-// S3Options returns how S3 is reached where a warehouse does not say it. Load checked each setting.
+// S3Options returns the options for S3 that a warehouse does not set itself. Load checked each
+// setting.
 func (c Config) S3Options() s3.Options {
 	options, _ := s3.Options{AccessKeyID: c.S3AccessKeyID, SecretAccessKey: c.S3SecretAccessKey}.With(c.S3Place())
-	// A profile of the server as a whole does not take its static credentials away.
+	// A profile of the server as a whole does not remove its static credentials.
 	options.AccessKeyID, options.SecretAccessKey = c.S3AccessKeyID, c.S3SecretAccessKey
 	return options
 }
 
-// S3Place returns the settings as options of a place: all but the secrets.
+// S3Place returns the settings as options of a place, without the secrets.
 func (c Config) S3Place() map[string]string {
 	return filled(map[string]string{
 		s3.OptionEndpoint: c.S3Endpoint, s3.OptionRegion: c.S3Region,
@@ -203,10 +205,10 @@ func (c Config) S3Place() map[string]string {
 	})
 }
 
-// GCSOptions returns how Google Cloud Storage is reached where a warehouse does not say it. Load
-// checked each setting.
+// GCSOptions returns the options for Google Cloud Storage that a warehouse does not set itself.
+// Load checked each setting.
 func (c Config) GCSOptions() gcs.Options {
-	// They name their own hosts, so tokens may go there.
+	// The options name their own hosts, so tokens may go there.
 	options, _ := gcs.Options{Endpoint: c.GCSServiceHost, STS: c.GCSSTSEndpoint}.With(c.GCSPlace())
 	return options
 }
@@ -219,12 +221,12 @@ func (c Config) GCSPlace() map[string]string {
 	})
 }
 
-// ADLSOptions returns how Azure is reached where a warehouse does not say it.
+// ADLSOptions returns the options for Azure that a warehouse does not set itself.
 func (c Config) ADLSOptions() adls.Options {
 	return adls.Options{Endpoint: c.ADLSEndpoint, AccountKey: c.ADLSAccountKey}
 }
 
-// ADLSPlace returns the settings as options of a place: all but the key.
+// ADLSPlace returns the settings as options of a place, without the key.
 func (c Config) ADLSPlace() map[string]string {
 	return filled(map[string]string{adls.OptionEndpoint: c.ADLSEndpoint})
 }

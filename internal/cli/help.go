@@ -13,7 +13,7 @@ import (
 // helpColumns is the width that help texts are wrapped to.
 const helpColumns = 100
 
-// writeHelp writes everything about one command, or the list of those in a group.
+// writeHelp writes the help of one command, or the list of commands in a group.
 func writeHelp(out io.Writer, cmd *cobra.Command) {
 	if !cmd.HasSubCommands() {
 		fmt.Fprintf(out, "Usage: %s\n\n%s", cmd.UseLine(), cmd.Long)
@@ -43,7 +43,7 @@ func (flagValue) Set(string) error { return nil }
 // Type implements pflag.Value.
 func (v flagValue) Type() string { return string(v) }
 
-// describe returns what help says about the setting.
+// describe returns the help text of the setting.
 func (s setting) describe() string {
 	text := s.usage
 	if s.required {
@@ -73,11 +73,11 @@ func (s setting) addTo(cmd *cobra.Command, completing bool) {
 	}
 	cmd.Flags().AddFlag(flag)
 	if !completing {
-		return // cobra keeps completions for as long as the process lives
+		return // cobra keeps completions until the process ends
 	}
 	switch s.value {
 	case "DIR":
-		_ = cmd.MarkFlagDirname(s.name) // it fails only for flags that are not there
+		_ = cmd.MarkFlagDirname(s.name) // it fails only for flags that do not exist
 	case "FILE":
 	default:
 		offer := cobra.FixedCompletions(choices(s.value), cobra.ShellCompDirectiveNoFileComp)
@@ -85,8 +85,7 @@ func (s setting) addTo(cmd *cobra.Command, completing bool) {
 	}
 }
 
-// choices returns the words that value names for themselves: text and json for "text|json", all for
-// "ID|all".
+// choices returns the literal words in value: text and json for "text|json", all for "ID|all".
 func choices(value string) (words []string) {
 	for word := range strings.SplitSeq(value, "|") {
 		if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" {
@@ -130,8 +129,8 @@ func writeManual(_ context.Context, _ Config, env Environment) error {
 	return err
 }
 
-// bashAlone makes the script of cobra work where the package bash-completion is not installed. Its
-// functions know quotes, and these cut the line at spaces.
+// bashAlone makes the script of cobra work without the package bash-completion. The package's
+// functions handle quotes; these replacements split the line at spaces.
 const bashAlone = `
 if ! declare -F _get_comp_words_by_ref >/dev/null 2>&1; then
     __moorage_init_completion() {

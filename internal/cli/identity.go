@@ -11,8 +11,8 @@ import (
 	"moorage/identity"
 )
 
-// identitySettings returns the settings of serve that say how a caller shows who it is, and how
-// what is sent is encrypted.
+// identitySettings returns the settings of serve for the authentication of callers, and for
+// encryption.
 func identitySettings() []setting {
 	return []setting{
 		{name: "keys", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.APIKeys }),
@@ -91,11 +91,11 @@ func setProxies(c *Config, values []string) error {
 	return nil
 }
 
-// Authenticates reports whether callers have to show who they are.
+// Authenticates reports whether callers must authenticate.
 func (c Config) Authenticates() bool { return c.APIKeys || len(c.Issuers) > 0 || c.TLSClientCA != "" }
 
-// RefuseListen returns why the server must not listen on an address that other machines reach; nil:
-// it may.
+// RefuseListen returns why the server must not listen on an address that other machines can reach.
+// It returns nil if the server may listen there.
 func (c Config) RefuseListen(address string) error {
 	switch {
 	case !c.Authenticates() && !c.InsecureNoAuth:
@@ -108,7 +108,7 @@ func (c Config) RefuseListen(address string) error {
 	return nil
 }
 
-// validateIdentity finds parts of the settings of authentication.
+// validateIdentity finds incomplete settings of authentication.
 func validateIdentity(c Config, faults *usageError) {
 	if checkHostPort(c.Listen) == nil && !IsLoopback(c.Listen) {
 		if err := c.RefuseListen(c.Listen); err != nil {

@@ -10,17 +10,17 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// errHelp says that the user asked for help and nothing else.
+// errHelp is returned if the user requested help.
 var errHelp = errors.New("help")
 
-// usageError holds everything that is wrong with a command line, the environment and
-// the configuration file, each fault a sentence.
+// usageError holds all faults of a command line, the environment and the configuration file. Each
+// fault is a sentence.
 type usageError struct{ faults []string }
 
 // Error returns the faults, one a line.
 func (e *usageError) Error() string { return strings.Join(e.faults, "\n") }
 
-// orNil returns e, or nil if it holds no fault.
+// orNil returns e, or nil if it has no fault.
 func (e *usageError) orNil() error {
 	if len(e.faults) == 0 {
 		return nil
@@ -38,9 +38,9 @@ type given struct {
 	values []string
 }
 
-// load reads the settings of cmd: flags win over the environment, that over the
-// file, that over the defaults. It reads all of them before it reports, as a *usageError, every
-// fault that it found; errHelp if the user asked for help.
+// load reads the settings of cmd. Flags win over the environment, the environment over the file,
+// and the file over the defaults. load reads all of them before it reports every fault as a
+// *usageError. It returns errHelp if the user requested help.
 func load(cmd command, args, environ []string) (Config, error) {
 	faults := &usageError{}
 	line, err := parseLine(cmd, args, faults)
@@ -102,17 +102,18 @@ func firstGiven(name string, sources ...map[string]given) (given, bool) {
 	return given{}, false
 }
 
-// commandLine is what the arguments behind the name of a command come to.
+// commandLine has the arguments after the name of a command.
 type commandLine struct {
 	flags    map[string]given
 	operands []string
-	// unclear is set if an argument is no flag of the command, or the last one has no value. What
-	// then seems to be missing may be what the user meant by it, and is no fault of its own.
+	// unclear is set if an argument is no flag of the command, or if the last flag has no value.
+	// The unclear argument may then be the seemingly missing one, so a missing one is no extra
+	// fault.
 	unclear bool
 }
 
-// parseLine reads the command line, which may hold the operand before, between or behind the flags.
-// pflag would stop at the first fault, and a user is told all of them.
+// parseLine reads the command line. Operands may come before, between or after the flags. pflag
+// would stop at the first fault, and a user sees all of them.
 func parseLine(cmd command, args []string, faults *usageError) (line commandLine, err error) {
 	line.flags = make(map[string]given)
 	for len(args) > 0 {
@@ -178,7 +179,7 @@ func (line *commandLine) add(s setting, value string, faults *usageError) {
 func (line *commandLine) checkOperand(cmd command, faults *usageError) {
 	allowed := choices(cmd.operand)
 	switch n := len(line.operands); {
-	case cmd.words != nil: // which reads them
+	case cmd.words != nil: // words reads the operands
 	case cmd.operand == "":
 		for _, extra := range line.operands {
 			faults.addf("unexpected argument %q", extra)
@@ -190,8 +191,8 @@ func (line *commandLine) checkOperand(cmd command, faults *usageError) {
 	}
 }
 
-// parseEnviron picks the variables of settings. Others that start with MOORAGE_ are no fault:
-// container platforms set some of their own for a service of that name.
+// parseEnviron picks the variables of settings. Other variables with the prefix MOORAGE_ are no
+// fault: container platforms set some for a service of that name.
 func parseEnviron(settings []setting, environ []string) map[string]given {
 	found := make(map[string]given)
 	for _, s := range settings {

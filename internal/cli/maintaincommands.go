@@ -127,7 +127,7 @@ func confirmSetting(usage string) setting {
 		set: func(c *Config, _ []string) error { c.Maintain.Confirm = true; return nil }}
 }
 
-// planSettings are those of maintain plan beside the settings of jobs.
+// planSettings are the settings of maintain plan, in addition to the settings of jobs.
 func planSettings() []setting {
 	return []setting{
 		{name: "by-policy", flagOnly: true,
@@ -137,7 +137,7 @@ func planSettings() []setting {
 	}
 }
 
-// verbose is also -v.
+// verbose returns the setting --verbose, which -v sets too.
 func verbose() setting {
 	return setting{name: "verbose", flagOnly: true, usage: "Name each snapshot, and the first of the files. Also -v.",
 		set: func(c *Config, _ []string) error { c.Maintain.Verbose = true; return nil }}
@@ -155,7 +155,7 @@ func sample() setting {
 		}}
 }
 
-// outsideSettings are those of maintain orphans.
+// outsideSettings are the settings of maintain orphans.
 func outsideSettings() []setting {
 	return []setting{
 		{name: "warehouse", value: "NAME", flagOnly: true, usage: "Whose files are looked at.",
@@ -170,7 +170,7 @@ func outsideSettings() []setting {
 	}
 }
 
-// validateOrphans wants either a warehouse to look at or one to adopt.
+// validateOrphans requires either a warehouse to search or a warehouse to adopt.
 func validateOrphans(c Config, faults *usageError) {
 	validateStopped(c, faults)
 	if (c.Maintain.Warehouse == "") == (c.Maintain.Outside == "") {
@@ -178,7 +178,7 @@ func validateOrphans(c Config, faults *usageError) {
 	}
 }
 
-// runSettings are those of maintain run beside the settings of jobs.
+// runSettings are the settings of maintain run, in addition to the settings of jobs.
 func runSettings() []setting {
 	return []setting{{name: "dry-run", flagOnly: true, usage: "Print what maintain plan prints, and change nothing.",
 		set: func(c *Config, _ []string) error {
@@ -228,7 +228,7 @@ func orphanSettings() []setting {
 	}
 }
 
-// span is the set of a setting that takes a time span of 0 or more, in whole seconds.
+// span is the set function of a setting that takes a time span of 0 or more, in whole seconds.
 func span(field func(*Config) *time.Duration) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		d, err := time.ParseDuration(values[0])
@@ -240,7 +240,7 @@ func span(field func(*Config) *time.Duration) func(*Config, []string) error {
 	}
 }
 
-// The kinds of maintenance that a policy can ask for.
+// The kinds of maintenance that a policy can enable.
 var maintainKinds = []string{KindSnapshots, KindOrphans, "compaction"}
 
 const policyText = `
@@ -248,7 +248,7 @@ An object is the word server, or a kind and a name: warehouse W, namespace W.A.B
 part with a dot in it stands in double quotes.
 ` + accessText
 
-// caringCommands returns the commands about the maintenance that tables get by themselves.
+// caringCommands returns the commands about automatic maintenance.
 func caringCommands(actions Actions) []command {
 	policies := func(change, summary, about string, more ...setting) command {
 		return command{

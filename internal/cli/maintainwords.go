@@ -10,17 +10,17 @@ import (
 	"moorage/management/client"
 )
 
-// MaintainWords are what the words of a command about maintenance come to.
+// MaintainWords are the parsed words of a command about maintenance.
 type MaintainWords struct {
 	Kind  string        // of the job: snapshots or orphans
-	Table client.Object // whose
-	// Change is what becomes of a job, one of jobChanges; or of an object, the last word of the
+	Table client.Object // the job's table
+	// Change is what to do with a job, one of jobChanges. For an object it is the last word of the
 	// command.
 	Change string
 	Job    string // id
 
-	Warehouse string // that is adopted
-	Outside   string // the warehouse whose files outside of all tables are looked for
+	Warehouse string // to adopt
+	Outside   string // the warehouse to search for files outside of all tables
 
 	Kinds        []string // of work to claim
 	Holder, Exec string
@@ -36,7 +36,7 @@ type MaintainWords struct {
 	Settings                         map[string]string // of a policy, by name
 	Unsafe                           bool
 	ByPolicy, DryRun                 bool
-	Sample                           int // files that a plan names at most
+	Sample                           int // maximum number of files in a plan's output
 	Verbose                          bool
 }
 
@@ -82,10 +82,10 @@ func wordsOfMaintainID(c *Config, words []string) error {
 	return nil
 }
 
-// jobChanges are what maintain job does.
+// jobChanges are the actions of maintain job.
 var jobChanges = []string{"cancel", "retry", "quarantine", "pause", "resume"}
 
-// wordsOfMaintainJob reads what to do and ID.
+// wordsOfMaintainJob reads an action and ID.
 func wordsOfMaintainJob(c *Config, words []string) error {
 	if len(words) == 2 && slices.Contains(jobChanges, words[0]) {
 		c.Maintain.Change = words[0]

@@ -18,21 +18,21 @@ import (
 	"moorage/storage/s3"
 )
 
-// setting is one thing that a user can choose. It is a flag --name, and unless flagOnly
-// is set also the environment variable MOORAGE_NAME and a key of the YAML file.
+// setting is one choice of the user. It is a flag --name. Unless flagOnly is set, it is also the
+// environment variable MOORAGE_NAME and a key of the YAML file.
 type setting struct {
 	name string
-	// value is what help says in the place of the value; empty for a switch. Words in lower case
-	// between bars stand for themselves.
+	// value is the placeholder of the value in help; empty for a switch. Lower-case words between
+	// bars are literal.
 	value    string
-	preset   string // default, as a user would write it; empty: none
+	preset   string // default, as a user would write it; empty if there is none
 	list     bool   // may be given more than once
 	flagOnly bool
 	required bool
-	// unless names flags in whose presence the environment variable does not count.
+	// unless names flags that disable the environment variable.
 	unless []string
 	usage  string
-	// set puts values into c; there is exactly one unless list is set.
+	// set puts values into c; there is exactly one value unless list is set.
 	set func(c *Config, values []string) error
 }
 
@@ -41,13 +41,13 @@ func (s setting) variable() string {
 	return "MOORAGE_" + strings.ToUpper(strings.ReplaceAll(s.name, "-", "_"))
 }
 
-// serverSettings returns the settings that the YAML file may hold: those of serve.
+// serverSettings returns the settings that the YAML file may contain: the settings of serve.
 func serverSettings() []setting {
 	return slices.Concat(
 		nodeSettings(), accessSettings(), identitySettings(), auditSettings(), peerSettings(), limitSettings())
 }
 
-// peerSettings returns the settings of serve that let nodes send commits to one another.
+// peerSettings returns the settings of serve with which nodes send commits to each other.
 func peerSettings() []setting {
 	return []setting{
 		{name: "peer-listen", value: "HOST:PORT",
@@ -75,8 +75,7 @@ func peerSettings() []setting {
 	}
 }
 
-// accessSettings returns the settings of serve that say who may reach it, where files go, and what
-// it logs.
+// accessSettings returns the settings of serve for addresses, locations of files, and logs.
 func accessSettings() []setting {
 	return []setting{
 		{name: "listen", value: "HOST:PORT", preset: "127.0.0.1:8181",
@@ -193,13 +192,13 @@ func limitSettings() []setting {
 	}
 }
 
-// configFile returns the setting that names the file with others.
+// configFile returns the setting for the file with other settings.
 func configFile() setting {
 	return setting{name: "config", value: "FILE", set: text(func(c *Config) *string { return &c.File }),
 		usage: "YAML file with settings."}
 }
 
-// storeSettings returns the settings that say where the store is.
+// storeSettings returns the settings for the store's place.
 func storeSettings() []setting {
 	return []setting{
 		configFile(),
@@ -214,7 +213,7 @@ func storeSettings() []setting {
 				if c.Store = v[0]; c.InDatabase() {
 					return nil
 				}
-				if isURI(c.Store) { // which is not repeated, because it may hold a password
+				if isURI(c.Store) { // the message does not repeat it, because it may contain a password
 					return fmt.Errorf("must be memory, a folder of this machine, or begin with postgres://")
 				}
 				return notEmpty(c.Store)
@@ -222,15 +221,15 @@ func storeSettings() []setting {
 	}
 }
 
-// asking returns the settings of a command that asks a server or opens the store itself: first its
-// own.
+// asking returns the settings of a command that calls a server or opens the store itself. The
+// command's own settings come first.
 func asking(own ...setting) []setting {
 	return slices.Concat(own, []setting{askedServer("Ask the server that runs at this address."), token(), authority()},
 		nodeSettings())
 }
 
-// nodeSettings returns the settings of every command that opens a catalog: where its store is, and
-// how S3 and Google Cloud Storage are reached as far as a warehouse does not say it itself.
+// nodeSettings returns the settings of every command that opens a catalog: the store's place, and
+// how S3 and Google Cloud Storage are reached unless a warehouse has its own options.
 func nodeSettings() []setting {
 	const amazon = " For warehouses that were made without one."
 	return append(storeSettings(), []setting{
@@ -291,7 +290,7 @@ func nodeSettings() []setting {
 	}...)
 }
 
-// checkedText is text for values that check must have nothing to say about.
+// checkedText is text for values that check must accept.
 func checkedText(check func(string) error, field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		*field(c) = values[0]
@@ -299,7 +298,7 @@ func checkedText(check func(string) error, field func(*Config) *string) func(*Co
 	}
 }
 
-// secretsKey returns the setting that says where the keys of secrets are.
+// secretsKey returns the setting for the place of the keys that seal secrets.
 func secretsKey() setting {
 	return setting{name: "secrets-key", value: "FILE|URI",
 		set: text(func(c *Config) *string { return &c.SecretsKey }),
@@ -310,7 +309,7 @@ func secretsKey() setting {
 			"secret."}
 }
 
-// formerSecretsKey returns the setting that says where the keys of secrets were.
+// formerSecretsKey returns the setting for the former place of those keys.
 func formerSecretsKey() setting {
 	return setting{name: "former-secrets-key", value: "FILE|URI",
 		set: text(func(c *Config) *string { return &c.FormerSecretsKey }),
@@ -363,7 +362,7 @@ func property() setting {
 		set: pairs(func(c *Config) *map[string]string { return &c.Properties })}
 }
 
-// DelegationNone is the delegation of a warehouse that offers engines nothing.
+// DelegationNone is the delegation of a warehouse that offers engines no access.
 const DelegationNone = "none"
 
 func delegation() setting {
@@ -392,7 +391,7 @@ func storageOption() setting {
 		set: pairs(func(c *Config) *map[string]string { return &c.StorageOptions })}
 }
 
-// pairs is the set of a setting whose values are KEY=VALUE.
+// pairs is the set function of a setting whose values are KEY=VALUE.
 func pairs(field func(*Config) *map[string]string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		read := make(map[string]string, len(values))
@@ -423,9 +422,9 @@ func allowLocation() setting {
 		}}
 }
 
-// askedServer is the flag by which a command asks a server that runs.
+// askedServer is the flag for the address of a running server.
 func askedServer(usage string) setting {
-	unless := []string{"data", "store"} // who names a store means that one
+	unless := []string{"data", "store"} // a user who names a store means that store
 	return setting{name: "uri", value: "URI", unless: unless, usage: usage, set: func(c *Config, v []string) error {
 		u, err := url.Parse(v[0])
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
@@ -436,16 +435,16 @@ func askedServer(usage string) setting {
 	}}
 }
 
-// What --audit may say besides the name of a file.
+// The values of --audit that are not the name of a file.
 const (
 	AuditStderr = "stderr"
 	AuditOff    = "off"
 )
 
-// auditReadsMax bounds how many reads one line of the audit log may stand for.
+// auditReadsMax bounds how many reads one line of the audit log may represent.
 const auditReadsMax = 1_000_000
 
-// auditSettings returns the settings of serve that are about the audit log.
+// auditSettings returns the settings of serve for the audit log.
 func auditSettings() []setting {
 	return []setting{
 		{name: "audit", value: "FILE|stderr|off", set: folder(func(c *Config) *string { return &c.Audit }),
@@ -486,8 +485,8 @@ func parseShare(v string) (int, error) {
 	return within(strconv.Atoi, 1, auditReadsMax)(digits)
 }
 
-// AuditTo returns where the audit log goes: AuditOff, AuditStderr, or a file. authenticated says
-// that callers must show who they are.
+// AuditTo returns where the audit log goes: AuditOff, AuditStderr, or a file. authenticated is true
+// if callers must authenticate.
 func (c Config) AuditTo(authenticated bool) string {
 	switch {
 	case c.Audit != "":

@@ -5,12 +5,13 @@ import (
 	"strings"
 )
 
-// nearest returns the one of words that a mistyped one most likely means; empty if none is near.
+// nearest returns the word that a mistyped one most likely means, and the empty string if none is
+// near.
 func nearest(typed string, words []string) (found string) {
 	if strings.HasPrefix(typed, "-") {
-		return "" // a flag that was begun oddly
+		return "" // an unusual beginning of a flag
 	}
-	least := min(2, (len(typed)-1)/2) + 1 // short words are near to everything
+	least := min(2, (len(typed)-1)/2) + 1 // short words are near to every word
 	for _, word := range words {
 		if edits := editsBetween(typed, word); edits < least {
 			found, least = word, edits
@@ -19,8 +20,8 @@ func nearest(typed string, words []string) (found string) {
 	return found
 }
 
-// didYouMean returns the question that ends the words about a mistyped one; empty if nothing is
-// near. before stands before the word.
+// didYouMean returns the question that ends the message about a mistyped word, and the empty string
+// if no word is near. The question has before in front of the word.
 func didYouMean(before, typed string, words []string) string {
 	if word := nearest(typed, words); word != "" {
 		return fmt.Sprintf("; did you mean %s%s?", before, word)
@@ -28,8 +29,8 @@ func didYouMean(before, typed string, words []string) string {
 	return ""
 }
 
-// editsBetween returns how many letters have to be added, left out, replaced, or swapped with the
-// next one to make b of a.
+// editsBetween returns how many letters must be added, removed, replaced, or swapped with the next
+// one to change a into b.
 func editsBetween(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

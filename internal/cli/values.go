@@ -17,7 +17,7 @@ import (
 	"moorage/storage"
 )
 
-// text is the set of a setting that takes any text that is not empty.
+// text is the set function of a setting that takes any text that is not empty.
 func text(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		*field(c) = values[0]
@@ -25,8 +25,9 @@ func text(field func(*Config) *string) func(*Config, []string) error {
 	}
 }
 
-// program is the set of a setting that names a program, which is looked for at once. Else somebody
-// would hold a lease or a piece of work before it turns out that nothing can do it.
+// program is the set function of a setting that names a program, and looks for the program at once.
+// Otherwise a process would hold a lease or a piece of work before it learns that nothing can do
+// it.
 func program(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) (err error) {
 		*field(c), err = exec.LookPath(values[0])
@@ -44,7 +45,8 @@ func notEmpty(v string) error {
 	return nil
 }
 
-// folder is text that takes no URI: the server would make a folder of that name on this machine.
+// folder is text that accepts no URI: the server would create a folder of that name on this
+// machine.
 func folder(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		if isURI(values[0]) {
@@ -56,7 +58,7 @@ func folder(field func(*Config) *string) func(*Config, []string) error {
 
 func isURI(v string) bool { return strings.Contains(v, "://") }
 
-// place is the set of a setting that takes the location of tables.
+// place is the set function of a setting that takes the location of tables.
 func place(field func(*Config) *string) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		*field(c) = values[0]
@@ -64,8 +66,8 @@ func place(field func(*Config) *string) func(*Config, []string) error {
 	}
 }
 
-// one is the set of a setting that has one value, which parse reads; want says
-// what it should have been.
+// one is the set function of a setting that has one value, which parse reads. want describes the
+// expected value.
 func one[T any](parse func(string) (T, error), want string, field func(*Config) *T) func(*Config, []string) error {
 	return func(c *Config, values []string) error {
 		value, err := parse(values[0])
@@ -94,13 +96,14 @@ func parseLevel(v string) (level slog.Level, err error) {
 	return level, err
 }
 
-// parseRebaseOff reads the one value of --append-rebase. The server cannot consent for its clients.
+// parseRebaseOff reads the only value of --append-rebase. The server cannot consent for its
+// clients.
 func parseRebaseOff(v string) (bool, error) {
 	_, err := oneOf("off")(v)
 	return err == nil, err
 }
 
-// within is parse that refuses what is less than least or more than most.
+// within returns parse with bounds: it refuses values less than least or more than most.
 func within[T cmp.Ordered](parse func(string) (T, error), least, most T) func(string) (T, error) {
 	return func(v string) (T, error) {
 		value, err := parse(v)
@@ -120,15 +123,15 @@ func parseDays(v string) (time.Duration, error) {
 	return time.ParseDuration(v)
 }
 
-// parseDuration is parseDays for what must be more than 0.
+// parseDuration is parseDays for values that must be more than 0.
 func parseDuration(v string) (time.Duration, error) {
 	return within(parseDays, 1, math.MaxInt64)(v)
 }
 
-// lifetimeMax is far beyond what any client waits.
+// lifetimeMax is far longer than any client waits.
 const lifetimeMax = 365 * 24 * time.Hour
 
-// parseLifetime reads a duration that clients are told in seconds.
+// parseLifetime reads a duration that clients get in seconds.
 func parseLifetime(v string) (time.Duration, error) {
 	d, err := within(parseDays, time.Second, lifetimeMax)(v)
 	return d.Round(time.Second), err
@@ -169,7 +172,7 @@ func checkHostPort(v string) error {
 }
 
 // IsLoopback reports whether only this machine can reach a server that listens on hostPort. It
-// trusts no name except localhost: what another one means may change.
+// trusts no name except localhost, because the meaning of other names may change.
 func IsLoopback(hostPort string) bool {
 	host, _, err := net.SplitHostPort(hostPort)
 	if err != nil {
@@ -182,12 +185,12 @@ func IsLoopback(hostPort string) bool {
 	return err == nil && addr.Unmap().IsLoopback()
 }
 
-// locationExamples are locations that Moorage has a storage for.
+// locationExamples are locations for which Moorage has a storage.
 const locationExamples = "file:///srv/lake, s3://bucket/lake, gs://bucket/lake or " +
 	"abfss://container@account.dfs.core.windows.net/lake"
 
-// CheckLocation says what is wrong with a location that a user gave: Moorage has storage for those
-// like locationExamples.
+// CheckLocation returns why a user's location is not valid. Moorage has storage for locations like
+// locationExamples.
 func CheckLocation(uri string) error {
 	location, err := storage.Parse(uri)
 	if err != nil {
@@ -201,8 +204,8 @@ func CheckLocation(uri string) error {
 		"such as %s", uri, locationExamples)
 }
 
-// isEveryAddress reports whether host stands for all addresses of a machine: an address to listen
-// on, and none to call.
+// isEveryAddress reports whether host means all addresses of a machine. A server can listen there,
+// but no client can call it.
 func isEveryAddress(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "" || err == nil && addr.IsUnspecified()

@@ -6,8 +6,8 @@ import (
 	"moorage"
 )
 
-// authenticated returns h behind the question who sends the request. Another node that forwarded it
-// has asked already.
+// authenticated returns h with authentication before it. A request that another node forwarded is
+// already authenticated.
 func (s *Server) authenticated(h Handler) Handler {
 	if s.config.Authenticate == nil {
 		return h
@@ -24,7 +24,7 @@ func (s *Server) authenticated(h Handler) Handler {
 	}
 }
 
-// CallerOf returns who sent r. If another node forwarded it, that node says so.
+// CallerOf returns the sender of r. For a forwarded request, the sender comes from the other node.
 func CallerOf(r *http.Request) moorage.Caller {
 	if arrival, forwarded := moorage.ArrivalOf(r.Context()); forwarded {
 		return arrival.Caller

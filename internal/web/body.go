@@ -11,32 +11,31 @@ import (
 	"moorage"
 )
 
-// Memory for a body grows with what has arrived of it, whatever its header announces. It doubles,
-// from bodyBytesFirst on.
+// Memory for a body grows with the bytes that have arrived, whatever the header announces. It
+// doubles, starting at bodyBytesFirst.
 const (
-	// bodyBytesFirst holds the usual commit, and is little for a client that sends no more than a
-	// header.
+	// bodyBytesFirst holds a typical commit, and is small for a client that sends only a header.
 	bodyBytesFirst = 4 << 10
-	// bodyBytesFree is the length up to which bodies ask for no room. Nearly all are shorter.
+	// bodyBytesFree is the length up to which a body needs no room. Nearly all bodies are shorter.
 	bodyBytesFree = 64 << 10
 )
 
-// A body may take as long as an honest client needs. One that stands still or trickles only holds a
+// A body may take as long as an honest client needs. A body that stalls or trickles only occupies a
 // connection.
 const (
-	// bodyPatience is how long a body may bring nothing at first. A client may have to wait for
-	// its own disk or line.
+	// bodyPatience is how long a body may arrive without progress at first. A client may have to
+	// wait for its own disk or network.
 	bodyPatience = 20 * time.Second
-	// bodyRateLeast is how many bytes a second a body must have brought on average after that. A
-	// line of 128 kbit/s has so many.
+	// bodyRateLeast is the minimum average rate of a body after that, in bytes a second. A network
+	// of 128 kbit/s reaches it.
 	bodyRateLeast = 16 << 10
-	// bodyTimeMax is for the whole body; of a long one each part has to come in its part of the
-	// time. The longest one of the default has to come at 220 KiB a second.
+	// bodyTimeMax bounds the time for the whole body. Each part of a long body must arrive within
+	// its share of the time. The default's longest body must arrive at 220 KiB a second.
 	bodyTimeMax = 5 * time.Minute
 )
 
-// roomWait is how long a large body waits for room that others have taken, all in all. Clients wait
-// longer for an answer.
+// roomWait is how long a large body waits in total for occupied room. Clients wait longer for an
+// answer.
 const roomWait = 5 * time.Second
 
 // incoming is the body of a request while it arrives.
@@ -44,32 +43,33 @@ type incoming struct {
 	exchange *exchange
 	request  *http.Request
 	wants    int64     // its length; if unknown, the most that it may have and one
-	began    time.Time // moved by the time that it waited for room
+	began    time.Time // later by the time spent waiting for room
 	waited   time.Duration
 	text     []byte
 }
 
-// HasLargeBody reports whether the body of r may be so long that it takes room.
+// HasLargeBody reports whether the body of r may be large enough to need room.
 func HasLargeBody(r *http.Request) bool {
 	return r.ContentLength < 0 || r.ContentLength > bodyBytesFree
 }
 
-// strangers own the room for large bodies of all that MarkStranger marked. No caller is called so.
+// strangers is the common owner of the room for requests under MarkStranger. No caller has this
+// name.
 const strangers = " strangers"
 
-// MarkStranger lets the body of a request share the part of one caller with the bodies of all
-// others that are marked.
+// MarkStranger puts the body of a request into one caller's share of the room. All marked requests
+// use that share together.
 func MarkStranger(w http.ResponseWriter) {
 	if x, ok := w.(*exchange); ok {
 		x.isStranger = true
 	}
 }
 
-// HangUp lets the answer of a request end its connection, and go out before the body has come in.
+// HangUp makes the answer end its connection, and leave before the body has arrived.
 func (s *Server) HangUp(w http.ResponseWriter) { s.hangUp(w) }
 
-// ReadBody returns the whole body of r. One that is longer than allowed is KindTooLarge, a large
-// one for which there is no room KindTooManyRequests.
+// ReadBody returns the whole body of r. A body that is longer than allowed is KindTooLarge. A large
+// body without room is KindTooManyRequests.
 func (s *Server) ReadBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 {
 		return nil, nil
@@ -128,7 +128,7 @@ func (s *Server) grow(in *incoming) error {
 	return nil
 }
 
-// takeRoom waits until there is room for so many further bytes of a body. It takes that until the
+// takeRoom waits for room for the given number of further bytes of a body, and holds it until the
 // request is answered.
 func (s *Server) takeRoom(in *incoming, bytes int64) error {
 	if bytes <= 0 {
@@ -158,7 +158,7 @@ func (s *Server) takeRoom(in *incoming, bytes int64) error {
 		"Too many large requests are being answered; nothing was changed")
 }
 
-// deadline returns the time by which more of the body must have come.
+// deadline returns the time by which more of the body must have arrived.
 func (in *incoming) deadline() time.Time {
 	earned := time.Duration(len(in.text)) * time.Second / bodyRateLeast
 	if whole := in.request.ContentLength; whole > bodyBytesFree { // it holds room
@@ -167,8 +167,8 @@ func (in *incoming) deadline() time.Time {
 	return in.began.Add(min(bodyPatience+earned, bodyTimeMax))
 }
 
-// expectBody bounds how long the body of r may take to begin. That holds for a body that no handler
-// reads too: net/http reads it after the answer.
+// expectBody bounds the time until the body of r begins. The bound also holds for a body that no
+// handler reads: net/http reads it after the answer.
 func (s *Server) expectBody(x *exchange, r *http.Request) {
 	if r.ContentLength != 0 {
 		s.setReadDeadline(x, s.config.Now().Add(bodyPatience))
@@ -177,15 +177,15 @@ func (s *Server) expectBody(x *exchange, r *http.Request) {
 
 // setReadDeadline bounds the reads of the connection. The zero time ends the bound.
 func (s *Server) setReadDeadline(x *exchange, deadline time.Time) {
-	// Only a connection has one.
+	// Only a connection has a deadline.
 	_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(deadline)
 }
 
-// hangUp lets the answer end the connection, and go out before the rest of the body has come in.
+// hangUp makes the answer end the connection, and leave before the rest of the body has arrived.
 // net/http would wait for a part of it.
 func (s *Server) hangUp(w http.ResponseWriter) {
 	w.Header().Set("Connection", "close")
-	// Without this the client waits longer, no more.
+	// If this fails, the client only waits longer.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 }
 

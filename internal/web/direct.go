@@ -7,11 +7,11 @@ import (
 	"github.com/go-chi/chi/v5"
 )
 
-// directRoute is a route that nearly all requests take. The server compares its path itself: the
-// router walks its tree, and makes a map of the names for each request.
+// directRoute is a route that nearly all requests take. The server compares its path itself,
+// because the router walks its tree and creates a map of the names for each request.
 type directRoute struct {
 	method string
-	parts  []string // between the slashes; a parameter's is in braces
+	parts  []string // between the slashes; a parameter is in braces
 	handle http.HandlerFunc
 }
 
@@ -25,8 +25,8 @@ func partsOf(path string) []string { return strings.Split(strings.TrimPrefix(pat
 
 func isParameter(part string) bool { return strings.HasPrefix(part, "{") }
 
-// learn notes the words of a route. The router prefers a word to a parameter, so a path with one of
-// them for a parameter is left to it.
+// learn remembers the words of a route. The router prefers a word to a parameter, so it gets a path
+// that has one of these words as a parameter.
 func (s *Server) learn(path string) {
 	for _, part := range partsOf(path) {
 		if !isParameter(part) {
@@ -35,8 +35,9 @@ func (s *Server) learn(path string) {
 	}
 }
 
-// findDirect returns the handler of the direct route that the router would lead path to, and adds
-// its parameters to params; nil, and params as it was, if the router has to look.
+// findDirect returns the handler of the direct route that the router would choose for path, and
+// adds its parameters to params. If the router must decide, findDirect returns nil and leaves
+// params unchanged.
 func (s *Server) findDirect(method, path string, params *chi.RouteParams) http.HandlerFunc {
 	for i := range s.direct {
 		route := &s.direct[i]
@@ -48,7 +49,8 @@ func (s *Server) findDirect(method, path string, params *chi.RouteParams) http.H
 	return nil
 }
 
-// leads reports whether path is parts with something for each parameter, which it adds to params.
+// leads reports whether path matches parts with a value for each parameter. It adds the values to
+// params.
 func (s *Server) leads(parts []string, path string, params *chi.RouteParams) bool {
 	for _, want := range parts {
 		if path == "" || path[0] != '/' {

@@ -15,18 +15,18 @@ import (
 	"moorage"
 )
 
-// Failure is how a failure looks to a client.
+// Failure is the client's view of a failure.
 type Failure struct {
 	Status int
-	// Type is the simple name of the Java exception that clients turn the failure into, where there
-	// is one.
+	// Type is the simple name of the Java exception that clients turn the failure into, if there is
+	// one.
 	Type string
-	// Fallback is the message if the error carries none that a client may see.
+	// Fallback is the message if the error has none that a client may see.
 	Fallback string
 }
 
-// failures is the one table from kinds to answers. Source: REST specification, responses; and what
-// the reference server answers for each exception.
+// failures is the only table from kinds to answers. Source: REST specification, responses; and the
+// reference server's answer to each exception.
 var failures = map[moorage.Kind]Failure{
 	moorage.KindInternal:        {http.StatusInternalServerError, "InternalServerError", "Internal server error"},
 	moorage.KindBadRequest:      {http.StatusBadRequest, "BadRequestException", "Malformed request"},
@@ -55,7 +55,7 @@ var failures = map[moorage.Kind]Failure{
 		"The outcome of the request is unknown, it may have been applied"},
 }
 
-// FailureOf returns how a failure of that kind looks. An unknown kind is the server's own fault.
+// FailureOf returns the client's view of a kind. An unknown kind is the server's own fault.
 func FailureOf(kind moorage.Kind) Failure {
 	if f, ok := failures[kind]; ok {
 		return f
@@ -63,14 +63,14 @@ func FailureOf(kind moorage.Kind) Failure {
 	return failures[moorage.KindInternal]
 }
 
-// Failures that have no kind because only HTTP has them.
+// Failures that have no kind, because only HTTP has them.
 var (
 	failureNoRoute  = Failure{http.StatusNotFound, "NoSuchRouteException", "No such route"}
 	failureNoMethod = Failure{http.StatusMethodNotAllowed, "MethodNotAllowedException", "Method is not allowed here"}
 	failureNoHost   = Failure{http.StatusMisdirectedRequest, "MisdirectedRequestException", "No such host"}
 )
 
-// help says in one sentence what a client can do about a failure with that status.
+// help has one sentence for each status: what a client can do about the failure.
 var help = map[int]string{
 	http.StatusBadRequest:            "Correct the request as the message says; openapi.yaml describes it.",
 	http.StatusUnauthorized:          "Show who you are: with an API key, a token, or a client certificate.",
@@ -87,14 +87,15 @@ var help = map[int]string{
 	http.StatusInternalServerError:   "Look for request-id in the server's log, and at the state before a repetition.",
 }
 
-// retryAfter is what a 503 and a 429 advise, in seconds. Several clients repeat any request after a
-// 503 that has it, also a commit. So nothing that may have been applied may carry it.
+// retryAfter is the Retry-After of a 503 and a 429, in seconds. Several clients repeat any request
+// after a 503 with this header, even a commit. So an answer must not have it if the request may
+// have been applied.
 const retryAfter = "1"
 
-// messageBytesMax bounds a message, which may quote what it refuses.
+// messageBytesMax bounds a message, which may quote the refused value.
 const messageBytesMax = 2 << 10
 
-// statusClientGone is what logs and metrics show for a request whose client hung up.
+// statusClientGone is the status in logs and metrics if the client closed the connection.
 const statusClientGone = 499
 
 // errorAnswer is the body of every answer that is not a success.
@@ -106,19 +107,19 @@ type errorModel struct {
 	Message string `json:"message"`
 	Type    string `json:"type"`
 	Code    int    `json:"code"`
-	// Below the prefix of Explain.
+	// Only below the prefix of Explain.
 	RequestID string `json:"request-id,omitempty"`
 	Help      string `json:"help,omitempty"`
 }
 
-// fail writes the answer to a failure, and logs it if it is the server's own. It cuts the
-// connection if the failure cannot be answered any more.
+// fail writes the answer to a failure, and logs it if the server caused it. It cuts the connection
+// if the failure can no longer be answered.
 func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		if !x.began() {
 			x.status = statusClientGone
 		}
-		panic(http.ErrAbortHandler) // else net/http would send 200
+		panic(http.ErrAbortHandler) // otherwise net/http would send 200
 	}
 	kind := moorage.KindOf(err)
 	answer := FailureOf(kind)
@@ -132,7 +133,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 			slog.String("kind", kind.String()), slog.String("error", moorage.Cut(err.Error(), messageBytesMax)))
 	}
 	if x.began() {
-		panic(http.ErrAbortHandler) // a torn answer must not look whole
+		panic(http.ErrAbortHandler) // a torn answer must not look complete
 	}
 	message := moorage.MessageOf(err)
 	if message == "" || answer.Status == http.StatusInternalServerError && kind != moorage.KindCommitUnknown {
@@ -147,7 +148,7 @@ func (s *Server) fail(x *exchange, r *http.Request, err error) {
 	s.writeFailure(x, r, answer, message)
 }
 
-// challenger is an error that says how a client can show who it is.
+// challenger is an error that describes how a client can authenticate.
 type challenger interface {
 	error
 	Challenge() string
@@ -191,7 +192,7 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// noMethod answers a path that is in the route table, for other methods.
+// noMethod answers a path that the route table has for other methods.
 func (s *Server) noMethod(w http.ResponseWriter, r *http.Request) error {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete} {
@@ -200,7 +201,7 @@ func (s *Server) noMethod(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if allowed == nil {
-		return s.noRoute(w, r) // the router calls here for every method that it does not know
+		return s.noRoute(w, r) // the router calls noMethod for every unknown method
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	s.writeFailure(w.(*exchange), r, failureNoMethod, "Method is not allowed here: "+r.Method+" "+r.URL.EscapedPath())

@@ -19,17 +19,17 @@ import (
 	"moorage"
 )
 
-// exchange is one request with its answer: the ResponseWriter that handlers get, and what logs and
-// metrics say about it. It belongs to one request at a time.
+// exchange is one request with its answer: the ResponseWriter for handlers, and the facts for logs
+// and metrics. It belongs to one request at a time.
 type exchange struct {
 	http.ResponseWriter
 	route     *chi.Context
 	operation *operation
 	requestID string
 	status    int    // 0: no answer yet
-	refusal   string // what the client was told went wrong
+	refusal   string // the error message in the answer
 	bytes     int64
-	room      share // of Server.bodies, given back when the request is answered
+	room      share // of Server.bodies, returned when the request is answered
 	pace      pace  // of a large answer
 	// isStranger: see MarkStranger.
 	isStranger bool
@@ -61,16 +61,16 @@ func (x *exchange) Write(part []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
 
-// ServeHTTP answers one request: it gives it an id, routes it by its escaped path, and notes what
-// became of it.
+// ServeHTTP answers one request. It gives the request an id, routes it by its escaped path, and
+// records the outcome.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	started := s.config.Now()
 	x := s.exchanges.Get().(*exchange)
 	x.ResponseWriter, x.operation, x.status, x.refusal, x.bytes = w, s.unknown, 0, "", 0
 	x.isStranger = false
 	x.requestID = s.requestID(r)
-	// The router would make a route context of its own, copy the request once more, and decode
-	// names that hold %2F before it looks for slashes.
+	// The router would create a route context of its own, copy the request once more, and decode
+	// names that contain %2F before it splits at slashes.
 	x.route.Reset()
 	x.route.Routes = s.router
 	path := EscapedPath(r.URL)
@@ -102,8 +102,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.router.ServeHTTP(x, r)
 }
 
-// adapt turns h into a handler for the router, and gives the request the operation by which logs
-// and metrics know it.
+// adapt turns h into a handler for the router, and sets the request's operation for logs and
+// metrics.
 func (s *Server) adapt(operation *operation, h Handler) http.HandlerFunc {
 	probe := operation.name == operationHealth || operation.name == operationMetrics
 	return func(w http.ResponseWriter, r *http.Request) {
@@ -127,10 +127,10 @@ func (s *Server) adapt(operation *operation, h Handler) http.HandlerFunc {
 	}
 }
 
-// refuseForeignPage refuses a change that a browser asks for on behalf of a page from elsewhere.
-// Any page may send a POST, also to a server that listens on loopback alone and trusts everybody
-// there. Clients that are no browsers send none of the headers that this goes by. A page cannot
-// set the header Authorization of a request to elsewhere, so a request that has one is no harm.
+// refuseForeignPage refuses a change that a browser sends on behalf of a page from another origin.
+// Any page may send a POST, even to a server that listens on loopback only and trusts every caller
+// there. Clients that are no browsers send none of the checked headers. A page cannot set the
+// header Authorization of a cross-origin request, so a request with that header is safe.
 func (s *Server) refuseForeignPage(r *http.Request) error {
 	if s.config.Authenticate != nil && r.Header["Authorization"] != nil {
 		return nil
@@ -141,8 +141,8 @@ func (s *Server) refuseForeignPage(r *http.Request) error {
 	return nil
 }
 
-// isMine reports whether a client may ask for this server by host, with or without a port. An empty
-// host is fine: every browser sends one.
+// isMine reports whether a client may call this server by host, with or without a port. An empty
+// host is allowed: every browser sends one.
 func (s *Server) isMine(host string) bool {
 	if s.config.Hosts == nil || host == "" {
 		return true
@@ -160,8 +160,8 @@ func (s *Server) isMine(host string) bool {
 	})
 }
 
-// recovered answers a request whose handler panicked with reason; nil: it did not. It returns true
-// if an answer had begun, which must not look whole.
+// recovered answers a request whose handler panicked with reason; nil if it did not panic. It
+// returns true if an answer had begun, which must not look complete.
 func (s *Server) recovered(x *exchange, r *http.Request, reason any) (torn bool) {
 	switch {
 	case reason == nil:
@@ -182,9 +182,9 @@ func (s *Server) recovered(x *exchange, r *http.Request, reason any) (torn bool)
 	return false
 }
 
-// requestID returns the id that the client gave the request if it is fit for logs and headers, and
-// a new one otherwise. Only a node may give one that a node has drawn: a client could else hide its
-// request behind that of another one.
+// requestID returns the client's id for the request if it is safe for logs and headers, and a new
+// one otherwise. Only a node may send an id that a node has generated. Otherwise a client could
+// hide its request behind another one's id.
 func (s *Server) requestID(r *http.Request) string {
 	if given := r.Header["X-Request-Id"]; len(given) == 1 && saneRequestID(given[0]) {
 		if _, forwarded := moorage.ArrivalOf(r.Context()); forwarded || !isDrawn(given[0]) {
@@ -194,32 +194,34 @@ func (s *Server) requestID(r *http.Request) string {
 	return s.requestIDPrefix + strconv.FormatUint(s.requestCount.Add(1), 10)
 }
 
-// requestIDBytesMax bounds an id that a client gives.
+// requestIDBytesMax bounds an id from a client.
 const requestIDBytesMax = 128
 
-// saneRequestID reports whether an id is of letters, digits and what UUIDs, traces and paths have.
+// saneRequestID reports whether an id has only letters, digits and the characters of UUIDs, traces
+// and paths.
 func saneRequestID(id string) bool {
 	return id != "" && len(id) <= requestIDBytesMax && strings.Trim(id, requestIDCharacters) == ""
 }
 
-// The characters of ids that clients give, and of the part of ours before the number.
+// The characters of ids from clients, and of the server's own prefix before the number.
 const (
 	requestIDCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:;/+="
 	drawnCharacters     = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	drawnBytes          = 10
 )
 
-// isDrawn reports whether an id looks as those that servers draw.
+// isDrawn reports whether an id has the form of a generated id.
 func isDrawn(id string) bool {
 	prefix, number, found := strings.Cut(id, "-")
 	return found && len(prefix) == drawnBytes && strings.Trim(prefix, drawnCharacters) == "" &&
 		number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// withoutEmptySegments returns an escaped path without the slashes that clients add when they join
-// a base address and a path, at the end or twice in a row. No name is empty, and a slash in a name
-// is %2F, so nothing is reached by them. The empty namespace of /namespaces//tables/t stays: Java
-// asks for a table t without a namespace in that way, and has to learn that there is none.
+// withoutEmptySegments returns an escaped path without surplus slashes. Clients add them, at the
+// end or twice in a row, when they join a base address and a path. No name is empty, and a slash in
+// a name is %2F, so these slashes have no meaning. The empty namespace of /namespaces//tables/t
+// stays: Java requests a table t without a namespace in that way, and must get the answer that
+// there is none.
 func withoutEmptySegments(path string) string {
 	if !strings.Contains(path, "//") && (len(path) < 2 || path[len(path)-1] != '/') {
 		return path
@@ -244,8 +246,8 @@ func reSpelled(u *url.URL, path string) *url.URL {
 	return &changed
 }
 
-// EscapedPath returns the path of u as the client spelled it. URL.EscapedPath does so too, except
-// that it encodes a path with characters that it would have escaped once more, and loses %2F.
+// EscapedPath returns the path of u as the client spelled it. URL.EscapedPath does so too, with one
+// exception: it encodes a path again if a character should have been escaped, and loses %2F.
 func EscapedPath(u *url.URL) string {
 	path := u.RawPath
 	if path == "" {

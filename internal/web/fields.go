@@ -10,27 +10,27 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Fields are the members of a JSON object that a request carries. Each is asked for by a method
-// that knows its type. null stands for "not there". Members that are not asked for are ignored.
+// Fields are the members of a JSON object in a request. Each method reads members of one type. A
+// null member counts as missing. Members that the handler does not read are ignored.
 type Fields struct {
-	Failure error // says which member could not be read first; nil: none
+	Failure error // the first member that could not be read; nil if there is none
 	place   place // for messages
 	members []jsontext.Member
 
 	room  [membersUsual]jsontext.Member // for members
-	inner *Fields                       // of the object that was read last within this one
+	inner *Fields                       // the object inside this one that was read last
 }
 
-// membersUsual is how many members objects of requests seldom exceed.
+// membersUsual is a number of members that objects in requests rarely exceed.
 const membersUsual = 4
 
-// place says what an object is and, if it is a part of another, what that one is. It is put into
-// words only where something is wrong.
+// place describes an object and, if it is a part of another, the outer object. It becomes text only
+// for an error.
 type place struct {
 	outer  *place // nil if there is none
 	what   string
-	name   string // of a member; else empty
-	number int    // in a list, from 1; else 0
+	name   string // of a member; otherwise empty
+	number int    // in a list, from 1; otherwise 0
 }
 
 // String returns the place in words, the outermost object first.
@@ -70,15 +70,17 @@ func ParseFields(text []byte, what string) (*Fields, error) {
 	}
 	body, err := jsontext.Check(text)
 	if err != nil {
-		// The cause names the place and the fault without repeating that nothing can be parsed.
+		// The cause names the place and the fault, without repeating that the text cannot be
+		// parsed.
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s: %w", f.place, errors.Unwrap(err))
 	}
 	f.members = body.AppendMembers(f.room[:0])
 	return f, nil
 }
 
-// Within returns the fields of value, an object in the text of f, with a failure if it is none.
-// Messages call it by what and name. The fields are good until the next call.
+// Within returns the fields of value, an object in the text of f. The fields have a failure if
+// value is no object. Messages call value by what and name. The fields are valid until the next
+// call.
 func (f *Fields) Within(value jsontext.Checked, what, name string) *Fields {
 	return f.within(value, place{what: what, name: name})
 }
@@ -98,7 +100,7 @@ func (f *Fields) within(value jsontext.Checked, at place) *Fields {
 	return inner
 }
 
-// Fail makes what the format says the failure, unless there is one already.
+// Fail sets the failure from a format, unless there is one already.
 func (f *Fields) Fail(format string, args ...any) {
 	if f.Failure == nil {
 		args = append([]any{f.place}, args...)
@@ -106,7 +108,7 @@ func (f *Fields) Fail(format string, args ...any) {
 	}
 }
 
-// Get returns the value of a member, zero if it is not there or null.
+// Get returns the value of a member; zero if the member is missing or null.
 func (f *Fields) Get(name string) jsontext.Checked {
 	for _, m := range f.members {
 		if string(m.Name) == name {
@@ -119,7 +121,7 @@ func (f *Fields) Get(name string) jsontext.Checked {
 	return jsontext.Checked{}
 }
 
-// Has reports whether there is a member called name, which may be null.
+// Has reports whether there is a member called name. The member may be null.
 func (f *Fields) Has(name string) bool {
 	for _, m := range f.members {
 		if string(m.Name) == name {
@@ -129,14 +131,14 @@ func (f *Fields) Has(name string) bool {
 	return false
 }
 
-// Require makes it a failure that the member called name is not there.
+// Require sets a failure if the member called name is missing.
 func (f *Fields) Require(name string) {
 	if f.Get(name).IsZero() {
 		f.Fail("member %q is missing", name)
 	}
 }
 
-// Typed returns a member, zero if it is not there. A value of another type is a failure.
+// Typed returns a member; zero if it is missing. A value of another type is a failure.
 func (f *Fields) Typed(name string, want jsontext.Type) jsontext.Checked {
 	value := f.Get(name)
 	if value.IsZero() || value.Type() == want {
@@ -146,15 +148,15 @@ func (f *Fields) Typed(name string, want jsontext.Type) jsontext.Checked {
 	return jsontext.Checked{}
 }
 
-// Text returns a string, empty if it is not there.
+// Text returns a string; empty if it is missing.
 func (f *Fields) Text(name string) string { return f.Typed(name, jsontext.String).Text() }
 
-// Boolean returns a boolean, false if it is not there.
+// Boolean returns a boolean; false if it is missing.
 func (f *Fields) Boolean(name string) bool {
 	return string(f.Typed(name, jsontext.Boolean).Bytes()) == "true"
 }
 
-// Integer returns a whole number, 0 if it is not there.
+// Integer returns a whole number; 0 if it is missing.
 func (f *Fields) Integer(name string) int64 {
 	value := f.Typed(name, jsontext.Number)
 	if value.IsZero() {
@@ -167,7 +169,7 @@ func (f *Fields) Integer(name string) int64 {
 	return number
 }
 
-// Texts returns a list of strings, nil if it is not there.
+// Texts returns a list of strings; nil if it is missing.
 func (f *Fields) Texts(name string) []string {
 	value := f.Typed(name, jsontext.Array)
 	if value.IsZero() {
@@ -184,7 +186,7 @@ func (f *Fields) Texts(name string) []string {
 	return texts
 }
 
-// TextMap returns an object whose values are strings, nil if it is not there.
+// TextMap returns an object whose values are strings; nil if it is missing.
 func (f *Fields) TextMap(name string) map[string]string {
 	value := f.Typed(name, jsontext.Object)
 	if value.IsZero() {
@@ -202,8 +204,8 @@ func (f *Fields) TextMap(name string) map[string]string {
 }
 
 // Objects calls visit with the fields of each of the first limit objects of a list, and returns how
-// many elements the list has. The fields are good until visit returns. An element among the first
-// limit that is no object is a failure of f and ends the list.
+// many elements the list has. The fields are valid until visit returns. If one of the first limit
+// elements is no object, f gets a failure and the list ends.
 func (f *Fields) Objects(name, what string, limit int, visit func(inner *Fields)) (length int) {
 	for element := range f.Typed(name, jsontext.Array).Elements() {
 		if length++; length > limit {
@@ -219,16 +221,16 @@ func (f *Fields) Objects(name, what string, limit int, visit func(inner *Fields)
 	return length
 }
 
-// Keep makes failure, if it is one, that of f, unless there is one already.
+// Keep sets the failure of f to failure, unless f has a failure already.
 func (f *Fields) Keep(failure error) {
 	if f.Failure == nil {
 		f.Failure = failure
 	}
 }
 
-// Refuse makes err, which says what is wrong with the value of a member, the failure. In an object
-// within another one, the failure says which object that is. In the body itself the words stay as
-// they are, which are those for names in a path.
+// Refuse sets the failure to err, the fault of a member's value. In an inner object, the failure
+// also names the object. In the body itself the text stays unchanged, so it matches the text for
+// names in a path.
 func (f *Fields) Refuse(err error) {
 	if f.place.outer == nil {
 		f.Keep(err)

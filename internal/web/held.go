@@ -10,32 +10,33 @@ import (
 	"moorage"
 )
 
-// An answer is in memory until its client has taken it. So large ones take room, as large bodies
-// do, and have to be taken at a pace.
+// An answer is in memory until its client has received it. So large answers take room, as large
+// bodies do, and the client must receive them at a minimum pace.
 const (
-	// answerBytesFree is the length up to which answers ask for no room. Nearly all are shorter.
+	// answerBytesFree is the length up to which an answer needs no room. Nearly all answers are
+	// shorter.
 	answerBytesFree = 256 << 10
-	// answerPatience is how long a client may take nothing of a large answer at first.
+	// answerPatience is how long a client may receive nothing of a large answer at first.
 	answerPatience = time.Minute
-	// answerTimeMax is for the whole of a large answer. Each part of it has to be taken in its part
-	// of the time. A load of the longest document has to go at 900 KiB a second, if it is not
-	// compressed.
+	// answerTimeMax bounds the time for a whole large answer. The client must receive each part
+	// within its share of the time. An uncompressed load of the longest document must be received
+	// at 900 KiB a second.
 	answerTimeMax = 5 * time.Minute
-	// answerPartBytes is how much is written between two looks at the pace.
+	// answerPartBytes is how much is written between two checks of the pace.
 	answerPartBytes = 256 << 10
 )
 
-// answers is the room for what large answers are made of. It is safe for concurrent use.
+// answers is the room for the sources of large answers. It is safe for concurrent use.
 type answers struct {
 	room *room
 
 	// mu guards the fields below; leaf.
 	mu      sync.Mutex
-	shared  map[any]*heldAnswer // by what they are made of
+	shared  map[any]*heldAnswer // by source
 	waiting int64               // bytes of answers that wait for room
 }
 
-// heldAnswer is the room for one thing that answers are made of.
+// heldAnswer is the room for one source of answers.
 type heldAnswer struct {
 	share share
 	users int // guarded by answers.mu
@@ -45,13 +46,12 @@ func newAnswers(bytesMax, bytesOfOne int64) *answers {
 	return &answers{room: newRoom(bytesMax, bytesOfOne), shared: make(map[any]*heldAnswer)}
 }
 
-// HoldAnswer takes room for what an answer is made of, so many bytes, until the request is
-// answered. From then on the client has to take the answer at a pace. source is what other answers
-// may be made of at the same time, which takes room once: a value that can be compared; nil: of
-// nothing.
+// HoldAnswer takes room for bytes of an answer's source until the request is answered. From then on
+// the client must receive the answer at a minimum pace. Answers with the same source take its room
+// once. source must be comparable; it is nil if no other answer can share it.
 //
-// A read for which there is no room is KindTooManyRequests. A change has happened, so its answer is
-// never refused. It takes room that others then lack.
+// If there is no room for a read, the error is KindTooManyRequests. The answer to a change is never
+// refused, because the change has happened. It takes room that others then lack.
 func (s *Server) HoldAnswer(w http.ResponseWriter, r *http.Request, source any, bytes int64) error {
 	x, isExchange := w.(*exchange)
 	if !isExchange || bytes <= answerBytesFree || r.Method == http.MethodHead {
@@ -75,9 +75,9 @@ func (s *Server) HoldAnswer(w http.ResponseWriter, r *http.Request, source any, 
 	return nil
 }
 
-// hold takes room for source, unless another answer holds it already. It waits for room, for
-// roomWait at most, and not if much waits already: what waits is in memory too. It gives up, and
-// reports false, only if it may be refused. release gives the room back.
+// hold takes room for source, unless another answer holds it already. It waits for room, at most
+// roomWait. It does not wait if much is waiting already, because waiting answers are in memory too.
+// It gives up and returns false only if mayRefuse is true. release gives the room back.
 func (a *answers) hold(ctx context.Context, source any, owner string, bytes int64, mayRefuse bool,
 ) (release func(), ok bool) {
 	a.mu.Lock()
@@ -119,7 +119,7 @@ func (a *answers) hold(ctx context.Context, source any, owner string, bytes int6
 	return func() { a.release(source, held) }, true
 }
 
-// release ends one use of held. Its room is free when that was the last.
+// release ends one use of held. The last use frees its room.
 func (a *answers) release(source any, held *heldAnswer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -132,11 +132,12 @@ func (a *answers) release(source any, held *heldAnswer) {
 	a.room.giveBack(&held.share)
 }
 
-// pace is how an answer that holds room has to be taken. The zero value is of one that holds none.
+// pace is the required pace of an answer that holds room. The zero value is for an answer without
+// room.
 type pace struct {
 	isKept   bool
 	now      func() time.Time
-	began    time.Time // zero: nothing was written
+	began    time.Time // zero if nothing was written
 	total    int64     // bytes of the answer
 	releases []func()  // of room
 }
@@ -164,7 +165,7 @@ func (x *exchange) writePaced(text []byte) (written int, err error) {
 	}
 	for len(text) > 0 && err == nil {
 		part := text[:min(len(text), answerPartBytes)]
-		earned := answerTimeMax // of an answer whose length is not known
+		earned := answerTimeMax // for an answer of unknown length
 		if taken := x.bytes + int64(len(part)); taken < x.pace.total {
 			earned = time.Duration(float64(answerTimeMax) * float64(taken) / float64(x.pace.total))
 		}
@@ -172,7 +173,7 @@ func (x *exchange) writePaced(text []byte) (written int, err error) {
 		if x.pace.now().After(due) {
 			panic(http.ErrAbortHandler)
 		}
-		// Only a connection has one.
+		// Only a connection has a deadline.
 		_ = http.NewResponseController(x.ResponseWriter).SetWriteDeadline(due)
 		var n int
 		n, err = x.ResponseWriter.Write(part)

@@ -13,16 +13,16 @@ import (
 	"moorage"
 )
 
-// operationUnknown is the operation of a request that met no route.
+// operationUnknown is the operation of a request that matched no route.
 const operationUnknown = "unknown"
 
-// Bounds of what a line of the log has of a request's own text. A path may have 1 MiB.
+// Bounds for a request's own text in a log line. A path may have 1 MiB.
 const (
 	logTextBytesMax   = 512
 	logMethodBytesMax = 20
 )
 
-// metrics are what GET /metrics says about requests.
+// metrics are the metrics of requests in GET /metrics.
 type metrics struct {
 	requests *prometheus.CounterVec // operation, status
 	seconds  *prometheus.HistogramVec
@@ -49,8 +49,8 @@ func newMetrics(registry *prometheus.Registry) metrics {
 	return m
 }
 
-// operation is what a route is for, with the metrics of its requests. Those of common answers are
-// looked up once. It is safe for concurrent use.
+// operation is the purpose of a route, with the metrics of its requests. The metrics of common
+// answers are looked up once. It is safe for concurrent use.
 type operation struct {
 	name    string
 	metrics metrics
@@ -58,7 +58,7 @@ type operation struct {
 	common  [len(commonStatuses)]func() prometheus.Counter
 }
 
-// commonStatuses are those of requests that were not refused.
+// commonStatuses are the statuses of requests that succeeded.
 var commonStatuses = [...]int{http.StatusOK, http.StatusNoContent, http.StatusNotModified}
 
 func (m metrics) operation(name string) *operation {
@@ -86,8 +86,8 @@ func (o *operation) count(status int, elapsed time.Duration) {
 	o.seconds().Observe(elapsed.Seconds())
 }
 
-// note counts the request and logs it: refusals and failures at info level, with what the client
-// was told, the rest at debug level. See SumRefusals for those that are frequent.
+// note counts the request and logs it. Refusals and failures have info level and the answer's
+// message; the rest has debug level. See SumRefusals for frequent refusals.
 func (s *Server) note(x *exchange, r *http.Request, started time.Time) {
 	elapsed := s.config.Now().Sub(started)
 	s.metrics.inFlight.Dec()

@@ -9,31 +9,31 @@ import (
 	"moorage"
 )
 
-// PageSizes are the bounds of a list's pages. A page may be shorter than asked for.
+// PageSizes are the bounds of a list's pages. A page may be shorter than requested.
 type PageSizes struct {
-	Default int // for clients that page without saying how
+	Default int // for clients that page without a page size
 	Max     int // bounds the memory of one answer
-	// Always pages a list that is asked for without a token too. Otherwise it is answered at once.
+	// Always pages a list even without a token. Otherwise a list without a token is one answer.
 	Always bool
 }
 
-// tokenVersion is the first byte of a page token's content. The next 8 bytes say which list it
-// belongs to, the rest is the last name of the page before.
+// tokenVersion is the first byte of a page token's content. The next 8 bytes identify the list. The
+// rest is the last name of the previous page.
 const tokenVersion = 1
 
 const tokenBytesHead = 1 + 8
 
 // Pager is one client's walk through a list.
 type Pager struct {
-	After string // the last name of the page before; empty: from the start
-	Limit int    // names on the page; 0: all
+	After string // the last name of the previous page; empty means the start
+	Limit int    // names on the page; 0 means all
 
-	list [8]byte // which list
+	list [8]byte // identifies the list
 }
 
 // PagerOf reads the parameters pageToken and pageSize of r. list names the list: its operation,
-// warehouse and namespace, for example. Without a pageToken everything is answered at once, unless
-// sizes say otherwise; an empty one begins to page. Source: REST specification, PageToken.
+// warehouse and namespace, for example. Without a pageToken, one answer has everything, unless
+// sizes has Always. An empty pageToken begins to page. Source: REST specification, PageToken.
 func PagerOf(r *http.Request, sizes PageSizes, list ...string) (Pager, error) {
 	p := Pager{list: listHash(list)}
 	q := QueryOf(r)
@@ -58,7 +58,7 @@ func PagerOf(r *http.Request, sizes PageSizes, list ...string) (Pager, error) {
 	return p, err
 }
 
-// listHash returns a hash that differs from list to list. The length before each part keeps
+// listHash returns a hash that differs from list to list. The length before each part distinguishes
 // "a","bc" from "ab","c".
 func listHash(list []string) (hash [8]byte) {
 	var text []byte
@@ -72,15 +72,15 @@ func listHash(list []string) (hash [8]byte) {
 	return hash
 }
 
-// open returns the name that a page begins after.
+// open returns the name after which a page begins.
 func (p Pager) open(token string) (string, error) {
 	content, err := base64.RawURLEncoding.DecodeString(token)
 	if err != nil || len(content) <= tokenBytesHead {
 		return "", errPageToken
 	}
 	after := string(content[tokenBytesHead:])
-	// Sealing again finds another version or list, and spellings that decode alike. A position that
-	// begins with a zero byte is one that the catalog has sealed: it means nothing here.
+	// Sealing again finds another version or list, and spellings that decode to the same value. A
+	// position that begins with a zero byte was sealed by the catalog, and has no meaning here.
 	if after[0] != 0 && moorage.ValidateName("name", after) != nil || *p.Seal(after) != token {
 		return "", errPageToken
 	}
@@ -89,7 +89,7 @@ func (p Pager) open(token string) (string, error) {
 
 var errPageToken = moorage.Errorf(moorage.KindBadRequest, "Invalid pageToken: it was not made for this list")
 
-// Seal returns the token of the page after the name next, nil if there is none.
+// Seal returns the token of the page after the name next; nil if there is no such page.
 func (p Pager) Seal(next string) *string {
 	if next == "" || p.Limit == 0 {
 		return nil

@@ -11,9 +11,9 @@ import (
 	"moorage"
 )
 
-// PathParam returns a name that stands in the path, decoded once. The router works on the escaped
-// path, so a slash inside a name arrives here as %2F. A plus is a space, because Java clients
-// form-encode names. A client that means a plus sends %2B.
+// PathParam returns a name from the path, decoded once. The router uses the escaped path, so a
+// slash inside a name arrives here as %2F. A plus is a space, because Java clients form-encode
+// names. A client that means a plus sends %2B.
 func PathParam(r *http.Request, name string) (string, error) {
 	escaped := chi.URLParam(r, name)
 	decoded, err := url.QueryUnescape(escaped)
@@ -23,7 +23,7 @@ func PathParam(r *http.Request, name string) (string, error) {
 	return decoded, nil
 }
 
-// Query is a decoded query string. All parameters of a malformed one are KindBadRequest.
+// Query is a decoded query string. If it is malformed, every parameter is KindBadRequest.
 type Query struct {
 	values url.Values
 	err    error
@@ -42,7 +42,7 @@ func QueryOf(r *http.Request) (q Query) {
 }
 
 // Text returns the parameter called name, and whether it was given. A parameter that is given twice
-// is KindBadRequest: the server does not know which of the two is meant.
+// is KindBadRequest, because its meaning is unclear.
 func (q Query) Text(name string) (value string, given bool, err error) {
 	values := q.values[name]
 	switch {
@@ -54,9 +54,9 @@ func (q Query) Text(name string) (value string, given bool, err error) {
 	return "", true, moorage.Errorf(moorage.KindBadRequest, "Parameter %s is given %d times", name, len(values))
 }
 
-// RawText returns the parameter called name of r as it stands in the query string, not decoded, and
-// whether it was given. It may be given more than once if that says the same. A malformed query
-// string is KindBadRequest.
+// RawText returns the parameter called name of r as it is in the query string, not decoded, and
+// whether it was given. It may be repeated with the same value. A malformed query string is
+// KindBadRequest.
 func RawText(r *http.Request, name string) (value string, given bool, err error) {
 	if r.URL.RawQuery == "" {
 		return "", false, nil
@@ -88,11 +88,11 @@ func (q Query) Boolean(name string) (bool, error) {
 	return false, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: %q, want true or false", name, value)
 }
 
-// uuidBytes is the length of a UUID in its usual form, which package uuid reads among others.
+// uuidBytes is the length of a UUID in its usual form, one of the forms that package uuid reads.
 const uuidBytes = 36
 
-// IdempotencyKey returns the key that a request was sent with, in lower case, and "" if there is
-// none. The version of the UUID does not matter. Source: REST specification, Idempotency-Key.
+// IdempotencyKey returns the idempotency key of a request in lower case, and "" if there is none.
+// The version of the UUID does not matter. Source: REST specification, Idempotency-Key.
 func IdempotencyKey(r *http.Request) (string, error) {
 	given := r.Header["Idempotency-Key"]
 	switch len(given) {

@@ -10,15 +10,15 @@ import (
 	"moorage"
 )
 
-// Names of the operations that say whether the server does well. It answers them also where it has
-// no room for others.
+// Names of the operations that report the server's health. The server answers them even when it has
+// no room for other requests.
 const (
 	operationHealth  = "health"
 	operationReady   = "ready"
 	operationMetrics = "metrics"
 )
 
-// routeProbes adds the routes of probes, which may ask with HEAD too.
+// routeProbes adds the routes of probes, which may use HEAD too.
 func (s *Server) routeProbes() {
 	metrics := promhttp.HandlerFor(s.config.Registry, promhttp.HandlerOpts{})
 	for _, method := range []string{http.MethodGet, http.MethodHead} {
@@ -34,8 +34,8 @@ func (s *Server) routeProbes() {
 	}
 }
 
-// Probes returns a handler for a port of its own, which asks nobody for credentials. It answers
-// /healthz, /readyz and /metrics to everybody, and 404 to all else.
+// Probes returns a handler for a separate port that requires no credentials. It answers /healthz,
+// /readyz and /metrics to every caller, and 404 to all other requests.
 func (s *Server) Probes() http.Handler {
 	probes := http.NewServeMux()
 	probes.Handle("/healthz", s)
@@ -47,9 +47,9 @@ func (s *Server) Probes() http.Handler {
 // probesOnlyContext is the context's key of WithProbesOnly.
 type probesOnlyContext struct{}
 
-// WithProbesOnly returns a context for the requests of a connection that the server has no room
-// for. It answers those for health and metrics. Others are KindTooManyRequests, and the connection
-// ends after the first.
+// WithProbesOnly returns a context for the requests of a connection beyond the server's limit. The
+// server answers requests for health and metrics. Other requests are KindTooManyRequests, and the
+// connection ends after the first of them.
 func WithProbesOnly(ctx context.Context) context.Context {
 	return context.WithValue(ctx, probesOnlyContext{}, true)
 }
@@ -68,12 +68,13 @@ func (s *Server) refuseBeyondRoom(x *exchange, r *http.Request) error {
 	return moorage.Errorf(moorage.KindTooManyRequests, "Too many connections are open; nothing was changed")
 }
 
-// health answers that the process runs and nothing more: a supervisor restarts what fails it.
+// health reports only that the process runs: a supervisor restarts a process that fails it.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, map[string]string{"status": "ok"})
 }
 
-// ready answers whether the server can do its work now: a balancer passes over what fails it.
+// ready reports whether the server can do its work now: a load balancer skips a server that fails
+// it.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	if err := s.config.Ready(r.Context()); err != nil {
 		return moorage.E("web.ready", "", moorage.KindUnavailable, err)
@@ -86,7 +87,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, answer)
 }
 
-// mayMeasure reports whether the sender of a request may know what GET /metrics tells.
+// mayMeasure reports whether the sender of a request may read the content of GET /metrics.
 func (s *Server) mayMeasure(r *http.Request) bool {
 	caller := CallerOf(r)
 	if s.config.Authenticate != nil {

@@ -8,47 +8,48 @@ import (
 )
 
 const (
-	// refusalsPause is the time between two lines of the log about requests that are refused alike.
+	// refusalsPause is the time between two log lines about equal refusals.
 	refusalsPause = time.Minute
-	// refusalsMax and refusalPathBytesMax bound the memory for that, to 1 MiB.
+	// refusalsMax and refusalPathBytesMax bound the memory for refusals to 1 MiB.
 	refusalsMax         = 1000
 	refusalPathBytesMax = 1000
 )
 
-// refusal is what requests have in common that share the lines of the log.
+// refusal is what requests have in common if they share log lines.
 type refusal struct {
 	operation *operation
 	status    int
-	about     string // the path, or the address of a stranger; empty for all that are beyond the bounds
+	about     string // the path, or the address of a stranger; empty for all requests beyond the bounds
 }
 
-// refusals decides which refused requests have a line of the log at info level. Writers that race
-// each other are refused thousands of times a second, and each line costs a system call. The zero
-// value is ready. It is safe for concurrent use.
+// refusals decides which refused requests have a log line at info level. Racing writers are refused
+// thousands of times a second, and each line costs a system call. The zero value is ready. It is
+// safe for concurrent use.
 type refusals struct {
 	mu     sync.Mutex // guards the fields below; leaf
 	lines  map[refusal]*refusalLine
-	pruned time.Time // when lines was looked through last
+	pruned time.Time // when lines was last pruned
 }
 
 // refusalLine is the last line about a refusal.
 type refusalLine struct {
 	logged  time.Time
-	skipped int // requests since, which had none
+	skipped int // later requests without a line
 }
 
-// SumRefusals lets 409 of these operations have one line of the log for each path in a minute, with
-// the number of those that were skipped before it. The others are logged at debug level. So it is
-// with 404 of all operations. 401, 421 and 429, and requests that met no route, have one line for
-// each address: strangers choose the path. It must be called before the first request.
+// SumRefusals limits the log lines about 409 of these operations to one for each path in a minute.
+// The line has the number of requests that were skipped before it. The skipped requests are logged
+// at debug level. The same holds for 404 of all operations. 401, 421 and 429, and requests that
+// matched no route, have one line for each address, because strangers choose the path. A face must
+// call SumRefusals before the first request.
 func (s *Server) SumRefusals(operations ...string) {
 	for _, name := range operations {
 		s.summed[name] = true
 	}
 }
 
-// refusalOf returns what the request has in common with others that share a line of the log; false
-// if it has a line of its own.
+// refusalOf returns what the request has in common with others that share its log line. It returns
+// false if the request has a line of its own.
 func (s *Server) refusalOf(x *exchange, r *http.Request) (refusal, bool) {
 	isOfStranger := x.operation == s.unknown
 	switch x.status {
@@ -69,8 +70,8 @@ func (s *Server) refusalOf(x *exchange, r *http.Request) (refusal, bool) {
 	return refusal{x.operation, x.status, EscapedPath(r.URL)}, true
 }
 
-// next counts a refused request. It returns true if a line is due, and how many were skipped since
-// the one before.
+// next counts a refused request. It returns whether a line is due, and how many requests were
+// skipped since the previous line.
 func (f *refusals) next(of refusal, now time.Time) (skipped int, due bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,8 +101,8 @@ func (f *refusals) next(of refusal, now time.Time) (skipped int, due bool) {
 	return skipped, true
 }
 
-// pruneLocked forgets the lines that are older than refusalsPause, and what they skipped, once a
-// second at most. f.mu must be held.
+// pruneLocked removes lines that are older than refusalsPause, and their counts, at most once a
+// second. f.mu must be held.
 func (f *refusals) pruneLocked(now time.Time) {
 	if now.Sub(f.pruned) < time.Second {
 		return

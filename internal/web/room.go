@@ -6,31 +6,32 @@ import (
 	"sync"
 )
 
-// room is memory that the bodies of all requests share. A request that fits gets some at once, also
-// while others wait for more than there is. It is safe for concurrent use.
+// room is memory that the bodies of all requests share. A request that fits gets memory at once,
+// even while larger requests wait. It is safe for concurrent use.
 type room struct {
-	total int64 // bytes; no share may come to hold more
-	ofOne int64 // what the shares of one owner may hold together, or wait for
+	total int64 // bytes; also the limit of one share
+	ofOne int64 // limit for what one owner's shares together hold or wait for
 
-	// mu guards the fields below and those of all shares and waiters; a leaf.
+	// mu guards the fields below and the fields of all shares and waiters; a leaf.
 	mu      sync.Mutex
 	free    int64
-	shares  uint64           // how many were made
+	shares  uint64           // how many were created
 	waiting []*waiter        // the oldest share first
-	stuck   int64            // held by those that wait
+	stuck   int64            // bytes that waiting shares hold
 	of      map[string]int64 // by owner: what its shares hold, or wait for
 }
 
-// newRoom returns a room of total bytes. One owner gets half of it, or a body of bodyMax bytes.
+// newRoom returns a room of total bytes. One owner gets at most half of it, or a body of bodyMax
+// bytes if that is more.
 func newRoom(total, bodyMax int64) *room {
 	return &room{total: total, ofOne: max(total/2, bodyMax), free: total, of: make(map[string]int64)}
 }
 
 // share is the part of a room that one request holds.
 type share struct {
-	number uint64 // in the order in which shares took their first part; 0: not yet
+	number uint64 // in the order in which shares took their first part; 0 before that
 	held   int64  // bytes
-	owner  string // the caller of the request; empty if callers are not told apart
+	owner  string // the caller of the request; empty if callers are not distinguished
 }
 
 // waiter is a share that waits for a further part.
@@ -41,9 +42,10 @@ type waiter struct {
 	given bool          // the part was given, before over was closed
 }
 
-// take adds so many bytes to s, and reports whether it could before ctx ended. It gives up at once
-// if shares that wait for more hold all of the room, and s is the youngest of them. One has to give
-// up, and the oldest has come furthest. So it does if the owner of s would have more than its part.
+// take adds bytes to s, and reports whether it could before ctx ended. It gives up at once if
+// waiting shares hold all of the room, and s is the youngest of them. One share must give up, and
+// the oldest has made the most progress. take also gives up at once if the owner of s would exceed
+// its limit.
 func (r *room) take(ctx context.Context, s *share, bytes int64) bool {
 	r.mu.Lock()
 	if s.owner != "" {
@@ -89,8 +91,7 @@ func (r *room) take(ctx context.Context, s *share, bytes int64) bool {
 	return w.given
 }
 
-// force adds so many bytes to s, also if there is no room for them: then others wait until there
-// is.
+// force adds bytes to s, even if there is no room for them. Then others wait until there is room.
 func (r *room) force(s *share, bytes int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -102,7 +103,7 @@ func (r *room) force(s *share, bytes int64) {
 	r.giveLocked(s, bytes)
 }
 
-// leaveLocked notes that an owner has, or waits for, so many bytes less. mu must be held.
+// leaveLocked subtracts bytes from what an owner has or waits for. mu must be held.
 func (r *room) leaveLocked(owner string, bytes int64) {
 	if owner == "" {
 		return
@@ -112,7 +113,7 @@ func (r *room) leaveLocked(owner string, bytes int64) {
 	}
 }
 
-// giveBack ends s: what it holds is free for others. It may be used again.
+// giveBack ends s and frees its bytes for others. s may be used again.
 func (r *room) giveBack(s *share) {
 	if s.number == 0 {
 		return
@@ -125,8 +126,8 @@ func (r *room) giveBack(s *share) {
 	r.settleLocked()
 }
 
-// settleLocked gives those that wait what there is for them. It ends the wait of the youngest if
-// none could ever go on. mu must be held.
+// settleLocked gives waiting shares the room that is free. If no waiting share could ever continue,
+// it ends the wait of the youngest. mu must be held.
 func (r *room) settleLocked() {
 	for at := 0; at < len(r.waiting); {
 		if w := r.waiting[at]; w.bytes <= r.free {
@@ -142,7 +143,7 @@ func (r *room) settleLocked() {
 	}
 }
 
-// endLocked ends the wait of one of those that wait. mu must be held.
+// endLocked ends the wait of one waiter. mu must be held.
 func (r *room) endLocked(at int) {
 	w := r.waiting[at]
 	r.waiting = slices.Delete(r.waiting, at, at+1)

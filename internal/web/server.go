@@ -1,11 +1,11 @@
-// Package web is what the HTTP faces of Moorage share: one server with its routes, ids of requests,
+// Package web is the common part of Moorage's HTTP faces: one server with its routes, request ids,
 // answers and failures, bodies, pages, probes and metrics.
 //
 // A face adds its routes with Server.Handle. Its handlers return an error, which the server turns
-// into a status and a message. One table has the statuses (errors.go). Every failure is answered
-// as {"error":{…}}, also a panic and a path that does not exist. Only what net/http refuses before
-// it calls the handler is not. Every body and page is bounded, and names are decoded once, from
-// the escaped path (params.go).
+// into a status and a message. One table has the statuses (errors.go). Every failure is answered as
+// {"error":{…}}, including a panic and an unknown path. The only exception is a request that
+// net/http refuses before it calls the handler. Every body and page is bounded, and names are
+// decoded once, from the escaped path (params.go).
 //
 // It knows nothing of catalogs.
 package web
@@ -27,58 +27,58 @@ import (
 
 // Defaults of Config.
 const (
-	// BodyBytesMaxDefault is generous because replacing or expiring a large table sends its
-	// snapshots and schemas in one request.
+	// BodyBytesMaxDefault is generous, because a client that replaces or expires a large table
+	// sends its snapshots and schemas in one request.
 	BodyBytesMaxDefault = 64 << 20
-	// BodiesBytesMaxDefault is room for four of the largest bodies of the default.
+	// BodiesBytesMaxDefault is room for four bodies of the default's maximum size.
 	BodiesBytesMaxDefault = 256 << 20
 	// AnswersBytesMaxDefault is room for four loads of the longest document.
 	AnswersBytesMaxDefault = 1 << 30
 )
 
-// Config is what a Server is made of. The zero value is good.
+// Config configures a Server. The zero value is valid.
 type Config struct {
-	// Logger gets one line for each request, and one for each failure of the server. The line of a
-	// request has debug level, that of a refused one info level; see SumRefusals. Default:
-	// discards.
+	// Logger gets one line for each request, and one for each failure of the server. A request's
+	// line has debug level, and a refused request's line has info level; see SumRefusals. By
+	// default nothing is logged.
 	Logger *slog.Logger
 	// Now gives the time for latencies, logs and the deadlines of connections. Default time.Now.
 	Now func() time.Time
-	// Registry is what GET /metrics shows. The server adds its own metrics to it, so it serves one
-	// server. Default: a new one.
+	// Registry is the source of GET /metrics. The server adds its own metrics, so a registry can
+	// serve only one server. Default: a new one.
 	Registry *prometheus.Registry
-	// Ready returns nil if the server can do its work, and the reason if not. GET /readyz asks it.
-	// Default: always ready.
+	// Ready returns nil if the server can do its work, and the reason if not. GET /readyz calls it.
+	// By default the server is always ready.
 	Ready func(ctx context.Context) error
-	// Notices returns what is wrong and does not keep the server from its work, by what it is
-	// about. GET /readyz answers it beside the status. Default: nothing.
+	// Notices returns problems that do not keep the server from its work, by subject. GET /readyz
+	// adds them to the status. By default there are none.
 	Notices func() map[string]string
-	// Details returns what GET /readyz?verbose answers besides, by what it is about. It names
-	// warehouses only if named is true, for callers who may read GET /metrics. Default: nothing.
+	// Details returns what GET /readyz?verbose adds, by subject. It names warehouses only if named
+	// is true, for callers that may read GET /metrics. By default there are no details.
 	Details func(named bool) map[string]string
-	// Refusal returns nil, or why the server refuses every request except those for /healthz and
-	// /metrics. It does so until it ends. Default: it refuses none.
+	// Refusal returns why the server refuses every request except /healthz and /metrics, or nil. A
+	// refusal lasts until the server ends. By default nothing is refused.
 	Refusal func() error
-	// Authenticate returns who sends a request. The server asks it before anything else, except for
-	// the routes of HandleOpen. The error may have a method Challenge in its chain, which returns
-	// the header WWW-Authenticate. Default: everybody is moorage.Anonymous.
+	// Authenticate returns the sender of a request. The server calls it first, except for the
+	// routes of HandleOpen. The error may have a method Challenge in its chain, which returns the
+	// header WWW-Authenticate. By default every caller is moorage.Anonymous.
 	Authenticate func(r *http.Request) (moorage.Caller, error)
-	// Measure returns nil if a caller may read GET /metrics, else the refusal. Default: everybody
-	// may.
+	// Measure returns nil if a caller may read GET /metrics, and the refusal otherwise. By default
+	// every caller may.
 	Measure func(ctx context.Context, caller moorage.Caller) error
-	// Hosts are the names by which clients may ask for the server, besides localhost and loopback
-	// addresses; nil: any. A server that trusts everybody who reaches it must not answer other
-	// names: a page in a browser can bind a name of its own to the server's address.
+	// Hosts are the host names that clients may use for the server, in addition to localhost and
+	// loopback addresses. Nil means any name. A server that trusts every caller must not answer
+	// other names: a page in a browser can bind a name of its own to the server's address.
 	Hosts []string
 	// BodyBytesMax is the longest request body that is read. Default BodyBytesMaxDefault.
 	BodyBytesMax int64
-	// BodiesBytesMax bounds the memory of the bodies of all requests that are being answered, as
-	// far as they have arrived. Bodies of at most 64 KiB do not count. What is decoded from a body
-	// takes up to a few times as much again. A request that finds no room within some seconds is
+	// BodiesBytesMax bounds the memory of the bodies of all requests in progress, as far as the
+	// bodies have arrived. Bodies of at most 64 KiB do not count. The decoded form of a body takes
+	// up to a few times as much again. A request that finds no room within some seconds is
 	// KindTooManyRequests. Default BodiesBytesMaxDefault; at least BodyBytesMax.
 	BodiesBytesMax int64
-	// AnswersBytesMax bounds the memory of large answers until their clients have taken them; see
-	// HoldAnswer. Default AnswersBytesMaxDefault.
+	// AnswersBytesMax bounds the memory of large answers until their clients have received them;
+	// see HoldAnswer. Default AnswersBytesMaxDefault.
 	AnswersBytesMax int64
 }
 
@@ -125,33 +125,33 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	config    Config
 	router    *chi.Mux
-	direct    []directRoute   // beside the router
-	words     map[string]bool // that routes have in their paths
+	direct    []directRoute   // bypass the router
+	words     map[string]bool // in the paths of routes
 	metrics   metrics
-	unknown   *operation // of a request that met no route
+	unknown   *operation // of a request that matched no route
 	origins   *http.CrossOriginProtection
 	bodies    *room           // for large bodies
-	answers   *answers        // large ones
+	answers   *answers        // for large answers
 	explained string          // see Explain
 	summed    map[string]bool // by operation; see SumRefusals
 	refusals  refusals
 
-	// A request's id is requestIDPrefix, which differs from server to server and from run to run,
-	// and a number.
+	// A request's id is requestIDPrefix and a number. The prefix differs between servers and
+	// between runs.
 	requestIDPrefix string
 	requestCount    atomic.Uint64
 
-	// Reused, because each is large or made for each request.
+	// Reused, because each is large or needed for each request.
 	exchanges   sync.Pool // of *exchange
 	gzipWriters sync.Pool // of *gzip.Writer
 }
 
-// Handler answers a request. The server answers an error that it returns if the handler has not
-// begun to answer.
+// Handler answers a request. If it returns an error and has not begun to answer, the server answers
+// the error.
 type Handler func(w http.ResponseWriter, r *http.Request) error
 
-// New returns a server that has the routes of probes and no others. It panics if config.Registry
-// has a server's metrics already.
+// New returns a server that has only the routes of probes. It panics if config.Registry already has
+// a server's metrics.
 func New(config Config) *Server {
 	config = config.withDefaults()
 	s := &Server{
@@ -180,7 +180,7 @@ func (s *Server) Handle(operation, method, path string, h Handler) {
 	s.add(operation, method, path, s.authenticated(h))
 }
 
-// HandleOpen is Handle for a route that anybody may use: nobody is asked who sends a request.
+// HandleOpen is Handle for a route that every caller may use without authentication.
 func (s *Server) HandleOpen(operation, method, path string, h Handler) {
 	s.add(operation, method, path, h)
 }
@@ -193,7 +193,7 @@ func (s *Server) add(operation, method, path string, h Handler) http.HandlerFunc
 	return adapted
 }
 
-// Explain lets failures below prefix say the request's id, and what the client can do.
+// Explain adds the request's id and a help sentence to failures below prefix.
 func (s *Server) Explain(prefix string) { s.explained = prefix }
 
 // Metrics is where a face registers metrics of its own.
