@@ -1,39 +1,39 @@
-// Package migrations holds the SQL that makes, and later changes, the tables of the PostgreSQL
+// Package migrations holds the SQL that creates, and later changes, the tables of the PostgreSQL
 // store.
 //
-// Each file is one step, named by a number of four digits. Steps only go forward. Nobody changes a
-// file once it is released: each is recorded with its checksum.
+// Each file is one step, named by a number of four digits. Steps only go forward. A file never
+// changes once it is released, because each step is recorded with its checksum.
 //
-// # Servers that work at the same time
+// # Migrations while servers run
 //
-// A step is one of two:
+// A step has one of two forms:
 //
-//   - statements that take as long on a large table as on an empty one, such as to add a column.
-//     They run in one transaction. It gives up after a second or two without a lock that it needs,
-//     and is tried again, because commits wait behind a waiting ALTER TABLE.
-//   - one CREATE INDEX CONCURRENTLY, in a file of its own. It runs in no transaction. Commits and
-//     reads go on meanwhile.
+//   - Statements that take as long on a large table as on an empty one, for example to add a column.
+//     They run in one transaction. The transaction gives up after a second or two without a lock that
+//     it needs, and is tried again, because commits wait behind a waiting ALTER TABLE.
+//   - One CREATE INDEX CONCURRENTLY, in a file of its own. It runs in no transaction. Commits and
+//     reads continue meanwhile.
 //
-// A file with another CREATE INDEX is refused, except the first, which makes all tables.
+// Any other CREATE INDEX is refused, except in the first file, which creates all tables.
 //
 // # Binaries that run at the same time
 //
-// A cluster is upgraded, and rolled back, node by node. So binaries run, and start, on tables that
-// have steps they do not know. A file begins with two lines that say which binaries can:
+// A cluster is upgraded, and rolled back, node by node. So binaries run, and start, on tables with
+// steps that they do not know. A file begins with two lines that define which binaries can:
 //
 //	-- Why: what it is for.
 //	-- Oldest binary: step 1; it leaves the new column empty.
 //
-// The number is the last step that a binary must know to run and to start on the tables that the
-// step leaves. The ledger has the number with the step. A binary refuses tables with a step that
-// needs more than it knows. A binary that is running already ends.
+// The number is the last step that a binary must know to run and start on the tables after this
+// step. The ledger has the number with the step. A binary refuses tables with a step that needs
+// more than it knows. A binary that is already running ends.
 //
-// So a step adds: a table, an index, a column that may be null or has a default. Old binaries name
-// their columns, so they do not read or write a new one. A step whose number is its own shuts all
-// older binaries out. Nobody can go back from it without a backup. So the release before it must
-// already be able to run on its tables.
+// So a step adds: a table, an index, or a column that may be null or has a default. Old binaries
+// name their columns, so they do not read or write a new one. A step with its own number as the
+// oldest binary excludes all older binaries, and only a backup leads back. So the release before it
+// must already be able to run on its tables.
 //
-// It must not know how the statements reach a server.
+// The package must not know how the statements reach a server.
 package migrations
 
 import (
@@ -57,17 +57,17 @@ type Step struct {
 	Name     string // of the file
 	SQL      string // one or more statements
 	Checksum string // SHA-256 of SQL, hexadecimal
-	// Oldest is the last step that a binary must know to run, and start, on the tables that this
-	// step leaves. It is at most Version, and at least the Oldest of the step before.
+	// Oldest is the last step that a binary must know to run, and start, on the tables after this
+	// step. It is at most Version, and at least the Oldest of the step before.
 	Oldest int
-	// Index and Table are the names of what SQL makes with CREATE INDEX CONCURRENTLY, and of its
-	// table. They are empty if SQL is to be carried out in one transaction.
+	// Index is the name of the index that SQL creates with CREATE INDEX CONCURRENTLY, and Table is
+	// its table. Both are empty if SQL runs in one transaction.
 	Index, Table string
 }
 
-// Steps returns all migrations in order of their versions. It fails if the numbers have gaps, or if
-// a file does not say which binaries can use its tables, or makes an index among other things. A
-// test rules that out for the files of this package.
+// Steps returns all migrations in order of their versions. It fails if the numbers have gaps. It
+// fails if a file does not define its oldest binary, or creates an index along with other changes.
+// A test excludes these failures for the files of this package.
 func Steps() ([]Step, error) { return read(files) }
 
 func read(files fs.FS) ([]Step, error) {
@@ -100,7 +100,7 @@ func read(files fs.FS) ([]Step, error) {
 	return steps, nil
 }
 
-// oldestOf reads the line of a file that names the oldest binary.
+// oldestOf reads the line of a file with the oldest binary.
 func oldestOf(version int, sql string) (int, error) {
 	lines := regexp.MustCompile(`(?m)^-- Oldest binary: step ([0-9]+)[.;,] ?`).FindAllStringSubmatch(sql, -1)
 	if len(lines) != 1 {
@@ -113,8 +113,8 @@ func oldestOf(version int, sql string) (int, error) {
 	return oldest, nil
 }
 
-// indexOf returns the names in a file that makes an index, and empty ones for a file that makes
-// none.
+// indexOf returns the index and the table of a file that creates an index, and empty names for
+// other files.
 func indexOf(version int, sql string) (index, table string, err error) {
 	if version == 1 || !regexp.MustCompile(`(?i)create\s+(unique\s+)?index`).MatchString(sql) {
 		return "", "", nil

@@ -17,7 +17,7 @@ import (
 	"moorage/registry/pebble"
 )
 
-// administrators is what manages who may do what: a catalog of this process, or a server that runs.
+// administrators manages access: a catalog of this process, or a running server.
 type administrators interface {
 	keyMakers
 	roleMakers
@@ -48,13 +48,13 @@ type roleMakers interface {
 
 // administer runs do on the server at c.URI, or on the store.
 func administer(ctx context.Context, c cli.Config, env cli.Environment, do func(administrators) error) error {
-	if c.Admin { // the first thing that is done to a new store
+	if c.Admin { // key create --admin is the first command on a new store
 		return administerOver(ctx, c, env, openNew, do)
 	}
 	return administerOver(ctx, c, env, openStopped, do)
 }
 
-// administerOver is administer; open opens the store.
+// administerOver is administer with open to open the store.
 func administerOver(ctx context.Context, c cli.Config, env cli.Environment,
 	open func(context.Context, cli.Config, cli.Environment) (*node, error), do func(administrators) error) error {
 	if c.URI != "" {
@@ -70,7 +70,8 @@ func administerOver(ctx context.Context, c cli.Config, env cli.Environment,
 	return errors.Join(err, node.close())
 }
 
-// openNew opens a database, or the store of a stopped server, and makes the store if there is none.
+// openNew opens a database, or the store of a stopped server, and creates the store if there is
+// none.
 func openNew(ctx context.Context, c cli.Config, env cli.Environment) (*node, error) {
 	node, err := openNode(ctx, c, stoppedLogger(env))
 	if errors.Is(err, pebble.ErrLocked) {
@@ -82,7 +83,7 @@ func openNew(ctx context.Context, c cli.Config, env cli.Environment) (*node, err
 func createKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return administer(ctx, c, env, func(a administrators) error {
 		if c.Admin {
-			// First: a server that decides nothing yet lets each key do everything.
+			// Enable access control first: without it each key can do everything.
 			if err := a.EnableAccess(ctx); err != nil {
 				return err
 			}
@@ -98,7 +99,7 @@ func createKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 				Change: client.ChangeGrant, Grantee: made.Principal, Privileges: administrating(),
 			}})
 			if err != nil {
-				// Nobody has seen the key, so nobody must be able to use it.
+				// No output contained the key, so it must not stay valid.
 				return errors.Join(err, a.WithdrawKey(ctx, made.Principal, made.ID))
 			}
 		}
@@ -110,7 +111,7 @@ func createKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 // administrating are the privileges of key create --admin.
 func administrating() []string { return []string{"admin", "operate", "audit"} }
 
-// printKey prints a key that was made. The key alone is the last line, for scripts.
+// printKey prints a new key. The key alone is the last line, for scripts.
 func printKey(out io.Writer, made client.MadeKey) {
 	fmt.Fprintf(out, "key %s of %s, good until %s; it is not shown again:\n%s\n",
 		made.ID, made.Principal, made.Ends.Format(time.RFC3339), made.Secret)
@@ -157,7 +158,7 @@ func createRole(ctx context.Context, c cli.Config, env cli.Environment) error {
 	})
 }
 
-// isMissing reports whether err says that something is not there.
+// isMissing reports whether err means that an object does not exist.
 func isMissing(err error) bool {
 	if answered, ok := errors.AsType[*client.Error](err); ok {
 		return answered.Code == 404
@@ -313,7 +314,7 @@ func printExplanation(out io.Writer, why client.Explanation) {
 	}
 }
 
-// withRightsOf says whose rights decided, if not the caller's own.
+// withRightsOf names the owner whose rights decided, if not the caller's own.
 func withRightsOf(owner string) string {
 	if owner == "" {
 		return ""

@@ -17,7 +17,7 @@ import (
 	"moorage/internal/cli"
 )
 
-// openAudit opens the audit log that the settings ask for, not started.
+// openAudit opens the audit log of the settings, not started.
 func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger) (*audit.Log, error) {
 	config := audit.Config{
 		Reads: c.AuditReads, Strict: c.AuditStrict, Now: time.Now, Jitter: newJitter(), Logger: logger,
@@ -40,21 +40,21 @@ func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger)
 	return log, nil
 }
 
-// auditFile is a file that this process alone writes.
+// auditFile is a file that only this process writes.
 type auditFile struct {
 	*audit.File
 	claim io.Closer
 }
 
-// Close closes the file, and lets another process have it.
+// Close closes the file, and lets another process open it.
 func (f auditFile) Close() error { return errors.Join(f.File.Close(), f.claim.Close()) }
 
 // auditNodesMax bounds how many nodes of one machine share a data folder.
 const auditNodesMax = 64
 
-// openAuditFile opens the audit log and returns its path. Nodes over one database may share their
-// data folder, so the file that no setting names is called by the machine there. Further nodes of
-// the machine add a number.
+// openAuditFile opens the audit log and returns its path. Nodes with one database may share their
+// data folder. So without --audit the file is named after the machine. Further nodes of the machine
+// add a number.
 func openAuditFile(c cli.Config, to string) (audit.Out, string, error) {
 	names := []string{to}
 	if c.Audit == "" && c.InDatabase() {
@@ -86,7 +86,7 @@ func openAuditFile(c cli.Config, to string) (audit.Out, string, error) {
 	return nil, "", refused
 }
 
-// meterAudit registers what an audit log has done.
+// meterAudit registers the counters of an audit log.
 func meterAudit(metrics prometheus.Registerer, stats func() audit.Stats) {
 	metrics.MustRegister(
 		counterOf(stats, "moorage_audit_lines_total", "Lines of the audit log that were written.",
@@ -96,7 +96,7 @@ func meterAudit(metrics prometheus.Registerer, stats func() audit.Stats) {
 			func(s audit.Stats) int64 { return int64(s.DroppedReads + s.DroppedLines) }))
 }
 
-// auditNotice says what is wrong with an audit log, for /readyz.
+// auditNotice returns the fault of an audit log, for /readyz.
 func auditNotice(log *audit.Log) map[string]string {
 	if why := log.Trouble(); why != "" {
 		return map[string]string{"audit": "not written: " + why}
@@ -104,8 +104,8 @@ func auditNotice(log *audit.Log) map[string]string {
 	return nil
 }
 
-// withAudit returns ready, which also fails while a strict audit log cannot be written: every
-// request is refused then.
+// withAudit returns ready with a further condition: it fails while a strict audit log cannot be
+// written, because every request is refused then.
 func withAudit(ready func(context.Context) error, log *audit.Log) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if why := log.Trouble(); why != "" && log.Strict() {

@@ -15,33 +15,33 @@ import (
 	"moorage/internal/web"
 )
 
-// audited is a gate that writes down what another one decides, and what a guard decides behind it.
-// It is safe for concurrent use.
+// audited is a gate that records the decisions of another gate and of the guard behind it. It is
+// safe for concurrent use.
 type audited struct {
 	verb.Gate
 	log *audit.Log
 
 	mu sync.Mutex // guards made; leaf
-	// made holds the decisions of requests under way, which get a line each when the request ends.
+	// made has the decisions of requests in progress. Each gets a line when its request ends.
 	made map[request][]guard.Decision
 }
 
-// request is one use of a verb that is under way.
+// request is one use of a verb in progress.
 type request struct {
 	id, caller string
 	verb       verb.Verb
 }
 
-// requestsMax bounds how many requests with decisions are waited for. Those of more are written
-// before they end.
+// requestsMax bounds the requests in progress whose decisions are kept. Further requests get their
+// lines before they end.
 const requestsMax = 10_000
 
-// newAudited returns a gate that refuses nobody until another one takes the place of its Gate.
+// newAudited returns a gate that refuses nothing until its Gate is replaced.
 func newAudited(log *audit.Log) *audited {
 	return &audited{Gate: verb.Open(), log: log, made: make(map[request][]guard.Decision)}
 }
 
-// Authorize refuses what cannot be written down, if the log is strict.
+// Authorize refuses what cannot be recorded, if the log is strict.
 func (a *audited) Authorize(ctx context.Context, request verb.Request) error {
 	if err := a.log.Room(); err != nil {
 		return err
@@ -49,8 +49,8 @@ func (a *audited) Authorize(ctx context.Context, request verb.Request) error {
 	return a.Gate.Authorize(ctx, request)
 }
 
-// Decided keeps a decision until its request ends. One about the same object as an earlier one
-// takes the place of that: the last one stands on the records that the change requires.
+// Decided keeps a decision until its request ends. A decision replaces an earlier one about the
+// same object, because the last decision is based on the records that the change requires.
 func (a *audited) Decided(ctx context.Context, decision guard.Decision) {
 	of := request{moorage.RequestID(ctx), decision.Caller.Name, decision.Verb}
 	a.mu.Lock()
@@ -77,7 +77,8 @@ func isSame(d, other guard.Decision) bool {
 		(len(d.Object.Path) == 0 || d.Object.Path[0].ID == other.Object.Path[0].ID)
 }
 
-// Audit notes a line for each decision of the request, or for each object if there was none.
+// Audit writes a line for each decision of the request, or for each object if there was no
+// decision.
 func (a *audited) Audit(ctx context.Context, asked verb.Request, outcome error) {
 	a.Gate.Audit(ctx, asked, outcome)
 	of := request{moorage.RequestID(ctx), asked.Caller.Name, asked.Verb}
@@ -125,7 +126,7 @@ func (a *audited) Audit(ctx context.Context, asked verb.Request, outcome error) 
 	}
 }
 
-// decisionOf returns what was decided about a request that ended with outcome.
+// decisionOf returns the decision about a request that ended with outcome.
 func decisionOf(outcome error) string {
 	switch kind := moorage.KindOf(outcome); {
 	case outcome == nil:
@@ -137,7 +138,7 @@ func decisionOf(outcome error) string {
 	return access.Allow.String()
 }
 
-// lineFrom returns the part of a line that says who asked for what.
+// lineFrom returns the part of a line about the caller and the operation.
 func lineFrom(ctx context.Context, caller moorage.Caller, v verb.Verb) audit.Line {
 	return audit.Line{
 		Event: audit.Decision, RequestID: moorage.RequestID(ctx), Caller: caller.Name, Via: caller.Via,
@@ -174,7 +175,7 @@ func lineOf(ctx context.Context, d guard.Decision) audit.Line {
 	return line
 }
 
-// namesOf returns how lines spell views.
+// namesOf returns views as lines spell them.
 func namesOf(views []moorage.Identifier) (names []string) {
 	for _, view := range views {
 		names = append(names, view.String())
@@ -182,7 +183,7 @@ func namesOf(views []moorage.Identifier) (names []string) {
 	return names
 }
 
-// kindOf returns the word for what a verb is about.
+// kindOf returns the word for a verb's object.
 func kindOf(object verb.Object) string {
 	switch object {
 	case verb.OnWarehouse:
@@ -197,7 +198,7 @@ func kindOf(object verb.Object) string {
 	return access.Server.String()
 }
 
-// outcomeOfChange says what became of a change that was let in.
+// outcomeOfChange returns the outcome of a change that was allowed.
 func outcomeOfChange(outcome error) string {
 	switch {
 	case outcome == nil:
@@ -208,8 +209,8 @@ func outcomeOfChange(outcome error) string {
 	return "failed"
 }
 
-// addEffects adds what a change did to the lines of its request: to the line about the same object,
-// or else to the first one, as for what was made.
+// addEffects adds the effects of a change to the lines of its request: to the line about the same
+// object, or else to the first line. A created object has no line of its own.
 func addEffects(lines []audit.Line, done verb.Done) {
 	if len(lines) == 0 || done.Commit == "" {
 		return
@@ -233,7 +234,7 @@ func addEffects(lines []audit.Line, done verb.Done) {
 	}
 }
 
-// isAbout reports whether a line about object is one about what an effect happened to.
+// isAbout reports whether a line's object is the object of an effect.
 func isAbout(object audit.Object, effect audit.Effect) bool {
 	if object.ID != "" {
 		return object.ID == effect.ID

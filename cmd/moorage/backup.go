@@ -30,7 +30,7 @@ func keepFiles(ctx context.Context, copied registry.Store) error {
 	return err
 }
 
-// cancelDeletions has a store that no other process uses delete no file any more.
+// cancelDeletions cancels all planned deletions of files in a store that no other process uses.
 func cancelDeletions(ctx context.Context, store registry.Store) (recovery.Cancelled, error) {
 	deps, err := ledger.New(ledger.Config{
 		Store: store, Alone: true, Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
@@ -49,8 +49,8 @@ var (
 		"The store is a PostgreSQL database: back it up with its own tools, pg_dump or pg_basebackup")
 )
 
-// newBackups returns what a server does to make a backup of store: a folder in the folder that
-// --backups names, and nowhere else.
+// newBackups returns the function with which a server makes a backup of store: a folder in the
+// folder of --backups, and only there.
 func newBackups(c cli.Config, store registry.Store) func(ctx context.Context, name string) (client.Backup, error) {
 	return func(ctx context.Context, name string) (made client.Backup, err error) {
 		const op = "moorage.newBackups"
@@ -83,9 +83,9 @@ func newBackups(c cli.Config, store registry.Store) func(ctx context.Context, na
 	}
 }
 
-// makeFolder makes a folder, durably, in one that exists.
+// makeFolder creates a folder, durably, in one that exists.
 func makeFolder(name string) error {
-	// Who else may look into it is for the umask to say.
+	// The umask decides which other users may read the folder.
 	if err := os.Mkdir(name, 0o777); errors.Is(err, fs.ErrExist) {
 		return nil
 	} else if err != nil {

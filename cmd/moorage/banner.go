@@ -16,29 +16,30 @@ import (
 // sparkRuntime is the Maven coordinate that the printed Spark line uses.
 const sparkRuntime = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0"
 
-// sparkAWS is that of what Spark needs beside it for warehouses in S3, and sparkGCP for those in
-// Google Cloud Storage.
+// sparkAWS is the coordinate that Spark needs in addition for warehouses in S3. sparkGCP is the
+// coordinate for warehouses in Google Cloud Storage.
 const (
 	sparkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.12.0"
 	sparkGCP = "org.apache.iceberg:iceberg-gcp-bundle:1.12.0"
-	// sparkAzure is that for warehouses in Azure.
+	// sparkAzure is the coordinate for warehouses in Azure.
 	sparkAzure = "org.apache.iceberg:iceberg-azure-bundle:1.12.0"
 )
 
-// flinkJars are the Maven coordinates that the printed lines for Flink name.
+// flinkJars are the Maven coordinates in the printed lines for Flink.
 const flinkJars = "org.apache.iceberg:iceberg-flink-runtime-2.1:1.11.0, org.apache.hadoop:hadoop-client-runtime:3.4.3"
 
-// flinkAWS is that of what Flink needs beside them for warehouses in S3, and flinkGCP for those in
-// Google Cloud Storage.
+// flinkAWS is the coordinate that Flink needs in addition for warehouses in S3. flinkGCP is the
+// coordinate for warehouses in Google Cloud Storage.
 const (
 	flinkAWS = "org.apache.iceberg:iceberg-aws-bundle:1.11.0"
 	flinkGCP = "org.apache.iceberg:iceberg-gcp-bundle:1.11.0"
-	// flinkAzure is that for warehouses in Azure.
+	// flinkAzure is the coordinate for warehouses in Azure.
 	flinkAzure = "org.apache.iceberg:iceberg-azure-bundle:1.11.0"
 )
 
-// printedURI is how a client reaches a server that listens on addr: by the host of --listen. Where
-// that is every address, it is the first name that --host gives, or else this machine.
+// printedURI is the address for clients of a server that listens on addr. It has the host of
+// --listen. If that host is every address, it has the first name of --host, or else this machine's
+// name.
 func printedURI(c cli.Config, addr net.Addr, encrypted bool) string {
 	scheme := "http://"
 	if encrypted {
@@ -61,16 +62,16 @@ func printedURI(c cli.Config, addr net.Addr, encrypted bool) string {
 	return scheme + net.JoinHostPort(host, strconv.Itoa(tcp.Port))
 }
 
-// shown is what clients show to say who they are. The banner has a placeholder for it.
+// shown is the kind of credential that clients send. The banner has a placeholder for it.
 type shown string
 
 const (
 	shownNothing shown = ""
 	shownKey     shown = "KEY"   // an API key
-	shownToken   shown = "TOKEN" // a token of an outside issuer
+	shownToken   shown = "TOKEN" // a token of an external issuer
 )
 
-// shownTo returns what the clients of a server show, as far as they all can.
+// shownTo returns the kind of credential that all clients of a server can send, if there is one.
 func shownTo(c cli.Config) shown {
 	switch {
 	case c.APIKeys:
@@ -81,7 +82,7 @@ func shownTo(c cli.Config) shown {
 	return shownNothing
 }
 
-// property returns the property by which PyIceberg, Spark and Flink are given it.
+// property returns the property of PyIceberg, Spark and Flink for the credential.
 func (s shown) property() string {
 	if s == shownKey {
 		return "credential"
@@ -89,8 +90,9 @@ func (s shown) property() string {
 	return "token"
 }
 
-// writeBanner says how each client reaches the server, and last that it is ready and where: that
-// line stays in sight. config says how clients reach the files of the warehouse.
+// writeBanner prints how each client connects to the server. The last line has the address of the
+// ready server, so that it stays visible. config is the access to the warehouse's files for
+// clients.
 func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse, config map[string]string, who shown) {
 	name, scheme := warehouse.Name, schemeOf(warehouse.Location)
 	show := func(client string, lines ...string) {
@@ -158,8 +160,8 @@ func sparkOptions(uri, warehouse string, scheme string, who shown) []string {
 	return options
 }
 
-// trinoProperties returns the properties of a catalog in Trino. Unlike other clients Trino ignores
-// what the server answers about files in S3 and Google Cloud Storage.
+// trinoProperties returns the properties of a catalog in Trino. Unlike other clients, Trino ignores
+// the server's answers about files in S3 and Google Cloud Storage.
 func trinoProperties(uri, warehouse string, scheme string, config map[string]string, who shown) []string {
 	properties := []string{
 		"connector.name=iceberg",
@@ -224,12 +226,12 @@ func duckDBLines(uri, warehouse string, scheme string, who shown) []string {
 		lines = append(lines, fmt.Sprintf("CREATE SECRET moorage_secret (TYPE ICEBERG, TOKEN '%s');", who))
 		options = "SECRET moorage_secret"
 	}
-	if scheme != storage.SchemeFile { // otherwise DuckDB takes what the server tells about the endpoint for credentials
+	if scheme != storage.SchemeFile { // otherwise DuckDB takes the endpoint in the server's answer for credentials
 		options += ", ACCESS_DELEGATION_MODE 'none'"
 	}
 	return append(lines, fmt.Sprintf("ATTACH '%s' AS moorage (TYPE ICEBERG, ENDPOINT '%s', "+
 		"SUPPORT_NESTED_NAMESPACES true, %s);", warehouse, uri, options))
 }
 
-// tokenEndpoint is where clients get a token for a key.
+// tokenEndpoint is the URL where clients get a token for a key.
 func tokenEndpoint(uri string) string { return uri + "/v1/oauth/tokens" }

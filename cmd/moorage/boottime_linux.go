@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sinceBoot returns a function that returns how long ago the machine was started. Time in which it
-// slept counts, and nobody can set that clock.
+// sinceBoot returns a function that returns the time since the machine was started, including
+// sleep. No user can set that clock.
 func sinceBoot() func() time.Duration {
 	return func() time.Duration {
 		var at unix.Timespec

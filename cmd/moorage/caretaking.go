@@ -19,7 +19,7 @@ import (
 	"moorage/management/client"
 )
 
-// caretakers is what keeps tables in order: maintenance of this process, or of a server that runs.
+// caretakers carries out maintenance commands: maintenance of this process, or a running server.
 type caretakers interface {
 	MaintenancePolicy(ctx context.Context, object client.Object, of string) (client.MaintenancePolicy, error)
 	PutMaintenancePolicy(ctx context.Context, object client.Object, of string, said client.MaintenancePolicy) error
@@ -49,7 +49,7 @@ func care(ctx context.Context, c cli.Config, env cli.Environment, do func(careta
 	}))
 }
 
-// maintainPolicy is all commands about the maintenance of an object.
+// maintainPolicy carries out all commands about the maintenance of an object.
 func maintainPolicy(ctx context.Context, c cli.Config, env cli.Environment) error {
 	object, kind := c.Maintain.Table, policy.Kind(c.Maintain.Kind)
 	of, _ := policy.TypeOf(kind)
@@ -90,7 +90,7 @@ func maintainPolicy(ctx context.Context, c cli.Config, env cli.Environment) erro
 	})
 }
 
-// enableMaintenance prints what maintenance would do, and asks for it unless it is a dry run.
+// enableMaintenance prints what maintenance would do, and enables it unless it is a dry run.
 func enableMaintenance(ctx context.Context, a caretakers, c cli.Config, out io.Writer, of policy.Type) error {
 	said := client.MaintenancePolicy{Status: string(policy.Enabled), Unsafe: c.Maintain.Unsafe}
 	settings := make(client.MaintenanceSettings, len(c.Maintain.Settings))
@@ -115,8 +115,8 @@ func enableMaintenance(ctx context.Context, a caretakers, c cli.Config, out io.W
 	if err := a.PutMaintenancePolicy(ctx, c.Maintain.Table, string(of), said); err != nil {
 		return err
 	}
-	// Settings from before are gone unless they were given again. Who may say what is maintained
-	// need not be somebody who may see it.
+	// Earlier settings are gone unless they were given again. A caller that may set the policy may
+	// lack the right to read it.
 	status, err := a.MaintenanceStatus(ctx, c.Maintain.Table)
 	switch {
 	case isUnseen(err):
@@ -128,7 +128,7 @@ func enableMaintenance(ctx context.Context, a caretakers, c cli.Config, out io.W
 	return nil
 }
 
-// isUnseen reports whether err says that the caller may not see an object.
+// isUnseen reports whether err means that the caller may not see an object.
 func isUnseen(err error) bool {
 	if answered, ok := errors.AsType[*client.Error](err); ok {
 		switch answered.Code {
@@ -145,7 +145,7 @@ func isUnseen(err error) bool {
 	return false
 }
 
-// writeMaintenance prints what is known of the maintenance of an object.
+// writeMaintenance prints the state of an object's maintenance.
 func writeMaintenance(out io.Writer, status client.MaintenanceStatus) {
 	for _, pause := range status.Pauses {
 		writePause(out, "paused", pause)
@@ -173,10 +173,10 @@ func writeMaintenance(out io.Writer, status client.MaintenanceStatus) {
 	}
 }
 
-// writePause prints a pause, behind the words that say what became of it.
+// writePause prints a pause, after words about what happened to it.
 func writePause(out io.Writer, words string, pause client.MaintenancePause) {
 	fmt.Fprintf(out, "%s since %s", words, pause.Since.UTC().Format(time.RFC3339))
-	if pause.By != "" { // else the store was restored
+	if pause.By != "" { // otherwise the store was restored
 		fmt.Fprintf(out, " by %s", pause.By)
 	}
 	fmt.Fprintf(out, " on %s: %s\n", pause.Object, pause.Reason)
@@ -194,8 +194,8 @@ func writeSaid(out io.Writer, status client.MaintenanceStatus) {
 	}
 }
 
-// resumeMaintenance ends the pause of an object. To those who may see it, it says so if there was
-// none, and what else is paused that the object is in.
+// resumeMaintenance ends the pause of an object. If the caller may see the object, it prints
+// whether there was no pause, and which scopes around the object are still paused.
 func resumeMaintenance(ctx context.Context, a caretakers, change client.MaintenanceChange, out io.Writer) error {
 	status, unseen := a.MaintenanceStatus(ctx, change.Object)
 	if err := a.ResumeMaintenance(ctx, change); err != nil || isUnseen(unseen) {

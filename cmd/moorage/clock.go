@@ -15,14 +15,13 @@ import (
 )
 
 const (
-	// clockWait is how long a storage may take to say the time.
+	// clockWait is how long a storage may take to report the time.
 	clockWait = 10 * time.Second
-	// clockStorages bounds how many are asked for it, all at once.
+	// clockStorages bounds how many storages are asked for the time, all at once.
 	clockStorages = 16
 )
 
-// newClock returns the clock of a store. made returns the catalog, whose storages say what time it
-// is.
+// newClock returns the clock of a store. made returns the catalog, whose storages report the time.
 func newClock(deps ledger.Deps, made func() *catalog.Catalog) *clocks.Clock {
 	return clocks.New(clocks.Config{
 		Deps: deps, Boot: sinceBoot(),
@@ -32,8 +31,8 @@ func newClock(deps ledger.Deps, made func() *catalog.Catalog) *clocks.Clock {
 	})
 }
 
-// askStorages returns the times by the clocks of the storages of warehouses that are reached over
-// the network. A list of files says when it was made.
+// askStorages returns the times of the warehouses' storages that are reached over the network. Each
+// time comes from the answer to a list request.
 func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger) []clocks.Said {
 	warehouses, err := made.Warehouses(ctx)
 	if err != nil {
@@ -51,7 +50,7 @@ func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger
 	for _, each := range warehouses {
 		location, err := storage.Parse(each.Location)
 		if err != nil || location.Scheme == storage.SchemeFile {
-			continue // it goes by the clock of this machine
+			continue // it uses the clock of this machine
 		}
 		name := location.Scheme + "://" + location.Authority
 		if asked[name] || len(asked) == clockStorages {
@@ -72,8 +71,8 @@ func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger
 	return said
 }
 
-// timeOf returns the present time by the clock of a warehouse's storage; false if that does not say
-// it now.
+// timeOf returns the present time of a warehouse's storage. It returns false if the storage does
+// not report it now.
 func timeOf(ctx context.Context, tables *catalog.Tables, warehouse string) (time.Time, bool) {
 	location, store, err := tables.WarehouseLocation(ctx, warehouse)
 	if err != nil {

@@ -20,22 +20,21 @@ import (
 )
 
 const (
-	// keyWarnBefore and certificateWarnBefore are how long before its end a key or a certificate is
-	// told of.
+	// keyWarnBefore and certificateWarnBefore are how long before its end the log warns of a key or
+	// a certificate.
 	keyWarnBefore         = 14 * 24 * time.Hour
 	certificateWarnBefore = 30 * 24 * time.Hour
-	// expiryInterval is how often the log tells, besides each start.
+	// expiryInterval is the time between two warnings after the warning at the start.
 	expiryInterval = 24 * time.Hour
-	// keysToldMax bounds the keys that one round tells of, and keysMeteredMax those in metrics: the
-	// soonest to end.
+	// keysToldMax bounds the keys in the warnings of one round. keysMeteredMax bounds the keys in
+	// metrics. Both prefer the keys that end first.
 	keysToldMax    = 20
 	keysMeteredMax = 1000
 	// keyEndsMax is how long the metrics wait for the keys.
 	keyEndsMax = time.Second
 )
 
-// expiries looks what ends soon that callers or the server show: API keys and certificates. It is
-// safe for concurrent use.
+// expiries finds API keys and certificates that end soon. It is safe for concurrent use.
 type expiries struct {
 	keys         func(ctx context.Context) ([]catalog.KeyEnd, error)
 	certificates map[string]string // the files, by their settings
@@ -56,7 +55,7 @@ func newExpiries(c cli.Config, made *catalog.Catalog, logger *slog.Logger) *expi
 	return e
 }
 
-// worker returns what tells the log at once and each day.
+// worker returns the worker that logs warnings at once and each day.
 func (e *expiries) worker() *worker.Worker {
 	w := worker.New(worker.Config{
 		Name: "expiry", Run: e.tell, Interval: expiryInterval, Jitter: newJitter(), Logger: e.logger,
@@ -81,7 +80,7 @@ func (e *expiries) tell(ctx context.Context) error {
 	told, more := 0, 0
 	for _, key := range keys {
 		if left := key.Ends.Sub(now); left > keyWarnBefore || left <= 0 {
-			continue // of one that has ended the log tells when somebody shows it
+			continue // a key that has ended is logged when a client uses it
 		}
 		if told++; told > keysToldMax {
 			more++
@@ -96,7 +95,7 @@ func (e *expiries) tell(ctx context.Context) error {
 	return nil
 }
 
-// certificateEnd returns when the certificate that a setting names ends.
+// certificateEnd returns when the certificate of a setting ends.
 func (e *expiries) certificateEnd(setting string) (time.Time, error) {
 	text, err := os.ReadFile(e.certificates[setting])
 	if err != nil {
@@ -114,7 +113,7 @@ func (e *expiries) certificateEnd(setting string) (time.Time, error) {
 	return time.Time{}, errors.New(setting + ": it holds no certificate")
 }
 
-// with returns the notices of /readyz, and those about certificates that end soon.
+// with returns the notices of /readyz, and notices about certificates that end soon.
 func (e *expiries) with(notices map[string]string) map[string]string {
 	found := make(map[string]string)
 	maps.Copy(found, notices)
@@ -130,7 +129,7 @@ func (e *expiries) with(notices map[string]string) map[string]string {
 	return found
 }
 
-// Describe implements prometheus.Collector. It names none, because what there is changes.
+// Describe implements prometheus.Collector. It describes no metric, because they change.
 func (e *expiries) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.
@@ -149,7 +148,7 @@ func (e *expiries) Collect(to chan<- prometheus.Metric) {
 	defer cancel()
 	keys, err := e.keys(ctx)
 	if err != nil {
-		return // requests say that the store is away
+		return // failing requests show that the store is unavailable
 	}
 	left := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "moorage_key_expiry_seconds",

@@ -20,23 +20,23 @@ import (
 const (
 	// firstTryMax bounds how long the start waits for the storage of the warehouse default.
 	firstTryMax = 15 * time.Second
-	// firstTryInterval is the mean pause between two tries to make it.
+	// firstTryInterval is the mean pause between two attempts to create it.
 	firstTryInterval = 5 * time.Second
-	// firstTriesLogged is how many tries one log line stands for: one in about ten minutes.
+	// firstTriesLogged is how many attempts share one log line: a line every ten minutes or so.
 	firstTriesLogged = 120
 )
 
-// firstWarehouse makes the warehouse default where there is none: where --default-location says, or
-// in the folder warehouse below the data. A storage that fails keeps the server from nothing else:
-// the warehouse is made as soon as the storage answers. It is safe for concurrent use.
+// firstWarehouse creates the warehouse default if it does not exist: at --default-location, or in
+// the folder warehouse in the data folder. A storage that fails does not keep the server from other
+// work. The warehouse is created as soon as the storage answers. It is safe for concurrent use.
 type firstWarehouse struct {
 	catalog  *catalog.Catalog
-	location string // as --default-location has it; ensure names the folder below the data if it is empty
+	location string // the value of --default-location; if it is empty, ensure sets the folder in the data folder
 	data     string
 	logger   *slog.Logger
 
 	fails atomic.Bool // the storage failed, and there is no such warehouse yet
-	tries int         // that failed; of the one goroutine that tries
+	tries int         // failed attempts; used by one goroutine only
 }
 
 func newFirstWarehouse(c cli.Config, made *catalog.Catalog, logger *slog.Logger) *firstWarehouse {
@@ -46,8 +46,8 @@ func newFirstWarehouse(c cli.Config, made *catalog.Catalog, logger *slog.Logger)
 	}
 }
 
-// ensure returns the warehouse default, which it makes if there is none; nil if its storage fails.
-// The error is that of the store.
+// ensure returns the warehouse default, and creates it if there is none. It returns nil if the
+// storage fails. The error comes from the store.
 func (f *firstWarehouse) ensure(ctx context.Context) (*catalog.Warehouse, error) {
 	if f.location == "" {
 		location, err := folderLocation(filepath.Join(f.data, "warehouse"))
@@ -59,7 +59,7 @@ func (f *firstWarehouse) ensure(ctx context.Context) (*catalog.Warehouse, error)
 	found, err := f.find(ctx)
 	if err != nil || found != nil {
 		if err == nil && found.Location != f.location {
-			// Tables name their files by absolute locations, so moving the folder would not do.
+			// Tables name their files by absolute locations, so moving the folder would not help.
 			f.logger.Warn("the warehouse default was made elsewhere and stays there", "location", found.Location)
 		}
 		return found, err
@@ -73,7 +73,7 @@ func (f *firstWarehouse) ensure(ctx context.Context) (*catalog.Warehouse, error)
 	return made, nil
 }
 
-// find returns the warehouse default, and nil if there is none. It does not touch the storage.
+// find returns the warehouse default, and nil if there is none. It does not use the storage.
 func (f *firstWarehouse) find(ctx context.Context) (*catalog.Warehouse, error) {
 	all, err := f.catalog.Warehouses(ctx)
 	i := slices.IndexFunc(all, func(w catalog.Warehouse) bool { return w.Name == defaultWarehouse })
@@ -83,8 +83,8 @@ func (f *firstWarehouse) find(ctx context.Context) (*catalog.Warehouse, error) {
 	return &all[i], nil
 }
 
-// try makes the warehouse, unless another node or an operator has made it. It returns nil, and has
-// logged why, if that fails.
+// try creates the warehouse, unless another node or an operator has created it. If that fails, it
+// logs the reason and returns nil.
 func (f *firstWarehouse) try(ctx context.Context) *catalog.Warehouse {
 	found, err := f.find(ctx)
 	if err == nil && found == nil {
@@ -92,7 +92,7 @@ func (f *firstWarehouse) try(ctx context.Context) *catalog.Warehouse {
 		made, err = f.catalog.CreateWarehouse(ctx, catalog.WarehouseSpec{Name: defaultWarehouse, Location: f.location})
 		found = &made
 	}
-	if moorage.KindOf(err) == moorage.KindAlreadyExists { // at this moment
+	if moorage.KindOf(err) == moorage.KindAlreadyExists { // another node created it just now
 		found, err = f.find(ctx)
 	}
 	if err == nil {
@@ -112,7 +112,7 @@ func (f *firstWarehouse) try(ctx context.Context) *catalog.Warehouse {
 	return nil
 }
 
-// again tries until there is a warehouse, until stop is called.
+// again tries until there is a warehouse, or until stop is called.
 func (f *firstWarehouse) again() (stop func()) {
 	if !f.fails.Load() {
 		return func() {}
@@ -133,8 +133,8 @@ func (f *firstWarehouse) again() (stop func()) {
 	return trying.Stop
 }
 
-// with returns notices, for /readyz, and that there is no warehouse default because its storage
-// fails. Why is for the log: anybody may ask /readyz.
+// with adds to notices, for /readyz, that there is no warehouse default because its storage fails.
+// The reason is only in the log, because every caller may read /readyz.
 func (f *firstWarehouse) with(notices map[string]string) map[string]string {
 	if !f.fails.Load() {
 		return notices

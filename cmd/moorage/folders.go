@@ -11,17 +11,17 @@ import (
 	"moorage/storage"
 )
 
-// localFolders are the folders of this machine that warehouses may be in which are made over the
-// network. Who is an administrator of the catalog is not one of the machine: jobs of the server
-// delete files. It is safe for concurrent use.
+// localFolders are the folders of this machine that may contain warehouses created over the
+// network. An administrator of the catalog is not an administrator of the machine, and jobs of the
+// server delete files. It is safe for concurrent use.
 type localFolders struct {
-	allowed []string // folders that the settings name
+	allowed []string // folders in the settings
 	usual   string   // the folder warehouse in data
-	data    string   // what is in it is the server's own, except usual
-	own     []string // further folders and files that nothing of a warehouse may touch
+	data    string   // all of it is the server's own, except usual
+	own     []string // further folders and files that a warehouse must not touch
 }
 
-// newLocalFolders returns the folders that the settings allow. Each is spelled as its links end.
+// newLocalFolders returns the folders that the settings allow, with all symbolic links resolved.
 func newLocalFolders(c cli.Config) *localFolders {
 	f := &localFolders{data: endOf(c.Data), usual: endOf(filepath.Join(c.Data, "warehouse"))}
 	for _, location := range append(slices.Clone(c.AllowLocations), c.DefaultLocation) {
@@ -37,14 +37,14 @@ func newLocalFolders(c cli.Config) *localFolders {
 		own = append(own, to)
 	}
 	for _, path := range own {
-		if path != "" && !strings.Contains(path, "://") { // a key that is in a service
+		if path != "" && !strings.Contains(path, "://") { // not a key in a service
 			f.own = append(f.own, endOf(path))
 		}
 	}
 	return f
 }
 
-// check returns why a warehouse must not lie in the folder; nil: it may.
+// check returns why a warehouse must not be in the folder, and nil if it may.
 func (f *localFolders) check(folder string) error {
 	folder = endOf(folder)
 	isOwn := func(path string) bool { return isWithin(folder, path) || isWithin(path, folder) }
@@ -65,7 +65,7 @@ func isWithin(path, root string) bool {
 	return err == nil && below != ".." && !strings.HasPrefix(below, ".."+string(filepath.Separator))
 }
 
-// endOf returns where the links of path lead, as far as there are such files.
+// endOf resolves the symbolic links of path, as far as the files exist.
 func endOf(path string) string {
 	absolute, err := filepath.Abs(path)
 	if err != nil {

@@ -4,5 +4,5 @@ package main
 
 import "errors"
 
-// freeBytes does not know what is left here.
+// freeBytes is not supported on this system.
 func freeBytes(string) (uint64, error) { return 0, errors.ErrUnsupported }

@@ -4,7 +4,7 @@ package main
 
 import "syscall"
 
-// freeBytes returns how many bytes users may yet write to the disk that folder is on.
+// freeBytes returns how many bytes users may still write to the disk of folder.
 func freeBytes(folder string) (uint64, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(folder, &disk); err != nil {

@@ -8,17 +8,17 @@ import (
 	"syscall"
 )
 
-// hangups heeds SIGHUP. A terminal that closes sends it, and so does who moved a log file away. It
-// is safe for concurrent use.
+// hangups handles SIGHUP. A closing terminal sends it, and so does a program that rotated a log
+// file. It is safe for concurrent use.
 type hangups struct {
 	signals chan os.Signal
 
 	mu   sync.Mutex // guards then; leaf
-	then func()     // what a signal leads to
+	then func()     // called for a signal
 }
 
-// heedHangups returns a context that the first SIGHUP ends, unless the process was started to
-// outlive its terminal (nohup) or do says what to do instead.
+// heedHangups returns a context that the first SIGHUP ends. The signal does not end it if the
+// process was started to outlive its terminal (nohup), or if do has set another reaction.
 func heedHangups(ctx context.Context) (context.Context, *hangups) {
 	ctx, end := context.WithCancel(ctx)
 	h := &hangups{signals: make(chan os.Signal, 1), then: end}
@@ -32,14 +32,14 @@ func heedHangups(ctx context.Context) (context.Context, *hangups) {
 			h.mu.Unlock()
 			then()
 			if ctx.Err() != nil {
-				signal.Stop(h.signals) // a second one ends the process at once
+				signal.Stop(h.signals) // a second signal ends the process at once
 			}
 		}
 	}()
 	return ctx, h
 }
 
-// do has each SIGHUP call what is to be done, and end nothing.
+// do makes each SIGHUP call what, and end nothing.
 func (h *hangups) do(what func()) {
 	h.mu.Lock()
 	h.then = what

@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// horizonInterval is the pause between two looks at the open transactions of the database.
+	// horizonInterval is the pause between two checks of the database's open transactions.
 	horizonInterval = 15 * time.Second
-	// horizonAge is how long a transaction may be open. Commits of a hot table are a third slower
-	// after a minute.
+	// horizonAge is how long a transaction may stay open. After a minute, commits of a hot table
+	// are a third slower.
 	horizonAge = time.Minute
-	// horizonWarning is the time between two lines of the log about one that stays open.
+	// horizonWarning is the time between two log lines about a transaction that stays open.
 	horizonWarning = 10 * time.Minute
 )
 
-// watchHorizon returns a worker that looks for transactions of the database that stay open, and
-// meters the oldest. It returns nil for a store of another kind.
+// watchHorizon returns a worker that finds long open transactions of the database, and measures the
+// oldest. It returns nil for a store of another kind.
 func watchHorizon(store registry.Store, metrics prometheus.Registerer, logger *slog.Logger) *worker.Worker {
 	database, ok := store.(*postgres.Store)
 	if !ok {
@@ -36,7 +36,7 @@ func watchHorizon(store registry.Store, metrics prometheus.Registerer, logger *s
 		Name: "moorage_database_oldest_transaction_seconds",
 		Help: "How long the oldest open transaction or slot has kept PostgreSQL from clearing away old rows.",
 	}, func() float64 { return time.Duration(oldest.Load()).Seconds() }))
-	warned := horizonAge // the next line comes when something is as old
+	warned := horizonAge // the next line is logged at this age
 	return worker.New(worker.Config{
 		Name: "open transactions of the database", Interval: horizonInterval, Jitter: newJitter(), Logger: logger,
 		Run: func(ctx context.Context) error {

@@ -21,10 +21,10 @@ import (
 	"moorage/management"
 )
 
-// whoAuthenticates is the caller of what authentication reads and writes in the store.
+// whoAuthenticates is the caller name of authentication's reads and writes in the store.
 const whoAuthenticates = "identity"
 
-// openIdentity returns what finds out who sends a request, not started; nil if nobody is asked.
+// openIdentity returns the authenticator of requests, not started; nil without authentication.
 func openIdentity(c cli.Config, made *catalog.Catalog, log *audit.Log, logger *slog.Logger) (
 	*identity.Authenticator, error) {
 	if !c.Authenticates() {
@@ -41,17 +41,17 @@ func openIdentity(c cli.Config, made *catalog.Catalog, log *audit.Log, logger *s
 	return identity.New(config)
 }
 
-// openStages returns what makes tokens for tables that are about to be made.
+// openStages returns the source of tokens for tables that are about to be created.
 func openStages(made *catalog.Catalog) *identity.Stages {
 	records := keyRecords{catalog.AccessOf(made.As(moorage.System(whoAuthenticates)))}
 	return identity.NewStages(identity.StagesConfig{Keys: stageKeys{records}})
 }
 
-// stageKeys are the public keys of a store. One without access control has none: each of its nodes
-// reads its own tokens only.
+// stageKeys are the public keys of a store. A store without access control has none: each of its
+// nodes reads only its own tokens.
 type stageKeys struct{ keyRecords }
 
-// Store returns the id of the store; empty: it has none.
+// Store returns the id of the store; empty if it has none.
 func (k stageKeys) Store(ctx context.Context) (string, error) {
 	if on, err := k.access.IsOn(ctx); err != nil || !on {
 		return "", err
@@ -75,7 +75,7 @@ func (k stageKeys) Publish(ctx context.Context, kid string, key identity.PublicK
 	return k.keyRecords.Publish(ctx, kid, key)
 }
 
-// asking returns what the HTTP server asks who sends a request; nil if it asks nobody.
+// asking returns the authentication function of the HTTP server; nil without authentication.
 func asking(a *identity.Authenticator) func(*http.Request) (moorage.Caller, error) {
 	if a == nil {
 		return nil
@@ -86,7 +86,7 @@ func asking(a *identity.Authenticator) func(*http.Request) (moorage.Caller, erro
 // keyRecords are the keys of a store, as package identity needs them.
 type keyRecords struct{ access catalog.Access }
 
-// APIKey returns the key with that id.
+// APIKey returns the key with an id.
 func (k keyRecords) APIKey(ctx context.Context, id string) (key identity.APIKey, found bool, err error) {
 	known, found, err := k.access.Key(ctx, id)
 	if err != nil || !found {
@@ -108,7 +108,7 @@ func (k keyRecords) Store(ctx context.Context) (string, error) {
 	return id.String(), err
 }
 
-// signingAlgorithm is what the keys of tokens are for.
+// signingAlgorithm is the algorithm of token keys.
 const signingAlgorithm = "EdDSA"
 
 // PublicKey returns a key that a node has published.
@@ -131,7 +131,7 @@ func (k keyRecords) Publish(ctx context.Context, kid string, key identity.Public
 	})
 }
 
-// SpeaksFor returns the alias of the issuer for whose subjects caller may ask.
+// SpeaksFor returns the alias of the issuer whose subjects caller may represent.
 func (k keyRecords) SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error) {
 	return k.access.SpeaksFor(ctx, caller)
 }
@@ -142,7 +142,7 @@ func (k keyRecords) HasRole(ctx context.Context, caller moorage.Caller, role str
 	return slices.Contains(roles, role), err
 }
 
-// noteIssued writes into the audit log that a token was given out.
+// noteIssued records in the audit log that a token was issued.
 func noteIssued(ctx context.Context, log *audit.Log, issued identity.Issued) {
 	log.Note(audit.Line{
 		Event: audit.TokenIssued, RequestID: moorage.RequestID(ctx), Principal: issued.Caller.Name,
@@ -150,7 +150,7 @@ func noteIssued(ctx context.Context, log *audit.Log, issued identity.Issued) {
 	})
 }
 
-// noteGiven writes into the audit log what an engine was given to reach files with.
+// noteGiven records in the audit log which access to files an engine got.
 func noteGiven(ctx context.Context, log *audit.Log, given catalog.Given) {
 	line := lineFrom(ctx, given.Caller, given.Verb)
 	line.Object = audit.Object{
@@ -170,7 +170,7 @@ func noteGiven(ctx context.Context, log *audit.Log, given catalog.Given) {
 	log.Note(line)
 }
 
-// drawKey draws an API key, or a further secret of one.
+// drawKey generates an API key, or a further secret of one.
 func drawKey(id string) (management.Drawn, error) {
 	made, err := identity.NewAPIKey(rand.Reader, id)
 	if err != nil {
@@ -179,9 +179,9 @@ func drawKey(id string) (management.Drawn, error) {
 	return management.Drawn{ID: made.ID, Text: made.Text, SHA256: made.SHA256}, nil
 }
 
-// refuseOpenStore returns why the store must not be served; nil: it may. One with access control
-// needs a way to show who one is. One without is not for everybody for whom an authority vouches:
-// that may be a whole company.
+// refuseOpenStore returns why the store must not be served, and nil if it may. A store with access
+// control needs authentication. A store without access control must not be open to every identity
+// of an authority, which may be a whole company.
 func refuseOpenStore(ctx context.Context, c cli.Config, made *catalog.Catalog) error {
 	vouched := len(c.Issuers) > 0 || c.TLSClientCA != ""
 	if !vouched && c.Authenticates() || !c.Authenticates() && c.InsecureNoAuth || vouched && c.OpenToIssuer {
@@ -202,5 +202,5 @@ func refuseOpenStore(ctx context.Context, c cli.Config, made *catalog.Catalog) e
 	return nil
 }
 
-// openStoreInterval is how often a server that asks nobody says so.
+// openStoreInterval is how often a server without authentication logs a warning.
 const openStoreInterval = time.Minute

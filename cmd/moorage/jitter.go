@@ -6,7 +6,7 @@ import (
 	mathrand "math/rand/v2"
 )
 
-// newJitter returns a source of chance for pauses, in which no two nodes may be in step.
+// newJitter returns a source of randomness for pauses, so that no two nodes stay in step.
 func newJitter() *mathrand.Rand {
 	var seed [16]byte
 	rand.Read(seed[:])

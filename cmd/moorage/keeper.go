@@ -11,8 +11,8 @@ import (
 	"moorage/secrets"
 )
 
-// keeperOf returns what a caller manages the warehouses of a catalog with. sealer has its keys;
-// nil: there are none. seen is what a server has seen of storages; nil: no server runs.
+// keeperOf returns a caller's management of a catalog's warehouses. sealer has the keys for
+// secrets; nil if there are none. seen has the observed health of storages; nil if no server runs.
 func keeperOf(made *catalog.Catalog, sealer secrets.Sealer, seen *storageHealth, caller moorage.Caller,
 ) management.Keeper {
 	keeper := management.Keeper{Of: catalog.WarehousesOf(made.As(caller))}
@@ -27,7 +27,7 @@ func keeperOf(made *catalog.Catalog, sealer secrets.Sealer, seen *storageHealth,
 	return keeper
 }
 
-// rotate turns the key, unless that is to be kept, and seals all secrets with it, for a caller.
+// rotate rotates the key, unless it must stay, and seals all secrets with it, for a caller.
 func rotate(ctx context.Context, made *catalog.Catalog, keys secrets.Source, caller moorage.Caller,
 	rotation client.SecretsRotation) (rotated client.SecretsRotated, err error) {
 	if rotation.KeepKey {

@@ -15,14 +15,14 @@ import (
 	"moorage/management/client"
 )
 
-// listedKey is an API key with whose it is.
+// listedKey is an API key with its principal.
 type listedKey struct {
 	client.Key
 	principal string
 	disabled  bool
 }
 
-// keysOf returns all API keys, those first that end first.
+// keysOf returns all API keys, the first to end first.
 func keysOf(ctx context.Context, a administrators) (keys []listedKey, err error) {
 	err = eachPage(ctx, a.Principals, func(p client.Principal) {
 		for _, key := range p.Keys {
@@ -68,7 +68,7 @@ func withdrawKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 		}
 		fmt.Fprintf(env.Stdout, "withdrew key %s of %s\n", c.Access.Key, c.Access.Principal)
 		keys, err := keysOf(ctx, a)
-		if err != nil { // the key is withdrawn whatever its holder sees
+		if err != nil { // the key is withdrawn even if its holder cannot be read
 			fmt.Fprintln(env.Stdout,
 				"Keys that its holder made stay good. An administrator sees them in moorage key list.")
 			return nil
@@ -78,7 +78,7 @@ func withdrawKey(ctx context.Context, c cli.Config, env cli.Environment) error {
 	})
 }
 
-// printDescendants offers to end what was made with a key, and with that.
+// printDescendants prints how to withdraw the keys that were created, directly or not, with a key.
 func printDescendants(out io.Writer, keys []listedKey, id string) {
 	made := map[string]bool{id: true}
 	for again := true; again; {

@@ -12,7 +12,7 @@ import (
 )
 
 // maintainLeftovers prints which files of a warehouse lie outside of all tables and views. It fails
-// if that is not known.
+// if that is unknown.
 func maintainLeftovers(ctx context.Context, c cli.Config, env cli.Environment) error {
 	words := c.Maintain
 	seconds := int64(words.OlderThan / time.Second)

@@ -16,37 +16,38 @@ import (
 	"moorage/internal/web"
 )
 
-// Bounds of the HTTP server. There is none on the time that writing an answer takes as a whole,
-// because a load may be large; conn bounds each part of it.
+// Bounds of the HTTP server. The time to write a whole answer is unbounded, because a load may be
+// large; conn bounds each part of it.
 const (
-	// readHeaderTimeout is more than any client needs that means to send a request.
+	// readHeaderTimeout is more than any client needs that intends to send a request.
 	readHeaderTimeout = 10 * time.Second
-	// idleTimeout is longer than common clients keep an idle connection. So they close it, and no
-	// request meets a connection that just ended.
+	// idleTimeout is longer than common clients keep an idle connection. So the client closes it,
+	// and no request arrives on a connection that just ended.
 	idleTimeout = 3 * time.Minute
-	// writeStallTimeout is how long a client may at least not take the next writePartBytes of an
-	// answer, and writeStallSlack how much longer at most. Within the slack the deadline stays as
-	// it is, so most answers need not set one.
+	// writeStallTimeout is how long a client may fail to receive the next writePartBytes of an
+	// answer. writeStallSlack is the most by which that time can be longer. Within the slack the
+	// deadline does not change, so most answers need not set one.
 	writeStallTimeout = time.Minute
 	writeStallSlack   = 5 * time.Second
 	writePartBytes    = 256 << 10
-	// connectionsReserve is how many connections the server takes beyond --connection-limit. It
-	// tells each that there is no room, unless it asks for health or metrics, and ends it. Further
-	// ones wait in the system's queue.
+	// connectionsReserve is how many connections the server accepts beyond --connection-limit. The
+	// server answers each that there is no room, unless it requests health or metrics, and closes
+	// it. Further connections wait in the system's queue.
 	connectionsReserve = 64
-	// addressShare is which part of the limit one address has while connections are scarce, but at
-	// least addressShareMin connections.
+	// addressShare is one address's part of the limit while connections are scarce, but at least
+	// addressShareMin connections.
 	addressShare    = 8
 	addressShareMin = 8
-	// toldMax is how many connections of an address are told at a time that it has had its share.
+	// toldMax is how many connections of an address at a time get the answer that its share is
+	// used.
 	toldMax = 8
 )
 
-// boundedListener bounds how many connections are open. Once three quarters of the limit are, each
-// address has a share of an eighth: one that goes beyond it loses its longest idle connection, or
-// finds no room. At the limit the longest idle connection of all goes. A connection is idle while
-// no request has begun on it. Proxies have no share, and their idle connections stay: clients are
-// behind them. It is safe for concurrent use.
+// boundedListener bounds the number of open connections. Once three quarters of the limit are open,
+// each address has a share of an eighth. An address that exceeds it loses its longest idle
+// connection, or finds no room. At the limit the longest idle connection of all is closed. A
+// connection is idle while no request has begun on it. Proxies have no share, and their idle
+// connections stay, because they serve many clients. It is safe for concurrent use.
 type boundedListener struct {
 	net.Listener
 
@@ -58,11 +59,11 @@ type boundedListener struct {
 
 	mu    sync.Mutex // guards the fields below and some of each conn; leaf
 	open  int
-	conns map[netip.Addr]map[*conn]bool // those that are open, by where they come from; not of proxies
+	conns map[netip.Addr]map[*conn]bool // open connections by address, without proxies
 	idle  uint64                        // counts connections that become idle
 }
 
-// boundListener bounds listener to limit connections. Those from proxies have no share.
+// boundListener bounds listener to limit connections. Connections from proxies have no share.
 func boundListener(listener net.Listener, limit int, proxies []netip.Prefix) *boundedListener {
 	return &boundedListener{
 		Listener: listener,
@@ -98,9 +99,9 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// admit counts a connection that was accepted, and says whether it is beyond the bounds. It returns
-// the connection that has to go: an idle one, c itself, or nil for none. An address beyond its
-// share is told so on some connections only, which take the places of others meanwhile.
+// admit counts an accepted connection, and records whether it is beyond the bounds. It returns the
+// connection to close: an idle one, c itself, or nil for none. Only some connections of an address
+// beyond its share get an answer about that; meanwhile they use the places of others.
 func (l *boundedListener) admit(c *conn) (goes *conn) {
 	c.from = l.addressOf(c.RemoteAddr())
 	l.mu.Lock()
@@ -136,8 +137,8 @@ func (l *boundedListener) admit(c *conn) (goes *conn) {
 	return goes
 }
 
-// isTold reports whether connections of an address are being told that there is no room, as many as
-// may be at a time. The listener's mu must be held.
+// isTold reports whether toldMax connections of an address are being answered that there is no
+// room. The listener's mu must be held.
 func isTold(conns map[*conn]bool) bool {
 	told := 0
 	for c := range conns {
@@ -148,14 +149,14 @@ func isTold(conns map[*conn]bool) bool {
 	return told >= toldMax
 }
 
-// beginIdleLocked notes that no request has begun on c from now on. l.mu must be held.
+// beginIdleLocked records that no request has begun on c from now on. l.mu must be held.
 func (l *boundedListener) beginIdleLocked(c *conn) {
 	l.idle++
 	c.idle = l.idle
 }
 
-// longestIdle returns that of conns, and of found, which has been idle for the longest time; nil if
-// none is idle. The listener's mu must be held.
+// longestIdle returns the connection among conns and found that has been idle for the longest time.
+// It returns nil if none is idle. The listener's mu must be held.
 func longestIdle(found *conn, conns map[*conn]bool) *conn {
 	for c := range conns {
 		if c.idle != 0 && (found == nil || c.idle < found.idle) {
@@ -165,8 +166,8 @@ func longestIdle(found *conn, conns map[*conn]bool) *conn {
 	return found
 }
 
-// addressOf returns where a connection comes from, as shares are counted. It is not valid for a
-// proxy, and for what is no IP address.
+// addressOf returns the address of a connection for the shares. The result is not valid for a
+// proxy, or for an address that is no IP address.
 func (l *boundedListener) addressOf(remote net.Addr) netip.Addr {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {
@@ -176,7 +177,7 @@ func (l *boundedListener) addressOf(remote net.Addr) netip.Addr {
 	if slices.ContainsFunc(l.proxies, func(proxy netip.Prefix) bool { return proxy.Contains(from) }) {
 		return netip.Addr{}
 	}
-	if from.Is6() { // who has one address mostly has 2^64 of them
+	if from.Is6() { // the owner of one address mostly has 2^64 of them
 		if prefix, err := from.Prefix(64); err == nil {
 			return prefix.Addr()
 		}
@@ -184,7 +185,7 @@ func (l *boundedListener) addressOf(remote net.Addr) netip.Addr {
 	return from
 }
 
-// noteState is http.Server.ConnState.
+// noteState implements http.Server.ConnState.
 func noteState(accepted net.Conn, state http.ConnState) {
 	c, ok := innermost(accepted).(*conn)
 	if !ok {
@@ -207,7 +208,7 @@ func (l *boundedListener) count() int {
 	return l.open
 }
 
-// forget counts a connection no more.
+// forget stops counting a connection.
 func (l *boundedListener) forget(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,30 +224,30 @@ func (l *boundedListener) forget(c *conn) {
 	}
 }
 
-// Close ends Accept too.
+// Close also ends Accept.
 func (l *boundedListener) Close() error {
 	l.once.Do(func() { close(l.closed) })
 	return l.Listener.Close()
 }
 
-// conn bounds how long a client may refuse to take an answer, and gives its place back when it is
-// closed. A bound on the whole answer would cut off large loads over slow lines. Without a bound, a
-// client that stopped reading would hold a connection, and its answer, for ever.
+// conn bounds how long a client may fail to receive an answer, and gives its place back when it is
+// closed. A bound on the whole answer would cut off large loads over slow networks. Without a
+// bound, a client that stopped reading would hold a connection, and its answer, forever.
 type conn struct {
 	net.Conn
 
 	listener *boundedListener
-	from     netip.Addr // as boundedListener.addressOf says it
-	isBeyond bool       // the limit
+	from     netip.Addr // the result of boundedListener.addressOf
+	isBeyond bool       // beyond the limit
 	// The listener's mu guards these.
-	idle     uint64 // when it became idle, in the order of connections; 0: it is not
+	idle     uint64 // when it became idle, in the order of connections; 0 if it is not idle
 	isClosed bool
 	cancel   context.CancelFunc // ends the context of its requests; nil until there is one
 	once     sync.Once
 
 	deadlines sync.Mutex // guards the fields below; leaf
-	deadline  time.Time  // of writes, as Write has set it
-	due       time.Time  // of writes, as SetWriteDeadline has set it; zero: none
+	deadline  time.Time  // of writes, as set by Write
+	due       time.Time  // of writes, as set by SetWriteDeadline; zero if there is none
 }
 
 // Close implements net.Conn.
@@ -259,8 +260,8 @@ func (c *conn) Close() error {
 	return err
 }
 
-// Write writes p in parts. Each part has the whole timeout. Unlike that of other connections, it is
-// for one goroutine at a time, as net/http calls it.
+// Write writes p in parts. Each part has the whole timeout. Unlike other connections, it allows
+// only one goroutine at a time, which is enough for net/http.
 func (c *conn) Write(p []byte) (written int, err error) {
 	for {
 		part := p[written:min(written+writePartBytes, len(p))]
@@ -297,8 +298,8 @@ func (c *conn) postpone(now time.Time) error {
 	return c.Conn.SetWriteDeadline(c.deadline)
 }
 
-// CloseWrite ends what is sent and goes on reading. The HTTP server asks for it when it refuses a
-// body that it has not read, so that the client gets to see why.
+// CloseWrite ends writing and continues reading. The HTTP server calls it when it refuses a body
+// that it has not read, so that the client receives the reason.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -306,7 +307,7 @@ func (c *conn) CloseWrite() error {
 	return errors.ErrUnsupported
 }
 
-// innermost returns the connection that was accepted, without the TLS around it.
+// innermost returns the accepted connection, without the TLS around it.
 func innermost(accepted net.Conn) net.Conn {
 	if encrypted, ok := accepted.(*tls.Conn); ok {
 		return encrypted.NetConn()
@@ -314,8 +315,8 @@ func innermost(accepted net.Conn) net.Conn {
 	return accepted
 }
 
-// connectionContext is http.Server.ConnContext: on a connection beyond the limit only probes are
-// answered. The context of its requests ends with the connection.
+// connectionContext implements http.Server.ConnContext. On a connection beyond the limit only
+// probes are answered. The context of its requests ends with the connection.
 func connectionContext(ctx context.Context, accepted net.Conn) context.Context {
 	c, ok := innermost(accepted).(*conn)
 	if !ok {
@@ -333,8 +334,9 @@ func connectionContext(ctx context.Context, accepted net.Conn) context.Context {
 	return ctx
 }
 
-// unlessGone is handler for requests whose answers can arrive. One that was read while its
-// connection was closed for another one is not begun: its client sends it again.
+// unlessGone returns handler for requests whose answers can arrive. If the connection was closed
+// while the request was read, to make room for another, the request does not begin: its client
+// sends it again.
 func unlessGone(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Context().Err() != nil {
@@ -352,7 +354,7 @@ func meterConnections(metrics prometheus.Registerer, listener *boundedListener) 
 	}, func() float64 { return float64(listener.count()) }))
 }
 
-// newServer returns the HTTP server of handler. The handler bounds how slowly a body may come.
+// newServer returns the HTTP server of handler. The handler bounds how slowly a body may arrive.
 func newServer(handler http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           unlessGone(handler),

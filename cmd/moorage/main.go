@@ -1,8 +1,8 @@
-// Command moorage runs an Apache Iceberg REST catalog, and looks after its store.
+// Command moorage runs an Apache Iceberg REST catalog, and manages its store.
 //
-// It is the only place where the parts are put together, where the environment is read, and where
-// the clock and the source of randomness are chosen. Package internal/cli has the commands and
-// their settings; each function here that takes a cli.Config does what one of them is for.
+// Only this package wires the parts together, reads the environment, and chooses the clock and the
+// source of randomness. Package internal/cli has the commands and their settings. Each function
+// here that takes a cli.Config carries out one command.
 package main
 
 import (

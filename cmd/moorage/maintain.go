@@ -14,7 +14,7 @@ import (
 	"moorage/registry"
 )
 
-// byHandOf returns what a command asks for.
+// byHandOf returns the job that a command requests.
 func byHandOf(words cli.MaintainWords) client.MaintenanceByHand {
 	asked := client.MaintenanceByHand{Object: words.Table, Kind: words.Kind, Sample: words.Sample}
 	if words.ByPolicy {
@@ -49,7 +49,7 @@ func maintainPlan(ctx context.Context, c cli.Config, env cli.Environment) error 
 	})
 }
 
-// writePlan prints a plan, on one screen unless it is to be verbose.
+// writePlan prints a plan, on one screen unless it is verbose.
 func writePlan(out io.Writer, plan client.MaintenancePlan, verbose bool) {
 	if plan.Held != "" {
 		fmt.Fprintf(out, "%s is held: %s\n", plan.Object, plan.Held)
@@ -81,7 +81,7 @@ func writePlan(out io.Writer, plan client.MaintenancePlan, verbose bool) {
 	}
 }
 
-// reasonsMax bounds the reasons that a plan gives on one screen, and the refs that it names.
+// reasonsMax bounds the reasons and the refs that a plan prints on one screen.
 const reasonsMax = 6
 
 // writePlannedSnapshots prints which snapshots and refs would expire, and why the others stay.
@@ -189,7 +189,7 @@ func runByHand(ctx context.Context, a caretakers, c cli.Config, env cli.Environm
 	return writeBegun(ctx, a, env.Stdout, begun)
 }
 
-// writeBegun prints the job that has begun: as it is now, or how it ended.
+// writeBegun prints the job that has begun: its present state, or its outcome.
 func writeBegun(ctx context.Context, a caretakers, out io.Writer, begun client.MaintenanceBegun) error {
 	status, err := a.MaintenanceStatus(ctx, begun.Object)
 	if err != nil {
@@ -208,7 +208,7 @@ func maintainStatus(ctx context.Context, c cli.Config, env cli.Environment) erro
 	return care(ctx, c, env, func(a caretakers) error { return writeStatus(ctx, a, env.Stdout, c.Maintain.Table) })
 }
 
-// writeStatus prints the jobs of a table, and those that ended.
+// writeStatus prints the jobs of a table, and the jobs that ended.
 func writeStatus(ctx context.Context, a caretakers, out io.Writer, table client.Object) error {
 	status, err := a.MaintenanceStatus(ctx, table)
 	if err != nil {
@@ -236,7 +236,7 @@ func writeRuns(out io.Writer, runs []client.MaintenanceRun) {
 	}
 }
 
-// writeJob prints a job under way.
+// writeJob prints a job in progress.
 func writeJob(out io.Writer, job client.MaintenanceJob) {
 	table := "a table that is gone"
 	if job.Object != nil {
@@ -247,7 +247,7 @@ func writeJob(out io.Writer, job client.MaintenanceJob) {
 	if job.State == registry.StateCollecting.String() {
 		files = "files that are being looked for"
 	}
-	if !job.NotBefore.IsZero() { // else it deletes nothing
+	if !job.NotBefore.IsZero() { // otherwise it deletes nothing
 		fmt.Fprintf(out, ", %s to be deleted not before %s", files, job.NotBefore.UTC().Format(time.RFC3339))
 	}
 	fmt.Fprintln(out)
@@ -259,7 +259,7 @@ func writeJob(out io.Writer, job client.MaintenanceJob) {
 	}
 }
 
-// maintainJobs prints the jobs under way. It fails if one is blocked.
+// maintainJobs prints the jobs in progress. It fails if one is blocked.
 func maintainJobs(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return care(ctx, c, env, func(a caretakers) error {
 		count, blocked := 0, 0
@@ -320,8 +320,8 @@ func maintainJob(ctx context.Context, c cli.Config, env cli.Environment) error {
 	})
 }
 
-// maintainOrphans reports the files outside of all tables of a warehouse, or makes the store the
-// one that removes orphans there.
+// maintainOrphans reports the files outside of all tables of a warehouse, or makes this store the
+// store that removes orphans there.
 func maintainOrphans(ctx context.Context, c cli.Config, env cli.Environment) error {
 	if c.Maintain.Outside != "" {
 		return maintainLeftovers(ctx, c, env)

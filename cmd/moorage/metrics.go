@@ -17,10 +17,10 @@ import (
 )
 
 // callBuckets are the bounds of the latency histograms, in seconds: from a read in memory to a
-// store that is about to be given up.
+// store that is almost given up.
 func callBuckets() []float64 { return prometheus.ExponentialBuckets(0.0001, 2.5, 15) }
 
-// newMetrics returns a registry that holds what is measured of every Go process.
+// newMetrics returns a registry with the standard metrics of a Go process.
 func newMetrics() *prometheus.Registry {
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(
@@ -30,10 +30,11 @@ func newMetrics() *prometheus.Registry {
 	return metrics
 }
 
-// callMetrics measures calls by what is called and by how it ended. It is safe for concurrent use.
+// callMetrics measures calls by name and outcome. It is safe for concurrent use.
 type callMetrics struct{ seconds *prometheus.HistogramVec }
 
-// begin starts to measure a call. The function that it returns ends that; err is then the call's.
+// begin starts to measure a call. The returned function ends the measurement; err is the call's
+// error.
 func (m callMetrics) begin(call string) (end func(err *error)) {
 	began := time.Now()
 	return func(err *error) { m.observe(call, outcome(*err), time.Since(began)) }
@@ -43,15 +44,15 @@ func (m callMetrics) observe(call, ended string, took time.Duration) {
 	m.seconds.WithLabelValues(call, ended).Observe(took.Seconds())
 }
 
-// meteredCall measures one kind of calls that are frequent. To look up the histogram of those that
-// succeed for each would take as long as some of the calls.
+// meteredCall measures one kind of frequent call. It keeps the histogram of successful calls,
+// because to look it up each time would take as long as some of the calls.
 type meteredCall struct {
 	metrics callMetrics
 	call    string
 	done    func() prometheus.Observer
 }
 
-// of returns what measures call.
+// of returns the meter of call.
 func (m callMetrics) of(call string) meteredCall {
 	return meteredCall{m, call, sync.OnceValue(func() prometheus.Observer {
 		return m.seconds.WithLabelValues(call, outcome(nil))
@@ -153,7 +154,7 @@ func (m *meteredStore) Time(ctx context.Context) (time.Time, error) {
 	return answer, err
 }
 
-// Healthy asks the store whether it can be written to; one that cannot fail is healthy.
+// Healthy reports whether the store can be written to. A store without a health check is healthy.
 func (m *meteredStore) Healthy(ctx context.Context) error {
 	if checker, ok := m.Store.(registry.HealthChecker); ok {
 		return checker.Healthy(ctx)
@@ -161,7 +162,7 @@ func (m *meteredStore) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// meterGroups returns what is called with the number of commits that a new version carried out.
+// meterGroups returns a function that records the number of commits in a new version.
 func meterGroups(metrics prometheus.Registerer) func(commits int) {
 	members := prometheus.NewHistogram(prometheus.HistogramOpts{
 		Name:    "moorage_commit_group_members",
@@ -172,8 +173,8 @@ func meterGroups(metrics prometheus.Registerer) func(commits int) {
 	return func(commits int) { members.Observe(float64(commits)) }
 }
 
-// meterRebased returns what is called with the number of appends that a new version put on top of
-// another snapshot than they were sent for.
+// meterRebased returns a function that counts the appends that a new version put on top of a
+// different snapshot.
 func meterRebased(metrics prometheus.Registerer) func(appends int) {
 	rebased := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "moorage_commit_rebased_total",
@@ -183,8 +184,8 @@ func meterRebased(metrics prometheus.Registerer) func(appends int) {
 	return func(appends int) { rebased.Add(float64(appends)) }
 }
 
-// meterNotRebased returns what is called when an append was refused although somebody asked for
-// moving it.
+// meterNotRebased returns a function that counts appends that were refused although their clients
+// requested a rebase.
 func meterNotRebased(metrics prometheus.Registerer) func(why metadata.Misfit) {
 	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "moorage_commit_not_rebased_total",
@@ -194,10 +195,10 @@ func meterNotRebased(metrics prometheus.Registerer) func(why metadata.Misfit) {
 	return func(why metadata.Misfit) { refused.WithLabelValues(string(why)).Inc() }
 }
 
-// outcomeConflict is the outcome of a call that somebody else was in the way of.
+// outcomeConflict is the outcome of a call that conflicted with another.
 const outcomeConflict = "conflict"
 
-// outcome names how a call to the store ended.
+// outcome returns the name of a store call's outcome.
 func outcome(err error) string {
 	if err == nil {
 		return "done"
@@ -224,8 +225,8 @@ func outcome(err error) string {
 	return "error"
 }
 
-// meteredLeases measures the calls of the leases behind shared locks, as meteredStore does those of
-// the store. It is safe for concurrent use.
+// meteredLeases measures the calls of the leases of shared locks, as meteredStore measures the
+// calls of the store. It is safe for concurrent use.
 type meteredLeases struct {
 	locks.Leases
 
@@ -258,7 +259,7 @@ func (m *meteredLeases) Renew(ctx context.Context, session string, known []int64
 	return m.Leases.Renew(ctx, session, known, orphaned)
 }
 
-// Try is locks.Leases.Try, measured; what is blocked counts as a conflict.
+// Try is locks.Leases.Try, measured. A blocked call counts as a conflict.
 func (m *meteredLeases) Try(ctx context.Context, session string, ticket int64, leases []locks.Lease,
 	silence time.Duration,
 ) (blocked int, alive bool, err error) {
@@ -296,8 +297,8 @@ func (m *meteredLeases) End(ctx context.Context, session string) (err error) {
 	return m.Leases.End(ctx, session)
 }
 
-// lockMetrics is a locks.Observer that counts by the level of the lock tree. It is
-// safe for concurrent use.
+// lockMetrics is a locks.Observer that counts by the level of the lock tree. It is safe for
+// concurrent use.
 type lockMetrics struct {
 	conflicts *prometheus.CounterVec   // by level
 	waits     *prometheus.HistogramVec // seconds, by level and outcome
@@ -322,7 +323,7 @@ func newLockMetrics(metrics prometheus.Registerer) *lockMetrics {
 	}
 }
 
-// LockConflicted counts a lock that could not be had at once.
+// LockConflicted counts a lock that was not free at once.
 func (m *lockMetrics) LockConflicted(level locks.Level) {
 	m.conflicts.WithLabelValues(level.String()).Inc()
 }
@@ -352,7 +353,7 @@ func (m *lockMetrics) LockLost(level locks.Level) {
 // SessionLost counts a session that ended before its node did.
 func (m *lockMetrics) SessionLost() { m.sessions.Inc() }
 
-// meterRecovery shows in metrics what stats says at that moment.
+// meterRecovery adds the present values of stats to metrics.
 func meterRecovery(metrics prometheus.Registerer, stats func() recovery.Stats) {
 	metrics.MustRegister(
 		gaugeOf(stats, "moorage_transactions_unfinished",
@@ -372,7 +373,7 @@ func meterRecovery(metrics prometheus.Registerer, stats func() recovery.Stats) {
 			func(s recovery.Stats) int64 { return s.Recovered }))
 }
 
-// meterPurges shows in metrics what stats says at that moment.
+// meterPurges adds the present values of stats to metrics.
 func meterPurges(metrics prometheus.Registerer, stats func() purge.Stats) {
 	metrics.MustRegister(
 		gaugeOf(stats, "moorage_purges_unfinished",

@@ -40,11 +40,11 @@ import (
 	"moorage/rest"
 )
 
-// metricsWait is how long GET /metrics waits for the policy that the store has now. After that the
-// policy that this process knows decides: metrics are needed most while the store does not answer.
+// metricsWait is how long GET /metrics waits for the present policy of the store. After that the
+// policy in memory decides: metrics are needed most while the store does not answer.
 const metricsWait = time.Second
 
-// node is a catalog with the parts that it is made of.
+// node is a catalog with its parts.
 type node struct {
 	store     registry.Store
 	locks     nodeLocks
@@ -60,24 +60,23 @@ type node struct {
 	outgrown  *outgrown
 	audit     *audit.Log
 	peers     *peers
-	who       *identity.Authenticator // nil: nobody is asked
+	who       *identity.Authenticator // nil without authentication
 	handler   http.Handler
 	probes    http.Handler         // for --debug-listen
-	metrics   *prometheus.Registry // that the handler shows
+	metrics   *prometheus.Registry // the source of the handler's metrics
 	expiry    *worker.Worker
 	first     *firstWarehouse
 	horizon   *worker.Worker // nil without a database
 	health    *storageHealth
 }
 
-// defaultWarehouse is the warehouse that the first start makes, and that requests without a
-// prefix mean.
+// defaultWarehouse is the warehouse that the first start creates. Requests without a prefix use it.
 const defaultWarehouse = rest.DefaultWarehouse
 
-// openNode opens the store and a catalog over it. It makes a store in a folder that has none.
+// openNode opens the store and a catalog over it. It creates a store in a folder that has none.
 func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, error) {
-	// It holds the store and the audit log. Engines that run as other users reach a warehouse
-	// elsewhere, or the operator lets them in.
+	// The folder contains the store and the audit log. Engines that run as other users use a
+	// warehouse elsewhere, or the operator gives them access.
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data folder: %w", err)
 	}
@@ -88,7 +87,7 @@ func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, er
 	return newNode(ctx, c, store, logger)
 }
 
-// newNode makes the catalog and its HTTP handler over opened, which it closes if it fails.
+// newNode creates the catalog and its HTTP handler over opened, which it closes if it fails.
 func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *slog.Logger) (*node, error) {
 	metrics := newMetrics()
 	metered := meterStore(opened, metrics)
@@ -191,7 +190,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		Deps: deps, Locks: locks,
 		DeleteSurplus: made.DeleteSurplus, RetryPurge: dropped.Retry,
 	}
-	if !c.InDatabase() { // what an earlier process left is dead
+	if !c.InDatabase() { // locks of an earlier process are dead
 		checks.Opened = deps.Now()
 		ending.AbandonedBefore = checks.Opened
 	}
@@ -236,7 +235,7 @@ func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *s
 		faces.Tokens = who
 	}
 	if !c.APIKeys {
-		drawn = nil // nobody could use one
+		drawn = nil // no client could use one
 	}
 	if c.Maintenance != cli.MaintenanceOnly {
 		rest.Mount(handler, faces)
@@ -284,7 +283,7 @@ func (n *node) start() {
 	}
 }
 
-// stop ends the workers and waits for them. It may be called again.
+// stop ends the workers and waits for them. A second call does nothing.
 func (n *node) stop() {
 	if n.who != nil {
 		n.who.Stop()
@@ -300,8 +299,8 @@ func (n *node) stop() {
 	n.recovery.Stop()
 }
 
-// shownConfig returns what engines need to reach a warehouse, for the banner; nil if its storage
-// cannot be opened, which probeStorage logs.
+// shownConfig returns the configuration that engines need for a warehouse, for the banner. It
+// returns nil if the storage cannot be opened, which probeStorage logs.
 func (n *node) shownConfig(ctx context.Context, warehouse string) map[string]string {
 	config, err := n.catalog.ClientConfig(ctx, warehouse)
 	if err != nil {
@@ -310,15 +309,15 @@ func (n *node) shownConfig(ctx context.Context, warehouse string) map[string]str
 	return config
 }
 
-// probeStorage logs in the background which warehouses cannot be reached, until stop is called.
-// Other warehouses can be reached meanwhile, and these may be later.
+// probeStorage logs in the background which warehouses are not reachable, until stop is called.
+// Other warehouses are usable meanwhile, and these may become reachable later.
 func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var probing sync.WaitGroup
 	probing.Go(func() {
 		err := n.catalog.ProbeStorage(ctx, func(warehouse, location string, err error) {
 			if n.health.watch.Fails(warehouse) {
-				return // it has a line
+				return // it has a log line
 			}
 			logger.Warn("the storage of a warehouse cannot be reached: "+
 				"requests for its files are answered 503 until it can",
@@ -335,7 +334,7 @@ func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 }
 
 // close ends the store and what was opened with it. It ends locks and store at the same time,
-// because each may have to wait for a database that stands still.
+// because each may have to wait for a database that hangs.
 func (n *node) close() error {
 	var locksErr error
 	n.catalog.Documents().Close()
@@ -346,24 +345,24 @@ func (n *node) close() error {
 	return errors.Join(locksErr, storeErr, n.storages.close(), n.audit.Close())
 }
 
-// nodeLocks is what orders the operations of a node, and of the other nodes if there can be any.
+// nodeLocks orders the operations of a node, and of the other nodes if there can be any.
 type nodeLocks struct {
 	locks.Manager
-	// announce tells the other nodes that this one listens on an address, and ends the session of
-	// the process that did before.
+	// announce informs the other nodes that this one listens on an address, and ends the session of
+	// the process that listened there before.
 	announce func(address net.Addr)
-	// withdraw takes that back before the node stops listening, so that the process that does next
-	// leaves this one its locks.
+	// withdraw revokes the announcement before the node stops listening, so that the next process
+	// on the address leaves this one its locks.
 	withdraw func()
 	close    func() error
-	// members and session are what a node knows of the sessions of all nodes, and its own. Both are
-	// nil for a store that has one process.
+	// members returns the node's view of the sessions of all nodes, and session its own session.
+	// Both are nil for a store that has one process.
 	members cluster.Sessions
 	session func() string
 }
 
-// openLocks returns locks in the process for a store that has one process, and for a database locks
-// that nodes share. It measures in metrics what they do.
+// openLocks returns the locks for a store: local locks if the store has one process, and locks that
+// nodes share for a database. It measures them in metrics.
 func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer, logger *slog.Logger,
 ) (nodeLocks, error) {
 	observer := newLockMetrics(metrics)
@@ -392,10 +391,10 @@ func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer,
 }
 
 // leavePatience is how long a node that ends waits until the others know that it withdraws, and
-// that it gives back its locks. If the database stands still they find out without it.
+// that it releases its locks. If the database hangs, the others find that out by themselves.
 const leavePatience = 2 * time.Second
 
-// withdraw takes back what manager has announced.
+// withdraw revokes what manager has announced.
 func withdraw(manager *locks.Coalesced, logger *slog.Logger) {
 	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
 	defer cancel()
@@ -425,20 +424,20 @@ func closeShared(leave func(), shut func() error) error {
 	return err
 }
 
-// nodeName says in the store which process has a lock.
+// nodeName identifies in the store the process that has a lock.
 func nodeName() string {
 	return fmt.Sprintf("%s:%d", hostName(), os.Getpid())
 }
 
-// nodeAddress says in the store where a process listens. It has the name of the machine, because
-// many processes listen on all addresses, or on an address that others have too.
+// nodeAddress identifies in the store where a process listens. It contains the name of the machine,
+// because many processes listen on all addresses, or on an address that others have too.
 func nodeAddress(address net.Addr) string { return hostName() + "/" + address.String() }
 
-// hostIdentity returns what two processes share only if they run on one machine, since one start of
-// it, and in one network of it. That is the kernel's id of the start, and that of the network
-// namespace. Containers on one machine differ in the second, machines with one name in the first.
-// Two such processes cannot listen on one address at the same time. It is empty where the system
-// does not say: then nothing is certain.
+// hostIdentity returns a value that two processes share only on one machine, since one start of it,
+// and in one of its networks. It has the kernel's id of the start, and the id of the network
+// namespace. Containers on one machine differ in the network namespace, machines with the same name
+// differ in the start. Two processes with the same value cannot listen on one address at the same
+// time. The value is empty if the system does not provide it: then nothing is certain.
 func hostIdentity() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil || strings.TrimSpace(string(boot)) == "" {

@@ -18,20 +18,21 @@ import (
 )
 
 const (
-	// outgrownInterval is the mean pause between two looks at what the store needs; the longest is
-	// half as much again. Who raises what a store needs waits longer than that before writing what
-	// older nodes cannot read.
+	// outgrownInterval is the mean pause between two checks of what the store needs; the longest is
+	// half as much again. A process that raises the store's needs waits longer than that before it
+	// writes records that older nodes cannot read.
 	outgrownInterval = 2 * time.Second
-	// outgrownTimeout bounds one look. A store that does not answer says nothing about its needs.
+	// outgrownTimeout bounds one check. A store that does not answer reports nothing about its
+	// needs.
 	outgrownTimeout = 5 * time.Second
-	// outgrownLinger is how long a server goes on to refuse requests before it ends: a balancer has
-	// asked /readyz by then, and clients that meet the refusal know that nothing happened.
+	// outgrownLinger is how long a server refuses requests before it ends. By then a load balancer
+	// has called /readyz, and clients that were refused know that nothing happened.
 	outgrownLinger = 5 * time.Second
 )
 
-// outgrown watches whether the store comes to need a newer version, because another node raised its
-// format or took a step of a migration that shuts this one out. Then this node must not write any
-// more. It is safe for concurrent use.
+// outgrown checks whether the store comes to need a newer version. Another node may have raised its
+// format, or run a migration step that this binary does not support. Then this node must not write
+// any more. It is safe for concurrent use.
 type outgrown struct {
 	look    func(ctx context.Context) error // registry.ErrNewer if the store needs a newer version
 	log     *slog.Logger
@@ -60,7 +61,7 @@ func watchStore(store registry.Store, logger *slog.Logger) (*outgrown, error) {
 	return o, nil
 }
 
-// run looks once.
+// run checks once.
 func (o *outgrown) run(ctx context.Context) error {
 	if o.reason.Load() != nil {
 		return nil
@@ -69,9 +70,9 @@ func (o *outgrown) run(ctx context.Context) error {
 	defer cancel()
 	err := o.look(ctx)
 	if !errors.Is(err, registry.ErrNewer) {
-		return nil // whether the store answers is for readiness to say
+		return nil // readiness reports whether the store answers
 	}
-	o.reason.Store(&err) // first: what the log says is so by then
+	o.reason.Store(&err) // first: so the log line is already true
 	o.log.ErrorContext(ctx, "the store needs a newer version of moorage: this server refuses requests, "+
 		"and ends when those under way have; start that version",
 		"error", err, "version", version())
@@ -79,8 +80,8 @@ func (o *outgrown) run(ctx context.Context) error {
 	return nil
 }
 
-// refusal returns nil, or from the moment on when the store was found to need a newer version why a
-// request is refused.
+// refusal returns why a request is refused, once the store was found to need a newer version. It
+// returns nil before that.
 func (o *outgrown) refusal() error {
 	reason := o.reason.Load()
 	if reason == nil {
@@ -99,7 +100,7 @@ func (o *outgrown) linger(ctx context.Context) {
 	}
 }
 
-// cause returns why this node ends; nil if it is not because of its store.
+// cause returns why this node ends. It returns nil if the store is not the reason.
 func (o *outgrown) cause() error {
 	reason := o.reason.Load()
 	if reason == nil {
@@ -108,8 +109,8 @@ func (o *outgrown) cause() error {
 	return fmt.Errorf("%w; start that version", *reason)
 }
 
-// version describes the build in one line: the version of the module and that of Go. The first
-// names the commit, and says whether files had changed since.
+// version describes the build in one line: the version of the module, and the version of Go. The
+// first names the commit, and marks whether files had changed since.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -22,11 +22,11 @@ import (
 	"moorage/rest"
 )
 
-// peers is what a node has that other nodes reach, and that reaches them. A nil *peers is a node
-// that is on its own.
+// peers is a node's connection to the other nodes, in both directions. A nil *peers is a node on
+// its own.
 type peers struct {
 	listener   net.Listener
-	serving    chan error // what ended the server; nil until start
+	serving    chan error // the error that ended the server; nil until start
 	server     *http.Server
 	membership *cluster.Membership
 	router     *cluster.Router
@@ -35,8 +35,8 @@ type peers struct {
 	logger     *slog.Logger
 }
 
-// openPeers opens the peer listener that c asks for. It returns nil if c asks for none. Nothing is
-// answered on it before start.
+// openPeers opens the peer listener in c, and returns nil if c has none. The listener answers
+// nothing before start.
 func openPeers(ctx context.Context, c cli.Config, locks nodeLocks, metrics prometheus.Registerer,
 	logger *slog.Logger) (*peers, error) {
 	if c.PeerListen == "" {
@@ -89,9 +89,9 @@ func openPeers(ctx context.Context, c cli.Config, locks nodeLocks, metrics prome
 	return p, nil
 }
 
-// refuseClientsAsPeers returns why the authority of nodes must not be that of clients, which the
-// file clientCA holds, if there is one: each client could then speak as a node, in everybody's
-// name.
+// refuseClientsAsPeers returns why the authority of nodes must not be the authority of clients,
+// which is in the file clientCA, if there is one. Otherwise each client could act as a node, on
+// behalf of any caller.
 func refuseClientsAsPeers(clientCA string, peerCA []byte) error {
 	if clientCA == "" {
 		return nil
@@ -121,7 +121,7 @@ func keysOfPEM(text []byte) map[string]bool {
 	return keys
 }
 
-// peerAddress returns what other nodes call.
+// peerAddress returns the address that other nodes call.
 func peerAddress(c cli.Config, listening net.Addr) (string, error) {
 	_, port, err := net.SplitHostPort(listening.String())
 	if err != nil {
@@ -141,7 +141,7 @@ func peerAddress(c cli.Config, listening net.Addr) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// attach says which catalog the node has, and what answers forwarded requests.
+// attach sets the node's catalog, and the handler of forwarded requests.
 func (p *peers) attach(made *catalog.Catalog, handler http.Handler) {
 	if p == nil {
 		return
@@ -150,7 +150,7 @@ func (p *peers) attach(made *catalog.Catalog, handler http.Handler) {
 	p.server.Handler = unlessGone(cluster.Arrive(handler))
 }
 
-// restRouter returns what rest asks; nil: nothing is forwarded.
+// restRouter returns the router for rest; nil if nothing is forwarded.
 func (p *peers) restRouter() rest.Router {
 	if p == nil {
 		return nil
@@ -158,7 +158,7 @@ func (p *peers) restRouter() rest.Router {
 	return p.router
 }
 
-// raceLost returns what a catalog calls when a commit lost a race.
+// raceLost returns a function that a catalog calls when a commit lost a race.
 func (p *peers) raceLost(metrics prometheus.Registerer) func(registry.ID) {
 	lost := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "moorage_commit_races_lost_total",
@@ -185,7 +185,7 @@ func (p *peers) start() {
 	p.membership.Start()
 }
 
-// leave takes the node out of the cluster: the others send it nothing more.
+// leave takes the node out of the cluster: other nodes send it no more requests.
 func (p *peers) leave() {
 	if p == nil {
 		return
@@ -197,7 +197,7 @@ func (p *peers) leave() {
 	}
 }
 
-// close ends what other nodes are being answered, after timeout at the latest. The node has left.
+// close ends the requests of other nodes, after timeout at the latest. The node must have left.
 func (p *peers) close(timeout time.Duration) error {
 	if p == nil {
 		return nil
@@ -213,7 +213,7 @@ func (p *peers) close(timeout time.Duration) error {
 	return err
 }
 
-// abandon closes what start and close did not come to.
+// abandon closes everything if start and close were not called.
 func (p *peers) abandon() error {
 	if p == nil {
 		return nil
@@ -224,7 +224,7 @@ func (p *peers) abandon() error {
 	return nil
 }
 
-// meterForwards returns what counts requests that a node meant to forward.
+// meterForwards returns a function that counts requests to be forwarded, by result.
 func meterForwards(metrics prometheus.Registerer) func(cluster.Result) {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "moorage_forwarded_total",
@@ -238,7 +238,7 @@ func meterForwards(metrics prometheus.Registerer) func(cluster.Result) {
 	return func(result cluster.Result) { counter.WithLabelValues(string(result)).Inc() }
 }
 
-// meterMembers adds the view that a node has of the cluster to metrics.
+// meterMembers adds the node's view of the cluster to metrics.
 func meterMembers(metrics prometheus.Registerer, membership *cluster.Membership) {
 	metrics.MustRegister(
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{

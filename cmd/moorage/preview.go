@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// previewPage is how many tables the preview of a policy asks for at a time, and previewMax how
-	// many it looks at: each costs what its job reads.
+	// previewPage is how many tables one request of a policy preview covers. previewMax bounds the
+	// tables of a preview: each costs what its job reads.
 	previewPage = 10
 	previewMax  = 100
 )
 
-// previewed counts what a policy would do to the tables that were looked at.
+// previewed counts what a policy would do to the checked tables.
 type previewed struct {
 	tables, idle, snapshots, due int
 	files, bytes                 int64

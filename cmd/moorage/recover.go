@@ -14,7 +14,7 @@ import (
 	"moorage/recovery"
 )
 
-// recoverForget has the store say of no file any more that it is to be deleted.
+// recoverForget makes the store forget all files that it planned to delete.
 func recoverForget(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	store, err := openStoppedStore(ctx, c, env)
 	if err != nil {
@@ -58,7 +58,7 @@ func recoverAbort(ctx context.Context, c cli.Config, env cli.Environment) error 
 	})
 }
 
-// operators is what an operator may do: a catalog of this process, or a server that runs.
+// operators carries out an operator's commands: a catalog of this process, or a running server.
 type operators interface {
 	UnfinishedTransactions(ctx context.Context, page client.Page) ([]client.Transaction, string, error)
 	BlockedPurges(ctx context.Context, page client.Page) ([]client.Task, string, error)
@@ -75,10 +75,10 @@ func withOperators(ctx context.Context, c cli.Config, env cli.Environment, do fu
 	return orAsk(withStopped(ctx, c, env, func(node *node) error { return do(node.operator) }))
 }
 
-// recoverPage is how many transactions or purges are asked for at once.
+// recoverPage is how many transactions or purges one request returns.
 const recoverPage = 1000
 
-// eachPage calls visit with everything that list answers, page by page.
+// eachPage calls visit with everything that list returns, page by page.
 func eachPage[T any](
 	ctx context.Context, list func(context.Context, client.Page) ([]T, string, error), visit func(T),
 ) error {
@@ -96,7 +96,7 @@ func eachPage[T any](
 	}
 }
 
-// retryAll has all tried again that was given up; that one cannot be keeps no other from it.
+// retryAll retries everything that was given up. A failed retry does not stop the others.
 func retryAll(ctx context.Context, o operators, out io.Writer) error {
 	var ids []string
 	err := eachPage(ctx, o.UnfinishedTransactions, func(t client.Transaction) {
@@ -125,7 +125,7 @@ func retryAll(ctx context.Context, o operators, out io.Writer) error {
 	return errors.Join(failures...)
 }
 
-// givenUp reports whether the servers leave a transaction alone until an operator decides.
+// givenUp reports whether a transaction waits for an operator's decision.
 func givenUp(t client.Transaction) bool { return t.Blocker != nil || t.Unreadable != "" }
 
 // recoverList prints everything, and fails if something was given up.
@@ -203,7 +203,7 @@ func describePurge(out io.Writer, p client.Task) {
 	describeBlocker(out, p.Blocker)
 }
 
-// describeWaiting prints a purge that waits, and how it begins at once.
+// describeWaiting prints a purge that waits, and how to begin it at once.
 func describeWaiting(out io.Writer, p client.WaitingPurge) {
 	name := "a table whose record cannot be read"
 	if p.Table.Name != "" {
@@ -225,7 +225,7 @@ func describeBlocker(out io.Writer, b client.Blocker) {
 	fmt.Fprintf(out, "    given up after %s, last: %s\n", counted(b.Attempts, "attempt"), moorage.OneLine(b.LastError))
 }
 
-// tableName is what a table is called in its warehouse.
+// tableName is the name of a table in its warehouse.
 func tableName(ident moorage.Identifier) string {
 	return strings.Join(append(append([]string{}, ident.Namespace...), ident.Name), ".")
 }

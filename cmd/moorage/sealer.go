@@ -11,8 +11,8 @@ import (
 	"moorage/secrets/vault"
 )
 
-// openSealer returns what has the keys of --secrets-key and of --former-secrets-key; nil: there are
-// none.
+// openSealer returns the source of the keys of --secrets-key and --former-secrets-key; nil if there
+// are none.
 func openSealer(c cli.Config) (secrets.Source, error) {
 	if c.SecretsKey == "" {
 		return nil, nil
@@ -28,9 +28,8 @@ func openSealer(c cli.Config) (secrets.Source, error) {
 	return secrets.Succeed(present, former), nil
 }
 
-// openKeys returns what has the keys at an address: a file, or the URI of a key in a service. It
-// asks no service anything. endpoint is the URL of the service of a cloud; empty: the cloud says
-// it.
+// openKeys returns the source of the keys at an address: a file, or the URI of a key in a service.
+// It calls no service. endpoint is the URL of a cloud's service; empty means the cloud's default.
 func openKeys(address, endpoint string, c cli.Config) (secrets.Source, error) {
 	switch scheme := schemeOfKey(address); scheme {
 	case "":

@@ -93,7 +93,7 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 		node.outgrown.linger(ctx)
 	}
 	logger.Info("stopping", "timeout", c.ShutdownTimeout)
-	// At the same time, because each may have to wait for a database that stands still.
+	// At the same time, because each may have to wait for a database that hangs.
 	var leaving sync.WaitGroup
 	leaving.Go(node.peers.leave)
 	node.locks.withdraw()
@@ -111,10 +111,10 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	return node.outgrown.cause()
 }
 
-// checkListen finds an address that cannot be listened on before anything is opened, made or
-// migrated. It does not keep the port: until the server is ready the system refuses clients, so
-// they know that nothing happened and ask another node. If another process takes the port in
-// between, listen meets it.
+// checkListen finds an unusable listen address before anything is opened, created or migrated. It
+// does not keep the port. So the system refuses clients until the server is ready. Such clients
+// know that nothing happened, and call another node. If another process takes the port in between,
+// listen fails.
 func checkListen(ctx context.Context, c cli.Config) error {
 	listener, err := listen(ctx, c)
 	if err != nil {
@@ -129,8 +129,7 @@ func checkListen(ctx context.Context, c cli.Config) error {
 	return listener.Close()
 }
 
-// openPort listens on address, the value of flag. It turns what commonly goes wrong into one
-// sentence.
+// openPort listens on address, the value of flag. It turns common failures into one sentence.
 func openPort(ctx context.Context, address, flag string) (net.Listener, error) {
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
@@ -177,7 +176,7 @@ func listen(ctx context.Context, c cli.Config) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The name localhost means what the machine's owner says it means.
+	// The machine's owner decides the meaning of the name localhost.
 	addr, ok := listener.Addr().(*net.TCPAddr)
 	if !ok || !addr.IP.IsLoopback() {
 		if err := c.RefuseListen(fmt.Sprintf("%s, which is %s,", c.Listen, listener.Addr())); err != nil {
@@ -187,7 +186,7 @@ func listen(ctx context.Context, c cli.Config) (net.Listener, error) {
 	return listener, nil
 }
 
-// serveOn answers what comes over listener, by TLS if the server has a configuration for it.
+// serveOn answers requests from listener, with TLS if the server has a configuration for it.
 func serveOn(server *http.Server, listener net.Listener) error {
 	if server.TLSConfig != nil {
 		return server.ServeTLS(listener, "", "")
@@ -195,8 +194,8 @@ func serveOn(server *http.Server, listener net.Listener) error {
 	return server.Serve(listener)
 }
 
-// warnOpen logs each minute that anybody may do everything, if that is so beyond loopback or in a
-// store with access control. It does until stop is called.
+// warnOpen logs a warning each minute if every caller may do everything, either beyond loopback or
+// in a store with access control. It continues until stop is called.
 func warnOpen(c cli.Config, address net.Addr, logger *slog.Logger) (stop func()) {
 	if c.Authenticates() || !c.InsecureNoAuth {
 		return func() {}
@@ -214,7 +213,7 @@ func warnOpen(c cli.Config, address net.Addr, logger *slog.Logger) (stop func())
 	return warning.Stop
 }
 
-// shutdown lets the requests under way end, but no longer than timeout.
+// shutdown lets the requests in progress end, but waits no longer than timeout.
 func shutdown(server *http.Server, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -226,8 +225,8 @@ func shutdown(server *http.Server, timeout time.Duration) error {
 	return nil
 }
 
-// probeFilter drops what net/http logs of clients that connect to a TLS port and go without a word,
-// as TCP probes of load balancers do each few seconds. net/http tells them apart by text alone.
+// probeFilter drops net/http's log lines about clients that connect to a TLS port and send nothing,
+// as TCP probes of load balancers do every few seconds. Only the text of the line identifies them.
 type probeFilter struct{ slog.Handler }
 
 func (f probeFilter) Handle(ctx context.Context, record slog.Record) error {

@@ -13,7 +13,7 @@ import (
 	"moorage/registry/postgres"
 )
 
-// migrate brings the tables of a database to the version of this binary.
+// migrate migrates the tables of a database to the version of this binary.
 func migrate(ctx context.Context, c cli.Config, env cli.Environment) error {
 	steps, err := postgres.Migrate(ctx, c.Store)
 	if err != nil {
@@ -63,7 +63,7 @@ func checkStore(ctx context.Context, c cli.Config, env cli.Environment) (err err
 // serverOf returns a client of the server at c.URI.
 func serverOf(c cli.Config) *client.Client { return client.New(c.URI, c.Token).Trusting(c.Authorities) }
 
-// orAsk adds to a refusal of a store that its server has open that --uri asks the server.
+// orAsk extends the refusal of a store that a running server has open: --uri calls that server.
 func orAsk(err error) error {
 	if errors.Is(err, pebble.ErrLocked) {
 		return fmt.Errorf("%w, or ask it with --uri", err)
@@ -71,7 +71,7 @@ func orAsk(err error) error {
 	return err
 }
 
-// counted returns a number and what it counts: "1 table", "2 tables".
+// counted returns a number with its noun: "1 table", "2 tables".
 func counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun
@@ -89,8 +89,7 @@ func withStopped(ctx context.Context, c cli.Config, env cli.Environment, do func
 	return do(node)
 }
 
-// openStopped opens a database, or the store of a stopped server. It makes nothing that is not
-// there.
+// openStopped opens a database, or the store of a stopped server. It creates nothing.
 func openStopped(ctx context.Context, c cli.Config, env cli.Environment) (*node, error) {
 	store, err := openStoppedStore(ctx, c, env)
 	if err != nil {
@@ -116,7 +115,7 @@ func backup(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return nil
 }
 
-// backupStopped opens the store, which nobody else may have open, and copies it.
+// backupStopped opens the store, which no other process may have open, and copies it.
 func backupStopped(ctx context.Context, c cli.Config, env cli.Environment) (made client.Backup, err error) {
 	dir, err := filepath.Abs(c.Operand)
 	if err != nil {

@@ -19,36 +19,36 @@ import (
 )
 
 const (
-	// healthInterval is how often the free space of disks is looked at.
+	// healthInterval is how often the free space of disks is measured.
 	healthInterval = 30 * time.Second
-	// freeLife is how long what was seen of a disk is told, where the disk does not answer again.
+	// freeLife is how long the last measurement of a disk is reported if the disk stops answering.
 	freeLife = 3 * time.Minute
-	// foldersMax bounds the folders whose disks are looked at.
+	// foldersMax bounds the folders whose disks are measured.
 	foldersMax = calls.WarehousesMax + 1
 )
 
-// storageHealth is what this node sees of storages: their calls, and the free space of local
-// folders. It is safe for concurrent use.
+// storageHealth is this node's view of storages: their calls, and the free space of local folders.
+// It is safe for concurrent use.
 type storageHealth struct {
 	watch   *calls.Watch
-	worker  *worker.Worker // that looks at disks, and notes which storages have ceased to fail
+	worker  *worker.Worker // measures disks, and records which storages no longer fail
 	measure func(folder string) (bytes uint64, err error)
 	now     func() time.Time
 
 	mu      sync.Mutex // guards the fields below; leaf
 	folders []string
 	free    map[string]freeSpace // by folder
-	asking  map[string]bool      // folders whose disks were asked and have not answered
+	asking  map[string]bool      // folders whose disks have not answered yet
 }
 
-// freeSpace is what was seen of a disk.
+// freeSpace is one measurement of a disk.
 type freeSpace struct {
 	bytes uint64
 	at    time.Time
 }
 
-// newStorageHealth returns what measures in metrics the calls of storages, and looks at the disk of
-// the data folder.
+// newStorageHealth returns a storageHealth that measures the calls of storages in metrics, and the
+// disk of the data folder.
 func newStorageHealth(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger) *storageHealth {
 	ended := counter(metrics, "moorage_storage_calls_total",
 		"Calls of the storages of warehouses, by warehouse (30 by name), call and outcome.",
@@ -74,7 +74,7 @@ func newStorageHealth(c cli.Config, metrics prometheus.Registerer, logger *slog.
 	return h
 }
 
-// sawFolder has the disk of a folder looked at from now on.
+// sawFolder measures the disk of a folder from now on.
 func (h *storageHealth) sawFolder(folder string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,21 +84,21 @@ func (h *storageHealth) sawFolder(folder string) {
 	}
 }
 
-// look asks each disk for its free space. One that hangs is not asked again until it answers.
+// look measures the free space of each disk. It skips a disk that hangs until the disk answers.
 func (h *storageHealth) look(context.Context) error {
-	h.watch.Failures() // which logs what has ceased
+	h.watch.Failures() // which logs what no longer fails
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, folder := range h.folders {
 		if !h.asking[folder] {
 			h.asking[folder] = true
-			go h.ask(folder) // nobody waits: nothing ends the system call if it hangs
+			go h.ask(folder) // in the background: nothing ends the system call if it hangs
 		}
 	}
 	return nil
 }
 
-// ask notes the free space of the disk of a folder.
+// ask records the free space of a folder's disk.
 func (h *storageHealth) ask(folder string) {
 	bytes, err := h.measure(folder)
 	h.mu.Lock()
@@ -109,7 +109,7 @@ func (h *storageHealth) ask(folder string) {
 	}
 }
 
-// folderOf returns the folder of a location on this machine; empty for others.
+// folderOf returns the folder of a location on this machine; empty for other locations.
 func folderOf(location string) string {
 	parsed, err := storage.Parse(location)
 	if err != nil || parsed.Scheme != storage.SchemeFile {
@@ -118,7 +118,7 @@ func folderOf(location string) string {
 	return filepath.FromSlash(parsed.Path)
 }
 
-// freeOf returns what is free by folder, as far as that was seen lately.
+// freeOf returns the free space by folder, for recent measurements.
 func (h *storageHealth) freeOf() map[string]uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -131,7 +131,7 @@ func (h *storageHealth) freeOf() map[string]uint64 {
 	return found
 }
 
-// of returns what was seen of the storage of a warehouse.
+// of returns the observed health of a warehouse's storage.
 func (h *storageHealth) of(warehouse, location string) *client.StorageHealth {
 	found := &client.StorageHealth{Failing: []client.StorageFailure{}}
 	for _, each := range h.watch.FailuresOf(warehouse) {
@@ -145,7 +145,7 @@ func (h *storageHealth) of(warehouse, location string) *client.StorageHealth {
 	return found
 }
 
-// details is what GET /readyz?verbose says of storages. Why one fails is for the log.
+// details returns the storages' part of GET /readyz?verbose. The reason of a failure is in the log.
 func (h *storageHealth) details(named bool) map[string]string {
 	failures := h.watch.Failures()
 	if !named {
@@ -166,7 +166,7 @@ func (h *storageHealth) details(named bool) map[string]string {
 	return found
 }
 
-// Describe implements prometheus.Collector. It names none, because what there is changes.
+// Describe implements prometheus.Collector. It describes no metric, because they change.
 func (h *storageHealth) Describe(chan<- *prometheus.Desc) {}
 
 // Collect implements prometheus.Collector.

@@ -26,18 +26,18 @@ import (
 // storages opens the storage of each place, by the schemes of its roots, and closes what it opened.
 // It is safe for concurrent use.
 type storages struct {
-	s3    s3.Options  // for what a place leaves open
+	s3    s3.Options  // defaults for options that a place does not set
 	gcs   gcs.Options // likewise
 	adls  adls.Options
 	files *file.Opener
-	// sealer opens the secrets of warehouses; nil: there is no key.
+	// sealer opens the secrets of warehouses; nil if there is no key.
 	sealer secrets.Sealer
 	watch  *calls.Watch
-	// sawFolder hears of each local folder in which a warehouse lies; nil: nobody does.
+	// sawFolder is called with each local folder of a warehouse. It may be nil.
 	sawFolder func(folder string)
 
 	clients sync.Map // an *s3.Client for each s3.Options, likewise for gcs and adls
-	secrets sync.Map // by the id of a secret, the options that it was opened to last
+	secrets sync.Map // by the id of a secret, the options that it last opened to
 
 	// mu guards the fields below; a leaf, never held over a call.
 	mu     sync.Mutex
@@ -45,15 +45,15 @@ type storages struct {
 	lent   map[string]*lent // by their roots
 }
 
-// lent are files that several users share for a while. They stay open as long as calls of their
-// store hang: a retry with another store would hang another thread. When they no longer hang, the
-// next user who gives something back closes them.
+// lent is a file store that several users share for a while. It stays open as long as its calls
+// hang, because a retry with another store would hang another thread. When the calls no longer
+// hang, the next giveBack closes it.
 type lent struct {
 	files lentFiles
 	users int
 }
 
-// lentFiles is what a *file.Store can do.
+// lentFiles is the part of a *file.Store that lent needs.
 type lentFiles interface {
 	calls.FileStore
 	io.Closer
@@ -68,11 +68,11 @@ func newStorages(s3 s3.Options, gcs gcs.Options, adls adls.Options, sealer secre
 	}
 }
 
-// errNoSecretsKey says that the process has no key for the secret of a warehouse.
+// errNoSecretsKey means that the process has no key for the secret of a warehouse.
 var errNoSecretsKey = errors.New("the warehouse has a secret, and there is no key for it: say --secrets-key")
 
-// unseal returns what the server reaches a place with besides its options; nil: the place has no
-// secret.
+// unseal returns the secret values with which the server reaches a place. It returns nil if the
+// place has no secret.
 func (s *storages) unseal(secret storage.Secret) (values map[string]string, err error) {
 	if secret.ID == "" {
 		return nil, nil
@@ -97,7 +97,7 @@ func (s *storages) unseal(secret storage.Secret) (values map[string]string, err 
 	return values, nil
 }
 
-// open returns the storage that reaches a place. It stays open until s is closed.
+// open returns the storage of a place. It stays open until s is closed.
 func (s *storages) open(place storage.Place) (storage.Store, error) {
 	began := time.Now()
 	opened, err := s.openSchemes(place, func(roots []string) (calls.FileStore, error) {
@@ -111,7 +111,7 @@ func (s *storages) open(place storage.Place) (storage.Store, error) {
 	return opened, err
 }
 
-// borrow is open without making folders, until the function that it returns is called.
+// borrow is open for a while, until giveBack is called. It creates no folders.
 func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack func(), err error) {
 	giveBack = func() {}
 	store, err = s.openSchemes(place, func(roots []string) (files calls.FileStore, err error) {
@@ -125,7 +125,7 @@ func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack fu
 	return store, giveBack, err
 }
 
-// lend returns the files below roots, and how to give them back, which is to be called once.
+// lend returns the files below roots, and the function that gives them back, to be called once.
 func (s *storages) lend(roots []string) (calls.FileStore, func(), error) {
 	key := strings.Join(roots, "\x00")
 	s.mu.Lock()
@@ -150,7 +150,7 @@ func (s *storages) lend(roots []string) (calls.FileStore, func(), error) {
 	return files, func() { s.giveBack(key, mine) }, nil
 }
 
-// giveBack closes what nobody uses any more, unless calls of it hang.
+// giveBack closes files without users, unless their calls hang.
 func (s *storages) giveBack(key string, l *lent) {
 	s.mu.Lock()
 	l.users--
@@ -158,7 +158,7 @@ func (s *storages) giveBack(key string, l *lent) {
 	if l.users == 0 && s.lent[key] != l {
 		over = append(over, l.files)
 	}
-	for key, each := range s.lent { // those that hung when they were given back as well
+	for key, each := range s.lent { // also closes stores that hung when they were given back
 		if each.users == 0 && !each.files.Busy() {
 			delete(s.lent, key)
 			over = append(over, each.files)
@@ -166,18 +166,18 @@ func (s *storages) giveBack(key string, l *lent) {
 	}
 	s.mu.Unlock()
 	for _, files := range over {
-		_ = files.Close() // of what was only read, or is on the disk already
+		_ = files.Close() // the files were only read, or are on the disk already
 	}
 }
 
-// keep lets close close what was opened.
+// keep registers opened, so that close closes it.
 func (s *storages) keep(opened io.Closer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.opened = append(s.opened, opened)
 }
 
-// openSchemes opens a place with one storage for each scheme that its roots have.
+// openSchemes opens a place with one storage for each scheme of its roots.
 func (s *storages) openSchemes(
 	place storage.Place, openFiles func(roots []string) (calls.FileStore, error),
 ) (storage.Store, error) {
@@ -231,8 +231,8 @@ var optionPrefixes = map[string]string{
 	storage.SchemeS3: "s3.", storage.SchemeGCS: "gcs.", storage.SchemeAzure: "adls.",
 }
 
-// optionsOf returns those of the options of a place that its storage of one scheme is to know: all
-// that no other storage of the place does.
+// optionsOf returns the options of a place for its storage of one scheme: all options that do not
+// belong to another storage of the place.
 func optionsOf(scheme string, options map[string]string, roots map[string][]string) map[string]string {
 	own := make(map[string]string, len(options))
 	for name, value := range options {
@@ -247,7 +247,7 @@ func optionsOf(scheme string, options map[string]string, roots map[string][]stri
 	return own
 }
 
-// openFiles opens a place all of whose roots are folders.
+// openFiles opens a place whose roots are all folders.
 func (s *storages) openFiles(place storage.Place, open func(roots []string) (calls.FileStore, error)) (
 	storage.Store, error) {
 	store, err := open(place.Roots)
@@ -260,7 +260,7 @@ func (s *storages) openFiles(place storage.Place, open func(roots []string) (cal
 	return s.watch.Files(place.Warehouse, store), nil
 }
 
-// openS3 opens a place all of whose roots are in S3.
+// openS3 opens a place whose roots are all in S3.
 func (s *storages) openS3(place storage.Place) (storage.Store, error) {
 	client, err := clientOf(s, s.s3, place, func(options s3.Options) (*s3.Client, error) {
 		return s3.Connect(context.Background(), options) // reads local files, and sends nothing
@@ -275,7 +275,7 @@ func (s *storages) openS3(place storage.Place) (storage.Store, error) {
 	return s.watch.Signing(place.Warehouse, store), nil
 }
 
-// openGCS opens a place all of whose roots are in Google Cloud Storage.
+// openGCS opens a place whose roots are all in Google Cloud Storage.
 func (s *storages) openGCS(place storage.Place) (storage.Store, error) {
 	client, err := clientOf(s, s.gcs, place, gcs.Connect)
 	if err != nil {
@@ -288,7 +288,7 @@ func (s *storages) openGCS(place storage.Place) (storage.Store, error) {
 	return s.watch.Cloud(place.Warehouse, store), nil
 }
 
-// openAzure opens a place all of whose roots are in Azure.
+// openAzure opens a place whose roots are all in Azure.
 func (s *storages) openAzure(place storage.Place) (storage.Store, error) {
 	client, err := clientOf(s, s.adls, place, adls.Connect)
 	if err != nil {
@@ -301,17 +301,16 @@ func (s *storages) openAzure(place storage.Place) (storage.Store, error) {
 	return s.watch.Cloud(place.Warehouse, store), nil
 }
 
-// clientOptions say how a kind of storage is reached: those of the process, and then those of a
-// place and of its secret.
+// clientOptions are the options for a kind of storage: first the process's options, then the
+// options of a place and of its secret.
 type clientOptions[O any] interface {
 	comparable
 	With(place map[string]string) (O, error)
 	WithSecret(secret map[string]string) (O, error)
 }
 
-// clientOf returns the client for a place. Places that are reached alike share one, and with it
-// what it keeps, such as a token. connect may hang in local files, so nobody waits for that of
-// another place.
+// clientOf returns the client for a place. Places with the same options share one client and its
+// state, such as a token. connect may hang in local files, so it does not block other places.
 func clientOf[O clientOptions[O], C any](s *storages, process O, place storage.Place, connect func(O) (C, error)) (
 	client C, err error) {
 	options, err := process.With(place.Options)
@@ -336,8 +335,8 @@ func clientOf[O clientOptions[O], C any](s *storages, process O, place storage.P
 	return kept.(C), nil
 }
 
-// heed notes to which options of a client a secret was opened. It forgets the client that the
-// secret led to before it was replaced.
+// heed records to which client options a secret was opened. It drops the client of the options that
+// the secret had before it was replaced.
 func (s *storages) heed(secret storage.Secret, options any) {
 	if secret.ID == "" {
 		return
@@ -369,8 +368,8 @@ func (s *storages) close() error {
 	return errors.Join(faults...)
 }
 
-// readSecretFile returns the secret in the file at path, a JSON object of texts; nil without one.
-// Its errors hold nothing of the file.
+// readSecretFile returns the secret in the file at path, a JSON object of strings. It returns nil
+// without a path. Its errors contain nothing of the file.
 func readSecretFile(path string) (map[string]string, error) {
 	if path == "" {
 		return nil, nil
@@ -401,7 +400,7 @@ func schemeOf(uri string) string {
 }
 
 // folderLocation returns a folder's location as the server spells it. It percent-encodes nothing,
-// because no engine decodes what is behind file://.
+// because no engine decodes the part after file://.
 func folderLocation(dir string) (string, error) {
 	absolute, err := filepath.Abs(dir)
 	if err != nil {

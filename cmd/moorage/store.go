@@ -24,9 +24,9 @@ import (
 	"moorage/registry/postgres"
 )
 
-// openStoppedStore opens the store of openStopped.
+// openStoppedStore opens the store for openStopped.
 func openStoppedStore(ctx context.Context, c cli.Config, env cli.Environment) (registry.Store, error) {
-	if !c.InDatabase() && !pebble.IsUnfinished(c.StoreDir()) { // which openStore refuses
+	if !c.InDatabase() && !pebble.IsUnfinished(c.StoreDir()) { // openStore refuses unfinished stores
 		there, err := pebble.Exists(c.StoreDir())
 		if err != nil {
 			return nil, fmt.Errorf("look for the store: %w", err)
@@ -43,12 +43,12 @@ func openStoppedStore(ctx context.Context, c cli.Config, env cli.Environment) (r
 	return opened, err
 }
 
-// stoppedLogger returns the log of commands that do not serve.
+// stoppedLogger returns the log of commands other than serve.
 func stoppedLogger(env cli.Environment) *slog.Logger {
 	return newLogger(cli.Config{LogLevel: slog.LevelWarn}, env.Stderr)
 }
 
-// openStore opens what --store names.
+// openStore opens the store of --store.
 func openStore(ctx context.Context, c cli.Config, logger *slog.Logger) (registry.Store, error) {
 	switch {
 	case c.Store == cli.StoreMemory:
@@ -75,8 +75,8 @@ func openStore(ctx context.Context, c cli.Config, logger *slog.Logger) (registry
 	return store, err
 }
 
-// keepOut lets no other user look into the folder of a store, whatever the folder around it allows:
-// engines of other users may reach a warehouse beside it.
+// keepOut removes other users' access to the folder of a store, whatever the parent folder allows:
+// engines of other users may use a warehouse next to it.
 func keepOut(folder string, logger *slog.Logger) {
 	info, err := os.Stat(folder)
 	if err == nil && info.Mode().Perm()&0o077 != 0 {
@@ -87,8 +87,8 @@ func keepOut(folder string, logger *slog.Logger) {
 	}
 }
 
-// storeReady returns healthy with an answer for everybody who asks /readyz: a reason has names of
-// files, and goes to the log.
+// storeReady returns healthy with an answer that is safe for every caller of /readyz. A reason may
+// contain names of files, so it goes to the log.
 func storeReady(healthy func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := healthy(ctx)
@@ -108,8 +108,7 @@ func storeReady(healthy func(context.Context) error) func(context.Context) error
 	}
 }
 
-// openDatabase opens the database that --store names, and warns of settings that would lose
-// commits.
+// openDatabase opens the database of --store, and warns of settings that would lose commits.
 func openDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) (registry.Store, error) {
 	store, err := postgres.Open(ctx, c.Store, postgres.Options{Random: rand.Reader})
 	if err != nil {
@@ -128,15 +127,16 @@ func openDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) (regis
 const (
 	// storeWaitLogged is the time between two log lines of a start that waits for its database.
 	storeWaitLogged = 5 * time.Second
-	// reachPause is the pause between two tries to reach it, and reachTimeout bounds one. A server
-	// that takes a connection and does not answer must not keep a start from its successor.
+	// reachPause is the pause between two attempts to reach it, and reachTimeout bounds one
+	// attempt. A server that accepts a connection and does not answer must not keep a start from
+	// its successor.
 	reachPause   = 250 * time.Millisecond
 	reachTimeout = 10 * time.Second
 )
 
-// awaitDatabase returns when the database that --store names can be reached. It waits for one that
-// does not answer, for --store-wait at most, and says so in the log. What the database refuses for
-// good it returns at once.
+// awaitDatabase returns when the database of --store is reachable. If the database does not answer,
+// it waits for at most --store-wait, and logs that. It returns permanent errors of the database at
+// once.
 func awaitDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) error {
 	err := reachDatabase(ctx, c)
 	if err == nil || c.StoreWait == 0 || !postgres.IsAway(err) {
@@ -149,13 +149,13 @@ func awaitDatabase(ctx context.Context, c cli.Config, logger *slog.Logger) error
 	var telling sync.WaitGroup
 	telling.Go(func() { waiting.tell(bounded, c.StoreWait, logger) })
 	defer telling.Wait()
-	defer cancel() // before telling is waited for
+	defer cancel() // before the wait for tell
 	for worker.Sleep(bounded, reachPause) {
 		err := reachDatabase(bounded, c)
 		if err == nil || !postgres.IsAway(err) && bounded.Err() == nil {
 			return err
 		}
-		// A timeout may be that of the wait itself. What was met before says more.
+		// A timeout may come from the wait itself. The earlier error is more useful.
 		if late, ok := errors.AsType[net.Error](err); !ok || !late.Timeout() {
 			waiting.last.Store(&err)
 		}
@@ -174,12 +174,12 @@ func reachDatabase(ctx context.Context, c cli.Config) error {
 	return postgres.Reach(ctx, c.Store)
 }
 
-// databaseWait is what a start that waits for its database knows. It is safe for concurrent use.
+// databaseWait is the state of a start that waits for its database. It is safe for concurrent use.
 type databaseWait struct {
-	last atomic.Pointer[error] // why it is waited for
+	last atomic.Pointer[error] // why the database is not reachable
 }
 
-// reason is the last error in one line: the driver puts each host on a line of its own.
+// reason is the last error in one line: the driver puts each host on a separate line.
 func (w *databaseWait) reason() string {
 	return strings.Join(strings.Fields((*w.last.Load()).Error()), " ")
 }
@@ -197,7 +197,8 @@ func (w *databaseWait) tell(ctx context.Context, limit time.Duration, logger *sl
 	}
 }
 
-// newLogger returns the log of a command; it writes to out as the settings ask.
+// newLogger returns the log of a command, with the level and format of the settings. It writes to
+// out.
 func newLogger(c cli.Config, out io.Writer) *slog.Logger {
 	options := &slog.HandlerOptions{Level: c.LogLevel}
 	if c.LogFormat == "json" {

@@ -15,11 +15,11 @@ import (
 	"moorage/internal/cli"
 )
 
-// tlsLookInterval is how often the files of TLS are looked at.
+// tlsLookInterval is how often the files of TLS are checked.
 const tlsLookInterval = 10 * time.Second
 
-// tlsFiles are the certificate of the server and what belongs to it, read again when the files
-// change. It is safe for concurrent use.
+// tlsFiles are the server's certificate with its other files, read again when they change. It is
+// safe for concurrent use.
 type tlsFiles struct {
 	certificate, key, clientCA string // paths; clientCA may be empty
 	now                        func() time.Time
@@ -27,11 +27,11 @@ type tlsFiles struct {
 
 	mu     sync.Mutex // guards the fields below; leaf; held over reads of small local files
 	looked time.Time
-	read   [3][]byte // what the files had
+	read   [3][]byte // the last contents of the files
 	config *tls.Config
 }
 
-// openTLS returns the TLS configuration of the server, nil if it speaks plain HTTP.
+// openTLS returns the TLS configuration of the server; nil if it uses plain HTTP.
 func openTLS(c cli.Config, now func() time.Time, logger *slog.Logger) (*tls.Config, error) {
 	if c.TLSCert == "" {
 		return nil, nil
@@ -43,15 +43,15 @@ func openTLS(c cli.Config, now func() time.Time, logger *slog.Logger) (*tls.Conf
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return files.current(), nil },
-		// net/http wants one; the other is what clients get.
+		// net/http requires one; clients get the certificate of the other function.
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 			return &files.current().Certificates[0], nil
 		},
 	}, nil
 }
 
-// current returns the configuration for a connection. Files that cannot be used leave the last one
-// in place: often one of two was written and the other not yet.
+// current returns the configuration for a connection. If the files cannot be used, the last one
+// stays: often one of two files is written and the other not yet.
 func (f *tlsFiles) current() *tls.Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -101,7 +101,7 @@ func (f *tlsFiles) lookLocked() error {
 	}
 	if f.config != nil {
 		f.logger.Info("the files of TLS were read again")
-		if ends := pair.Leaf.NotAfter; ends.Sub(f.now()) < certificateWarnBefore { // the start tells by itself
+		if ends := pair.Leaf.NotAfter; ends.Sub(f.now()) < certificateWarnBefore { // the start logs this by itself
 			f.logger.Warn("a certificate ends soon or has ended: put another one into its file",
 				"setting", "--tls-cert", "file", f.certificate, "ends", ends)
 		}

@@ -26,15 +26,14 @@ import (
 	"moorage/registry"
 )
 
-// policiesPause is how often a node reads which policies there are: other nodes write them, and who
-// has written one may not have learned it. The monitor reads those at once that it finds in the
-// log.
+// policiesPause is how often a node reads all policies. Other nodes write them, and a node may not
+// know that its own write succeeded. The monitor triggers a read at once for a policy in the log.
 const policiesPause = 30 * time.Second
 
-// whoOpened is the caller of commands on a store, which may do everything.
+// whoOpened is the caller of commands on a store, with all rights.
 const whoOpened = "command"
 
-// upkeep is what keeps tables in order by itself.
+// upkeep is the automatic maintenance of a store.
 type upkeep struct {
 	catalog  *catalog.Catalog
 	policies *policies.Policies
@@ -50,7 +49,7 @@ type upkeep struct {
 	isOff    bool
 }
 
-// newUpkeep makes the upkeep of a store, which is not started.
+// newUpkeep creates the upkeep of a store, which is not started.
 func newUpkeep(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *clocks.Clock,
 	metrics *prometheus.Registry) (*upkeep, error) {
 	tables := catalog.TablesOf(made.As(moorage.System("expire")))
@@ -93,7 +92,7 @@ func newUpkeep(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *clo
 	return e, nil
 }
 
-// readPolicies reads the policies, and has the others look if they ask for something.
+// readPolicies reads the policies, and kicks the other parts if a policy enables maintenance.
 func (e *upkeep) readPolicies(ctx context.Context) error {
 	before := e.policies.Current()
 	if before == nil {
@@ -106,7 +105,7 @@ func (e *upkeep) readPolicies(ctx context.Context) error {
 	return err
 }
 
-// warnOfPauses says in the log what is paused when the server starts. A restored store is.
+// warnOfPauses logs what is paused when the server starts. A restored store is paused.
 func (e *upkeep) warnOfPauses(ctx context.Context) {
 	pauses, err := e.steering.Pauses(ctx)
 	if err != nil {
@@ -119,8 +118,8 @@ func (e *upkeep) warnOfPauses(ctx context.Context) {
 	}
 }
 
-// rules returns what a table is to have; see work.Config. On a node where maintenance is off nobody
-// else reads the policies.
+// rules returns the maintenance rules of a table; see work.Config. On a node where maintenance is
+// off, only rules reads the policies.
 func (e *upkeep) rules(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
 	rules policy.Rules, unchanged []registry.Condition, err error) {
 	matcher := e.policies.Current()
@@ -136,7 +135,7 @@ func (e *upkeep) rules(ctx context.Context, table registry.Pointer, document *me
 	return policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties()), unchanged, nil
 }
 
-// kick has the monitor, the planner and the jobs look now, if they are started.
+// kick makes the monitor, the planner and the jobs work now, if they are started.
 func (e *upkeep) kick() {
 	e.monitor.Kick()
 	e.planner.Kick()
@@ -155,7 +154,7 @@ func (e *upkeep) start() {
 	e.worker.Start()
 }
 
-// stop stops it, and waits. It may be called again.
+// stop ends the upkeep, and waits. A second call does nothing.
 func (e *upkeep) stop() {
 	e.reader.Stop()
 	e.planner.Stop()
@@ -163,7 +162,7 @@ func (e *upkeep) stop() {
 	e.worker.Stop()
 }
 
-// caretaker returns maintenance as a caller has it.
+// caretaker returns maintenance with a caller's rights.
 func (e *upkeep) caretaker(caller moorage.Caller) management.Caretaker {
 	return management.Caretaker{
 		Scopes: catalog.ScopesOf(e.catalog.As(caller)), Policies: e.policies, Steering: e.steering, Jobs: e.jobs,

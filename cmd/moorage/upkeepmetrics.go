@@ -6,7 +6,7 @@ import (
 	"moorage/registry"
 )
 
-// maintenanceMetrics are the metrics of maintenance that jobs tell of themselves.
+// maintenanceMetrics are the metrics that jobs report.
 type maintenanceMetrics struct{ jobSeconds *prometheus.HistogramVec }
 
 // jobBuckets are from a second to a month: most jobs wait a day before they delete.
@@ -24,12 +24,12 @@ func newMaintenanceMetrics(on *prometheus.Registry) maintenanceMetrics {
 	return m
 }
 
-// ended notes a job that has ended.
+// ended measures a job that has ended.
 func (m maintenanceMetrics) ended(run registry.Run) {
 	m.jobSeconds.WithLabelValues(run.Kind, run.Outcome).Observe(run.Ended.Sub(run.Began).Seconds())
 }
 
-// upkeepMetrics shows what the upkeep of a node counts.
+// upkeepMetrics collects the counts of a node's upkeep.
 type upkeepMetrics struct{ upkeep *upkeep }
 
 var (

@@ -17,7 +17,7 @@ import (
 	"moorage/storage"
 )
 
-// warehouseKeepers is what manages warehouses: a catalog of this process, or a server that runs.
+// warehouseKeepers manages warehouses: a catalog of this process, or a running server.
 type warehouseKeepers interface {
 	Warehouses(ctx context.Context, page client.Page) ([]client.WarehouseSummary, string, error)
 	LoadWarehouse(ctx context.Context, name string) (client.Warehouse, error)
@@ -58,8 +58,8 @@ func createWarehouse(ctx context.Context, c cli.Config, env cli.Environment) err
 	})
 }
 
-// storageOptions returns the options of the storage of a new warehouse: the settings for those
-// kinds of storage that it lies in, and what was given for it alone. Nil: none.
+// storageOptions returns the storage options of a new warehouse: the settings for its kinds of
+// storage, and the options for this warehouse alone. It returns nil if there are none.
 func storageOptions(c cli.Config) map[string]string {
 	options := make(map[string]string)
 	for _, location := range append(slices.Clone(c.AllowLocations), c.Location) {
@@ -128,7 +128,7 @@ func printWarehouse(out io.Writer, w client.Warehouse) {
 	}
 }
 
-// printHealth prints what a node sees of a storage.
+// printHealth prints a node's view of a storage.
 func printHealth(out io.Writer, seen client.StorageHealth) {
 	for _, failure := range seen.Failing {
 		fmt.Fprintf(out, "  its storage FAILS: %s since %s, last at %s\n    %s\n", failure.Calls,
@@ -213,7 +213,7 @@ func validateWarehouse(ctx context.Context, c cli.Config, env cli.Environment) e
 	})
 }
 
-// listTombstones prints where tables and views lived that are gone.
+// listTombstones prints the former locations of dropped tables and views.
 func listTombstones(ctx context.Context, c cli.Config, env cli.Environment) error {
 	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
 		for page := (client.Page{Limit: 1000}); ; {
@@ -231,7 +231,7 @@ func listTombstones(ctx context.Context, c cli.Config, env cli.Environment) erro
 	})
 }
 
-// tellTombstone says what a tombstone is of.
+// tellTombstone describes a tombstone.
 func tellTombstone(left client.Tombstone) string {
 	text := fmt.Sprintf("%s until %s, by %s", left.Table, left.Ended.Format(time.RFC3339), left.How)
 	if left.ReachableUntil != nil {

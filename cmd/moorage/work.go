@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// workWait is how long one request waits for something to be due.
+	// workWait is how long one request waits for due work.
 	workWait = time.Minute
 	// workRest is the pause after a request that failed.
 	workRest = 5 * time.Second
-	// workReleased is the outcome of work that is given back.
+	// workReleased is the outcome of returned work.
 	workReleased = "released"
-	// workErrorMax bounds what the server is told about a failure.
+	// workErrorMax bounds the error text that the server gets.
 	workErrorMax = 500
 )
 
@@ -82,8 +82,8 @@ func workOnce(ctx context.Context, server *client.Client, uri string, words cli.
 	return true, nil
 }
 
-// workOn runs the program for a piece of work, and returns how that ended. If ctx ends before the
-// program has, the work is given back, and there is no failure.
+// workOn runs the program for a piece of work, and returns the outcome. If ctx ends before the
+// program does, the work is returned without a failure.
 func workOn(ctx context.Context, server *client.Client, uri string, words cli.MaintainWords, env cli.Environment,
 	piece client.Work) (end client.WorkEnd, failure error) {
 	hasRun := false
@@ -100,7 +100,7 @@ func workOn(ctx context.Context, server *client.Client, uri string, words cli.Ma
 			end = client.WorkEnd{Outcome: "failed", Error: text[:min(len(text), workErrorMax)]}
 		}
 	}()
-	// The request may have waited: only a renewal says when the life of the lease began.
+	// The request may have waited: only a renewal shows when the lifetime of the lease began.
 	began := time.Now()
 	if _, err := server.ProgressWork(ctx, piece.Job); err != nil {
 		return end, err
