@@ -1,13 +1,13 @@
-// Package budget bounds what the maintenance of one node asks of storages, so that the requests of
+// Package budget bounds the load of one node's maintenance on storages, so that the requests of
 // clients come first.
 //
 // # What it promises
 //
-//   - Deletions, pages of lists, bytes of manifests and time of the processor are spent at so much
-//     a second at most. What was not spent in a pause is not saved up.
-//   - A storage that asks for fewer requests gets half of what it got, and half again if it asks
-//     again. After a minute without such an answer it gets twice that, until it gets all.
-//   - Who waits goes in the order of arrival, and leaves when the context ends.
+//   - Deletions, pages of lists, bytes of manifests and processor time each have a maximum rate per
+//     second. Unused budget is not saved up.
+//   - A storage that asks for fewer requests gets half as many, and half of that if it asks again.
+//     After a minute without such an answer it gets twice as many, up to the full rate.
+//   - Waiting calls go in the order of arrival, and leave when their context ends.
 //
 // # What it must not know
 //
@@ -26,15 +26,16 @@ import (
 )
 
 const (
-	// halvedFor is how long a storage is asked half as often after it asked for that.
+	// halvedFor is how long a storage's rate stays halved after its request.
 	halvedFor = time.Minute
 	// halvingsMax leaves a storage one sixty-fourth.
 	halvingsMax = 6
-	// halvingPause is between two halvings at least: requests under way get the same answer.
+	// halvingPause is the minimum time between two halvings: requests in progress get the same
+	// answer.
 	halvingPause = 5 * time.Second
 )
 
-// Rates are what one node spends in a second. Zero: no bound.
+// Rates are the maximum rates of one node, per second. Zero means no bound.
 type Rates struct {
 	Deletes   int64         // files
 	Pages     int64         // of lists of files
@@ -47,14 +48,14 @@ func Default() Rates {
 	return Rates{Deletes: 500, Pages: 20, ReadBytes: 32 << 20, Busy: 500 * time.Millisecond}
 }
 
-// Stats is what a Budget has seen since it was made.
+// Stats is what a Budget has counted since it was created.
 type Stats struct {
 	ReadBytes int64
-	Waited    time.Duration // by all together
+	Waited    time.Duration // sum over all callers
 	Slowed    int64         // halvings
 }
 
-// resource is something that is spent.
+// resource is a kind of budget.
 type resource int
 
 const (
@@ -76,14 +77,14 @@ type Budget struct {
 	stats Stats
 }
 
-// slowed is a storage that has asked for fewer requests.
+// slowed is a storage that asked for fewer requests.
 type slowed struct {
 	halvings int
 	since    time.Time // when the last halving began, or ended
 	next     [resources]time.Time
 }
 
-// New returns a budget of these rates. now is the process's clock; nil: time.Now.
+// New returns a budget with rates. now is the process's clock; nil means time.Now.
 func New(rates Rates, now func() time.Time) *Budget {
 	if now == nil {
 		now = time.Now
@@ -94,17 +95,19 @@ func New(rates Rates, now func() time.Time) *Budget {
 	}
 }
 
-// Delete waits until so many files at location may be deleted. The error is that of the context.
+// Delete waits until the given number of files at location may be deleted. It fails only with the
+// context's error.
 func (b *Budget) Delete(ctx context.Context, location string, files int) error {
 	return b.spend(ctx, location, deletes, int64(files))
 }
 
-// List waits until a page of the files at location may be listed. The error is that of the context.
+// List waits until a page of the files at location may be listed. It fails only with the context's
+// error.
 func (b *Budget) List(ctx context.Context, location string) error {
 	return b.spend(ctx, location, pages, 1)
 }
 
-// Note notes how a request to the storage of location ended. It returns err.
+// Note records the result of a request to the storage of location. It returns err.
 func (b *Budget) Note(location string, err error) error {
 	if !errors.Is(err, storage.ErrSlowDown) {
 		return err
@@ -124,14 +127,14 @@ func (b *Budget) Note(location string, err error) error {
 	return err
 }
 
-// Stats returns what b has seen.
+// Stats returns the counts of b.
 func (b *Budget) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.stats
 }
 
-// spend waits for the turn of n of a resource at the storage of location.
+// spend waits until n of a resource may be used at the storage of location.
 func (b *Budget) spend(ctx context.Context, location string, r resource, n int64) error {
 	b.mu.Lock()
 	now := b.now()
@@ -147,8 +150,8 @@ func (b *Budget) spend(ctx context.Context, location string, r resource, n int64
 	return nil
 }
 
-// reserveLocked returns when n of a resource may be spent, and keeps others from spending until
-// that is made good. mu must be held.
+// reserveLocked returns when n of a resource may be used, and delays later calls accordingly. mu
+// must be held.
 func (b *Budget) reserveLocked(location string, r resource, n int64, now time.Time) time.Time {
 	rate := b.rates[r]
 	if rate == 0 {
@@ -164,8 +167,8 @@ func (b *Budget) reserveLocked(location string, r resource, n int64, now time.Ti
 	return begin
 }
 
-// slowedLocked returns the storage if it gets less than others at now; nil if it does not. mu must
-// be held.
+// slowedLocked returns the storage if its rate is reduced at now, and nil otherwise. mu must be
+// held.
 func (b *Budget) slowedLocked(store string, now time.Time) *slowed {
 	s := b.slow[store]
 	for s != nil && now.Sub(s.since) >= halvedFor {
@@ -185,7 +188,7 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// storeOf returns what tells storages apart: the scheme and authority of a location.
+// storeOf returns the identity of a storage: the scheme and authority of a location.
 func storeOf(location string) string {
 	parsed, err := storage.ParseFile(location)
 	if err != nil {

@@ -9,22 +9,22 @@ import (
 	"moorage/storage"
 )
 
-// Files opens files. storage.Store is one.
+// Files opens files. storage.Store implements it.
 type Files interface {
 	Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error)
 }
 
-// Reader opens files of another one, and spends a budget for it.
+// Reader opens files of another Files, within a budget.
 type Reader struct {
 	budget *Budget
 	files  Files
 }
 
-// Reader returns files as b lets them be read.
+// Reader returns a Reader that opens files within the budget of b.
 func (b *Budget) Reader(files Files) Reader { return Reader{b, files} }
 
-// Open opens a file when its bytes may be read, and once the time is made good that decoding the
-// files before it took. The error is that of the context, or of the files.
+// Open opens a file when its bytes may be read, and when the time to decode earlier files is within
+// the budget. The error comes from the context or from files.
 func (r Reader) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	if err := r.budget.spend(ctx, location, busy, 0); err != nil {
 		return nil, storage.Info{}, err
@@ -39,7 +39,7 @@ func (r Reader) Open(ctx context.Context, location string) (io.ReadCloser, stora
 	return &measured{ReadCloser: body, budget: r.budget, location: location, opened: r.budget.now()}, info, nil
 }
 
-// measured is an open file. The time between two reads is that of the decoder.
+// measured is an open file. The time between two reads counts as the decoder's.
 type measured struct {
 	io.ReadCloser
 	budget   *Budget

@@ -14,18 +14,18 @@ import (
 
 // Bounds of leases.
 const (
-	// TTLDefault is how long a lease lasts without a renewal, unless its holder says otherwise.
+	// TTLDefault is how long a lease lasts without a renewal, unless its holder sets a TTL.
 	TTLDefault = 2 * time.Minute
-	// TTLMin leaves a holder the time for a slow answer, TTLMax is how long a dead one is in the
-	// way at most.
+	// TTLMin leaves a holder the time for a slow answer. TTLMax bounds how long a dead holder
+	// blocks others.
 	TTLMin, TTLMax = 10 * time.Second, time.Hour
 	// WaitMax is how long a call may wait for a lease.
 	WaitMax = time.Minute
-	// HoldsMax is how many leases a table has at most.
+	// HoldsMax is the maximum number of leases on a table.
 	HoldsMax = 256
-	// HolderBytesMax bounds what a holder calls itself.
+	// HolderBytesMax bounds the name of a holder.
 	HolderBytesMax = 200
-	// RenewMax is how many leases one call renews at most.
+	// RenewMax is the maximum number of leases that one call renews.
 	RenewMax = 1000
 
 	pollFirst, pollMax = 50 * time.Millisecond, 2 * time.Second
@@ -44,7 +44,7 @@ type ID = registry.LeaseID
 // Table is the pointer of a table.
 type Table = registry.ID
 
-// ParseID reads the name of a lease. Anything else is KindBadRequest.
+// ParseID reads the name of a lease. An invalid name is KindBadRequest.
 func ParseID(text string) (ID, error) {
 	id, err := registry.ParseLeaseID(text)
 	if err != nil {
@@ -53,44 +53,44 @@ func ParseID(text string) (ID, error) {
 	return id, nil
 }
 
-// Leases gives out leases. It is safe for concurrent use.
+// Leases grants leases. It is safe for concurrent use.
 type Leases struct{ ledger *ledger.Ledger }
 
 // New returns leases that are kept in the store of l.
 func New(l *ledger.Ledger) *Leases { return &Leases{l} }
 
-// Request asks for a lease.
+// Request is a request for a lease.
 type Request struct {
 	Pointer registry.ID
-	// Scope is ScopeAll, which is in the way of everything, or "job:" and a kind, or "part:" and
-	// hexadecimal digits. Those are in the way of themselves, and of ScopeAll.
+	// Scope is ScopeAll, or "job:" and a kind, or "part:" and hexadecimal digits. ScopeAll
+	// conflicts with every scope. Other scopes conflict with themselves and with ScopeAll.
 	Scope  string
-	Holder string        // as the holder calls itself
-	TTL    time.Duration // zero: TTLDefault
-	Wait   time.Duration // how long to wait for others; at most WaitMax
-	Job    registry.ID   // that the lease is for; zero: none
+	Holder string        // the holder's own name
+	TTL    time.Duration // zero means TTLDefault
+	Wait   time.Duration // how long to wait for conflicting leases; at most WaitMax
+	Job    registry.ID   // the lease's job; zero if there is none
 }
 
-// Granted is a lease that was given out, or that is there.
+// Granted is a granted or existing lease.
 type Granted struct {
 	ID registry.LeaseID
 	registry.Hold
 }
 
-// HeldError says who is in the way of a lease.
+// HeldError has the lease that conflicts with a request.
 type HeldError struct{ registry.Hold }
 
-// Error says who, and until when.
+// Error returns the holder, the scope and the expiry.
 func (e *HeldError) Error() string {
 	return fmt.Sprintf("The table is leased: %s has %s until %s", e.Holder, e.Scope,
 		e.Expires.UTC().Format(time.RFC3339))
 }
 
-// Take gives out a lease, and waits for those in the way if the request says so.
+// Take grants a lease. It waits for conflicting leases if the request has a Wait.
 //
-// Errors: KindBadRequest; KindAlreadyExists with a *HeldError for the first lease in the way;
-// KindUnavailable; KindCommitUnknown. In the last case the lease may have been given out, and ends
-// by itself.
+// Errors: KindBadRequest; KindAlreadyExists with a *HeldError for the first conflicting lease;
+// KindUnavailable; KindCommitUnknown. In the last case the lease may have been granted, and ends by
+// itself.
 func (s *Leases) Take(ctx context.Context, caller moorage.Caller, request Request) (Granted, error) {
 	const op = "leases.Take"
 	if err := request.check(); err != nil {
@@ -132,7 +132,7 @@ func (r *Request) check() error {
 	return nil
 }
 
-// tryTake gives out a lease at once, or returns the hold in the way, and the time.
+// tryTake grants a lease at once, or returns the conflicting hold. It also returns the time.
 func (s *Leases) tryTake(ctx context.Context, caller moorage.Caller, request Request) (
 	granted Granted, held *HeldError, now time.Time, err error) {
 	err = s.change(ctx, request.Pointer, func(lease *registry.Lease, at time.Time) error {
@@ -166,11 +166,11 @@ func (s *Leases) grant(lease *registry.Lease, caller moorage.Caller, request Req
 // collide reports whether leases of two scopes exclude each other.
 func collide(a, b string) bool { return a == b || a == ScopeAll || b == ScopeAll }
 
-// Renew gives those leases another life that caller still holds, and returns the others. Leases of
-// one table are renewed together.
+// Renew extends the leases that caller still holds, and returns the others as lost. Leases of one
+// table are renewed together.
 //
-// Errors: KindBadRequest for more than RenewMax; KindUnavailable, KindCommitUnknown: some may have
-// been renewed, and the caller may ask again.
+// Errors: KindBadRequest for more than RenewMax; KindUnavailable and KindCommitUnknown: some leases
+// may have been renewed, and the caller may retry.
 func (s *Leases) Renew(ctx context.Context, caller moorage.Caller, ids []registry.LeaseID) (
 	renewed []Granted, lost []registry.LeaseID, err error) {
 	if len(ids) > RenewMax {
@@ -220,11 +220,11 @@ func holdOf(lease *registry.Lease, token uint64, caller moorage.Caller) *registr
 	return nil
 }
 
-// Release ends a lease. That caller does not hold it is no error, unless another caller does. It
-// goes on for a while when ctx ends: a job that is interrupted leaves nothing in the way.
+// Release ends a lease. It is no error if caller does not hold the lease, unless another caller
+// does. Release continues for a while when ctx ends, so that an interrupted job blocks nothing.
 //
-// Errors: KindForbidden for a lease of another caller; KindUnavailable, KindCommitUnknown: it may
-// have ended, and ends by itself in any case.
+// Errors: KindForbidden for a lease of another caller; KindUnavailable and KindCommitUnknown: the
+// lease may have ended, and ends by itself in any case.
 func (s *Leases) Release(ctx context.Context, caller moorage.Caller, id registry.LeaseID, others Others) error {
 	ctx, cancel := moorage.Detached(ctx, releaseTimeout)
 	defer cancel()
@@ -244,7 +244,7 @@ func (s *Leases) Release(ctx context.Context, caller moorage.Caller, id registry
 	return moorage.Annotate("leases.Release", id.String(), err)
 }
 
-// Others says whose leases a caller may end.
+// Others is whether a caller may end the leases of other callers.
 type Others bool
 
 // The choices.
@@ -253,7 +253,7 @@ const (
 	AnybodysLeases Others = true
 )
 
-// ReleaseHolder ends all leases that a holder took as caller, and returns how many those were.
+// ReleaseHolder ends all leases that a holder took as caller, and returns their number.
 func (s *Leases) ReleaseHolder(ctx context.Context, caller moorage.Caller, holder string) (released int, err error) {
 	for after := ""; ; {
 		page, next, err := s.List(ctx, Filter{Holder: holder}, after, ledger.ScanPage)
@@ -276,15 +276,15 @@ func (s *Leases) ReleaseHolder(ctx context.Context, caller moorage.Caller, holde
 	}
 }
 
-// Filter says which leases are listed; an empty member is about all.
+// Filter selects the leases to list. An empty member selects all.
 type Filter struct {
 	Warehouse string // of the table
-	Holder    string // as it calls itself
+	Holder    string // the holder's own name
 }
 
-// List returns those leases that filter is about, of at most limit tables that have, or had, some,
-// behind after. The next page begins after next, which is empty on the last. A page can be empty
-// and not the last. It changes nothing.
+// List returns the leases that match filter, on at most limit tables that have or had leases,
+// behind after. The next page begins after next, which is empty on the last page. A page can be
+// empty without being the last. List changes nothing.
 func (s *Leases) List(ctx context.Context, filter Filter, after string, limit int) (
 	held []Granted, next string, err error) {
 	const op = "leases.List"
@@ -321,7 +321,7 @@ func (s *Leases) List(ctx context.Context, filter Filter, after string, limit in
 	return held, next, moorage.Annotate(op, "", err)
 }
 
-// within returns those leases that are on tables of a warehouse.
+// within returns the leases on tables of a warehouse.
 func (s *Leases) within(ctx context.Context, warehouse string, held []Granted) ([]Granted, error) {
 	if len(held) == 0 {
 		return nil, nil

@@ -9,15 +9,15 @@ import (
 	"moorage/registry"
 )
 
-// Planned is a change of the leases of a table, for an Apply of the caller's.
+// Planned is a change of a table's leases, for an Apply of the caller.
 type Planned struct {
 	Condition registry.Condition
 	Write     registry.Write
 }
 
-// PlanTake plans a lease that is to be given out together with something else.
+// PlanTake plans a lease that another change of the caller's Apply must accompany.
 //
-// Errors: those of Take; nothing is waited for.
+// Errors: the errors of Take. PlanTake does not wait.
 func (s *Leases) PlanTake(ctx context.Context, caller moorage.Caller, request Request) (Granted, Planned, error) {
 	const op = "leases.PlanTake"
 	if err := request.check(); err != nil {
@@ -47,7 +47,7 @@ func (s *Leases) PlanTake(ctx context.Context, caller moorage.Caller, request Re
 	return granted, Planned{read, writes[0]}, nil
 }
 
-// PlanEnd plans the end of the lease that a job has; nil if that has ended.
+// PlanEnd plans the end of a job's lease. It returns nil if the lease has ended.
 func (s *Leases) PlanEnd(ctx context.Context, id ID, job registry.ID) (*Planned, error) {
 	lease, read, now, err := s.read(ctx, id.Pointer)
 	if err != nil {

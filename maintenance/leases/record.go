@@ -11,15 +11,15 @@ import (
 	"moorage/registry"
 )
 
-// errUnchanged says that a record is to stay as it is.
+// errUnchanged means that a record stays as it is.
 var errUnchanged = errors.New("leases: nothing to write")
 
 // changeTimeout bounds the attempts at one write of a record.
 const changeTimeout = 10 * time.Second
 
-// change reads the leases of a table without those that have ended, has edit change them, and
-// writes them. It does so again while others are faster. edit may be called several times, and
-// returns errUnchanged if nothing is to be written.
+// change reads the leases of a table without the ended ones, lets edit change them, and writes
+// them. It retries while other writes are faster. edit may be called several times, and returns
+// errUnchanged if there is nothing to write.
 func (s *Leases) change(ctx context.Context, pointer registry.ID,
 	edit func(lease *registry.Lease, now time.Time) error) error {
 	ctx, cancel := context.WithTimeout(ctx, changeTimeout)
@@ -46,8 +46,8 @@ func (s *Leases) change(ctx context.Context, pointer registry.ID,
 	})
 }
 
-// read returns the live leases of a table, the condition that they are as they were read, and the
-// time by the store's clock.
+// read returns the live leases of a table, the condition that they are unchanged, and the time by
+// the store's clock.
 func (s *Leases) read(ctx context.Context, pointer registry.ID) (
 	lease registry.Lease, read registry.Condition, now time.Time, err error) {
 	key := registry.LeaseKey(pointer)
@@ -62,7 +62,7 @@ func (s *Leases) read(ctx context.Context, pointer registry.ID) (
 			return lease, read, now, err
 		}
 	}
-	// Read behind the record: a lease that had ended by then has ended now.
+	// Read after the record: a lease that had ended by then has ended now.
 	if now, err = s.ledger.Time(ctx); err != nil {
 		return lease, read, now, err
 	}

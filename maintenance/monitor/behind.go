@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// warnTenths and passTenths are how much of the retention of changes the monitor may be behind
-	// before it says so, and before it looks at all tables instead of reading on.
+	// warnTenths and passTenths are parts of the retention of changes. If the monitor is further
+	// behind, it logs a warning, or checks all tables instead of reading on.
 	warnTenths, passTenths = 5, 8
-	// warnPause is how often it says so.
+	// warnPause is the time between two warnings.
 	warnPause = time.Hour
 )
 
-// fallBehind looks how far behind the monitor is when it has read a change that was made at a time,
-// and there are more. Changes that are older than the retention are deleted. Long before that all
-// tables are looked at, which makes up for what was not read.
+// fallBehind checks how far behind the monitor is. The monitor has read a change that was made at a
+// time, and there are more. Changes that are older than the retention are deleted. Long before that
+// the monitor checks all tables, which replaces the unread changes.
 func (f *following) fallBehind(ctx context.Context, made time.Time) error {
 	now, retention := f.config.Now(), f.config.Retention
 	lag := now.Sub(made)

@@ -18,34 +18,34 @@ import (
 	"moorage/registry"
 )
 
-// following is what the node that follows knows. It belongs to one goroutine.
+// following is the state of the node that follows. It belongs to one goroutine.
 type following struct {
 	*Monitor
 
 	matcher *policies.Matcher
 	record  registry.Record  // of the position; zero before the first Apply
-	value   registry.Monitor // as it is to be written next
-	unsaved int              // changes behind the position in record
-	saved   time.Time        // when the position was written, by the clock of this node
+	value   registry.Monitor // the next value to write
+	unsaved int              // changes since the position in record
+	saved   time.Time        // when the position was written, by this node's clock
 	walks   []*walk
-	walksAt time.Time // when it looked for walks
-	walkAt  time.Time // before which no walk reads documents, unless it hurries
+	walksAt time.Time // when the node last searched for walks
+	walkAt  time.Time // no walk reads documents before this time, unless hurries is set
 	hurries bool
-	silent  map[string]time.Time // until when no document of a warehouse is read, by the clock of this node
-	warned  time.Time            // when it said that it is behind, by the clock of this node
-	// cares and properties are what it knows of tables; see caresMax.
+	silent  map[string]time.Time // until when no document of a warehouse is read, by this node's clock
+	warned  time.Time            // time of the last warning about falling behind, by this node's clock
+	// cares and properties cache the state of tables; see caresMax.
 	cares      map[registry.ID]schedule.Care
 	properties map[registry.ID]said
-	unread     map[registry.ID]struct{} // whose cares cannot be read, as the log says
+	unread     map[registry.ID]struct{} // tables with unreadable care records, which are already in the log
 }
 
-// said is what a table says about its maintenance in the version that has the hash.
+// said has a table's own settings for its maintenance, in the version with the hash.
 type said struct {
 	rules      string
 	properties map[string]string
 }
 
-// newFollowing reads how far changes were read.
+// newFollowing reads the position of the monitor.
 func newFollowing(ctx context.Context, m *Monitor) (*following, error) {
 	f := &following{Monitor: m, silent: make(map[string]time.Time)}
 	f.forget()
@@ -69,7 +69,7 @@ func newFollowing(ctx context.Context, m *Monitor) (*following, error) {
 	return f, err
 }
 
-// head returns a position that has all changes behind it that were there when it was called.
+// head returns a position after which all changes come that existed when head was called.
 func (m *Monitor) head(ctx context.Context) (registry.Position, error) {
 	horizon, err := registry.ReadHorizon(ctx, m.config.Store)
 	if err != nil {
@@ -79,7 +79,7 @@ func (m *Monitor) head(ctx context.Context) (registry.Position, error) {
 	return head, ledger.StoreError("monitor.head", err)
 }
 
-// forget empties what is known of tables.
+// forget empties the caches of tables.
 func (f *following) forget() {
 	f.cares, f.properties = make(map[registry.ID]schedule.Care), make(map[registry.ID]said)
 	f.unread = make(map[registry.ID]struct{})
@@ -111,7 +111,7 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 		return true, f.fallBehind(ctx, page[pageMax-1].Change.Time)
 	}
 	if f.matcher == matcher && f.value.Policies != matcher.Hash() {
-		// All changes of policies were read that f.matcher has, and none of them was news.
+		// All changes of policies up to f.matcher were read, and they started no walk.
 		err := f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, "policy")
 		return true, err
 	}
@@ -129,13 +129,13 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 	return false, f.look(ctx)
 }
 
-// table is what a page of changes says of a table.
+// table is what a page of changes contains about a table.
 type table struct {
 	ident moorage.Identifier
-	facts *registry.Facts // nil: it must be looked at
+	facts *registry.Facts // nil if the table must be checked
 }
 
-// fold makes the tables due that a page of changes is about, and moves the position behind it.
+// fold makes the tables in a page of changes due, and moves the position behind the page.
 func (f *following) fold(ctx context.Context, page []registry.PositionedChange) error {
 	tables, order := make(map[registry.ID]table), []registry.ID(nil)
 	var begun []moorage.Identifier
@@ -157,7 +157,7 @@ func (f *following) fold(ctx context.Context, page []registry.PositionedChange) 
 				order = append(order, item.ID)
 			}
 			if item.MetadataLocation == "" {
-				tables[item.ID] = table{} // it is gone
+				tables[item.ID] = table{} // the table is gone
 				continue
 			}
 			tables[item.ID] = table{item.Ident, item.Facts}
@@ -187,7 +187,7 @@ func (f *following) fold(ctx context.Context, page []registry.PositionedChange) 
 	return nil
 }
 
-// isOfPolicies reports whether an operation changes what is asked for.
+// isOfPolicies reports whether an operation changes policies.
 func isOfPolicies(operation string) bool {
 	return operation == string(verb.PutMaintenancePolicy) || operation == string(verb.DeleteMaintenancePolicy)
 }
@@ -221,8 +221,9 @@ func (f *following) foldTables(ctx context.Context, tables map[registry.ID]table
 	return nil
 }
 
-// makeDue writes what changes of the care of tables, with the position. before is called before it
-// does so, and not if nothing is written. ErrRetry: a care has changed meanwhile.
+// makeDue writes the changed care records of tables, together with the position. It calls before
+// before it writes, and not if there is nothing to write. ErrRetry means that a care record has
+// changed meanwhile.
 func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(registry.ID) (schedule.Sight, error),
 	before func(), beside ...schedule.Change) error {
 	if err := f.readCares(ctx, ids); err != nil {
@@ -235,7 +236,7 @@ func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(reg
 	var all schedule.Change
 	var moved []registry.ID
 	after := make(map[registry.ID]registry.Care)
-	at := make(map[registry.ID]int) // where the write of a care is
+	at := make(map[registry.ID]int) // the index of each care record's write
 	for _, id := range ids {
 		care, isRead := f.cares[id]
 		if !isRead {
@@ -292,8 +293,8 @@ func isDue(care registry.Care, now time.Time) bool {
 	})
 }
 
-// readCares reads the cares that are not known. One that cannot be read is still not known then:
-// its table is not made due, and the others are.
+// readCares reads the care records that are not cached. If a record cannot be read, its table is
+// not made due, and the others are.
 func (f *following) readCares(ctx context.Context, ids []registry.ID) error {
 	if len(f.cares) > caresMax || len(f.properties) > caresMax {
 		f.forget()
@@ -327,8 +328,8 @@ func (f *following) readCares(ctx context.Context, ids []registry.ID) error {
 	return nil
 }
 
-// apply applies change and moves the position with it. ErrRetry: a care has changed meanwhile, and
-// is read again. errOvertaken: the position has.
+// apply applies change and moves the position with it. ErrRetry means that a care record has
+// changed meanwhile, and is read again. errOvertaken means that the position has changed.
 func (f *following) apply(ctx context.Context, change schedule.Change) ([]registry.ETag, error) {
 	writes, err := ledger.Encode(ledger.Put(registry.MonitorKey(), registry.StateNone, f.value))
 	if err != nil {
@@ -371,7 +372,7 @@ func (f *following) save(ctx context.Context) error {
 	return err
 }
 
-// sight returns how a table is met by its change.
+// sight returns what a change shows of its table.
 func (f *following) sight(ctx context.Context, id registry.ID, t table) schedule.Sight {
 	sight := schedule.Sight{
 		Warehouse: f.matcher.WarehouseID(t.ident.Warehouse), Facts: schedule.FactsOf(t.facts), Mode: schedule.ModeEvent,
@@ -385,7 +386,7 @@ func (f *following) sight(ctx context.Context, id registry.ID, t table) schedule
 		if !ok || known.rules != sight.Facts.Rules {
 			version, err := f.read(ctx, t.ident.Warehouse, id)
 			if err != nil {
-				sight.Facts = policy.Facts{Files: -1} // it must be looked at
+				sight.Facts = policy.Facts{Files: -1} // the table must be checked
 			} else {
 				document := version.Document.(*metadata.Document)
 				known = said{document.Facts().Rules, document.Properties()}
@@ -398,11 +399,11 @@ func (f *following) sight(ctx context.Context, id registry.ID, t table) schedule
 	return sight
 }
 
-// errSilent says that the storage of a warehouse gave no answer a short time ago.
+// errSilent means that a warehouse's storage did not answer a short time ago.
 var errSilent = errors.New("monitor: the storage of the warehouse gives no answer")
 
-// read returns the present version of a table, unless the storage of its warehouse gives no answer.
-// The table must be looked at then, and the others do not wait.
+// read returns the present version of a table, unless the storage of its warehouse does not answer.
+// In that case the table must be checked later, and the others do not wait.
 func (f *following) read(ctx context.Context, warehouse string, id registry.ID) (version *catalog.Version, err error) {
 	if f.config.Now().Before(f.silent[warehouse]) {
 		return nil, errSilent

@@ -18,61 +18,61 @@ import (
 )
 
 const (
-	// pageMax is how many changes are read at a time.
+	// pageMax is how many changes one read returns.
 	pageMax = 1000
 	// applyMax is how many tables one Apply makes due. Each takes a condition and a few writes.
 	applyMax = 400
-	// saveEvents and savePause are after how many changes, and after how long, the position is
-	// written if no table was made due.
+	// saveEvents and savePause bound how often the position is written if no table was made due:
+	// after so many changes, or after so long.
 	saveEvents = 1000
 	savePause  = 5 * time.Second
-	// claim is the name of the claim of the node that follows, and claimLife how long it holds
-	// without a renewal. Each renewal is a write.
+	// claim is the name of the following node's claim. claimLife is how long it holds without a
+	// renewal. Each renewal is a write.
 	claim     = "maintenance/monitor"
 	claimLife = 2 * time.Minute
-	// pollPause is the mean pause between two looks for changes.
+	// pollPause is the mean pause between two checks for changes.
 	pollPause = 2 * time.Second
-	// caresMax bounds the cares and the properties that are in memory.
+	// caresMax bounds the care records and the properties in memory.
 	caresMax = 200_000
-	// walksPause is how often it looks for walks that others have begun.
+	// walksPause is how often the node searches for walks that other nodes have begun.
 	walksPause = 10 * time.Second
-	// walkRate is how many documents walks read a second.
+	// walkRate is how many documents walks read per second.
 	walkRate = 200
-	// readPatience is how long an answer of a storage is waited for. All tables wait for that of
-	// one. After that no document of the warehouse is read for silentFor.
+	// readPatience is how long the node waits for an answer of a storage. Meanwhile all tables
+	// wait. After that no document of the warehouse is read for silentFor.
 	readPatience = 10 * time.Second
 	silentFor    = 5 * time.Minute
 )
 
-// Tables is what the monitor needs of the catalog. *catalog.Tables is one.
+// Tables is what the monitor needs of the catalog. *catalog.Tables implements it.
 type Tables interface {
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 }
 
-// Config is what a Monitor is made of. Fields without a default are required.
+// Config configures a Monitor. Fields without a default are required.
 type Config struct {
 	ledger.Deps
 	Tables   Tables
 	Policies *policies.Policies
-	// MadeDue is called after a table was made due at once. Default: nothing.
+	// MadeDue is called after a table was made due at once. By default it does nothing.
 	MadeDue func()
-	// Interval is the mean pause between two looks for changes. Default 2 s.
+	// Interval is the mean pause between two checks for changes. Default 2 s.
 	Interval time.Duration
-	// Retention is how long changes are kept, at least. A monitor that is too far behind looks at
-	// all tables before changes are lost. Default: it does not look how far behind it is.
+	// Retention is the minimum time for which changes are kept. A monitor that is too far behind
+	// checks all tables before changes are lost. By default it does not check how far behind it is.
 	Retention time.Duration
-	// WalkRate is how many documents a walk reads a second. Default 200; negative: no bound.
+	// WalkRate is how many documents a walk reads per second. Default 200; negative means no bound.
 	WalkRate int
 }
 
 // Stats is what a Monitor has done since the process began.
 type Stats struct {
-	Changes  int64         // that were read
-	Applies  int64         // that were made
+	Changes  int64         // changes that were read
+	Applies  int64         // successful calls of Apply
 	MadeDue  int64         // tables
 	Walked   int64         // tables
-	Missed   int64         // tables that a look at random found, and the log had not made due
-	Walking  int           // scopes that are walked over now
+	Missed   int64         // tables found by a random check that the log had not made due
+	Walking  int           // scopes with a walk in progress
 	Lag      time.Duration // age of the last change that was read, while there are more
 	IsLeader bool
 }
@@ -84,9 +84,9 @@ type Monitor struct {
 	claims *ledger.Claimer
 	log    *slog.Logger
 	loop   *worker.Worker
-	kicks  chan struct{} // holds one kick that was not heeded yet
-	// jitter and shadow, when tables are looked at at random next, belong to the goroutine that has
-	// the claim.
+	kicks  chan struct{} // holds one unhandled kick
+	// jitter, and shadow, the time of the next random check, belong to the goroutine that has the
+	// claim.
 	jitter *rand.Rand
 	shadow time.Time
 
@@ -121,16 +121,16 @@ func New(config Config) (*Monitor, error) {
 	return m, nil
 }
 
-// Start starts the loop. It may be called again after Stop.
+// Start starts the loop. A caller may call it again after Stop.
 func (m *Monitor) Start() {
 	m.loop.Start()
 	m.loop.Kick()
 }
 
-// Stop ends the loop and waits for it. It may be called again.
+// Stop ends the loop and waits for it. A second call does nothing.
 func (m *Monitor) Stop() { m.loop.Stop() }
 
-// Kick has the loop look for changes now. It never blocks.
+// Kick makes the loop check for changes now. It never blocks.
 func (m *Monitor) Kick() {
 	m.loop.Kick()
 	select {
@@ -139,7 +139,7 @@ func (m *Monitor) Kick() {
 	}
 }
 
-// Stats returns what the monitor has done.
+// Stats returns the monitor's counts.
 func (m *Monitor) Stats() Stats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +152,7 @@ func (m *Monitor) count(do func(*Stats)) {
 	do(&m.stats)
 }
 
-// follow takes the claim and follows for as long as it has that.
+// follow takes the claim and follows the log as long as it has the claim.
 func (m *Monitor) follow(ctx context.Context) error {
 	return m.claimed(ctx, func(ctx context.Context, f *following) error {
 		for {
@@ -176,9 +176,8 @@ func (m *Monitor) follow(ctx context.Context) error {
 	})
 }
 
-// RunOnce follows until there is no change that it has not read, and no walk is left. It does
-// nothing if no policy asks for maintenance, or another node follows. Walks read documents as fast
-// as they can.
+// RunOnce follows until there is no unread change and no walk. It does nothing if no policy enables
+// maintenance, or if another node follows. Walks read documents without a rate limit.
 func (m *Monitor) RunOnce(ctx context.Context) error {
 	return m.claimed(ctx, func(ctx context.Context, f *following) error {
 		f.hurries = true
@@ -217,5 +216,5 @@ func (m *Monitor) claimed(ctx context.Context, do func(ctx context.Context, f *f
 	return moorage.Annotate("monitor.claimed", "", err)
 }
 
-// errOvertaken says that another node has moved the position.
+// errOvertaken means that another node has moved the position.
 var errOvertaken = errors.New("monitor: another node follows")

@@ -16,14 +16,15 @@ import (
 )
 
 const (
-	// walkPage is how many pointers a walk reads at a time, and walkDocuments how many documents at
-	// most. Changes are read between two pages.
+	// walkPage is how many pointers one step of a walk reads, and walkDocuments the maximum number
+	// of documents. The monitor reads changes between two pages.
 	walkPage      = 500
 	walkDocuments = 100
-	// shadowPause and shadowTables are how often tables are looked at at random, and how many.
+	// shadowPause is the time between two random checks, and shadowTables the number of tables in
+	// one.
 	shadowPause  = 24 * time.Hour
 	shadowTables = 1000
-	// timePause is how much older than the present the time may be that the monitor's record has.
+	// timePause is how old the time in the monitor's record may become.
 	timePause = 10 * time.Minute
 )
 
@@ -33,18 +34,17 @@ type walk struct {
 	value  registry.Walk
 }
 
-// walking reports whether a walk is left.
+// walking reports whether there is a walk to continue.
 func (f *following) walking() bool { return len(f.walks) > 0 }
 
-// lost goes on behind changes that were deleted before they were read, and has all tables walked
-// over.
+// lost skips changes that were deleted before they were read, and begins a walk over all tables.
 func (f *following) lost(ctx context.Context) error {
 	f.log.WarnContext(ctx, "maintenance: changes were deleted before they were read, so all tables are looked at",
 		"position", f.value.Position)
 	return f.pass(ctx, "lost-log")
 }
 
-// pass goes on behind all changes that there are, and has all tables walked over.
+// pass skips all changes that exist, and begins a walk over all tables.
 func (f *following) pass(ctx context.Context, reason string) error {
 	head, err := f.head(ctx)
 	if err != nil {
@@ -55,12 +55,12 @@ func (f *following) pass(ctx context.Context, reason string) error {
 	return f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, reason)
 }
 
-// beginAt begins the walk over what a policy is about whose scope is called ident.
+// beginAt begins the walk over a policy's scope, which is called ident.
 func (f *following) beginAt(ctx context.Context, ident moorage.Identifier) error {
 	if ident.Warehouse == "" {
 		return f.begin(ctx, registry.ScopeServer, ident, "policy")
 	}
-	scope := "name/" + ident.String() // who reads it goes by the identifier
+	scope := "name/" + ident.String() // the walk uses the identifier
 	if len(ident.Namespace) == 0 {
 		scope = "name/" + ident.Warehouse
 	} else if ident.Name == "" {
@@ -72,7 +72,7 @@ func (f *following) beginAt(ctx context.Context, ident moorage.Identifier) error
 	return f.begin(ctx, scope, ident, "policy")
 }
 
-// begin begins a walk, or begins it again. The policies that it goes by are noted with it.
+// begin begins a walk, or restarts it. The record of the walk has the policies that it uses.
 func (f *following) begin(ctx context.Context, scope string, ident moorage.Identifier, reason string) error {
 	now, err := f.ledger.Time(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ func (f *following) begin(ctx context.Context, scope string, ident moorage.Ident
 	return nil
 }
 
-// findWalks reads which walks are left, once in a while.
+// findWalks reads the walks to continue, at most once every walksPause.
 func (f *following) findWalks(ctx context.Context) error {
 	now := f.config.Now()
 	if !f.walksAt.IsZero() && now.Sub(f.walksAt) < walksPause {
@@ -118,8 +118,8 @@ func (f *following) findWalks(ctx context.Context) error {
 	return nil
 }
 
-// lookAtClock has all tables walked over if the store's clock has gone back since a monitor looked:
-// what was written in between may rest until the clock is there again.
+// lookAtClock begins a walk over all tables if the store's clock was set back since a monitor last
+// checked. What was written in between may stay unnoticed until the clock reaches that time again.
 func (f *following) lookAtClock(ctx context.Context) error {
 	now, err := f.ledger.Time(ctx)
 	if err != nil {
@@ -159,13 +159,13 @@ func (f *following) walkOn(ctx context.Context) (bool, error) {
 			return true, err
 		}
 		if records, err := f.ledger.Get(ctx, w.record.Key); err != nil || records[0].ETag != w.record.ETag {
-			f.walksAt = time.Time{} // it was begun again
+			f.walksAt = time.Time{} // the walk was restarted
 			return true, err
 		}
 	}
 }
 
-// walkPage makes the tables of a page due, and notes how far the walk came.
+// walkPage makes the tables of a page due, and records the progress of the walk.
 func (f *following) walkPage(ctx context.Context, w *walk, met []sighted, after string) error {
 	value := w.value
 	value.After = after
@@ -190,7 +190,7 @@ func (f *following) walkPage(ctx context.Context, w *walk, met []sighted, after 
 		return err
 	}
 	f.count(func(s *Stats) { s.Walked += int64(len(met)) })
-	f.walksAt = time.Time{} // what is left of it is read again
+	f.walksAt = time.Time{} // the rest of the walk is read again
 	if after == "" {
 		f.log.InfoContext(ctx, "maintenance: a walk over tables has ended", "scope", w.record.Key.ID,
 			"tables", value.Looked)
@@ -198,15 +198,15 @@ func (f *following) walkPage(ctx context.Context, w *walk, met []sighted, after 
 	return nil
 }
 
-// sighted is a table that was looked at.
+// sighted is a table that was checked.
 type sighted struct {
 	id    registry.ID
 	sight schedule.Sight
 }
 
-// tables looks at the tables of a scope that policies ask something for, behind the ID after of a
-// pointer: of at most limit pointers, and at most documents of them. next is where to go on; empty
-// at the end.
+// tables checks the tables of a scope that a policy applies to, behind the pointer with the ID
+// after. It checks at most limit pointers, and at most documents of their documents. next is where
+// the next call begins; empty at the end.
 func (f *following) tables(ctx context.Context, scope moorage.Identifier, after string, limit, documents int) (
 	met []sighted, next string, err error) {
 	records, err := f.ledger.List(ctx, registry.TablePointer, "", after, limit)
@@ -249,7 +249,7 @@ func isIn(ident, scope moorage.Identifier) bool {
 		slices.Equal(ident.Namespace[:depth], scope.Namespace) && (scope.Name == "" || ident.Name == scope.Name)
 }
 
-// sightOf looks at the present version of a table.
+// sightOf checks the present version of a table.
 func (f *following) sightOf(ctx context.Context, pointer registry.Pointer, chain []policy.Policy) schedule.Sight {
 	sight := schedule.Sight{
 		Warehouse: f.matcher.WarehouseID(pointer.Warehouse), Facts: policy.Facts{Files: -1}, Mode: schedule.ModeWalk,
@@ -257,7 +257,7 @@ func (f *following) sightOf(ctx context.Context, pointer registry.Pointer, chain
 	version, err := f.read(ctx, pointer.Warehouse, pointer.ID)
 	if err != nil {
 		sight.Rules = policy.Effective(chain, nil)
-		return sight // it must be looked at
+		return sight // the table must be checked
 	}
 	document := version.Document.(*metadata.Document)
 	facts := document.Facts()
@@ -269,7 +269,7 @@ func (f *following) sightOf(ctx context.Context, pointer registry.Pointer, chain
 	return sight
 }
 
-// look looks once a day at tables at random, and makes those due that the log should have made due.
+// look checks random tables once a day, and makes tables due that the log should have made due.
 func (f *following) look(ctx context.Context) error {
 	now := f.config.Now()
 	if f.walking() || now.Before(f.shadow) {
@@ -279,7 +279,8 @@ func (f *following) look(ctx context.Context) error {
 	return f.lookAt(ctx, shadowTables)
 }
 
-// lookAt looks at so many tables behind a random place in the order of ids, which are random.
+// lookAt checks the given number of tables behind a random place in the order of ids, which are
+// random.
 func (f *following) lookAt(ctx context.Context, tables int) error {
 	from, err := f.ledger.NewID()
 	if err != nil {
@@ -298,8 +299,8 @@ func (f *following) lookAt(ctx context.Context, tables int) error {
 	return nil
 }
 
-// repair makes tables due that were missed. A table that was committed to meanwhile, or that a job
-// has looked at, is none of them.
+// repair makes missed tables due. A table counts as missed only if it had no commit and no look by
+// a job meanwhile.
 func (f *following) repair(ctx context.Context, met []sighted) error {
 	var missed []sighted
 	now, err := f.ledger.Time(ctx)
@@ -329,7 +330,7 @@ func (f *following) repair(ctx context.Context, met []sighted) error {
 	}
 	page, err := registry.Follow(ctx, f.config.Store, f.value.Position, 1)
 	if err != nil || len(page) > 0 || len(missed) == 0 {
-		return ledger.IgnoreRetry(ledger.StoreError("monitor.repair", err)) // the log has something to say first
+		return ledger.IgnoreRetry(ledger.StoreError("monitor.repair", err)) // the log must be read first
 	}
 	sights := make(map[registry.ID]schedule.Sight, len(missed))
 	for i, each := range missed {

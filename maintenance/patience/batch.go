@@ -9,18 +9,18 @@ import (
 	"moorage/storage"
 )
 
-// LookMax is how long after a look the files that it let go may be deleted.
+// LookMax is how long after a look the files that it released may be deleted.
 const LookMax = 20 * time.Second
 
 // errOldLook ends a deletion whose look is too old.
 var errOldLook = errors.New("patience: the look before the deletion is too old")
 
-// Batch calls do with all of batch. do calls look when it begins to look whether the files may go,
-// and deletes under the context that look returns. That one ends limit later, by the monotonic
-// clock. If it ended the deletion, do is called for the same files again, fewer at a time: so do
-// looks again, and it may meet files that are gone.
+// Batch calls do until it has handled all of batch. do calls look when it begins to check whether
+// the files may go, and deletes under the context from look. That context ends after limit, by the
+// monotonic clock. If it ended the deletion, Batch calls do for the same files again, with fewer at
+// a time. So do checks again, and may find files that are already gone.
 //
-// The error is a storage.ErrUnavailable if one file alone takes so long.
+// The error is a storage.ErrUnavailable if one file alone takes longer.
 func Batch[F any](ctx context.Context, limit time.Duration, batch []F,
 	do func(part []F, look func() context.Context) error) error {
 	for size, alone := len(batch), 0; len(batch) > 0; {
@@ -40,7 +40,7 @@ func Batch[F any](ctx context.Context, limit time.Duration, batch []F,
 			batch, alone = batch[len(part):], 0
 		case len(part) > 1:
 			size = (len(part) + 3) / 4
-		case alone == 2: // a look that reads much may have taken that time, but not again and again
+		case alone == 2: // a look that reads much may take that long once, but not repeatedly
 			return fmt.Errorf("%w: it did not delete a file within %s: %w", storage.ErrUnavailable, limit, err)
 		default:
 			alone++

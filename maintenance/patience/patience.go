@@ -1,16 +1,16 @@
 // Package patience bounds how long maintenance waits for one answer of a storage. A mount whose
-// server is gone, or a server that takes a request and says nothing, would hold up a job for ever,
-// and with it all that wait for the job's turn.
+// server is gone, or a server that accepts a request and never answers, would block a job forever.
+// All work that waits behind the job would wait forever too.
 //
 // # What it promises
 //
-//   - A call without an answer for the limit fails with ErrStalled. What gets done in parts, such
-//     as the reading of a file, has the limit for each part. So a large file has no bound.
+//   - A call without an answer for the limit fails with ErrStalled. Work in parts, such as the reading
+//     of a file, has the limit for each part. So a large file has no bound.
 //   - Time in which the caller does something else does not count.
 //
 // # What it must not know
 //
-// What is asked of the storage, and what becomes of the job.
+// The requests to the storage, and what happens to the job.
 package patience
 
 import (
@@ -27,18 +27,18 @@ import (
 // Max is how long maintenance waits for an answer.
 const Max = 2 * time.Minute
 
-// ErrStalled says that a storage gave no answer. It is a storage.ErrUnavailable.
+// ErrStalled means that a storage did not answer. It is a storage.ErrUnavailable.
 var ErrStalled = fmt.Errorf("%w: it gave no answer within the patience of maintenance", storage.ErrUnavailable)
 
-// Call calls do with a context that ends after limit, with the cause ErrStalled. Then the error of
-// do is ErrStalled too.
+// Call calls do with a context that ends after limit, with the cause ErrStalled. If that ended do,
+// the error is ErrStalled too.
 func Call(ctx context.Context, limit time.Duration, do func(ctx context.Context) error) error {
 	within, cancel := context.WithTimeoutCause(ctx, limit, ErrStalled)
 	defer cancel()
 	return explain(within, do(within))
 }
 
-// explain adds ErrStalled to an error that came of it.
+// explain adds ErrStalled to an error that was caused by it.
 func explain(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), ErrStalled) && !errors.Is(err, ErrStalled) {
 		return fmt.Errorf("%w: %w", ErrStalled, err)
@@ -46,7 +46,7 @@ func explain(ctx context.Context, err error) error {
 	return err
 }
 
-// Over returns files whose answers are waited for no longer than limit. It lists if files does.
+// Over returns files with limit on the wait for each answer. The result lists if files does.
 func Over(files storage.Store, limit time.Duration) storage.Store {
 	over := &patient{files: files, limit: limit}
 	if lister, ok := files.(storage.Lister); ok {
@@ -55,7 +55,7 @@ func Over(files storage.Store, limit time.Duration) storage.Store {
 	return over
 }
 
-// patient is a storage. It is as safe for concurrent use as that.
+// patient is a storage. It is as safe for concurrent use as files.
 type patient struct {
 	files storage.Store
 	limit time.Duration
@@ -94,7 +94,7 @@ func (p *patient) Open(ctx context.Context, location string) (io.ReadCloser, sto
 		limit: p.limit}, info, nil
 }
 
-// listing is a patient that lists.
+// listing is a patient that can list.
 type listing struct {
 	*patient
 	lister storage.Lister
@@ -112,7 +112,7 @@ func (l *listing) List(ctx context.Context, folder, after string, limit int) (pa
 // body is a file that is being read. It is for one goroutine.
 type body struct {
 	io.ReadCloser
-	ctx    func() error // why the file's context ended; nil: it has not
+	ctx    func() error // why the file's context ended; nil if it has not
 	cancel context.CancelCauseFunc
 	limit  time.Duration
 	once   sync.Once

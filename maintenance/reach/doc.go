@@ -1,24 +1,24 @@
-// Package reach knows which files the versions of a table reach, and which nobody reaches any more.
+// Package reach finds the files that the versions of a table reach, and the files that no version
+// reaches any more.
 //
-// Two sides meet in it. The live side is all that the present document of a table leads to: lists,
-// manifests, data files, delete files, statistics, earlier metadata files. It goes into a Set,
-// which may report a dead file as live, never a live file as dead. The other side is what expired
-// snapshots lead to. What of it the Set does not have is doomed.
+// It compares two sides. The live side is everything that the present document of a table leads to:
+// lists, manifests, data files, delete files, statistics, and earlier metadata files. It goes into
+// a Set, which may report a dead file as live, but never a live file as dead. The other side is
+// everything that expired snapshots lead to. What the Set does not have of it is doomed.
 //
 // # What it promises
 //
-//   - A file that the present document reaches is never doomed, whatever the other side says.
-//   - A file of the live side that cannot be read to its end is an error, and nothing is doomed
-//     then. A file of the other side that cannot be read is passed over, with all that only it
-//     names.
-//   - What is not within the table's claims, and metadata files, are never doomed.
-//   - Memory is bounded: a Set by its constructor's argument, lists and manifests are streamed.
+//   - A file that the present document reaches is never doomed, whatever the other side contains.
+//   - If a file of the live side cannot be read to its end, that is an error, and nothing is doomed. A
+//     file of the other side that cannot be read is skipped, with all files that only it names.
+//   - Files outside the table's claims, and metadata files, are never doomed.
+//   - Memory is bounded: a Set by its constructor's argument. Lists and manifests are streamed.
 //
 // # Why all manifests are read
 //
-// A shorter way reads only what was written since the oldest deletion. It relies on how each engine
-// removes files that were added twice or that share a Puffin file. It is not built as long as no
-// test shows that for the engines.
+// A shorter way would read only what was written since the oldest deletion. It depends on how each
+// engine removes files that were added twice, or that share a Puffin file. It is not built as long
+// as no test proves that for the engines.
 //
 // # What it must not know
 //

@@ -11,8 +11,8 @@ import (
 	"moorage/storage"
 )
 
-// Kind says what a file is. Files are deleted in the order of their kinds: nothing names a file
-// that is gone before it goes itself.
+// Kind is the kind of a file. Files are deleted in the order of their kinds, so that a file is
+// deleted before the files that name it.
 type Kind string
 
 // The kinds, in their order.
@@ -23,13 +23,13 @@ const (
 	KindStatistics Kind = "statistics"
 )
 
-// File is a file that nobody reaches any more.
+// File is a file that no version reaches any more.
 type File struct {
 	Location string // as the table spells it
 	Kind     Kind
 }
 
-// Kept counts what stays although only expired snapshots name it.
+// Kept counts files that stay although only expired snapshots name them.
 type Kept struct {
 	Outside    int64    // of the table's claims
 	Unreadable []string // lists and manifests that cannot be read, at most unreadableMax of them
@@ -44,8 +44,8 @@ type Expired struct {
 	Statistics []string
 }
 
-// IsOwn reports whether path lies within claims, and may be a file that expiry or the removal of
-// orphans deletes at all: a metadata file is none.
+// IsOwn reports whether path is within claims, and whether expiry or the removal of orphans may
+// delete such a file. They never delete a metadata file.
 func IsOwn(claims []storage.Location, path string) bool {
 	location, err := storage.ParseFile(path)
 	if err != nil || IsMetadata(location.Path) {
@@ -56,21 +56,22 @@ func IsOwn(claims []storage.Location, path string) bool {
 	})
 }
 
-// IsMetadata reports whether path is that of a metadata file, or of a file that says which one is
-// current. Source: Java TableMetadataParser, Util.VERSION_HINT_FILENAME.
+// IsMetadata reports whether path is a metadata file, or a file that names the current one. Source:
+// Java TableMetadataParser, Util.VERSION_HINT_FILENAME.
 func IsMetadata(path string) bool {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	return strings.Contains(name, ".metadata.json") || name == "version-hint.text"
 }
 
-// Doomed yields what the expired snapshots reach, live does not have and lies within claims, in the
-// order of kinds. live has all that the present document reaches: see Live. A file may be yielded
-// more than once. A list or manifest of the expired that is missing or damaged is passed over.
+// Doomed yields the files that the expired snapshots reach, that live does not have, and that are
+// within claims. The order is the order of kinds. live has everything that the present document
+// reaches: see Live. A file may be yielded more than once. Doomed skips an expired list or manifest
+// that is missing or damaged.
 //
-// An entry of any status counts: a file that an earlier run left may be named as removed only.
+// An entry of any status counts: a file that an earlier run left may be named only as removed.
 //
-// Errors: those of the storage, and of yield; ErrTooMuch. Then what was yielded is doomed, but not
-// all is.
+// Errors: the errors of the storage, and of yield; ErrTooMuch. Then the yielded files are doomed,
+// but others may be missing.
 func Doomed(ctx context.Context, files Reader, expired Expired, live *Set, claims []storage.Location,
 	yield func(File) error) (Kept, error) {
 	d := doom{files: files, live: live, claims: claims, yield: yield, met: newMet()}
@@ -120,7 +121,7 @@ type doom struct {
 	claims    []storage.Location
 	yield     func(File) error
 	met       *met
-	manifests []string // that are doomed themselves
+	manifests []string // doomed manifests
 	kept      Kept
 }
 
@@ -128,7 +129,7 @@ type doom struct {
 func (d *doom) manifest(ctx context.Context, m manifest.Listed) error {
 	isLive := d.live.Has(m.Path())
 	if isLive && !m.MayDelete() {
-		return nil // all that it names is live
+		return nil // all files that it names are live
 	}
 	err := eachEntry(ctx, d.files, m, func(entry manifest.Entry) error { return d.add(entry.Path, KindContent) })
 	if unreadable, ok := errors.AsType[*UnreadableError](err); ok && isMissing(unreadable) {
@@ -156,8 +157,8 @@ func (d *doom) add(path string, kind Kind) error {
 	return d.yield(File{path, kind})
 }
 
-// skip notes a list or manifest that cannot be read, and returns any other error. One that has too
-// much is no damage: its writer may have had reasons, so an operator decides.
+// skip records a list or manifest that cannot be read, and returns any other error. A file with too
+// much content is not damaged: its writer may have had reasons, so an operator decides.
 func (d *doom) skip(err error) error {
 	if unreadable, ok := errors.AsType[*UnreadableError](err); ok && !errors.Is(err, ErrTooMuch) {
 		d.note(unreadable)
@@ -173,5 +174,5 @@ func (d *doom) note(unreadable *UnreadableError) {
 	}
 }
 
-// isMissing reports whether a file is not there, so that there is nothing to delete.
+// isMissing reports whether a file does not exist, so that there is nothing to delete.
 func isMissing(err *UnreadableError) bool { return errors.Is(err.Err, storage.ErrNotFound) }

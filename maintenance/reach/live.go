@@ -10,18 +10,18 @@ import (
 	"moorage/metadata"
 )
 
-// readsAtOnce is how many lists, or manifests, are read at a time.
+// readsAtOnce is how many lists, or manifests, are read concurrently.
 const readsAtOnce = 8
 
-// Cost is what was read, or would be.
+// Cost is how much was read, or would be read.
 type Cost struct {
 	Lists, Manifests int64
 	Bytes            int64 // of manifests
-	Files            int64 // live files that the manifests name, each as often as it is named
+	Files            int64 // live files that the manifests name, counted each time they are named
 }
 
-// Named yields the files that a document, which is at location, names itself: its own, earlier
-// metadata files, manifest lists, manifests of snapshots without a list, and statistics.
+// Named yields the files that a document at location names itself: its own, earlier metadata files,
+// manifest lists, manifests of snapshots without a list, and statistics.
 func Named(document *metadata.Document, location string, yield func(path string)) {
 	yield(location)
 	for _, entry := range document.MetadataLog() {
@@ -40,9 +40,10 @@ func Named(document *metadata.Document, location string, yield func(path string)
 	}
 }
 
-// Live adds to set all files that a document, which is at location, reaches. Each list and each
-// manifest of each snapshot is read to its end. If one cannot be, Live returns an error, and set is
-// of no use: an UnreadableError if that will not pass. set is to be for about Measure's Files.
+// Live adds to set all files that a document at location reaches. It reads each list and each
+// manifest of each snapshot to its end. If one cannot be read, Live returns an error, and set is
+// useless. The error is an UnreadableError if it is permanent. set should be sized for Measure's
+// Files.
 func Live(ctx context.Context, files Reader, document *metadata.Document, location string, set *Set) error {
 	Named(document, location, set.Add)
 	manifests, err := manifestsOf(ctx, files, document, nil, always)
@@ -57,7 +58,7 @@ func LiveIn(ctx context.Context, files Reader, manifests []manifest.Listed, set 
 	return liveIn(ctx, files, manifests, set, always)
 }
 
-// liveIn is LiveIn. It fails with what pass makes of an error.
+// liveIn is LiveIn with pass, which converts each error.
 func liveIn(ctx context.Context, files Reader, manifests []manifest.Listed, set *Set,
 	pass func(error) error) error {
 	group, ctx := errgroup.WithContext(ctx)
@@ -76,8 +77,8 @@ func liveIn(ctx context.Context, files Reader, manifests []manifest.Listed, set 
 	return group.Wait()
 }
 
-// Manifests returns the manifests of all snapshots of document, each once, and what reading them
-// takes. wanted, unless it is nil, says which snapshots count. The errors are those of Live.
+// Manifests returns the manifests of all snapshots of document, each once, and the cost of reading
+// them. wanted selects the snapshots; nil means all. The errors are the errors of Live.
 func Manifests(ctx context.Context, files Reader, document *metadata.Document, wanted func(metadata.Snapshot) bool) (
 	[]manifest.Listed, Cost, error) {
 	manifests, err := manifestsOf(ctx, files, document, wanted, always)
@@ -95,8 +96,8 @@ func Manifests(ctx context.Context, files Reader, document *metadata.Document, w
 	return manifests, cost, err
 }
 
-// manifestsOf returns the manifests of the snapshots that are wanted, each once; no more of them
-// than a list may have. It fails with what pass makes of an error.
+// manifestsOf returns the manifests of the wanted snapshots, each once; at most as many as a list
+// may have. pass converts each error.
 func manifestsOf(ctx context.Context, files Reader, document *metadata.Document,
 	wanted func(metadata.Snapshot) bool, pass func(error) error) ([]manifest.Listed, error) {
 	var mu sync.Mutex // guards the two below; a leaf

@@ -12,13 +12,13 @@ import (
 	"moorage/storage"
 )
 
-// Reader opens the files of a table. storage.Store is one.
+// Reader opens the files of a table. storage.Store implements it.
 type Reader interface {
 	Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error)
 }
 
-// UnreadableError says that a list or manifest is missing, damaged, encrypted or out of reach, now
-// and later. Any other error of this package may pass.
+// UnreadableError means that a list or manifest is missing, damaged, encrypted or unreachable, and
+// that this is permanent. Any other error of this package may be temporary.
 type UnreadableError struct {
 	Path string
 	Err  error
@@ -30,12 +30,12 @@ func (e *UnreadableError) Error() string { return fmt.Sprintf("cannot read %s: %
 // Unwrap returns why the file cannot be read.
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
-// ErrTooMuch says that a file, or all snapshots of a table together, name more than is read of
-// them. It will not pass.
+// ErrTooMuch means that a file, or all snapshots of a table together, name more than the package
+// reads. It is permanent.
 var ErrTooMuch = manifest.ErrTooMuch
 
-// met remembers manifests by their names, as they are spelled: of two spellings both are read. It
-// is bounded, as one list is.
+// met remembers manifests by their names, as spelled: two spellings are both read. It is bounded,
+// as one list is.
 type met struct {
 	names map[[sha256.Size / 2]byte]struct{}
 	bytes int
@@ -96,8 +96,8 @@ func eachManifest(ctx context.Context, files Reader, snapshot metadata.Snapshot,
 	})
 }
 
-// eachEntry calls do with the entries of a manifest. A manifest that yields fewer live files than
-// its list says is an error after the last.
+// eachEntry calls do with the entries of a manifest. If the manifest yields fewer live files than
+// its list states, that is an error after the last entry.
 func eachEntry(ctx context.Context, files Reader, m manifest.Listed, do func(manifest.Entry) error) error {
 	if m.Encrypted {
 		return &UnreadableError{m.Path(), errEncrypted}
@@ -122,11 +122,11 @@ func eachEntry(ctx context.Context, files Reader, m manifest.Listed, do func(man
 	})
 }
 
-// callerError is an error of do, which is no fault of a file.
+// callerError is an error of do, not a fault of a file.
 type callerError struct{ error }
 
-// read opens the file at path for decode, and reads it to its end. The error is an UnreadableError
-// if the file is at fault, that of the storage if that failed, or that of the caller.
+// read opens the file at path for decode, and reads it to its end. A fault of the file is an
+// UnreadableError. Other errors come from the storage or from the caller.
 func read(ctx context.Context, files Reader, path string, decode func(io.Reader) error) error {
 	body, info, err := files.Open(ctx, path)
 	switch {
@@ -142,10 +142,10 @@ func read(ctx context.Context, files Reader, path string, decode func(io.Reader)
 		return caller.error
 	}
 	if err == nil {
-		_, err = io.Copy(io.Discard, watched) // what the decoder did not want, and the checksum
+		_, err = io.Copy(io.Discard, watched) // the part that the decoder did not read, and the checksum
 	}
 	switch {
-	case watched.err != nil: // of the storage: it may pass, and the decoder may have hidden it
+	case watched.err != nil: // an error of the storage: it may be temporary, and the decoder may have hidden it
 		return fmt.Errorf("read %s: %w", path, watched.err)
 	case err == nil && watched.bytes != info.Bytes:
 		return &UnreadableError{path, errCut}
@@ -153,7 +153,7 @@ func read(ctx context.Context, files Reader, path string, decode func(io.Reader)
 	return err
 }
 
-// watchedReader counts what is read, and remembers an error of the storage.
+// watchedReader counts the bytes read, and remembers an error of the storage.
 type watchedReader struct {
 	from  io.Reader
 	bytes int64

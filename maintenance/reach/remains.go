@@ -8,19 +8,19 @@ import (
 	"moorage/metadata"
 )
 
-// ManifestsLeft is Manifests of a document that no catalog may know. Lists that are gone are passed
-// over: nobody reaches anything by them any more. Those of snapshots that expired are.
+// ManifestsLeft is Manifests for a document that may belong to no catalog. It skips missing lists,
+// because nothing reaches files through them any more. The lists of expired snapshots are missing.
 func ManifestsLeft(ctx context.Context, files Reader, document *metadata.Document,
 	wanted func(metadata.Snapshot) bool) ([]manifest.Listed, error) {
 	return manifestsOf(ctx, files, document, wanted, unlessGone)
 }
 
-// LiveLeft is LiveIn of manifests of such a document. Manifests that are gone are passed over.
+// LiveLeft is LiveIn for the manifests of such a document. It skips missing manifests.
 func LiveLeft(ctx context.Context, files Reader, manifests []manifest.Listed, set *Set) error {
 	return liveIn(ctx, files, manifests, set, unlessGone)
 }
 
-// unlessGone returns err, unless it says that a file is not there.
+// unlessGone returns err, and nil if err means that a file does not exist.
 func unlessGone(err error) error {
 	if unreadable, ok := errors.AsType[*UnreadableError](err); ok && isMissing(unreadable) {
 		return nil

@@ -13,25 +13,26 @@ import (
 const (
 	// exactMax is how many paths a Set keeps exactly; about 10 MB.
 	exactMax = 1 << 18
-	// bitsPerPath makes a Bloom filter take about 1 of 1,000 paths for one that it has.
+	// bitsPerPath gives a Bloom filter about one false positive in 1,000 paths.
 	bitsPerPath = 144 // tenths
 	hashCount   = 10
-	// bloomBitsMax is 32 MiB, for 18 million paths: how many there will be is what lists say, and
-	// any client writes them. With more paths than fit a Set keeps more files, and never fewer.
+	// bloomBitsMax is 32 MiB, for 18 million paths. It bounds the size because the expected number
+	// comes from lists, which any client writes. With more paths than fit, a Set keeps more files,
+	// and never fewer.
 	bloomBitsMax = 1 << 28
 	wordBits     = 64
 )
 
-// Set is a set of paths that errs on one side: Has is never false for a path that was added. It may
-// be true for one that was not, once it has more than a quarter of a million paths. The hashes
-// differ from one Set to the next, so another Set errs about other paths. It is safe for concurrent
+// Set is a set of paths with errors in one direction only: Has is never false for a path that was
+// added. It may be true for other paths, once the set has more than a quarter of a million paths.
+// Each Set has its own hashes, so another Set has other false positives. It is safe for concurrent
 // use.
 type Set struct {
 	seeds    [2]maphash.Seed
 	expected int64
-	max      int // paths that are kept exactly
-	// elsewhere has the paths without scheme and authority, and alike what is left of the paths
-	// when all that look-alikes may differ in is taken out; nil for a Set that does not tell.
+	max      int // how many paths are kept exactly
+	// elsewhere has the paths without scheme and authority. alike has the paths in folded form.
+	// Both are nil for a Set that cannot find look-alikes.
 	elsewhere, alike *Set
 
 	// mu guards the fields below; a leaf.
@@ -41,10 +42,10 @@ type Set struct {
 	count int64
 }
 
-// NewSet returns an empty set for about so many paths.
+// NewSet returns an empty set for about expected paths.
 func NewSet(expected int64) *Set { return newSet(expected, exactMax) }
 
-// NewSetOfNames is NewSet of a set that knows look-alikes, too.
+// NewSetOfNames returns a NewSet that also finds look-alikes.
 func NewSetOfNames(expected int64) *Set {
 	s := NewSet(expected)
 	s.elsewhere, s.alike = NewSet(expected), NewSet(expected)
@@ -58,7 +59,7 @@ func newSet(expected int64, exact int) *Set {
 	}
 }
 
-// Add adds the place that path names, however it is spelled.
+// Add adds the place that path names, in any spelling.
 func (s *Set) Add(path string) {
 	if s.alike != nil {
 		s.elsewhere.Add(pathOf(path))
@@ -98,7 +99,7 @@ func (s *Set) Has(path string) bool {
 	return true
 }
 
-// Len returns how many paths were added, the same one again counted again.
+// Len returns how many paths were added, including repeated ones.
 func (s *Set) Len() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -112,7 +113,7 @@ func (s *Set) IsExact() bool {
 	return s.exact != nil
 }
 
-// overflow makes a Bloom filter of what is kept exactly. mu must be held.
+// overflow moves the exact hashes into a Bloom filter. mu must be held.
 func (s *Set) overflow() {
 	bits := max(s.expected, int64(4*s.max)) * bitsPerPath / 10
 	bits = min(bits, bloomBitsMax)
@@ -130,7 +131,7 @@ func (s *Set) mark(hash [2]uint64) {
 	}
 }
 
-// bits yields the bits of the filter that stand for a hash.
+// bits yields the filter's bits for a hash.
 func (s *Set) bits(hash [2]uint64) func(yield func(uint64) bool) {
 	size := uint64(len(s.bloom)) * wordBits
 	return func(yield func(uint64) bool) {
@@ -142,15 +143,14 @@ func (s *Set) bits(hash [2]uint64) func(yield func(uint64) bool) {
 	}
 }
 
-// hash returns the hash of the place that path names. It is long enough that no two places have
-// the same.
+// hash returns the hash of the place that path names. It is long enough to differ for all places.
 func (s *Set) hash(path string) [2]uint64 {
 	path = spelled(path)
 	return [2]uint64{maphash.String(s.seeds[0], path), maphash.String(s.seeds[1], path)}
 }
 
-// spelled returns the one spelling of the place that path names; path itself if no storage takes
-// it.
+// spelled returns the only spelling of the place that path names. It returns path itself if no
+// storage accepts it.
 func spelled(path string) string {
 	if normal, err := storage.NormaliseFile(path); err == nil {
 		return normal
@@ -158,14 +158,14 @@ func spelled(path string) string {
 	return path
 }
 
-// HasElsewhere reports whether a path may have been added that differs from path in scheme or
-// authority at most. It is false for a Set that does not tell.
+// HasElsewhere reports whether a path may have been added that differs from path at most in scheme
+// or authority. It is false for a Set that cannot find look-alikes.
 func (s *Set) HasElsewhere(path string) bool {
 	return s.elsewhere != nil && s.elsewhere.Has(pathOf(path))
 }
 
-// LooksLike reports whether a path may have been added that some engine, or somebody who typed it,
-// may take for path. It is false for a Set that does not tell.
+// LooksLike reports whether a path may have been added that an engine, or a person who typed it,
+// may take for path. It is false for a Set that cannot find look-alikes.
 func (s *Set) LooksLike(path string) bool { return s.alike != nil && s.alike.Has(folded(path)) }
 
 // pathOf returns path without scheme and authority.
@@ -176,8 +176,8 @@ func pathOf(path string) string {
 	return path
 }
 
-// folded returns what is left of path without scheme and authority, without percent encoding, and
-// without doubled slashes and bytes that are not ASCII, in small letters.
+// folded returns path in lower case, without scheme and authority, percent encoding, doubled
+// slashes, and bytes that are not ASCII.
 func folded(path string) string {
 	path = pathOf(path)
 	for range 2 { // encoded twice

@@ -12,40 +12,42 @@ import (
 const (
 	// forgetPage is how many change records one Apply deletes.
 	forgetPage = 1000
-	// keptMin is how long change records and fences are kept at least, whatever the retention.
-	// Nobody goes by one for longer than a quarter of an hour:
+	// keptMin is how long change records and fences are kept at least, whatever the retention. No
+	// process uses one for longer than a quarter of an hour:
 	//
-	//   - a change takes until the timeout of its request, or the deadline of its transaction. Then
-	//     its author looks for its record for the ledger's settle timeout;
-	//   - the Apply that a fence keeps away was sent before that. A coordinator meets the fence of
-	//     an operator at the latest then;
-	//   - recovery goes by the records of transactions, not by these.
+	//   - A change takes until the timeout of its request, or the deadline of its transaction. Then
+	//     its author searches for its record for the ledger's settle timeout.
+	//   - The Apply that a fence excludes was sent before that. A coordinator meets an operator's fence
+	//     by then at the latest.
+	//   - Recovery uses the records of transactions, not these.
 	//
-	// A process that stands still for longer in the middle of a change is safe only within the
-	// retention. So is an Apply that is on its way for so long.
+	// A process that pauses for longer in the middle of a change is safe only within the retention.
+	// So is an Apply that takes so long to arrive.
 	keptMin = 20 * time.Minute
-	// marksMax bounds how many marks there are: changes live for up to a marksMax-th longer than
-	// the retention.
+	// marksMax bounds the number of marks: changes live at most 1/marksMax longer than the
+	// retention.
 	marksMax = 128
 )
 
 // changes deletes the change records that are older than the retention, oldest first, and the
 // fences among them.
 //
-// No clock says how old a change is: its author's clock may be wrong, and the store's may be set.
-// The rounds of all nodes keep count of the time that passes between them, in one record. A round
-// adds what has passed by the store's clock since the last round of any node. It adds no more than
-// what this process has measured since its own last round, by a clock that nobody sets. It adds
-// nothing if the store's clock was set back. So a clock that was ahead or behind costs the time
-// between two rounds at most, and hastens nothing. Time in which no process runs does not count.
+// No clock shows how old a change is: its author's clock may be wrong, and the store's clock may be
+// set. So the rounds of all nodes add up the time between them, in one record. A round adds the
+// time by the store's clock since the last round of any node. It adds at most the time that this
+// process has measured since its own last round, by a clock that cannot be set. It adds nothing if
+// the store's clock was set back.
 //
-// A mark says how far the order reached at such a time. What lies before it is at least as old.
+// So a clock that was ahead or behind costs at most the time between two rounds, and deletes
+// nothing early. Time in which no process runs does not count.
+//
+// A mark has the end of the order at one such time. Everything before it is at least as old.
 type changes struct {
 	ledger *ledger.Ledger
 	store  registry.Store
 	now    func() time.Time
 	kept   time.Duration
-	marked time.Time // when this process began, or marked the order last, by its own clock
+	marked time.Time // when this process began, or last marked the order, by its own clock
 	fences fences
 }
 
@@ -103,9 +105,9 @@ func (c *changes) forgetOrdered(ctx context.Context) error {
 	return c.forgetUpTo(ctx, due, records[1], horizon)
 }
 
-// mark notes in r that the order has reached head at now, by the store's clock. measured is how
-// much time has passed at most since the last call. It returns the last position that was reached
-// as long ago as changes are kept, zero if there is none.
+// mark records in r that the order has reached head at now, by the store's clock. measured is the
+// most time that can have passed since the last call. mark returns the last position that was
+// reached at least kept ago, and zero if there is none.
 func mark(r *registry.Retention, head registry.Position, now time.Time,
 	measured, kept time.Duration) (due registry.Position) {
 	if !r.Time.IsZero() {
@@ -126,7 +128,7 @@ func mark(r *registry.Retention, head registry.Position, now time.Time,
 	return due
 }
 
-// replace puts value in place of record, and reports whether it did: not if another node was
+// replace replaces the value of record, and reports whether it did. It does not if another node was
 // faster.
 func (c *changes) replace(ctx context.Context, record registry.Record, value registry.Retention) (bool, error) {
 	writes, err := ledger.Encode(ledger.Put(registry.RetentionKey(), registry.StateNone, value))
@@ -142,8 +144,8 @@ func (c *changes) replace(ctx context.Context, record registry.Record, value reg
 	return err == nil, ledger.StoreError("retention.replace", err)
 }
 
-// forgetUpTo deletes the changes up to position due, in parts, each with the horizon after it.
-// record holds horizon. It leaves to another node what that deletes at the same time.
+// forgetUpTo deletes the changes up to position due, in parts, and writes the horizon with each
+// part. record holds horizon. It leaves changes to another node that deletes them at the same time.
 func (c *changes) forgetUpTo(ctx context.Context, due registry.Position, record registry.Record,
 	horizon registry.Horizon) error {
 	const op = "retention.forgetUpTo"
@@ -158,7 +160,7 @@ func (c *changes) forgetUpTo(ctx context.Context, due registry.Position, record 
 				break
 			}
 			horizon.Position = change.Position
-			if !change.Change.ID.IsZero() { // its record has another key than a change has, and stays
+			if !change.Change.ID.IsZero() { // its record has a different key from a change's, and stays
 				deletes = append(deletes, registry.Delete(registry.ChangeKey(change.Change.ID)))
 			}
 		}
@@ -184,8 +186,8 @@ func (c *changes) forgetUpTo(ctx context.Context, due registry.Position, record 
 	return nil
 }
 
-// asRead returns the condition that the record at key is as it was read, also if there was none.
-// The batch must write it.
+// asRead returns the condition that the record at key is unchanged, even if it did not exist. The
+// batch must write the record.
 func asRead(key registry.Key, record registry.Record) registry.Condition {
 	if record.ETag.IsZero() {
 		return registry.Absent(key)

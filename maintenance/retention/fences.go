@@ -10,9 +10,9 @@ import (
 )
 
 // fences deletes the fences that are older than the retention, by the clocks of their writers, and
-// that this process has seen for keptMin. A node whose clock is a week behind writes fences that
-// look old at once. A fence of a writer whose clock was ahead is as old as the time for which this
-// process has seen it.
+// that this process has seen for keptMin. The second condition matters because a node whose clock
+// is a week behind writes fences that look old at once. If the writer's clock was ahead, the
+// fence's age is the time for which this process has seen it.
 type fences struct {
 	ledger *ledger.Ledger
 	now    func() time.Time
@@ -24,15 +24,15 @@ type fences struct {
 // seenFence is a fence that looked old when it was seen.
 type seenFence struct {
 	etag registry.ETag
-	// written is by the clock of its writer, but no later than it was seen, by the store's clock.
+	// written is by the writer's clock, but no later than the first sight, by the store's clock.
 	written time.Time
-	// since is by the clock of this process, with the monotonic reading if there is one. Nobody can
-	// set that.
+	// since is by the clock of this process, with the monotonic reading if there is one, which
+	// cannot be set.
 	since time.Time
 }
 
-// run deletes the fences that are due at now, by the store's clock. Then it remembers those that it
-// meets.
+// run deletes the fences that are due at now, by the store's clock. Then it remembers the fences
+// that it meets.
 func (f *fences) run(ctx context.Context, now time.Time) error {
 	limit := now.Add(-f.kept)
 	if err := f.forget(ctx, limit); err != nil {
@@ -64,8 +64,8 @@ func (f *fences) run(ctx context.Context, now time.Time) error {
 	return unread
 }
 
-// see remembers those of the fences at keys that look older than limit, or are dated keptMin after
-// now. A later round meets those again for which there is no room.
+// see remembers the fences at keys that look older than limit, or are dated keptMin after now. If
+// there is no room for a fence, a later round meets it again.
 func (f *fences) see(ctx context.Context, keys []registry.Key, now, limit time.Time) error {
 	if len(keys) == 0 {
 		return nil
@@ -92,9 +92,8 @@ func (f *fences) see(ctx context.Context, keys []registry.Key, now, limit time.T
 	return unread
 }
 
-// forget deletes those of the remembered fences that are due. It leaves out a fence that is gone,
-// or whose place something else has: where another node has deleted a fence, the change that it
-// kept away may have come true since.
+// forget deletes the remembered fences that are due. It skips a fence that is gone or replaced:
+// once another node has deleted a fence, the change that it excluded may have happened.
 func (f *fences) forget(ctx context.Context, limit time.Time) error {
 	now := f.now()
 	var due []registry.Key
@@ -118,15 +117,15 @@ func (f *fences) forget(ctx context.Context, limit time.Time) error {
 		}
 		old = append(old, record)
 	}
-	deleted, err := deleteAsRead(ctx, f.ledger, old) // none if another node deletes them too
+	deleted, err := deleteAsRead(ctx, f.ledger, old) // nothing if another node deletes them too
 	for _, record := range old[:deleted] {
 		delete(f.seen, record.Key)
 	}
 	return err
 }
 
-// deleteAsRead deletes records if all are as they were read, and returns how many it deleted: none
-// if another node was faster with one.
+// deleteAsRead deletes records if all are unchanged, and returns how many it deleted. It deletes
+// nothing if another node was faster with one of them.
 func deleteAsRead(ctx context.Context, l *ledger.Ledger, records []registry.Record) (deleted int, err error) {
 	if len(records) == 0 {
 		return 0, nil

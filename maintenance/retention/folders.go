@@ -9,18 +9,18 @@ import (
 	"moorage/registry"
 )
 
-// folders removes the records of folders beneath which no table or view lives any more. Then such a
-// folder may be the location of one again. A folder goes after those in it, in later rounds.
+// folders removes the records of folders that no longer contain a table or view. Then such a folder
+// may be the location of one again. A folder is removed after its subfolders, in later rounds.
 //
-// Whether a folder is empty is a question about a range, which no condition can ask. So the job
-// asks it in three steps:
+// Whether a folder is empty is a question about a range, and no condition can check a range. So the
+// job uses three steps:
 //
-//	below → dropping → a look for what is beneath → gone, or below again
+//	below → dropping → a search below → gone, or below again
 //
-// A claim of a location beneath requires the version of the record that it read. Where that is
-// dropping, the claim writes below. So the look sees what was claimed before the mark. A later
-// claim takes the mark away, and without the mark the folder does not go. A mark whose node died
-// stays until then, or until the next look.
+// A claim of a location in the folder requires the version of the record that it read. If the state
+// is dropping, the claim writes below. So the search sees what was claimed before the mark. A later
+// claim removes the mark, and without the mark the folder is not removed. If the node with the mark
+// died, the mark stays until then, or until the next search.
 //
 // A tombstone keeps its location and the folders above it (package claims). The job also removes
 // the tombstones that end by themselves, once the credentials for their locations have ended.
@@ -56,8 +56,8 @@ func (f *folders) run(ctx context.Context) error {
 	}), unread)
 }
 
-// removeEnded removes a tombstone if nothing is left at its location, and no credentials reach it
-// any more.
+// removeEnded removes a tombstone if nothing is left at its location, and no credentials reach the
+// location any more.
 func (f *folders) removeEnded(ctx context.Context, record registry.Record, now time.Time) error {
 	tombstone, err := ledger.Decode[registry.Tombstone](record)
 	if err != nil || tombstone.Lasting || now.Before(tombstone.ReachableUntil) {
@@ -67,8 +67,8 @@ func (f *folders) removeEnded(ctx context.Context, record registry.Record, now t
 	return err
 }
 
-// remove removes the record of a folder that is empty; ledger.ErrRetry if another process wrote it
-// meanwhile.
+// remove removes the record of an empty folder. It returns ledger.ErrRetry if another process wrote
+// the record meanwhile.
 func (f *folders) remove(ctx context.Context, record registry.Record) error {
 	marked := record.State == registry.StateDropping
 	empty, err := f.isEmpty(ctx, record)
@@ -91,8 +91,9 @@ func (f *folders) remove(ctx context.Context, record registry.Record) error {
 	return err
 }
 
-// isEmpty reports whether nothing is claimed beneath a folder, and no tombstone is there or
-// beneath. It reads the claims first: a claim that ends after that leaves its tombstone.
+// isEmpty reports whether a folder contains no claim, and neither the folder nor anything below it
+// has a tombstone. It reads the claims first, because a claim that ends after that leaves its
+// tombstone.
 func (f *folders) isEmpty(ctx context.Context, folder registry.Record) (bool, error) {
 	const op = "retention.isEmpty"
 	beneath, err := f.ledger.ListKeys(ctx, registry.TableLocation, folder.Key.ID+"/", "", 1)
@@ -107,7 +108,7 @@ func (f *folders) isEmpty(ctx context.Context, folder registry.Record) (bool, er
 	return err == nil && !own[0].Exists(), ledger.StoreError(op, err)
 }
 
-// write gives the record of a folder another state, and returns it as it is then.
+// write changes the state of a folder's record, and returns the new record.
 func (f *folders) write(ctx context.Context, folder registry.Record, state registry.State) (registry.Record, error) {
 	value := registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](folder)}
 	writes, err := ledger.Encode(ledger.Put(folder.Key, state, value))
@@ -119,8 +120,8 @@ func (f *folders) write(ctx context.Context, folder registry.Record, state regis
 	return folder, err
 }
 
-// apply writes the record of a folder if it is the version that was read, else ledger.ErrRetry.
-// What becomes of a write whose answer is lost does not matter: a later round looks again.
+// apply writes the record of a folder if it is unchanged, and returns ledger.ErrRetry otherwise.
+// The result of a write without an answer does not matter: a later round checks again.
 func (f *folders) apply(ctx context.Context, folder registry.Record, write registry.Write) (registry.ETag, error) {
 	etags, err := f.ledger.Step(ctx, registry.Batch{
 		Conditions: []registry.Condition{ledger.Unchanged(folder)}, Writes: []registry.Write{write},

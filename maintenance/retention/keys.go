@@ -9,17 +9,16 @@ import (
 	"moorage/registry"
 )
 
-// expiredKeysMin is how many of the keys of a page must have expired so that the round goes on with
-// the next page at once, without a bound. With a bound keys could come faster than they go.
+// expiredKeysMin is how many keys of a page must have expired so that the round continues with the
+// next page at once, without a bound. With a bound, keys could arrive faster than they are deleted.
 const expiredKeysMin = ledger.ScanPage / 10
 
 // keys deletes the outcomes of idempotency keys that have expired.
 //
-// Keys are hashes, so outcomes are in no order of time, and a pass reads all of them. A pass begins
-// half a life after the first of those expired that the last pass left. By then a third of them
-// have, at a steady rate of keys, so each is read about three times before it goes. A store that
-// finds by itself what has expired spares that. Then a pass reads only outcomes that were written
-// without a time.
+// Keys are hashes, so outcomes are not ordered by time, and a pass reads all of them. A pass begins
+// half a lifetime after the first expiry among the outcomes that the last pass left. By then, at a
+// steady rate of keys, a third of them have expired, so each is read about three times. A store
+// that finds expired outcomes itself avoids that. Then a pass reads only outcomes without a time.
 type keys struct {
 	ledger  *ledger.Ledger
 	expirer registry.Expirer // nil if the store does not find what has expired
@@ -27,7 +26,7 @@ type keys struct {
 
 	scan     scan
 	due      time.Time // when the next pass begins, by the store's clock
-	earliest time.Time // the earliest expiry to come among the outcomes that the pass has met
+	earliest time.Time // the next expiry among the outcomes that the pass has met
 	unread   bool      // the pass has met an outcome that cannot be read
 }
 
@@ -52,7 +51,7 @@ func (k *keys) run(ctx context.Context) error {
 	return k.pass(ctx, now)
 }
 
-// forgetDated deletes the outcomes that the store says have expired.
+// forgetDated deletes the outcomes that the store reports as expired.
 func (k *keys) forgetDated(ctx context.Context, now time.Time) error {
 	for {
 		page, err := k.expirer.Expired(ctx, now, ledger.ScanPage)
@@ -66,7 +65,7 @@ func (k *keys) forgetDated(ctx context.Context, now time.Time) error {
 	}
 }
 
-// pass goes on with the pass through the outcomes, or through those without a time.
+// pass continues the pass through the outcomes, or through the outcomes without a time.
 func (k *keys) pass(ctx context.Context, now time.Time) error {
 	if !k.begin(now) {
 		return nil
@@ -98,21 +97,21 @@ func (k *keys) pass(ctx context.Context, now time.Time) error {
 	return unread
 }
 
-// begin reports whether the pass goes on, or the next one begins, at now.
+// begin reports whether a pass continues, or begins, at now.
 func (k *keys) begin(now time.Time) bool {
 	if k.scan.after != "" {
 		return true
 	}
-	// One that is due later than any outcome could make it was set when the store's clock was
+	// A pass that is due later than any outcome could require was set when the store's clock was
 	// ahead.
 	if now.Before(k.due) && k.due.Sub(now) <= 2*k.life {
 		return false
 	}
-	k.earliest, k.unread = now.Add(k.life), false // what is written from now on expires later
+	k.earliest, k.unread = now.Add(k.life), false // outcomes from now on expire later
 	return true
 }
 
-// page returns the outcomes that come next in the pass.
+// page returns the next outcomes of the pass.
 func (k *keys) page(ctx context.Context) ([]registry.Record, error) {
 	if k.expirer == nil {
 		return k.scan.page(ctx)
@@ -121,8 +120,8 @@ func (k *keys) page(ctx context.Context) ([]registry.Record, error) {
 	return page, ledger.StoreError("retention.page", err)
 }
 
-// forgetExpired deletes those outcomes of page that have expired, and returns how many it deleted.
-// If another node deletes some of them at the same time the rest stays for the next round. One that
+// forgetExpired deletes the expired outcomes of page, and returns how many it deleted. If another
+// node deletes some of them at the same time, the rest stays for the next round. An outcome that
 // cannot be read stays, and is the error if there is no other.
 func (k *keys) forgetExpired(ctx context.Context, page []registry.Record, now time.Time) (expired int, err error) {
 	var old []registry.Record
@@ -146,7 +145,7 @@ func (k *keys) forgetExpired(ctx context.Context, page []registry.Record, now ti
 	return expired, cmp.Or(err, unread)
 }
 
-// live has the life of an outcome begin now. It was written when the clock was ahead.
+// live restarts the lifetime of an outcome now. The outcome was written when the clock was ahead.
 func (k *keys) live(ctx context.Context, record registry.Record, value registry.Idempotency, now time.Time) error {
 	value.Created = now
 	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, value))

@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// numberInterval is how often one node gives places to new changes. Readers of the order see a
-	// change when it has its place.
+	// numberInterval is how often one node gives positions to new changes. Readers of the order see
+	// a change when it has its position.
 	numberInterval = 250 * time.Millisecond
-	// numberLate is how long a change must have waited until other nodes do that too: the node that
-	// has the claim has died, or hangs.
+	// numberLate is how long a change must have waited before other nodes give it a position too:
+	// the node with the claim has died, or hangs.
 	numberLate = 500 * time.Millisecond
-	// numberClaim is the name of the claim on that work, and numberClaimLife how long it holds
+	// numberClaim is the name of the claim on that work. numberClaimLife is how long it holds
 	// without a renewal. It need not be short, because of numberLate. Each renewal is a write.
 	numberClaim     = "changes/number"
 	numberClaimLife = time.Minute
 	// numberClaimPause is how often the other nodes try to get the claim.
 	numberClaimPause = 10 * time.Second
-	// numberReportPause is how often failures are reported. A store that is away fails four times a
+	// numberReportPause is how often failures are reported. An unavailable store fails four times a
 	// second.
 	numberReportPause = 10 * time.Second
 )
 
-// numbering gives places to changes in a store that does not do so when it writes them.
+// numbering gives positions to changes in a store that does not do so when it writes them.
 type numbering struct {
 	store  registry.Numberer
 	claims *ledger.Claimer
 	now    func() time.Time
 
 	// By the clock of this node; zero means never.
-	tried    time.Time // when it tried to get the claim last
-	reported time.Time // when it reported a failure last
+	tried    time.Time // when it last tried to get the claim
+	reported time.Time // when it last reported a failure
 }
 
 func newNumbering(config Config, store registry.Numberer) *numbering {
@@ -53,9 +53,9 @@ func (n *numbering) run(ctx context.Context) error {
 	return err
 }
 
-// round gives places to changes that have waited for too long. Then it does so, as long as this
-// node has the claim, to all that come. The late ones come first, because the claim is a write,
-// which may take long.
+// round gives positions to changes that have waited too long. Then, as long as this node has the
+// claim, it gives positions to all new changes. The late changes come first, because the claim is a
+// write, which may be slow.
 func (n *numbering) round(ctx context.Context) error {
 	if err := n.number(ctx, numberLate); err != nil {
 		return err
@@ -72,8 +72,8 @@ func (n *numbering) round(ctx context.Context) error {
 	return err
 }
 
-// runClaimed gives places to changes until ctx ends. A claim that is lost is no failure: another
-// node goes on.
+// runClaimed gives positions to changes until ctx ends. A lost claim is no failure: another node
+// continues.
 func (n *numbering) runClaimed(ctx context.Context) error {
 	ticker := time.NewTicker(numberInterval)
 	defer ticker.Stop()
@@ -92,7 +92,7 @@ func (n *numbering) runClaimed(ctx context.Context) error {
 	}
 }
 
-// number gives places to all changes that wait, if the first of them has waited for so long.
+// number gives positions to all waiting changes, if the first of them has waited long enough.
 func (n *numbering) number(ctx context.Context, waited time.Duration) error {
 	for more := true; more; {
 		var err error

@@ -1,13 +1,13 @@
-// Package retention removes what has grown old: dropped tables whose window is over, records of
-// changes, outcomes of idempotency keys, empty folders. It also gives places to new changes in a
+// Package retention removes old records: dropped tables whose window is over, change records,
+// outcomes of idempotency keys, and empty folders. It also gives positions to new changes in a
 // store that does not do so when it writes them.
 //
 // # What it promises
 //
-// Nothing goes before its time, whatever the clocks of nodes say, and all of it goes in the end.
-// While the store's clock is in doubt nothing goes that goes by a time. A
-// record that cannot be read is reported by each round that reads it, and keeps none of the others
-// from going. No file of a table is deleted.
+// Nothing is removed early, whatever the clocks of nodes show, and everything is removed in the
+// end. While the store's clock is in doubt, nothing is removed because of a time. A record that
+// cannot be read is reported by each round that reads it, and does not stop the removal of others.
+// No file of a table is deleted.
 //
 // # How it works
 //
@@ -16,11 +16,11 @@
 //
 //	windows.go  pointers that were dropped longer ago than the undrop window
 //	changes.go  change records older than the retention, in their order
-//	fences.go   fences among them, which are in no order
+//	fences.go   fences among them, which have no order
 //	keys.go     outcomes of idempotency keys that have expired
-//	folders.go  records of folders beneath which nothing is claimed any more
-//	staged.go   folders of tables that were staged and never made
-//	number.go   places in the order of changes
+//	folders.go  records of folders without claims
+//	staged.go   folders of tables that were staged and never created
+//	number.go   positions in the order of changes
 //
 // # What it must not know
 //
@@ -42,7 +42,7 @@ import (
 // week is the default of UndropWindow and ChangeRetention.
 const week = 7 * 24 * time.Hour
 
-// ChangesKept returns for how long changes are kept: asked, or the default if that is 0.
+// ChangesKept returns how long changes are kept: asked, or the default if asked is 0.
 func ChangesKept(asked, keyLife time.Duration) time.Duration {
 	if asked > 0 {
 		return asked
@@ -50,19 +50,20 @@ func ChangesKept(asked, keyLife time.Duration) time.Duration {
 	return max(week, keyLife)
 }
 
-// Config is what a Retention is made of. Only Deps and KeyLife are required.
+// Config configures a Retention. Only Deps and KeyLife are required.
 type Config struct {
 	ledger.Deps
-	// KeyLife is how long the outcome of an idempotency key is kept, at most.
+	// KeyLife is the longest time for which the outcome of an idempotency key is kept.
 	KeyLife time.Duration
 	// UndropWindow is how long a dropped table's records are kept. Default 7 days.
 	UndropWindow time.Duration
-	// ChangeRetention is how long change records are kept, in time in which a node runs. It must
-	// not be less than KeyLife, and is at least keptMin. Default 7 days, or KeyLife if that is
-	// longer.
+	// ChangeRetention is how long change records are kept, counting only time in which a node runs.
+	// It must not be less than KeyLife, and is at least keptMin. Default 7 days, or KeyLife if that
+	// is longer.
 	ChangeRetention time.Duration
-	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
-	// nothing goes because of its age. Default: it can.
+	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
+	// the clock is in doubt, nothing is removed because of its age. By default the clock is
+	// trusted.
 	Doubt func(ctx context.Context) (string, error)
 	// Interval is the mean pause between two rounds of a job. Default 1 minute.
 	Interval time.Duration
@@ -80,12 +81,12 @@ const (
 	Staged  Job = "staged"
 )
 
-// Retention is the loops. It is safe for concurrent use.
+// Retention runs the loops. It is safe for concurrent use.
 type Retention struct {
 	changes *changes
 	staged  *staged
 	jobs    []job
-	number  *worker.Worker // nil if the store gives changes their places when it writes them
+	number  *worker.Worker // nil if the store gives changes their positions when it writes them
 }
 
 // job is one kind of work with its loop. Runs of one job never overlap.
@@ -95,7 +96,7 @@ type job struct {
 }
 
 // New returns loops that are not started. It fails if the source of random bits does, or if changes
-// would go before the keys that need them.
+// would be removed before the keys that need them.
 func New(config Config) (*Retention, error) {
 	if config.Ledger == nil || config.KeyLife <= 0 {
 		panic("retention: Deps and KeyLife are required")
@@ -118,7 +119,7 @@ func New(config Config) (*Retention, error) {
 		{Staged, r.staged.run},
 	} {
 		run := made.run
-		if made.name != Folders { // which goes by no time
+		if made.name != Folders { // folders depend on no time
 			run = unlessInDoubt(config, made.run)
 		}
 		loop, err := newLoop(config, string(made.name), config.Interval, run)
@@ -150,7 +151,7 @@ func setDefaults(config *Config) {
 	}
 }
 
-// unlessInDoubt returns run, which does nothing while the clock cannot be believed.
+// unlessInDoubt returns run, which does nothing while the clock is in doubt.
 func unlessInDoubt(config Config, run func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if why, err := config.Doubt(ctx); err != nil || why != "" {
@@ -171,7 +172,7 @@ func newLoop(config Config, name string, interval time.Duration,
 	}), nil
 }
 
-// Start starts the loops. It may be called again after Stop.
+// Start starts the loops. A caller may call it again after Stop.
 func (r *Retention) Start() {
 	for _, job := range r.jobs {
 		job.loop.Start()
@@ -182,7 +183,7 @@ func (r *Retention) Start() {
 	}
 }
 
-// Stop ends the loops and waits for them. It may be called again.
+// Stop ends the loops and waits for them. A second call does nothing.
 func (r *Retention) Stop() {
 	if r.number != nil {
 		r.number.Stop()
@@ -192,8 +193,8 @@ func (r *Retention) Stop() {
 	}
 }
 
-// RunOnce runs one round of each of these jobs, or of all if there are none. It returns the errors
-// of all.
+// RunOnce runs one round of each of these jobs, or of all if there are none. It returns all their
+// errors.
 func (r *Retention) RunOnce(ctx context.Context, jobs ...Job) error {
 	var failures []error
 	for _, job := range r.jobs {

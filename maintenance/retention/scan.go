@@ -10,17 +10,17 @@ import (
 	"moorage/registry"
 )
 
-// scanPages bounds how much of a table one round reads, in pages of ledger.ScanPage records. What a
-// round looks for is days old and can wait for another one. Reading all pointers and a week of
-// changes every minute would cost more than the commits that made them.
+// scanPages bounds how much of a table one round reads, in pages of ledger.ScanPage records. A
+// round searches for records that are days old, which can wait for the next round. Reading all
+// pointers and a week of changes every minute would cost more than the commits that made them.
 const scanPages = 10
 
-// scan goes through a table, or a part of it, in parts, one each round, over and over.
+// scan reads a table, or a part of it, repeatedly: one part of it in each round.
 type scan struct {
 	ledger *ledger.Ledger
 	table  registry.Table
 	prefix string // of the IDs
-	until  string // the first ID that is left out; empty: none is
+	until  string // the first ID that is excluded; empty means none
 	after  string // where the last round ended
 }
 
@@ -28,8 +28,8 @@ func newScan(records *ledger.Ledger, table registry.Table) scan {
 	return scan{ledger: records, table: table}
 }
 
-// next visits the records of the next part. After an error the round that follows begins with the
-// same page. A record that cannot be read does not stop it: it is the error if there is no other.
+// next visits the records of the next part. After an error, the next round begins with the same
+// page. A record that cannot be read does not stop the scan: it is the error if there is no other.
 func (s *scan) next(ctx context.Context, visit func(registry.Record) error) error {
 	var unread error
 	for range scanPages {
@@ -55,11 +55,11 @@ func (s *scan) next(ctx context.Context, visit func(registry.Record) error) erro
 	return unread
 }
 
-// isUnread reports whether err may say that a record cannot be read. Any other failure of this kind
-// comes again at once, and is reported again.
+// isUnread reports whether err may mean that a record cannot be read. Any other failure of this
+// kind recurs at once, and is reported again.
 func isUnread(err error) bool { return err != nil && moorage.KindOf(err) == moorage.KindInternal }
 
-// page returns the records that come next.
+// page returns the next records.
 func (s *scan) page(ctx context.Context) ([]registry.Record, error) {
 	records, err := s.ledger.List(ctx, s.table, s.prefix, s.after, ledger.ScanPage)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *scan) page(ctx context.Context) ([]registry.Record, error) {
 	return records, nil
 }
 
-// advance goes on behind page, and reports whether that was the last one. Then the next round
+// advance continues behind page, and reports whether page was the last one. Then the next round
 // begins again.
 func (s *scan) advance(page []registry.Record) (last bool) {
 	if registry.IsLastPage(page, ledger.ScanPage) {

@@ -10,18 +10,17 @@ import (
 )
 
 const (
-	// stagedAge is the age at which the folder of a staged table is removed, if nothing was written
-	// into it.
+	// stagedAge is the age at which the folder of a staged table is removed, if it is still empty.
 	stagedAge = 24 * time.Hour
-	// stagedRemoveMax bounds how long the removal of one folder is waited for.
+	// stagedRemoveMax bounds the wait for the removal of one folder.
 	stagedRemoveMax = 10 * time.Second
 	// stagedMax bounds how many folders are remembered, the youngest; about 20 MB.
 	stagedMax = 100_000
 )
 
-// staged removes the empty folders that were made for staged tables. Staging stores nothing, so a
-// restart forgets them, as does more staging than anybody does. What is left over then is an empty
-// folder.
+// staged removes the empty folders that were created for staged tables. Staging stores nothing, so
+// a restart forgets them, and so does a very large number of staged tables. The only remains are
+// then empty folders.
 type staged struct {
 	now func() time.Time
 
@@ -36,7 +35,7 @@ type stagedFolder struct {
 	at        time.Time
 }
 
-// RememberStaged remembers a folder that was made for a staged table, in the storage of a
+// RememberStaged remembers a folder that was created for a staged table, in the storage of a
 // warehouse.
 func (r *Retention) RememberStaged(warehouse string, store storage.Folders, location string) {
 	s := r.staged
@@ -48,9 +47,9 @@ func (r *Retention) RememberStaged(warehouse string, store storage.Folders, loca
 	s.made = append(s.made, stagedFolder{warehouse, store, location, s.now()})
 }
 
-// run removes the folders that are older than stagedAge and still empty. One that it cannot remove
-// stays, and does not keep it from the others. Those of a warehouse whose storage does not answer
-// are for a later round.
+// run removes the folders that are older than stagedAge and still empty. A folder that it cannot
+// remove stays, and does not stop the removal of others. If the storage of a warehouse does not
+// answer, its folders wait for a later round.
 func (s *staged) run(ctx context.Context) error {
 	var failures []error
 	var left []stagedFolder
@@ -79,16 +78,16 @@ func (f stagedFolder) remove(ctx context.Context) error {
 	return err
 }
 
-// putBack remembers folders again that takeOlder has returned.
+// putBack remembers folders that takeOlder has returned.
 func (s *staged) putBack(older []stagedFolder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(older)+len(s.made) <= stagedMax { // else there is more staging than anybody does
+	if len(older)+len(s.made) <= stagedMax { // otherwise far more tables are staged than usual
 		s.made = append(older, s.made...)
 	}
 }
 
-// takeOlder forgets, and returns, the folders made before limit.
+// takeOlder removes and returns the remembered folders created before limit.
 func (s *staged) takeOlder(limit time.Time) []stagedFolder {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,27 +10,27 @@ import (
 	"moorage/registry"
 )
 
-// operationEndWindow is the name that change records have for the end of a window.
+// operationEndWindow is the operation in change records for the end of a window.
 const operationEndWindow = "end-undrop-window"
 
-// walkEvery is how long after one walk over all pointers the next one begins. Only what was dropped
-// while the clock was ahead waits for a walk, and then for at most so long.
+// walkEvery is the time between the ends of walks over all pointers and their next beginning. Only
+// tables that were dropped while the clock was ahead wait for a walk, and at most that long.
 const walkEvery = 24 * time.Hour
 
 // endOfWindow is how a pointer gives up its locations: its files stay.
 var endOfWindow = claims.Ending{How: registry.EndedWindow, Lasting: true}
 
-// windows ends the pointers that were dropped longer ago than the undrop window and have no purge
-// to wait for. The table or view can no longer come back, and its claims are free. Its files stay.
-// So it is with those whose purge had begun and was called off longer ago.
+// windows ends the pointers that were dropped longer ago than the undrop window and do not wait for
+// a purge. The table or view can no longer be restored, and its claims are free. Its files stay.
+// The same holds for a pointer whose purge had begun and was cancelled longer ago.
 //
-// It finds them by the records that drops write, in the order of their times. So a round costs
-// what there is to end, however many tables there are. Such a record is a hint. Whether a window is
-// over is decided by the pointer alone, in the Apply that ends it. A record whose pointer is gone,
-// has come back or was dropped at another time is removed.
+// It finds the pointers by the records that drops write, in the order of their times. So the cost
+// of a round depends on the ended windows, not on the number of tables. Such a record is a hint.
+// Only the pointer decides whether its window is over, in the Apply that ends it. A record is
+// removed if its pointer is gone, was restored, or was dropped at another time.
 //
-// What was dropped while the clock was ahead would stay for too long. So a walk reads all pointers
-// when the process starts, and once a day.
+// A table that was dropped while the clock was ahead would stay too long. So a walk reads all
+// pointers when the process starts, and once a day.
 type windows struct {
 	ledger *ledger.Ledger
 	claims *claims.Claims
@@ -64,16 +64,16 @@ func (w *windows) run(ctx context.Context) error {
 	return cmp.Or(w.walkOn(ctx, now, limit), unread)
 }
 
-// isOver reports whether the window of a pointer, in a state, is over: it began before limit.
+// isOver reports whether the window of a pointer in a state is over: it began before limit.
 func isOver(state registry.State, pointer registry.Pointer, limit time.Time) bool {
 	return state.IsDropped() && pointer.Since.Before(limit) && pointer.Task.IsZero()
 }
 
 // endListed ends the pointer that the record of a drop names, if its window is over. It removes a
-// record that is not that of the pointer's window.
+// record that does not belong to the pointer's window.
 //
-// The pointer is read after the record. A later drop writes the record of another second, or this
-// one with another ETag, and the removal requires the one that was listed. So no drop loses its
+// The pointer is read after the record. A later drop writes the record of another second, or the
+// same record with another ETag, and the removal requires the listed ETag. So no drop loses its
 // record.
 func (w *windows) endListed(ctx context.Context, record registry.Record, limit time.Time) error {
 	id, _, err := registry.ParseWindow(record.Key)
@@ -86,16 +86,16 @@ func (w *windows) endListed(ctx context.Context, record registry.Record, limit t
 		stands = state.IsDropped() && pointer.EndKey() == record.Key
 		return isOver(state, pointer, limit)
 	})
-	if err != nil || stands { // it went with the pointer, or its second is not over yet
+	if err != nil || stands { // the record was removed with the pointer, or its second is not over yet
 		return err
 	}
 	_, err = deleteAsRead(ctx, w.ledger, []registry.Record{record})
 	return err
 }
 
-// walkOn goes on with the walk over all pointers, or begins the next one if it is time.
+// walkOn continues the walk over all pointers, or begins the next one if it is due.
 func (w *windows) walkOn(ctx context.Context, now, limit time.Time) error {
-	// One that is later than any walk could make it was set when the store's clock was ahead.
+	// A time later than any walk could set was set when the store's clock was ahead.
 	if w.pointers.after == "" && now.Before(w.walk) && w.walk.Sub(now) <= walkEvery {
 		return nil
 	}
@@ -119,8 +119,8 @@ func (w *windows) walkOn(ctx context.Context, now, limit time.Time) error {
 	return err
 }
 
-// dropNow has the window of a pointer begin now, which was dropped while the clock was ahead. The
-// record by which it is found moves with it. What it waits for takes as long as it was to take.
+// dropNow restarts the window of a pointer that was dropped while the clock was ahead. The record
+// by which it is found moves with it. The length of the window stays the same.
 func (w *windows) dropNow(ctx context.Context, record registry.Record, pointer registry.Pointer,
 	now time.Time) error {
 	before := pointer.EndKey()

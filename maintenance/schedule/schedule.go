@@ -9,7 +9,7 @@ import (
 	"moorage/registry"
 )
 
-// Modes say how a due time came about.
+// The modes: the reasons of a due time.
 const (
 	ModeEvent    = "event"
 	ModeWalk     = "walk"
@@ -17,13 +17,13 @@ const (
 	ModeOperator = "operator"
 )
 
-// HeldBlocked is why nothing happens to a kind that is blocked.
+// HeldBlocked is the reason why a blocked kind is held.
 const HeldBlocked = "blocked"
 
 // Care is the care record of a table, as it was read.
 type Care struct {
 	Pointer registry.ID
-	Record  registry.Record // zero: there is none
+	Record  registry.Record // zero if there is no record
 	Value   registry.Care
 }
 
@@ -46,7 +46,7 @@ func Read(ctx context.Context, l *ledger.Ledger, pointers ...registry.ID) ([]Car
 	return cares, nil
 }
 
-// Decode returns the care that record, which may be missing, has of a table.
+// Decode returns the care of a table in record, which may be missing.
 func Decode(pointer registry.ID, record registry.Record) (Care, error) {
 	care := Care{Pointer: pointer, Record: record}
 	if !record.Exists() {
@@ -57,8 +57,8 @@ func Decode(pointer registry.ID, record registry.Record) (Care, error) {
 	return care, err
 }
 
-// AsOf returns care as it is to be read at now, by the store's clock: what happened while that was
-// ahead happened now. Due times stay, because the index has them.
+// AsOf returns care with corrected times at now, by the store's clock: what happened while the
+// clock was ahead counts as happened now. Due times stay, because the index has them.
 func AsOf(care registry.Care, now time.Time) registry.Care {
 	if registry.IsAhead(care.SeqAt, now) {
 		care.SeqAt = now
@@ -84,8 +84,8 @@ func (c *Change) Add(other Change) {
 	c.Writes = append(c.Writes, other.Writes...)
 }
 
-// Move returns the change that gives a table the care after, with the due records of its times. It
-// requires that the care is as it was read. The write of the care is the first.
+// Move returns the change that replaces a table's care by after, with the due records of its times.
+// It requires an unchanged care record. The write of the care record is the first.
 func (c Care) Move(after registry.Care) (Change, error) {
 	key := registry.CareKey(c.Pointer)
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, after))
@@ -129,7 +129,7 @@ func dueKeys(pointer registry.ID, care registry.Care) map[string]registry.Key {
 	return keys
 }
 
-// End returns the change that removes the care of a table that is gone, with its due records.
+// End returns the change that removes the care of a dropped table, with its due records.
 func (c Care) End() Change {
 	var change Change
 	if !c.Record.Exists() {
@@ -146,8 +146,8 @@ func (c Care) End() Change {
 	return change
 }
 
-// Block returns the change that makes job, a kind of the table, blocked: it is not due any more,
-// and a record says why. by is empty if it failed.
+// Block returns the change that blocks job, a kind of the table: it is no longer due, and a record
+// has the reason. by is empty if the job failed.
 func (c Care) Block(job registry.JobCare, reason, by string, now time.Time) (Change, error) {
 	job.Due, job.Held, job.Error = time.Time{}, HeldBlocked, reason
 	change, err := c.Move(c.Value.With(job))
@@ -160,8 +160,8 @@ func (c Care) Block(job registry.JobCare, reason, by string, now time.Time) (Cha
 	return change, err
 }
 
-// Unblock returns the change that makes a kind of the table due now, and not blocked. blocker
-// is the record that says why it was, as it was read: another one, of a job that was blocked since,
+// Unblock returns the change that makes a kind of the table due now, and not blocked. blocker is
+// the record with the reason, as it was read. The record of a job that was blocked since then
 // stays.
 func (c Care) Unblock(kind string, due time.Time, blocker registry.Record) (Change, error) {
 	job := c.Value.Job(kind)
@@ -175,7 +175,7 @@ func (c Care) Unblock(kind string, due time.Time, blocker registry.Record) (Chan
 	return change, err
 }
 
-// FactsOf returns what a change says of a version of a table; nil: nothing.
+// FactsOf returns the facts that a change records about a version of a table. facts may be nil.
 func FactsOf(facts *registry.Facts) policy.Facts {
 	if facts == nil {
 		return policy.Facts{Files: -1}
@@ -187,20 +187,20 @@ func FactsOf(facts *registry.Facts) policy.Facts {
 	return known
 }
 
-// Sight is how a table was met.
+// Sight is the observed state of a table.
 type Sight struct {
-	Warehouse registry.ID // zero if it is not known
+	Warehouse registry.ID // zero if unknown
 	Facts     policy.Facts
 	Seq       int64
 	Rules     policy.Rules
 	Mode      string
-	// Exact says that the rules are those of the present version: a table whose rule has changed is
-	// due when that says, and need not be looked at for it.
+	// Exact is true if the rules come from the present version. Then a table whose rule has changed
+	// is due when the rule requires, and needs no check because of the change.
 	Exact bool
 }
 
-// Evaluate returns the care of a table as it is to be after it was met at about now, by the store's
-// clock. changed is false if nothing need be written.
+// Evaluate returns the new care of a table that was observed at about now, by the store's clock.
+// changed is false if there is nothing to write.
 func Evaluate(care registry.Care, sight Sight, now time.Time) (after registry.Care, changed bool) {
 	care = AsOf(care, now)
 	after = care
@@ -216,7 +216,7 @@ func Evaluate(care registry.Care, sight Sight, now time.Time) (after registry.Ca
 		}
 		due := policy.Due(sight.Facts, base, rule, now)
 		if registry.IsAhead(job.Set, now) {
-			job.Due = time.Time{} // nobody knows how long it was to wait
+			job.Due = time.Time{} // its original wait is unknown
 			if due.IsZero() {
 				due = now
 			}
@@ -225,7 +225,7 @@ func Evaluate(care registry.Care, sight Sight, now time.Time) (after registry.Ca
 			continue
 		}
 		if due.Before(now) {
-			due = now // readers of the index have passed what was before
+			due = now // readers of the index have passed earlier times
 		}
 		due = due.UTC().Truncate(time.Second)
 		if !job.Due.IsZero() && !due.Before(job.Due) {
@@ -246,7 +246,7 @@ func Evaluate(care registry.Care, sight Sight, now time.Time) (after registry.Ca
 	return after, changed
 }
 
-// baseOf returns how the last job of a kind left a table.
+// baseOf returns the state of a table after the last job of a kind.
 func baseOf(care registry.Care, job registry.JobCare) policy.Base {
 	return policy.Base{
 		Rule: job.Rule, Rules: care.Rules, Ran: job.Last,

@@ -13,15 +13,15 @@ import (
 	"moorage/registry"
 )
 
-// Ended says how a piece of work ended.
+// Ended is the result of a piece of work.
 type Ended struct {
 	Outcome string // OutcomeDone, OutcomeNothing, OutcomeFailed or OutcomeReleased
-	Files   int64  // that were rewritten
+	Files   int64  // files that were rewritten
 	Bytes   int64
-	Error   string // of OutcomeFailed
+	Error   string // for OutcomeFailed
 }
 
-// claimedJob is a job in somebody's hands.
+// claimedJob is a job that a program has claimed.
 type claimedJob struct {
 	record registry.Record
 	value  registry.Job
@@ -30,7 +30,7 @@ type claimedJob struct {
 // Progress renews the lease of a piece of work, and returns it.
 //
 // Errors: KindNotFound; KindForbidden for the work of another caller; KindCommitFailed if the lease
-// is lost: then the program must not go on; KindUnavailable, KindCommitUnknown: ask again.
+// is lost: then the program must stop; KindUnavailable and KindCommitUnknown: retry.
 func (w *Work) Progress(ctx context.Context, caller moorage.Caller, id registry.ID) (leases.Granted, error) {
 	const op = "work.Progress"
 	at, err := w.find(ctx, caller, id)
@@ -52,10 +52,10 @@ func errLost(id registry.ID) error {
 	return moorage.Errorf(moorage.KindCommitFailed, "The lease of the job %s is lost: others may work on the table", id)
 }
 
-// Finish ends a piece of work, and its lease. One that failed is due again later, or blocked after
-// schedule.TriesMax failures in a row. One that was released is due at once, and is no failure.
+// Finish ends a piece of work, and its lease. Failed work is due again later, or blocked after
+// schedule.TriesMax failures in a row. Released work is due at once, and counts as no failure.
 //
-// Errors: those of Progress, and KindBadRequest. To finish again what has ended is KindNotFound.
+// Errors: the errors of Progress, and KindBadRequest. A second Finish is KindNotFound.
 func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID, ended Ended) error {
 	const op = "work.Finish"
 	switch {
@@ -112,7 +112,7 @@ func (w *Work) find(ctx context.Context, caller moorage.Caller, id registry.ID) 
 	return found, err
 }
 
-// end ends a job, with change beside it; false if a record has changed meanwhile.
+// end ends a job together with change. It returns false if a record has changed meanwhile.
 func (w *Work) end(ctx context.Context, at claimedJob, change schedule.Change, ended Ended, now time.Time) (
 	bool, error) {
 	records, err := w.config.Ledger.Get(ctx, registry.CareKey(at.value.Pointer))
@@ -139,8 +139,9 @@ func (w *Work) end(ctx context.Context, at claimedJob, change schedule.Change, e
 	return w.apply(ctx, "work.end", change)
 }
 
-// cared returns the change of the care of a table when work on it has ended. Only work that was
-// done has it read the document: what a dead program had is taken back while a storage is away.
+// cared returns the change of a table's care when work on it has ended. Only for successful work
+// does it read the document: the work of a dead program is taken back even if the storage is
+// unavailable.
 func (w *Work) cared(ctx context.Context, care schedule.Care, job registry.Job, ended Ended, now time.Time) (
 	schedule.Change, error) {
 	pointers, err := w.config.Ledger.Get(ctx, registry.PointerKey(job.Pointer))

@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	// pageMax is how many due records are listed at a time.
+	// pageMax is how many due records one read lists.
 	pageMax = 200
-	// listedMax is how many due records one look lists, and triedMax how many tables it tries for
-	// the caller. Each of these costs some reads. The next look of the caller goes on there.
+	// listedMax is how many due records one search lists. triedMax is how many tables it tries for
+	// the caller. Each try costs some reads. The caller's next search continues there.
 	listedMax = 20_000
 	triedMax  = 2_000
-	// awayCost is how many of triedMax a table counts for whose document cannot be read: to find
-	// that out may take long.
+	// awayCost is the cost, as a part of triedMax, of a table whose document cannot be read: that
+	// may take long to find out.
 	awayCost = 200
-	// placesMax is for how many callers the place is remembered.
+	// placesMax bounds the callers whose place is remembered.
 	placesMax = 1_000
 
 	shards = "0123456789abcdef"
 )
 
-// place is where a look stopped: behind the ID after of a due record of a shard. The zero place is
-// before all of them.
+// place is where a search stopped: behind the due record with the ID after in a shard. The zero
+// place is before all of them.
 type place struct {
 	shard int
 	after string
 }
 
-// places are where the last looks of callers stopped without work, as this process knows it. Who
-// may write to few of the tables that are due gets to them by and by. The zero value is ready. It
-// is safe for concurrent use.
+// places are where the last searches of callers stopped without work, in this process. So a caller
+// that may write to few of the due tables gets to them over time. The zero value is ready. It is
+// safe for concurrent use.
 type places struct {
 	mu       sync.Mutex // guards the field below; leaf
 	byCaller map[string]place
@@ -53,7 +53,7 @@ func (p *places) of(caller string) place {
 	return p.byCaller[caller]
 }
 
-// set notes where a look stopped; the zero place if it came to the end, or has found work.
+// set records where a search stopped: the zero place if it reached the end, or has found work.
 func (p *places) set(caller string, at place) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -67,7 +67,7 @@ func (p *places) set(caller string, at place) {
 	p.byCaller[caller] = at
 }
 
-// search is one look for work.
+// search is one search for work.
 type search struct {
 	*Work
 	caller  moorage.Caller
@@ -78,20 +78,20 @@ type search struct {
 	passed        passed
 }
 
-// passed are tables that a look passed over because their records or documents could not be read.
+// passed are tables that a search skipped because their records or documents could not be read.
 type passed struct {
 	tables int
 	last   string // its name, or its ID
-	why    error  // of the last
+	why    error  // the error for the last table
 }
 
 // add adds a table.
 func (p *passed) add(table string, why error) { *p = passed{p.tables + 1, table, why} }
 
-// isSpent reports whether the look has cost as much as one may.
+// isSpent reports whether the search has reached its cost limit.
 func (s *search) isSpent() bool { return s.listed >= listedMax || s.tried >= triedMax }
 
-// run looks through the due index once around, from where the last look of the caller stopped.
+// run searches the due index once around, from where the caller's last search stopped.
 func (s *search) run(ctx context.Context) (claimed Claimed, found bool, err error) {
 	from := s.places.of(s.caller.Name)
 	at := from
@@ -102,7 +102,7 @@ func (s *search) run(ctx context.Context) (claimed Claimed, found bool, err erro
 		at = place{shard: (at.shard + 1) % len(shards)}
 	}
 	if err == nil && !found && !s.isSpent() && from.after != "" {
-		claimed, found, err = s.shard(ctx, &at, from.after) // what it began behind
+		claimed, found, err = s.shard(ctx, &at, from.after) // the part before the start
 	}
 	if err != nil {
 		return claimed, false, err
@@ -114,8 +114,8 @@ func (s *search) run(ctx context.Context) (claimed Claimed, found bool, err erro
 	return claimed, found, nil
 }
 
-// shard looks through what is due of a shard, behind at, which it moves, up to the ID until; empty:
-// to the end.
+// shard searches the due records of a shard from at, which it moves, up to the ID until. An empty
+// until means the end.
 func (s *search) shard(ctx context.Context, at *place, until string) (claimed Claimed, found bool, err error) {
 	prefix := registry.DuePrefix(shards[at.shard : at.shard+1])
 	for !s.isSpent() {
@@ -130,7 +130,7 @@ func (s *search) shard(ctx context.Context, at *place, until string) (claimed Cl
 			}
 			pointer, kind, due, err := registry.ParseDue(record.Key)
 			if err == nil && due.After(s.now) {
-				return claimed, false, nil // so are the others
+				return claimed, false, nil // the others are later too
 			}
 			if at.after = record.Key.ID; err != nil || !slices.Contains(s.request.Kinds, kind) {
 				continue
@@ -151,15 +151,14 @@ func (s *search) shard(ctx context.Context, at *place, until string) (claimed Cl
 	return claimed, false, nil
 }
 
-// kindOn is a kind of work on a table, and the record by which it is due.
+// kindOn is a kind of work on a table, and the record that makes it due.
 type kindOn struct {
 	pointer registry.ID
 	kind    string
 	due     registry.Key
 }
 
-// claim hands out one piece of work, unless something is in the way. What costs least is looked at
-// first.
+// claim hands out one piece of work, unless something prevents it. The cheapest checks come first.
 func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found bool, err error) {
 	records, err := s.config.Ledger.Get(ctx, registry.JobKey(on.pointer, on.kind), registry.PauseKey(),
 		registry.CareKey(on.pointer), registry.PointerKey(on.pointer))
@@ -174,7 +173,7 @@ func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found b
 	asked := care.Value.Job(on.kind)
 	if records[0].Exists() || records[3].State != registry.StateLive || asked.Due.IsZero() ||
 		registry.DueKey(on.pointer, on.kind, asked.Due) != on.due {
-		return claimed, false, nil // the planner removes what is due of a table that is gone
+		return claimed, false, nil // the planner removes the due records of a dropped table
 	}
 	table, err := ledger.Decode[registry.Pointer](records[3])
 	if err != nil {
@@ -210,8 +209,8 @@ func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found b
 	return claimed, found, err
 }
 
-// load returns the present version of a table; nil if it cannot be had now. A storage that is away
-// keeps nobody from tables whose storage is there.
+// load returns the present version of a table, and nil if it is unavailable now. An unavailable
+// storage does not keep a caller from tables in other storages.
 func (s *search) load(ctx context.Context, table registry.Pointer) (*catalog.Version, error) {
 	version, _, err := s.config.Tables.TableByID(ctx, table.ID)
 	if err == nil || ctx.Err() != nil {
@@ -224,9 +223,9 @@ func (s *search) load(ctx context.Context, table registry.Pointer) (*catalog.Ver
 	return nil, nil
 }
 
-// notAsked removes what is due of a table that is not to have it: a policy was taken back, or the
-// table itself says no. It is due again when that changes; if it has by now, unchanged fails, and
-// it stays due.
+// notAsked removes the due time of a table that must not have the work: a policy was removed, or
+// the table itself forbids it. The table is due again when that changes. If it has changed by now,
+// unchanged fails, and the table stays due.
 func (s *search) notAsked(ctx context.Context, care schedule.Care, asked registry.JobCare, rule policy.Rule,
 	unchanged []registry.Condition) error {
 	asked.Due, asked.Held = time.Time{}, rule.Held
@@ -238,14 +237,14 @@ func (s *search) notAsked(ctx context.Context, care schedule.Care, asked registr
 	return err
 }
 
-// rule returns what a table is to have of a kind; see Config.Rules.
+// rule returns a table's rule for a kind; see Config.Rules.
 func (s *search) rule(ctx context.Context, version *catalog.Version, table registry.Pointer, kind string,
 	fresh bool) (policy.Rule, []registry.Condition, error) {
 	rules, unchanged, err := s.config.Rules(ctx, table, version.Document.(*metadata.Document), fresh)
 	return rules[kinds[kind]], unchanged, err
 }
 
-// passable returns nil for an error that says that a table is not for the caller.
+// passable returns nil for an error that means that a table is not for the caller.
 func passable(err error) error {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchTable, moorage.KindNoSuchNamespace, moorage.KindNoSuchWarehouse, moorage.KindForbidden,

@@ -20,11 +20,11 @@ import (
 )
 
 const (
-	// callerMax is how many pieces of work a caller has at a time.
+	// callerMax is how many pieces of work a caller can have at a time.
 	callerMax = 16
-	// againFirst is after what time a failed piece of work is due again; it doubles.
+	// againFirst is the time until failed work is due again; it doubles.
 	againFirst = time.Minute
-	// errorBytesMax bounds what is kept of a failure.
+	// errorBytesMax bounds the stored text of a failure.
 	errorBytesMax = 1000
 
 	pollFirst, pollMax = 100 * time.Millisecond, 2 * time.Second
@@ -35,15 +35,15 @@ const (
 	OutcomeDone    = jobs.OutcomeDone
 	OutcomeNothing = jobs.OutcomeNothing
 	OutcomeFailed  = "failed"
-	// OutcomeReleased is that of work which its program did not do: it is due again at once.
+	// OutcomeReleased is the outcome of work that its program did not do: it is due again at once.
 	OutcomeReleased = "released"
 	outcomeLost     = "lost" // its lease ended
 )
 
-// kinds are those that programs outside the server do.
+// kinds are the kinds that programs outside the server do.
 var kinds = map[string]policy.Type{string(policy.Compact): policy.Compaction}
 
-// Tables finds tables for the server. *catalog.Tables is one.
+// Tables finds tables for the server. *catalog.Tables implements it.
 type Tables interface {
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 }
@@ -51,18 +51,18 @@ type Tables interface {
 // FindTable returns the pointer of a table, if the caller may take a lease on it.
 type FindTable func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (registry.ID, string, error)
 
-// Config is what Work is made from. Fields without a default are required.
+// Config configures Work. Fields without a default are required.
 type Config struct {
 	Ledger *ledger.Ledger
 	Leases *leases.Leases
 	Tables Tables
 	Find   FindTable
-	// Rules returns what a table is to have, by the policies that are about it and its properties.
-	// Unless fresh is true, policies may be some time old. If it is, unchanged fails if one of them
-	// has changed since; there is none if the table's warehouse is gone.
+	// Rules returns the rules of a table, by its policies and its properties. Unless fresh is true,
+	// the policies may be some time old. If it is true, unchanged fails if a policy has changed
+	// since. unchanged is empty if the table's warehouse is gone.
 	Rules func(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
 		rules policy.Rules, unchanged []registry.Condition, err error)
-	Logger *slog.Logger // default: discards
+	Logger *slog.Logger // by default nothing is logged
 }
 
 // Work hands out work. It is safe for concurrent use.
@@ -79,11 +79,11 @@ func New(config Config) *Work {
 	return &Work{config: config}
 }
 
-// Request asks for work.
+// Request is a request for work.
 type Request struct {
 	Kinds  []string
-	Holder string        // as the program calls itself
-	TTL    time.Duration // of the lease; zero: leases.TTLDefault
+	Holder string        // the program's own name
+	TTL    time.Duration // of the lease; zero means leases.TTLDefault
 	Wait   time.Duration // how long to wait until something is due; at most leases.WaitMax
 }
 
@@ -97,12 +97,12 @@ type Claimed struct {
 	Rule      policy.Rule
 }
 
-// Claim hands out what is due, the earliest of a part of the tables first. found is false if
-// nothing was, until the time to wait was over. Tables whose records or documents cannot be read
-// are passed over; if nothing else was found the log says why.
+// Claim hands out due work, the earliest of a part of the tables first. found is false if nothing
+// was due during the wait. Claim skips tables whose records or documents cannot be read. If it
+// finds nothing else, it logs the reason.
 //
 // Errors: KindBadRequest; KindTooManyRequests if the caller has callerMax pieces; KindUnavailable;
-// KindCommitUnknown: it may have been handed out, and comes back when its lease ends.
+// KindCommitUnknown: the work may have been handed out, and is due again when its lease ends.
 func (w *Work) Claim(ctx context.Context, caller moorage.Caller, request Request) (
 	claimed Claimed, found bool, err error) {
 	const op = "work.Claim"
@@ -155,7 +155,7 @@ func (r Request) check() error {
 	return nil
 }
 
-// tryClaim looks once.
+// tryClaim searches once.
 func (w *Work) tryClaim(ctx context.Context, caller moorage.Caller, request Request, now time.Time) (
 	claimed Claimed, over passed, found bool, err error) {
 	own, over, err := w.takeStock(ctx, caller, now)
@@ -171,8 +171,8 @@ func (w *Work) tryClaim(ctx context.Context, caller moorage.Caller, request Requ
 	return claimed, look.passed, found, err
 }
 
-// handOut makes the job, the lease and the care of claimed; false if something was changed
-// meanwhile, or another lease is in the way.
+// handOut creates the job and the lease of claimed, and changes the care. It returns false if a
+// record changed meanwhile, or if another lease conflicts.
 func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request Request, care schedule.Care,
 	asked registry.JobCare, claimed *Claimed, now time.Time) (bool, error) {
 	id, err := w.config.Ledger.NewID()
@@ -210,7 +210,7 @@ func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request Reque
 	return w.apply(ctx, "work.handOut", change)
 }
 
-// apply makes a change; false if a record has changed meanwhile.
+// apply applies a change. It returns false if a record has changed meanwhile.
 func (w *Work) apply(ctx context.Context, op string, change schedule.Change) (bool, error) {
 	_, err := w.config.Ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 	if _, failed := registry.FailedCondition(err); failed {
@@ -219,8 +219,8 @@ func (w *Work) apply(ctx context.Context, op string, change schedule.Change) (bo
 	return err == nil, ledger.StepError(op, err)
 }
 
-// takeStock returns how many pieces of work a caller has. It takes back those whose lease has
-// ended, of all callers, except on tables whose care cannot be read.
+// takeStock returns how many pieces of work a caller has. It takes back the work of all callers
+// whose lease has ended, except on tables whose care cannot be read.
 func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Time) (
 	own int, over passed, err error) {
 	err = w.config.Ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
@@ -229,7 +229,7 @@ func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Ti
 		}
 		job, err := ledger.Decode[registry.Job](record)
 		if err != nil {
-			return true, nil // an operator finds it by moorage check
+			return true, nil // moorage check reports it to an operator
 		}
 		leased, err := w.config.Ledger.Get(ctx, registry.LeaseKey(job.Pointer))
 		if err != nil {
@@ -252,12 +252,12 @@ func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Ti
 	return own, over, err
 }
 
-// unreadError says that the care of a table cannot be read.
+// unreadError means that the care of a table cannot be read.
 type unreadError struct{ error }
 
 func (e *unreadError) Unwrap() error { return e.error }
 
-// isLeased reports whether the lease of a job lives.
+// isLeased reports whether the lease of a job is live.
 func isLeased(record registry.Record, job registry.Job, now time.Time) bool {
 	if !record.Exists() {
 		return false
@@ -270,7 +270,7 @@ func isLeased(record registry.Record, job registry.Job, now time.Time) bool {
 	return live && hold.Job == job.ID
 }
 
-// as returns the condition that a record is as it was read.
+// as returns the condition that a record is unchanged.
 func as(record registry.Record) registry.Condition {
 	if record.Exists() {
 		return ledger.Unchanged(record)
