@@ -8,9 +8,9 @@
 //
 // A step has one of two forms:
 //
-//   - Statements that take as long on a large table as on an empty one, for example to add a column.
-//     They run in one transaction. The transaction gives up after a second or two without a lock that
-//     it needs, and is tried again, because commits wait behind a waiting ALTER TABLE.
+//   - Statements that take as long on a large table as on an empty one, for example to add a
+//     column. They run in one transaction. The transaction gives up after a second or two without a
+//     lock that it needs, and is tried again, because commits wait behind a waiting ALTER TABLE.
 //   - One CREATE INDEX CONCURRENTLY, in a file of its own. It runs in no transaction. Commits and
 //     reads continue meanwhile.
 //

@@ -7,7 +7,8 @@
 // does. Three things put the clock in doubt:
 //
 //   - The clock moved by an hour more or less than the time since the machine was started. Sleep
-//     counts as time since the start, so neither a suspended machine nor one that was off is in doubt.
+//     counts as time since the start, so neither a suspended machine nor one that was off is in
+//     doubt.
 //   - The time of a storage is more than an hour off.
 //   - The clock was more than an hour behind the newest change when this process began.
 //

@@ -15,10 +15,10 @@
 //     back.
 //   - A change that names a lease (catalog.Catalog.Under) happens only while the record is as the
 //     holder's lease left it. A holder that slept past its end changes nothing.
-//   - Times are by the store's clock. The end of a lease causes no write; the next write of the record
-//     removes the lease.
-//   - A lease works only for the caller that took it. A caller with the privilege "operate" may also
-//     release it. Without access control all callers are the same.
+//   - Times are by the store's clock. The end of a lease causes no write; the next write of the
+//     record removes the lease.
+//   - A lease works only for the caller that took it. A caller with the privilege "operate" may
+//     also release it. Without access control all callers are the same.
 //
 // # What it must not know
 //

@@ -7,8 +7,8 @@
 //
 // # What it promises
 //
-//   - Each change in the log makes its table due, if a policy requires that: before the position moves
-//     past the change, or together with it.
+//   - Each change in the log makes its table due, if a policy requires that: before the position
+//     moves past the change, or together with it.
 //   - One node follows at a time. The claim selects the node, and the position's ETag enforces it.
 //   - While no policy requires anything, the monitor calls no store.
 //   - If changes were deleted before the monitor read them, it walks over all tables.

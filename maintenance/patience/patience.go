@@ -4,8 +4,8 @@
 //
 // # What it promises
 //
-//   - A call without an answer for the limit fails with ErrStalled. Work in parts, such as the reading
-//     of a file, has the limit for each part. So a large file has no bound.
+//   - A call without an answer for the limit fails with ErrStalled. Work in parts, such as the
+//     reading of a file, has the limit for each part. So a large file has no bound.
 //   - Time in which the caller does something else does not count.
 //
 // # What it must not know

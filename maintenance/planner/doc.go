@@ -8,15 +8,15 @@
 // # What it promises
 //
 //   - The planner acts on a table by its present version and the present policies. The Apply that
-//     begins a job requires that the policies and the table's care record are as they were read. The
-//     Apply that records "held", "off" or "no snapshot expires" requires the policies and the version
-//     of the table.
-//   - Each look ends as done, nothing, later, blocked, held or off. The Apply that records the outcome
-//     removes the due record. Held means that the table forbids the job. Off means that no policy
-//     requires it any more. If there is no room for a look, or the table changed under it, the table
-//     stays due.
-//   - A failure that another look would meet again blocks after 5 failures. Other failures block after
-//     30 in a row, or after 4 hours of them.
+//     begins a job requires that the policies and the table's care record are as they were read.
+//     The Apply that records "held", "off" or "no snapshot expires" requires the policies and the
+//     version of the table.
+//   - Each look ends as done, nothing, later, blocked, held or off. The Apply that records the
+//     outcome removes the due record. Held means that the table forbids the job. Off means that no
+//     policy requires it any more. If there is no room for a look, or the table changed under it,
+//     the table stays due.
+//   - A failure that another look would meet again blocks after 5 failures. Other failures block
+//     after 30 in a row, or after 4 hours of them.
 //   - The planner skips a paused scope. It skips what is blocked until an operator retries it.
 //   - While no policy requires anything, the planner calls no store.
 //

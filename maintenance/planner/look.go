@@ -102,7 +102,7 @@ func (l *look) run(ctx context.Context) error {
 		l.job.Held = schedule.HeldBlocked
 		return l.settle(ctx, outcomeBlocked, time.Time{}, l.job.Error)
 	}
-	if paused, err := jobs.IsPaused(records[3], l.table); paused || err != nil { // a pause that cannot be read pauses all
+	if paused, err := jobs.IsPaused(records[3], l.table); paused || err != nil { // an unreadable pause pauses all
 		return l.settle(ctx, outcomeLater, l.now.Add(pausePause), "")
 	}
 	if !l.enter(ctx, l.table.Warehouse, l.kind, l.pointer) {

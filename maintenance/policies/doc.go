@@ -5,7 +5,7 @@
 // record.
 //
 //	server          applies to all tables
-//	w/{warehouse}   applies to a warehouse. Each change of a policy inside it rewrites this record.
+//	w/{warehouse}   applies to a warehouse. Each change of a policy inside rewrites this record.
 //	n/{namespace}   applies to a namespace and the namespaces inside it
 //	t/{pointer}     applies to one table
 //

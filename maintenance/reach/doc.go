@@ -9,8 +9,9 @@
 // # What it promises
 //
 //   - A file that the present document reaches is never doomed, whatever the other side contains.
-//   - If a file of the live side cannot be read to its end, that is an error, and nothing is doomed. A
-//     file of the other side that cannot be read is skipped, with all files that only it names.
+//   - If a file of the live side cannot be read to its end, that is an error, and nothing is
+//     doomed. A file of the other side that cannot be read is skipped, with all files that only it
+//     names.
 //   - Files outside the table's claims, and metadata files, are never doomed.
 //   - Memory is bounded: a Set by its constructor's argument. Lists and manifests are streamed.
 //

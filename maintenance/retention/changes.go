@@ -17,8 +17,8 @@ const (
 	//
 	//   - A change takes until the timeout of its request, or the deadline of its transaction. Then
 	//     its author searches for its record for the ledger's settle timeout.
-	//   - The Apply that a fence excludes was sent before that. A coordinator meets an operator's fence
-	//     by then at the latest.
+	//   - The Apply that a fence excludes was sent before that. A coordinator meets an operator's
+	//     fence by then at the latest.
 	//   - Recovery uses the records of transactions, not these.
 	//
 	// A process that pauses for longer in the middle of a change is safe only within the retention.

@@ -8,8 +8,8 @@
 // # What it promises
 //
 //   - Care and index agree: Move writes both, in one Apply that requires an unchanged care record.
-//   - A kind of a table has at most one due time. Evaluate moves a time only to an earlier one. So a
-//     table with many commits writes nothing once its time is set.
+//   - A kind of a table has at most one due time. Evaluate moves a time only to an earlier one. So
+//     a table with many commits writes nothing once its time is set.
 //   - A blocked kind is not made due until an operator unblocks it.
 //
 // # What it must not know

@@ -114,7 +114,7 @@ func asPointer(scope catalog.Scope) registry.Pointer {
 // told turns the reasons why a job does not begin into errors for the caller.
 func told(ident moorage.Identifier, err error) error {
 	if held, ok := errors.AsType[*jobs.HeldError](err); ok {
-		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held) // the text includes that nothing is deleted
+		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held) // held: nothing is deleted
 	}
 	if blocked, ok := errors.AsType[*jobs.BlockedError](err); ok {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, blocked)

@@ -12,9 +12,10 @@
 // # What it promises
 //
 //   - A piece of work has one owner: job, lease, care and due record change in one Apply.
-//   - A program that was paused past its lease cannot commit with it, nor end another program's job.
-//   - A caller that claims work has the privilege to write to the table, and at most callerMax pieces
-//     at a time.
+//   - A program that was paused past its lease cannot commit with it, nor end another program's
+//     job.
+//   - A caller that claims work has the privilege to write to the table, and at most callerMax
+//     pieces at a time.
 //   - Tables that a caller cannot write to do not hide tables that it can.
 //   - Work that no policy requires is no longer due, unless a policy that requires it was set since
 //     the read.
