@@ -8,13 +8,13 @@ import (
 	"moorage/registry"
 )
 
-// BeginPurge begins the purge of a dropped table, which waits for its time: from then on the table
-// is being purged and cannot come back, and a worker finds its task. caller and operation are those
-// of the change record. atOnce lets the worker begin before the versions of the table are old
-// enough for keyed requests, which then get no answer again.
+// BeginPurge begins the delayed purge of a dropped table before its time. From then on the table is
+// being purged and cannot come back, and a worker finds its task. The change record gets caller and
+// operation. atOnce lets the worker begin before the versions of the table are old enough for keyed
+// requests. Such requests then get no answer again.
 //
-// It returns false, without an error, if the pointer is gone, or has no purge that waits, or may
-// reports that it is not to begin. Durable when it returns.
+// begun is false, without an error, if the pointer is gone, has no waiting purge, or may returns
+// false. Durable when it returns.
 func (c *Claims) BeginPurge(ctx context.Context, caller moorage.Caller, operation string, id registry.ID, atOnce bool,
 	may func(registry.Pointer) bool) (begun bool, err error) {
 	err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {

@@ -12,26 +12,27 @@ import (
 	"moorage/storage"
 )
 
-// Claim is what a batch must require and write so that a table or view may live at a location.
+// Claim holds the conditions and writes of a batch that lets a table or view live at a location.
 type Claim struct {
 	Normalised string // the location, in its one spelling
 	Conditions []registry.Condition
 	Puts       []ledger.Write
-	Deletes    []registry.Write // of tombstones that are the claimant's own
+	Deletes    []registry.Write // deletes the claimant's own tombstones
 }
 
-// Writes returns the writes of the claim, and of puts before it.
+// Writes returns the writes of puts, then the writes of the claim.
 func (c Claim) Writes(puts ...ledger.Write) ([]registry.Write, error) {
 	writes, err := ledger.Encode(slices.Concat(puts, c.Puts)...)
 	return append(writes, c.Deletes...), err
 }
 
-// Max bounds how many locations one table or view keeps. The one Apply that ends it gives up all of
-// them, and registry.BatchItemsMax bounds its items. Each load reads the record that lists them.
+// Max bounds how many locations one table or view keeps. The one Apply that ends the table releases
+// all of them, and registry.BatchItemsMax bounds its items. Each load reads the record that lists
+// them.
 const Max = 1000
 
-// With returns the locations that a pointer has claimed, and as the last one that which it claims
-// now. It is KindBadRequest if that is one too many.
+// With returns the locations that a pointer has claimed, with the newly claimed location at the
+// end. It returns KindBadRequest if there would be more than Max.
 func With(claims []string, normalised string) ([]string, error) {
 	others := slices.DeleteFunc(slices.Clone(claims), func(kept string) bool { return kept == normalised })
 	all := append(others, normalised)
@@ -42,64 +43,66 @@ func With(claims []string, normalised string) ([]string, error) {
 	return all, nil
 }
 
-// Claimant is who claims a location.
+// Claimant is the table or view that claims a location.
 type Claimant struct {
 	Pointer  registry.ID
 	Fresh    bool        // the pointer is new, and has claimed nothing
 	Replaces registry.ID // a pointer that is dropped in the same Apply; zero if none
-	// ReplacedUntil is until when engines may hold credentials for what is replaced, if it is
-	// dropped now; zero: they hold none.
+	// ReplacedUntil is the time until which engines may hold credentials for the replaced table, if
+	// it is dropped now. Zero if they hold no credentials.
 	ReplacedUntil time.Time
-	// TableUUID is that of the table, if it may have lived at the location before; else empty.
+	// TableUUID is the UUID of the table if it may have lived at the location before, else empty.
 	TableUUID string
-	// MayTake returns nil if the claimant may take over the claim of a dropped pointer of another
-	// table, and the error of the claim if not. Nil: anybody may.
+	// MayTake returns nil if the claimant may take over the claim of another table's dropped
+	// pointer. Otherwise it returns the error of the claim. If it is nil, every claimant may.
 	MayTake func(ctx context.Context, dropped registry.Pointer) error
-	// MayResettle returns nil if the claimant may live at, above or below a tombstone, and the
-	// error of the claim if not. The claimant's own tombstone is not asked about. Nil: anybody may.
+	// MayResettle returns nil if the claimant may live at, above or below a tombstone. Otherwise it
+	// returns the error of the claim. It is not called for the claimant's own tombstone. If it is
+	// nil, every claimant may.
 	MayResettle func(ctx context.Context, tombstone registry.Tombstone) error
-	// Forward begins the purge, which waits for its time, of a dropped table that has the location.
-	// It returns false if the claimant may not have it begun. Nil: the claimant may not.
+	// Forward begins the waiting purge of a dropped table that has the location. It returns false
+	// if the claimant lacks the right to begin it. If it is nil, no claimant has that right.
 	Forward func(ctx context.Context, dropped registry.Pointer) (begun bool, err error)
-	// FromMemory lets the folders above the location be as they are remembered. If they are not,
-	// the Apply fails on a condition. It is for a first attempt, which another one follows.
+	// FromMemory uses remembered records of the folders above the location. If a record is
+	// outdated, the Apply fails on a condition. It is for a first attempt, which another attempt
+	// follows.
 	FromMemory bool
 }
 
 // TakenError says that a location cannot be claimed because of a live table or view.
 type TakenError struct {
 	At  string
-	Own Taking // what is in the way
-	// Until is when credentials of others end, of StillReached and ReplacedReached. Of PurgeWaits
-	// it is when the purge begins.
+	Own Taking // the reason
+	// Until is when the credentials of other tables end, for StillReached and ReplacedReached. For
+	// PurgeWaits it is when the purge begins.
 	Until time.Time
 }
 
-// Taking is what takes a location: another table or view, or, by how it lies to the location, the
+// Taking is the reason why a location is taken: another table or view, or another location of the
 // claimant itself.
 type Taking int
 
-// What takes a location.
+// The reasons why a location is taken.
 const (
-	ByAnother       Taking = iota // it is, contains or lies within that of another table or view
-	WithinOwn                     // it lies within one that the claimant has, or had
-	AroundOwn                     // it contains one that the claimant has, or had
-	AwaitsPurge                   // a dropped table has it, and a purge deletes, or is about to delete, files there
-	PurgeWaits                    // a dropped table has it that can come back, and is purged later
-	StillReached                  // a table that is gone had it, and engines may hold credentials for it
-	ReplacedReached               // the table that is to be replaced has it, and engines may hold credentials for it
+	ByAnother       Taking = iota // it is, contains or lies within the location of another table or view
+	WithinOwn                     // it lies within a location that the claimant has or had
+	AroundOwn                     // it contains a location that the claimant has or had
+	AwaitsPurge                   // a dropped table has it; a purge deletes, or will soon delete, files there
+	PurgeWaits                    // a dropped table has it, which can come back until it is purged
+	StillReached                  // an ended table had it, and engines may hold credentials for it
+	ReplacedReached               // the replaced table has it, and engines may hold credentials for it
 )
 
 // Error names the location that is taken.
 func (e *TakenError) Error() string { return "catalog: location is taken at " + e.At }
 
-// Plan reads the records of location and of the folders above it, and returns what claiming it for
-// who takes. A claim that a dropped pointer holds passes on, unless the drop was with a purge. A
-// location at, above or below a tombstone can be had if who.MayResettle says so, once the
-// credentials have ended that reach it. The error is *TakenError if the location cannot be had, and
-// KindBadRequest if it is malformed or outside the warehouse's roots.
+// Plan reads the records of location and of the folders above it, and returns the conditions and
+// writes of who's claim. The claim of a dropped pointer passes on, unless the drop was with a
+// purge. A location at, above or below a tombstone is available if who.MayResettle returns nil and
+// the credentials that reach it have ended. The error is *TakenError if the location is not
+// available, and KindBadRequest if it is malformed or outside the warehouse's roots.
 //
-// If nothing is left in a folder that is to be claimed, Plan marks its record in the store: see
+// If the claimed location is a folder without claims, Plan marks its record in the store: see
 // emptied.
 func (c *Claims) Plan(ctx context.Context, roots []string, location string, who Claimant) (Claim, error) {
 	normalised, folders, err := claimPath(roots, location)
@@ -124,7 +127,8 @@ func (c *Claims) Plan(ctx context.Context, roots []string, location string, who 
 		default:
 			return Claim{}, c.takenAbove(place.record, who)
 		}
-		// The table of a tombstone above lived there, not here: the location is none of its own.
+		// The table of a tombstone above lived there, not here, so the tombstone cannot be the
+		// claimant's own.
 		if err := c.mayResettle(ctx, place.tombstone, who); err != nil {
 			return Claim{}, err
 		}
@@ -135,8 +139,8 @@ func (c *Claims) Plan(ctx context.Context, roots []string, location string, who 
 	return planned, nil
 }
 
-// IsFree reports whether nobody has claimed a normalised location, one above it or one beneath it,
-// and no tombstone is there.
+// IsFree reports whether a normalised location, and every location above or below it, is unclaimed
+// and has no tombstone.
 func (c *Claims) IsFree(ctx context.Context, location string) (bool, error) {
 	place, err := storage.Parse(location)
 	if err != nil {
@@ -147,7 +151,7 @@ func (c *Claims) IsFree(ctx context.Context, location string) (bool, error) {
 		keys = append(keys, registry.LocationKey(folder.String()), registry.TombstoneKey(folder.String()))
 	}
 	records, err := c.ledger.Get(ctx, keys...)
-	if err != nil || records[0].Exists() { // also if only claims or tombstones beneath it made that record
+	if err != nil || records[0].Exists() { // also if the record only exists for claims or tombstones below it
 		return false, err
 	}
 	return !slices.ContainsFunc(records, func(record registry.Record) bool {
@@ -155,15 +159,15 @@ func (c *Claims) IsFree(ctx context.Context, location string) (bool, error) {
 	}), nil
 }
 
-// below plans that a folder has claims beneath it, whatever its record was.
+// below plans that a folder has claims below it, whatever state its record had.
 func (c *Claim) below(record registry.Record) {
 	below := registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](record)}
 	c.Conditions = append(c.Conditions, ledger.Unchanged(record))
 	c.Puts = append(c.Puts, ledger.Put(record.Key, registry.StateBelow, below))
 }
 
-// planOwner plans the record of the location itself, which has its key. What has no record has no
-// tombstone either.
+// planOwner plans the record of the location itself. record has the key of the location even if it
+// does not exist. A location without a record has no tombstone either.
 func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.Record, who Claimant) error {
 	key, at := record.Key, place{record: record}
 	if record.Exists() {
@@ -199,7 +203,7 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.
 	switch {
 	case !own:
 		err = c.mayResettle(ctx, at.tombstone, who)
-	case held.Pointer.IsZero(): // else takeOver writes another one
+	case held.Pointer.IsZero(): // else takeOver writes another tombstone
 		planned.Conditions = append(planned.Conditions, ledger.Unchanged(at.tombstone))
 		planned.Deletes = append(planned.Deletes, registry.Delete(at.tombstone.Key))
 	}
@@ -223,7 +227,7 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.
 }
 
 // takeOver plans that a location passes on from its holder, which must be dropped, and that the
-// tombstone of the holder says so.
+// holder's tombstone records it.
 func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held registry.LocationClaim,
 	who Claimant) error {
 	records, err := c.ledger.Get(ctx, registry.PointerKey(held.Pointer))
@@ -265,14 +269,14 @@ func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held re
 }
 
 // takenBy returns why a location of holder does not pass on, or nil if it does. A purge deletes all
-// that the dropped table named there, so nobody may come to live in its files' place before it is
-// over. Nor may anybody while engines may hold credentials for the dropped table, which would reach
-// the files of another one. The claim must require that holder stays unchanged: the table may come
-// back, and be dropped with a purge then. The error is that of the store, or of who.MayTake.
+// files that the dropped table named there, so no other table may move in before it has finished.
+// The same holds while engines may hold credentials for the dropped table: they would reach the
+// files of another table. The claim must require that holder is unchanged: the table may come back,
+// and then be dropped with a purge. Errors come from the store or from who.MayTake.
 func (c *Claims) takenBy(ctx context.Context, holder registry.Record, who Claimant) (*TakenError, error) {
 	pointer, err := registry.Decode[registry.Pointer](holder)
 	switch {
-	case !holder.State.IsDropped(), err != nil: // one that cannot be read may await a purge
+	case !holder.State.IsDropped(), err != nil: // an unreadable pointer may await a purge
 		return &TakenError{}, nil
 	case holder.State == registry.StatePurging, !pointer.Task.IsZero() && !pointer.PurgeWaits():
 		return &TakenError{Own: AwaitsPurge}, nil
@@ -294,8 +298,8 @@ func (c *Claims) takenBy(ctx context.Context, holder registry.Record, who Claima
 	return nil, err
 }
 
-// takenByWaiting returns why a location does not pass on whose dropped table has a purge that
-// waits. The claimant may have that begin. The error is that of the store, or of who.Forward.
+// takenByWaiting returns why a location whose dropped table has a waiting purge does not pass on.
+// If the claimant may, it begins that purge. Errors come from the store or from who.Forward.
 func (c *Claims) takenByWaiting(ctx context.Context, pointer registry.Pointer, who Claimant) (*TakenError, error) {
 	if who.Forward != nil {
 		begun, err := who.Forward(ctx, pointer)
@@ -309,7 +313,7 @@ func (c *Claims) takenByWaiting(ctx context.Context, pointer registry.Pointer, w
 	return &TakenError{Own: PurgeWaits, Until: pointer.PurgeAt()}, nil
 }
 
-// takenAbove returns why a location is taken above which folder is claimed.
+// takenAbove returns why a location below the claimed folder is taken.
 func (c *Claims) takenAbove(folder registry.Record, who Claimant) *TakenError {
 	taken := &TakenError{At: folder.Key.ID}
 	held, err := ledger.Decode[registry.LocationClaim](folder)
@@ -319,9 +323,9 @@ func (c *Claims) takenAbove(folder registry.Record, who Claimant) *TakenError {
 	return taken
 }
 
-// PlanKept plans that who goes on to hold, or gets back, the locations that it claimed before;
-// *TakenError if one cannot be had, KindBadRequest if one that is to be claimed again is outside
-// the warehouse's roots.
+// PlanKept plans that the claimant keeps, or gets back, the locations that it claimed before. The
+// error is *TakenError if one is not available. It is KindBadRequest if one must be claimed again
+// but is outside the warehouse's roots.
 func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations []string, who Claimant) error {
 	for _, location := range locations {
 		if location == planned.Normalised {
@@ -329,12 +333,12 @@ func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations 
 		}
 		key := registry.LocationKey(location)
 		if slices.ContainsFunc(planned.Conditions, func(c registry.Condition) bool { return c.Key == key }) {
-			return &TakenError{At: location, Own: WithinOwn} // it was given up, and lies above the one that is planned
+			return &TakenError{At: location, Own: WithinOwn} // it was given up, and lies above the planned location
 		}
 		records, err := c.ledger.Get(ctx, key)
 		switch {
 		case err != nil:
-		case records[0].State == registry.StateOwner: // and so there are the folders above
+		case records[0].State == registry.StateOwner: // then the records of the folders above exist
 			err = c.planOwner(ctx, planned, records[0], who)
 		default:
 			err = c.planAnew(ctx, planned, roots, location, who)
@@ -364,28 +368,28 @@ func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, l
 		switch {
 		case i < 0:
 			planned.Puts = append(planned.Puts, p)
-		case planned.Puts[i].State != p.State: // the one that is planned is a folder above it
+		case planned.Puts[i].State != p.State: // the planned location is a folder above it
 			return &TakenError{At: location, Own: AroundOwn}
 		}
 	}
 	return nil
 }
 
-// ownFolder is the folder of a warehouse in which the server keeps files of its own (package
-// maintenance/jobs). No name of a table or namespace makes a folder that is called so.
+// ownFolder is the folder of a warehouse in which the server keeps its own files (package
+// maintenance/jobs). The name of a table or namespace never results in a folder of this name.
 const ownFolder = "~moorage"
 
-// CheckFolder returns KindBadRequest unless a table or view can live directly in a folder, below
-// one of roots.
+// CheckFolder returns KindBadRequest if a table or view cannot live directly in folder. The folder
+// must be below one of roots.
 func CheckFolder(roots []string, folder string) error {
 	_, _, err := claimPath(roots, storage.Join(folder, "t"))
 	return err
 }
 
 // claimPath returns the normalised form of location and the folders above it, the nearest first, up
-// to the highest of its disk or bucket. It goes that far because roots may lie within those of
-// other warehouses, or change at the next start. The location must be below one of roots. A root
-// cannot be claimed, even within another one.
+// to the top of its disk or bucket. It includes folders above the root because roots may lie within
+// roots of other warehouses, or change at the next start. The location must be below one of roots.
+// A root cannot be claimed, even within another root.
 func claimPath(roots []string, location string) (normalised string, folders []string, err error) {
 	place, err := storage.Parse(location)
 	if err != nil {
@@ -416,13 +420,14 @@ func claimPath(roots []string, location string) (normalised string, folders []st
 		return "", nil, moorage.Errorf(moorage.KindBadRequest,
 			"Location is outside of those that the warehouse allows (--allow-location): %s", location)
 	}
-	for _, folder := range place.Ancestors() { // nothing can live in the highest of all, which lies below no root
+	for _, folder := range place.Ancestors() { // the topmost folder is below no root, so nothing can live in it
 		folders = append(folders, folder.String())
 	}
 	return normalised, folders, nil
 }
 
-// Refusal turns *TakenError into the answer for a location that the client chose.
+// Refusal turns *TakenError into the error for a location that the client chose. It returns other
+// errors unchanged.
 func Refusal(err error, location string) error {
 	taken, ok := err.(*TakenError)
 	switch {

@@ -8,12 +8,12 @@ import (
 	"moorage/registry"
 )
 
-// End removes a dropped pointer in one Apply, with the claims that it still holds, its task or the
-// record of its window, the record of its leases, and all that is kept of its maintenance. Its
-// locations keep tombstones: see Release. Of ending it takes How and Lasting.
+// End removes a dropped pointer in one Apply. The same Apply removes its remaining claims, its task
+// or the record of its window, the record of its leases, and its maintenance records. Its locations
+// keep tombstones: see Release. End uses the fields How and Lasting of ending.
 //
-// operation names that in the change record. Nothing happens, without an error, if the pointer is
-// gone, or over reports that it is not to go.
+// The change record gets operation. Nothing happens, without an error, if the pointer is gone or
+// over returns false.
 func (c *Claims) End(ctx context.Context, operation string, id registry.ID, ending Ending,
 	over func(registry.State, registry.Pointer) bool) error {
 	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
@@ -30,7 +30,7 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 			return err
 		}
 		ending.ReachableUntil = pointer.ReachableUntil
-		if records[0].State == registry.StatePurging && pointer.Task.IsZero() { // it was called off
+		if records[0].State == registry.StatePurging && pointer.Task.IsZero() { // its purge was called off
 			ending.How = registry.EndedForget
 		}
 		conditions, deletes, err := c.Release(ctx, pointer, ending)
@@ -55,7 +55,7 @@ func (c *Claims) End(ctx context.Context, operation string, id registry.ID, endi
 		_, err = c.ledger.Apply(ctx, ledger.Mutation{
 			Change:     change,
 			Conditions: append(conditions, ledger.Unchanged(records[0])),
-			// Nobody can take a lease on it any more, and no other pointer gets its id.
+			// No lease on the table can be taken any more, and no other pointer gets its id.
 			Writes: append(deletes, registry.Delete(records[0].Key), registry.Delete(registry.LeaseKey(id)),
 				registry.Delete(pointer.EndKey())),
 		})

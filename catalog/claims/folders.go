@@ -8,12 +8,12 @@ import (
 	"moorage/registry"
 )
 
-// foldersMax bounds how many folders are remembered; an element is a few hundred bytes.
+// foldersMax bounds how many folders are remembered; an entry takes a few hundred bytes.
 const foldersMax = 20_000
 
-// folders remembers the records of folders in state below, without their values. All claims beneath
-// a folder require its record and leave it as it is, so the next one need not read it. A record
-// that has changed since makes the Apply fail. Folders with a tombstone are not remembered: a
+// folders remembers the records of folders in state below, without their values. All claims below a
+// folder require its record and leave it unchanged, so the next claim need not read it. If a record
+// has changed in the meantime the Apply fails. Folders with a tombstone are not remembered: a
 // tombstone appears only with a new version of its folder's record. It is safe for concurrent use.
 type folders struct {
 	cache *otter.Cache[string, *registry.Record]
@@ -34,7 +34,7 @@ func (f *folders) remember(folder place) {
 	f.cache.Set(record.Key.ID, &record)
 }
 
-// place is a location or a folder: its record, and its tombstone. Both have their key, and each may
+// place is the record and the tombstone of a location or folder. Both have their key, and each may
 // be missing.
 type place struct {
 	record, tombstone registry.Record
@@ -45,12 +45,12 @@ func placeOf(key registry.Key, record, tombstone registry.Record) place {
 	return place{record, tombstone}
 }
 
-// read returns the location that key is of, without its tombstone, and then the folders above it,
-// which with fromMemory are not read if they are remembered.
+// read returns the location of key, without its tombstone, and then the folders above it. With
+// fromMemory it does not read remembered folders.
 func (c *Claims) read(ctx context.Context, key registry.Key, above []string, fromMemory bool) ([]place, error) {
 	places := make([]place, 1, 1+len(above))
 	keys := []registry.Key{key}
-	var indexes []int // of each further pair of keys, in places
+	var indexes []int // in places, of each further pair of keys
 	for _, folder := range above {
 		var known place
 		if kept, ok := c.folders.cache.GetIfPresent(folder); ok && fromMemory {

@@ -7,8 +7,8 @@ import (
 	"moorage/registry"
 )
 
-// EndMaintenance returns what removes all that is kept of the maintenance of a pointer which ends
-// now: see endMaintenance.
+// EndMaintenance returns the conditions and writes that remove all maintenance records of a pointer
+// that ends now: see endMaintenance.
 func (c *Claims) EndMaintenance(ctx context.Context, id registry.ID) (
 	conditions []registry.Condition, writes []registry.Write, err error) {
 	records, err := c.ledger.Get(ctx, registry.CareKey(id), registry.MaintenancePolicyKey(registry.TableScope(id)))
@@ -18,9 +18,9 @@ func (c *Claims) EndMaintenance(ctx context.Context, id registry.ID) (
 	return c.endMaintenance(ctx, id, records[0], records[1])
 }
 
-// endMaintenance returns what removes all that is kept of the maintenance of a pointer which ends:
-// its policy, its care with what is due or blocked, its jobs and its runs. The files of a job
-// outlast its record for a while, as those of each job whose record is gone.
+// endMaintenance returns the conditions and writes that remove all maintenance records of a pointer
+// that ends: its policy, its schedule with due and blocked entries, its jobs and its runs. The
+// files of a job outlast its record for a while, as for any job without a record.
 func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, care, policy registry.Record) (
 	conditions []registry.Condition, writes []registry.Write, err error) {
 	jobs, err := c.ledger.List(ctx, registry.TableJob, registry.JobPrefix(id), "", ledger.ScanPage)
@@ -33,7 +33,8 @@ func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, care, polic
 			writes = append(writes, registry.Delete(record.Key))
 		}
 	}
-	// One that cannot be read keeps no table from ending. The planner removes what it said is due.
+	// An unreadable schedule must not prevent the end of its table. The planner removes its due
+	// entries.
 	if value, err := ledger.Decode[registry.Care](care); care.Exists() && err == nil {
 		for _, job := range value.Jobs {
 			if !job.Due.IsZero() {

@@ -13,14 +13,14 @@ import (
 	"moorage/storage"
 )
 
-// Ending says how a pointer gives up its locations.
+// Ending describes how a pointer gives up its locations.
 type Ending struct {
-	How string    // one of registry.EndedPurge and its siblings
+	How string    // registry.EndedPurge or another constant of its group
 	Now time.Time // by the clock of the store
-	// ReachableUntil is until when engines may hold credentials for the locations; zero if they
-	// hold none.
+	// ReachableUntil is the time until which engines may hold credentials for the locations; zero
+	// if they hold no credentials.
 	ReachableUntil time.Time
-	// Lasting says that files may be left at the locations, so that only an operator clears the
+	// Lasting means that files may be left at the locations. Then only an operator clears the
 	// tombstones.
 	Lasting bool
 }
@@ -35,8 +35,8 @@ func tombstoneOf(pointer registry.Pointer, ending Ending) registry.Tombstone {
 	}
 }
 
-// TombstoneOf returns the tombstone that a table or view left at a location when it ended; zero if
-// there is none, or only one of another table or view.
+// TombstoneOf returns the tombstone that a table or view left at a location when it ended. It is
+// zero if there is no tombstone, or only the tombstone of another table or view.
 func TombstoneOf(record registry.Record, tableUUID string) (registry.Tombstone, error) {
 	own, err := isOwn(record, Claimant{TableUUID: tableUUID})
 	if err != nil || !own {
@@ -45,8 +45,7 @@ func TombstoneOf(record registry.Record, tableUUID string) (registry.Tombstone, 
 	return ledger.Decode[registry.Tombstone](record)
 }
 
-// isOwn reports whether the tombstone of record, which may be missing, is that of the claimant's
-// table.
+// isOwn reports whether record, which may be missing, is the tombstone of the claimant's table.
 func isOwn(record registry.Record, who Claimant) (bool, error) {
 	if !record.Exists() || who.TableUUID == "" {
 		return false, nil
@@ -55,9 +54,10 @@ func isOwn(record registry.Record, who Claimant) (bool, error) {
 	return strings.EqualFold(tombstone.TableUUID, who.TableUUID), err
 }
 
-// mayResettle returns nil if who may live at, above or below the tombstone of record, or if there
-// is none. It returns the error of who.MayResettle, and else *TakenError while engines may hold
-// credentials, which would reach the files of another table. So who may not hears of no time.
+// mayResettle returns nil if the claimant may live at, above or below the tombstone of record, or
+// if record is missing. It returns the error of who.MayResettle first. Otherwise it returns
+// *TakenError while engines may hold credentials, which would reach the files of another table. So
+// a claimant without the right does not learn when the credentials end.
 func (c *Claims) mayResettle(ctx context.Context, record registry.Record, who Claimant) error {
 	if !record.Exists() {
 		return nil
@@ -82,14 +82,14 @@ func (c *Claims) mayResettle(ctx context.Context, record registry.Record, who Cl
 	return err
 }
 
-// emptied returns the record of a folder in state dropping, if who may claim the folder as a
-// location of its own. That takes that nothing is claimed beneath it, and that who may live above
-// the tombstones there.
+// emptied returns the record of a folder in state dropping, if the claimant may claim the folder as
+// its location. This requires that nothing is claimed below the folder, and that the claimant may
+// live above the tombstones there.
 //
-// Whether anything is beneath a folder is a question about a range, which no condition can ask. So
-// emptied marks the record as the sweep of folders does, and looks after that. A claim beneath that
-// was planned before the mark fails on it. A later claim takes the mark away. So an Apply that
-// requires the marked version knows what the look saw.
+// Conditions cannot cover a range, such as the locations below a folder. So emptied marks the
+// record as the sweep of folders does, and scans the range after that. A claim below the folder
+// that was planned before the mark fails on it. A later claim removes the mark. So the scan is
+// still correct when an Apply that requires the marked version succeeds.
 //
 // The error is *TakenError if the location is taken, and ledger.ErrRetry if the record has changed.
 func (c *Claims) emptied(ctx context.Context, folder registry.Record, who Claimant) (registry.Record, error) {
@@ -107,16 +107,16 @@ func (c *Claims) emptied(ctx context.Context, folder registry.Record, who Claima
 	if _, failed := registry.FailedCondition(err); failed {
 		return folder, ledger.ErrRetry
 	}
-	if err != nil { // the sweep takes a lost mark away
+	if err != nil { // the sweep removes a leftover mark
 		return folder, moorage.E("claims.emptied", folder.Key.ID, moorage.KindUnavailable, err)
 	}
 	folder.State, folder.ETag = registry.StateDropping, etags[0]
 	return folder, c.lookBeneath(ctx, folder.Key, who)
 }
 
-// lookBeneath returns *TakenError if something is claimed beneath a location, and the error of
-// mayResettle for a tombstone beneath it. It reads the claims first: what ends between the two
-// reads has left its tombstone.
+// lookBeneath returns *TakenError if a location below location is claimed, and the error of
+// mayResettle for a tombstone below it. It reads the claims first: a claim that ends between the
+// two reads has left its tombstone.
 func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, who Claimant) error {
 	var taken *TakenError
 	err := c.ledger.Scan(ctx, registry.TableLocation, location.ID+"/", "", func(record registry.Record) (bool, error) {
@@ -127,7 +127,7 @@ func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, who Cla
 		if held, err := ledger.Decode[registry.LocationClaim](record); err == nil && held.Pointer == who.Pointer {
 			taken.Own = AroundOwn
 		}
-		return taken.Own == AroundOwn, ctx.Err() // which one it is is for the message
+		return taken.Own == AroundOwn, ctx.Err() // the first other owner is only for the message
 	})
 	if err != nil || taken != nil {
 		return cmp.Or(err, error(taken))
@@ -137,9 +137,9 @@ func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, who Cla
 	})
 }
 
-// Release returns the conditions and writes that give up those of the pointer's claims that it
-// still holds, as ending says. The record of a location that keeps a tombstone becomes that of a
-// folder, and so does one with tombstones beneath.
+// Release returns the conditions and writes that give up the pointer's remaining claims. ending
+// describes how. The record of a location that keeps a tombstone, or has claims or tombstones below
+// it, becomes a folder record.
 func (c *Claims) Release(ctx context.Context, pointer registry.Pointer, ending Ending) (
 	[]registry.Condition, []registry.Write, error) {
 	keys := []registry.Key{registry.UUIDKey(pointer.TableUUID)}
@@ -184,9 +184,9 @@ func (c *Claims) Release(ctx context.Context, pointer registry.Pointer, ending E
 	return conditions, writes, nil
 }
 
-// leave plans what is left of a location that pointer holds by record: a tombstone or nothing.
-// before is the tombstone that another table left earlier. It stays, as the files of that table
-// may.
+// leave plans what remains of a location that pointer holds by record: a tombstone or nothing.
+// before is the tombstone that another table left earlier. It stays, because the files of that
+// table may still be there.
 func (c *Claims) leave(ctx context.Context, pointer registry.Pointer, record, before registry.Record,
 	ending Ending) (conditions []registry.Condition, writes []registry.Write, err error) {
 	var puts []ledger.Write
@@ -228,7 +228,7 @@ func (c *Claims) leave(ctx context.Context, pointer registry.Pointer, record, be
 	return conditions, writes, err
 }
 
-// asRead requires that record, which has key if it exists, is as it was read.
+// asRead returns the condition that record is unchanged. key is its key, in case it does not exist.
 func asRead(record registry.Record, key registry.Key) registry.Condition {
 	if record.Exists() {
 		return ledger.Unchanged(record)
@@ -236,17 +236,17 @@ func asRead(record registry.Record, key registry.Key) registry.Condition {
 	return registry.Absent(key)
 }
 
-// Left is a tombstone and where it stands.
+// Left is a tombstone and its location.
 type Left struct {
 	Location string
 	registry.Tombstone
 }
 
 // Tombstones returns at most limit of the tombstones below one of roots, in the order of their
-// locations, behind the location after (empty: from the start). next is the after of the next page,
-// and empty for the last.
+// locations. It begins after the location after; empty: from the start. next is the after of the
+// next page, and empty for the last page.
 //
-// Errors: those of the store.
+// Errors are those of the store.
 func (c *Claims) Tombstones(ctx context.Context, roots []string, after string, limit int) (
 	all []Left, next string, err error) {
 	folders, err := parseAll(roots)
@@ -256,7 +256,7 @@ func (c *Claims) Tombstones(ctx context.Context, roots []string, after string, l
 	err = c.ledger.Scan(ctx, registry.TableTombstone, "", after, func(record registry.Record) (bool, error) {
 		at, err := storage.Parse(record.Key.ID)
 		if err != nil || !slices.ContainsFunc(folders, func(root storage.Location) bool { return root.Contains(at) }) {
-			return true, nil // it is of no warehouse that has these roots
+			return true, nil // it is outside the roots
 		}
 		if len(all) == limit {
 			next = all[limit-1].Location
@@ -281,11 +281,11 @@ func parseAll(roots []string) ([]storage.Location, error) {
 	return parsed, nil
 }
 
-// Clear removes the tombstone at a location below one of roots, and returns it. While engines may
-// hold credentials for the location it stays until those have ended, and no longer.
+// Clear removes the tombstone at a location below one of roots, and returns it. If engines may hold
+// credentials for the location, the tombstone stays until they have ended.
 //
 // Errors: KindBadRequest for a malformed location; KindNotFound if there is no tombstone, or the
-// location is below none of roots; KindUnavailable.
+// location is outside the roots; KindUnavailable.
 func (c *Claims) Clear(ctx context.Context, roots []string, location string) (left Left, err error) {
 	at, err := storage.Parse(location)
 	if err != nil {
