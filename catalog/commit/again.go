@@ -13,9 +13,9 @@ import (
 	"moorage/storage"
 )
 
-// isGone reports whether err, for which a success could not be answered again, says that nothing is
-// left of what it was about. A file that this node does not see is no proof of that. The table may
-// be there, and a client that hears that its commit failed deletes what it wrote for it.
+// isGone reports whether err, which prevented repeating a success, proves that the object of the
+// success no longer exists. A file that this node does not see is no proof: the table may still
+// exist. A client that is told that its commit failed deletes the files that it wrote for it.
 func isGone(err error) bool {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchWarehouse, moorage.KindNoSuchTable, moorage.KindNoSuchView:
@@ -24,7 +24,7 @@ func isGone(err error) bool {
 	return false
 }
 
-// answerAgain returns the answer of a mutation that stored keeps.
+// answerAgain returns the answer of a mutation from its stored outcome.
 func (p *Pipeline) answerAgain(ctx context.Context, stored registry.Outcome) (Outcome, error) {
 	switch {
 	case stored.Failure != nil:
@@ -42,10 +42,10 @@ func (p *Pipeline) answerAgain(ctx context.Context, stored registry.Outcome) (Ou
 	return Outcome{Properties: stored.Properties}, nil
 }
 
-// versionAgain returns a version of a table or view that was answered before. A trim after later
-// commits, or an engine, may have deleted its file. Then versionAgain returns the present version,
-// also of what was dropped meanwhile: a purge waits until nobody may ask any more (see
-// registry.Pointer). The warehouse may be gone too, or another one may have its name.
+// versionAgain returns a version of a table or view that was returned before. A trim after later
+// commits, or an engine, may have deleted its file. Then versionAgain returns the present version.
+// This also holds for a dropped table: its purge waits until the last key has expired (see
+// registry.Pointer). The warehouse may be gone too, or another warehouse may have its name.
 func (p *Pipeline) versionAgain(ctx context.Context, k *directory.Kind,
 	answered registry.TableVersion) (present *Version, err error) {
 	path, err := p.config.Directory.Path(ctx, answered.Ident.Warehouse, nil)
@@ -64,7 +64,7 @@ func (p *Pipeline) versionAgain(ctx context.Context, k *directory.Kind,
 	return present, err
 }
 
-// versionAt returns a version that was answered before, from store.
+// versionAt returns a version that was returned before, from store.
 func (p *Pipeline) versionAt(ctx context.Context, k *directory.Kind, answered registry.TableVersion,
 	store storage.Store) (*Version, error) {
 	edition := documents.FileVersion(answered.MetadataLocation, answered.Registration)
@@ -81,7 +81,7 @@ func (p *Pipeline) versionAt(ctx context.Context, k *directory.Kind, answered re
 	}, nil
 }
 
-// isElsewhere reports whether err says that a file is not where it was looked for. It may be in
+// isElsewhere reports whether err means that a file was not found at its location. It may be in
 // another storage, or gone.
 func isElsewhere(err error) bool {
 	switch moorage.KindOf(err) {
@@ -91,8 +91,8 @@ func isElsewhere(err error) bool {
 	return errors.Is(err, storage.ErrOutside)
 }
 
-// presentVersion returns the version that answered names, if that is in the storage that reaches
-// the table now. Else it returns the present version of the table, whatever its name is now.
+// presentVersion returns the answered version if its file is in the present storage of the table.
+// Otherwise it returns the present version of the table, even if the table was renamed.
 func (p *Pipeline) presentVersion(ctx context.Context, k *directory.Kind, answered registry.TableVersion) (
 	*Version, error) {
 	records, err := p.config.Ledger.Get(ctx, registry.PointerKey(answered.Pointer))

@@ -11,7 +11,7 @@ import (
 	"moorage/storage"
 )
 
-// runLocked takes the locks of the verb, then plans and applies until no record moves meanwhile.
+// runLocked takes the locks of the verb, then plans and applies until no record changes in between.
 func (p *Pipeline) runLocked(ctx context.Context, w *work) (outcome Outcome, err error) {
 	var scope Scope
 	if w.Look != nil {
@@ -83,7 +83,7 @@ func (p *Pipeline) carryOut(ctx context.Context, w *work, change registry.Change
 	if lost {
 		p.config.Documents.DeleteLost(ctx, documents.Lost{File: plan.File})
 	}
-	if plan.Outdated.Version != "" { // also if it failed: it may have happened
+	if plan.Outdated.Version != "" { // even after a failure: it may have happened
 		p.config.Documents.Forget(plan.Outdated.Pointer, plan.Outdated.Version)
 	}
 	if err != nil {
@@ -102,9 +102,9 @@ func (p *Pipeline) carryOut(ctx context.Context, w *work, change registry.Change
 	return nil
 }
 
-// publish writes the file of plan, if there is one, then applies the plan, which names it. If the
-// change certainly did not happen and never will, the file is lost, and the caller deletes it. If
-// it may have happened, the file stays. The ETags are those of plan.Writes, as far as they are
+// publish writes the file of plan, if there is one, then applies the plan, which names the file.
+// lost reports that the change did not and will never happen: then the caller deletes the file. If
+// the change may have happened, the file stays. publish returns the ETags of plan.Writes that are
 // known.
 func (p *Pipeline) publish(ctx context.Context, change registry.Change, plan *Plan, effects ...effect) (
 	etags []registry.ETag, lost bool, err error) {
@@ -116,7 +116,7 @@ func (p *Pipeline) publish(ctx context.Context, change registry.Change, plan *Pl
 	return p.applyPlan(ctx, change, plan, effects...)
 }
 
-// applyPlan is publish of a plan whose file is written.
+// applyPlan applies a plan whose file is written. Its results are those of publish.
 func (p *Pipeline) applyPlan(ctx context.Context, change registry.Change, plan *Plan, effects ...effect) (
 	etags []registry.ETag, lost bool, err error) {
 	file := plan.File

@@ -18,12 +18,13 @@ import (
 	"moorage/txlog"
 )
 
-// errVersionsMoved says that a transaction was built on versions that are not current any more.
+// errVersionsMoved reports that a version on which a transaction was built is no longer current.
 // Nothing was changed.
 var errVersionsMoved = errors.New("commit: versions moved")
 
-// coordinator takes one transaction through its record. It has one commit id and brings that to an
-// end, unless it dies or cannot learn the outcome of its one Apply. It belongs to one goroutine.
+// coordinator carries out one transaction through its record, under one commit id. It finishes the
+// transaction unless it dies or cannot learn the outcome of its one Apply. It belongs to one
+// goroutine.
 type coordinator struct {
 	pipeline *Pipeline
 	t        *transaction
@@ -37,8 +38,8 @@ type coordinator struct {
 	foreign []string   // recorded files whose names turned out to be in use already
 }
 
-// try makes one attempt with a commit id of its own. It returns ledger.ErrRetry if that
-// id was fenced. If stale, it first reads again what t has read.
+// try makes one attempt with a commit id of its own. It returns ledger.ErrRetry if that id was
+// fenced. If stale is set, it first rereads the tables of t.
 func (t *transaction) try(ctx context.Context, stale bool) error {
 	p := t.pipeline
 	change, err := t.change(ctx, p.config.Ledger, moorage.Identifier{Warehouse: t.warehouse})
@@ -51,14 +52,14 @@ func (t *transaction) try(ctx context.Context, stale bool) error {
 	case o.applied:
 		o.finish(ctx)
 	case moorage.KindOf(err) == moorage.KindCommitUnknown:
-		p.config.KickRecovery() // after the deadline the record shows the outcome
+		p.config.KickRecovery() // after the deadline the record has the outcome
 	default:
 		o.rollBack(ctx)
 	}
 	return err
 }
 
-// run builds the transaction and applies it. While only versions move it does so again, up to
+// run builds the transaction and applies it. It retries while only versions move, up to
 // TransactionTriesMax times.
 func (o *coordinator) run(ctx context.Context, stale bool) error {
 	release := func() {}
@@ -79,9 +80,9 @@ func (o *coordinator) run(ctx context.Context, stale bool) error {
 	}
 }
 
-// takeTurns waits for a turn at each table of the transaction, ahead of the commits to that table
-// alone that have not begun. It waits for transactionTurnsMax in all and goes on without the turns
-// that it did not get.
+// takeTurns waits for a turn at each table of the transaction, ahead of single-table commits that
+// have not begun. It waits at most transactionTurnsMax in all, then continues without the missing
+// turns.
 func (o *coordinator) takeTurns(ctx context.Context) (release func()) {
 	ctx, cancel := context.WithTimeout(ctx, transactionTurnsMax)
 	defer cancel()
@@ -89,8 +90,8 @@ func (o *coordinator) takeTurns(ctx context.Context) (release func()) {
 	return release
 }
 
-// step checks, builds, records, writes and applies once. It returns errVersionsMoved if it found
-// other versions than those it was built on.
+// step checks, builds, records, writes and applies once. It returns errVersionsMoved if a version
+// changed since the transaction was built.
 func (o *coordinator) step(ctx context.Context, stale bool) error {
 	if stale {
 		if err := o.t.readParticipants(ctx); err != nil {
@@ -131,8 +132,8 @@ func movedIfAgain(err error) error {
 	return err
 }
 
-// verifyUnchanged is for a transaction that writes nothing. It returns nil if all requirements held
-// at one moment, errVersionsMoved if they may not have.
+// verifyUnchanged handles a transaction that writes nothing. It returns nil if all requirements
+// held at one moment, and errVersionsMoved if they may not have.
 func (o *coordinator) verifyUnchanged(ctx context.Context) error {
 	var known []*directory.Found
 	for _, p := range o.t.parts {
@@ -145,8 +146,8 @@ func (o *coordinator) verifyUnchanged(ctx context.Context) error {
 	return err
 }
 
-// recordIntent records the files that the coordinator is about to write, and what it expects the
-// tables to be.
+// recordIntent records the files that the coordinator is about to write, and the tables' expected
+// versions.
 func (o *coordinator) recordIntent(ctx context.Context, files []documents.File) error {
 	var next txlog.Entry
 	var err error
@@ -165,15 +166,15 @@ func (o *coordinator) recordIntent(ctx context.Context, files []documents.File) 
 	} else {
 		next, err = o.pipeline.transactions.Extend(ctx, o.record, o.t.participants(), locationsOf(files))
 	}
-	if err != nil { // even if the outcome is unknown: no Apply follows, whatever becomes of the record
+	if err != nil { // even if the outcome is unknown: no Apply follows
 		return moorage.E("commit.recordIntent", o.t.warehouse, moorage.KindUnavailable, err)
 	}
 	o.record = next
 	return nil
 }
 
-// write stores files. A storage that can store several in one call gets its files in one; the
-// others get several files at a time.
+// write stores files. A storage that implements storage.Batcher gets all its files in one call.
+// Other files are written several at a time.
 func (o *coordinator) write(ctx context.Context, files []documents.File) error {
 	if batcher, ok := files[0].Storage.(storage.Batcher); ok && inOneStore(files) {
 		return o.writeTogether(ctx, batcher, files)
@@ -200,14 +201,14 @@ func (o *coordinator) write(ctx context.Context, files []documents.File) error {
 	return group.Wait()
 }
 
-// inOneStore reports whether all files are in the storage of the first. They nearly always are: it
-// is the storage of their warehouse.
+// inOneStore reports whether all files are in the storage of the first file. They nearly always are
+// in the storage of their warehouse.
 func inOneStore(files []documents.File) bool {
 	return !slices.ContainsFunc(files, func(file documents.File) bool { return file.Storage != files[0].Storage })
 }
 
-// writeTogether stores files, which are all in batcher. It returns the error of the first file that
-// could not be stored.
+// writeTogether stores files, which batcher must all hold. It returns the error of the first file
+// that could not be stored.
 func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher, files []documents.File) error {
 	bodies, err := contents(ctx, files)
 	if err != nil {
@@ -222,7 +223,7 @@ func (o *coordinator) writeTogether(ctx context.Context, batcher storage.Batcher
 	return first
 }
 
-// contents returns files with the bytes that are to be stored.
+// contents returns the locations and encoded bytes of files.
 func contents(ctx context.Context, files []documents.File) ([]storage.File, error) {
 	bodies := make([]storage.File, len(files))
 	fill := func(i int) (err error) {
@@ -232,7 +233,7 @@ func contents(ctx context.Context, files []documents.File) ([]storage.File, erro
 	}
 	if slices.ContainsFunc(files, documents.File.IsCompressed) {
 		var group errgroup.Group
-		group.SetLimit(runtime.GOMAXPROCS(0)) // compressing takes a processor
+		group.SetLimit(runtime.GOMAXPROCS(0)) // compression is CPU-bound
 		for i := range files {
 			group.Go(func() error { return safely(ctx, func(context.Context) error { return fill(i) }) })
 		}
@@ -246,8 +247,8 @@ func contents(ctx context.Context, files []documents.File) ([]storage.File, erro
 	return bodies, nil
 }
 
-// noteWriteError returns err, the result of writing file, with the name of the table. It adds the
-// file to foreign if a file of that name was there already.
+// noteWriteError adds the name of the table to err, the result of writing file. It adds the file to
+// foreign if a file of that name existed already.
 func (o *coordinator) noteWriteError(file documents.File, err error) error {
 	if err == nil {
 		return nil
@@ -297,8 +298,8 @@ func (o *coordinator) applyOnce(ctx context.Context, files []documents.File, bat
 	return err
 }
 
-// cacheResult keeps the new versions of the tables for the next readers. etags are those of the
-// writes, empty if they are not known.
+// cacheResult caches the new versions of the tables. etags are the ETags of the writes, empty if
+// they are not known.
 func (o *coordinator) cacheResult(etags []registry.ETag) {
 	for _, p := range o.t.parts {
 		if !p.writes() {
@@ -312,7 +313,7 @@ func (o *coordinator) cacheResult(etags []registry.ETag) {
 }
 
 // finish cleans up after a committed transaction. It deletes the files of earlier tries. It also
-// deletes the files that left the metadata logs of tables that want such files deleted.
+// deletes files that left the metadata logs, for tables that have enabled this.
 func (o *coordinator) finish(ctx context.Context) {
 	if len(o.record.Surplus()) > 0 {
 		o.cleanUp(ctx)
@@ -327,16 +328,16 @@ func (o *coordinator) finish(ctx context.Context) {
 	o.pipeline.config.Documents.DeleteTrimmed(ctx, o.pipeline.config.Now(), fallen)
 }
 
-// rollBack ends a transaction that certainly has not committed and never will, or had nothing to
-// do. It deletes the record after the files.
+// rollBack ends a transaction that did not and will never commit, or that had nothing to do. It
+// deletes the record after the files.
 func (o *coordinator) rollBack(ctx context.Context) {
 	if o.record.Exists() {
 		o.cleanUp(ctx)
 	}
 }
 
-// cleanUp deletes the files that the record names and no pointer does, then the record. If others
-// have ended the transaction it calls cleanUpAfterOthers instead. It leaves what fails to recovery.
+// cleanUp deletes the recorded files that no pointer names, then the record. If another process has
+// ended the transaction, it calls cleanUpAfterOthers instead. Recovery repeats what fails.
 func (o *coordinator) cleanUp(ctx context.Context) {
 	ctx, cancel := moorage.Detached(ctx, SettleTimeout)
 	defer cancel()
@@ -363,12 +364,13 @@ func (o *coordinator) cleanUp(ctx context.Context) {
 	}
 }
 
-// cleanUpAfterOthers deletes what may be left after others have ended the transaction. change is
-// the change record of the transaction. Nothing is left if the transaction committed. If an
-// operator had it forgotten, its files are not the coordinator's to delete.
+// cleanUpAfterOthers deletes leftover files after another process has ended the transaction. change
+// is the change record of the transaction. Nothing is left if the transaction committed. If an
+// operator removed the transaction from the log, the coordinator must not delete its files.
 //
-// Otherwise the others deleted what they found, and this coordinator may have written files of the
-// last try since. Somebody may have registered those, so each goes only if no pointer names it.
+// Otherwise the other process deleted the files that it found. This coordinator may have written
+// files of the last try after that. A client may have registered those files, so each is deleted
+// only if no pointer names it.
 func (o *coordinator) cleanUpAfterOthers(ctx context.Context, change registry.Record) {
 	if o.applied || change.State == registry.StateVoid {
 		return

@@ -10,13 +10,14 @@ import (
 	"moorage/registry"
 )
 
-// putBackAttempts is how often a failed drop tries to make live again what it marked.
+// putBackAttempts is how often a failed drop tries to make the marked container live again.
 const putBackAttempts = 5
 
 // drain makes one attempt to drop a container: an empty namespace or, without levels, an empty
-// warehouse. It marks the container as dropping and looks for children. Then the plan deletes it,
-// or it is made live again. An intent that makes a child requires the version that was live when it
-// looked. So no child can appear after the first step.
+// warehouse. It marks the container as dropping and looks for children. If there are none the plan
+// deletes the container; otherwise drain makes it live again. An intent that creates a child
+// requires the live version of the container that it read. So no child can appear after the first
+// step.
 func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 	ident := w.On[0]
 	path, err := p.config.Directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
@@ -41,7 +42,7 @@ func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 	return err
 }
 
-// markDropping puts the last record of path in state dropping. It returns path as it is then.
+// markDropping puts the last record of path into state dropping. It returns path with that record.
 func (p *Pipeline) markDropping(ctx context.Context, w *work, path *directory.Path) (*directory.Path, error) {
 	ident := w.On[0]
 	change, err := w.change(ctx, p.config.Ledger, ident)
@@ -57,12 +58,12 @@ func (p *Pipeline) markDropping(ctx context.Context, w *work, path *directory.Pa
 		return nil, err
 	}
 	if marked.Record().State != registry.StateDropping {
-		return nil, ledger.ErrRetry // another operation took this drop for dead and put it back
+		return nil, ledger.ErrRetry // another operation considered this drop dead and put it back
 	}
 	return marked, nil
 }
 
-// isEmpty reports whether there is neither a namespace nor an entry directly below path.
+// isEmpty reports whether path has no child namespaces and no entries.
 func (p *Pipeline) isEmpty(ctx context.Context, path *directory.Path) (bool, error) {
 	below := registry.NamespacePrefix(path.Warehouse.ID, path.ID())
 	children, err := p.config.Ledger.ListKeys(ctx, registry.TableNamespace, below, "", 1)
@@ -73,8 +74,9 @@ func (p *Pipeline) isEmpty(ctx context.Context, path *directory.Path) (bool, err
 	return len(entries) == 0, err
 }
 
-// putBack is directory.PutBack for a failed drop, whose time may have run out. If it fails too the
-// state stays dropping. Once that is stale, the next operation that meets it puts it back.
+// putBack calls directory.PutBack for a failed drop, whose time may have run out. If that fails too
+// the state stays dropping. Once that state is stale, the next operation that meets it puts it
+// back.
 func (p *Pipeline) putBack(ctx context.Context, ident moorage.Identifier, path *directory.Path) {
 	ctx, cancel := moorage.Detached(ctx, SettleTimeout)
 	defer cancel()

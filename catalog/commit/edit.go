@@ -16,9 +16,9 @@ import (
 // pointer's lock, for one try.
 const RacesMax = 3
 
-// runEdit changes one table or view: it moves the pointer from the version that was read, by
+// runEdit changes one table or view. It moves the pointer from the version that was read, by
 // compare-and-set, until that succeeds or fails for good. Commits that wait behind it may share its
-// version, and it may share that of one in front.
+// version, and it may share the version of a commit in front.
 func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	e := newEdition(ctx, w, p.config.Now())
 	mine := p.turnIfFree(e)
@@ -31,7 +31,7 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	// What fails against the present version is refused without waiting for a turn.
+	// An edit that fails against the present version is refused without waiting for a turn.
 	if e.replays(base) {
 		return Outcome{Version: VersionOf(found, e.Ident, base)}, nil
 	}
@@ -50,19 +50,19 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 		}
 		ground = Ground{}
 		base = nil                                                // frees its memory
-		waiting, stop := context.WithTimeout(ctx, RequestTimeout) // it ends for a client that left, too
+		waiting, stop := context.WithTimeout(ctx, RequestTimeout) // also ends when the client disconnects
 		mine, err = p.queue.take(waiting, found.Pointer.ID, e)
 		stop()
 		if err != nil {
 			return Outcome{}, moorage.E("commit.runEdit", e.Ident.String(), moorage.KindUnavailable, err)
 		}
-		if mine == nil { // another carried it out
+		if mine == nil { // another edit carried it out
 			return Outcome{Version: e.answer}, e.err
 		}
 	}
 	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
 	defer cancel()
-	held := p.config.Documents.Room().Enter(e.Ident.Warehouse) // in its turn: commits that wait hold nothing
+	held := p.config.Documents.Room().Enter(e.Ident.Warehouse) // taken during the turn: waiting commits reserve nothing
 	defer held.GiveBack()
 	if err := held.Take(ctx, documents.HeldBytes(size)); err != nil {
 		return Outcome{}, err
@@ -78,8 +78,8 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	return Outcome{Version: e.answer}, e.err
 }
 
-// findFor returns the pointer of target and the document that it names, if the caller of w may do
-// what target asks for. It reads no file before that is certain.
+// findFor returns the pointer of target and its document, if the caller of w has the privileges
+// target.Asks. It reads no file before it has checked them.
 func findFor(ctx context.Context, p *Pipeline, w *work, target Target) (
 	found *directory.Found, base documents.Document, err error) {
 	err = p.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
@@ -92,8 +92,8 @@ func findFor(ctx context.Context, p *Pipeline, w *work, target Target) (
 	return found, base, err
 }
 
-// turnIfFree begins a turn of e at its pointer if the node knows that pointer and nobody is in
-// front; else it returns nil. Then one read serves the whole edit.
+// turnIfFree begins a turn of e at its pointer if the node knows that pointer and its queue is
+// empty. Otherwise it returns nil. With a turn, one read serves the whole edit.
 func (p *Pipeline) turnIfFree(e *edition) *turn {
 	if !e.Pointer.IsZero() {
 		return p.queue.takeIfFree(e.Pointer, e)
@@ -105,17 +105,17 @@ func (p *Pipeline) turnIfFree(e *edition) *turn {
 	return p.queue.takeIfFree(known.Pointer.ID, e)
 }
 
-// contend tries to move the pointer until that succeeds or fails for good. base is the document
-// that known names, if it was read in this turn, else nil.
+// contend tries to move the pointer until that succeeds or fails for good. base is the document of
+// known if it was read in this turn, else nil.
 func (p *Pipeline) contend(ctx context.Context, g *group, known *directory.Found, base documents.Document) error {
 	defer func() {
-		if g.lost != nil { // no attempt came after the one that lost, or it did not get far
+		if g.lost != nil { // no attempt followed the lost one, or it failed early
 			p.config.Documents.DeleteLost(ctx, *g.lost)
 		}
 	}()
 	return p.config.Ledger.Retry(ctx, moorage.KindCommitFailed, func(attempt int) error {
 		switch {
-		case attempt == 0 && base != nil: // as it was when the turn began, or newer
+		case attempt == 0 && base != nil: // read in this turn, or newer
 			return p.tryOn(ctx, g, known, base)
 		case attempt >= RacesMax:
 			return p.tryAlone(ctx, g, known)
@@ -124,7 +124,8 @@ func (p *Pipeline) contend(ctx context.Context, g *group, known *directory.Found
 	})
 }
 
-// tryAlone is tryAgain while no other contended edit of the pointer is under way.
+// tryAlone calls tryAgain under the lock of the pointer, so that no other contended edit of it
+// runs.
 func (p *Pipeline) tryAlone(ctx context.Context, g *group, known *directory.Found) error {
 	g.disband()         // its members need not wait for the lock
 	p.queue.end(g.turn) // a transaction may have the lock and wait for the turn
@@ -140,9 +141,9 @@ func (p *Pipeline) tryAlone(ctx context.Context, g *group, known *directory.Foun
 }
 
 // tryAgain reads the pointer again and makes one attempt. It returns ledger.ErrRetry if only the
-// pointer's version changed meanwhile. known is the pointer as the edit found it first.
+// pointer's version changed in between. known is the pointer as the edit first found it.
 func (p *Pipeline) tryAgain(ctx context.Context, g *group, known *directory.Found) error {
-	g.gather() // before the read: what is read is no older than any member
+	g.gather() // before the read: the version read is no older than any member
 	reading, stop := g.writing(ctx)
 	defer stop()
 	found, err := p.findAgain(reading, g.lead, known)
@@ -163,7 +164,7 @@ func (p *Pipeline) tryAgain(ctx context.Context, g *group, known *directory.Foun
 	return p.tryOn(ctx, g, found, base)
 }
 
-// findAgain returns the pointer that the edit is about, as it is now, if its caller still may.
+// findAgain returns the present pointer of the edit, if its caller still has the privileges.
 func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.Found) (*directory.Found, error) {
 	if !e.pinned {
 		return p.config.Directory.FindFor(ctx, e.asker(), e.Asks, e.Kind, e.Ident)
@@ -172,14 +173,14 @@ func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.F
 	if err == nil && !found.IsIn(e.Ident.Warehouse) {
 		err = p.config.Directory.Missing(ctx, e.asker(), e.Ident.Warehouse, e.Kind.NoSuch(e.Ident))
 	}
-	if err == nil && e.Pointer.IsZero() { // else a job of the server asks
+	if err == nil && e.Pointer.IsZero() { // else a job of the server is the caller
 		err = e.may(ctx, p.config.Directory, found)
 	}
 	return found, err
 }
 
 // tryOn makes one attempt on base, the document that found names. It returns ledger.ErrRetry if
-// only the pointer's version changed meanwhile.
+// only the pointer's version changed in between.
 func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, base documents.Document) error {
 	planned, err := g.plan(ctx, found, base)
 	if err != nil {
@@ -258,8 +259,8 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	return nil
 }
 
-// name names the file of document, the next version of base, which found names. It has no name if
-// document is base.
+// name names the file of document, the next version of base, which found names. The file has no
+// location if document is base.
 func (p *Pipeline) name(found *directory.Found, base, document documents.Document) (documents.File, error) {
 	if document == base {
 		return documents.File{Document: base}, nil
@@ -271,14 +272,14 @@ func (p *Pipeline) name(found *directory.Found, base, document documents.Documen
 	return p.config.Documents.Name(directory.KindOf(found.Pointer), next, before)
 }
 
-// planMove plans that a pointer names next, which was built on base, the current version, and which
-// files are deleted after that. The first write is the pointer's; to is what that makes of the
-// pointer, without the record.
+// planMove plans the move of a pointer to next, and the deletion of files after it. next was built
+// on base, the current version. The first write is the write of the pointer. to is the pointer
+// after it, without the record.
 func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base documents.Document,
 	next documents.File, works ...*work) (to *directory.Found, plan *Plan, err error) {
 	moved := *found
 	to = &moved
-	to.Record = registry.Record{} // that is known once it is written
+	to.Record = registry.Record{} // known after the write
 	pointer := &to.Pointer
 	pointer.MetadataLocation, pointer.Registration = next.Location, registry.ID{}
 	for _, w := range works {
@@ -305,8 +306,8 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 	return to, &Plan{Conditions: conditions, Writes: writes, File: next, Items: items, Trimmed: trimmed}, err
 }
 
-// claimMove plans the claim of a location that set-location asked for, on behalf of works. The
-// table or view keeps the old claim.
+// claimMove plans the claim of a location from set-location, on behalf of works. The table or view
+// keeps the old claim.
 func (p *Pipeline) claimMove(ctx context.Context, found *directory.Found, location string, works []*work) (
 	claims.Claim, error) {
 	path, err := p.config.Directory.Path(ctx, found.Pointer.Warehouse, nil)
@@ -314,7 +315,7 @@ func (p *Pipeline) claimMove(ctx context.Context, found *directory.Found, locati
 		return claims.Claim{}, err
 	}
 	claimant := claims.Claimant{Pointer: found.Pointer.ID}
-	for _, w := range works { // one, as what moves shares no version
+	for _, w := range works { // only one: an edit that moves a table shares no version
 		claimant.MayTake = p.config.Directory.Taking(w.asker())
 	}
 	planned, err := p.config.Claims.Plan(ctx, p.config.Directory.Roots(path.Warehouse), location, claimant)

@@ -12,44 +12,44 @@ import (
 )
 
 // edition is the edit of one table or view under way. It belongs to one goroutine at a time: its
-// own, or that of the edition which carries it out.
+// own, or the goroutine of the edition that carries it out.
 type edition struct {
 	*work
 	Target
-	// pinned says that the requirements name the uuid; see Edit.Pins.
+	// pinned reports whether the requirements name the uuid; see Edit.Pins.
 	pinned bool
-	member registry.Member // what the change record says of it in a group
+	member registry.Member // the entry of the edit in a group's change record
 	shares bool            // it can share a version
-	bytes  int             // that it adds to one at most
+	bytes  int             // added to a shared version, at most
 
 	ended  bool
-	answer *Version // once it has ended, if it succeeded
-	err    error    // once it has ended
+	answer *Version // set on success, once it has ended
+	err    error    // set on failure, once it has ended
 }
 
-// end notes how e ended.
+// end records the result of e.
 func (e *edition) end(answer *Version, err error) { e.ended, e.answer, e.err = true, answer, err }
 
-// may returns nil if the caller of e may change found, which e is about.
+// may returns nil if the caller of e may change found, the target of e.
 func (e *edition) may(ctx context.Context, d *directory.Directory, found *directory.Found) error {
 	return d.May(ctx, e.asker(), e.Asks, found, e.Ident)
 }
 
-// replays reports whether base shows that e happened before. A request with a key of its client is
-// recognised by the outcome of the key.
+// replays reports whether base contains the effect of an earlier attempt of e. A request with a
+// client's key is recognised by the outcome of the key instead.
 func (e *edition) replays(base documents.Document) bool {
 	return !e.hasClientKey() && e.Edit.Asks() && e.Edit.Replays(base)
 }
 
-// moves reports whether e may be moved on top of ground. An edit that fits there as it is need not
-// be.
+// moves reports whether e may be moved on top of ground. It is false if the edit applies to ground
+// unchanged.
 func (e *edition) moves(ctx context.Context, ground Ground) bool {
 	movable, ok := e.Edit.(Movable)
 	return ok && !e.ended && e.Edit.Check(ground.Base) != nil && movable.Moves(ctx, ground)
 }
 
-// prepare reads what moving e may take, while others are in front. It reports whether e can be
-// moved to the top of ground, as far as that can be told.
+// prepare reads the data for moving e, while other edits are in front. It reports whether e can
+// probably be moved on top of ground.
 func (e *edition) prepare(ctx context.Context, ground Ground) bool {
 	movable, ok := e.Edit.(Movable)
 	if !ok {
@@ -71,16 +71,17 @@ func newEdition(ctx context.Context, w *work, now time.Time) *edition {
 		e.member.Snapshot = shared.Snapshot()
 		e.bytes, e.shares = shared.Shares()
 	}
-	e.shares = e.shares && w.Lease == nil // the others must not fail with its lease
+	e.shares = e.shares && w.Lease == nil // other members must not fail because of its lease
 	return e
 }
 
-// next makes the next version of base, which found names: base itself if edit changes nothing.
+// next returns the next version of base, which found names. It returns base itself if edit changes
+// nothing.
 func next(now time.Time, found *directory.Found, base documents.Document, edit Edit) (documents.Document, error) {
 	return edit.Next(base, envOf(now, found))
 }
 
-// envOf returns what a version depends on besides the one before it, which found names.
+// envOf returns the inputs of a new version other than its base. found names the base.
 func envOf(now time.Time, found *directory.Found) metadata.Env {
 	return metadata.Env{Now: now, BaseLocation: found.Pointer.MetadataLocation}
 }

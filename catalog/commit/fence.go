@@ -9,22 +9,20 @@ import (
 	"moorage/registry"
 )
 
-// A mutation may be asked for under a lease: it is to happen only as long as its caller holds that.
-// The lease is read before each Apply, and the Apply requires that the record is as it was read.
-// A job that takes the table over writes that record. So a holder that slept past its time cannot
-// change the table, whatever it was about to do when it fell asleep.
+// A mutation may require that its caller holds a lease. The lease is read before each Apply, and
+// the Apply requires that its record is unchanged. A job that takes over the table writes that
+// record. So a holder that was paused beyond its lease cannot change the table.
 
 // leaseReader reads leases.
 type leaseReader struct{ ledger *ledger.Ledger }
 
-// heed refuses w if it is asked for under a lease that its caller does not hold now.
+// heed refuses w if it requires a lease that its caller does not hold now.
 func (r leaseReader) heed(ctx context.Context, w *work) error {
 	_, err := r.read(ctx, w)
 	return err
 }
 
-// read returns the record of the lease that w is asked for under; the zero Record if w is
-// asked for under none.
+// read returns the record of the lease that w requires, or the zero Record if w requires no lease.
 func (r leaseReader) read(ctx context.Context, w *work) (registry.Record, error) {
 	if w.Lease == nil {
 		return registry.Record{}, nil
@@ -53,7 +51,7 @@ func (r leaseReader) read(ctx context.Context, w *work) (registry.Record, error)
 	return records[0], nil
 }
 
-// fence adds to mutation the condition that the lease of w stays as it is.
+// fence adds to mutation the condition that the record of w's lease is unchanged.
 func (r leaseReader) fence(ctx context.Context, w *work, mutation *ledger.Mutation) error {
 	record, err := r.read(ctx, w)
 	if err != nil || !record.Exists() {

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// GroupMax is how many commits one version carries out at most, unless Config says otherwise.
+	// GroupMax is the default of Config.GroupMax.
 	GroupMax = 64
-	// groupBytesMax bounds what the commits of one version add to the document.
+	// groupBytesMax bounds the bytes that the commits of one version add to the document.
 	groupBytesMax = 8 << 20
 )
 
-// Shared is an edit that can share one version with others of its kind.
+// Shared is an edit that can share one version with other edits of its kind.
 type Shared interface {
 	Edit
-	// Shares reports whether this edit can, and how many bytes it adds at most.
+	// Shares reports whether this edit can share a version, and how many bytes it adds at most.
 	Shares() (bytes int, ok bool)
 	// Begin begins a version on top of ground.
 	Begin(ground Ground) Chain
@@ -33,52 +33,51 @@ type Shared interface {
 	Snapshot() int64
 }
 
-// Movable is an edit that may be carried out on top of another version than the one that it was
-// sent for.
+// Movable is an edit that can be carried out on a newer version than the one it was sent for.
 type Movable interface {
 	Shared
-	// Moves reports whether it may be on top of ground, if it does not fit as it is.
+	// Moves reports whether the edit may be moved on top of ground, if it does not apply unchanged.
 	Moves(ctx context.Context, ground Ground) bool
-	// Prepare reads what moving takes, so that the turn is short. It reports whether the edit can
-	// be moved to the top of ground, as far as that can be told.
+	// Prepare reads the data for the move in advance, to keep the turn short. It reports whether
+	// the edit can probably be moved on top of ground.
 	Prepare(ctx context.Context, ground Ground) bool
 }
 
-// Ground is what a version is made on.
+// Ground is the base of a new version.
 type Ground struct {
 	Found *directory.Found
-	Base  documents.Document // that Found names
+	Base  documents.Document // named by Found
 	Env   metadata.Env
-	Room  *documents.Share // for what is read on the way; nil for Movable
+	Room  *documents.Share // for data read during the move; nil for Movable
 }
 
-// Chain makes one version of several edits, each on top of those before it.
+// Chain builds one version from several edits, each on top of the one before it.
 type Chain interface {
-	// Add adds an edit that shares, and moves it if it may be moved. If it does not join, the chain
-	// is as it was.
+	// Add adds an edit that shares the version, and moves it if that is allowed and necessary. If
+	// the edit does not join, the chain is unchanged.
 	Add(ctx context.Context, edit Edit) (metadata.Joining, error)
-	// Finish returns the version; the base itself if nothing changed. The version names lists,
-	// which are to be written first.
+	// Finish returns the version, or the base itself if nothing changed. The version names lists,
+	// which must be written first.
 	Finish() (version documents.Document, lists []storage.File, err error)
 }
 
-// group is an edit in its turn, and others behind it which it carries out: one file and one Apply
-// make all of them true. Each is planned on top of the one before it, and has its own key, answer
+// group is an edit in its turn, and the edits behind it that it carries out: one file and one Apply
+// commit all of them. Each edit is planned on top of the one before it, and has its own key, answer
 // and refusal. A group never waits for members. A lone edit is a group of one.
 //
-// Every member is one of these in the end:
+// Every member ends in one of these ways:
 //
-//	it joined the version        ends with it: all are answered the same version
-//	it fails on top of others    ends with that refusal, once the Apply of those others succeeded
-//	it fails on the base         ends with that refusal
-//	it happened before           is answered the base, which shows that
-//	it touches what another did  keeps its place in the queue
-//	its caller may no more   ends with that refusal
-//	its key has an outcome       ends with that; the others are planned again without it
-//	nothing is certain yet       is planned again, or keeps its place in the queue
+//	joined the version               ends with it: all members return the same version
+//	fails on top of other members    ends with that refusal, once the Apply of the others succeeded
+//	fails on the base                ends with that refusal
+//	is a repeated request            returns the base, which contains its effect
+//	conflicts with another member    keeps its place in the queue
+//	its caller lost the privilege    ends with that refusal
+//	its key has an outcome           ends with it; the others are planned again without it
+//	nothing is certain yet           is planned again, or keeps its place in the queue
 //
-// If the Apply fails for all, those that joined end with its error. If the file could not be
-// written no Apply was sent, and only the leading edit ends with that.
+// If the Apply fails for all, the joined members end with its error. If the file could not be
+// written no Apply was sent, and only the leading edit ends with that error.
 type group struct {
 	queue  *queue
 	max    int // members
@@ -87,19 +86,20 @@ type group struct {
 	turn   *turn
 	lead   *edition
 	held   *documents.Share
-	// directory decides whether the caller of an edition may still change what was found.
+	// directory checks whether the caller of an edit may still change the table or view.
 	directory *directory.Directory
-	others    []*turn // that were taken out of the queue and have not ended
-	alone     bool    // the leading edit takes no others any more
-	charge    int     // bytes that held was charged for others
-	// applying are the members whose Apply may be under way.
+	others    []*turn // taken out of the queue, not ended
+	alone     bool    // the leading edit takes no more members
+	charge    int     // bytes charged to held for others
+	// applying holds the members whose Apply may be under way.
 	applying []*edition
 	// lost is the file of an attempt that lost, until it is deleted.
 	lost *documents.Lost
 }
 
-// gather takes commits from the queue which may share the version of the leading one. They are to
-// be planned on what is read after that: an older version may have been replaced before they began.
+// gather takes from the queue commits that may share the version of the leading edit. They must be
+// planned on a version that is read after that. An older version may have been replaced before they
+// began.
 func (g *group) gather() {
 	room, size := g.max-1-len(g.others), g.lead.bytes
 	for _, other := range g.others {
@@ -125,19 +125,19 @@ func (g *group) gather() {
 	}
 }
 
-// errPanicked says that a member of a group panicked while it was planned.
+// errPanicked reports that a member of a group panicked while it was planned.
 var errPanicked = errors.New("commit: a member of a group panicked")
 
-// groupPlan is what one attempt of a group is about to do.
+// groupPlan is the plan of one attempt of a group.
 type groupPlan struct {
 	next    documents.Document // the base itself if nothing changes
-	carried []*edition         // that make next of the base
-	refused []*edition         // that fail on top of those before them; err says why
-	lists   []storage.File     // manifest lists that next names, one for each edit that was moved
+	carried []*edition         // built into next
+	refused []*edition         // fail on top of the edits before them; see their err
+	lists   []storage.File     // manifest lists that next names, one for each moved edit
 }
 
-// plan plans the members of g one on top of the other, from base on, which found names. An error is
-// that of the leading edit.
+// plan plans the members of g one on top of the other, starting from base, which found names. It
+// returns only errors of the leading edit.
 func (g *group) plan(ctx context.Context, found *directory.Found, base documents.Document) (*groupPlan, error) {
 	ctx, stop := g.writing(ctx)
 	defer stop()
@@ -147,7 +147,7 @@ func (g *group) plan(ctx context.Context, found *directory.Found, base documents
 		if err == nil {
 			return planned, nil
 		}
-		// Together they make no document, one by one they may.
+		// The members fail together. Each may succeed alone.
 		g.standAlone()
 	}
 	planned := &groupPlan{next: base}
@@ -166,10 +166,10 @@ func (g *group) plan(ctx context.Context, found *directory.Found, base documents
 	return planned, nil
 }
 
-// planTogether is plan of several members. An error means that they make no document together.
+// planTogether plans several members. An error means that they cannot share a document.
 func (g *group) planTogether(ctx context.Context, ground Ground) (planned *groupPlan, err error) {
 	defer func() {
-		if panicked := recover(); panicked != nil { // it is found again by the one that does it alone
+		if panicked := recover(); panicked != nil { // the member that caused it panics again when it is planned alone
 			planned, err = nil, errPanicked
 		}
 	}()
@@ -178,11 +178,11 @@ func (g *group) planTogether(ctx context.Context, ground Ground) (planned *group
 	planned = &groupPlan{}
 	name := directory.NameKey(found.Pointer.Identifier())
 	join := func(e *edition) (stays bool) {
-		// After a rename, one that follows the name may be about another table.
+		// After a rename, an edit that follows the name may be for another table.
 		if e != g.lead && (found.Pointer.ID != g.turn.pointer || !e.pinned && directory.NameKey(e.Ident) != name) {
 			return false
 		}
-		if e != g.lead { // which was decided when found was read
+		if e != g.lead { // the leading edit was checked when found was read
 			if err := e.may(ctx, g.directory, found); err != nil {
 				e.end(nil, err)
 				return true
@@ -227,8 +227,8 @@ func (g *group) planTogether(ctx context.Context, ground Ground) (planned *group
 	return planned, nil
 }
 
-// change begins the change record of the commits that are carried out. It names the first, and all
-// of them if they are several.
+// change begins the change record of the carried commits. It names the first commit, and all of
+// them if there are several.
 func (p *groupPlan) change(ctx context.Context, l *ledger.Ledger, ident moorage.Identifier) (registry.Change, error) {
 	first := p.carried[0]
 	change, err := first.change(ctx, l, ident)
@@ -241,7 +241,7 @@ func (p *groupPlan) change(ctx context.Context, l *ledger.Ledger, ident moorage.
 	return change, err
 }
 
-// works returns the intents that are carried out.
+// works returns the intents of the carried edits.
 func (p *groupPlan) works() []*work {
 	works := make([]*work, len(p.carried))
 	for i, e := range p.carried {
@@ -250,7 +250,7 @@ func (p *groupPlan) works() []*work {
 	return works
 }
 
-// effects returns the intents that are carried out with their answers.
+// effects returns the intents of the carried edits with their answers.
 func (p *groupPlan) effects(version func(*edition) *Version) []effect {
 	effects := make([]effect, len(p.carried))
 	for i, e := range p.carried {
@@ -271,8 +271,8 @@ func (g *group) settle(planned *groupPlan, version func(*edition) *Version) {
 	g.answer()
 }
 
-// writing returns the context in which a group reads what it needs, and writes its file: for others
-// only as long as a turn lasts.
+// writing returns the context for a group's reads and for writing its file. With other members it
+// ends after the length of a turn.
 func (g *group) writing(ctx context.Context) (context.Context, context.CancelFunc) {
 	if len(g.others) == 0 {
 		return ctx, func() {}
@@ -280,9 +280,9 @@ func (g *group) writing(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeout(ctx, turnMax)
 }
 
-// unwritten is for an attempt whose file could not be written, so that no Apply was sent. It lets
-// the others wait for their own turns. It returns ledger.ErrRetry if the leading edit still has
-// time, because only its turn ran out.
+// unwritten handles an attempt whose file could not be written, so that no Apply was sent. It lets
+// the others wait for their own turns. It returns ledger.ErrRetry if only the turn ran out and the
+// leading edit still has time.
 func (g *group) unwritten(ctx, writing context.Context, err error) error {
 	if len(g.others) == 0 && !g.lead.ended {
 		return err
@@ -295,8 +295,8 @@ func (g *group) unwritten(ctx, writing context.Context, err error) error {
 	return err
 }
 
-// failed ends the members of an attempt whose Apply failed with err, as far as that says what
-// becomes of them. It returns ledger.ErrRetry if there are some to be planned again.
+// failed handles an Apply that failed with err. It ends the members whose result err determines. It
+// returns ledger.ErrRetry if the rest must be planned again.
 func (g *group) failed(ctx context.Context, planned *groupPlan, err error) error {
 	g.applying = nil
 	answered, isAnswered := errors.AsType[*ledger.AnsweredError](err)
@@ -321,7 +321,7 @@ func (g *group) failed(ctx context.Context, planned *groupPlan, err error) error
 	return ledger.ErrRetry
 }
 
-// endAnswered ends the members whose keys have outcomes. first is the one that the Apply met.
+// endAnswered ends the members whose keys have outcomes. first is the outcome that the Apply found.
 func (g *group) endAnswered(ctx context.Context, planned *groupPlan, first *ledger.AnsweredError) {
 	var keyed []*edition
 	var keys []registry.Key
@@ -338,7 +338,7 @@ func (g *group) endAnswered(ctx context.Context, planned *groupPlan, first *ledg
 	}
 }
 
-// answer lets the members that have ended go.
+// answer releases the members that have ended.
 func (g *group) answer() {
 	g.others = slices.DeleteFunc(g.others, func(other *turn) bool {
 		if other.edition.ended {
@@ -349,7 +349,7 @@ func (g *group) answer() {
 }
 
 // disband lets the members that have not ended wait for their own turns again. If the leading edit
-// panicked during an Apply, nobody knows what became of those that it carries out.
+// panicked during an Apply, the outcome of the carried edits is unknown.
 func (g *group) disband() {
 	for _, e := range g.applying {
 		e.end(nil, moorage.Errorf(moorage.KindCommitUnknown,
@@ -363,7 +363,7 @@ func (g *group) disband() {
 	g.others = nil
 }
 
-// standAlone is disband, and from now on each member has a version of its own.
+// standAlone disbands the group. From then on each member has a version of its own.
 func (g *group) standAlone() {
 	for _, other := range g.others {
 		other.edition.shares = false

@@ -6,8 +6,9 @@ import (
 	"moorage/registry"
 )
 
-// inflight are the mutations with keys that are under way on this node. An attempt that waits for
-// another one with its key saves work. The wait protects nothing. It is safe for concurrent use.
+// inflight holds the mutations with keys that are under way on this node. An attempt that waits for
+// another attempt with its key saves work. The wait protects nothing. It is safe for concurrent
+// use.
 type inflight struct {
 	mu       sync.Mutex // guards underWay; a leaf
 	underWay map[registry.Key]chan struct{}
@@ -15,8 +16,9 @@ type inflight struct {
 
 func newInflight() *inflight { return &inflight{underWay: make(map[registry.Key]chan struct{})} }
 
-// begin says that a mutation with this key begins, and returns the function that ends it. If one is
-// under way, begin returns a channel instead, which is closed when that one has ended.
+// begin registers a mutation with this key and returns the function that ends it. If a mutation
+// with the key is under way, begin returns a channel instead, which is closed when that mutation
+// ends.
 func (i *inflight) begin(key registry.Key) (end func(), other <-chan struct{}) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -15,52 +15,51 @@ import (
 	"moorage/storage"
 )
 
-// Intent is what a verb hands in: one change of the catalog that somebody asks for.
+// Intent is one requested change of the catalog, as a verb hands it in.
 type Intent struct {
 	Caller moorage.Caller
 	Verb   verb.Verb
-	Key    *Key // the idempotency key of the request; nil: it has none
-	// On are the names that the verb is used on, one at least. A warehouse or a namespace has an
-	// empty name.
+	Key    *Key // the idempotency key of the request; nil if it has none
+	// On are the names of the objects, at least one. A warehouse or a namespace has an empty name.
 	On []moorage.Identifier
-	// Lease is one that the caller must hold when the change happens; nil: none.
+	// Lease is a lease that the caller must hold when the change happens. Nil if the request
+	// requires no lease.
 	Lease *registry.LeaseID
-	// Silent says that nothing is answered, and nothing kept to be answered again.
+	// Silent means that the intent has no answer, and that no answer is stored for its key.
 	Silent bool
 
-	// Look looks at the present state without locks. It refuses what fails there, and returns what
-	// to lock. Default: it refuses nothing, and the verb locks nothing.
+	// Look checks the present state without locks. It refuses what fails there, and returns the
+	// scope to lock. Default: it refuses nothing, and the verb locks nothing.
 	Look func(ctx context.Context) (Scope, error)
-	// Plan reads what the verb depends on, and plans it. It is called again on newer records after
-	// ledger.ErrRetry, which it may return itself.
+	// Plan reads the records that the verb depends on, and plans the change. It is called again on
+	// newer records after ledger.ErrRetry, which it may return itself.
 	Plan Planner
-	// Drains says that Plan drops a container, which is marked before.
+	// Drains means that Plan drops a container, which is marked before.
 	Drains bool
-	// Edits are what a commit, a replace or a transaction changes, instead of Plan. Several of them
-	// happen together.
+	// Edits are the tables and views that a commit, replace or transaction changes; they replace
+	// Plan. Several edits happen together.
 	Edits []Target
 }
 
-// Key makes a mutation happen once, however often it is sent, and to whichever node. It stands for
-// a request of the caller of the intent. Method, Path and Body distinguish that request from
-// others.
+// Key makes a mutation happen once, however often it is sent, and to any node. It identifies a
+// request of the intent's caller. Method, Path and Body distinguish that request from others.
 type Key struct {
-	ID        string // as the client drew it, in one spelling
+	ID        string // chosen by the client, in one spelling
 	Warehouse string
 	Method    string
-	Path      string   // with the query
+	Path      string   // including the query
 	Body      [32]byte // SHA-256
-	// Internal says that a node drew the key, for one sending of a request without one. Then the
-	// client may send the request again without that key, and an earlier success is recognised by
-	// what it left, as without a key.
+	// Internal means that a node drew the key, to send a request without a key to another node
+	// once. The client may send the request again without that key. An earlier success is then
+	// recognised by its effect, as without a key.
 	Internal bool
 }
 
-// Planner reads the records that a verb depends on, and returns what is to become of them.
+// Planner reads the records that a verb depends on, and returns the plan to change them.
 type Planner func(ctx context.Context, attempt *Attempt) (*Plan, error)
 
-// Plans joins the two halves of a Planner: read, which asks the store, and plan, a pure function of
-// what was read.
+// Plans joins the two halves of a Planner: read, which queries the store, and plan, a pure function
+// of the state that was read.
 func Plans[State any](read func(ctx context.Context, attempt *Attempt) (State, error),
 	plan func(attempt *Attempt, state State) (*Plan, error)) Planner {
 	return func(ctx context.Context, attempt *Attempt) (*Plan, error) {
@@ -72,26 +71,28 @@ func Plans[State any](read func(ctx context.Context, attempt *Attempt) (State, e
 	}
 }
 
-// Attempt is what the pipeline gives to one call of a Planner.
+// Attempt is the input of one call of a Planner.
 type Attempt struct {
-	Number int       // of the earlier attempts
+	Number int       // the number of earlier attempts
 	Now    time.Time // by the clock of this node
-	// ID is that of the change that the attempt makes; zero for a table of a transaction.
+	// ID is the id of the change that the attempt makes; zero for a table of a transaction.
 	ID registry.ID
-	On moorage.Identifier // the first name that the verb is used on
-	// KeyExpires is until when the outcome may be asked for again; zero if the request has no key.
+	On moorage.Identifier // the first name of the intent
+	// KeyExpires is when the key expires, after which its outcome is not returned again. Zero if
+	// the request has no key.
 	KeyExpires time.Time
 	// Container is the namespace or warehouse that a drop has marked; nil for other verbs.
 	Container *Container
 }
 
-// Until returns until when a version of a table may have to be answered again. kept is until when
-// another version of the table may; the later of the two counts.
+// Until returns the time until which an old version of a table may have to be returned again: the
+// later of kept and the key's expiry. kept is that time for another version of the table.
 func (a *Attempt) Until(kept time.Time) time.Time {
 	return later(kept, a.KeyExpires)
 }
 
-// Container is a namespace or warehouse in state dropping, and whether something is directly in it.
+// Container is a namespace or warehouse in state dropping. Empty reports whether it has no direct
+// children.
 type Container struct {
 	Ident  moorage.Identifier // without a name
 	ID     registry.ID
@@ -99,71 +100,71 @@ type Container struct {
 	Empty  bool
 }
 
-// Plan is what one Apply must require and write, and what goes with it. It is data: nothing in it
-// has an effect before the pipeline carries it out.
+// Plan holds the conditions and writes of one Apply, and the work around it. It is data: nothing in
+// it has an effect before the pipeline carries it out.
 type Plan struct {
 	Conditions []registry.Condition
 	Writes     []registry.Write
-	// Place is where the files of the object are; only for one that is made.
+	// Place is where the files of a new object are; set only if the plan creates one.
 	Place storage.Place
 	// Items are the objects that the change record names.
 	Items []registry.Item
-	// File is written before the Apply, and deleted if the Apply certainly did not happen. It has
-	// no location if no file is written.
+	// File is written before the Apply, and deleted if the Apply certainly did not happen. Its
+	// location is empty if no file is written.
 	File documents.File
-	// Read is a version of a file that exists, which is kept in memory after the Apply. Outdated is
-	// one that is forgotten: its owner wrote the file again.
+	// Read is a version of an existing file, which is cached after the Apply. Outdated is a version
+	// that is removed from the cache because its owner wrote the file again.
 	Read, Outdated Kept
-	// Folder is made where the storage has folders; empty for none. Some engines write there before
-	// they commit, and do not make it.
+	// Folder is created where the storage has folders; empty for none. Some engines write there
+	// before they commit, and do not create it.
 	Folder string
 	// Answer is the outcome of the intent.
 	Answer Outcome
-	// Empty says that there is nothing to apply: the answer holds as things are.
+	// Empty means that there is nothing to apply: Answer already holds.
 	Empty bool
 	// Trimmed are metadata files that are deleted after the Apply.
 	Trimmed documents.Trimmed
-	// Purges says that a task was written which a worker has to carry out.
+	// Purges means that the plan writes a task for a purge worker.
 	Purges bool
-	// Told is what the log says, at info, once the plan is true. Without a message it says nothing.
+	// Told is logged at info after the Apply. It is not logged if its message is empty.
 	Told Told
 }
 
-// Told is a line of the log about a change. The pipeline adds the caller and the request.
+// Told is a log line about a change. The pipeline adds the caller and the request.
 type Told struct {
 	Message string
 	Attrs   []slog.Attr
 }
 
-// Kept names a version of a file of a pointer, as package documents keeps it.
+// Kept names a version of a pointer's file in the cache of package documents.
 type Kept struct {
 	Pointer  registry.ID
 	Version  string
 	Document documents.Document
 }
 
-// Outcome is what a mutation answers. At most one member is set, and none if there is nothing to
-// answer.
+// Outcome is the answer of a mutation. At most one member is set. No member is set if the answer is
+// empty.
 type Outcome struct {
 	Version    *Version
 	Properties map[string]string           // of a new namespace, not nil
 	Changed    *registry.ChangedProperties // of a namespace
 }
 
-// Version is one version of a table or view, as loads and mutations answer it.
+// Version is one version of a table or view, as loads and mutations return it.
 type Version struct {
 	Ident    moorage.Identifier
 	Pointer  registry.ID // zero for a staged table
 	Location string      // of the metadata file; empty for a staged table, which has none
 	Document documents.Document
-	Storage  storage.Store // that the files are in
-	// Registration is that of the pointer; zero if it is not known any more.
+	Storage  storage.Store // of the files
+	// Registration is the registration of the pointer; zero if it is no longer known.
 	Registration registry.ID
-	// Found is what was found, if it was looked at for a load; nil otherwise.
+	// Found is the found pointer if the version is for a load, else nil.
 	Found *directory.Found
 }
 
-// VersionOf returns the version of ident that found names, which is in document.
+// VersionOf returns the version of ident that found names; its content is document.
 func VersionOf(found *directory.Found, ident moorage.Identifier, document documents.Document) *Version {
 	return &Version{
 		ident, found.Pointer.ID, found.Pointer.MetadataLocation, document, found.Storage, found.Pointer.Registration,
@@ -174,7 +175,7 @@ func VersionOf(found *directory.Found, ident moorage.Identifier, document docume
 // IsStaged reports whether o is a table that was not stored.
 func (o Outcome) IsStaged() bool { return o.Version != nil && o.Version.Location == "" }
 
-// record returns what is kept of o.
+// record returns the part of o that is stored.
 func (o Outcome) record() registry.Outcome {
 	switch {
 	case o.Version != nil:
@@ -196,29 +197,29 @@ func (o Outcome) record() registry.Outcome {
 type Target struct {
 	Kind  *directory.Kind
 	Ident moorage.Identifier
-	// Asks are the privileges on it that its caller needs; access.See: that he sees it. A Create
-	// decides itself.
+	// Asks are the privileges on the target that its caller needs. access.See only requires that
+	// the caller sees it. A Create checks privileges itself.
 	Asks access.Privileges
 	Edit Edit
-	// Pointer is the table or view itself, if it is not to be found by its name; zero if it is.
+	// Pointer identifies the table or view directly. Zero if the target is found by its name.
 	Pointer registry.ID
-	// Create, if it is set, makes the table instead. There must be none of the name.
+	// Create, if it is set, creates the table instead. The name must not be in use.
 	Create Planner
-	// MadeBefore reports whether base, the present version of the name, shows that Create happened
-	// before. A request without a key is recognised by it. It is set if Create is.
+	// MadeBefore reports whether base, the present version of the name, is the result of an earlier
+	// Create. A repeated request without a key is recognised by it. It is set if Create is.
 	MadeBefore func(base documents.Document) bool
 }
 
-// Edit is what a commit asks of a table or view. Its methods are pure.
+// Edit is the change that a commit requests of a table or view. Its methods are pure.
 type Edit interface {
-	// Check checks what is required of the present version, before any update.
+	// Check checks the requirements on the present version, before any update.
 	Check(base documents.Document) error
 	// Next returns base after the updates, or base itself if they change nothing. It checks all
 	// requirements on the way.
 	Next(base documents.Document, env metadata.Env) (documents.Document, error)
 	// Asks reports whether the edit has updates.
 	Asks() bool
-	// Replays reports whether base shows that all updates have happened before.
+	// Replays reports whether base already contains all updates.
 	Replays(base documents.Document) bool
 	// Pins reports whether the requirements name the uuid. Then the edit follows its pointer, even
 	// through a rename; otherwise it follows the name.

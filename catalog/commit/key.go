@@ -13,52 +13,52 @@ import (
 )
 
 const (
-	// KeyGrace is how much longer than its lifetime a key is honoured. Clocks differ, and a request
-	// takes time.
+	// KeyGrace is how much longer than its lifetime a key is honoured. It covers clock differences
+	// and the duration of a request.
 	KeyGrace = 5 * time.Minute
-	// internalKeyLifetime is that of an internal key. The node that drew it and the one that it
-	// forwarded the request to are done in less.
+	// internalKeyLifetime is the lifetime of an internal key. The node that drew it and the node
+	// that received the forwarded request finish sooner.
 	internalKeyLifetime = 2 * time.Minute
-	// keyPathBytesMax bounds what a record keeps of a request's path, which is for people who read
-	// the record. keyMessageBytesMax bounds what it keeps of the message of a refusal. Clients get
-	// less than that of a message.
+	// keyPathBytesMax bounds the stored part of a request's path, which is for people who read the
+	// record. keyMessageBytesMax bounds the stored part of a refusal's message. Clients get shorter
+	// messages.
 	keyPathBytesMax    = 1 << 10
 	keyMessageBytesMax = 4 << 10
 )
 
 // once carries out w, whose request has a key. If an attempt with the same key has ended before,
-// this one changes nothing, and once answers what the earlier one was answered. Only a table or
+// this attempt changes nothing, and once returns the answer of the earlier one. Only a table or
 // view may be in a newer state.
 //
-// The Apply that makes w true also writes its outcome. Before all its other conditions, that Apply
+// The Apply that commits w also writes its outcome. Before all its other conditions, that Apply
 // requires that there is no outcome yet. An intent without an effect writes its outcome on the same
-// condition, before once answers it. That is one that was refused for good (see
-// moorage.Kind.Final), or that succeeded and had nothing to change.
+// condition, before once returns it. Such an intent was refused for good (see moorage.Kind.Final),
+// or succeeded and had nothing to change.
 //
-// So of several concurrent attempts, on whichever nodes, one decides, and all others answer as it
-// did. An attempt that hung while its retry was refused can no longer happen. once reads nothing
-// before the work: a read would cost each mutation a round trip. A repeated mutation runs, fails or
-// loses, and once answers it from the record.
+// So of several concurrent attempts, on any nodes, one decides, and all others return its answer.
+// An attempt that hung while its retry was refused can no longer happen. once reads nothing before
+// the work: a read would cost each mutation a round trip. A repeated mutation runs, fails or loses,
+// and once returns its answer from the record.
 //
 // Other failures leave nothing behind and may be repeated with the same key. A staged create has no
-// effect and leaves nothing behind either. What once does in each case:
+// effect and leaves nothing behind either. once handles each case as follows:
 //
 //	w ended as                   and once
-//	applied                      answers: the outcome was stored by the same Apply
-//	staged                       answers, unless there is an earlier outcome: then that
-//	succeeded without an effect  stores the outcome, then answers; or answers an earlier one
-//	refused, but it shows        as that: it was sent under another key, or its key was forgotten
-//	refused for good             stores the refusal, then answers; or answers an earlier one
-//	hidden, or forbidden         answers an earlier outcome; without one the refusal
-//	refused for good, to one     answers an earlier outcome; without one the refusal
-//	that does not see the
-//	warehouse
-//	failed otherwise             answers an earlier outcome; without one the failure
+//	applied                      returns the answer: the same Apply stored the outcome
+//	staged                       returns an earlier outcome if there is one, else the answer
+//	succeeded without an effect  stores the outcome, then returns it; or returns an earlier one
+//	refused, but its effect is   treats it as a success: it was sent under another key, or its
+//	there                        key was forgotten
+//	refused for good             stores the refusal, then returns it; or returns an earlier outcome
+//	hidden, or forbidden         returns an earlier outcome; without one the refusal
+//	refused for good, to a       returns an earlier outcome; without one the refusal
+//	caller that does not see
+//	the warehouse
+//	failed otherwise             returns an earlier outcome; without one the failure
 //
-// Errors: those of the plan. KindUnavailable if the outcome cannot be written and no earlier
-// attempt has one. KindCommitUnknown if the store cannot say whether there is one, or if a success
-// cannot be answered again.
-// Source: REST specification, Idempotency-Key.
+// Errors: the errors of the plan. KindUnavailable if the outcome cannot be written and no earlier
+// attempt has one. KindCommitUnknown if the store cannot report whether there is one, or if a
+// success cannot be returned again. Source: REST specification, Idempotency-Key.
 func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 	const op = "commit.once"
 	for {
@@ -101,11 +101,11 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 	return p.afterFailure(ctx, w.key, err)
 }
 
-// effectOf returns the answer of w, which was refused, if its tables show that it happened before:
-// it was sent with another key, or its own was forgotten. Without a key it would be recognised at
-// once; see edition.replays.
+// effectOf returns the answer of w, which was refused, if its tables show that it happened before.
+// Then it was sent with another key, or its key was forgotten. A request without a key is
+// recognised earlier; see edition.replays.
 //
-// Errors: KindUnavailable if that cannot be told.
+// Errors: KindUnavailable if this cannot be determined.
 func effectOf(ctx context.Context, p *Pipeline, w *work) (outcome Outcome, there bool, err error) {
 	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
 	defer cancel()
@@ -136,7 +136,7 @@ func effectOf(ctx context.Context, p *Pipeline, w *work) (outcome Outcome, there
 	return outcome, asks, nil
 }
 
-// ledgerKey returns the key of a request of caller as records have it.
+// ledgerKey returns the key of caller's request in the form that records use.
 func (p *Pipeline) ledgerKey(caller moorage.Caller, key Key) *ledger.Key {
 	now, lifetime := p.config.Now(), p.config.KeyLifetime
 	if key.Internal {
@@ -154,8 +154,8 @@ func (p *Pipeline) ledgerKey(caller moorage.Caller, key Key) *ledger.Key {
 	}
 }
 
-// hashOf returns a hash that distinguishes lists of texts. The length before each text keeps
-// "a","bc" from "ab","c".
+// hashOf returns a hash that distinguishes lists of texts. The length before each text
+// distinguishes "a","bc" from "ab","c".
 func hashOf(texts ...string) registry.Hash {
 	var all []byte
 	for _, text := range texts {
@@ -165,9 +165,9 @@ func hashOf(texts ...string) registry.Hash {
 	return sha256.Sum256(all)
 }
 
-// unlessAnswered returns outcome, the result of a staged create, which is stored nowhere. If there
-// was an earlier attempt, it returns what became of that one. If the lookup fails, nothing has
-// happened either: no attempt of a staged create changes anything.
+// unlessAnswered returns outcome, the result of a staged create, which is not stored. If there was
+// an earlier attempt, it returns the answer of that attempt. A failed lookup is safe too: no
+// attempt of a staged create changes anything.
 func (p *Pipeline) unlessAnswered(ctx context.Context, key *ledger.Key, outcome Outcome) (Outcome, error) {
 	earlier, found, err := p.lookUp(ctx, key)
 	if found || err != nil {
@@ -176,8 +176,8 @@ func (p *Pipeline) unlessAnswered(ctx context.Context, key *ledger.Key, outcome 
 	return outcome, nil
 }
 
-// conclude stores how w ended, which changed nothing, and returns that. If there was an earlier
-// attempt, it returns what became of that one. A refusal is answered only once it is stored,
+// conclude stores the outcome of w, which changed nothing, and returns it. If there was an earlier
+// attempt, it returns the answer of that attempt. A refusal is returned only after it is stored,
 // because another attempt could still succeed.
 func (p *Pipeline) conclude(ctx context.Context, w *work, outcome Outcome, refusal error) (Outcome, error) {
 	const op = "commit.conclude"
@@ -212,8 +212,8 @@ func (p *Pipeline) conclude(ctx context.Context, w *work, outcome Outcome, refus
 	}
 }
 
-// afterFailure returns what became of an earlier attempt with key. If there was none, it returns
-// failure.
+// afterFailure returns the answer of an earlier attempt with key. If there was no earlier attempt,
+// it returns failure.
 func (p *Pipeline) afterFailure(ctx context.Context, key *ledger.Key, failure error) (Outcome, error) {
 	ctx, looking, cancel := p.detachedLook(ctx)
 	defer cancel()
@@ -231,17 +231,17 @@ func (p *Pipeline) afterFailure(ctx context.Context, key *ledger.Key, failure er
 	}
 }
 
-// detachedLook returns two contexts. The caller asks the store in asking what became of a mutation,
-// and does not ask again once looking has ended.
+// detachedLook returns two contexts for reading the outcome of a mutation from the store. asking is
+// for the reads; the caller starts no further read once looking has ended.
 func (p *Pipeline) detachedLook(ctx context.Context) (asking, looking context.Context, cancel func()) {
 	asking, endAsking := moorage.Detached(ctx, SettleTimeout)
 	looking, endLooking := context.WithTimeout(asking, p.config.Ledger.SettleTimeout)
 	return asking, looking, func() { endLooking(); endAsking() }
 }
 
-// outcomeUnknown returns the error of an attempt that changed nothing, although an earlier one with
-// the same key may have succeeded. It must not look like a refusal: the client would delete the
-// files of a commit that happened. It must not look like a request to retry either.
+// outcomeUnknown returns the error of an attempt that changed nothing, although an earlier attempt
+// with the same key may have succeeded. It must not look like a refusal: the client would delete
+// the files of a successful commit. It must not look like a request to retry either.
 func (p *Pipeline) outcomeUnknown(ctx context.Context, key *ledger.Key, cause error) error {
 	p.config.Logger.ErrorContext(ctx, "what became of a mutation with a key cannot be told",
 		"key", key.Record.ID, "method", key.Request.Method, "path", key.Request.Path, "error", cause)
@@ -249,8 +249,8 @@ func (p *Pipeline) outcomeUnknown(ctx context.Context, key *ledger.Key, cause er
 		Message: "Cannot tell what became of the requests with this Idempotency-Key", Err: cause}
 }
 
-// lookUp returns how an attempt with key ended. found reports whether one has. An error without
-// found says that the lookup failed.
+// lookUp returns the outcome of an attempt with key. found reports whether there is one. If err is
+// set and found is false, the lookup failed.
 func (p *Pipeline) lookUp(ctx context.Context, key *ledger.Key) (outcome Outcome, found bool, err error) {
 	records, err := p.config.Ledger.Get(ctx, key.Record)
 	if err != nil || !records[0].Exists() {

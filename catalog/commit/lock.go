@@ -9,8 +9,8 @@ import (
 	"moorage/locks"
 )
 
-// lock takes the subtrees of scope at levels, which are those of a row. It fails with
-// KindUnavailable and nothing held if the locks cannot be had in time.
+// lock takes the subtrees of scope at levels, the levels of a row. It fails with KindUnavailable
+// and holds nothing if it does not get the locks in time.
 func (p *Pipeline) lock(ctx context.Context, row verb.Row, levels []locks.Level, scope Scope) (locks.Hold, error) {
 	options := locks.Options{Timeout: p.lockTimes.Structural, InProcess: row.InProcess}
 	if row.Patient {

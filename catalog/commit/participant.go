@@ -27,25 +27,25 @@ type transaction struct {
 	pipeline  *Pipeline
 	warehouse string
 	parts     []*participant
-	held      *documents.Share // of the room for metadata
+	held      *documents.Share // of the memory for metadata
 	until     time.Time        // when it stops waiting for locks
 }
 
-// participant is a table of a transaction: one to change, to make, or only to find as it is
-// required to be.
+// participant is a table of a transaction. The transaction changes it, creates it, or only checks
+// its requirements.
 type participant struct {
 	Target
 	pinned bool // the transaction follows its table-uuid; see edition
 
-	found *directory.Found   // nil for a table to be made
-	base  documents.Document // what found names; nil likewise
+	found *directory.Found   // nil for a new table
+	base  documents.Document // the document that found names; nil for a new table
 
 	place storage.Place  // where its files are
-	next  documents.File // next.Document == base: there is nothing to write
-	plan  *Plan          // what makes next the current version
+	next  documents.File // nothing to write if next.Document == base
+	plan  *Plan          // makes next the current version
 
-	// Of a table that exists: what its pointer becomes, and the index of that write among those of
-	// the transaction.
+	// For an existing table: its pointer after the change, and the index of that write among the
+	// writes of the transaction.
 	to      *directory.Found
 	toWrite int
 }
@@ -62,7 +62,7 @@ func newTransaction(p *Pipeline, w *work) *transaction {
 
 func (p *participant) writes() bool { return p.next.Document != p.base }
 
-// replayed reports whether all that t asks for has happened before.
+// replayed reports whether all edits of t have happened before.
 func (t *transaction) replayed() bool {
 	asks := false
 	if t.key != nil {
@@ -77,8 +77,7 @@ func (t *transaction) replayed() bool {
 	return asks
 }
 
-// readParticipants reads the pointers of all tables of t that must exist, and the documents that
-// they name.
+// readParticipants reads the pointers of all existing tables of t, and their documents.
 func (t *transaction) readParticipants(ctx context.Context) error {
 	var named, pinned []*participant
 	for _, part := range t.parts {
@@ -102,7 +101,7 @@ func (t *transaction) readParticipants(ctx context.Context) error {
 	return t.readDocuments(ctx)
 }
 
-// findTables reads the pointers of tables that the transaction follows by their names.
+// findTables reads the pointers of tables that the transaction finds by name.
 func (t *transaction) findTables(ctx context.Context, parts []*participant) error {
 	idents := make([]moorage.Identifier, len(parts))
 	for i, part := range parts {
@@ -118,9 +117,9 @@ func (t *transaction) findTables(ctx context.Context, parts []*participant) erro
 	return nil
 }
 
-// firstRefusal returns the refusal of the first of parts that its caller is refused, for whatever
-// reason; err, for which they could not be found, if none is. So what is hidden is refused as what
-// is missing would be.
+// firstRefusal returns the first refusal that the caller of t gets for one of parts, for any
+// reason. If there is none it returns err, for which the tables could not be found. So a hidden
+// table is refused like a missing one.
 func (t *transaction) firstRefusal(ctx context.Context, parts []*participant, err error) error {
 	for _, part := range parts {
 		_, refusal := t.pipeline.config.Directory.FindFor(ctx, t.asker(), part.Asks, part.Kind, part.Ident)
@@ -131,7 +130,7 @@ func (t *transaction) firstRefusal(ctx context.Context, parts []*participant, er
 	return err
 }
 
-// mayAll returns the refusal of the first table that the caller of t may not change as t asks for.
+// mayAll returns the refusal of the first table on which the caller of t lacks the privileges.
 func (t *transaction) mayAll(ctx context.Context) error {
 	for _, part := range t.parts {
 		if part.Create != nil {
@@ -145,7 +144,7 @@ func (t *transaction) mayAll(ctx context.Context) error {
 	return nil
 }
 
-// readDocuments reads the documents that the pointers of t name. It reads several files at a time.
+// readDocuments reads the documents of the pointers of t, several files at a time.
 func (t *transaction) readDocuments(ctx context.Context) error {
 	var bytes atomic.Int64
 	count := func(part *participant, document documents.Document) error {
@@ -157,7 +156,7 @@ func (t *transaction) readDocuments(ctx context.Context) error {
 		}
 		return t.held.Take(ctx, documents.HeldBytes(len(part.base.Raw())))
 	}
-	t.held.GiveBack() // what t read before
+	t.held.GiveBack() // frees the previous documents of t
 	var others []*participant
 	for _, part := range t.parts {
 		if part.Create != nil {
@@ -179,7 +178,7 @@ func (t *transaction) readDocuments(ctx context.Context) error {
 	group.SetLimit(FilesAtOnce)
 	for _, part := range others {
 		group.Go(func() error {
-			if ctx.Err() != nil { // a read does not end with ctx, because others may wait for the document
+			if ctx.Err() != nil { // a read does not stop with ctx, because others may wait for the document
 				return ctx.Err()
 			}
 			return safely(ctx, func(ctx context.Context) error {
@@ -194,8 +193,8 @@ func (t *transaction) readDocuments(ctx context.Context) error {
 	return group.Wait()
 }
 
-// readPinned reads the pointers of tables that the transaction follows by their table-uuid,
-// whatever their names are now.
+// readPinned reads the pointers of tables that the transaction follows by their table-uuid, under
+// any name.
 func (t *transaction) readPinned(ctx context.Context, parts []*participant) error {
 	known := make([]*directory.Found, len(parts))
 	for i, part := range parts {
@@ -215,13 +214,14 @@ func (t *transaction) readPinned(ctx context.Context, parts []*participant) erro
 	return nil
 }
 
-// buildParticipants checks what each table must be like and builds its next version, against what
-// was read. The error is that of the first table, in the order of the request, that fails.
+// buildParticipants checks the requirements of each table and builds its next version from the
+// version that was read. It returns the error of the first failing table, in the order of the
+// request.
 func (t *transaction) buildParticipants(ctx context.Context) error {
 	failures := make([]error, len(t.parts))
-	var failed atomic.Bool // parts are begun in order: none after one that failed counts
+	var failed atomic.Bool // parts begin in order: none after a failed part counts
 	var group errgroup.Group
-	group.SetLimit(runtime.GOMAXPROCS(0)) // building takes a processor
+	group.SetLimit(runtime.GOMAXPROCS(0)) // building is CPU-bound
 	for i, part := range t.parts {
 		build := func() error {
 			if !failed.Load() {
@@ -232,13 +232,13 @@ func (t *transaction) buildParticipants(ctx context.Context) error {
 			}
 			return nil
 		}
-		if part.Create != nil { // it asks the store, which one request does step by step
+		if part.Create != nil { // it queries the store, which one request does sequentially
 			_ = build()
 			continue
 		}
 		group.Go(build)
 	}
-	_ = group.Wait() // failures has what there is
+	_ = group.Wait() // the errors are in failures
 	for i, err := range failures {
 		if err != nil {
 			return OfTable(t.parts[i].Ident, err)
@@ -248,9 +248,9 @@ func (t *transaction) buildParticipants(ctx context.Context) error {
 }
 
 // safely calls do in a goroutine of a request and turns a panic into an error. So a panic ends
-// neither the process nor the cleanup of the request. The log shows it with its place, as it does
-// for the request's own goroutine. Without this an errgroup would take a goroutine that panicked
-// for done, and the request would go on until the process ends.
+// neither the process nor the cleanup of the request. The log contains the panic's stack, as it
+// does for the request's own goroutine. Without this an errgroup would treat a goroutine that
+// panicked as done, and the request would go on until the process ends.
 func safely(ctx context.Context, do func(context.Context) error) error {
 	err := worker.Safely(ctx, do)
 	if panicked, ok := errors.AsType[*worker.PanicError](err); ok {
@@ -259,15 +259,15 @@ func safely(ctx context.Context, do func(context.Context) error) error {
 	return err
 }
 
-// panicError returns the internal error of a request that waited for a goroutine which panicked.
-// The log shows the place of the panic.
+// panicError returns the internal error of a request that waited for a goroutine that panicked. The
+// log contains the stack of the panic.
 func panicError(op, ident string, panicked *worker.PanicError) error {
 	return moorage.E(op, ident, moorage.KindInternal, fmt.Errorf("%w\n%s", panicked, panicked.Stack))
 }
 
 func (t *transaction) buildParticipant(ctx context.Context, part *participant) (err error) {
 	if part.Create != nil {
-		// A silent intent keeps no version to be answered again, so the attempt has no key.
+		// A silent intent stores no answer, so the attempt has no key.
 		if part.plan, err = part.Create(ctx, &Attempt{Now: t.pipeline.config.Now()}); err == nil {
 			part.place, part.next = part.plan.Place, part.plan.File
 		}
@@ -289,7 +289,7 @@ func (t *transaction) buildParticipant(ctx context.Context, part *participant) (
 	return err
 }
 
-// batch returns what one Apply must require and write to make all of t true.
+// batch returns the conditions and writes of the one Apply that commits t.
 func (t *transaction) batch() (registry.Batch, error) {
 	merged := registry.Batch{
 		Conditions: make([]registry.Condition, 0, len(t.parts)), Writes: make([]registry.Write, 0, len(t.parts)+1),
@@ -325,8 +325,8 @@ func (t *transaction) batch() (registry.Batch, error) {
 	return merged, nil
 }
 
-// overlap returns the error why the change of ident and another one of its transaction exclude each
-// other.
+// overlap returns the error for a change of ident that conflicts with another change of its
+// transaction.
 func overlap(ident moorage.Identifier, key registry.Key) error {
 	switch key.Table {
 	case registry.TableLocation:
@@ -339,7 +339,7 @@ func overlap(ident moorage.Identifier, key registry.Key) error {
 		"Another change of the transaction is of the same table as %s by now", ident)
 }
 
-// participants returns what the transaction log records of the tables of t.
+// participants returns the tables of t as the transaction log records them.
 func (t *transaction) participants() []txlog.Participant {
 	noted := make([]txlog.Participant, len(t.parts))
 	for i, p := range t.parts {
@@ -370,8 +370,9 @@ func locationsOf(files []documents.File) []string {
 	return locations
 }
 
-// OfTable adds the name of the table to the text of err, which a client may see. That there is no
-// warehouse is true of all tables, and must be said in the same words to those who do not see it.
+// OfTable adds the name of the table to the text of err, which a client may see. It adds no name to
+// a KindNoSuchWarehouse error, which applies to all tables. Its text must be the same for a caller
+// that does not see the warehouse.
 func OfTable(ident moorage.Identifier, err error) error {
 	text := moorage.MessageOf(err)
 	if text == "" || moorage.KindOf(err) == moorage.KindNoSuchWarehouse || strings.Contains(text, ident.String()) {

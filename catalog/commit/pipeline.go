@@ -18,16 +18,16 @@ import (
 	"moorage/txlog"
 )
 
-// Times that bound an intent.
+// Time limits of an intent.
 const (
 	// RequestTimeout bounds one intent, from its first attempt to its last.
 	RequestTimeout = 30 * time.Second
-	// SettleTimeout bounds how long the outcome of one Apply is looked for.
+	// SettleTimeout bounds the search for the outcome of one Apply.
 	SettleTimeout = 10 * time.Second
 )
 
-// Config is what a Pipeline is made of. Fields without a default are required; those of
-// catalog.Config mean the same.
+// Config holds the parts and settings of a Pipeline. Fields without a default are required. Fields
+// of the same name in catalog.Config have the same meaning.
 type Config struct {
 	Gate      verb.Gate
 	Ledger    *ledger.Ledger
@@ -44,7 +44,7 @@ type Config struct {
 	KickPurge    func()
 	KickRecovery func()
 	StagedFolder func(warehouse string, store storage.Folders, location string)
-	// GroupMax is how many commits of one table or view one version carries out at most. Default
+	// GroupMax is the most commits of one table or view that one version carries out. Default
 	// GroupMax.
 	GroupMax int
 	// Carried is called with the number of commits that one version carried out. Default: does
@@ -53,12 +53,11 @@ type Config struct {
 	// RaceLost is called with a pointer on which an edit lost the compare-and-set. It must not
 	// block. Default: does nothing.
 	RaceLost func(pointer registry.ID)
-	// Moved is called with the number of those that it put on top of another version than they were
-	// sent for. Default: does nothing.
+	// Moved is called with the number of commits that a version put on top of another version than
+	// they were sent for. Default: does nothing.
 	Moved func(commits int)
 
-	// TransactionBytes bounds the metadata that one transaction works on. Default: as much as two
-	// tables have at most.
+	// TransactionBytes bounds the metadata of one transaction. Default: the maximum of two tables.
 	TransactionBytes int64
 }
 
@@ -68,14 +67,15 @@ type Pipeline struct {
 	transactions *txlog.Log
 	leases       leaseReader
 	queue        *queue
-	// transactionQueue is where transactions wait for others that hold the locks of their tables.
+	// transactionQueue is where transactions wait for other transactions that hold the locks of
+	// their tables.
 	transactionQueue *queue
 	inflight         *inflight
 	refusals         refusals
 	lockTimes        locks.Timeouts
 	startedAt        time.Time
 
-	lastDeadScan atomic.Pointer[time.Time] // when somebody looked for dead transactions that hold locks; nil: never
+	lastDeadScan atomic.Pointer[time.Time] // the last scan for dead transactions that hold locks; nil if there was none
 }
 
 // New returns a pipeline over the parts of config.
@@ -108,15 +108,16 @@ func New(config Config) *Pipeline {
 	}
 }
 
-// Waiting reports whether commits of the pointer with this id wait on this node for their turn.
+// Waiting reports whether commits of the pointer wait for their turn on this node.
 func Waiting(p *Pipeline, pointer registry.ID) bool { return p.queue.waiting(pointer) }
 
-// Submit carries out an intent, and answers when its effect is durable. An intent with a key whose
-// outcome is known changes nothing, and is answered as it was before.
+// Submit carries out an intent, and returns when its effect is durable. An intent with a key whose
+// outcome is known changes nothing, and gets the earlier answer.
 //
-// Errors: those of the gate and of the plan. KindUnavailable: nothing was and nothing will be
-// applied. KindCommitFailed: nor was it, because others were always faster. KindCommitUnknown: it
-// may have been applied. KindUnprocessable if the key was used for another request.
+// Errors: the errors of the gate and of the plan. KindUnavailable: nothing was and nothing will be
+// applied. KindCommitFailed: nothing was applied, because other commits were always faster.
+// KindCommitUnknown: it may have been applied. KindUnprocessable if the key was used for another
+// request.
 func (p *Pipeline) Submit(ctx context.Context, intent Intent) (outcome Outcome, err error) {
 	w := &work{Intent: intent}
 	w.row, _ = intent.Verb.Row()
@@ -133,7 +134,7 @@ func (p *Pipeline) Submit(ctx context.Context, intent Intent) (outcome Outcome, 
 	return outcome, err
 }
 
-// run brings w to its end in the lane of its verb.
+// run carries out w in the lane of its verb.
 func (p *Pipeline) run(ctx context.Context, w *work) (outcome Outcome, err error) {
 	if w.Silent {
 		defer func() { outcome = Outcome{} }()
@@ -155,9 +156,9 @@ func (p *Pipeline) run(ctx context.Context, w *work) (outcome Outcome, err error
 	return p.runEdit(ctx, w)
 }
 
-// madeBefore returns the table that an earlier attempt of the same request made, whose answer was
-// lost; nil if there is none. Source: REST specification, updateTable; a failure because the table
-// is there is 409.
+// madeBefore returns the table that an earlier attempt of the same request created, whose answer
+// was lost. Nil if there is none. A failure because the table exists is 409. Source: REST
+// specification, updateTable.
 func (p *Pipeline) madeBefore(ctx context.Context, target Target) *Version {
 	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
 	defer cancel()
@@ -168,9 +169,9 @@ func (p *Pipeline) madeBefore(ctx context.Context, target Target) *Version {
 	return VersionOf(found, target.Ident, present)
 }
 
-// apply makes a mutation true, which carries out effects. The same Apply writes the outcomes of
-// their keys. Steps on the way to the effect, and the server's own work, go to the ledger directly.
-// The results are those of Ledger.Apply.
+// apply applies a mutation that carries out effects. The same Apply writes the outcomes of their
+// keys. Preparatory steps and the server's own work use the ledger directly. The results are those
+// of Ledger.Apply.
 func (p *Pipeline) apply(ctx context.Context, mutation ledger.Mutation, effects ...effect) ([]registry.ETag, error) {
 	for _, e := range effects {
 		if e.key == nil {

@@ -8,7 +8,7 @@ import (
 	"moorage/txlog"
 )
 
-// PlaceOf returns the place that the record of a transaction names.
+// PlaceOf returns the place in the record of a transaction.
 func PlaceOf(recorded txlog.Place) storage.Place {
 	return storage.Place{
 		Roots: recorded.Roots, Options: recorded.Options,
@@ -16,7 +16,7 @@ func PlaceOf(recorded txlog.Place) storage.Place {
 	}
 }
 
-// recorded returns place as the record of a transaction has it.
+// recorded returns place in the form that a transaction's record stores.
 func recorded(place storage.Place) (txlog.Place, error) {
 	made := txlog.Place{Roots: place.Roots, Options: place.Options}
 	if place.Secret.ID == "" {

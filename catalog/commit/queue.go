@@ -11,15 +11,16 @@ import (
 	"moorage/registry"
 )
 
-// turnMax is how long a turn lasts at most: a commit that hangs on its storage must not hold up
-// those behind it for longer. After that its own compare-and-set decides, as it does between nodes.
+// turnMax is the longest duration of a turn: a commit that hangs on its storage must not delay the
+// commits behind it for longer. After that its own compare-and-set decides, as it does between
+// nodes.
 const turnMax = 5 * time.Second
 
-// queue puts the commits to one pointer on this node in a queue, in the order in which they came.
-// So they do not race each other in vain, and fast ones do not overtake slow ones for ever. The one
-// whose turn it is may carry out others that wait, together with itself. queue orders and protects
-// nothing: once a turn has lasted turnMax two commits may work at once, and only the store decides
-// between them. A pointer without commits costs no memory. queue is safe for concurrent use.
+// queue orders the commits to one pointer on this node by arrival. So they do not race each other
+// in vain, and fast commits do not starve slow ones. The commit whose turn it is may carry out
+// waiting commits together with itself. The queue protects nothing: after turnMax two commits may
+// work at once, and only the store decides between them. A pointer without commits uses no memory.
+// queue is safe for concurrent use.
 type queue struct {
 	// mu guards the fields below and everything they lead to; leaf; never held over a wait.
 	mu    sync.Mutex
@@ -34,20 +35,20 @@ type line struct {
 
 // turn is the place of one commit in a queue.
 type turn struct {
-	edition *edition // nil for a commit that nobody else can carry out
+	edition *edition // nil for a commit that no other commit can carry out
 	pointer registry.ID
 	place   *list.Element // nil when the turn has ended
 	begun   chan struct{} // closed when the turn begins
-	done    chan struct{} // closed when another has carried out the commit, or gave back one that left
-	taken   bool          // another carries out the commit
+	done    chan struct{} // closed when another commit carried this one out, or gave it back after it left
+	taken   bool          // another commit carries this one out
 	waited  bool          // others were in front when it came
-	left    bool          // nobody waits for it any more, once it is given back
+	left    bool          // its caller no longer waits once it is given back
 	timer   *time.Timer   // ends the turn after turnMax; nil until it begins
 }
 
 func newQueue() *queue { return &queue{lines: make(map[registry.ID]*line)} }
 
-// waiting reports whether somebody waits for a turn at the pointer id.
+// waiting reports whether a commit waits for a turn at the pointer id.
 func (q *queue) waiting(id registry.ID) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,9 +56,10 @@ func (q *queue) waiting(id registry.ID) bool {
 	return line != nil && line.turns.Len() > 1
 }
 
-// take waits for a turn of e at the pointer id, or until another has carried out e: then the turn
-// is nil. The caller ends the turn. If the context ends before e is carried out, take returns its
-// error, and there is nothing to end. While another carries e out, take waits for the end of that.
+// take waits for a turn of e at the pointer id, or until another commit has carried out e: then the
+// turn is nil. The caller ends the turn. If the context ends before e is carried out, take returns
+// its error, and there is no turn to end. While another commit carries e out, take waits until it
+// has finished.
 func (q *queue) take(ctx context.Context, id registry.ID, e *edition) (*turn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -85,9 +87,8 @@ func (q *queue) take(ctx context.Context, id registry.ID, e *edition) (*turn, er
 	return nil, nil
 }
 
-// takeAhead waits for a turn at the pointer id in front of all that have not begun, except for
-// those that came ahead before. Nobody else carries out what it is for. The errors are those of
-// take.
+// takeAhead waits for a turn at the pointer id in front of all turns that have not begun, except
+// earlier takeAhead turns. No other commit carries out its work. The errors are those of take.
 func (q *queue) takeAhead(ctx context.Context, id registry.ID) (*turn, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -111,9 +112,10 @@ func (q *queue) takeAhead(ctx context.Context, id registry.ID) (*turn, error) {
 	return mine, nil // it has begun just now
 }
 
-// takeAll takes a turn ahead at each of ids, one after the other in an order that all callers
-// share, so that no two wait for each other. It goes without those that it did not get before ctx
-// ended. release ends the turns. waited says that others were in front somewhere.
+// takeAll takes a turn ahead at each of ids, one after the other, in an order that all callers
+// share. So no two callers wait for each other. It continues without the turns that it did not get
+// before ctx ended. release ends the turns. waited reports whether other turns were in front
+// anywhere.
 func (q *queue) takeAll(ctx context.Context, ids []registry.ID) (release func(), waited bool) {
 	ids = slices.Clone(ids)
 	slices.SortFunc(ids, func(a, b registry.ID) int { return bytes.Compare(a[:], b[:]) })
@@ -132,8 +134,7 @@ func (q *queue) takeAll(ctx context.Context, ids []registry.ID) (release func(),
 	}, waited
 }
 
-// lastAhead returns the place of the last turn other than mine that came ahead of others, nil if
-// there is none.
+// lastAhead returns the place of the last takeAhead turn other than mine. Nil if there is none.
 func (w *line) lastAhead(mine *turn) (last *list.Element) {
 	for at := w.turns.Front(); at != nil; at = at.Next() {
 		if other := at.Value.(*turn); other != mine && other.edition == nil {
@@ -143,8 +144,8 @@ func (w *line) lastAhead(mine *turn) (last *list.Element) {
 	return last
 }
 
-// takeIfFree begins a turn of e at the pointer id if nobody is in front. Else it does nothing, and
-// returns nil.
+// takeIfFree begins a turn of e at the pointer id if its queue is empty. Otherwise it does nothing
+// and returns nil.
 func (q *queue) takeIfFree(id registry.ID, e *edition) *turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -154,14 +155,14 @@ func (q *queue) takeIfFree(id registry.ID, e *edition) *turn {
 	return q.joinLocked(id, e)
 }
 
-// join puts a turn at the end of the queue, and begins it if nobody is in front.
+// join puts a turn at the end of the queue, and begins it if the queue was empty.
 func (q *queue) join(id registry.ID, e *edition) *turn {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.joinLocked(id, e)
 }
 
-// joinLocked is join. The caller holds mu.
+// joinLocked is join; mu must be held.
 func (q *queue) joinLocked(id registry.ID, e *edition) *turn {
 	waiting := q.lines[id]
 	if waiting == nil {
@@ -175,14 +176,14 @@ func (q *queue) joinLocked(id registry.ID, e *edition) *turn {
 	return mine
 }
 
-// gather takes commits that wait behind the one whose turn is mine, in their order, as long as fits
-// says that they can be carried out with it. Each must be answered or given back.
+// gather takes commits that wait behind the turn mine, in their order. It takes those for which
+// fits returns true. Each taken commit must be answered or given back.
 func (q *queue) gather(mine *turn, fits func(*edition) bool) (taken []*turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	waiting := q.lines[mine.pointer]
 	if waiting == nil || waiting.leading != mine {
-		return nil // it has lasted too long, so another is in front
+		return nil // it lasted too long, so another turn leads
 	}
 	for at := waiting.turns.Front(); at != nil; at = at.Next() {
 		other := at.Value.(*turn)
@@ -194,7 +195,7 @@ func (q *queue) gather(mine *turn, fits func(*edition) bool) (taken []*turn) {
 	return taken
 }
 
-// answered ends the place of a commit that was taken: its edition says what became of it.
+// answered removes a taken commit from the queue. Its edition holds its result.
 func (q *queue) answered(other *turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -202,7 +203,7 @@ func (q *queue) answered(other *turn) {
 	close(other.done)
 }
 
-// giveBack lets a commit that was taken wait for its turn again, where it waited before.
+// giveBack lets a taken commit wait for its turn again, at its old place.
 func (q *queue) giveBack(other *turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -215,8 +216,8 @@ func (q *queue) giveBack(other *turn) {
 	q.lines[other.pointer].nextLocked(q)
 }
 
-// leave takes a turn that has not begun out of the queue. It reports false if another carries out
-// its commit, or the turn has begun just now: then it stays.
+// leave takes a turn that has not begun out of the queue. It returns false, and the turn stays, if
+// another commit carries out its commit or if the turn has just begun.
 func (q *queue) leave(mine *turn) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -230,7 +231,7 @@ func (q *queue) leave(mine *turn) bool {
 	return true
 }
 
-// end ends a turn that has begun; it may be called again. The next one begins.
+// end ends a turn that has begun and begins the next one. Further calls do nothing.
 func (q *queue) end(ended *turn) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -241,7 +242,7 @@ func (q *queue) end(ended *turn) {
 	q.removeLocked(ended)
 }
 
-// removeLocked takes a turn out of its queue. The caller holds mu.
+// removeLocked takes a turn out of its queue; mu must be held.
 func (q *queue) removeLocked(gone *turn) {
 	waiting := q.lines[gone.pointer]
 	waiting.turns.Remove(gone.place)
@@ -256,7 +257,8 @@ func (q *queue) removeLocked(gone *turn) {
 	waiting.nextLocked(q)
 }
 
-// nextLocked begins the first turn that may, if none is under way. The caller holds q.mu.
+// nextLocked begins the first turn that no other commit carries out, if no turn is under way; q.mu
+// must be held.
 func (w *line) nextLocked(q *queue) {
 	if w.leading != nil {
 		return

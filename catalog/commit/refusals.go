@@ -9,8 +9,8 @@ import (
 	"moorage/catalog/directory"
 )
 
-// refusalsMax is how many refusals of one caller a node stores under keys in a minute. Each is a
-// record for half an hour. Many writers that lose races under one name have a few thousand.
+// refusalsMax is the most refusals of one caller that a node stores under keys in a minute. Each is
+// a record for half an hour. Many writers that lose races under one name have a few thousand.
 const refusalsMax = 6000
 
 // refusals counts the refusals that were stored in the present minute. It is safe for concurrent
@@ -18,7 +18,7 @@ const refusalsMax = 6000
 type refusals struct {
 	mu     sync.Mutex // guards the fields below; a leaf
 	minute time.Time
-	of     map[string]int // by the name of the caller
+	of     map[string]int // by caller name
 }
 
 // admit reports whether one more refusal of a caller may be stored at now.
@@ -35,8 +35,8 @@ func (r *refusals) admit(caller string, now time.Time) bool {
 	return true
 }
 
-// concludeRefused stores the refusal of w, if its caller was let in as far as the warehouse. For
-// others nothing is stored: they could fill the store, and their key is worth nothing.
+// concludeRefused stores the refusal of w, if its caller sees the warehouse. For other callers it
+// stores nothing: they could fill the store, and they do not need their key.
 func concludeRefused(ctx context.Context, p *Pipeline, w *work, refusal error) (Outcome, error) {
 	isIn, err := directory.Sees(ctx, p.config.Directory, w.asker(), w.Key.Warehouse)
 	switch {

@@ -7,18 +7,18 @@ import (
 	"moorage/registry"
 )
 
-// Scope is what one use of a verb locks, at the levels that the verb's row names.
+// Scope holds the names that one use of a verb locks, at the levels of the verb's row.
 type Scope struct {
 	Warehouse string
 	Namespace moorage.Namespace    // for locks.LevelNamespace
 	Names     []moorage.Identifier // for locks.LevelShard
 	Pointers  []registry.ID        // for locks.LevelPointer
-	// Verb is the verb whose row counts, if that is not the intent's: what a register meets
-	// decides.
+	// Verb replaces the intent's verb for choosing the row. A register sets it according to what it
+	// finds.
 	Verb verb.Verb
 }
 
-// request asks for the subtrees of scope at levels.
+// request returns the lock request for the subtrees of scope at levels.
 func request(levels []locks.Level, scope Scope) locks.Request {
 	var request locks.Request
 	for _, level := range levels {

@@ -11,35 +11,36 @@ import (
 	"moorage/registry"
 )
 
-// Tended is an edit with which records change together with the pointer: the server takes care of a
-// table by it, or a view gets another owner. It never shares a version.
+// Tended is an edit that changes other records together with the pointer. Maintenance of a table
+// and a change of a view's owner are such edits. It never shares a version.
 type Tended interface {
 	Edit
-	// Beside returns what goes beside the move of the pointer from base, which found names, to
-	// next. It may write files. It is called once for each attempt.
+	// Beside returns the changes that accompany the move of the pointer from base, which found
+	// names, to next. It may write files. It is called once for each attempt.
 	Beside(ctx context.Context, found *directory.Found, base, next documents.Document) (Beside, error)
 }
 
-// Beside is what goes beside the move of a pointer.
+// Beside holds the changes that accompany the move of a pointer.
 type Beside struct {
 	Conditions []registry.Condition // if one of them fails, the edit ends with ErrBeside
 	Writes     []registry.Write
-	Items      []registry.Item // that the change record names besides
-	// Grants says that the pointer has to say that something is granted on it.
+	Items      []registry.Item // added to the change record
+	// Grants means that the pointer must record that privileges are granted on it.
 	Grants bool
-	// Again says that the edit is planned again if one of the conditions fails.
+	// Again means that the edit is planned again if one of the conditions fails.
 	Again bool
-	// Rule is the rule that asked for the change, for the change record.
+	// Rule is the rule that caused the change, for the change record.
 	Rule string
-	// Lost is called if the attempt certainly did not happen and never will; nil for nothing to do.
+	// Lost is called if the attempt did not and will never happen. Nil if there is nothing to do.
 	Lost func(ctx context.Context)
 }
 
-// ErrBeside says that a record beside a table is not as its edit requires. Nothing was changed.
+// ErrBeside reports that an accompanying record does not meet the conditions of the edit. Nothing
+// was changed.
 var ErrBeside = errors.New("commit: a record beside the table has changed")
 
-// findTarget finds what e is about: by its pointer if the target has one, which only jobs of the
-// server have, else by its name.
+// findTarget finds the target of e. It uses the target's pointer if there is one, which only jobs
+// of the server set, else its name.
 func findTarget(ctx context.Context, p *Pipeline, e *edition) (*directory.Found, documents.Document, error) {
 	config := p.config
 	if e.Pointer.IsZero() {
@@ -57,7 +58,7 @@ func findTarget(ctx context.Context, p *Pipeline, e *edition) (*directory.Found,
 	return found, document, err
 }
 
-// beside asks e for what goes beside its move.
+// beside returns the changes that accompany the move of e.
 func (e *edition) beside(ctx context.Context, found *directory.Found, base, next documents.Document) (
 	Beside, error) {
 	tended, ok := e.Edit.(Tended)
@@ -80,7 +81,7 @@ func (b Beside) addTo(plan *Plan) {
 	plan.Items = append(plan.Items, b.Items...)
 }
 
-// end is called when the attempt certainly did not happen.
+// end calls Lost; the attempt certainly did not happen.
 func (b Beside) end(ctx context.Context) {
 	if b.Lost != nil {
 		b.Lost(ctx)

@@ -17,53 +17,52 @@ import (
 const LockWaitMax = 5 * time.Second
 
 const (
-	// TransactionDeadline is how old the record of a transaction is when anybody may abort the
-	// transaction, if it has not been applied.
+	// TransactionDeadline is the age at which any process may abort a transaction that has not been
+	// applied.
 	TransactionDeadline = 60 * time.Second
-	// transactionTimeout bounds what a coordinator does. It leaves TransactionDeadline a margin.
+	// transactionTimeout bounds the work of a coordinator. It leaves a margin before
+	// TransactionDeadline.
 	transactionTimeout = 45 * time.Second
-	// TransactionTriesMax is how often a transaction is built. It is built again only because
-	// versions moved under it.
+	// TransactionTriesMax bounds how often a transaction is built. It is built again only because
+	// versions moved in between.
 	TransactionTriesMax = 8
 	// transactionTurnsMax bounds how long a transaction that is built again waits for turns at its
-	// tables. What is left of turnMax is for its files and its Apply.
+	// tables. The rest of turnMax is for its files and its Apply.
 	transactionTurnsMax = 3 * time.Second
-	// transactionBytesMax bounds the metadata that one transaction works on: as much as two tables
-	// have at most. The metadata before and after the changes is in memory until the transaction
-	// ends.
+	// transactionBytesMax bounds the metadata of one transaction: the maximum of two tables. The
+	// metadata before and after the changes is in memory until the transaction ends.
 	transactionBytesMax = 2 * documents.BytesMax
 	// DuplicateWaitMax bounds how long a transaction with a key waits for another attempt of itself
-	// on another node. If that node died, its locks are passed over after locks.SilenceMax, or
-	// twice that if its version is older. An attempt that takes longer may hang. Then both attempts
-	// are refused.
+	// on another node. If that node died, its locks are ignored after locks.SilenceMax, or twice
+	// that if its version is older. A slower attempt may hang. Then both attempts are refused.
 	DuplicateWaitMax = 8 * time.Second
-	// abortDeadPause is the least time between two looks at the log for dead transactions that hold
+	// abortDeadPause is the least time between two scans of the log for dead transactions that hold
 	// locks. On a busy table a held lock is the common case, and dead transactions can wait.
 	abortDeadPause = time.Second
 	// FilesAtOnce is how many metadata files one transaction reads, or writes, at a time.
 	FilesAtOnce = 16
 )
 
-// runTransaction changes several tables of a warehouse, or makes some, all or nothing. A reader
-// that sees one of the changes sees all of them.
+// runTransaction changes or creates several tables of a warehouse, all or nothing. A reader that
+// sees one of the changes sees all of them.
 //
 //	resolve → lock → check → build → record → write → apply
 //
-// A table whose edit only requires something, or changes nothing, is a condition: it is as required
-// at the moment at which the others change. The record of the transaction, which names the files,
-// is durable before the coordinator writes the first of them. One Apply moves all pointers and
-// commits the record. A coordinator that dies before that leaves everything as it was, and files
-// that recovery deletes by the record.
+// A table whose edit only has requirements, or changes nothing, is a condition of the Apply: its
+// requirements hold at the moment when the other tables change. The record of the transaction,
+// which names the files, is durable before the coordinator writes the first of them. One Apply
+// moves all pointers and commits the record. A coordinator that dies before the Apply leaves the
+// tables unchanged. Recovery deletes its files by the record.
 //
 // The coordinator takes the locks of all pointers at once or not at all. The locks only save work:
-// what is read is a condition of the Apply. If only versions moved meanwhile, the coordinator
-// checks and builds everything again, a bounded number of times.
+// the records that were read are conditions of the Apply. If only versions moved in between, the
+// coordinator checks and builds everything again, a bounded number of times.
 func (p *Pipeline) runTransaction(ctx context.Context, w *work) error {
 	t := newTransaction(p, w)
 	t.held = p.config.Documents.Room().Enter(t.warehouse)
 	defer t.held.GiveBack()
-	// A change that names no table, or fails against the present versions, is refused before any
-	// lock.
+	// A change that names no existing table, or fails against the present versions, is refused
+	// before any lock.
 	err := p.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return t.readParticipants(ctx) })
 	if err != nil {
 		return err
@@ -86,17 +85,17 @@ func (p *Pipeline) runTransaction(ctx context.Context, w *work) error {
 		return err
 	}
 	defer hold.Release()
-	ctx, cancel := moorage.Detached(ctx, transactionTimeout) // not the hold's: to lose a lock is harmless
+	ctx, cancel := moorage.Detached(ctx, transactionTimeout) // not the hold's context: losing a lock is harmless
 	defer cancel()
 	return p.config.Ledger.Retry(ctx, moorage.KindCommitFailed, func(attempt int) error {
-		return t.try(ctx, waited || attempt > 0) // what was read before a wait is old
+		return t.try(ctx, waited || attempt > 0) // after a wait the first read is old
 	})
 }
 
-// waitForOthers waits until the transactions of this node that came before t and share tables with
-// it have ended, for as long as transactions wait for locks. So they get the locks in the order in
-// which they came. It protects nothing. release lets those behind t go on; waited says that there
-// were others.
+// waitForOthers waits until earlier transactions of this node that share tables with t have ended.
+// It waits at most LockWait. So transactions get the locks in order of arrival. The wait protects
+// nothing. release lets the transactions behind t continue. waited reports whether there were
+// earlier ones.
 func (t *transaction) waitForOthers(ctx context.Context) (release func(), waited bool) {
 	t.until = t.pipeline.config.Now().Add(t.pipeline.config.LockWait)
 	if t.pipeline.config.LockWait <= 0 {
@@ -118,19 +117,19 @@ func (t *transaction) pointers() []registry.ID {
 	return ids
 }
 
-// lock takes the locks of all existing tables of t: at once or, if the catalog's
-// transactions wait for locks, within that time. First it aborts transactions whose coordinator has
-// died with one of the locks.
+// lock takes the locks of all existing tables of t at once. If the catalog's transactions wait for
+// locks, it retries within that time. First it aborts transactions whose coordinator died while it
+// held one of the locks.
 //
 // A refusal is an outcome that holds for all attempts with the same key. So a transaction with a
-// key also waits for two things that are no other operations. One is another attempt of t, on
-// another node. The other is the recovery of a transaction that has died, which may have been an
-// attempt of t.
+// key also waits for two holders that are not separate operations. One is another attempt of t, on
+// another node. The other is the recovery of a dead transaction, which may have been an attempt of
+// t.
 func (t *transaction) lock(ctx context.Context) (locks.Hold, error) {
 	scope := Scope{Warehouse: t.warehouse, Pointers: t.pointers()}
 	asked := request(t.row.Locks, scope)
-	var mine locks.Path // which its other attempts lock too
-	waiting := ctx      // ends the wait for them
+	var mine locks.Path // other attempts of t lock it too
+	waiting := ctx      // ends the wait for other attempts and recovery
 	key := t.key
 	if key != nil {
 		mine = locks.Warehouse(t.warehouse).Attempt(key.Record.ID)
@@ -139,8 +138,8 @@ func (t *transaction) lock(ctx context.Context) (locks.Hold, error) {
 		waiting, cancel = context.WithTimeout(ctx, DuplicateWaitMax)
 		defer cancel()
 	}
-	sought := false     // dead transactions were looked for
-	recovering := false // recovery may have locks of the tables
+	sought := false     // whether it looked for dead transactions
+	recovering := false // recovery may hold locks of the tables
 	for attempt := 0; ; attempt++ {
 		hold, err := t.pipeline.config.Locks.Acquire(ctx, asked, locks.Options{NonBlocking: true})
 		held, conflict := errors.AsType[*locks.ConflictError](err)
@@ -160,7 +159,7 @@ func (t *transaction) lock(ctx context.Context) (locks.Hold, error) {
 		switch {
 		case (own || recovering && key != nil) && t.pipeline.config.Ledger.Pause(waiting, attempt+4) == nil:
 		case !own && t.pipeline.config.Now().Before(t.until) && t.pipeline.config.Ledger.Pause(ctx, attempt+4) == nil:
-		case key != nil && ctx.Err() != nil: // nobody waits for a refusal, which would end the other attempt
+		case key != nil && ctx.Err() != nil: // the client left, and a refusal would end the other attempt
 			return nil, moorage.E("commit.lock", string(t.Verb), moorage.KindUnavailable, ctx.Err())
 		case own:
 			return nil, moorage.Errorf(moorage.KindCommitFailed,
@@ -173,8 +172,8 @@ func (t *transaction) lock(ctx context.Context) (locks.Hold, error) {
 	}
 }
 
-// heldTable names, for people, the table whose lock could not be had. Where more than a table is
-// held, it names none.
+// heldTable returns a description of the table whose lock is held elsewhere, for the error text. It
+// names no table if the lock covers more than one.
 func (t *transaction) heldTable(blocked locks.Path) string {
 	for _, part := range t.parts {
 		if part.Create == nil && blocked == locks.Warehouse(t.warehouse).Pointer(part.found.Pointer.ID.String()) {
@@ -185,8 +184,9 @@ func (t *transaction) heldTable(blocked locks.Path) string {
 }
 
 // abortDead fences the coordinators of transactions that are past their deadline and work on one of
-// pointers. It reports whether there was one, or one that was just aborted: while recovery finishes
-// that one, it holds the locks of its tables. The rest, which no lock depends on, is for recovery.
+// pointers. It reports whether there was one, or one that was just aborted: recovery holds the
+// locks of its tables until it has finished. It leaves other transactions, which block no lock, to
+// recovery.
 func (p *Pipeline) abortDead(ctx context.Context, pointers []registry.ID) bool {
 	now, last := p.config.Now(), p.lastDeadScan.Load()
 	if last != nil && now.Sub(*last) < abortDeadPause {
@@ -207,7 +207,7 @@ func (p *Pipeline) abortDead(ctx context.Context, pointers []registry.ID) bool {
 		case !touches || !p.isDue(entry) || entry.State == registry.StateCommitted:
 			continue
 		case entry.State == registry.StateAborted && now.Sub(entry.Deadline) >= txlog.LockPatience:
-			continue // only its files are left to do
+			continue // only deletion of its files is left
 		}
 		if _, err := p.transactions.Abort(ctx, entry); err != nil {
 			p.config.Logger.WarnContext(ctx, "could not abort a transaction whose tables are needed",
@@ -222,7 +222,7 @@ func (p *Pipeline) abortDead(ctx context.Context, pointers []registry.ID) bool {
 	return found
 }
 
-// isDue reports whether others than its coordinator may end a transaction.
+// isDue reports whether a process other than its coordinator may end a transaction.
 func (p *Pipeline) isDue(entry txlog.Entry) bool {
 	var abandonedBefore time.Time
 	if p.config.AbortPending {

@@ -17,15 +17,15 @@ import (
 type work struct {
 	Intent
 	row     verb.Row
-	key     *ledger.Key // nil: the request has none
-	applied bool        // the intent has an effect; the outcome of its key, if it has one, is stored with it
-	// happened is the change that had the effect, and heads are those of main of its tables after
-	// it, by the ids of the tables.
+	key     *ledger.Key // nil if the request has none
+	applied bool        // the intent has an effect, stored with the outcome of its key
+	// happened is the change that had the effect. heads are the heads of branch main of its tables
+	// after the change, by table id.
 	happened registry.Change
 	heads    map[registry.ID]int64
 }
 
-// done returns what w did.
+// done returns the effects of w.
 func (w *work) done() verb.Done {
 	if !w.applied {
 		return verb.Done{}
@@ -40,7 +40,7 @@ func (w *work) done() verb.Done {
 	return done
 }
 
-// noteHead notes the head of main in the version of a table that w made.
+// noteHead records the head of branch main in the version of a table that w made.
 func (w *work) noteHead(table registry.ID, document documents.Document) {
 	read, ok := document.(*metadata.Document)
 	if !ok || read == nil {
@@ -54,10 +54,10 @@ func (w *work) noteHead(table registry.ID, document documents.Document) {
 	}
 }
 
-// asker returns who asks for w, and for what.
+// asker returns the caller and verb of w.
 func (w *work) asker() directory.Asker { return directory.Asker{Caller: w.Caller, Verb: w.Verb} }
 
-// effect is an intent that an Apply makes true, and what it is answered then.
+// effect is an intent that an Apply commits, and the answer that it gets then.
 type effect struct {
 	*work
 	answer Outcome
@@ -68,7 +68,7 @@ func (w *work) change(ctx context.Context, l *ledger.Ledger, ident moorage.Ident
 	return l.NewChange(ctx, w.Caller, string(w.Verb), ident)
 }
 
-// keyExpires returns until when the outcome of w may be asked for again; zero if it never is.
+// keyExpires returns when the key of w expires; zero if its outcome is never returned again.
 func (w *work) keyExpires() time.Time {
 	if w.key == nil || w.Silent {
 		return time.Time{}
@@ -76,7 +76,8 @@ func (w *work) keyExpires() time.Time {
 	return w.key.Request.Expires()
 }
 
-// until returns until when a version that w makes may have to be answered again; see Attempt.Until.
+// until returns the time until which a version that w makes may have to be returned again; see
+// Attempt.Until.
 func (w *work) until(kept time.Time) time.Time {
 	return later(kept, w.keyExpires())
 }
