@@ -10,24 +10,25 @@ import (
 	"moorage/catalog/verb"
 )
 
-// Question asks whether a caller may do something.
+// Question is a request to decide whether a caller may do something.
 type Question struct {
 	Caller moorage.Caller
 	Verb   verb.Verb
 	Object Object
-	Asked  access.Privileges // See: whether it is seen
-	// Through are the views by which the caller comes to the object; nil: by none.
+	Asked  access.Privileges // See: the caller only has to see the object
+	// Through are the views through which the caller reaches the object. Nil if there are none.
 	Through *Through
-	// Missing is what is answered if the object is hidden, although its warehouse is not: the error
-	// that there would be if it did not exist. Nil: that of its kind.
+	// Missing is the error if the object is hidden but its warehouse is visible. It must be the
+	// error for an object that does not exist. Nil: the error for the object's kind.
 	Missing error
 }
 
-// Decide returns nil if the answer to q is yes, or if access is not on.
+// Decide returns nil if q is allowed, or if access control is off.
 //
-// Errors: KindNoSuchWarehouse if the caller does not see the warehouse. q.Missing, hidden, if he
-// does not see the object. KindForbidden if he sees it and may not; KindNotAuthorized if his
-// credential has ended or he is disabled. KindUnavailable if policy cannot be read.
+// Errors: KindNoSuchWarehouse if the caller does not see the warehouse. q.Missing, hidden, if the
+// caller does not see the object. KindForbidden if the caller sees the object but lacks privileges.
+// KindNotAuthorized if the credential has expired or the principal is disabled. KindUnavailable if
+// the policy cannot be read.
 func (g *Guard) Decide(ctx context.Context, q Question) error {
 	if g == nil {
 		return nil
@@ -39,7 +40,7 @@ func (g *Guard) Decide(ctx context.Context, q Question) error {
 	return g.decide(ctx, v, q)
 }
 
-// Again is Decide for a request that lasts long, by policy as new as the store has it now.
+// Again calls Decide with the present policy of the store, for a request that takes long.
 func (g *Guard) Again(ctx context.Context, q Question) error {
 	if g == nil {
 		return nil
@@ -50,7 +51,7 @@ func (g *Guard) Again(ctx context.Context, q Question) error {
 	return g.Decide(ctx, q)
 }
 
-// decide is Decide by v.
+// decide implements Decide with the policy of v.
 func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	began := g.config.Now()
 	who, err := g.who(v, q.Caller, began)
@@ -83,8 +84,9 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	return q.Refusal(decision)
 }
 
-// instead returns what q asks for, and the decision about that. If the caller has what does in the
-// place of it by the table of verbs, it returns that one and its decision.
+// instead returns the privileges to check and the decision about them. Normally these are q.Asked
+// and decision. If the table of verbs has an alternative and the caller has it, instead returns the
+// alternative and its decision.
 func (q Question) instead(who *access.Who, path []access.Object, decision access.Decision) (
 	access.Privileges, access.Decision) {
 	row, _ := q.Verb.Row()
@@ -101,8 +103,8 @@ func (q Question) instead(who *access.Who, path []access.Object, decision access
 	return q.Asked, decision
 }
 
-// who returns what v knows of caller. Errors: KindForbidden for a caller who showed nothing,
-// KindNotAuthorized for one whose credential has ended.
+// who returns the entry of caller in v. Errors: KindNotAuthorized for a caller that is not
+// authenticated, is disabled, or has an expired credential.
 func (g *Guard) who(v *view, caller moorage.Caller, now time.Time) (*access.Who, error) {
 	switch principal, _ := v.Principal(caller.Name); {
 	case access.GranteeOf(caller.Name) != access.IsPrincipal:
@@ -117,7 +119,7 @@ func (g *Guard) who(v *view, caller moorage.Caller, now time.Time) (*access.Who,
 	}), nil
 }
 
-// Refusal returns the error that decision is answered with, nil if it allows what q asks for.
+// Refusal returns the error for decision, or nil if it allows q.
 func (q Question) Refusal(decision access.Decision) error {
 	switch decision.Outcome {
 	case access.Allow:
@@ -136,7 +138,7 @@ func (q Question) Refusal(decision access.Decision) error {
 	return Hide(missing)
 }
 
-// Forbidden returns the error of a caller who sees object and lacks privileges there.
+// Forbidden returns the error for a caller that sees object but lacks privileges on it.
 func Forbidden(object Object, lacks access.Privileges) error {
 	name := object.Kind().String()
 	switch object.Kind() {
@@ -155,33 +157,33 @@ func Forbidden(object Object, lacks access.Privileges) error {
 	return moorage.Errorf(moorage.KindForbidden, "Not allowed: %s on %s", lacks, name)
 }
 
-// Hide returns missing, which says that something does not exist, as the answer to a caller who
-// must not learn that it does.
+// Hide returns missing, the error for an object that does not exist, for a caller that must not
+// learn that it exists.
 func Hide(missing error) error {
 	return &moorage.Error{Kind: moorage.KindOf(missing), Message: moorage.MessageOf(missing), Hidden: true}
 }
 
-// NoSuchWarehouse returns the error that there is no warehouse called name.
+// NoSuchWarehouse returns the error for a warehouse that does not exist.
 func NoSuchWarehouse(name string) error {
 	return moorage.Errorf(moorage.KindNoSuchWarehouse, "Warehouse does not exist: %s", name)
 }
 
-// NoSuchNamespace returns the error that there is no such namespace.
+// NoSuchNamespace returns the error for a namespace that does not exist.
 func NoSuchNamespace(ns moorage.Namespace) error {
 	return moorage.Errorf(moorage.KindNoSuchNamespace, "Namespace does not exist: %s", ns)
 }
 
-// NoSuchTable and NoSuchView return the errors that there is no table or view called ident.
+// NoSuchTable returns the error for a table that does not exist.
 func NoSuchTable(ident moorage.Identifier) error {
 	return moorage.Errorf(moorage.KindNoSuchTable, "Table does not exist: %s", ident)
 }
 
-// NoSuchView is NoSuchTable for a view.
+// NoSuchView returns the error for a view that does not exist.
 func NoSuchView(ident moorage.Identifier) error {
 	return moorage.Errorf(moorage.KindNoSuchView, "View does not exist: %s", ident)
 }
 
-// noSuch returns the error that object does not exist.
+// noSuch returns the error for an object that does not exist.
 func noSuch(object Object) error {
 	switch object.Kind() {
 	case access.Table:
@@ -194,14 +196,15 @@ func noSuch(object Object) error {
 	return NoSuchWarehouse(object.Ident.Warehouse)
 }
 
-// Authorize implements verb.Gate. It decides what a verb asks about the whole server. Its object is
-// not known yet: of that it only refuses callers who are not let in at all.
+// Authorize implements verb.Gate. It checks the privileges that a verb requires on the whole
+// server. If the object of the verb is not known yet, it only refuses callers that have no access
+// at all.
 func (g *Guard) Authorize(ctx context.Context, request verb.Request) error {
 	row, _ := request.Verb.Row()
 	asked, ofServer := row.Needs(verb.OfServer, verb.Always)
 	if ofServer = ofServer && !row.AskedLater; ofServer {
-		// Metrics are needed most while the store does not answer. The policy that this process
-		// knows decides about them then.
+		// Metrics are needed most while the store does not respond. Then the policy that this
+		// process has in memory decides.
 		if err := g.look(ctx); err != nil && request.Verb != verb.LoadMetrics {
 			return err
 		}
@@ -216,8 +219,8 @@ func (g *Guard) Authorize(ctx context.Context, request verb.Request) error {
 	return g.letIn(ctx, v, request.Caller)
 }
 
-// letIn returns nil if caller is let in at all. The policy of v may be older than a request: who is
-// refused by it is asked about once more, by the policy that the store has now.
+// letIn returns nil if caller has access at all. The policy of v may be older than the request. If
+// v refuses caller, letIn checks again with the present policy of the store.
 func (g *Guard) letIn(ctx context.Context, v *view, caller moorage.Caller) error {
 	_, err := g.who(v, caller, g.config.Now())
 	if _, shared := g.Key(); err == nil || !shared || access.GranteeOf(caller.Name) != access.IsPrincipal {
@@ -237,14 +240,14 @@ func (g *Guard) letIn(ctx context.Context, v *view, caller moorage.Caller) error
 	return err
 }
 
-// Audit implements verb.Gate. It notes nothing.
+// Audit implements verb.Gate. It does nothing.
 func (g *Guard) Audit(context.Context, verb.Request, error) {}
 
-// systemPrefix begins the names that moorage.System makes.
+// systemPrefix is the prefix of the names that moorage.System makes.
 const systemPrefix = "system:"
 
-// IsSystem reports whether caller is a job of the server. Nobody who asks over the network can be
-// one: package identity gives nobody a name with this alias.
+// IsSystem reports whether caller is a job of the server. A caller over the network is never one:
+// package identity never assigns a name with this alias.
 func IsSystem(caller moorage.Caller) bool {
 	return caller.Source == "" && strings.HasPrefix(caller.Name, systemPrefix)
 }

@@ -1,37 +1,40 @@
-// Package guard says who may do what. It decides by the policy of the store: principals, roles and
-// grants, which package access holds in memory as a snapshot.
+// Package guard authorizes callers. It decides by the policy in the store: principals, roles and
+// grants. Package access holds the policy in memory as a snapshot.
 //
 // # How policy is followed
 //
-// Each Apply that changes policy counts the record registry.EpochKey on. So all changes have one
-// order, and a snapshot that has the number of the record has all of them. A Guard never decides by
-// an older snapshot than a number that this process has seen:
+// Each Apply that changes the policy increments the record registry.EpochKey. So all changes have
+// one order, and a snapshot with the number of the record contains all of them. A Guard never uses
+// a snapshot that is older than an epoch that this process has seen:
 //
-//	store of one process   Watch hears each Apply of the process that may have counted on, before
-//	                       its caller does. Requests read nothing more.
-//	store of many          a request reads the epoch in the same call of the store as what it is
-//	                       about (Key, Saw).
+//	store of one process   Watch processes each Apply that changed or may have changed the
+//	                       policy before its caller continues. Requests read nothing more.
+//	store of many          a request reads the epoch in the same call of the store as its own
+//	                       records (Key, Saw).
 //
-// If the snapshot is behind, one request reads the records that registry.RecentKey names, or all,
-// and the others wait for it. If that fails nobody is let in: KindUnavailable. So a change of
-// policy that was answered holds for every request that begins afterwards, on every node.
+// If the snapshot is outdated, one request reads the records that registry.RecentKey names, or all
+// of them, and the other requests wait for it. If that fails all requests are refused:
+// KindUnavailable. So a confirmed change of policy applies to every request that begins afterwards,
+// on every node.
 //
-// # What a decision stands on
+// # The basis of a decision
 //
-// Decide is asked after an object was found, with the ids of what leads to it. It is asked again
-// whenever the records are read again. A name is not looked at between a decision and its effect.
+// Decide is called after an object was found, with the ids of the object and its containers. It is
+// called again whenever the records are read again. Names are not resolved again between a decision
+// and its effect.
 //
-// An object that the caller does not see is answered as if it did not exist, byte for byte. In a
-// warehouse that the caller does not see, everything is answered as if that did not exist.
+// A hidden object gets the same answer as an object that does not exist, byte for byte. In a
+// warehouse that the caller does not see, every request gets the answer for a missing warehouse.
 //
-// # The way to what somebody made
+// # The path to owned objects
 //
-// Owners who made a thing are in no policy: its record names them. So that they see the namespaces
-// and the warehouse above it, whatever is granted to them, each create says so in a small record
-// for its maker and each container (Way). It is looked at only when something would be hidden.
+// The policy does not contain owners: the record of each object names its owner. Owners must see
+// the namespaces and the warehouse above their object, whatever their grants. So each create writes
+// a small record for its maker and each container (Way). The guard reads these records only if
+// something would be hidden otherwise.
 //
 // # What it must not know
 //
-// It knows no names of objects that it was not given, no files, no HTTP and no tokens. It writes
-// nothing: what Way returns belongs into the Apply of others.
+// It knows no names of objects except those in its input, no files, no HTTP and no tokens. It
+// writes nothing: the caller adds the result of Way to its own Apply.
 package guard

@@ -11,15 +11,16 @@ import (
 	"moorage/registry"
 )
 
-// loadsMax is how often all policy is read until the epoch is the same before and behind. Policy
-// changes at most once for each Apply of the epoch, and one load is some thousand records a page.
+// loadsMax is how often the whole policy is read until the epoch is the same before and after. The
+// policy changes at most once for each Apply of the epoch, and one load takes one page for each
+// thousand records.
 const loadsMax = 100
 
-// pageRecords is how many records of policy are read at a time.
+// pageRecords is how many policy records are read at a time.
 const pageRecords = 1000
 
-// follow returns the view that is at least as new as all that was seen so far. before is the
-// present one; nil: there is none.
+// follow returns a view that has every change that was seen so far. before is the present view; nil
+// if there is none.
 func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
 	for range loadsMax {
 		records, err := g.config.Store.Get(ctx, registry.EpochKey(), registry.RecentKey(), registry.AccessStoreKey())
@@ -51,7 +52,7 @@ func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case next.Snapshot == nil: // policy changed while it was read
+		case next.Snapshot == nil: // the policy changed during the read
 			continue
 		}
 		return next, nil
@@ -59,8 +60,8 @@ func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
 	return nil, errors.New("policy changed all the time while it was read")
 }
 
-// changed returns the snapshot of before with what changed since; nil if all has to be read. recent
-// was read in the same call as epoch.
+// changed returns the snapshot of before with the changes since then. It returns nil if the whole
+// policy has to be read. recent was read in the same call as epoch.
 func (g *Guard) changed(ctx context.Context, before *view, epoch uint64, recent registry.Record) (
 	*access.Snapshot, error) {
 	if before == nil || !before.on || before.Epoch() > epoch {
@@ -87,7 +88,8 @@ func (g *Guard) changed(ctx context.Context, before *view, epoch uint64, recent 
 	return before.With(epoch, changes), nil
 }
 
-// load reads all policy. It returns nil if that is not of epoch, because policy changed meanwhile.
+// load reads the whole policy. It returns nil if the policy changed during the read, so that it is
+// not the policy of epoch.
 func (g *Guard) load(ctx context.Context, epoch uint64) (*access.Snapshot, error) {
 	var all access.Changes
 	for _, table := range []registry.Table{registry.TablePrincipal, registry.TableRole, registry.TableGrants} {
@@ -116,7 +118,7 @@ func (g *Guard) load(ctx context.Context, epoch uint64) (*access.Snapshot, error
 	return access.New(epoch, all.Records), nil
 }
 
-// changesOf returns what records, which were read at keys, say.
+// changesOf returns the changes from records, which were read at keys.
 func (g *Guard) changesOf(ctx context.Context, keys []registry.Key, records []registry.Record) access.Changes {
 	var changes access.Changes
 	for i, key := range keys {
@@ -126,8 +128,8 @@ func (g *Guard) changesOf(ctx context.Context, keys []registry.Key, records []re
 	return changes
 }
 
-// add adds what the record at key says to changes. What cannot be read gives nobody anything: a
-// principal is disabled, a role has no members, an object has no grants.
+// add adds the content of the record at key to changes. A record that cannot be read gives no
+// privileges: a principal is disabled, a role has no members, an object has no grants.
 func (g *Guard) add(ctx context.Context, changes *access.Changes, key registry.Key, record registry.Record) {
 	var err error
 	switch key.Table {
@@ -180,7 +182,7 @@ func (g *Guard) add(ctx context.Context, changes *access.Changes, key registry.K
 	}
 }
 
-// noteGeneration notes how many had a name and were deleted.
+// noteGeneration records how many principals or roles of the same name were deleted before.
 func noteGeneration(changes *access.Changes, key registry.Key, generation uint64) {
 	if generation == 0 {
 		return
@@ -191,7 +193,7 @@ func noteGeneration(changes *access.Changes, key registry.Key, generation uint64
 	changes.Generations[key.ID] = generation
 }
 
-// principalOf reads the record of a principal, who is disabled if it cannot be read.
+// principalOf reads the record of a principal. If it cannot be read the principal is disabled.
 func principalOf(record registry.Record) (access.Principal, registry.Principal, error) {
 	value, err := registry.Decode[registry.Principal](record)
 	if err != nil {
@@ -208,7 +210,7 @@ func principalOf(record registry.Record) (access.Principal, registry.Principal, 
 	return principal, value, nil
 }
 
-// grantsOf reads a grants record. A privilege that this version does not know is left out.
+// grantsOf reads a grants record. It omits privileges that this version does not know.
 func grantsOf(id access.ID, record registry.Record) (access.Grants, error) {
 	value, err := registry.Decode[registry.Grants](record)
 	if err != nil {
@@ -217,8 +219,8 @@ func grantsOf(id access.ID, record registry.Record) (access.Grants, error) {
 	return GrantsOf(registry.ID(id), value)
 }
 
-// GrantsOf returns a grants record as package access has it. A privilege that this version does not
-// know is left out. The error says that the kind of the object is not known.
+// GrantsOf converts a grants record to the form of package access. It omits privileges that this
+// version does not know. The error means that the kind of the object is unknown.
 func GrantsOf(id registry.ID, value registry.Grants) (access.Grants, error) {
 	kind, err := access.ParseKind(value.Kind)
 	if err != nil {
@@ -235,8 +237,8 @@ func GrantsOf(id registry.ID, value registry.Grants) (access.Grants, error) {
 	return grants, nil
 }
 
-// addAdmins adds what the configuration grants to what is granted on the server, if changes have
-// that.
+// addAdmins adds the configured administrators to the grants on the server. It does nothing if has
+// is false: then changes do not include these grants.
 func (g *Guard) addAdmins(changes *access.Changes, has bool) {
 	if len(g.config.Admins) == 0 || !has {
 		return

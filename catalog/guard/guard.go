@@ -12,13 +12,13 @@ import (
 	"moorage/registry"
 )
 
-// Config is what a Guard is made of. Fields without a default are required.
+// Config holds the parts and settings of a Guard. Fields without a default are required.
 type Config struct {
 	Store registry.Store
-	// Alone says that no other process uses the store, and that all parts of this one write through
-	// the store that Watch returns. Then requests need not read the epoch.
+	// Alone means that no other process uses the store, and that all parts of this process write
+	// through the store that Watch returns. Then requests need not read the epoch.
 	Alone bool
-	// Admins are the names of principals who have the privilege admin whatever the store says.
+	// Admins are the names of principals that have the privilege admin regardless of the store.
 	Admins []string
 	Now    func() time.Time // default time.Now
 	Logger *slog.Logger     // default: discards
@@ -26,38 +26,38 @@ type Config struct {
 	Decided func(ctx context.Context, decision Decision)
 }
 
-// Guard decides. It is safe for concurrent use. It is a verb.Gate: it decides there about verbs on
-// the whole server, and lets the others through to where their object is found.
+// Guard authorizes callers. It is safe for concurrent use. As a verb.Gate it decides about verbs on
+// the whole server. It admits other verbs, which are decided where their object is found.
 type Guard struct {
 	config Config
 	view   atomic.Pointer[view]
-	// seen is the greatest epoch that the store has, as far as this process knows.
+	// seen is the greatest epoch of the store that this process knows.
 	seen atomic.Uint64
-	// doubts counts the changes of policy of this process whose outcome is unknown, in the order in
-	// which that came out. Those up to settled can no longer happen.
+	// doubts counts this process's changes of policy with unknown outcomes, in the order in which
+	// they became known as such. The first settled of them can no longer happen.
 	doubts, settled atomic.Uint64
 	ways            ways
 	looks           looks
-	// following has room for the one request that makes the next view.
+	// following has capacity for the one request that builds the next view.
 	following chan struct{}
 }
 
-// view is a snapshot of all policy.
+// view is a snapshot of the whole policy.
 type view struct {
 	*access.Snapshot
-	on    bool // access is; else there is no policy, and everybody may do everything
+	on    bool // access control is on; if it is off every request is allowed
 	store registry.AccessStore
 }
 
-// has reports whether v has every change of policy up to an epoch.
+// has reports whether v contains every change of policy up to an epoch.
 func (v *view) has(epoch uint64) bool {
 	return v != nil && (epoch == 0 || v.on && v.Epoch() >= epoch)
 }
 
-// Object is what is decided on.
+// Object is the object of a decision.
 type Object struct {
-	Ident moorage.Identifier // of a warehouse or namespace without a name
-	// Path begins with the object and goes up to its warehouse. It is empty for the server.
+	Ident moorage.Identifier // a warehouse or namespace has an empty name
+	// Path holds the object and its containers up to its warehouse. It is empty for the server.
 	Path []access.Object
 }
 
@@ -69,22 +69,22 @@ func (o Object) Kind() access.Kind {
 	return o.Path[0].Kind
 }
 
-// Decision is one answer of a Guard.
+// Decision is one decision of a Guard.
 type Decision struct {
 	Caller moorage.Caller
 	Verb   verb.Verb
 	Object Object
 	Asked  access.Privileges
 	access.Decision
-	Epoch uint64 // of the policy that decided
+	Epoch uint64 // of the policy that was used
 	Took  time.Duration
-	// Through are the views by which the caller came to the object, the outermost first. Walk says
-	// which of them refused him, if one did, and whose rights decided. Its Decision is the one
-	// above.
+	// Through are the views through which the caller reached the object, the outermost first. Walk
+	// has the view that refused the caller, if one did, and the principal whose privileges decided.
+	// Its Decision is the one above.
 	Through []moorage.Identifier
 	Walk    access.Walk
-	// Unheeded are views that the request named, and that were not heeded: nobody trusts who sent
-	// it.
+	// Unheeded are views that the request named but that were ignored, because their sender is not
+	// trusted.
 	Unheeded []moorage.Identifier
 }
 
@@ -101,8 +101,8 @@ func New(config Config) *Guard {
 	}
 }
 
-// Key returns the key that is to be read with what is decided on; wanted is false if that is not
-// necessary.
+// Key returns the key that must be read together with the object of a decision. wanted is false if
+// that is not necessary.
 func (g *Guard) Key() (key registry.Key, wanted bool) {
 	if g == nil || g.config.Alone && g.settled.Load() >= g.doubts.Load() {
 		return registry.Key{}, false
@@ -110,8 +110,8 @@ func (g *Guard) Key() (key registry.Key, wanted bool) {
 	return registry.EpochKey(), true
 }
 
-// Saw notes the record of Key, as it was read. One that cannot be read denies everything until it
-// can be.
+// Saw processes the record of Key, as it was read. A record that cannot be read denies all requests
+// until it can be read.
 func (g *Guard) Saw(record registry.Record) {
 	if !record.Exists() {
 		return
@@ -125,10 +125,10 @@ func (g *Guard) Saw(record registry.Record) {
 	}
 }
 
-// unreadable stands for an epoch that cannot be read: no view has it.
+// unreadable is the number of an epoch that cannot be read: no view has it.
 const unreadable = ^uint64(0)
 
-// numberOf returns the epoch that record holds.
+// numberOf returns the epoch in record.
 func numberOf(record registry.Record) uint64 {
 	epoch, err := registry.Decode[registry.Epoch](record)
 	if err != nil {
@@ -137,7 +137,7 @@ func numberOf(record registry.Record) uint64 {
 	return epoch.Number
 }
 
-// look reads the epoch where requests must, and notes it.
+// look reads the epoch, if requests must read it, and passes it to Saw.
 func (g *Guard) look(ctx context.Context) error {
 	key, wanted := g.Key()
 	if !wanted {
@@ -151,7 +151,7 @@ func (g *Guard) look(ctx context.Context) error {
 	return nil
 }
 
-// unavailable returns the error of a decision that cannot be made.
+// unavailable returns the error for a decision that cannot be made.
 func unavailable(err error) error {
 	return moorage.E("guard.unavailable", "", moorage.KindUnavailable, err)
 }
@@ -177,13 +177,13 @@ func (g *Guard) current(ctx context.Context) (*view, error) {
 	}
 	g.view.Store(next)
 	if next.on {
-		g.seen.CompareAndSwap(unreadable, next.Epoch()) // somebody has mended the record
+		g.seen.CompareAndSwap(unreadable, next.Epoch()) // the record was repaired
 	}
 	return next, nil
 }
 
-// Fresh returns all policy, as new as the store has it now. on is false if access is not on: then
-// there is none.
+// Fresh returns the present policy of the store. on is false if access control is off: then there
+// is no policy.
 //
 // Errors: KindUnavailable.
 func (g *Guard) Fresh(ctx context.Context) (snapshot *access.Snapshot, on bool, err error) {
@@ -197,7 +197,7 @@ func (g *Guard) Fresh(ctx context.Context) (snapshot *access.Snapshot, on bool, 
 	return v.Snapshot, v.on, nil
 }
 
-// Known returns all policy that this process has seen. Its results are those of Fresh.
+// Known returns the policy that this process has seen. Its results are those of Fresh.
 func (g *Guard) Known(ctx context.Context) (snapshot *access.Snapshot, on bool, err error) {
 	v, err := g.current(ctx)
 	if err != nil {
@@ -206,7 +206,7 @@ func (g *Guard) Known(ctx context.Context) (snapshot *access.Snapshot, on bool, 
 	return v.Snapshot, v.on, nil
 }
 
-// Store returns the record that says since when access is on; on is false if it is not.
+// Store returns the record with the time since when access control is on. on is false if it is off.
 //
 // Errors: KindUnavailable.
 func (g *Guard) Store(ctx context.Context) (store registry.AccessStore, on bool, err error) {
@@ -217,10 +217,10 @@ func (g *Guard) Store(ctx context.Context) (store registry.AccessStore, on bool,
 	return v.store, v.on, nil
 }
 
-// Who returns what policy, as new as the store has it, says of a caller, and that policy. who is
-// nil for jobs of the server, which may do everything.
+// Who returns a caller's entry in the present policy of the store, and that policy. who is nil for
+// jobs of the server, which may do everything.
 //
-// Errors: KindUnsupported if access is not on; KindNotAuthorized as Decide; KindUnavailable.
+// Errors: KindUnsupported if access control is off; KindNotAuthorized as Decide; KindUnavailable.
 func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who, policy *access.Snapshot, err error) {
 	policy, on, err := g.Fresh(ctx)
 	switch {
@@ -237,8 +237,8 @@ func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who
 	return who, policy, err
 }
 
-// Heard notes a decision that was made by policy, on which Who was asked, and returns the error
-// that it is answered with; nil if it allows what q asks for.
+// Heard reports a decision by policy, about a caller from Who, to Config.Decided. It returns the
+// error for the decision, or nil if it allows q.
 func (g *Guard) Heard(ctx context.Context, policy *access.Snapshot, q Question, decision access.Decision) error {
 	if g.config.Decided != nil {
 		g.config.Decided(ctx, Decision{
@@ -248,8 +248,8 @@ func (g *Guard) Heard(ctx context.Context, policy *access.Snapshot, q Question, 
 	return q.Refusal(decision)
 }
 
-// Seeing returns what all policy that this process has seen says of a caller, for lists. It is nil
-// for one who sees everything: access is not on, or he is a job of the server.
+// Seeing returns a caller's entry in the policy that this process has seen, for lists. It is nil
+// for a caller that sees everything: access control is off, or the caller is a job of the server.
 //
 // Errors: KindNotAuthorized as Decide; KindUnavailable.
 func (g *Guard) Seeing(ctx context.Context, caller moorage.Caller) (*access.Who, error) {

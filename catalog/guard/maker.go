@@ -7,15 +7,15 @@ import (
 	"moorage/access"
 )
 
-// Maker is somebody who makes or changes something, as policy knows him.
+// Maker is a caller that creates or changes something, with their entry in the policy.
 type Maker struct {
 	who      *access.Who
 	snapshot *access.Snapshot
 	caller   moorage.Caller
 }
 
-// Maker returns caller as all policy knows him that this process has seen; nil for one who owns
-// nothing: access is not on, or he is a job of the server.
+// Maker returns caller's entry in the policy that this process has seen. It is nil for a caller
+// that owns nothing: access control is off, or the caller is a job of the server.
 //
 // Errors: KindNotAuthorized as Decide; KindUnavailable.
 func (g *Guard) Maker(ctx context.Context, caller moorage.Caller) (*Maker, error) {
@@ -27,14 +27,14 @@ func (g *Guard) Maker(ctx context.Context, caller moorage.Caller) (*Maker, error
 	return &Maker{who, v.Snapshot, caller}, err
 }
 
-// Is reports whether m is the principal with an identity, or has that role.
+// Is reports whether m is the principal with an identity, or has the role with that identity.
 func (m *Maker) Is(identity string) bool { return m.who.Is(identity) }
 
-// Identity returns what records hold that mean m.
+// Identity returns the identity by which records refer to m.
 func (m *Maker) Identity() string { return m.snapshot.Identity(m.caller.Name) }
 
-// Creator returns the identity of who makes something: empty for one who did not have to show who
-// he is, and for jobs of the server.
+// Creator returns the identity of a caller that creates something. It is empty for a caller that
+// did not have to authenticate, and for jobs of the server.
 //
 // Errors: those of Maker.
 func (g *Guard) Creator(ctx context.Context, caller moorage.Caller) (string, error) {
@@ -51,7 +51,7 @@ func (g *Guard) Creator(ctx context.Context, caller moorage.Caller) (string, err
 	return maker.Identity(), nil
 }
 
-// identity returns the identity of a caller by the policy that this process knows.
+// identity returns the identity of a caller by the policy in memory.
 func (g *Guard) identity(caller moorage.Caller) string {
 	if v := g.view.Load(); v != nil && v.on {
 		return v.Identity(caller.Name)
@@ -59,7 +59,7 @@ func (g *Guard) identity(caller moorage.Caller) string {
 	return caller.Name
 }
 
-// IsTrusted reports whether m is trusted about views in the warehouse of object.
+// IsTrusted reports whether m is trusted to name views in the warehouse of object.
 func (m *Maker) IsTrusted(object Object) bool {
 	return isTrusted(m.snapshot, m.who, m.caller, object)
 }

@@ -7,25 +7,25 @@ import (
 	"moorage/access"
 )
 
-// Through says by which views somebody comes to an object. It belongs to one request.
+// Through holds the views through which a caller reaches an object. It belongs to one request.
 type Through struct {
 	Views []View // the outermost first
-	// Ignored says that nobody trusted who named the views when they would have been looked for.
-	// They have no objects.
+	// Ignored means that the sender was not trusted when the views would have been resolved. The
+	// views then have no objects.
 	Ignored bool
 }
 
-// View is a view that somebody goes through.
+// View is a view through which a caller reaches an object.
 type View struct {
 	// Object has an empty path if there is no such view.
 	Object  Object
-	Definer bool // what the view names is asked for as its owner
+	Definer bool // the view's owner is checked for the objects behind it
 }
 
-// Heeded reports whether somebody comes by views that are looked at. Nil comes by none.
+// Heeded reports whether there are views and they count. It is false for nil.
 func (t *Through) Heeded() bool { return t != nil && !t.Ignored }
 
-// Names returns the names of the views that are looked at; nil for none.
+// Names returns the names of the views that count; nil if there are none.
 func (t *Through) Names() []moorage.Identifier {
 	if !t.Heeded() {
 		return nil
@@ -53,14 +53,15 @@ func (t *Through) passed() []access.Passed {
 	return views
 }
 
-// heeds reports whether the views that q names count. They do if they come from an engine that is
-// trusted in the warehouse: any other could name any view that its user may read.
+// heeds reports whether the views in q count. They count if they come from an engine that is
+// trusted in the warehouse. Any other engine could name any view that its user may read.
 func (g *Guard) heeds(v *view, who *access.Who, q Question) bool {
 	return q.Through.Heeded() && isTrusted(v.Snapshot, who, q.Caller, q.Object)
 }
 
-// Trusts reports whether the views that caller names are heeded in the warehouse of object. They
-// are not if access is not on, nor those of jobs of the server: nothing depends on them then.
+// Trusts reports whether the views that caller names count in the warehouse of object. They do not
+// count if access control is off or caller is a job of the server: then no decision depends on
+// them.
 //
 // Errors: those of Decide about the caller.
 func (g *Guard) Trusts(ctx context.Context, caller moorage.Caller, object Object) (bool, error) {
@@ -72,8 +73,9 @@ func (g *Guard) Trusts(ctx context.Context, caller moorage.Caller, object Object
 	return err == nil && isTrusted(v.Snapshot, who, caller, object), err
 }
 
-// isTrusted reports whether caller, whom snapshot knows as who, is trusted about views in the
-// warehouse of object: the engine is that asks, in whosever name.
+// isTrusted reports whether caller, whose entry in snapshot is who, is trusted to name views in the
+// warehouse of object. The engine that sends the request must be trusted, whichever user it acts
+// for.
 func isTrusted(snapshot *access.Snapshot, who *access.Who, caller moorage.Caller, object Object) bool {
 	var only []string
 	if keys, _ := snapshot.Keys(caller.KeyID); len(keys) > 0 {
@@ -82,8 +84,8 @@ func isTrusted(snapshot *access.Snapshot, who *access.Who, caller moorage.Caller
 	return who.Believed(object.Path[len(object.Path)-1], caller.Via, only)
 }
 
-// decideThrough is decide for an object behind views that are heeded. The views and the object are
-// decided on by one snapshot.
+// decideThrough is decide for an object behind views that count. One snapshot decides about the
+// views and the object.
 func (g *Guard) decideThrough(ctx context.Context, v *view, who *access.Who, q Question) error {
 	began := g.config.Now()
 	views := q.Through.passed()
@@ -101,8 +103,8 @@ func (g *Guard) decideThrough(ctx context.Context, v *view, who *access.Who, q Q
 	return refusal
 }
 
-// refusalOf returns what the caller is answered to walk, which is changed where he made something
-// that shows him more. err says that this cannot be told.
+// refusalOf returns the caller's error for walk. It changes walk if the caller sees more because
+// they created something. err means that this cannot be determined.
 func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk *access.Walk) (refusal, err error) {
 	behind := walk.Step == len(q.Through.Views)
 	switch {
@@ -115,7 +117,7 @@ func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk
 	case walk.Outcome == access.Forbid:
 		return q.Refusal(walk.Decision), nil
 	}
-	// What is hidden at any step is answered as if the object did not exist.
+	// If any step is hidden, the answer is the one for an object that does not exist.
 	warehouse := q.Object.Path[len(q.Object.Path)-1:]
 	sees := who.Seen(warehouse)
 	if !sees {
@@ -128,7 +130,7 @@ func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk
 	switch {
 	case !sees:
 		return Hide(NoSuchWarehouse(q.Object.Ident.Warehouse)), nil
-	case behind && len(q.Object.Path) == 1: // the warehouse itself is what he asks to see
+	case behind && len(q.Object.Path) == 1: // the caller wants to see the warehouse itself
 		walk.Decision = access.Decision{Outcome: access.Allow, By: access.ByBeneath}
 		return nil, nil
 	case q.Missing != nil:
@@ -137,7 +139,8 @@ func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk
 	return Hide(noSuch(q.Object)), nil
 }
 
-// forbiddenToOwner is Forbidden for what the owner of a view lacks. It does not say who that is.
+// forbiddenToOwner is Forbidden for privileges that the owner of a view lacks. The error does not
+// name the owner.
 func forbiddenToOwner(q Question, walk *access.Walk) error {
 	view := q.Through.Views[walk.Step-1]
 	for at := walk.Step - 1; !view.Definer; at-- {

@@ -8,33 +8,34 @@ import (
 	"moorage/access"
 )
 
-// lookPause is the least time between the beginnings of two looks.
+// lookPause is the least time between the starts of two looks.
 const lookPause = 100 * time.Millisecond
 
-// looks are the looks at the store for what this process does not know: one at a time.
+// looks runs looks, reads of the store for credentials that this process does not know, one at a
+// time.
 type looks struct {
-	turn  chan struct{} // has room for the call that looks, which owns last and found
-	begun atomic.Uint64 // how many have begun
-	last  time.Time     // when the last one began
-	found found         // by the last one that did not fail
+	turn  chan struct{} // has capacity for the running look, which owns last and found
+	begun atomic.Uint64 // the number of looks that have begun
+	last  time.Time     // when the last look began
+	found found         // by the last look that succeeded
 }
 
-// found is what a look found. number is how many looks had begun then.
+// found is the result of a look. number is its number in the order of looks.
 type found struct {
 	number uint64
 	policy *access.Snapshot
 	on     bool
 }
 
-// FreshForUnknown is Fresh for a caller who shows what this process does not know, such as the id
-// of a key. Another node may have made it just now, or the caller has made it up. So that made-up
-// ids cost the store little, calls share looks, which begin at least 100 ms apart. Each look begins
-// after the calls that share it.
+// FreshForUnknown is Fresh for a caller that presents something unknown to this process, such as
+// the id of a key. Another node may have just created it, or the caller has invented it. So that
+// invented ids cost the store little, calls share looks, which begin at least 100 ms apart. Each
+// look begins after the calls that share it.
 //
 // Errors: KindUnavailable.
 func (g *Guard) FreshForUnknown(ctx context.Context) (policy *access.Snapshot, on bool, err error) {
 	if _, wanted := g.Key(); !wanted {
-		return g.Fresh(ctx) // which costs nothing
+		return g.Fresh(ctx) // reads nothing in this case
 	}
 	before := g.looks.begun.Load()
 	select {
@@ -46,7 +47,7 @@ func (g *Guard) FreshForUnknown(ctx context.Context) (policy *access.Snapshot, o
 	if last := g.looks.found; last.number > before {
 		return last.policy, last.on, nil
 	}
-	// A clock that was set back does not make it wait for longer.
+	// A clock that was set back must not prolong the pause.
 	pause := min(g.looks.last.Add(lookPause).Sub(g.config.Now()), lookPause)
 	select {
 	case <-time.After(pause):

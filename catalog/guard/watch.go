@@ -8,11 +8,11 @@ import (
 	"moorage/registry"
 )
 
-// Watch returns store, for all parts of this process that write to it: g hears of each change of
-// policy before its caller does, and reads it.
+// Watch returns store, for all parts of this process that write to it. g reads each change of
+// policy before Apply returns to its caller.
 func (g *Guard) Watch(store registry.Store) registry.Store { return &watched{store, g} }
 
-// watched is a store whose changes of policy a guard hears of.
+// watched is a store that reports its changes of policy to a guard.
 type watched struct {
 	registry.Store
 	guard *Guard
@@ -21,9 +21,9 @@ type watched struct {
 // Unwrap implements registry.Wrapper.
 func (w *watched) Unwrap() registry.Store { return w.Store }
 
-// Apply implements registry.Store. A request that begins when it has returned is decided by the
-// policy that it wrote. If its answer was lost it may yet happen. Then requests read the epoch,
-// until a later change of policy makes that impossible: both require the same epoch.
+// Apply implements registry.Store. A request that begins after it returns is decided by the policy
+// that it wrote. If its outcome is unknown, the change may still happen. Then requests read the
+// epoch, until a later change of policy makes that impossible: both require the same epoch.
 func (w *watched) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	at := slices.IndexFunc(batch.Writes, func(write registry.Write) bool { return write.Key == registry.EpochKey() })
 	if at < 0 {
@@ -36,16 +36,17 @@ func (w *watched) Apply(ctx context.Context, batch registry.Batch) ([]registry.E
 		return nil, err
 	}
 	if err != nil {
-		return nil, err // nothing was applied, nor will be
+		return nil, err // nothing was and nothing will be applied
 	}
 	w.guard.settle(doubts)
 	write := batch.Writes[at]
 	w.guard.Saw(registry.Record{Key: write.Key, ETag: etags[at], Value: write.Value})
-	_, _ = w.guard.current(ctx) // if that fails the next request reads it, or is refused
+	_, _ = w.guard.current(ctx) // if this fails the next request reads the policy, or is refused
 	return etags, nil
 }
 
-// settle notes that the first doubts changes of policy with unknown outcomes can no longer happen.
+// settle records that the first doubts changes of policy with unknown outcomes can no longer
+// happen.
 func (g *Guard) settle(doubts uint64) {
 	for settled := g.settled.Load(); settled < doubts; settled = g.settled.Load() {
 		if g.settled.CompareAndSwap(settled, doubts) {

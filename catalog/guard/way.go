@@ -9,15 +9,15 @@ import (
 	"moorage/registry"
 )
 
-// waysMax bounds the ways that a process remembers, some 100 bytes each, and childrenMax how many
-// containers of one maker lists show that nothing else shows.
+// waysMax bounds the ways that a process remembers, some 100 bytes each. childrenMax bounds the
+// containers that a list shows only because the caller created something in them.
 const (
 	waysMax     = 100_000
 	childrenMax = 10_000
 )
 
-// ways are records of registry.MakerKey that a process knows to exist. They are never deleted. It
-// is safe for concurrent use.
+// ways are the records of registry.MakerKey that this process knows to exist. They are never
+// deleted. It is safe for concurrent use.
 type ways struct {
 	mu    sync.Mutex // guards known; leaf
 	known map[registry.Key]struct{}
@@ -39,15 +39,16 @@ func (w *ways) add(key registry.Key) {
 	w.known[key] = struct{}{}
 }
 
-// Way is what an Apply has to hold in addition when it makes something.
+// Way holds the conditions and writes that an Apply needs in addition when it creates an object.
 type Way struct {
 	Conditions []registry.Condition
 	Writes     []registry.Write
 }
 
-// Way returns what the Apply must hold that makes something of maker in the innermost of above, so
-// that maker sees the way to what is his whatever is granted to him. Mostly that is nothing: one
-// record for each maker and container is enough. The maker is an identity; an empty one is nobody.
+// Way returns the additional conditions and writes for an Apply that creates an object of maker in
+// the innermost container of above. They ensure that maker sees the path to the object whatever
+// their grants. Mostly they are empty: one record for each maker and container is enough. maker is
+// an identity; it is empty if there is no owner.
 //
 // Errors are those of registry.Store.Get.
 func (g *Guard) Way(ctx context.Context, maker string, above []access.Object) (way Way, err error) {
@@ -82,13 +83,15 @@ func (g *Guard) Way(ctx context.Context, maker string, above []access.Object) (w
 	return way, nil
 }
 
-// mayBeMaker reports whether what caller made is his: not with a token that is narrowed to roles.
+// mayBeMaker reports whether caller may act as the maker of their objects. A token that is narrowed
+// to roles may not.
 func mayBeMaker(caller moorage.Caller) bool {
 	return caller.Only == nil && access.GranteeOf(caller.Name) == access.IsPrincipal && !IsSystem(caller)
 }
 
-// Shown returns path with those containers marked that caller sees because he made something in
-// them. It is for a path on which something is hidden otherwise. It returns nil if it marks none.
+// Shown returns path with those containers marked that caller sees because they created something
+// in them. Use it for a path on which something is hidden otherwise. It returns nil if it marks no
+// container.
 //
 // Errors: KindUnavailable.
 func (g *Guard) Shown(ctx context.Context, caller moorage.Caller, path []access.Object) ([]access.Object, error) {
@@ -123,7 +126,7 @@ func (g *Guard) Shown(ctx context.Context, caller moorage.Caller, path []access.
 	return shown, nil
 }
 
-// MadeIn returns the containers in which caller made something, for lists: at most childrenMax.
+// MadeIn returns the containers in which caller created something, for lists: at most childrenMax.
 //
 // Errors: KindUnavailable.
 func (g *Guard) MadeIn(ctx context.Context, caller moorage.Caller) (map[access.ID]bool, error) {
