@@ -5,7 +5,7 @@ import (
 	"moorage/metadata"
 )
 
-// Choice is what a request asks for an append whose branch has moved.
+// Choice is what a request wants for an append whose branch has moved.
 type Choice int8
 
 // The choices.
@@ -31,7 +31,7 @@ func ParseChoice(name, text string) (Choice, error) {
 const textMax = 100
 
 // consents reports whether a table, by its property, and a request together permit a rebase. A
-// value that no request can set, in a table that was registered with it, counts as off.
+// value that no request can set counts as off. A registered table can have such a value.
 func consents(property string, request Choice) bool {
 	switch property {
 	case metadata.AppendRebaseOnAll:

@@ -14,12 +14,12 @@ import (
 )
 
 const (
-	// keptBytes bounds the lists and manifests that are kept in memory.
+	// keptBytes bounds the lists and manifests that are cached in memory.
 	keptBytes = 32 << 20
-	// unpackedTimes is how many times as long a file is taken for once it is unpacked, and how many
-	// times longer still if that was too short.
+	// unpackedTimes is the assumed ratio of a file's unpacked length to its length. It is also the
+	// factor by which the assumed length grows if it was too short.
 	unpackedTimes = 32
-	// unpackedMin is what a file is taken for at least.
+	// unpackedMin is the smallest assumed length of an unpacked file.
 	unpackedMin = 16 << 10
 )
 
@@ -27,14 +27,14 @@ const (
 // have a file of the same name in another storage.
 func placeOf(pointer registry.ID, location string) string { return string(pointer[:]) + location }
 
-// kept is what was read of one file, or is about to be written there. One member is set. Engines
-// write a file once, under a name never used before.
+// kept is the parsed content of one file that was read or will be written. One member is set.
+// Engines write a file once, under a name never used before.
 type kept struct {
 	list     *manifests.List
 	contents *contents
 }
 
-// cache keeps what was read. It is safe for concurrent use.
+// cache caches parsed files. It is safe for concurrent use.
 type cache = otter.Cache[string, *kept]
 
 func newCache() *cache {
@@ -62,10 +62,10 @@ var (
 // files reads lists and manifests of one table.
 type files struct {
 	cache *cache
-	made  map[string]*manifests.List // by location, that are to be written; the cache may drop them
+	made  map[string]*manifests.List // by location, not yet written; the cache may drop them
 	found *directory.Found
 	room  *documents.Share
-	waits bool // for room
+	waits bool // whether take waits for room
 	docs  *documents.Documents
 }
 
@@ -88,12 +88,12 @@ func (f *files) list(ctx context.Context, location string) (list *manifests.List
 	return list, err
 }
 
-// keep keeps a list that is at location.
+// keep caches the list at location.
 func (f *files) keep(location string, list *manifests.List) {
 	f.cache.Set(placeOf(f.found.Pointer.ID, location), &kept{list: list})
 }
 
-// manifest returns what the manifest of e says.
+// manifest returns the contents of the manifest of e.
 func (f *files) manifest(ctx context.Context, e *manifests.Entry) (*contents, error) {
 	place := placeOf(f.found.Pointer.ID, e.Path)
 	if known, ok := f.cache.GetIfPresent(place); ok && known.contents != nil {
@@ -113,9 +113,9 @@ func (f *files) manifest(ctx context.Context, e *manifests.Entry) (*contents, er
 	return c, err
 }
 
-// read reads the file at location, and parses it within room for what it is taken for. If that is
-// not enough it takes more, up to what a file may ever take, and parses once more. It gives all of
-// it back.
+// read reads the file at location, and parses it within room for its assumed length. If that is too
+// little it takes more, up to the maximum length of a file, and parses again. It gives all room
+// back.
 func (f *files) read(ctx context.Context, location string, parse func(raw []byte, bytesMax int) error) error {
 	if !documents.WithinClaims(f.found.Pointer.Claims, location) {
 		return errOutside
@@ -141,7 +141,7 @@ func (f *files) read(ctx context.Context, location string, parse func(raw []byte
 	}
 }
 
-// take takes bytes of room.
+// take takes bytes from room.
 func (f *files) take(ctx context.Context, room *documents.Share, bytes int64) error {
 	switch {
 	case f.waits:

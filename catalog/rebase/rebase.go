@@ -20,18 +20,18 @@ type Rebaser struct {
 	documents *documents.Documents
 	config    Config
 	cache     *cache
-	// warehouses remembers by id whether a warehouse refuses every rebase.
+	// warehouses remembers, by warehouse id, whether a warehouse refuses every rebase.
 	warehouses *otter.Cache[registry.ID, warehouseAnswer]
 }
 
 const (
 	// warehousesMax bounds how many warehouses are remembered.
 	warehousesMax = 10_000
-	// warehouseKeptFor is how long a change of the property of a warehouse may stay unseen.
+	// warehouseKeptFor is how long a change of the warehouse property may go unnoticed.
 	warehouseKeptFor = 5 * time.Second
 )
 
-// Config is what a Rebaser is made with. All members but Off are required.
+// Config holds the settings of a Rebaser. All members except Off are required.
 type Config struct {
 	Off bool // move nothing
 	// Refused is called with the reason when an append is not moved although its table and its
@@ -40,7 +40,7 @@ type Config struct {
 	Now     func() time.Time
 }
 
-// warehouseAnswer is whether a warehouse refuses every rebase, as read at a time.
+// warehouseAnswer records whether a warehouse refuses every rebase, and when that was read.
 type warehouseAnswer struct {
 	refuses bool
 	read    time.Time
@@ -72,7 +72,7 @@ func (r *Rebaser) IsWanted(ctx context.Context, t Table, request Choice) bool {
 }
 
 // warehouseRefuses reports whether the warehouse of a table has the property, whose only value is
-// off. The answer is kept for warehouseKeptFor, because many late appends ask at once.
+// off. The answer is remembered for warehouseKeptFor, because many late appends need it at once.
 func (r *Rebaser) warehouseRefuses(ctx context.Context, table *directory.Found) (bool, error) {
 	now := r.config.Now()
 	if known, ok := r.warehouses.GetIfPresent(table.Warehouse); ok && now.Sub(known.read).Abs() < warehouseKeptFor {
@@ -87,9 +87,9 @@ func (r *Rebaser) warehouseRefuses(ctx context.Context, table *directory.Found) 
 	return refuses, nil
 }
 
-// Prepare reads what moving a takes, so that it is kept in memory when the turn of the commit
-// comes. It reports whether a could be put on top of the head of its branch in t. late says that a
-// does not fit there as it is.
+// Prepare reads the files for moving a into the cache before the turn of the commit begins. It
+// reports whether a could be put on top of the head of its branch in t. late means that a does not
+// apply there unchanged.
 func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a metadata.Append, late bool) bool {
 	o, misfit := t.Document.Chain(env).Onto(a)
 	if misfit == metadata.Fits {
@@ -101,26 +101,26 @@ func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a meta
 	return misfit == metadata.Fits
 }
 
-// prepare is Prepare for a head that a may be put on top of.
+// prepare handles a head on top of which a may be put.
 func (r *Rebaser) prepare(ctx context.Context, t Table, a metadata.Append, o metadata.Onto) metadata.Misfit {
 	room := r.documents.Room().Enter(t.Found.Pointer.Warehouse)
-	defer room.GiveBack() // what is kept has a bound of its own
+	defer room.GiveBack() // the cache has its own bound
 	reader := &files{cache: r.cache, found: t.Found, room: room, waits: true, docs: r.documents}
 	_, _, misfit := look(ctx, reader, a, o)
 	return misfit
 }
 
-// Moves are the appends of one version of a table that are moved. They belong to one goroutine.
+// Moves collects the moved appends of one version of a table. It belongs to one goroutine.
 type Moves struct {
 	rebaser *Rebaser
 	table   Table
 	chain   *metadata.Chain
 	files   *files
 	lists   []storage.File
-	bytes   int // that the lists take
+	bytes   int // of the lists
 }
 
-// Begin begins the moves of one version of t, which chain makes. What is read takes room.
+// Begin begins the moves of one version of t, which chain builds. Files that are read take room.
 func (r *Rebaser) Begin(t Table, chain *metadata.Chain, room *documents.Share) *Moves {
 	return &Moves{
 		rebaser: r, table: t, chain: chain,
@@ -130,15 +130,15 @@ func (r *Rebaser) Begin(t Table, chain *metadata.Chain, room *documents.Share) *
 	}
 }
 
-// Lists are the manifest lists of the appends that were moved. They must be written before the
-// version is named.
+// Lists returns the manifest lists of the moved appends. They must be written before a record names
+// the version.
 func (m *Moves) Lists() []storage.File { return m.lists }
 
 // listsBytesMax bounds the lists of one version.
 const listsBytesMax = 64 << 20
 
-// Add puts a on top of the head of its branch, as the chain has it, and reports whether it did.
-// Else the chain is as it was.
+// Add puts a on top of the head of its branch in the chain, and reports whether it did. If it did
+// not, the chain is unchanged.
 func (m *Moves) Add(ctx context.Context, a metadata.Append) bool {
 	misfit := m.add(ctx, a)
 	if misfit != metadata.Fits {
@@ -178,7 +178,8 @@ func (m *Moves) add(ctx context.Context, a metadata.Append) metadata.Misfit {
 	return metadata.Fits
 }
 
-// look reads the lists and manifests of a and o, and reports whether a fits on top of o.
+// look reads the lists and manifests of a and o, and returns why a does not fit on top of o, or
+// metadata.Fits.
 func look(ctx context.Context, f *files, a metadata.Append, o metadata.Onto) (
 	sent *manifests.List, m merge, misfit metadata.Misfit) {
 	sent, err := f.list(ctx, a.Snapshot.ManifestList)
@@ -201,8 +202,8 @@ func look(ctx context.Context, f *files, a metadata.Append, o metadata.Onto) (
 	return sent, m, lookInside(ctx, f, m, o)
 }
 
-// lookInside reads the manifests that the append brings, and those that its client did not see. No
-// file may be in both: a client that was taken for dead may have added it before.
+// lookInside reads the manifests that the append adds and the manifests that its client did not
+// see. No file may be in both: a client that was considered dead may have added it before.
 func lookInside(ctx context.Context, f *files, m merge, o metadata.Onto) metadata.Misfit {
 	own := make([]*contents, len(m.own))
 	for i, e := range m.own {
@@ -229,7 +230,7 @@ func lookInside(ctx context.Context, f *files, m merge, o metadata.Onto) metadat
 	return metadata.Fits
 }
 
-// newList returns the manifest list of a on top of o, and its file.
+// newList returns the manifest list of a on top of o, parsed and encoded.
 func newList(sent *manifests.List, m merge, a metadata.Append, o metadata.Onto) (*manifests.List, []byte, error) {
 	number := func(n int64) manifests.Number { return manifests.Number{Value: n, Valid: true} }
 	header := manifests.Header{

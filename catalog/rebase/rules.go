@@ -8,16 +8,16 @@ import (
 	"moorage/metadata"
 )
 
-// Reasons of this package why an append is not moved; package metadata has others. They are values
+// The reasons of this package for not moving an append; package metadata has more. They are values
 // of a metric.
 const (
 	misfitUnread    metadata.Misfit = "unread"    // a file is missing, damaged, too long, or not within the claims
-	misfitReplaced  metadata.Misfit = "replaced"  // a manifest that it merged is gone from the head
-	misfitLost      metadata.Misfit = "lost"      // the manifests that it merged had other files
+	misfitReplaced  metadata.Misfit = "replaced"  // a manifest that the append merged is gone from the head
+	misfitLost      metadata.Misfit = "lost"      // the manifests that the append merged had other files
 	misfitManifest  metadata.Misfit = "manifest"  // one of its manifests does more than add files
-	misfitNumbers   metadata.Misfit = "numbers"   // files of it have numbers that they may not have
+	misfitNumbers   metadata.Misfit = "numbers"   // files of the append have numbers that are not allowed
 	misfitTwice     metadata.Misfit = "twice"     // the head has one of its files, or manifests
-	misfitRowIDs    metadata.Misfit = "row-ids"   // rows without ids, or ids beyond those that it asked for
+	misfitRowIDs    metadata.Misfit = "row-ids"   // rows without ids, or ids beyond the requested ones
 	misfitDifferent metadata.Misfit = "different" // the lists have fields that cannot be carried over
 	misfitMany      metadata.Misfit = "many"      // too many manifests, or bytes
 )
@@ -25,15 +25,16 @@ const (
 const (
 	// manifestsMax is how many manifests an append may bring.
 	manifestsMax = 64
-	// foreignMax is how many manifests may have come since its client looked: all are read.
+	// foreignMax bounds the manifests that were added after the client read the table: all are
+	// read.
 	foreignMax = 1024
 )
 
-// merge is what becomes of the lists of an append, of the snapshot that its client saw, and of the
-// head.
+// merge is the result of comparing three lists: of the append, of the snapshot that its client saw,
+// and of the head.
 type merge struct {
-	own     []*manifests.Entry // that the append brings
-	kept    []*manifests.Entry // of the head
+	own     []*manifests.Entry // added by the append
+	kept    []*manifests.Entry // kept from the head
 	foreign []*manifests.Entry // data manifests of the head that the client did not see
 }
 
@@ -72,8 +73,7 @@ func mergeOf(a metadata.Append, o metadata.Onto, sent, seen, head *manifests.Lis
 	return m, m.rowsFit(a, o, head)
 }
 
-// sums reports whether the manifests that the append brings have all files of those that it
-// replaces.
+// sums checks that the manifests of the append have all files of the manifests that it replaces.
 func (m merge) sums(replaced []*manifests.Entry) metadata.Misfit {
 	own, known := manifests.Sum(m.own)
 	gone, knownGone := manifests.Sum(replaced)
@@ -83,7 +83,7 @@ func (m merge) sums(replaced []*manifests.Entry) metadata.Misfit {
 	return metadata.Fits
 }
 
-// ownFit checks what the list says of the manifests that the append brings.
+// ownFit checks the list's entries of the manifests that the append adds.
 func (m merge) ownFit(a metadata.Append, o metadata.Onto, head *manifests.List) metadata.Misfit {
 	for _, e := range m.own {
 		_, there := head.Entry(e.Path)
@@ -99,7 +99,7 @@ func (m merge) ownFit(a metadata.Append, o metadata.Onto, head *manifests.List) 
 	return metadata.Fits
 }
 
-// rowsFit checks the ids of rows, which there are from format version 3 on.
+// rowsFit checks row ids, which exist from format version 3 on.
 func (m merge) rowsFit(a metadata.Append, o metadata.Onto, head *manifests.List) metadata.Misfit {
 	if o.FormatVersion < 3 {
 		return metadata.Fits
@@ -111,7 +111,7 @@ func (m merge) rowsFit(a metadata.Append, o metadata.Onto, head *manifests.List)
 	}
 	left := a.AddedRows
 	for _, e := range m.own {
-		at := e.FirstRowID.Value - a.FirstRowID // which row of the append is the manifest's first
+		at := e.FirstRowID.Value - a.FirstRowID // the position of the manifest's first row in the append
 		rows := e.LiveRows()
 		if !e.FirstRowID.Valid || e.FirstRowID.Value < a.FirstRowID || rows > left || at > a.AddedRows-rows {
 			return misfitRowIDs
@@ -121,25 +121,25 @@ func (m merge) rowsFit(a metadata.Append, o metadata.Onto, head *manifests.List)
 	return metadata.Fits
 }
 
-// contents is what a manifest says of its files.
+// contents summarises the files of a manifest.
 type contents struct {
-	length, snapshot    int64 // of the manifest, as its list has them
+	length, snapshot    int64 // of the manifest, from its list
 	counts              manifests.Counts
-	paths               []uint64 // hashes, of files of every status, in order
-	others              bool     // it has files that are no data, or that it deletes
-	numbered            bool     // an added file has numbers of its own, or another snapshot
-	unnumbered, noRowID bool     // an existing file has none
+	paths               []uint64 // hashes, of files of every status, sorted
+	others              bool     // it has files that are not data files, or deletes files
+	numbered            bool     // an added file has its own numbers, or another snapshot
+	unnumbered, noRowID bool     // an existing file has no numbers, or no row id
 }
 
-// pathSeed is that of all hashes of paths.
+// pathSeed is the seed of all path hashes.
 var pathSeed = maphash.MakeSeed()
 
-// pathBytes is what contents take for each path.
+// pathBytes is the memory for each path in contents.
 const pathBytes = 8
 
 func (c *contents) size() int { return pathBytes*cap(c.paths) + 128 }
 
-// readContents reads the manifest of e from raw, and takes what it unpacks to from left.
+// readContents reads the manifest of e from raw, and subtracts its unpacked length from left.
 func readContents(e *manifests.Entry, raw []byte, left *int) (*contents, error) {
 	c := &contents{length: e.Length, snapshot: e.SnapshotID}
 	for f, err := range e.Files(raw, left) {
@@ -170,7 +170,7 @@ func (c *contents) add(e *manifests.Entry, f manifests.File) {
 	}
 }
 
-// fits checks the files of a manifest that an append brings.
+// fits checks the files of a manifest that an append adds.
 func (c *contents) fits(e *manifests.Entry, formatVersion int) metadata.Misfit {
 	switch {
 	case c.others, c.counts != e.Counts:
@@ -181,8 +181,8 @@ func (c *contents) fits(e *manifests.Entry, formatVersion int) metadata.Misfit {
 	return metadata.Fits
 }
 
-// meets reports whether both manifests name a file of the same path. Paths whose hashes are the
-// same count as the same: then an append is refused that need not be.
+// meets reports whether both manifests name a file of the same path. Paths with equal hashes count
+// as equal. A hash collision only refuses an append unnecessarily.
 func (c *contents) meets(other *contents) bool {
 	few, many := c.paths, other.paths
 	if len(few) > len(many) {
