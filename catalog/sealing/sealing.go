@@ -1,10 +1,10 @@
-// Package sealing keeps the secrets of warehouses: sealed records, which open only with keys that
-// are not in the store. It seals them, seals them again with another key, and removes those that
-// nobody needs any more.
+// Package sealing manages the secrets of warehouses: sealed records, which open only with keys that
+// are not in the store. It seals secrets, seals them again with another key, and removes secrets
+// that are no longer needed.
 //
 // # What it must not know
 //
-// It opens nothing, and does not know how a storage is reached.
+// It opens no secret, and does not know how a storage is reached.
 package sealing
 
 import (
@@ -25,10 +25,10 @@ import (
 	"moorage/storage"
 )
 
-// Config is what a Sealing is made of. All but Sealer are required.
+// Config holds the parts of a Sealing. All fields except Sealer are required.
 type Config struct {
 	Ledger *ledger.Ledger
-	Sealer secrets.Sealer // nil: there is no key
+	Sealer secrets.Sealer // nil if there is no key
 	Now    func() time.Time
 }
 
@@ -38,21 +38,21 @@ type Sealing struct{ config Config }
 // New returns a Sealing over the parts of config.
 func New(config Config) *Sealing { return &Sealing{config} }
 
-// Owner returns what the value called name of a secret is sealed for. So a value that is
+// Owner returns the owner for which the value called name of a secret is sealed. A value that is
 // moved to another record, warehouse or name does not open.
 func Owner(secret storage.Secret, name string) secrets.Owner {
 	return secrets.Owner{Store: secret.Store, Secret: secret.ID + "." + name, Warehouse: secret.Warehouse}
 }
 
-// secretNames are the names that a secret of a warehouse can have values by.
+// secretNames returns the allowed names of values in a warehouse's secret.
 func secretNames() []string { return []string{storage.SecretServer} }
 
-// Reseal returns the secret that values make of present, the secret of a warehouse, or a new one if
-// that has none. A value that is nil takes one away. Others stay as they are sealed: they need not
-// open. The record has no values if none is left.
+// Reseal returns the secret of a warehouse after applying values to present, its secret so far, or
+// a new secret if it has none. A nil value removes the value of that name. Values that are not
+// named stay sealed as they are: they need not open. The record has no values if all were removed.
 //
 // Errors: KindBadRequest for values that no warehouse can have or that are too long, and without a
-// key; KindUnavailable if the keys cannot be reached; those of the store.
+// key. KindUnavailable if the keys cannot be reached. Other errors come from the store.
 func (s *Sealing) Reseal(ctx context.Context, by string, warehouse registry.Warehouse, present registry.Secret,
 	values map[string]map[string]string) (secret storage.Secret, record registry.Secret, err error) {
 	const op = "sealing.Reseal"
@@ -127,7 +127,7 @@ func (s *Sealing) seal(ctx context.Context, secret *storage.Secret, record regis
 	return nil
 }
 
-// sealError returns the error of a sealer, by its kind.
+// sealError translates an error of a sealer into a moorage error.
 func sealError(op, secret string, err error) error {
 	switch {
 	case errors.Is(err, secrets.ErrAway):
@@ -140,8 +140,8 @@ func sealError(op, secret string, err error) error {
 	return moorage.E(op, secret, moorage.KindInternal, err)
 }
 
-// storeID returns the id that stands for the store in what is sealed. It draws the id if there was
-// no secret before.
+// storeID returns the id of the store that is part of every sealed value. It draws the id if there
+// was no secret before.
 func (s *Sealing) storeID(ctx context.Context) (id registry.ID, err error) {
 	err = s.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		key := registry.SecretStoreKey()
@@ -172,26 +172,27 @@ func (s *Sealing) storeID(ctx context.Context) (id registry.ID, err error) {
 	return id, err
 }
 
-// RefOf returns what a warehouse says of its secret.
+// RefOf returns the reference that a warehouse's record holds to its secret.
 func RefOf(secret storage.Secret) (registry.SecretRef, error) {
 	ref := registry.SecretRef{Version: secret.Version, Names: slices.Sorted(maps.Keys(secret.Sealed))}
 	return ref, ref.ID.UnmarshalText([]byte(secret.ID))
 }
 
-// Rewrap seals every secret of the store with the present key, and returns how many it
-// sealed again. It removes those of warehouses that are gone, if no dropped table needs them any
-// more. It may run again after an error, also on several nodes at once. A secret that does not
-// open, or is too long for the present key, does not keep it from the others.
+// Rewrap seals every secret of the store with the present key, and returns how many it sealed
+// again. It removes the secrets of deleted warehouses that no dropped table needs. It may run again
+// after an error, also on several nodes at once. If a secret does not open, or is too long for the
+// present key, Rewrap continues with the other secrets.
 //
-// Errors: KindBadRequest without a key, or for a secret that is too long; KindInternal for one that
-// does not open; KindUnavailable if the keys cannot be reached; those of the store.
+// Errors: KindBadRequest without a key, or for a secret that is too long. KindInternal for a secret
+// that does not open. KindUnavailable if the keys cannot be reached. Other errors come from the
+// store.
 func (s *Sealing) Rewrap(ctx context.Context, caller moorage.Caller) (rewrapped int, err error) {
 	const op = "sealing.Rewrap"
 	if s.config.Sealer == nil {
 		return 0, moorage.Errorf(moorage.KindBadRequest, "There is no key to seal secrets with: say --secrets-key")
 	}
 	store := registry.ID{}
-	var refused error // the first of a secret that stays as it is
+	var refused error // the first error of a secret that stays unchanged
 	err = s.config.Ledger.Scan(ctx, registry.TableSecret, "", "", func(record registry.Record) (bool, error) {
 		if record.Key == registry.SecretStoreKey() {
 			return true, nil
@@ -213,8 +214,8 @@ func (s *Sealing) Rewrap(ctx context.Context, caller moorage.Caller) (rewrapped 
 	return rewrapped, moorage.Annotate(op, "", cmp.Or(err, refused))
 }
 
-// rewrap seals the values of the secret at key with the present key, and reports whether one had
-// another.
+// rewrap seals the values of the secret at key with the present key. It reports whether a value was
+// sealed with another key.
 func (s *Sealing) rewrap(ctx context.Context, caller moorage.Caller, store registry.ID, key registry.Key) (
 	changed bool, err error) {
 	err = s.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
@@ -293,7 +294,7 @@ func IsOfDropped(ctx context.Context, l *ledger.Ledger, key registry.Key) (neede
 			return true, nil
 		}
 		pointer, err := ledger.Decode[registry.Pointer](record)
-		needed = err != nil || registry.SecretKey(pointer.Secret) == key // one that cannot be read may
+		needed = err != nil || registry.SecretKey(pointer.Secret) == key // an unreadable pointer may need it
 		return !needed, nil
 	})
 	return needed, err
