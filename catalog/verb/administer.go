@@ -2,7 +2,7 @@ package verb
 
 import "moorage/access"
 
-// The verbs of those who manage who may do what.
+// The verbs for managing access.
 const (
 	ListPrincipals  Verb = "list-principals"
 	LoadPrincipal   Verb = "load-principal"
@@ -28,8 +28,8 @@ const (
 	LoadDecisions   Verb = "load-decisions"
 )
 
-// administering returns the rows of those verbs. The Gate lets most of them in: catalog.Access asks
-// what they ask, for it knows the object and what is granted.
+// administering returns the rows of the verbs for managing access. The Gate admits most of them:
+// catalog.Access checks their privileges, because it knows the object and the grants.
 func administering() []Row {
 	reads := func(verb Verb, operation string) Row {
 		return Row{Verb: verb, On: OnServer, Reads: true, AskedLater: true, Management: []string{operation}}
@@ -67,8 +67,9 @@ func administering() []Row {
 	}
 }
 
-// administeringAsks returns the questions of those verbs. Who has admin may also do what asks for
-// access.Manage. A change of owner asks for no privilege: only owners and admin may make it.
+// administeringAsks returns the privilege checks of the verbs for managing access. A caller with
+// admin also passes a check of access.Manage. A change of owner checks no privilege: only owners
+// and administrators may make it.
 func administeringAsks() map[Verb][]Ask {
 	admin := []Ask{{Of: OfServer, For: access.Admin}}
 	adminOrSelf := []Ask{{OfServer, access.Admin, IfOther}}
@@ -88,7 +89,7 @@ func administeringAsks() map[Verb][]Ask {
 		PutRole:         admin,
 		DeleteRole:      admin,
 		ChangeMembers:   admin,
-		ListGrants:      append(adminOrSelf, manage...), // to a grantee, or on an object
+		ListGrants:      append(adminOrSelf, manage...), // by grantee, or by object
 		ChangeGrants:    append(manage, Ask{Of: OfObject, When: ForGrants}),
 		SetOwner:        {{Of: OfObject, For: access.See}},
 		SetManaged:      manage,
@@ -97,6 +98,6 @@ func administeringAsks() map[Verb][]Ask {
 		ExplainAccess:   question,
 		CheckAccess:     question,
 		ExportAccess:    admin,
-		LoadDecisions:   {{Of: OfServer, For: access.Audit}}, // they name what is hidden
+		LoadDecisions:   {{Of: OfServer, For: access.Audit}}, // decisions name hidden objects
 	}
 }

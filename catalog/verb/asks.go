@@ -7,38 +7,39 @@ import (
 	"moorage/access"
 )
 
-// Ask is one question that a verb asks before it does anything: whether the caller has For on what
-// Of means. For is access.See if he only has to see it.
+// Ask is one privilege check of a verb, before it does anything: the caller must have For on the
+// subject Of. For is access.See if the caller only has to see the subject.
 type Ask struct {
 	Of   Subject
 	For  access.Privileges
 	When When
 }
 
-// Subject is an object that a verb asks about.
+// Subject is the object of a privilege check.
 type Subject uint8
 
 // The subjects.
 const (
-	// OfObject is what the verb is about; of a table to be overwritten, the present one.
+	// OfObject is the object of the verb; for a table to be overwritten, the present one.
 	OfObject Subject = iota
-	// OfContainer is what the object is in, or is to be made in: the nearest one that exists.
+	// OfContainer is the container in which the object is, or will be created: the nearest one that
+	// exists.
 	OfContainer
-	// OfDestination is the namespace that a rename leads to.
+	// OfDestination is the destination namespace of a rename.
 	OfDestination
-	// OfDropped is the dropped table or view that a register takes back, or whose location is taken
+	// OfDropped is the dropped table or view that a register restores, or whose location is taken
 	// over.
 	OfDropped
-	// OfView is each view that the caller comes through.
+	// OfView is each view through which the caller reaches the object.
 	OfView
 	// OfServer is the server.
 	OfServer
-	// OfNeighbour is another table or view where the request names a place of files; if that is
-	// gone, its warehouse.
+	// OfNeighbour is another table or view at a file location that the request names. If that table
+	// or view is gone, it is its warehouse.
 	OfNeighbour
 )
 
-// When is what a question depends on: one condition, or several at once.
+// When is the condition of a privilege check: one condition, or several at once.
 type When uint16
 
 // Always is the condition that every request meets.
@@ -46,55 +47,56 @@ const Always When = 0
 
 // The conditions.
 const (
-	// IfLocated: the request chooses where files are. It names a location that the server would
-	// not have chosen, sets one of PathProperties, or sets or removes the location of a namespace.
+	// IfLocated: the request chooses where files are. It names a location other than the server's
+	// choice, sets one of PathProperties, or sets or removes the location of a namespace.
 	IfLocated When = 1 << iota
-	// IfPurging: the request asks for the files to be deleted too.
+	// IfPurging: the request also deletes the files.
 	IfPurging
 	// IfMoving: the destination is in another namespace.
 	IfMoving
-	// IfTakingBack: the metadata file is that of a dropped table or view.
+	// IfTakingBack: the metadata file belongs to a dropped table or view.
 	IfTakingBack
-	// IfTakingOver: a location passes from a dropped table or view to what the verb is about.
+	// IfTakingOver: a location passes from a dropped table or view to the object of the verb.
 	IfTakingOver
 	// IfCreating: a table of a transaction does not exist yet.
 	IfCreating
-	// ForProperties: without it, the answer has no properties.
+	// ForProperties: the check decides only whether the answer includes properties.
 	ForProperties
-	// ForWriting: without it, what is given reaches files for reading only.
+	// ForWriting: the check decides only whether the credentials or signatures permit writing.
 	ForWriting
-	// ForUpdates: what each update asks for (OfUpdate), instead of For.
+	// ForUpdates: the privileges for each update (OfUpdate), instead of For.
 	ForUpdates
-	// IfOther: it is about another than the caller, who needs nothing for what is his own.
+	// IfOther: the request is about another principal. A caller needs no privilege for their own
+	// principal.
 	IfOther
-	// IfThrough: a trusted engine names views that the caller comes through.
+	// IfThrough: a trusted engine names views through which the caller reaches the object.
 	IfThrough
 	// ForGrants: each privilege that is granted or revoked, instead of For.
 	ForGrants
 	// IfReached: the request changes how the files of a warehouse are reached.
 	IfReached
-	// IfForeign: the request names a place of files where another table or view lives or lived.
+	// IfForeign: the request names a file location where another table or view lives or lived.
 	IfForeign
-	// IfForwarding: the location is that of a dropped table whose purge waits, and begins for it.
+	// IfForwarding: the location belongs to a dropped table with a waiting purge, which begins now.
 	IfForwarding
-	// Instead: what does in the place of all that is asked Always about the same subject.
+	// Instead: For is an alternative to all unconditional checks on the same subject.
 	Instead
 )
 
-// pathProperties are the properties of tables and views that say where files are.
+// pathProperties are the properties of tables and views that determine where files are.
 var pathProperties = []string{
 	"write.data.path", "write.metadata.path", "write.object-storage.path", "write.folder-storage.path",
 }
 
-// PathProperties returns the properties that IsPathProperty is about.
+// PathProperties returns the properties for which IsPathProperty is true.
 func PathProperties() []string { return slices.Clone(pathProperties) }
 
-// IsPathProperty reports whether a property of a table or view says where files are. To set or
-// remove it asks for access.Locate.
+// IsPathProperty reports whether a property of a table or view determines where files are. Setting
+// or removing it requires access.Locate.
 func IsPathProperty(name string) bool { return slices.Contains(pathProperties, name) }
 
-// OfUpdate returns the privileges that one update of a table or view asks for on it. names are the
-// refs or properties that it names. An action that is not known asks for all that there is.
+// OfUpdate returns the privileges that one update of a table or view requires on it. names are the
+// refs or properties in the update. An unknown action requires all privileges of known actions.
 func OfUpdate(action string, names []string) access.Privileges {
 	switch action {
 	case "assign-uuid":
@@ -123,8 +125,8 @@ func OfUpdate(action string, names []string) access.Privileges {
 	return access.Alter | access.Write | access.Maintain | access.Locate
 }
 
-// Needs returns the privileges that a request for the verb asks for on a subject, and whether it
-// asks anything of that. met are the conditions that the request meets.
+// Needs returns the privileges that a request for the verb requires on a subject, and whether it
+// has any check of the subject. met are the conditions that the request meets.
 func (r Row) Needs(of Subject, met When) (privileges access.Privileges, asks bool) {
 	for _, ask := range r.Asks {
 		if ask.Of == of && ask.When != Instead && ask.When&^met == 0 {
@@ -134,8 +136,8 @@ func (r Row) Needs(of Subject, met When) (privileges access.Privileges, asks boo
 	return privileges, asks
 }
 
-// Needs returns the privileges that a request for v asks for on a subject; access.See if its caller
-// only has to see that. A subject that v asks nothing about is for administrators.
+// Needs returns the privileges that a request for v requires on a subject. It returns access.See if
+// the caller only has to see the subject, and access.Admin if v has no check of it.
 func (v Verb) Needs(of Subject, met When) access.Privileges {
 	privileges, asks := rows[v].Needs(of, met)
 	if !asks {
@@ -144,13 +146,15 @@ func (v Verb) Needs(of Subject, met When) access.Privileges {
 	return privileges
 }
 
-// NeedsFor is Needs of a request that names privileges, and meets ForUpdates or ForGrants: what its
-// updates ask for by OfUpdate, or what it grants or revokes.
+// NeedsFor returns the privileges of Needs plus named, for a request that meets ForUpdates or
+// ForGrants. named are the privileges for its updates by OfUpdate, or the privileges that it grants
+// or revokes.
 func (v Verb) NeedsFor(of Subject, met When, named access.Privileges) access.Privileges {
 	return v.Needs(of, met) | named
 }
 
-// InsteadOf returns the privileges that do in the place of what Needs returns; access.See: none do.
+// InsteadOf returns the privileges that can replace the result of Needs; access.See if there are
+// none.
 func (r Row) InsteadOf(of Subject) (privileges access.Privileges) {
 	for _, ask := range r.Asks {
 		if ask.Of == of && ask.When == Instead {
@@ -160,7 +164,8 @@ func (r Row) InsteadOf(of Subject) (privileges access.Privileges) {
 	return privileges
 }
 
-// asks returns the questions of every verb of a caller. Verbs of the server's own jobs ask none.
+// asks returns the privilege checks of every verb of a caller. Verbs of the server's own jobs have
+// no checks.
 func asks() map[Verb][]Ask {
 	one := func(of Subject, privileges access.Privileges) []Ask { return []Ask{{Of: of, For: privileges}} }
 	through := func(privileges access.Privileges) []Ask {
@@ -217,7 +222,7 @@ func asks() map[Verb][]Ask {
 		Sign:            append(through(access.Read), Ask{OfObject, access.Write, ForWriting}),
 		LoadStaged:      one(OfContainer, access.Create),
 		SignStaged:      one(OfContainer, access.Create),
-		ReportMetrics:   one(OfServer, access.See), // about a table that need not exist
+		ReportMetrics:   one(OfServer, access.See), // the table need not exist
 
 		Describe:         one(OfServer, access.See),
 		Check:            operate,
@@ -234,7 +239,7 @@ func asks() map[Verb][]Ask {
 		ReleaseLease:     one(OfServer, access.See),
 		ListLeases:       operate,
 		ClaimWork:        one(OfServer, access.See), // only tables that the caller may write to
-		ReportWork:       one(OfServer, access.See), // only of the caller's own work
+		ReportWork:       one(OfServer, access.See), // only for the caller's own work
 		LoadMetrics:      append(one(OfServer, access.Audit), Ask{OfServer, access.Operate, Instead}),
 	}
 	maps.Copy(all, administeringAsks())

@@ -6,44 +6,45 @@ import (
 	"moorage"
 )
 
-// Request is one use of a verb, as a Gate sees it.
+// Request is one use of a verb, as a Gate receives it.
 type Request struct {
 	Caller moorage.Caller
 	Verb   Verb
-	// On are what the verb is used on; several for a transaction or a rename. A warehouse or a
-	// namespace has an empty name. A verb on the whole server has none. A request that cannot be
-	// read has the warehouse at most.
+	// On are the objects of the verb; several for a transaction or a rename. A warehouse or a
+	// namespace has an empty name. On is empty for a verb on the whole server. A request that
+	// cannot be read has at most the warehouse.
 	On []moorage.Identifier
-	// Done returns what the change did, once it has happened; zero if it has not. Nil for a verb
-	// that changes nothing.
+	// Done returns the effect of the change once it has happened, else zero. Nil for a verb that
+	// changes nothing.
 	Done func() Done
 }
 
-// Done is what a change did.
+// Done is the effect of a change.
 type Done struct {
 	Commit  string // the id of its change record
 	Effects []Effect
 }
 
-// Effect is an object that a change made, changed or ended.
+// Effect is an object that a change created, changed or removed.
 type Effect struct {
 	Kind, ID string
-	Ident    moorage.Identifier  // after the change; of an object that ended, before it
-	Previous *moorage.Identifier // what a rename found it called; nil if the name stayed
-	Snapshot int64               // the head of main of a table after the change; 0: it has none
+	Ident    moorage.Identifier  // after the change; for a removed object, before it
+	Previous *moorage.Identifier // the name before a rename; nil if the name is unchanged
+	Snapshot int64               // the head of branch main of a table after the change; 0 if it has no snapshot
 }
 
-// Gate decides who may do what, and hears how it ended. It must be safe for concurrent use.
+// Gate authorizes requests and audits their outcomes. It must be safe for concurrent use.
 type Gate interface {
-	// Authorize returns nil if the caller may do what it asks for, else the refusal. It is called
-	// before anything is read, locked or queued.
+	// Authorize returns nil if the request is allowed, else the refusal. It is called before
+	// anything is read, locked or queued.
 	Authorize(ctx context.Context, request Request) error
-	// Audit hears how a request ended that reached the gate, refused ones included. Of a verb that
-	// reads it hears whether that was let in, and found what it is about.
+	// Audit is called with the outcome of each request that reached the gate, including refused
+	// requests. For a reading verb, a nil outcome means that the request was admitted and its
+	// object was found.
 	Audit(ctx context.Context, request Request, outcome error)
 }
 
-// Open returns a Gate that refuses nobody and notes nothing.
+// Open returns a Gate that admits every caller and audits nothing.
 func Open() Gate { return open{} }
 
 type open struct{}
@@ -51,10 +52,11 @@ type open struct{}
 func (open) Authorize(context.Context, Request) error { return nil }
 func (open) Audit(context.Context, Request, error)    {}
 
-// Pass asks gate for request, and calls do if that is let in. The gate hears how it ended.
+// Pass authorizes request with gate, and calls do if it is admitted. Then it passes the outcome to
+// the gate's Audit.
 //
-// Errors: those of the gate and of do; KindForbidden if the caller is nobody, KindInternal if the
-// verb has no row.
+// Errors: those of the gate and of do; KindForbidden if the request has no caller; KindInternal if
+// the verb has no row.
 func Pass(ctx context.Context, gate Gate, request Request, do func() error) (err error) {
 	ended := false
 	defer func() {

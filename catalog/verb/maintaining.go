@@ -2,7 +2,7 @@ package verb
 
 import "moorage/access"
 
-// The verbs of those who say which maintenance tables get.
+// The verbs for managing the maintenance of tables.
 const (
 	LoadMaintenancePolicy    Verb = "load-maintenance-policy"
 	PutMaintenancePolicy     Verb = "put-maintenance-policy"
@@ -20,8 +20,8 @@ const (
 	ChangeMaintenanceJob     Verb = "change-maintenance-job"
 )
 
-// maintaining returns the rows of those verbs. The Gate lets those in that are about a scope:
-// catalog.Scopes asks what they ask, for it finds the scope.
+// maintaining returns the rows of the verbs for maintenance. The Gate admits the verbs on a scope:
+// catalog.Scopes finds the scope and checks their privileges.
 func maintaining() []Row {
 	reads := func(verb Verb, operations ...string) Row {
 		return Row{Verb: verb, On: OnServer, Reads: true, AskedLater: true, Management: operations}
@@ -54,9 +54,9 @@ func maintaining() []Row {
 	}
 }
 
-// maintainingAsks returns the questions of those verbs. Who may grant on an object may also say
-// which maintenance it gets, and see what that would do. NeedsOfServer has what they ask of the
-// server as a whole.
+// maintainingAsks returns the privilege checks of the verbs for maintenance. A caller that may
+// grant on an object may also set its maintenance policy and preview the effect. NeedsOfServer
+// returns the privileges for the server as a whole.
 func maintainingAsks() map[Verb][]Ask {
 	maintain := []Ask{{Of: OfObject, For: access.Maintain}}
 	policies := append([]Ask{{OfObject, access.Manage, Instead}}, maintain...)
@@ -80,9 +80,8 @@ func maintainingAsks() map[Verb][]Ask {
 	}
 }
 
-// NeedsOfServer returns the privileges that v, which is about maintenance, asks for if it is about
-// the server as a whole: access.Operate in the place of access.Maintain, which is never granted
-// there.
+// NeedsOfServer returns the privileges that v, a verb for maintenance, requires for the server as a
+// whole. It replaces access.Maintain, which is never granted there, with access.Operate.
 func (v Verb) NeedsOfServer() access.Privileges {
 	asked := v.Needs(OfObject, Always)
 	if asked.Has(access.Maintain) {

@@ -7,16 +7,16 @@ import (
 	"moorage/internal/worker"
 )
 
-// StandMax is how long a decision stands: a request that lasts longer is decided again.
+// StandMax is how long a decision remains valid: a longer request is decided again.
 const StandMax = 10 * time.Second
 
-// Stand calls do, for a request that was let in and may last long. Each StandMax it calls again,
-// which decides once more. When that refuses, the context of do ends, and Stand returns the refusal
-// if do fails then. It is for requests that only read, or whose effect the caller can repeat: what
-// do achieved is not taken back.
+// Stand calls do, for an admitted request that may take long. Every StandMax it calls again, which
+// repeats the decision. When again refuses, the context of do ends, and Stand returns the refusal
+// if do fails then. Use it for requests that only read, or whose effect the caller can repeat: the
+// effects of do are not undone.
 func Stand(ctx context.Context, again, do func(context.Context) error) error {
 	standing, end := context.WithCancelCause(ctx)
-	deciding := make(chan struct{}) // closed when nobody decides any more
+	deciding := make(chan struct{}) // closed when no decision is running or will start
 	timer := time.AfterFunc(StandMax, func() {
 		defer close(deciding)
 		ticker := time.NewTicker(StandMax)
@@ -46,7 +46,7 @@ func Stand(ctx context.Context, again, do func(context.Context) error) error {
 	return err
 }
 
-// refusal is why a context ended whose request is not allowed any longer.
+// refusal is the cause of a context that ended because its request is no longer allowed.
 type refusal struct{ err error }
 
 func (r *refusal) Error() string { return r.err.Error() }

@@ -1,11 +1,11 @@
-// Package verb holds the table of everything that a caller can ask of the catalog: one row a verb.
-// A row says what the verb is about, what it locks and whether it takes an idempotency key. It also
-// says which operations of the HTTP faces are the verb. Every verb of a caller passes the Gate,
-// which decides whether the caller may (gate.go). Jobs of the server do not pass it yet.
+// Package verb holds the table of all verbs, the requests that a caller can send to the catalog.
+// Each verb has one row: its kind of object, its locks, whether it takes an idempotency key, and
+// its operations in the HTTP APIs. Every verb of a caller passes the Gate, which authorizes the
+// caller (gate.go). Jobs of the server do not pass it yet.
 //
 // # What it must not know
 //
-// It knows no store, and no HTTP but the names of operations.
+// It knows no store, and nothing of HTTP except the names of operations.
 package verb
 
 import (
@@ -14,14 +14,14 @@ import (
 	"moorage/locks"
 )
 
-// Verb is the name of a verb, as change records, logs and the lock table spell it.
+// Verb is the name of a verb, as used in change records, logs and the lock table.
 type Verb string
 
-// The verbs that change something.
+// The verbs that change the catalog.
 const (
 	CreateWarehouse Verb = "create-warehouse"
 	DropWarehouse   Verb = "drop-warehouse"
-	// ChangeWarehouse and ValidateWarehouse are of the management API alone.
+	// Only the management API has ChangeWarehouse and ValidateWarehouse.
 	ChangeWarehouse   Verb = "change-warehouse"
 	ValidateWarehouse Verb = "validate-warehouse"
 	ClearTombstone    Verb = "clear-tombstone"
@@ -50,7 +50,7 @@ const (
 	GetToken       Verb = "get-token"
 	ListWarehouses Verb = "list-warehouses"
 	LoadWarehouse  Verb = "load-warehouse"
-	ShowWarehouse  Verb = "show-warehouse" // with its storage; for who manages it
+	ShowWarehouse  Verb = "show-warehouse" // with its storage; for its administrators
 	ListTombstones Verb = "list-tombstones"
 	ListNamespaces Verb = "list-namespaces"
 	LoadNamespace  Verb = "load-namespace"
@@ -58,10 +58,10 @@ const (
 	LoadTable      Verb = "load-table"
 	TableExists    Verb = "table-exists"
 	ReportMetrics  Verb = "report-metrics"
-	// LoadCredentials and Sign are about the files of a table.
+	// LoadCredentials and Sign give access to the files of a table.
 	LoadCredentials Verb = "load-credentials"
 	Sign            Verb = "sign-request"
-	// LoadStaged and SignStaged are the same for a table that is about to be made.
+	// LoadStaged and SignStaged do the same for a staged table.
 	LoadStaged Verb = "load-staged-credentials"
 	SignStaged Verb = "sign-staged-request"
 	ListViews  Verb = "list-views"
@@ -69,7 +69,7 @@ const (
 	ViewExists Verb = "view-exists"
 )
 
-// The verbs of those who operate a server.
+// The verbs for operating a server.
 const (
 	Describe         Verb = "describe-management"
 	Check            Verb = "check"
@@ -97,7 +97,7 @@ const (
 	Expire    Verb = "expire"
 )
 
-// Object is what a verb is about.
+// Object is the kind of a verb's object.
 type Object uint8
 
 // The objects.
@@ -109,37 +109,37 @@ const (
 	OnView
 )
 
-// Row is all that is fixed about one verb.
+// Row holds the fixed properties of one verb.
 type Row struct {
 	Verb Verb
 	On   Object
-	// Reads says that the verb changes nothing.
+	// Reads means that the verb changes nothing.
 	Reads bool
-	// Locks are the subtrees that the verb locks for writing: all that it works on, at these
-	// levels, in one sorted call. A verb without any relies on its conditions alone.
+	// Locks are the levels of the subtrees that the verb locks for writing, all in one sorted call.
+	// A verb without Locks relies on its conditions alone.
 	Locks []locks.Level
-	// InProcess says that the verb takes its locks among the operations of this node only. A
-	// create rarely meets another node's create of the same shard, and hardly ever a drop of its
-	// namespace. A lock that all nodes share would cost every create more than such a meeting can
+	// InProcess means that the verb locks only against operations of this node. A create rarely
+	// meets another node's create of the same shard, and hardly ever a drop of its namespace. A
+	// lock across nodes would cost every create more than such a meeting costs
 	// (docs/reference/behaviour.md). The conditions of a create hold in any case.
 	InProcess bool
-	// Contended are the subtrees that a verb without Locks locks after it lost several races.
+	// Contended are the subtrees that a verb without Locks locks after it has lost several races.
 	Contended []locks.Level
-	// Patient says that the verb waits for its locks as long as others may need to fill what it
-	// removes.
+	// Patient means that the verb waits longer for its locks: as long as other operations may need
+	// to fill the container that it removes.
 	Patient bool
-	// Asks are the questions that the verb asks about what its caller may, nil for a job of the
-	// server and for what is Open. OfUpdate says what a commit asks besides.
+	// Asks are the privilege checks of the verb. Nil for a job of the server and for an Open verb.
+	// OfUpdate has the additional privileges of a commit.
 	Asks []Ask
-	// Open says that the verb is for everybody, also for who does not say who he is.
+	// Open means that every caller may use the verb, including an unauthenticated one.
 	Open bool
-	// AskedLater says that the Gate lets the verb in, whatever it asks about the server.
+	// AskedLater means that the Gate admits the verb without its checks on the server.
 	AskedLater bool
-	// Keyed says that the verb takes an idempotency key.
+	// Keyed means that the verb takes an idempotency key.
 	Keyed bool
-	// Iceberg are the operations of the Iceberg REST specification that are this verb.
+	// Iceberg are the operations of the Iceberg REST specification for this verb.
 	Iceberg []string
-	// Management are the operations of the management API that are this verb.
+	// Management are the operations of the management API for this verb.
 	Management []string
 }
 
@@ -152,7 +152,7 @@ func Table() []Row {
 	return all
 }
 
-// table returns the row of every verb, without what it asks (asks.go).
+// table returns the row of every verb, without its privilege checks (asks.go).
 func table() []Row {
 	shard := []locks.Level{locks.LevelShard}
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
@@ -165,7 +165,7 @@ func table() []Row {
 		{Verb: ChangeWarehouse, On: OnWarehouse, Management: []string{"changeWarehouse"}},
 		{Verb: ValidateWarehouse, On: OnWarehouse, Management: []string{"validateWarehouse"}},
 		{Verb: ClearTombstone, On: OnWarehouse, Management: []string{"clearTombstone"}},
-		// The highest namespace that must be created, as the first look found it.
+		// Locks the highest namespace that must be created, according to Look.
 		{Verb: CreateNamespace, On: OnNamespace, Keyed: true, Locks: []locks.Level{locks.LevelNamespace},
 			Iceberg: []string{"createNamespace"}},
 		{Verb: DropNamespace, On: OnNamespace, Keyed: true, Patient: true, Locks: []locks.Level{locks.LevelNamespace},
@@ -173,7 +173,7 @@ func table() []Row {
 		{Verb: UpdateProperties, On: OnNamespace, Keyed: true, Iceberg: []string{"updateProperties"}},
 		{Verb: CreateTable, On: OnTable, Keyed: true, Locks: shard, InProcess: true, Iceberg: []string{"createTable"}},
 		{Verb: StageTable, On: OnTable, Keyed: true, Iceberg: []string{"createTable"}}, // stores nothing
-		// At once and non-blocking; with a key its attempt too.
+		// All locks at once and non-blocking; with a key also the lock of its attempt.
 		{Verb: Transaction, On: OnTable, Keyed: true, Locks: pointer, Iceberg: []string{"commitTransaction"}},
 		// A transaction of one table is a commit.
 		{Verb: Commit, On: OnTable, Keyed: true, Contended: pointer,
@@ -184,7 +184,7 @@ func table() []Row {
 		{Verb: RegisterOver, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"registerTable"}},
 		{Verb: DropTable, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"dropTable"}},
 		{Verb: Unregister, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"unregisterTable"}},
-		// The shards of both names.
+		// Locks the shards of both names.
 		{Verb: Rename, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"renameTable"}},
 		{Verb: CreateView, On: OnView, Keyed: true, Locks: shard, InProcess: true, Iceberg: []string{"createView"}},
 		{Verb: RegisterView, On: OnView, Keyed: true, Locks: shard, InProcess: true, Iceberg: []string{"registerView"}},
@@ -225,7 +225,7 @@ func table() []Row {
 			Management: []string{"listTasks", "listBlockedPurges", "listWaitingPurges"}},
 		{Verb: RetryTask, On: OnServer, Keyed: true, Management: []string{"retryTask"}},
 		{Verb: AbortTask, On: OnServer, Keyed: true, Management: []string{"abortTask"}},
-		// A caller renews and ends only what it took.
+		// A caller renews and ends only its own leases.
 		{Verb: TakeLease, On: OnTable, Keyed: true, Management: []string{"takeLease"}},
 		{Verb: RenewLeases, On: OnServer, Keyed: true, Management: []string{"renewLeases"}},
 		{Verb: ReleaseLease, On: OnServer, Keyed: true, Management: []string{"releaseLease", "releaseLeases"}},
@@ -240,7 +240,7 @@ func table() []Row {
 	}...)
 }
 
-// rows is the table by verb, made once. It is never written to.
+// rows is the table by verb, built once. It is never written to.
 var rows = func() map[Verb]Row {
 	byVerb := make(map[Verb]Row)
 	questions := asks()
@@ -257,13 +257,13 @@ func (v Verb) Row() (row Row, ok bool) {
 	return row, ok
 }
 
-// OfIceberg returns the verbs that an operation of the Iceberg REST specification may be. The first
-// is the one that a request counts as which cannot be read.
+// OfIceberg returns the possible verbs of an operation of the Iceberg REST specification. A request
+// that cannot be read counts as the first one.
 func OfIceberg(operation string) []Verb {
 	return verbsWith(func(row Row) []string { return row.Iceberg }, operation)
 }
 
-// OfManagement returns the verbs that an operation of the management API may be.
+// OfManagement returns the possible verbs of an operation of the management API.
 func OfManagement(operation string) []Verb {
 	return verbsWith(func(row Row) []string { return row.Management }, operation)
 }

@@ -2,8 +2,8 @@ package verb
 
 import "moorage/access"
 
-// warehousingAsks returns the questions of the verbs on a warehouse that only the management API
-// has. Who has admin may also do what asks for access.Manage.
+// warehousingAsks returns the privilege checks of the warehouse verbs that only the management API
+// has. A caller with admin also passes a check of access.Manage.
 func warehousingAsks() map[Verb][]Ask {
 	return map[Verb][]Ask{
 		ShowWarehouse:     {{Of: OfObject, For: access.Manage}},
