@@ -8,9 +8,9 @@ import (
 	"moorage/registry"
 )
 
-// FindPointer returns the live pointer with this id, whatever it is called.
+// FindPointer returns the live pointer with this id, under any name.
 //
-// Errors: KindNoSuchTable if there is none, or if it is not live.
+// Errors: KindNoSuchTable if it does not exist or is not live.
 func (d *Directory) FindPointer(ctx context.Context, id registry.ID) (*Found, error) {
 	const op = "directory.FindPointer"
 	records, err := d.ledger.Get(ctx, registry.PointerKey(id))

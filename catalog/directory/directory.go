@@ -1,29 +1,29 @@
-// Package directory finds what names stand for: warehouses, namespaces, and the pointers of tables
-// and views. It keeps the storage of each warehouse open.
+// Package directory resolves names: warehouses, namespaces, and the pointers of tables and views.
+// It keeps the storage of each warehouse open.
 //
 // # How a name is resolved
 //
-// A name leads through records. Each has the id by which the next one is found:
+// A name leads through records. Each record has the id by which the next one is found:
 //
 //	warehouse ─► namespace ─► namespace ─► entry ─► pointer
 //
-// The directory remembers which records a path and a name led to. So it reads a path, or a pointer,
-// that it knows in one call of the store. It always reads: what it remembers only says where. A
-// record says itself what it is called and whether it is live, so a memory that is wrong is
-// noticed, and the name is resolved from the warehouse down. That something is missing is always
-// the result of such reads.
+// The directory caches the records to which a path and a name led. So it reads a known path or
+// pointer in one call of the store. It always reads: the cache only has the keys of the records. A
+// record contains its own name and whether it is live. So the directory detects an outdated cache
+// entry, and resolves the name again from the warehouse down. It reports an object as missing only
+// after such reads.
 //
-// How the files of a table are reached is in the record of its warehouse, which a read of a pointer
-// alone does not show. So each pointer that is remembered shares the version of that record
-// (homes.go), and a request that finds the version too old reads it along.
+// The record of a warehouse describes how to reach the files of its tables. A read of a pointer
+// alone does not include that record. So each cached pointer refers to its version of the
+// warehouse's record (homes.go). A request that finds the version too old reads the record as well.
 //
-// Find and FindAll lead from a name to its pointer (names.go), and Path to a namespace (path.go).
-// Resolve is the door of verbs that read: it asks the gate first (door.go).
+// Find and FindAll resolve a name to its pointer (names.go), and Path resolves a namespace
+// (path.go). Resolve is the entry point of verbs that read: it calls the gate first (door.go).
 //
 // # What it must not know
 //
-// It knows nothing of metadata files, locks or commits. It writes only one thing: a namespace or
-// warehouse that a drop left in the middle is made live again.
+// It does not know metadata files, locks or commits. It writes in one case only: it makes a
+// namespace or warehouse live again after an unfinished drop.
 package directory
 
 import (
@@ -41,20 +41,20 @@ import (
 // requestTimeout bounds one resolution, from its first read to its last.
 const requestTimeout = 30 * time.Second
 
-// Config is what a Directory is made of. Fields without a default are required.
+// Config holds the parts and settings of a Directory. Fields without a default are required.
 type Config struct {
 	Ledger *ledger.Ledger
-	// OpenStorage and BorrowStorage are those of catalog.Config.
+	// OpenStorage and BorrowStorage are the functions of catalog.Config.
 	OpenStorage   func(place storage.Place) (storage.Store, error)
 	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
-	// AllowedLocations are URIs below which tables of every warehouse may live, besides the
-	// warehouse's own.
+	// AllowedLocations are URIs below which tables of every warehouse may live, in addition to the
+	// warehouse's own location.
 	AllowedLocations []string
 	Now              func() time.Time
 	Logger           *slog.Logger
-	// Gate hears of each read, and refuses callers who are not let in at all. Default: verb.Open.
+	// Gate audits each read, and refuses callers that have no access at all. Default: verb.Open.
 	Gate verb.Gate
-	// Guard decides who may read what. Nil: everybody may read everything.
+	// Guard authorizes reads. Nil: every caller may read everything.
 	Guard *guard.Guard
 }
 
@@ -72,7 +72,7 @@ type Directory struct {
 	paths            *paths
 }
 
-// New returns a directory over the records of config.Ledger, which remembers nothing yet.
+// New returns a directory over the records of config.Ledger, with an empty cache.
 func New(config Config) *Directory {
 	if config.Gate == nil {
 		config.Gate = verb.Open()
@@ -85,8 +85,8 @@ func New(config Config) *Directory {
 	}
 }
 
-// get reads the records at keys and, where decisions need that, the epoch of policy in the same
-// call: what is decided on these records is decided by policy that is no older.
+// get reads the records at keys. If decisions need the epoch of the policy, it reads the epoch in
+// the same call. So decisions about these records use a policy that is no older.
 func (d *Directory) get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	epoch, wanted := d.guard.Key()
 	if !wanted {

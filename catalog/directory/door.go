@@ -10,17 +10,17 @@ import (
 	"moorage/registry"
 )
 
-// Resolved is what a verb that reads is about, as of one read.
+// Resolved is the object of a verb that reads, as of one read.
 type Resolved struct {
-	Path  *Path  // of a verb on a warehouse or a namespace
-	Found *Found // of a verb on a table or a view
-	By    Asker  // of a verb on a table or a view: for further questions about Found
+	Path  *Path  // for a verb on a warehouse or a namespace
+	Found *Found // for a verb on a table or a view
+	By    Asker  // for a verb on a table or a view: the asker for further checks of Found
 }
 
-// Resolve is the one door of reads: it finds the object called on, and asks whether caller may use
-// v on it. The row of v says of what kind it is, and what v asks for.
+// Resolve is the entry point of all reads: it finds the object on, and checks whether caller may
+// use v on it. The row of v has the kind of the object and the required privileges.
 //
-// views are those by which caller comes to a table or view; nil: by none.
+// views are the views through which caller reaches a table or view; nil if there are none.
 //
 // Errors: those of the gate; those of Path for a warehouse or namespace, and of Find for a table or
 // view; those of guard.Guard.Decide.
@@ -52,15 +52,15 @@ func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v verb.V
 	return resolved, err
 }
 
-// Asker is who asks for something, and for what.
+// Asker is a caller and the verb that they use.
 type Asker struct {
 	Caller moorage.Caller
 	Verb   verb.Verb
-	// Through are the views by which he comes to what he asks for; nil: by none.
+	// Through are the views through which the caller reaches the object; nil if there are none.
 	Through *guard.Through
 }
 
-// PathFor is Path for somebody who asks for privileges on the last namespace of it, or on the
+// PathFor is Path, and checks that the caller has privileges on the last namespace, or on the
 // warehouse.
 func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileges, on moorage.Identifier) (
 	*Path, error) {
@@ -71,8 +71,8 @@ func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileg
 	return path, d.MayAt(ctx, by, asked, path, on)
 }
 
-// MayAt returns nil if somebody has the privileges on the end of path, which leads to the namespace
-// of on. Errors are those of guard.Guard.Decide.
+// MayAt returns nil if the caller has the privileges on the end of path, which leads to the
+// namespace of on. Errors are those of guard.Guard.Decide.
 func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
 	on moorage.Identifier) error {
 	if d.guard == nil {
@@ -81,18 +81,18 @@ func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges
 	return d.guard.Decide(ctx, d.question(by, asked, path, on))
 }
 
-// question asks whether somebody has privileges on the end of path, which leads to the namespace of
-// on.
+// question returns the question whether the caller has privileges on the end of path, which leads
+// to the namespace of on.
 func (d *Directory) question(by Asker, asked access.Privileges, path *Path, on moorage.Identifier) guard.Question {
 	q := guard.Question{Caller: by.Caller, Verb: by.Verb, Object: path.object(on), Asked: asked}
 	if len(on.Namespace) > 0 {
-		q.Missing = guard.NoSuchNamespace(on.Namespace) // also if only what is above it exists
+		q.Missing = guard.NoSuchNamespace(on.Namespace) // also if only a parent exists
 	}
 	return q
 }
 
-// StandAt calls do for a request that MayAt has let in and that may last long: while that lasts it
-// is decided again, by policy as the store has it then (verb.Stand).
+// StandAt calls do for a request that MayAt has admitted and that may take long. While do runs,
+// StandAt repeats the decision with the present policy of the store (verb.Stand).
 func (d *Directory) StandAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
 	on moorage.Identifier, do func(context.Context) error) error {
 	if d.guard == nil {
@@ -103,7 +103,7 @@ func (d *Directory) StandAt(ctx context.Context, by Asker, asked access.Privileg
 	}, do)
 }
 
-// FindFor is Find for somebody who asks for privileges on what it finds.
+// FindFor is Find, and checks that the caller has privileges on the result.
 func (d *Directory) FindFor(ctx context.Context, by Asker, asked access.Privileges, k *Kind,
 	ident moorage.Identifier) (*Found, error) {
 	found, err := d.Find(ctx, k, ident)
@@ -116,7 +116,7 @@ func (d *Directory) FindFor(ctx context.Context, by Asker, asked access.Privileg
 	return found, nil
 }
 
-// May returns nil if somebody has the privileges on found, which he asked for as ident. Errors are
+// May returns nil if the caller has the privileges on found, which they named as ident. Errors are
 // those of guard.Guard.Decide.
 func (d *Directory) May(ctx context.Context, by Asker, asked access.Privileges, found *Found,
 	ident moorage.Identifier) error {
@@ -128,9 +128,9 @@ func (d *Directory) May(ctx context.Context, by Asker, asked access.Privileges, 
 	})
 }
 
-// Missing returns err, for which something in a warehouse does not exist, as somebody may hear it:
-// if he does not see the warehouse, that the warehouse does not exist. It returns other errors as
-// they are.
+// Missing translates err, the error for a missing object in a warehouse, for the caller. If the
+// caller does not see the warehouse, it returns the error for a missing warehouse. It returns other
+// errors unchanged.
 func (d *Directory) Missing(ctx context.Context, by Asker, warehouse string, err error) error {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchNamespace, moorage.KindNoSuchTable, moorage.KindNoSuchView:
@@ -150,7 +150,7 @@ func (d *Directory) Missing(ctx context.Context, by Asker, warehouse string, err
 	return err
 }
 
-// Sees reports whether somebody sees a warehouse. The errors are those of the store.
+// Sees reports whether the caller sees a warehouse. The errors are those of the store.
 func Sees(ctx context.Context, d *Directory, by Asker, warehouse string) (bool, error) {
 	if d.guard == nil {
 		return true, nil
@@ -166,10 +166,12 @@ func Sees(ctx context.Context, d *Directory, by Asker, warehouse string) (bool, 
 	return err == nil, nil
 }
 
-// Taking returns what decides whether somebody may take over the claim of a dropped table or view;
-// nil: nothing is decided. It takes drop on that: what lived there cannot come back then.
+// Taking returns a function that decides whether the caller may take over the claim of a dropped
+// table or view. It is nil if there is no guard. The caller needs drop on the dropped table or
+// view, which cannot come back afterwards.
 //
-// Errors: KindForbidden, also for who does not see it; those of guard.Guard.Decide.
+// Errors: KindForbidden, also if the caller does not see the dropped table or view; those of
+// guard.Guard.Decide.
 func (d *Directory) Taking(by Asker) func(context.Context, registry.Pointer) error {
 	if d.guard == nil {
 		return nil
@@ -189,14 +191,14 @@ func (d *Directory) Taking(by Asker) func(context.Context, registry.Pointer) err
 	}
 }
 
-// AboveOf returns what a pointer is in, or was when it was dropped, as far as that still exists.
+// AboveOf returns the containers of a pointer, or those at its drop, as far as they still exist.
 func (d *Directory) AboveOf(ctx context.Context, pointer registry.Pointer) ([]access.Object, error) {
 	path, err := d.Path(ctx, pointer.Warehouse, pointer.Namespace)
 	switch kind := moorage.KindOf(err); {
 	case err == nil && path.ID() == pointer.NamespaceID:
 		return path.Above(), nil
 	case err == nil, kind == moorage.KindNoSuchWarehouse, kind == moorage.KindNoSuchNamespace:
-		// Another one has the name now, whose grants do not count.
+		// Another container has the name now, whose grants do not count.
 		if path == nil || !pointer.WarehouseID.IsZero() && path.Warehouse.ID != pointer.WarehouseID {
 			return []access.Object{{ID: access.ID(pointer.WarehouseID), Kind: access.Warehouse}}, nil
 		}

@@ -8,41 +8,41 @@ import (
 	"moorage/registry"
 )
 
-// HomeTrust is how long a node takes the record of a warehouse for unchanged. A request that begins
-// later, and would else read a table's pointer alone, reads that record in the same call. So a
-// storage option, a secret or a delegation that was changed on another node is heeded by every
-// request that begins later than this.
+// HomeTrust is how long a node assumes that the record of a warehouse is unchanged. A later request
+// that would otherwise read only a table's pointer reads that record in the same call. So a storage
+// option, a secret or a delegation that was changed on another node applies to every request that
+// begins later than this.
 const HomeTrust = 2 * time.Second
 
-// home is one version of the record of a warehouse. What is remembered of all its tables shares it.
-// It is safe for concurrent use.
+// home is one version of the record of a warehouse. All cached pointers of its tables share it. It
+// is safe for concurrent use.
 type home struct {
 	key   registry.Key
 	etag  registry.ETag
 	place string // the PlaceKey of the warehouse's storage
-	// confirmed is when the last read began that has found this version.
+	// confirmed is the start of the last read that found this version.
 	confirmed atomic.Pointer[time.Time]
-	stale     atomic.Bool // a read has found another version
+	stale     atomic.Bool // a read found another version
 }
 
-// isFresh reports whether a request that begins now may take h for the present version.
+// isFresh reports whether a request that begins now may assume that h is the present version.
 func (h *home) isFresh(now time.Time) bool {
 	age := now.Sub(*h.confirmed.Load())
 	return age >= 0 && age <= HomeTrust
 }
 
-// isStale reports whether h is not the present version for certain. Nil is of nothing that was
-// found in a warehouse.
+// isStale reports whether h is certainly not the present version. It is true for nil, the home of a
+// pointer that was not found in a warehouse.
 func (h *home) isStale() bool { return h == nil || h.stale.Load() }
 
-// confirm notes that a read that began at that time has found h.
+// confirm records that a read that began at that time found h.
 func (h *home) confirm(began time.Time) {
 	if began.After(*h.confirmed.Load()) {
 		h.confirmed.Store(&began)
 	}
 }
 
-// saw notes the record of h, as it was read by a call that began at that time.
+// saw processes the record of h from a read that began at that time.
 func (h *home) saw(record registry.Record, began time.Time) {
 	if record.Exists() && record.ETag == h.etag {
 		h.confirm(began)
@@ -51,22 +51,22 @@ func (h *home) saw(record registry.Record, began time.Time) {
 	h.stale.Store(true)
 }
 
-// homes are the present versions of warehouses, as far as a node knows. It is safe for concurrent
+// homes holds the present versions of warehouses that this node knows. It is safe for concurrent
 // use.
 type homes struct {
-	// outdated is called with the place of a version whose successor has another one.
+	// outdated is called with the place of a version if the next version has another place.
 	outdated func(place string)
 
 	mu    sync.Mutex       // guards known; a leaf
-	known map[string]*home // by the name of the warehouse
+	known map[string]*home // by warehouse name
 }
 
 func newHomes(outdated func(place string)) *homes {
 	return &homes{outdated: outdated, known: make(map[string]*home)}
 }
 
-// at returns the version of a warehouse that record has, which was read by a call that began at
-// that time. place is the PlaceKey of its storage.
+// at returns the home for record, which a read that began at that time found for a warehouse. place
+// is the PlaceKey of its storage.
 func (h *homes) at(name string, record registry.Record, place string, began time.Time) *home {
 	h.mu.Lock()
 	before := h.known[name]
@@ -85,7 +85,7 @@ func (h *homes) at(name string, record registry.Record, place string, began time
 	return now
 }
 
-// forget notes that a warehouse has another version, or is gone.
+// forget records that a warehouse was changed or deleted.
 func (h *homes) forget(name string) {
 	h.mu.Lock()
 	before := h.known[name]
@@ -94,7 +94,7 @@ func (h *homes) forget(name string) {
 	h.leave(before, "")
 }
 
-// leave makes before, if there was one, stale. place is that of its successor.
+// leave marks before as stale, if it is not nil. place is the place of the next version.
 func (h *homes) leave(before *home, place string) {
 	if before == nil {
 		return
@@ -105,6 +105,5 @@ func (h *homes) leave(before *home, place string) {
 	}
 }
 
-// ForgetWarehouse has the record of a warehouse read again by the next request for anything in it:
-// it was changed.
+// ForgetWarehouse makes the next request for a warehouse read its record again, after a change.
 func (d *Directory) ForgetWarehouse(name string) { d.homes.forget(name) }

@@ -5,10 +5,10 @@ import (
 	"moorage/registry"
 )
 
-// Kind is what a name may stand for.
+// Kind is a kind of object that a name can have: table or view.
 type Kind struct {
 	Noun    string         // in messages
-	Missing moorage.Kind   // of the error if there is none of a name
+	Missing moorage.Kind   // of the error for a missing object
 	State   registry.State // of its entries
 }
 
@@ -35,7 +35,7 @@ func KindOf(pointer registry.Pointer) *Kind {
 // IsOf reports whether a pointer is of kind k.
 func (k *Kind) IsOf(pointer registry.Pointer) bool { return KindOf(pointer) == k }
 
-// Other returns the kind that k is not.
+// Other returns the other kind.
 func (k *Kind) Other() *Kind {
 	if k == view {
 		return table
@@ -43,12 +43,13 @@ func (k *Kind) Other() *Kind {
 	return view
 }
 
-// NoSuch returns the error that says that there is none of the name.
+// NoSuch returns the error for a name that does not exist.
 func (k *Kind) NoSuch(ident moorage.Identifier) error {
 	return moorage.Errorf(k.Missing, "%s does not exist: %s", k.Noun, ident)
 }
 
-// CheckFree returns KindAlreadyExists if e is an entry, so that none of kind k can be made there.
+// CheckFree returns KindAlreadyExists if e exists, so that no object of kind k can be created
+// there.
 func (k *Kind) CheckFree(e Entry, ident moorage.Identifier) error {
 	switch e.Record.State {
 	case registry.StateNone:

@@ -14,26 +14,26 @@ import (
 	"moorage/storage"
 )
 
-// Found is a table's or view's pointer as of one read, and where its files are.
+// Found is the pointer of a table or view as of one read, with the place of its files.
 type Found struct {
 	Record  registry.Record
 	Pointer registry.Pointer
 	Storage storage.Store
-	Place   storage.Place // that Storage reaches, as the warehouse has it
-	// Warehouse is the id of that.
+	Place   storage.Place // reached by Storage, from the warehouse
+	// Warehouse is the id of the warehouse.
 	Warehouse registry.ID
-	// Delegation is that of the warehouse.
+	// Delegation is the delegation setting of the warehouse.
 	Delegation []string
-	// Secret is the id of the secret of the warehouse; zero: it has none.
+	// Secret is the id of the warehouse's secret; zero if it has none.
 	Secret registry.ID
-	// Above are the namespaces that it is in, the nearest first, and last the warehouse. All that
-	// is in it stays as long as the pointer's namespace does.
+	// Above are the containers: the namespaces, the nearest first, and then the warehouse. Their
+	// ids do not change while the pointer's namespace stays the same.
 	Above []access.Object
 
-	home *home // the version of the warehouse that all but the pointer is of
+	home *home // the version of the warehouse for all fields except the pointer
 }
 
-// Object returns what decisions about r are made on. ident is what it was asked for as.
+// Object returns r as the object of decisions. ident is the name in the request.
 func (r *Found) Object(ident moorage.Identifier) guard.Object {
 	kind := access.Table
 	if r.Pointer.View {
@@ -44,52 +44,50 @@ func (r *Found) Object(ident moorage.Identifier) guard.Object {
 	return guard.Object{Ident: ident, Path: append(path, r.Above...)}
 }
 
-// Granted returns r with a pointer that says that something is granted on it, for the next version
-// of the record.
+// Granted returns r with a pointer that records that privileges are granted on it, for the next
+// version of the record.
 func (r *Found) Granted() *Found {
 	granted := *r
 	granted.Pointer.Granted = true
 	return &granted
 }
 
-// IsIn reports whether r is in the warehouse; nil is nowhere. Who may change a table or view by its
-// uuid alone, whatever it is called by now, may do so in the warehouse only in which it was asked
-// for.
+// IsIn reports whether r is in the warehouse; false for nil. A request may change a table or view
+// by its uuid, whatever its name is now. It may do so only in the warehouse that it names.
 func (r *Found) IsIn(warehouse string) bool {
 	return r != nil && r.Pointer.Warehouse == warehouse
 }
 
-// names remembers which pointer a name led to, and that pointer's value. Each use reads the pointer
-// again: the record says itself what it is called and whether it is live. So a name that is
-// remembered wrongly is noticed.
+// names caches the pointer to which each name led, with its value. Each use reads the pointer
+// again: its record contains its name and whether it is live. So an outdated entry is detected.
 type names struct{ cache *otter.Cache[string, *Found] }
 
 func newNames() *names {
 	return &names{otter.Must(&otter.Options[string, *Found]{MaximumSize: namesMax})}
 }
 
-// NameKey returns a text that tells identifiers apart.
+// NameKey returns a text that is unique for each identifier.
 func NameKey(ident moorage.Identifier) string {
 	return cacheKey(ident.Warehouse, ident.Namespace, ident.Name)
 }
 
-// get returns what the name of a NameKey led to when it was asked for last.
+// get returns the last known target of the name with a NameKey.
 func (n *names) get(key string) (*Found, bool) { return n.cache.GetIfPresent(key) }
 
-// set keeps found as what the name leads to.
+// set caches found as the target of a name.
 func (n *names) set(key string, found *Found) { n.cache.Set(key, found) }
 
 func (n *names) forget(key string) { n.cache.Invalidate(key) }
 
-// RememberMove notes that this node moved a pointer, to how to has it, by a write
-// that got the ETag etag. So the next reader need not decode it.
+// RememberMove caches to, a pointer that this node moved by write, which got the ETag etag. So the
+// next reader need not decode it.
 func (d *Directory) RememberMove(to *Found, write registry.Write, etag registry.ETag) {
 	to.Record = registry.Record{Key: write.Key, ETag: etag, State: write.State, Value: write.Value}
 	d.names.set(NameKey(to.Pointer.Identifier()), to)
 }
 
-// Latest returns what is known last of a pointer that was moved from how found has it to how to
-// does: to, unless the move's ETag is not known.
+// Latest returns the newest known version of a pointer that was moved from found to to: to, unless
+// the ETag of the move is unknown.
 func Latest(found, to *Found) *Found {
 	if to.Record.Exists() {
 		return to
@@ -97,9 +95,9 @@ func Latest(found, to *Found) *Found {
 	return found
 }
 
-// Find returns the live pointer of kind k called ident. Its error is of kind k.Missing if there is
-// none, also because the namespace is missing (clients look for metadata tables such as
-// ns.table.files this way), or because ident is of the other kind.
+// Find returns the live pointer of kind k called ident. Its error has kind k.Missing if there is
+// none. This includes a missing namespace, because clients look for metadata tables such as
+// ns.table.files this way. It also includes an ident of the other kind.
 func (d *Directory) Find(ctx context.Context, k *Kind, ident moorage.Identifier) (*Found, error) {
 	key := NameKey(ident)
 	if known, ok := d.names.get(key); ok && k.IsOf(known.Pointer) {
@@ -122,8 +120,8 @@ func (d *Directory) Find(ctx context.Context, k *Kind, ident moorage.Identifier)
 	return found, err
 }
 
-// Reread reads the pointer of known again: known itself if nothing changed, nil if
-// it is not live any more.
+// Reread reads the pointer of known again. It returns known itself if nothing changed, and nil if
+// the pointer is no longer live.
 func (d *Directory) Reread(ctx context.Context, known *Found) (*Found, error) {
 	records, err := getIn(ctx, d, []registry.Key{known.Record.Key}, known)
 	if err != nil {
@@ -132,8 +130,8 @@ func (d *Directory) Reread(ctx context.Context, known *Found) (*Found, error) {
 	return d.asOf(ctx, known, records[0])
 }
 
-// getIn reads the records at keys and, in the same call, those of the warehouses of known that were
-// not read for a while. It notes these, and returns the others.
+// getIn reads the records at keys and, in the same call, the outdated warehouse records of known.
+// It updates their homes with these, and returns only the records at keys.
 func getIn(ctx context.Context, d *Directory, keys []registry.Key, known ...*Found) ([]registry.Record, error) {
 	began := d.now()
 	var aged []*home
@@ -153,7 +151,7 @@ func getIn(ctx context.Context, d *Directory, keys []registry.Key, known ...*Fou
 	return records[:len(keys)], nil
 }
 
-// RereadAll is Reread for several, in one read.
+// RereadAll is Reread for several pointers, in one read.
 func (d *Directory) RereadAll(ctx context.Context, known []*Found) ([]*Found, error) {
 	if len(known) == 0 {
 		return nil, nil
@@ -175,8 +173,8 @@ func (d *Directory) RereadAll(ctx context.Context, known []*Found) ([]*Found, er
 	return now, nil
 }
 
-// asOf returns what known is by a later record of its pointer: known itself if nothing changed, nil
-// if it is not live any more.
+// asOf returns known updated to a later record of its pointer. It returns known itself if nothing
+// changed, and nil if the pointer is no longer live.
 func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Record) (*Found, error) {
 	switch {
 	case !record.Exists() || record.State != registry.StateLive:
@@ -197,12 +195,12 @@ func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Reco
 	return moved(ctx, d, record, pointer)
 }
 
-// movedMax is how often a pointer is read again that is moved all the time.
+// movedMax bounds the reads of a pointer that is moved repeatedly.
 const movedMax = 20
 
-// moved returns the pointer of a record that is in another namespace than it was known in, or whose
-// warehouse was changed; nil if it is not live any more. It was renamed, or dropped and taken back:
-// into another warehouse, or one that was made again since.
+// moved returns the pointer of a record whose namespace or warehouse record has changed, or nil if
+// it is no longer live. It was renamed, or dropped and restored: into another warehouse, or into a
+// warehouse that was created again since.
 func moved(ctx context.Context, d *Directory, record registry.Record, pointer registry.Pointer) (*Found, error) {
 	for range movedMax {
 		path, err := d.Path(ctx, pointer.Warehouse, pointer.Namespace)
@@ -235,8 +233,8 @@ func (d *Directory) newFound(record registry.Record, pointer registry.Pointer, p
 	}
 }
 
-// findFromRoot resolves ident by reads from the warehouse down. Records that stay at odds with each
-// other, which is no work of this package, are KindUnavailable after requestTimeout.
+// findFromRoot resolves ident by reads from the warehouse down. Records that remain inconsistent
+// result in KindUnavailable after requestTimeout; this package does not cause that.
 func (d *Directory) findFromRoot(ctx context.Context, k *Kind, ident moorage.Identifier) (*Found, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
@@ -257,7 +255,7 @@ func (d *Directory) findFromRoot(ctx context.Context, k *Kind, ident moorage.Ide
 			return err
 		}
 		if !records[0].Exists() || records[0].State != registry.StateLive {
-			return ledger.ErrRetry // dropped, or moved to another name, since the entry was read
+			return ledger.ErrRetry // dropped or renamed since the entry was read
 		}
 		pointer, err := ledger.Decode[registry.Pointer](records[0])
 		if err != nil {
@@ -272,12 +270,12 @@ func (d *Directory) findFromRoot(ctx context.Context, k *Kind, ident moorage.Ide
 	return found, err
 }
 
-// Known returns what the name ident led to when it was asked for last. It reads nothing.
+// Known returns the last known target of the name ident. It reads nothing.
 func (d *Directory) Known(ident moorage.Identifier) (*Found, bool) {
 	return d.names.get(NameKey(ident))
 }
 
-// FindAll is Find for several names. It reads the pointers of all that it knows in one call, as of
+// FindAll is Find for several names. It reads the pointers of all known names in one call, as of
 // one moment.
 func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Identifier) ([]*Found, error) {
 	found, err := knownNow(ctx, d, func(int) *Kind { return k }, idents)
@@ -294,8 +292,8 @@ func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Ident
 	return found, nil
 }
 
-// knownNow returns what d knows of idents, each of the kind that kind returns for it, as
-// one read has it. It has nil where the name led nowhere or elsewhere before.
+// knownNow rereads the known pointers of idents in one read. kind returns the expected kind of
+// each. The result is nil for a name that is not known or no longer leads to its pointer.
 func knownNow(ctx context.Context, d *Directory, kind func(i int) *Kind, idents []moorage.Identifier) (
 	[]*Found, error) {
 	found := make([]*Found, len(idents))
@@ -319,13 +317,13 @@ func knownNow(ctx context.Context, d *Directory, kind func(i int) *Kind, idents 
 	return found, nil
 }
 
-// Entry is an entry's record and value; both are zero if there is none.
+// Entry is the record and value of an entry; both are zero if it does not exist.
 type Entry struct {
 	Record registry.Record
 	Value  registry.Entry
 }
 
-// ReadEntry reads the entry called name in the namespace that path leads to.
+// ReadEntry reads the entry called name in the namespace of path.
 func (d *Directory) ReadEntry(ctx context.Context, path *Path, name string) (Entry, error) {
 	records, err := d.get(ctx, registry.EntryKey(path.ID(), name))
 	if err != nil || !records[0].Exists() {

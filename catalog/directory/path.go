@@ -17,19 +17,19 @@ import (
 	"moorage/storage"
 )
 
-// Bounds of what is remembered between requests; an element is a few hundred bytes.
+// Bounds of the caches; an element takes a few hundred bytes.
 const (
 	pathsMax = 20_000
 	namesMax = 100_000
 
-	// longPathBytes is how long the values of a path are together which is no longer read at once.
-	// A path may have 32 levels, with a megabyte of properties each. Of its levels, those with more
-	// than longLevelBytes are read without their values.
+	// longPathBytes is the total length of a path's values from which they are no longer read at
+	// once. A path may have 32 levels, each with a megabyte of properties. Levels with more than
+	// longLevelBytes are then read without their values.
 	longPathBytes  = 256 << 10
 	longLevelBytes = 8 << 10
 )
 
-// Path is a warehouse and the namespaces that lead to one of them.
+// Path is a warehouse and a chain of namespaces in it.
 type Path struct {
 	Warehouse       registry.Warehouse
 	warehouseRecord registry.Record
@@ -38,26 +38,26 @@ type Path struct {
 	home            *home
 }
 
-// level is one namespace on a chain.
+// level is one namespace on a path.
 type level struct {
 	record registry.Record // with its value only at the end of a path
 	head   namespaceHead
-	bytes  int // of the value
+	bytes  int // the length of the value
 }
 
-// namespaceHead is what a chain needs of a registry.Namespace. Few requests need the properties,
-// which may be long, so only they decode them.
+// namespaceHead holds the fields of a registry.Namespace that a path needs. Few requests need the
+// properties, which may be long, so only those requests decode them.
 type namespaceHead struct {
 	ID      registry.ID `json:"id"`
 	Since   time.Time   `json:"since"`
 	Creator string      `json:"creator"`
-	// Properties has the one property that decides where tables go.
+	// Properties holds the one property that decides where tables are created.
 	Properties struct {
 		Location string `json:"location"`
 	} `json:"properties"`
 }
 
-// ID returns the id of the last namespace, that of the warehouse if there is none.
+// ID returns the id of the last namespace, or of the warehouse if the path has no namespace.
 func (p *Path) ID() registry.ID {
 	if len(p.levels) == 0 {
 		return p.Warehouse.ID
@@ -65,10 +65,11 @@ func (p *Path) ID() registry.ID {
 	return p.levels[len(p.levels)-1].head.ID
 }
 
-// Depth returns how many namespaces there are on the path.
+// Depth returns the number of namespaces on the path.
 func (p *Path) Depth() int { return len(p.levels) }
 
-// Record returns the record of the last namespace, that of the warehouse if there is none.
+// Record returns the record of the last namespace, or of the warehouse if the path has no
+// namespace.
 func (p *Path) Record() registry.Record {
 	if len(p.levels) == 0 {
 		return p.warehouseRecord
@@ -76,8 +77,8 @@ func (p *Path) Record() registry.Record {
 	return p.levels[len(p.levels)-1].record
 }
 
-// Above returns what decisions need of p: the namespaces of the path, the last one first, and last
-// the warehouse.
+// Above returns the containers on p for decisions: the namespaces, the last one first, and then the
+// warehouse.
 func (p *Path) Above() []access.Object {
 	objects := make([]access.Object, 0, len(p.levels)+1)
 	for _, level := range slices.Backward(p.levels) {
@@ -97,9 +98,9 @@ func (p *Path) Up() *Path {
 	return &up
 }
 
-// Home returns the location that is nearest to the end of p, without a slash at its end, and how
-// many namespaces lead to it: that of the last namespace with the property `location`, or that of
-// the warehouse.
+// Home returns the location that is nearest to the end of p, without a trailing slash, and the
+// number of namespaces that lead to it. It is the location of the last namespace with the property
+// `location`, or else of the warehouse.
 func (p *Path) Home() (location string, depth int) {
 	for i, level := range slices.Backward(p.levels) {
 		if location := storage.Trim(level.head.Properties.Location); location != "" {
@@ -109,7 +110,8 @@ func (p *Path) Home() (location string, depth int) {
 	return p.Warehouse.Location, 0
 }
 
-// object returns the last namespace of p, or the warehouse, which leads to on.
+// object returns the last namespace of p, or the warehouse, as the object of decisions. on is its
+// name.
 func (p *Path) object(on moorage.Identifier) guard.Object {
 	return guard.Object{
 		Ident: moorage.Identifier{Warehouse: on.Warehouse, Namespace: on.Namespace[:len(p.levels)]}, Path: p.Above(),
@@ -124,21 +126,22 @@ func (p *Path) since() time.Time {
 	return p.levels[len(p.levels)-1].head.Since
 }
 
-// paths remembers the way to a namespace, so that the next request reads all of it at once.
+// paths caches the records on the path to a namespace, so that the next request reads all of them
+// at once.
 type paths struct {
 	cache *otter.Cache[string, *cachedPath]
 }
 
-// cachedPath is how a namespace was reached. A key holds the id of the parent, so keys that still
-// lead somewhere are right.
+// cachedPath holds the keys and levels by which a namespace was reached. A key contains the id of
+// the parent, so keys that still lead to records are correct.
 type cachedPath struct {
 	keys   []registry.Key
-	levels []level     // as they were found, without their values
+	levels []level     // as found, without their values
 	id     registry.ID // of the namespace
-	bytes  int         // of the values of all
+	bytes  int         // the total length of the values
 }
 
-// newCachedPath returns the way to the end of p, which was reached by keys.
+// newCachedPath returns the cache entry of p, which was reached by keys.
 func newCachedPath(keys []registry.Key, p *Path) *cachedPath {
 	levels, bytes := slices.Clone(p.levels), 0
 	for i := range levels {
@@ -152,7 +155,7 @@ func newPaths() *paths {
 	return &paths{otter.Must(&otter.Options[string, *cachedPath]{MaximumSize: pathsMax})}
 }
 
-// cacheKey joins names with bytes that none of them may contain.
+// cacheKey joins names with bytes that they cannot contain.
 func cacheKey(warehouse string, ns moorage.Namespace, name string) string {
 	return warehouse + "\x00" + strings.Join(ns, moorage.LevelSeparator) + "\x00" + name
 }
@@ -164,16 +167,16 @@ func (d *Directory) Roots(warehouse registry.Warehouse) []string {
 }
 
 // Path returns the warehouse called name and the namespaces that lead to ns. A missing warehouse is
-// KindNoSuchWarehouse; a missing namespace is KindNoSuchNamespace, and the chain is returned as
-// far as it exists. That something is missing is always the result of reads from the warehouse
-// down, never of what is remembered.
+// KindNoSuchWarehouse. A missing namespace is KindNoSuchNamespace, and Path also returns the
+// existing part of the path. It reports an object as missing only after reads from the warehouse
+// down, never from the cache.
 func (d *Directory) Path(ctx context.Context, name string, ns moorage.Namespace) (*Path, error) {
 	p, _, err := d.pathAnd(ctx, name, ns, nil)
 	return p, err
 }
 
-// PathAndEntry is Path for the namespace of ident, together with the entry of that name: one read
-// if the way is known.
+// PathAndEntry is Path for the namespace of ident, together with the entry of that name. It takes
+// one read if the path is cached.
 func (d *Directory) PathAndEntry(ctx context.Context, ident moorage.Identifier) (*Path, Entry, error) {
 	p, record, err := d.pathAnd(ctx, ident.Warehouse, ident.Namespace, func(namespace registry.ID) registry.Key {
 		return registry.EntryKey(namespace, ident.Name)
@@ -185,7 +188,7 @@ func (d *Directory) PathAndEntry(ctx context.Context, ident moorage.Identifier) 
 	return p, Entry{record, value}, err
 }
 
-// pathAnd is Path, and reads one key more, which depends on the id of the namespace; extra may be
+// pathAnd is Path, and reads one more key, which depends on the id of the namespace; extra may be
 // nil. With extra, the record of a long namespace may come without its value.
 func (d *Directory) pathAnd(ctx context.Context, name string, ns moorage.Namespace,
 	extra func(namespace registry.ID) registry.Key) (*Path, registry.Record, error) {
@@ -215,8 +218,8 @@ func (d *Directory) pathAnd(ctx context.Context, name string, ns moorage.Namespa
 	return p, records[0], nil
 }
 
-// readCachedPath reads all of a way at once; ledger.ErrRetry or an error of newPath if it leads
-// nowhere any more.
+// readCachedPath reads all records of a cached path at once. It returns ledger.ErrRetry or an error
+// of newPath if the path is outdated.
 func (d *Directory) readCachedPath(ctx context.Context, name string, known *cachedPath,
 	extra func(registry.ID) registry.Key) (*Path, registry.Record, error) {
 	keys := known.keys
@@ -237,7 +240,7 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 		return nil, registry.Record{}, err
 	}
 	if p.ID() != known.id {
-		return nil, registry.Record{}, ledger.ErrRetry // another one has the name now
+		return nil, registry.Record{}, ledger.ErrRetry // another namespace has the name now
 	}
 	if extra == nil {
 		return p, registry.Record{}, nil
@@ -246,11 +249,10 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 }
 
 // pathFromRoot reads one level after the other, and returns the keys that it read. It reads long
-// levels without their values where the way to them is known; that of the end too, unless
-// withValue.
+// known levels without their values. This includes the last level, unless withValue is set.
 func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Namespace, withValue bool) (
 	*Path, []registry.Key, error) {
-	if moorage.ValidateName("warehouse name", name) != nil { // no key could have it
+	if moorage.ValidateName("warehouse name", name) != nil { // no key can have this name
 		return nil, nil, guard.NoSuchWarehouse(name)
 	}
 	keys := []registry.Key{registry.WarehouseKey(name)}
@@ -289,8 +291,8 @@ func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Na
 	return p, keys, nil
 }
 
-// longestKnown returns the way to the last namespace on the way to ns to which one is known; nil:
-// to none.
+// longestKnown returns the cached path to ns or to its nearest parent that has one. It returns nil
+// if there is none.
 func (d *Directory) longestKnown(name string, ns moorage.Namespace) *cachedPath {
 	for levels := len(ns); levels > 0; levels-- {
 		if known, ok := d.paths.cache.GetIfPresent(cacheKey(name, ns[:levels], "")); ok {
@@ -300,7 +302,7 @@ func (d *Directory) longestKnown(name string, ns moorage.Namespace) *cachedPath 
 	return nil
 }
 
-// levelAt returns the level number i of a way, if it was found at key, as one of a list.
+// levelAt returns level i of a cached path, in a slice, if it was found at key.
 func (c *cachedPath) levelAt(i int, key registry.Key) []level {
 	if c == nil || i >= len(c.levels) || c.keys[i+1] != key {
 		return nil
@@ -308,8 +310,8 @@ func (c *cachedPath) levelAt(i int, key registry.Key) []level {
 	return c.levels[i : i+1]
 }
 
-// unchanged returns the record at key without its value, as one of a list, if it is still the one
-// of a level. Of the keys that begin with a key, that one is the first.
+// unchanged returns the record at key without its value, in a slice, if it is still the record of a
+// known level. Of the keys with this prefix, key itself comes first.
 func (d *Directory) unchanged(ctx context.Context, key registry.Key, known level) ([]registry.Record, error) {
 	records, err := d.ledger.ListKeys(ctx, key.Table, key.ID, "", 1)
 	if err != nil || len(records) == 0 || records[0].Key != key || records[0].ETag != known.record.ETag {
@@ -318,7 +320,7 @@ func (d *Directory) unchanged(ctx context.Context, key registry.Key, known level
 	return records, nil
 }
 
-// newPath begins a chain at a warehouse's record, which was read by a call that began at that time.
+// newPath begins a path at a warehouse's record, which a read that began at that time returned.
 func (d *Directory) newPath(ctx context.Context, record registry.Record, name string, began time.Time) (
 	*Path, error) {
 	if !record.Exists() {
@@ -344,21 +346,21 @@ func (d *Directory) newPath(ctx context.Context, record registry.Record, name st
 	}, nil
 }
 
-// isAsIn reports whether the namespaces of p are those that a way knows, in the same versions.
+// isAsIn reports whether the namespaces of p are those of a cached path, in the same versions.
 func (p *Path) isAsIn(known *cachedPath) bool {
 	return slices.EqualFunc(p.levels, known.levels, func(a, b level) bool { return a.record.ETag == b.record.ETag })
 }
 
-// follow appends the namespaces of records, which were found at keys, as long as each is the child
-// of the one before; ledger.ErrRetry if one is not. Those that known has in the same version are
-// not decoded.
+// follow appends the namespaces of records, which were found at keys. It returns ledger.ErrRetry if
+// one is not the child of the one before it. It does not decode namespaces that known has in the
+// same version.
 func (p *Path) follow(keys []registry.Key, records []registry.Record, known []level) error {
 	for i, record := range records {
 		if !record.Exists() || !strings.HasPrefix(keys[i].ID, registry.NamespacePrefix(p.Warehouse.ID, p.ID())) {
 			return ledger.ErrRetry
 		}
 		if last := len(p.levels) - 1; last >= 0 {
-			p.levels[last].record.Value = nil // only that of the end is ever asked for
+			p.levels[last].record.Value = nil // only the last value is ever used
 		}
 		next := level{record: record, bytes: len(record.Value)}
 		if i < len(known) && known[i].record.ETag == record.ETag {
@@ -374,8 +376,8 @@ func (p *Path) follow(keys []registry.Key, records []registry.Record, known []le
 	return nil
 }
 
-// LivePath is Path for a caller that is about to make something below ns. While a drop looks
-// through the namespace (or warehouse), LivePath waits. If that drop died it makes the namespace
+// LivePath is Path for a caller that will create something below ns. While a drop searches the
+// namespace (or warehouse) for children, LivePath waits. If that drop died it makes the namespace
 // live again. If the drop takes too long the error is KindUnavailable.
 func (d *Directory) LivePath(ctx context.Context, name string, ns moorage.Namespace) (*Path, error) {
 	ctx, cancel := context.WithTimeout(ctx, LiveWait)
@@ -417,17 +419,16 @@ func (d *Directory) LivePathAndEntry(ctx context.Context, ident moorage.Identifi
 	return p, found, err
 }
 
-// DroppingStale is the age from which a record in state dropping is taken for the remains of a node
-// that died, and put back by the next request that meets it.
+// DroppingStale is the age at which a record in state dropping counts as abandoned by a dead node.
+// The next request that meets it puts it back.
 const DroppingStale = 30 * time.Second
 
-// LiveWait bounds how long a creator waits for a drop that is under way.
+// LiveWait bounds how long a create waits for a drop that is under way.
 const LiveWait = 5 * time.Second
 
-// isStale reports whether the mark of a drop on the last record of p is the remains of a node that
-// died. Marks and their age go by the store's clock, which may have been set back. Nobody knows the
-// age of a mark from the future, so it is stale: a drop that is under way and is put back marks
-// again.
+// isStale reports whether the dropping mark on the last record of p was left by a dead node. Marks
+// and their age use the store's clock, which may have been set back. The age of a mark from the
+// future is unknown, so it is stale. If a drop is still under way and is put back, it marks again.
 func (d *Directory) isStale(ctx context.Context, p *Path) (bool, error) {
 	now, err := d.ledger.Time(ctx)
 	if err != nil {
@@ -437,8 +438,7 @@ func (d *Directory) isStale(ctx context.Context, p *Path) (bool, error) {
 }
 
 // PutBack makes a namespace or warehouse live again that a drop left in state dropping. Its
-// condition is the version that was seen, so it also fences that drop, should it still be under
-// way.
+// condition is the version that was read. So it also fences that drop, if it is still under way.
 func (d *Directory) PutBack(ctx context.Context, name string, ns moorage.Namespace, p *Path) error {
 	const operation = "put-back"
 	ident := moorage.Identifier{Warehouse: name, Namespace: ns}
@@ -448,17 +448,17 @@ func (d *Directory) PutBack(ctx context.Context, name string, ns moorage.Namespa
 	}
 	_, err = d.SetState(ctx, change, p, registry.StateLive)
 	if _, failed := registry.FailedCondition(err); failed {
-		return nil // somebody else was here first; the caller looks again
+		return nil // another operation was first; the caller checks again
 	}
 	return ledger.IgnoreRetry(err)
 }
 
-// SetState writes the last record of p again with another state, and returns p as it is then; nil
-// without an error if that has to be read, because the store's answer was lost.
+// SetState writes the last record of p again with another state, and returns p with that record. It
+// returns nil without an error if the store's answer was lost: then the caller must read p again.
 func (d *Directory) SetState(ctx context.Context, change registry.Change, p *Path, state registry.State) (
 	*Path, error) {
 	now := d.now()
-	if state == registry.StateDropping { // whose age others judge
+	if state == registry.StateDropping { // other nodes compare its age
 		var err error
 		if now, err = d.ledger.Time(ctx); err != nil {
 			return nil, err

@@ -9,8 +9,8 @@ import (
 	"moorage/storage"
 )
 
-// SecretOf names the secret of a warehouse as the place of its files has it; a zero id: it has
-// none.
+// SecretOf returns the secret of a warehouse in the form of storage.Place. It is empty if the id
+// secret is zero.
 func SecretOf(secret, warehouse registry.ID, version uint64) storage.Secret {
 	if secret.IsZero() {
 		return storage.Secret{}
@@ -28,7 +28,7 @@ func (s *storages) withSecret(ctx context.Context, place storage.Place) (storage
 	return place, err
 }
 
-// readSecret returns secret with its sealed values, as they are now.
+// readSecret returns secret with its present sealed values.
 func readSecret(ctx context.Context, l *ledger.Ledger, secret storage.Secret) (storage.Secret, error) {
 	var id registry.ID
 	if err := id.UnmarshalText([]byte(secret.ID)); err != nil {

@@ -11,12 +11,12 @@ import (
 	"moorage/storage"
 )
 
-// StorageOf borrows the storage that reaches a table's files where they are, and what lies below
-// also. pointer is the table's record, and state that of the record.
+// StorageOf borrows the storage that reaches a table's files and the locations also. pointer is the
+// table's pointer, and state the state of its record.
 //
-// The storage is that of the table's warehouse. But the
-// warehouse may be gone, another one may have its name by now, or it may not allow the table's
-// locations any more: then it is one that reaches the table's own locations.
+// Normally it is the storage of the table's warehouse. But the warehouse may be gone, another
+// warehouse may have its name now, or it may no longer allow the table's locations. Then it is a
+// storage that reaches the table's own locations.
 func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, state registry.State,
 	also ...string) (storage.Store, func(), error) {
 	own := storage.Place{
@@ -54,8 +54,8 @@ func (d *Directory) StorageOf(ctx context.Context, pointer registry.Pointer, sta
 }
 
 // isOfWarehouse reports whether a table belongs to warehouse, which has the name of the table's
-// warehouse. A live table does: a warehouse with tables cannot be dropped. A dropped one may have
-// belonged to an earlier warehouse of that name, and its record has the id of that one.
+// warehouse. A live table always does: a warehouse with tables cannot be dropped. A dropped table
+// may have belonged to an earlier warehouse of that name; its record has the id of that warehouse.
 func isOfWarehouse(pointer registry.Pointer, state registry.State, warehouse registry.Warehouse) bool {
 	if !pointer.WarehouseID.IsZero() {
 		return pointer.WarehouseID == warehouse.ID

@@ -20,18 +20,18 @@ import (
 	"moorage/storage"
 )
 
-// Bounds of storages that do not answer.
+// Bounds for storages that do not respond.
 const (
 	// OpenStorageMax is how long an operation waits for a storage to be opened.
 	OpenStorageMax = 10 * time.Second
-	// probesAtOnce is how many warehouses ProbeAll probes side by side, and probeMax how long it
-	// waits for one.
+	// probesAtOnce is how many warehouses ProbeAll probes at once. probeMax is how long it waits
+	// for each.
 	probesAtOnce = 8
 	probeMax     = 10 * time.Second
 )
 
-// storages keeps one open storage for each place. One that does not come open holds up those who
-// ask for it, and nobody else.
+// storages keeps one open storage for each place. A storage that does not open delays only the
+// requests for it.
 type storages struct {
 	openPlace   func(place storage.Place) (storage.Store, error)
 	borrowPlace func(place storage.Place) (storage.Store, func(), error)
@@ -40,20 +40,20 @@ type storages struct {
 	// mu guards the fields below; a leaf, never held while a storage is opened.
 	mu       sync.Mutex
 	kept     map[string]storage.Store
-	openings map[string]*opening // those under way, of open
-	lendings map[string]*opening // those under way, of borrow
+	openings map[string]*opening // openings by open that are under way
+	lendings map[string]*opening // openings by borrow that are under way
 }
 
 // opening is one call that opens a storage, which may never return.
 type opening struct {
 	done chan struct{}
 
-	// What follows is set before done is closed.
+	// The fields below are set before done is closed.
 	store    storage.Store
 	giveBack func() // never nil
 	err      error
 
-	ended, left bool // of one that is lent: it has, and the borrower is gone; guarded by storages.mu
+	ended, left bool // for a loan: it has ended, and the borrower has left; guarded by storages.mu
 }
 
 func newStorages(config Config) *storages {
@@ -73,8 +73,8 @@ func newStorages(config Config) *storages {
 	return s
 }
 
-// open returns the storage that reaches place. It waits until ctx ends, but not for long:
-// storage.ErrUnavailable.
+// open returns the storage that reaches place. It waits until ctx ends, at most OpenStorageMax.
+// After that it returns storage.ErrUnavailable.
 func (s *storages) open(ctx context.Context, place storage.Place) (storage.Store, error) {
 	key := PlaceKey(place)
 	s.mu.Lock()
@@ -96,8 +96,8 @@ func (s *storages) open(ctx context.Context, place storage.Place) (storage.Store
 	return now.store, now.err
 }
 
-// joinOpening returns the opening of place that is under way, or begins one, which keeps what it
-// opens.
+// joinOpening returns the opening of place that is under way, or begins one. The opened storage is
+// kept.
 func (s *storages) joinOpening(key string, place storage.Place) *opening {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -124,15 +124,15 @@ func (s *storages) joinOpening(key string, place storage.Place) *opening {
 	return now
 }
 
-// forget has the next who asks for a place open it again. Who has it open goes on with it.
+// forget makes the next request for a place open it again. Present users keep their storage.
 func (s *storages) forget(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.kept, key)
 }
 
-// begin calls open, then end, in a goroutine that nobody waits for: nobody can end the system call
-// that it may hang in. end runs before anybody sees what was opened.
+// begin calls open, then end, in a goroutine without an owner: a system call in which open may hang
+// cannot be interrupted. end runs before the result is visible.
 func begin(open func() (storage.Store, func(), error), end func(*opening)) *opening {
 	now := &opening{done: make(chan struct{}), giveBack: func() {}}
 	go func() {
@@ -149,7 +149,7 @@ func begin(open func() (storage.Store, func(), error), end func(*opening)) *open
 	return now
 }
 
-// wait waits for the end of an opening, or that of ctx, which is storage.ErrUnavailable.
+// wait waits for the end of an opening. It returns storage.ErrUnavailable if ctx ends first.
 func (o *opening) wait(ctx context.Context) error {
 	select {
 	case <-o.done:
@@ -159,10 +159,11 @@ func (o *opening) wait(ctx context.Context) error {
 	}
 }
 
-// borrow returns the storage that reaches place for one piece of work, and how to give it back: the
-// one that is kept, or else one that is opened for this alone and makes no folders. It is for
-// places that only records name, such as those of a warehouse that is gone: of those there is no
-// end. It waits as open does, and for others that borrow the place.
+// borrow returns the storage that reaches place for one piece of work, and a function to give it
+// back. It returns the kept storage if there is one. Otherwise it opens one for this use, which
+// creates no folders. Use it for places that only records name, such as places of deleted
+// warehouses: their number is unbounded. It waits like open, and also for other borrowers of the
+// place.
 func (s *storages) borrow(ctx context.Context, place storage.Place) (
 	store storage.Store, giveBack func(), err error) {
 	key := PlaceKey(place)
@@ -196,7 +197,7 @@ func (s *storages) borrow(ctx context.Context, place storage.Place) (
 }
 
 // lendLocked begins to open a storage for one borrower. s.mu must be held, and no other opening of
-// the place be under way.
+// the place may be under way.
 func (s *storages) lendLocked(key string, place storage.Place) *opening {
 	lending := begin(func() (storage.Store, func(), error) { return s.borrowPlace(place) }, func(now *opening) {
 		s.mu.Lock()
@@ -212,7 +213,7 @@ func (s *storages) lendLocked(key string, place storage.Place) *opening {
 	return lending
 }
 
-// leave gives back what a borrower does not wait for any more, as soon as it is open.
+// leave gives back the storage of a borrower that no longer waits, as soon as it is open.
 func (s *storages) leave(lending *opening) {
 	s.mu.Lock()
 	lending.left = true
@@ -223,13 +224,13 @@ func (s *storages) leave(lending *opening) {
 	}
 }
 
-// Borrow returns the storage that reaches place for one piece of work, and how to give it back. See
-// storages.borrow.
+// Borrow returns the storage that reaches place for one piece of work, and a function to give it
+// back. See storages.borrow.
 func (d *Directory) Borrow(ctx context.Context, place storage.Place) (storage.Store, func(), error) {
 	return d.storages.borrow(ctx, place)
 }
 
-// PlaceKey joins what a place is made of with bytes that none of it may contain.
+// PlaceKey joins the parts of a place with bytes that they cannot contain.
 func PlaceKey(place storage.Place) string {
 	key := strings.Join(place.Roots, "\x00")
 	for _, name := range slices.Sorted(maps.Keys(place.Options)) {
@@ -241,7 +242,7 @@ func PlaceKey(place storage.Place) string {
 	return key
 }
 
-// PlaceOf returns where the tables of a warehouse may live, and how that is reached.
+// PlaceOf returns where the tables of a warehouse may live, and how to reach that storage.
 func (d *Directory) PlaceOf(warehouse registry.Warehouse) storage.Place {
 	return storage.Place{
 		Roots: d.Roots(warehouse), Options: warehouse.Storage,
@@ -249,9 +250,9 @@ func (d *Directory) PlaceOf(warehouse registry.Warehouse) storage.Place {
 	}
 }
 
-// ProbeAll probes the storage of every warehouse, several side by side, and calls unreachable, one
-// at a time, for each that cannot be reached, as soon as that is known; what a storage lacks
-// without being useless it logs itself. The error is that of the store, or of ctx.
+// ProbeAll probes the storage of every warehouse, several at once. It calls unreachable, one call
+// at a time, for each storage that cannot be reached, as soon as that is known. A usable storage
+// logs missing features itself. The error is that of the store, or of ctx.
 func (d *Directory) ProbeAll(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
 	const op = "directory.ProbeAll"
 	var mu sync.Mutex // one call of unreachable at a time
@@ -279,11 +280,11 @@ func (d *Directory) ProbeAll(ctx context.Context, unreachable func(warehouse, lo
 		})
 		return true, ctx.Err()
 	})
-	_ = probes.Wait() // they have told
+	_ = probes.Wait() // failures were passed to unreachable
 	return moorage.Annotate(op, "", cmp.Or(err, ctx.Err()))
 }
 
-// Probe checks that the storage of a place can be reached, where that is a question.
+// Probe checks that the storage of a place can be reached, if the storage supports that.
 func (d *Directory) Probe(ctx context.Context, place storage.Place) error {
 	store, err := d.storages.open(ctx, place)
 	if err != nil {

@@ -10,16 +10,16 @@ import (
 	"moorage/ledger"
 )
 
-// Views are the views by which a request says that it comes to a table or view.
+// Views are the views that a request names as its path to a table or view.
 type Views struct {
 	Names []moorage.Identifier // the outermost first
-	// IsDefiner reports whether what a view names is asked for as the view's owner.
+	// IsDefiner reports whether access behind a view is checked for the view's owner.
 	IsDefiner func(ctx context.Context, view *Found) (bool, error)
 }
 
-// findThrough is FindFor for somebody who may come by views. through is by with those views, as
-// they were found. Whether they count is the guard's to say: they change nothing for whom nobody
-// trusts.
+// findThrough is FindFor for a caller that may come through views. through is by with these views
+// as they were found. The guard decides whether they count: views from an untrusted sender change
+// nothing.
 func findThrough(ctx context.Context, d *Directory, by Asker, asked access.Privileges, k *Kind,
 	ident moorage.Identifier, views *Views) (found *Found, through Asker, err error) {
 	if views == nil || d.guard == nil {
@@ -46,17 +46,17 @@ func findThrough(ctx context.Context, d *Directory, by Asker, asked access.Privi
 	return found, by, d.May(ctx, by, asked, found, ident)
 }
 
-// way is the way of somebody to a table or view, through views.
+// way is the path of a caller to a table or view, through views.
 type way struct {
 	directory *Directory
-	by        Asker // with its views
+	by        Asker // including the views
 	kind      *Kind
 	to        moorage.Identifier
 	views     *Views
 }
 
-// find finds what w leads to, and the views on it as far as they exist. Those that this node knows
-// are read together.
+// find finds the target of w, and the existing views on the way. It reads cached views and a cached
+// target together.
 func (w way) find(ctx context.Context) (*Found, error) {
 	names := append(w.views.Names[:len(w.views.Names):len(w.views.Names)], w.to)
 	last := len(names) - 1
@@ -80,8 +80,8 @@ func (w way) find(ctx context.Context) (*Found, error) {
 	return w.directory.Find(ctx, w.kind, w.to)
 }
 
-// findView returns a view that somebody goes through, which is known if it was found before. One
-// that does not exist is no error, nor is one that cannot be read: nobody goes through that.
+// findView returns a view on the way; known is its cached result or nil. A missing or unreadable
+// view is not an error, but the caller cannot pass through it.
 func (w way) findView(ctx context.Context, name moorage.Identifier, known *Found) (view guard.View, err error) {
 	view.Object.Ident = name
 	found := known
@@ -109,8 +109,8 @@ func (w way) findView(ctx context.Context, name moorage.Identifier, known *Found
 	return view, nil
 }
 
-// isTrusted reports whether the views are worth a look: whether the guard heeds them in the
-// warehouse. It decides nothing.
+// isTrusted reports whether the guard accepts the views in the warehouse, so that they must be
+// read. It decides nothing.
 func (w way) isTrusted(ctx context.Context) (bool, error) {
 	path, err := w.directory.Path(ctx, w.to.Warehouse, nil)
 	if moorage.KindOf(err) == moorage.KindNoSuchWarehouse {
@@ -122,8 +122,8 @@ func (w way) isTrusted(ctx context.Context) (bool, error) {
 	return w.directory.guard.Trusts(ctx, w.by.Caller, path.object(moorage.Identifier{Warehouse: w.to.Warehouse}))
 }
 
-// missing returns what is answered if w leads to nothing, for the reason err: the refusal of a view
-// that does not let the caller through, or err.
+// missing returns the error if w leads to no object, for the reason err. It is the refusal of a
+// view that the caller cannot pass through, or else err.
 func (w way) missing(ctx context.Context, err error) error {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchTable, moorage.KindNoSuchView:
