@@ -13,37 +13,37 @@ import (
 	"moorage/registry"
 )
 
-// Access are the verbs by which one caller manages who may do what. It is safe for concurrent use.
-// Each change is one Apply, which counts the epoch of the store on. A change that was answered
-// holds for every request that begins afterwards, on every node.
+// Access has the verbs with which one caller manages access. It is safe for concurrent use. Each
+// change is one Apply, which increments the epoch of the store. A confirmed change applies to every
+// request that begins afterwards, on every node.
 //
-// Errors of all verbs: KindForbidden and the errors of what is hidden; KindIllegalArgument for what
-// can never be recorded; KindTooLarge beyond a bound of package access; KindUnsupported while
-// access is not on; KindUnavailable; KindCommitUnknown.
+// Errors of all verbs: KindForbidden and the errors for hidden objects; KindIllegalArgument for
+// values that can never be recorded; KindTooLarge beyond a bound of package access; KindUnsupported
+// while access control is off; KindUnavailable; KindCommitUnknown.
 type Access struct{ catalog *Catalog }
 
-// AccessOf returns the verbs that manage access, for the caller of c.
+// AccessOf returns the verbs for managing access, for the caller of c.
 func AccessOf(c *Catalog) Access { return Access{c} }
 
-// ObjectRef names what something is granted on.
+// ObjectRef names an object of grants.
 type ObjectRef struct {
 	Kind access.Kind
-	// Ident is zero for the server. That of a warehouse or a namespace has no name.
+	// Ident is zero for the server. A warehouse or a namespace has an empty name.
 	Ident moorage.Identifier
 }
 
-// Grant is what one grantee was given on one object.
+// Grant holds the privileges of one grantee on one object.
 type Grant struct {
 	Grantee    string
 	Privileges access.Privileges
-	By         string // who changed it last
+	By         string // the caller of the last change
 	At         time.Time
 }
 
-// ObjectGrants is all that was granted on one object.
+// ObjectGrants holds all grants on one object.
 type ObjectGrants struct {
 	Object  ObjectRef
-	Owner   string // whom it belongs to; empty if to nobody
+	Owner   string // empty if the object has no owner
 	Managed bool
 	Grants  []Grant // sorted by grantee
 }
@@ -56,66 +56,69 @@ type GrantChange struct {
 	Privileges access.Privileges
 }
 
-// GrantChangesMax is how many changes ChangeGrants takes at once.
+// GrantChangesMax is how many changes ChangeGrants accepts at once.
 const GrantChangesMax = 1000
 
-// Principal is what is recorded about a principal.
+// Principal is the record of a principal.
 type Principal struct {
 	Name string
 	PrincipalSpec
-	Created time.Time // zero: it has no record
+	Created time.Time // zero if it has no record
 	Keys    []APIKey
 }
 
-// PrincipalSpec is what can be set of a principal.
+// PrincipalSpec holds the fields of a principal that can be set.
 type PrincipalSpec struct {
 	Disabled    bool
 	Description string
-	// SpeaksFor is the alias of the issuer for whose subjects the principal may ask, if it may
+	// SpeaksFor is the alias of the issuer whose subjects the principal may act for, if it may
 	// impersonate.
 	SpeaksFor string
 }
 
-// APIKey is an API key, without anything that shows its secret.
+// APIKey is an API key, without its secret or its hash.
 type APIKey struct {
 	ID          string
 	Description string
 	Generation  uint64
-	Roles       []string // that it is narrowed to; nil: it is not
+	Roles       []string // the roles to which it is narrowed; nil if it is not narrowed
 	Created     time.Time
 	By          string
 	Ends        time.Time // of its newest secret
-	// Parent is the id of the API key with which that secret was asked for; empty: with none.
+	// Parent is the id of the API key with which that secret was requested; empty if it was not
+	// requested with an API key.
 	Parent string
 }
 
-// KeyLifeMax is how long a key is good that was asked for with a token or a certificate. These end
-// soon, and what they made outlives them.
+// KeyLifeMax is the longest lifetime of a key that was requested with a token or a certificate.
+// These expire soon, and the key outlives them.
 const KeyLifeMax = 90 * 24 * time.Hour
 
-// KeySpec is a request for a new API key. The face that asks draws its id and its secret.
+// KeySpec is a request for a new API key. The API that receives the request draws the id and the
+// secret.
 type KeySpec struct {
 	ID          string
 	SHA256      [32]byte // of the secret
 	Description string
 	Roles       []string
-	// Ends is when it ends; sooner, by KeyLifeMax, if the caller shows no API key.
+	// Ends is when the key expires. It is shortened to KeyLifeMax if the caller does not
+	// authenticate with an API key.
 	Ends time.Time
 }
 
-// KeySecret is what a credential is compared with.
+// KeySecret is the data against which a credential is checked.
 type KeySecret struct {
 	SHA256     [32]byte
 	Generation uint64
 	Ends       time.Time
 }
 
-// KnownKey is an API key as authentication needs it.
+// KnownKey is an API key in the form that authentication needs.
 type KnownKey struct {
 	Principal string
-	Disabled  bool // its principal is
+	Disabled  bool // whether its principal is disabled
 	Roles     []string
-	Secrets   []KeySecret // also those that have ended
+	Secrets   []KeySecret // including expired secrets
 }
 
 // Role is a role of the store.
@@ -125,36 +128,37 @@ type Role struct {
 	Members     []string // principals, roles and token roles; sorted
 }
 
-// AccessQuestion asks whether somebody may do something. Exactly one of Operation and Privileges is
-// set.
+// AccessQuestion is the question whether a caller may do something. Exactly one of Operation and
+// Privileges is set.
 type AccessQuestion struct {
-	Caller     moorage.Caller // zero: who asks
+	Caller     moorage.Caller // zero: the caller of the verb
 	Operation  string         // a verb, as package verb spells it
 	Privileges access.Privileges
 	Object     ObjectRef
-	// Through are the views by which the caller comes to the object, the outermost first; see
-	// Catalog.LoadTable. Who asks needs audit then. The engine is in the caller's Via.
+	// Through are the views through which the caller reaches the object, the outermost first; see
+	// Catalog.LoadTable. Then the question requires audit. The engine is in the caller's Via.
 	Through []moorage.Identifier
 }
 
 // AccessAnswer is the answer to an AccessQuestion.
 type AccessAnswer struct {
 	Allowed bool
-	// Explanation is why; it is zero if only Allowed was asked for. Names[i] is what the object of
-	// Explanation.Steps[i] is called.
+	// Explanation has the reasons; it is zero if only Allowed was requested. Names[i] is the name
+	// of the object of Explanation.Steps[i].
 	Explanation access.Explanation
 	Names       []string
-	// Through are the views of the question, up to the one that refused. The explanation is that of
-	// the last step: of that view, or of the object. AsOwner and Owner say whose rights decided
-	// there, as in access.Walk.
+	// Through are the views of the question, up to the one that refused. The explanation is for the
+	// last step: for that view, or for the object. AsOwner and Owner have the same meaning as in
+	// access.Walk.
 	Through []AccessStep
 	AsOwner bool
 	Owner   string
-	// Unheeded says that the views of the question were ignored: nobody trusts who names them.
+	// Unheeded means that the views of the question were ignored because their sender is not
+	// trusted.
 	Unheeded bool
 }
 
-// AccessQuestionsMax is how many questions Check takes at once.
+// AccessQuestionsMax is how many questions Check accepts at once.
 const AccessQuestionsMax = 1000
 
 // PublicKey is the public half of a key with which nodes sign tokens.
@@ -162,18 +166,18 @@ type PublicKey struct {
 	ID        string
 	Algorithm string
 	Key       string    // base64url without padding
-	Ends      time.Time // when the last token that it signed ends
+	Ends      time.Time // when the last token that it signed expires
 }
 
-// asking is one caller who asks for a verb about access, and the policy that decides on it.
+// asking is one call of a verb about access, with the policy that decides on it.
 type asking struct {
 	catalog *Catalog
 	verb    verb.Verb
-	who     *access.Who // nil: a job of the server, which may do everything
+	who     *access.Who // nil for a job of the server, which may do everything
 	policy  *access.Snapshot
 }
 
-// ask returns the caller of a as policy has him now.
+// ask returns the asking for v, with the caller's entry in the present policy.
 func (a Access) ask(ctx context.Context, v verb.Verb) (*asking, error) {
 	if a.catalog.planner.guard == nil {
 		return nil, moorage.Errorf(moorage.KindUnsupported, "This server decides nothing about access")
@@ -182,7 +186,7 @@ func (a Access) ask(ctx context.Context, v verb.Verb) (*asking, error) {
 	return &asking{a.catalog, v, who, policy}, err
 }
 
-// decide returns the refusal of what is asked on object, by the rule that asked stands for.
+// decide returns the refusal of a request for asked on object. rule makes the decision.
 func (a *asking) decide(ctx context.Context, object guard.Object, asked access.Privileges,
 	rule func(who *access.Who, path []access.Object) access.Decision) error {
 	if a.who == nil {
@@ -202,8 +206,8 @@ func (a *asking) decide(ctx context.Context, object guard.Object, asked access.P
 	return a.catalog.planner.guard.Heard(ctx, a.policy, q, decision)
 }
 
-// onServer returns nil if the caller has on the server what its verb asks for there, of a request
-// that meets the conditions.
+// onServer returns nil if the caller has the privileges that its verb requires on the server. met
+// are the conditions that the request meets.
 func (a *asking) onServer(ctx context.Context, met verb.When) error {
 	asked := a.verb.Needs(verb.OfServer, met)
 	return a.decide(ctx, guard.Object{}, asked, func(who *access.Who, _ []access.Object) access.Decision {
@@ -211,14 +215,14 @@ func (a *asking) onServer(ctx context.Context, met verb.When) error {
 	})
 }
 
-// isSelf reports whether the caller is a principal, with all that it has: what it does for itself
-// needs no privilege.
+// isSelf reports whether the caller is the principal itself, without narrowed roles or an engine.
+// Such a caller needs no privilege for requests about itself.
 func (a *asking) isSelf(principal string) bool {
 	caller := a.catalog.caller
 	return caller.Name == principal && caller.Only == nil && len(caller.Via) == 0
 }
 
-// adminOrSelf returns nil if the caller is a principal, or an administrator.
+// adminOrSelf returns nil if the caller is the principal itself or an administrator.
 func (a *asking) adminOrSelf(ctx context.Context, principal string) error {
 	if a.isSelf(principal) {
 		return nil
@@ -226,23 +230,23 @@ func (a *asking) adminOrSelf(ctx context.Context, principal string) error {
 	return a.onServer(ctx, verb.IfOther)
 }
 
-// by returns who is noted to have changed something.
+// by returns the name under which a change is recorded.
 func (a *asking) by() string { return a.catalog.caller.Name }
 
-// edit is what one change of policy does.
+// edit holds the writes of one change of policy.
 type edit struct {
 	puts  []ledger.Write
 	gone  []registry.Key
 	items []registry.Item
-	// read are the records that it was planned on, and marks those of objects that are granted from
-	// now on.
+	// read are conditions on the records on which the edit is based. marks are the writes that mark
+	// objects as having grants.
 	read  []registry.Condition
 	marks []ledger.Write
 }
 
-// change makes a change of policy: one Apply, which counts the epoch on. plan decides whether the
-// caller may, by the policy of the epoch before, and returns what is to be written. It is called
-// again if policy or a record changed meanwhile.
+// change makes a change of policy: one Apply, which increments the epoch. plan checks the caller by
+// the policy of the epoch before, and returns the edit. It is called again if the policy or a
+// record changed in between.
 func (a Access) change(ctx context.Context, v verb.Verb,
 	plan func(ctx context.Context, a *asking) (edit, error)) error {
 	_, err := a.catalog.submit(ctx, commit.Intent{
@@ -262,7 +266,7 @@ func (a Access) change(ctx context.Context, v verb.Verb,
 	return err
 }
 
-// planPolicy plans an edit that was decided on by the policy of epoch.
+// planPolicy plans an edit that was decided by the policy of epoch.
 func (p *planner) planPolicy(ctx context.Context, epoch uint64, e edit) (*commit.Plan, error) {
 	if len(e.puts)+len(e.gone) == 0 {
 		return &commit.Plan{Empty: true}, nil
@@ -272,7 +276,7 @@ func (p *planner) planPolicy(ctx context.Context, epoch uint64, e edit) (*commit
 		return nil, err
 	}
 	if policy.Epoch != epoch+1 {
-		return nil, ledger.ErrRetry // it was decided by older policy
+		return nil, ledger.ErrRetry // it was decided by an older policy
 	}
 	marks, err := ledger.Encode(e.marks...)
 	return &commit.Plan{
@@ -280,7 +284,7 @@ func (p *planner) planPolicy(ctx context.Context, epoch uint64, e edit) (*commit
 	}, err
 }
 
-// noSuch returns the error that there is none of a name.
+// noSuch returns the error for a missing principal, role or key.
 func noSuch(noun, name string) error {
 	return moorage.Errorf(moorage.KindNotFound, "%s does not exist: %s", noun, name)
 }

@@ -17,7 +17,7 @@ import (
 	"moorage/registry"
 )
 
-// IsOn reports whether access is on in the store: whether what callers may do is decided at all.
+// IsOn reports whether access control is on in the store.
 func (a Access) IsOn(ctx context.Context) (bool, error) {
 	if a.catalog.planner.guard == nil {
 		return false, nil
@@ -26,9 +26,9 @@ func (a Access) IsOn(ctx context.Context) (bool, error) {
 	return on, moorage.Annotate("catalog.IsOn", "", err)
 }
 
-// Enable switches access on, for good. From then on nobody may do anything without a grant. It
-// returns nil if access is on already. A principal who does this gets admin, operate and audit, so
-// that somebody can grant. Nobody who did not show who he is can do it.
+// Enable switches access control on, permanently. From then on every action requires a grant. It
+// returns nil if access control is on already. A principal that does this gets admin, operate and
+// audit, so that it can grant privileges. The caller must be authenticated.
 func (a Access) Enable(ctx context.Context) error {
 	const op = "catalog.Enable"
 	by := a.catalog.caller
@@ -85,16 +85,16 @@ func (p *planner) planEnable(ctx context.Context, by moorage.Caller) (*commit.Pl
 		return nil, err
 	case getErr != nil:
 		return nil, getErr
-	case records[0].Exists(): // another was faster
+	case records[0].Exists(): // another call was first
 		return &commit.Plan{Empty: true}, nil
 	}
 	return &commit.Plan{Conditions: conditions, Writes: writes}, nil
 }
 
-// Key returns the API key called id, for authentication; found is false if there is none. It may
-// have ended, and its principal may be disabled. Nobody needs to be its caller. A key that was made
-// before the call is found, on every node: of an id that this node does not know it looks at the
-// store, at most ten times a second.
+// Key returns the API key called id, for authentication; found is false if there is none. The key
+// may have expired, and its principal may be disabled. The caller needs no privileges. A key that
+// was created before the call is found, on every node. For an id that this node does not know, Key
+// reads the store, at most ten times a second.
 func (a Access) Key(ctx context.Context, id string) (key KnownKey, found bool, err error) {
 	const op = "catalog.Key"
 	g := a.catalog.planner.guard
@@ -118,7 +118,7 @@ func (a Access) Key(ctx context.Context, id string) (key KnownKey, found bool, e
 	return key, found, nil
 }
 
-// knownKey returns the API key called id as policy has it.
+// knownKey returns the API key called id from policy.
 func knownKey(policy *access.Snapshot, id string) (key KnownKey, found bool) {
 	secrets, owner := policy.Keys(id)
 	key.Principal, key.Disabled = owner.Name, owner.Disabled
@@ -129,20 +129,21 @@ func knownKey(policy *access.Snapshot, id string) (key KnownKey, found bool) {
 	return key, len(key.Secrets) > 0
 }
 
-// lives reports whether a secret of k is good at now.
+// lives reports whether a secret of k is valid at now.
 func (k KnownKey) lives(now time.Time) bool {
 	return !k.Disabled && slices.ContainsFunc(k.Secrets, func(s KeySecret) bool { return now.Before(s.Ends) })
 }
 
-// KeyEnd is when an API key ends.
+// KeyEnd is the expiry of an API key.
 type KeyEnd struct {
 	Principal string
 	ID        string
 	Ends      time.Time // of its newest secret
 }
 
-// KeyEnds returns when the API keys end whose principals are not disabled, the soonest first; those
-// that have ended, too. It is empty while access is not on. Nobody needs to be its caller.
+// KeyEnds returns the expiry of all API keys whose principals are not disabled, the soonest first.
+// It includes expired keys. It is empty while access control is off. The caller needs no
+// privileges.
 func (a Access) KeyEnds(ctx context.Context) (ends []KeyEnd, err error) {
 	if a.catalog.planner.guard == nil {
 		return nil, nil
@@ -172,8 +173,8 @@ func (a Access) KeyEnds(ctx context.Context) (ends []KeyEnd, err error) {
 	return ends, nil
 }
 
-// SpeaksFor returns the alias of the issuer for whose subjects caller may ask; may is false if it
-// may for none. It takes impersonate.
+// SpeaksFor returns the alias of the issuer whose subjects caller may act for. may is false if
+// there is none. It requires impersonate.
 func (a Access) SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error) {
 	const op = "catalog.SpeaksFor"
 	if a.catalog.planner.guard == nil {
@@ -190,7 +191,7 @@ func (a Access) SpeaksFor(ctx context.Context, caller moorage.Caller) (alias str
 	return p.value.SpeaksFor, err == nil && p.value.SpeaksFor != "", moorage.Annotate(op, caller.Name, err)
 }
 
-// RolesOf returns the roles that caller has, by itself and through others; sorted.
+// RolesOf returns the roles of caller, direct and inherited; sorted.
 func (a Access) RolesOf(ctx context.Context, caller moorage.Caller) ([]string, error) {
 	const op = "catalog.RolesOf"
 	if a.catalog.planner.guard == nil {
@@ -203,7 +204,7 @@ func (a Access) RolesOf(ctx context.Context, caller moorage.Caller) ([]string, e
 	return who.Roles(), nil
 }
 
-// StoreID returns the id of the store in tokens; zero while access is not on.
+// StoreID returns the id of the store in tokens; zero while access control is off.
 func (a Access) StoreID(ctx context.Context) (registry.ID, error) {
 	if a.catalog.planner.guard == nil {
 		return registry.ID{}, nil
@@ -215,11 +216,11 @@ func (a Access) StoreID(ctx context.Context) (registry.ID, error) {
 	return store.ID, moorage.Annotate("catalog.StoreID", "", err)
 }
 
-// publicKeysMax is how many public keys are looked at for those that have ended.
+// publicKeysMax is how many public keys PublishKey checks for expiry.
 const publicKeysMax = 1000
 
-// PublishKey stores the public half of a key. Other nodes find it when it returns. It removes keys
-// that have ended.
+// PublishKey stores the public half of a key. Other nodes find it when it returns. It removes
+// expired keys.
 func (a Access) PublishKey(ctx context.Context, key PublicKey) error {
 	const op = "catalog.PublishKey"
 	records := a.catalog.planner.ledger

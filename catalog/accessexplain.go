@@ -8,18 +8,19 @@ import (
 	"moorage/catalog/verb"
 )
 
-// AccessStep is a view that a question goes through, as far as that was decided on.
+// AccessStep is the decision about one view of a question.
 type AccessStep struct {
 	View    moorage.Identifier
 	Outcome access.Outcome
 	Missing access.Privileges
-	// AsOwner says that the rights of the owner of a view in front decided, Owner who that is.
+	// AsOwner means that the privileges of an outer view's owner decided. Owner is that owner.
 	AsOwner bool
 	Owner   string
 }
 
-// Explain says why somebody may do something or not. About others it needs audit, and with roles or
-// an engine that the question names too: the caller has those that authentication found.
+// Explain explains an access decision. It requires audit for a question about another caller. It
+// also requires audit if the question names roles or an engine: the caller's own were found by
+// authentication.
 func (a Access) Explain(ctx context.Context, question AccessQuestion) (AccessAnswer, error) {
 	asking, err := a.ask(ctx, verb.ExplainAccess)
 	if err != nil {
@@ -29,8 +30,8 @@ func (a Access) Explain(ctx context.Context, question AccessQuestion) (AccessAns
 	return answer, moorage.Annotate("catalog.Explain", question.Operation, err)
 }
 
-// Check answers at most AccessQuestionsMax questions, in their order. About others it needs audit.
-// A thing that does not exist, or that the caller must not see, is not allowed.
+// Check answers at most AccessQuestionsMax questions, in their order. Questions about other callers
+// require audit. An object that does not exist, or that the caller must not see, is not allowed.
 func (a Access) Check(ctx context.Context, questions []AccessQuestion) ([]AccessAnswer, error) {
 	const op = "catalog.Check"
 	if len(questions) > AccessQuestionsMax {
@@ -65,7 +66,7 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 	caller, isSelf := question.Caller, false
 	if self := a.catalog.caller; caller.IsNobody() ||
 		caller.Name == self.Name && len(caller.Roles) == 0 && !caller.IsActing() {
-		caller, isSelf = self, true // with its roles, and no more than its credential is narrowed to
+		caller, isSelf = self, true // with its roles, as its credential narrows them
 	}
 	if !isSelf || len(question.Through) > 0 {
 		if err := a.onServer(ctx, verb.IfOther); err != nil {
@@ -75,7 +76,7 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 			return AccessAnswer{}, moorage.Errorf(moorage.KindIllegalArgument,
 				"%q is not the name of a principal: issuer:subject", caller.Name)
 		}
-		// An auditor is told of what he does not see himself.
+		// An auditor may learn about objects that they do not see.
 		about.catalog = a.catalog.As(moorage.System("explain"))
 	}
 	g, err := about.object(ctx, question.Object)
@@ -109,7 +110,7 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 	return answer, nil
 }
 
-// nameOfStep returns what an object on the way to g is called.
+// nameOfStep returns the name of an object on the path to g.
 func nameOfStep(object access.Object, g *granted) string {
 	ident := g.ref.Ident
 	if object.ID == access.ServerID {
@@ -129,8 +130,8 @@ func nameOfStep(object access.Object, g *granted) string {
 	return ident.String()
 }
 
-// orInstead returns asked, or what does in the place of it for the operation if who has that on
-// path and not what is asked.
+// orInstead returns the alternative to asked for the operation, if who has it on path and lacks
+// asked. Otherwise it returns asked.
 func (q AccessQuestion) orInstead(who *access.Who, path []access.Object,
 	asked access.Privileges) access.Privileges {
 	row, _ := verb.Verb(q.Operation).Row()
@@ -142,7 +143,7 @@ func (q AccessQuestion) orInstead(who *access.Who, path []access.Object,
 	return other
 }
 
-// asked returns the privileges that the question is about.
+// asked returns the privileges that q asks for.
 func (q AccessQuestion) asked() (asked access.Privileges, err error) {
 	if (q.Operation == "") == (q.Privileges == 0) {
 		return 0, moorage.Errorf(moorage.KindIllegalArgument, "Ask for an operation, or for privileges")

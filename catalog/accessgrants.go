@@ -24,7 +24,7 @@ type granted struct {
 	grants registry.Record
 	value  registry.Grants
 	before registry.Grants
-	mark   registry.Value   // the object that says that it is granted; nil: it does
+	mark   registry.Value   // the object, marked as having grants; nil if it is marked already
 	found  *directory.Found // of a table or view
 }
 
@@ -86,7 +86,7 @@ func (a *asking) object(ctx context.Context, ref ObjectRef) (*granted, error) {
 	return nil, moorage.Errorf(moorage.KindIllegalArgument, "Nothing can be granted on a %s", ref.Kind)
 }
 
-// container is object of a warehouse or a namespace.
+// container finds a warehouse or a namespace for object.
 func (a *asking) container(ctx context.Context, by directory.Asker, g *granted) (err error) {
 	if (g.ref.Kind == access.Namespace) != (len(g.ref.Ident.Namespace) > 0) || g.ref.Ident.Name != "" {
 		return moorage.Errorf(moorage.KindIllegalArgument, "Invalid name of a %s", g.ref.Kind)
@@ -123,7 +123,7 @@ func (a *asking) container(ctx context.Context, by directory.Asker, g *granted) 
 	return err
 }
 
-// add adds to e what became of g, by policy; nothing if nothing did.
+// add adds the change of g to e, by policy. It adds nothing if g is unchanged.
 func (g *granted) add(e *edit, policy *access.Snapshot) error {
 	if equalGrants(g.before, g.value) {
 		return nil
@@ -159,7 +159,7 @@ func (g *granted) add(e *edit, policy *access.Snapshot) error {
 	return nil
 }
 
-// equalGrants reports whether two grants records say the same.
+// equalGrants reports whether two grants records are equal.
 func equalGrants(a, b registry.Grants) bool {
 	return a.Owner == b.Owner && a.Managed == b.Managed && slices.EqualFunc(a.Grants, b.Grants,
 		func(a, b registry.Grant) bool {
@@ -167,10 +167,10 @@ func equalGrants(a, b registry.Grants) bool {
 		})
 }
 
-// ChangeGrants makes all of changes true, or none: at most GrantChangesMax. The caller must have
-// manage on each object, and each privilege that he grants or revokes. It returns the names of
-// grantees that have no record, which may be typing errors. It tells administrators alone: an owner
-// of a table could else find out which principals there are.
+// ChangeGrants applies all of changes or none, at most GrantChangesMax. The caller must have manage
+// on each object, and each privilege that they grant or revoke. ChangeGrants returns the names of
+// grantees without a record, which may be typing errors. Only administrators get these names:
+// otherwise an owner of a table could find out which principals exist.
 func (a Access) ChangeGrants(ctx context.Context, changes []GrantChange) (unknown []string, err error) {
 	err = a.change(ctx, verb.ChangeGrants, func(ctx context.Context, a *asking) (e edit, err error) {
 		if len(changes) == 0 || len(changes) > GrantChangesMax {
@@ -212,7 +212,7 @@ func (a Access) ChangeGrants(ctx context.Context, changes []GrantChange) (unknow
 	return unknown, moorage.Annotate("catalog.ChangeGrants", "", err)
 }
 
-// apply makes one change of g, if the caller may.
+// apply applies one change to g, if the caller may make it.
 func (a *asking) apply(ctx context.Context, g *granted, change GrantChange) error {
 	if err := access.CheckGrantee(change.Grantee); err != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%w", err)
@@ -262,7 +262,7 @@ func (a *asking) apply(ctx context.Context, g *granted, change GrantChange) erro
 	return nil
 }
 
-// isKnown reports whether a grantee has a record, or needs none.
+// isKnown reports whether a grantee has a record, or needs no record.
 func (a *asking) isKnown(grantee string) (known bool) {
 	switch access.GranteeOf(grantee) {
 	case access.IsPrincipal:
@@ -276,8 +276,9 @@ func (a *asking) isKnown(grantee string) (known bool) {
 	return known
 }
 
-// SetOwner hands an object over. Its owner may do that, the owner of what is above it, and admin.
-// An empty owner gives it back to its creator. A definer view is handed over to others by admin.
+// SetOwner transfers an object to another owner. It requires the present owner, the owner of a
+// container, or admin. An empty owner gives the object back to its creator. Only admin may transfer
+// a definer view to another principal.
 func (a Access) SetOwner(ctx context.Context, object ObjectRef, owner string) error {
 	err := a.change(ctx, verb.SetOwner, func(ctx context.Context, a *asking) (e edit, err error) {
 		g, err := a.find(ctx, object)
@@ -308,8 +309,8 @@ func (a Access) SetOwner(ctx context.Context, object ObjectRef, owner string) er
 	return moorage.Annotate("catalog.SetOwner", object.Ident.String(), err)
 }
 
-// SetManaged says whether the owners of what is in a warehouse or namespace can grant it. It needs
-// manage.
+// SetManaged sets whether a warehouse or namespace is managed: the owners of its contents then
+// cannot grant privileges on them. It requires manage.
 func (a Access) SetManaged(ctx context.Context, object ObjectRef, managed bool) error {
 	err := a.change(ctx, verb.SetManaged, func(ctx context.Context, a *asking) (e edit, err error) {
 		g, err := a.find(ctx, object)
@@ -325,7 +326,7 @@ func (a Access) SetManaged(ctx context.Context, object ObjectRef, managed bool) 
 	return moorage.Annotate("catalog.SetManaged", object.Ident.String(), err)
 }
 
-// mayManage returns nil if the caller may see and change who may do what on g.
+// mayManage returns nil if the caller may see and change the grants on g.
 func (a *asking) mayManage(ctx context.Context, g *granted) error {
 	asked := a.verb.Needs(verb.OfObject, verb.Always)
 	return a.decide(ctx, g.object, asked, func(who *access.Who, path []access.Object) access.Decision {
@@ -333,7 +334,7 @@ func (a *asking) mayManage(ctx context.Context, g *granted) error {
 	})
 }
 
-// GrantsOn returns what was granted on an object. It needs manage there, or admin.
+// GrantsOn returns the grants on an object. It requires manage on the object, or admin.
 func (a Access) GrantsOn(ctx context.Context, object ObjectRef) (ObjectGrants, error) {
 	const op = "catalog.GrantsOn"
 	asking, err := a.ask(ctx, verb.ListGrants)
@@ -353,8 +354,7 @@ func (a Access) GrantsOn(ctx context.Context, object ObjectRef) (ObjectGrants, e
 	return grantsOf(object, g.value, asking.policy), nil
 }
 
-// grantsOf returns a grants record as callers get it, without what was granted to those that were
-// deleted.
+// grantsOf returns a grants record in the form for callers, without grants to deleted grantees.
 func grantsOf(object ObjectRef, value registry.Grants, policy *access.Snapshot) ObjectGrants {
 	grants := ObjectGrants{Object: object, Owner: policy.Holder(value.Owner), Managed: value.Managed, Grants: []Grant{}}
 	for _, each := range value.Grants {
@@ -367,8 +367,8 @@ func grantsOf(object ObjectRef, value registry.Grants, policy *access.Snapshot) 
 	return grants
 }
 
-// GrantsTo returns what was granted to one grantee itself, on each object, in the order of their
-// ids. It needs admin, unless the grantee is the caller. next is the After of the next page.
+// GrantsTo returns the direct grants to one grantee, on each object, in the order of the objects'
+// ids. It requires admin, unless the grantee is the caller. next is the After of the next page.
 func (a Access) GrantsTo(ctx context.Context, grantee string, page Page) (
 	grants []ObjectGrants, next string, err error) {
 	const op = "catalog.GrantsTo"
@@ -388,8 +388,8 @@ func (a Access) GrantsTo(ctx context.Context, grantee string, page Page) (
 	return grants, next, moorage.Annotate(op, grantee, err)
 }
 
-// AllGrants returns what was granted to anybody and whom objects were handed over to, on each
-// object, in the order of their ids. It needs admin. next is the After of the next page.
+// AllGrants returns all grants and explicitly set owners, on each object, in the order of the
+// objects' ids. It requires admin. next is the After of the next page.
 func (a Access) AllGrants(ctx context.Context, page Page) (grants []ObjectGrants, next string, err error) {
 	const op = "catalog.AllGrants"
 	asking, err := a.ask(ctx, verb.ListGrants)
@@ -403,8 +403,8 @@ func (a Access) AllGrants(ctx context.Context, page Page) (grants []ObjectGrants
 	return grants, next, moorage.Annotate(op, "", err)
 }
 
-// grantsThat returns a page of the grants records that keep reports true of, which may take from
-// them what is not wanted.
+// grantsThat returns a page of the grants records for which keep returns true. keep may remove
+// unwanted grants from them.
 func (a Access) grantsThat(ctx context.Context, policy *access.Snapshot, page Page,
 	keep func(*registry.Grants) bool) (grants []ObjectGrants, next string, err error) {
 	type kept struct {
@@ -416,7 +416,7 @@ func (a Access) grantsThat(ctx context.Context, policy *access.Snapshot, page Pa
 		bool, error) {
 		value, err := ledger.Decode[registry.Grants](record)
 		if err != nil {
-			return true, nil // it gives nobody anything
+			return true, nil // an unreadable record gives no privileges
 		}
 		if !keep(&value) {
 			return true, nil
@@ -444,8 +444,7 @@ func (a Access) grantsThat(ctx context.Context, policy *access.Snapshot, page Pa
 	return grants, next, nil
 }
 
-// nameOf returns what the object of a grants record is called; there is false for one that was
-// dropped.
+// nameOf returns the name of the object of a grants record. there is false for a dropped object.
 func (a Access) nameOf(ctx context.Context, record registry.Record, value registry.Grants) (
 	object ObjectRef, there bool, err error) {
 	if object.Kind, err = access.ParseKind(value.Kind); err != nil {

@@ -19,7 +19,7 @@ const (
 	keysMax = 100
 	// descriptionBytesMax bounds the description of a principal, a role or a key.
 	descriptionBytesMax = 1024
-	// keyAlias begins the names of the principals that have API keys.
+	// keyAlias is the alias of all principals that have API keys.
 	keyAlias = "key:"
 )
 
@@ -28,7 +28,7 @@ type principalAt struct {
 	name   string
 	record registry.Record
 	value  registry.Principal
-	exists bool // the principal does: a deleted one has a record too
+	exists bool // whether the principal exists: a deleted one has a record too
 }
 
 // readPrincipal reads the record of a principal.
@@ -66,7 +66,7 @@ func policyItem(kind, name string) registry.Item {
 	return registry.Item{Kind: kind, Ident: moorage.Identifier{Name: name}}
 }
 
-// asCaller returns p as callers get it.
+// asCaller returns p in the form for callers.
 func (p principalAt) asCaller() Principal {
 	principal := Principal{
 		Name: p.name, Created: p.value.Created, Keys: []APIKey{}, PrincipalSpec: PrincipalSpec{
@@ -79,7 +79,7 @@ func (p principalAt) asCaller() Principal {
 	return principal
 }
 
-// keyOf returns an API key as callers get it.
+// keyOf returns an API key in the form for callers.
 func keyOf(key registry.APIKey) APIKey {
 	made := APIKey{
 		ID: key.ID, Description: key.Description, Roles: key.Roles, Created: key.Created, By: key.By,
@@ -99,7 +99,7 @@ func checkDescription(text string) error {
 	return nil
 }
 
-// Principals returns the principals that have a record, sorted by name. It needs admin.
+// Principals returns the principals that have a record, sorted by name. It requires admin.
 func (a Access) Principals(ctx context.Context, page Page) (principals []Principal, next string, err error) {
 	const op = "catalog.Principals"
 	asking, err := a.ask(ctx, verb.ListPrincipals)
@@ -125,8 +125,8 @@ func (a Access) Principals(ctx context.Context, page Page) (principals []Princip
 	return principals, next, moorage.Annotate(op, "", err)
 }
 
-// LoadPrincipal returns what is recorded about a principal. It needs admin, unless that is the
-// caller. One without a record is KindNotFound.
+// LoadPrincipal returns the record of a principal. It requires admin, unless the principal is the
+// caller. A principal without a record is KindNotFound.
 func (a Access) LoadPrincipal(ctx context.Context, name string) (Principal, error) {
 	const op = "catalog.LoadPrincipal"
 	asking, err := a.ask(ctx, verb.LoadPrincipal)
@@ -143,7 +143,7 @@ func (a Access) LoadPrincipal(ctx context.Context, name string) (Principal, erro
 	return p.asCaller(), moorage.Annotate(op, name, err)
 }
 
-// PutPrincipal makes or changes the record of a principal. Its keys stay. It needs admin.
+// PutPrincipal creates or changes the record of a principal. Its keys stay. It requires admin.
 func (a Access) PutPrincipal(ctx context.Context, name string, spec PrincipalSpec) (made Principal, err error) {
 	err = a.change(ctx, verb.PutPrincipal, func(ctx context.Context, a *asking) (edit, error) {
 		if err := a.onServer(ctx, verb.Always); err != nil {
@@ -168,13 +168,13 @@ func (a Access) PutPrincipal(ctx context.Context, name string, spec PrincipalSpe
 	return made, moorage.Annotate("catalog.PutPrincipal", name, err)
 }
 
-// isReserved reports whether an alias is no issuer's.
+// isReserved reports whether an alias cannot belong to an issuer.
 func isReserved(alias string) bool {
 	return slices.Contains([]string{"key", "cert", "system", "anonymous", "moorage"}, alias)
 }
 
-// DeletePrincipal removes a principal, with its keys. What was granted to it, its memberships and
-// what it owned end with it, also for one that gets the name later. It needs admin. One without a
+// DeletePrincipal removes a principal, with its keys. Its grants, memberships and ownership end. A
+// later principal of the same name does not inherit them. It requires admin. A principal without a
 // record is KindNotFound.
 func (a Access) DeletePrincipal(ctx context.Context, name string) error {
 	err := a.change(ctx, verb.DeletePrincipal, func(ctx context.Context, a *asking) (edit, error) {
@@ -194,8 +194,8 @@ func (a Access) DeletePrincipal(ctx context.Context, name string) error {
 	return moorage.Annotate("catalog.DeletePrincipal", name, err)
 }
 
-// CreateKey makes an API key of a principal whose alias is key, and the record of that principal if
-// there is none. It needs admin, unless the principal is the caller.
+// CreateKey creates an API key of a principal whose alias is key, and the record of that principal
+// if there is none. It requires admin, unless the principal is the caller.
 func (a Access) CreateKey(ctx context.Context, principal string, spec KeySpec) (made APIKey, err error) {
 	err = a.change(ctx, verb.CreateKey, func(ctx context.Context, a *asking) (edit, error) {
 		p, err := a.keysOf(ctx, principal, spec)
@@ -218,8 +218,8 @@ func (a Access) CreateKey(ctx context.Context, principal string, spec KeySpec) (
 	return made, moorage.Annotate("catalog.CreateKey", principal, err)
 }
 
-// endOfKey returns when a key ends that the caller asks for. What is left of a token or certificate
-// of an hour must not be a key for a century.
+// endOfKey returns when a key that the caller requests expires. A token or certificate that lives
+// an hour must not produce a key that lives for a century.
 func (a *asking) endOfKey(spec KeySpec) time.Time {
 	caller := a.catalog.caller
 	latest := a.catalog.planner.now().Add(KeyLifeMax)
@@ -229,7 +229,7 @@ func (a *asking) endOfKey(spec KeySpec) time.Time {
 	return latest
 }
 
-// keysOf reads the principal whose keys are to be changed as spec says, if the caller may.
+// keysOf reads the principal whose keys spec changes, and checks spec and the caller.
 func (a *asking) keysOf(ctx context.Context, principal string, spec KeySpec) (principalAt, error) {
 	if err := a.adminOrSelf(ctx, principal); err != nil {
 		return principalAt{}, err
@@ -254,8 +254,8 @@ func (a *asking) keysOf(ctx context.Context, principal string, spec KeySpec) (pr
 	return readPrincipal(ctx, a.catalog.planner, principal)
 }
 
-// RotateKey gives an API key another secret, that of spec. The present one ends after grace, or
-// before if it would. It needs what CreateKey does.
+// RotateKey gives an API key another secret, from spec. The present secret expires after grace, or
+// earlier if it would have. It requires the same privileges as CreateKey.
 func (a Access) RotateKey(ctx context.Context, principal string, spec KeySpec, grace time.Duration) (
 	made APIKey, err error) {
 	err = a.change(ctx, verb.RotateKey, func(ctx context.Context, a *asking) (edit, error) {
@@ -285,15 +285,15 @@ func (a Access) RotateKey(ctx context.Context, principal string, spec KeySpec, g
 	return made, moorage.Annotate("catalog.RotateKey", principal, err)
 }
 
-// keyAt returns where the API key called id is; -1 for one that p does not have.
+// keyAt returns the index of the API key called id; -1 if p does not have it.
 func (p principalAt) keyAt(id string) int {
 	return slices.IndexFunc(p.value.Keys, func(key registry.APIKey) bool {
 		return key.ID == id && len(key.Secrets) > 0
 	})
 }
 
-// WithdrawKey ends an API key at once. It needs what CreateKey does. A key that is not there is
-// KindNotFound.
+// WithdrawKey ends an API key at once. It requires the same privileges as CreateKey. A key that
+// does not exist is KindNotFound.
 func (a Access) WithdrawKey(ctx context.Context, principal, id string) error {
 	err := a.change(ctx, verb.WithdrawKey, func(ctx context.Context, a *asking) (edit, error) {
 		if err := a.adminOrSelf(ctx, principal); err != nil {

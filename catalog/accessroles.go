@@ -16,7 +16,7 @@ type roleAt struct {
 	name   string
 	record registry.Record
 	value  registry.Role
-	exists bool // the role does: a deleted one has a record too
+	exists bool // whether the role exists: a deleted one has a record too
 }
 
 // readRole reads the record of a role.
@@ -39,7 +39,7 @@ func readRole(ctx context.Context, c *planner, name string) (r roleAt, err error
 	return r, err
 }
 
-// members returns the names of the direct members of r, sorted, without those that were deleted.
+// members returns the names of the direct members of r, sorted, without deleted ones.
 func (r roleAt) members(policy *access.Snapshot) []string {
 	members := []string{}
 	for _, holder := range r.value.Holders {
@@ -51,12 +51,12 @@ func (r roleAt) members(policy *access.Snapshot) []string {
 	return members
 }
 
-// asCaller returns r as callers get it.
+// asCaller returns r in the form for callers.
 func (r roleAt) asCaller(policy *access.Snapshot) Role {
 	return Role{Name: r.name, Description: r.value.Description, Members: r.members(policy)}
 }
 
-// put returns the edit that writes r with members, if it may be written by policy.
+// put returns the edit that writes r with members, if policy permits it.
 func (r roleAt) put(policy *access.Snapshot, members []string) (edit, error) {
 	if err := policy.CheckRole(access.Role{Name: r.name, Members: members}); err != nil {
 		return edit{}, err
@@ -75,7 +75,7 @@ func (r roleAt) put(policy *access.Snapshot, members []string) (edit, error) {
 	}, nil
 }
 
-// Roles returns the roles of the store, sorted by name. It needs admin.
+// Roles returns the roles of the store, sorted by name. It requires admin.
 func (a Access) Roles(ctx context.Context, page Page) (roles []Role, next string, err error) {
 	const op = "catalog.Roles"
 	asking, err := a.ask(ctx, verb.ListRoles)
@@ -101,7 +101,7 @@ func (a Access) Roles(ctx context.Context, page Page) (roles []Role, next string
 	return roles, next, moorage.Annotate(op, "", err)
 }
 
-// LoadRole returns a role. It needs admin. One that is not there is KindNotFound.
+// LoadRole returns a role. It requires admin. A role that does not exist is KindNotFound.
 func (a Access) LoadRole(ctx context.Context, name string) (Role, error) {
 	const op = "catalog.LoadRole"
 	asking, err := a.ask(ctx, verb.LoadRole)
@@ -121,7 +121,7 @@ func (a Access) LoadRole(ctx context.Context, name string) (Role, error) {
 	return r.asCaller(asking.policy), moorage.Annotate(op, name, err)
 }
 
-// PutRole makes or replaces a role. It needs admin.
+// PutRole creates or replaces a role. It requires admin.
 func (a Access) PutRole(ctx context.Context, role Role) (made Role, err error) {
 	err = a.changeRole(ctx, verb.PutRole, role.Name, &made, func(r *roleAt, _ []string) ([]string, error) {
 		r.value.Description = role.Description
@@ -130,8 +130,8 @@ func (a Access) PutRole(ctx context.Context, role Role) (made Role, err error) {
 	return made, moorage.Annotate("catalog.PutRole", role.Name, err)
 }
 
-// ChangeMembers adds members to a role and removes others. It needs admin. A role that is not there
-// is KindNotFound.
+// ChangeMembers adds members to a role and removes others. It requires admin. A role that does not
+// exist is KindNotFound.
 func (a Access) ChangeMembers(ctx context.Context, name string, add, remove []string) (made Role, err error) {
 	err = a.changeRole(ctx, verb.ChangeMembers, name, &made, func(r *roleAt, members []string) ([]string, error) {
 		if !r.exists {
@@ -143,8 +143,8 @@ func (a Access) ChangeMembers(ctx context.Context, name string, add, remove []st
 	return made, moorage.Annotate("catalog.ChangeMembers", name, err)
 }
 
-// changeRole writes a role as do makes it, with the members that do returns, and sets made to that.
-// It needs admin.
+// changeRole applies do to a role, and writes it with the members that do returns. It sets made to
+// the result. It requires admin.
 func (a Access) changeRole(ctx context.Context, v verb.Verb, name string, made *Role,
 	do func(r *roleAt, members []string) ([]string, error)) error {
 	return a.change(ctx, v, func(ctx context.Context, a *asking) (edit, error) {
@@ -168,8 +168,8 @@ func (a Access) changeRole(ctx context.Context, v verb.Verb, name string, made *
 	})
 }
 
-// DeleteRole removes a role. What was granted to it, its memberships and what it owned end with it,
-// also for a role that gets the name later. It needs admin. One that is not there is KindNotFound.
+// DeleteRole removes a role. Its grants, memberships and ownership end. A later role of the same
+// name does not inherit them. It requires admin. A role that does not exist is KindNotFound.
 func (a Access) DeleteRole(ctx context.Context, name string) error {
 	err := a.change(ctx, verb.DeleteRole, func(ctx context.Context, a *asking) (edit, error) {
 		if err := a.onServer(ctx, verb.Always); err != nil {

@@ -7,8 +7,8 @@ import (
 	"moorage/access"
 )
 
-// answerThrough is answer of a question about g behind views, as who asks it by an engine. Views of
-// an engine that is not trusted are not heeded, as in a load.
+// answerThrough answers a question about g behind views, for who using an engine. As in a load,
+// views from an untrusted engine do not count.
 func (a *asking) answerThrough(ctx context.Context, who *access.Who, question AccessQuestion, g *granted,
 	asked access.Privileges) (answer AccessAnswer, err error) {
 	if _, err := viewsOf(a.catalog.planner, question.Through); err != nil {
@@ -51,7 +51,7 @@ func (a *asking) answerThrough(ctx context.Context, who *access.Who, question Ac
 	return answer, nil
 }
 
-// nameSteps names the steps of a, which are those to g.
+// nameSteps names the steps of a, which lead to g.
 func (a *AccessAnswer) nameSteps(g *granted) {
 	a.Names = []string{}
 	for _, step := range a.Explanation.Steps {

@@ -24,43 +24,43 @@ import (
 	"moorage/txlog"
 )
 
-// Config is what a Catalog is made of. Fields without a default are required.
+// Config holds the parts and settings of a Catalog. Fields without a default are required.
 type Config struct {
 	ledger.Deps
 	Locks locks.Manager
-	// Guard decides who may do what, once access is on in the store. Nil: everybody may do
+	// Guard authorizes requests, once access control is on in the store. Nil: every caller may do
 	// everything.
 	Guard *guard.Guard
-	// Gate is asked before Guard, and hears how each request ended. Default: Guard, else verb.Open,
-	// which refuses nobody.
+	// Gate is called before Guard, and audits the outcome of each request. Default: Guard, else
+	// verb.Open, which admits every caller.
 	Gate verb.Gate
 	// OpenStorage returns the storage that reaches a place, and nothing else. It sends nothing to
 	// the storage. It is called once for each place in use; the result is kept until the place of
 	// its warehouse changes.
 	OpenStorage func(place storage.Place) (storage.Store, error)
-	// BorrowStorage is OpenStorage for one piece of work. It makes nothing that is not there. A
-	// call of the function that it returns gives the storage back. Default: OpenStorage, and
-	// nothing is given back.
+	// BorrowStorage is OpenStorage for one piece of work. It creates no missing folders. A call of
+	// the function that it returns gives the storage back. Default: OpenStorage, and nothing is
+	// given back.
 	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
 
-	// Sealer seals the secrets of warehouses. Nil: no warehouse can have one.
+	// Sealer seals the secrets of warehouses. Nil: warehouses cannot have secrets.
 	Sealer secrets.Sealer
 
-	// Given hears what engines are given to reach files with. It must not block. Default: does
-	// nothing.
+	// Given is called with each credential or signature for files that an engine gets. It must not
+	// block. Default: does nothing.
 	Given func(ctx context.Context, given Given)
 
-	// AllowedLocations are URIs below which tables of every warehouse may live, besides
-	// the warehouse's own.
+	// AllowedLocations are URIs below which tables of every warehouse may live, in addition to the
+	// warehouse's own location.
 	AllowedLocations []string
-	// LocalFolder returns why no warehouse that is made over the network may lie in a folder of
-	// this machine; nil: one may. It gets an absolute path. Default: one may lie anywhere.
+	// LocalFolder returns why a warehouse that is created over the network may not use a folder of
+	// this machine, or nil if it may. It gets an absolute path. Default: every folder is allowed.
 	LocalFolder func(path string) error
 
 	// DocumentCacheBytes bounds the memory of cached documents. Default 256 MiB.
 	DocumentCacheBytes int64
-	// AbortPending says that nobody else uses the store. Then every transaction under way that
-	// began before this catalog was made belongs to a process that is gone. It is aborted without
+	// AbortPending means that no other process uses the store. Then every transaction under way
+	// that began before this catalog was created belongs to a dead process. It is aborted without
 	// waiting for its deadline.
 	AbortPending bool
 	// IdempotencyLifetime is how long a client may repeat a mutation with the same key, from its
@@ -70,44 +70,45 @@ type Config struct {
 	// locked, before it is refused. Default: not at all. At most TransactionLockWaitMax.
 	TransactionLockWait time.Duration
 	// CommitGroupMax is how many commits that wait at one table share a version at most: one file
-	// and one Apply make all of them true. 1: each has its own. Default 64.
+	// and one Apply commit all of them. 1: each has its own version. Default 64.
 	CommitGroupMax int
-	// HedgeWrites says that a commit of one table or view on storage behind a network writes its
-	// metadata file a second time, under another name, if the first write takes unusually long.
-	// Documents().Close ends what goes on behind answers then.
+	// HedgeWrites affects a commit of one table or view on network storage. If the first write of
+	// its metadata file takes unusually long, the commit writes the file a second time, under
+	// another name. Documents().Close ends such background writes.
 	HedgeWrites bool
 	// CommitsCarried is called with the number of commits that a new version carried out. It must
 	// not block. Default: does nothing.
 	CommitsCarried func(commits int)
 	// RaceLost is called with the pointer of a table or view when a commit lost the compare-and-set
-	// on it and is planned again, nearly always to another node. It must not block. Default: does
-	// nothing.
+	// on it and is planned again. The winner is nearly always on another node. It must not block.
+	// Default: does nothing.
 	RaceLost func(pointer registry.ID)
-	// NoAppendRebase refuses every append whose branch has moved, whatever its table and request
-	// consent to.
+	// NoAppendRebase refuses every append whose branch has moved, even if the table and request
+	// consent.
 	NoAppendRebase bool
 	// AppendsMoved is called with the number of appends that a new version put on top of another
 	// snapshot than they were sent for. It must not block. Default: does nothing.
 	AppendsMoved func(appends int)
-	// AppendRefused is called when an append whose branch has moved is refused although somebody
-	// asked for moving it, with the reason. It must not block. Default: does nothing.
+	// AppendRefused is called with the reason when an append whose branch has moved is refused
+	// although its table and request consent to moving it. It must not block. Default: does
+	// nothing.
 	AppendRefused func(why metadata.Misfit)
 	// TransactionBytes bounds the metadata of the tables of one transaction. Default 512 MiB.
 	TransactionBytes int64
 	// UndropWindow is how long a table that was dropped without a purge can come back, as package
 	// maintenance/retention has it. Default 7 days.
 	UndropWindow time.Duration
-	// PurgeDelay is how long the purge of a dropped table waits where its warehouse does not say
-	// it, so that the table can come back. Default: not at all.
+	// PurgeDelay is how long the purge of a dropped table waits if its warehouse has no setting, so
+	// that the table can come back. Default: not at all.
 	PurgeDelay time.Duration
-	// KickPurge is called when a purge may begin, which package maintenance/purge has to
-	// carry out. It must not block. Default: does nothing.
+	// KickPurge is called when a purge may begin, which package maintenance/purge has to carry out.
+	// It must not block. Default: does nothing.
 	KickPurge func()
-	// StagedFolder is called when a folder was made for a staged table, which package
-	// maintenance/retention has to remove if it stays empty. Default: does nothing.
+	// StagedFolder is called when a folder was created for a staged table. Package
+	// maintenance/retention has to remove it if it stays empty. Default: does nothing.
 	StagedFolder func(warehouse string, store storage.Folders, location string)
-	// KickRecovery is called when a transaction is left that package recovery has to end. It must
-	// not block. Default: does nothing.
+	// KickRecovery is called when package recovery has to end a transaction. It must not block.
+	// Default: does nothing.
 	KickRecovery func()
 }
 
@@ -117,26 +118,26 @@ const TransactionLockWaitMax = commit.LockWaitMax
 // Key makes a mutation happen once, however often it is sent: see Catalog.For.
 type Key = commit.Key
 
-// Catalog is the service, as one caller has it: see As. It is safe for concurrent use.
+// Catalog is the service for one caller: see As. It is safe for concurrent use.
 type Catalog struct {
 	*service
 	caller moorage.Caller
-	key    *Key // of the request that this value is for; nil: it has none
+	key    *Key // the request's idempotency key; nil if it has none
 	lease  *Lease
 }
 
-// service is what all Catalogs of one New share.
+// service holds the parts that all Catalogs of one New share.
 type service struct {
 	planner  *planner
 	pipeline *commit.Pipeline
 	gate     verb.Gate
 }
 
-// ChangeRetentionMin returns the shortest time for which change records may be kept, for a
+// ChangeRetentionMin returns the minimum retention of change records for a
 // Config.IdempotencyLifetime. An attempt with a key looks for the change of an earlier one.
 func ChangeRetentionMin(lifetime time.Duration) time.Duration { return lifetime + commit.KeyGrace }
 
-// New returns a catalog over the parts of config. Nobody is its caller yet: see As.
+// New returns a catalog over the parts of config. It has no caller yet: see As.
 func New(config Config) (*Catalog, error) {
 	if config.Ledger == nil || config.Locks == nil || config.OpenStorage == nil {
 		return nil, errors.New("catalog: Deps, Locks and OpenStorage are required")
@@ -176,49 +177,50 @@ func New(config Config) (*Catalog, error) {
 	return &Catalog{service: &service{p, pipeline, config.Gate}}, nil
 }
 
-// newSealing returns what seals the secrets of warehouses.
+// newSealing returns the Sealing for the secrets of warehouses.
 func newSealing(config Config, records *ledger.Ledger) *sealing.Sealing {
 	return sealing.New(sealing.Config{
 		Ledger: records, Sealer: config.Sealer, Now: config.Now,
 	})
 }
 
-// SealingOf returns what seals the secrets of warehouses. It decides nothing about who may.
+// SealingOf returns the Sealing for the secrets of warehouses. It checks no privileges.
 func SealingOf(c *Catalog) *sealing.Sealing { return c.planner.sealing }
 
-// As returns the catalog as caller has it.
+// As returns the catalog for caller.
 func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.service, caller, c.key, nil} }
 
-// For returns the catalog as caller has it, for one request with an idempotency key; nil: the
+// For returns the catalog for caller and one request with an idempotency key, which is nil if the
 // request has none. One mutation is called on it. If an attempt with the same key has ended before,
-// that mutation changes nothing, and answers what the earlier one was answered. Only a table or
-// view may be in a newer state.
+// that mutation changes nothing, and returns the answer of the earlier one. Only a table or view
+// may be in a newer state.
 //
 // A mutation that was refused for good (see moorage.Kind.Final) is refused again with the same key.
-// One that failed otherwise left nothing behind, and may be repeated with it. The key stands for a
-// request of the caller.
+// A mutation that failed otherwise left nothing behind, and may be repeated with the key. The key
+// identifies a request of the caller.
 //
-// lease is one that the caller must hold on the table that the mutation is about, or on one of
-// them; nil: none. Whether it holds is decided by the Apply of the mutation.
+// lease is a lease that the caller must hold on the table of the mutation, or on one of its tables.
+// Nil if no lease is required. The Apply of the mutation checks it.
 //
 // Further errors: KindCommitFailed if the caller does not hold the lease. Then nothing was changed.
-// KindUnprocessable if the key was used for another request. KindCommitUnknown if
-// it cannot be told whether an attempt succeeded, or if a success cannot be answered again.
-// Source: REST specification, Idempotency-Key.
+// KindUnprocessable if the key was used for another request. KindCommitUnknown if the outcome of an
+// attempt cannot be determined, or if a success cannot be returned again. Source: REST
+// specification, Idempotency-Key.
 func (c *Catalog) For(caller moorage.Caller, key *Key, lease *Lease) Verbs {
 	return &Catalog{c.service, caller, key, lease}
 }
 
-// Documents returns the metadata files of the catalog, for the packages that look after them.
+// Documents returns the metadata files of the catalog, for the packages that maintain them.
 func (c *Catalog) Documents() *documents.Documents { return c.planner.documents }
 
-// DeleteSurplus deletes the files of a transaction that no pointer names, ever named or will name.
+// DeleteSurplus deletes the files of a transaction that a pointer neither names, named before, nor
+// will name.
 func (c *Catalog) DeleteSurplus(ctx context.Context, t txlog.Transaction) error {
 	return c.planner.documents.DeleteSurplus(ctx, commit.PlaceOf(t.Place), t.Surplus())
 }
 
-// Refuse refuses a request for v that could not even be read, for the reason why. With a key it
-// answers as an earlier attempt was answered, if there was one: nil if that succeeded.
+// Refuse refuses a request for v that could not be decoded, with the reason why. With a key it
+// returns the answer of an earlier attempt if there was one: nil if that succeeded.
 func (c *Catalog) Refuse(ctx context.Context, v verb.Verb, on moorage.Identifier, why error) error {
 	_, err := c.submit(ctx, refusal(v, on, why))
 	return err
@@ -229,8 +231,8 @@ func (c *Catalog) Sees(ctx context.Context, v verb.Verb, warehouse string) (bool
 	return directory.Sees(ctx, c.planner.directory, askerOf(c, v), warehouse)
 }
 
-// Admit returns nil if the caller sees a warehouse, or if that cannot be found out now. Else it
-// refuses a request for v, as it refuses one in a warehouse that does not exist.
+// Admit returns nil if the caller sees a warehouse, or if this cannot be determined now. Otherwise
+// it refuses a request for v like a request in a warehouse that does not exist.
 func (c *Catalog) Admit(ctx context.Context, v verb.Verb, warehouse string) error {
 	if sees, err := c.Sees(ctx, v, warehouse); err != nil || sees {
 		return nil

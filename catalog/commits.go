@@ -11,18 +11,19 @@ import (
 	"moorage/metadata"
 )
 
-// TransactionChangesMax is how many changes one transaction may ask for. Each takes up to a dozen
-// of the registry.BatchItemsMax items of the one Apply that makes all of them true.
+// TransactionChangesMax is how many changes one transaction may have. Each needs up to a dozen of
+// the registry.BatchItemsMax items of the one Apply that commits all of them.
 const TransactionChangesMax = 256
 
-// Commit changes one table, or makes one if its requirements say so (assert-create):
+// Commit changes one table, or creates one if its requirements contain assert-create:
 //
 //	resolve → check → build → write → apply
 //
 // The pipeline reads the pointer and checks the requirements against the document that it names.
-// The updates make a new document, whose file is written under a name never used before. One Apply
-// moves the pointer from the version that was read. If only the pointer's version changed
-// meanwhile, all of it is done again, requirements included, until the request's deadline.
+// The updates produce a new document, whose file is written under a name never used before. One
+// Apply moves the pointer from the version that was read. If only the pointer's version changed in
+// between, all steps are repeated, including the check of the requirements, until the request's
+// deadline.
 //
 // So a commit whose requirements hold is not refused because others were faster. A requirement that
 // fails is refused at once, before anything is written.
@@ -30,7 +31,7 @@ const TransactionChangesMax = 256
 // Commit takes no lock: the condition of the Apply alone makes it correct. Commits to one table on
 // one node take turns, which only saves them from losing races against each other.
 //
-// Updates that change nothing write nothing, and answer the current version.
+// Updates that change nothing write nothing, and return the current version.
 //
 // Errors: KindNoSuchTable; KindCommitFailed if a requirement fails, or at the deadline (nothing was
 // applied); KindBadRequest, KindIllegalArgument, KindValidation for updates that can never succeed;
@@ -41,8 +42,8 @@ func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request 
 	return tableOf(committed), moorage.Annotate("catalog.Commit", ident.String(), err)
 }
 
-// commitTable is Commit of several changes of one table. They make one version, in order. A silent
-// one answers nothing.
+// commitTable is Commit of several changes of one table. They form one version, in order. With
+// silent there is no answer.
 func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step,
 	rebase RebaseChoice, silent bool) (*commit.Version, error) {
 	target, err := c.planner.targetOf(askerOf(c, verb.Commit), ident, steps, rebase)
@@ -66,8 +67,8 @@ func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, ste
 	return outcome.Version, err
 }
 
-// targetOf returns what steps, which are not empty, ask of the table called ident.
-// rebase is what the request says about an append that comes too late for its snapshot.
+// targetOf returns the target for steps, which are not empty, of the table called ident. rebase is
+// the request's choice for an append whose branch has moved.
 func (p *planner) targetOf(by directory.Asker, ident moorage.Identifier, steps []metadata.Step,
 	rebase RebaseChoice) (commit.Target, error) {
 	create, err := metadata.IsCreate(steps[0].Requirements)
@@ -85,21 +86,20 @@ func (p *planner) targetOf(by directory.Asker, ident moorage.Identifier, steps [
 	return target, err
 }
 
-// CommitTransaction changes several tables of a warehouse, or makes some (assert-create), all or
+// CommitTransaction changes or creates (assert-create) several tables of a warehouse, all or
 // nothing. A reader that sees one of the changes sees all of them.
 //
-// Changes of one table are applied in their order, as one version. A table whose changes only
-// require something, or change nothing, is a condition: it is as required at the moment at which
-// the others change. How the tables are changed together, package commit says. A request that names
-// only one table is a Commit. A request that adds snapshots is a replay, and succeeds, if all its
-// tables show that they were added before.
+// Changes of one table are applied in their order, as one version. A table whose changes only have
+// requirements, or change nothing, is a condition: its requirements hold at the moment when the
+// other tables change. Package commit describes how the tables are changed together. A request that
+// names only one table is a Commit. A request that adds snapshots is a replay, and succeeds, if all
+// its tables show that they were added before.
 //
 // Errors: those of Commit, of the table that fails first. KindBadRequest for no changes, more than
 // TransactionChangesMax, or an identifier of another warehouse. KindTooLarge for tables whose
 // metadata has more than 512 MiB together. KindCommitFailed, at once or after
 // Config.TransactionLockWait, if another operation has locked one of the tables. Durable when it
-// returns.
-// Source: REST specification, commitTransaction.
+// returns. Source: REST specification, commitTransaction.
 func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, changes []TableChange) error {
 	const op = "catalog.CommitTransaction"
 	edits, err := groupChanges(warehouse, changes)
@@ -134,8 +134,7 @@ type stepsOf struct {
 	rebase RebaseChoice
 }
 
-// groupChanges returns the changes of each table that changes name, in the order in which they come
-// first.
+// groupChanges returns the changes grouped by table, in the order in which the tables first occur.
 func groupChanges(warehouse string, changes []TableChange) ([]*stepsOf, error) {
 	switch {
 	case len(changes) == 0:
@@ -165,7 +164,7 @@ func groupChanges(warehouse string, changes []TableChange) ([]*stepsOf, error) {
 	return grouped, nil
 }
 
-// askedBy returns the privileges that the updates of steps ask for.
+// askedBy returns the privileges that the updates of steps require.
 func askedBy(steps []metadata.Step) (asked access.Privileges) {
 	for _, step := range steps {
 		for _, update := range step.Updates {

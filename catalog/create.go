@@ -23,11 +23,11 @@ import (
 	"moorage/storage"
 )
 
-// suffixBytes is the length of the random part of a location that must be unique.
+// suffixBytes is the length of the random part of a unique location.
 const suffixBytes = 4
 
-// CreateTable makes a table. With request.Stage it only builds one, which a later Commit with
-// assert-create makes: nothing is stored, and the answer has no MetadataLocation.
+// CreateTable creates a table. With request.Stage it only builds the table, which a later Commit
+// with assert-create creates. Then nothing is stored, and the answer has no MetadataLocation.
 //
 // Errors: KindNoSuchNamespace; KindAlreadyExists; KindBadRequest, KindIllegalArgument or
 // KindValidation for a request that can never succeed, also for a location that is taken or not
@@ -52,7 +52,7 @@ func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, req
 	return table, moorage.Annotate("catalog.CreateTable", ident.String(), err)
 }
 
-// build returns the document of the table that is to live at location.
+// build returns the document of the new table at location.
 func (r CreateTableRequest) build(location string, env metadata.Env) (*metadata.Document, error) {
 	return metadata.Create(metadata.CreateTable{
 		Location:      location,
@@ -63,17 +63,17 @@ func (r CreateTableRequest) build(location string, env metadata.Env) (*metadata.
 	}, env)
 }
 
-// creation is what a request to make a table or view asks for.
+// creation is a request to create a table or view.
 type creation struct {
 	kind     *kind
 	location string // empty: the server chooses
-	// properties are those that build gives it.
+	// properties are the properties that build sets.
 	properties map[string]string
 	stage      bool // build it, store nothing
 	build      func(location string, env metadata.Env) (document, error)
 }
 
-// create returns the intent to make what asked says.
+// create returns the intent to create the requested table or view.
 func (p *planner) create(by directory.Asker, ident moorage.Identifier, asked creation) commit.Intent {
 	intent := commit.Intent{
 		Verb: asked.kind.create, On: []moorage.Identifier{ident},
@@ -83,7 +83,7 @@ func (p *planner) create(by directory.Asker, ident moorage.Identifier, asked cre
 			}
 			scope := commit.Scope{Warehouse: ident.Warehouse, Names: []moorage.Identifier{ident}}
 			if _, known := p.directory.Known(ident); !known && !asked.stage && !p.guarded {
-				return scope, nil // likely to be free: the plan looks
+				return scope, nil // the name is probably free: the plan checks it
 			}
 			return scope, p.checkFree(ctx, by, verb.Always, asked.kind, ident)
 		},
@@ -100,8 +100,8 @@ func (p *planner) create(by directory.Asker, ident moorage.Identifier, asked cre
 	return intent
 }
 
-// checkFree returns the error why no table or view of kind k can be made at ident, nil if one can.
-// It looks without locks.
+// checkFree returns the error if a table or view of kind k cannot be created at ident, else nil. It
+// reads without locks.
 func (p *planner) checkFree(ctx context.Context, by directory.Asker, met verb.When, k *kind,
 	ident moorage.Identifier) error {
 	path, found, err := p.directory.PathAndEntry(ctx, ident)
@@ -114,9 +114,9 @@ func (p *planner) checkFree(ctx context.Context, by directory.Asker, met verb.Wh
 	return k.CheckFree(found, ident)
 }
 
-// mayCreate returns nil if the caller may make a table or view with properties at a location in the
-// namespace of path. The server chooses the location if it is empty. One that the server might
-// choose is as good: in the folder of the namespace, where nothing was before.
+// mayCreate returns nil if the caller may create a table or view with properties at a location in
+// the namespace of path. The server chooses the location if it is empty. A location that the server
+// might choose needs no further privilege: one in the folder of the namespace that has no record.
 func (p *planner) mayCreate(ctx context.Context, by directory.Asker, path *directory.Path, ident moorage.Identifier,
 	location string, properties map[string]string) error {
 	met := verb.IfCreating
@@ -145,8 +145,8 @@ func (p *planner) mayCreate(ctx context.Context, by directory.Asker, path *direc
 	return p.directory.MayAt(ctx, by, by.Verb.Needs(verb.OfContainer, met), path, ident)
 }
 
-// newborn is a table or view about to be made, and what was read for it. One Apply makes its entry,
-// pointer and claims.
+// newborn is a table or view that will be created, and the records read for it. One Apply creates
+// its entry, pointer and claims.
 type newborn struct {
 	kind     *kind
 	ident    moorage.Identifier
@@ -157,11 +157,11 @@ type newborn struct {
 	document document
 	file     documents.File
 	creator  string
-	way      guard.Way // of creator to it
+	way      guard.Way // from creator to the object
 }
 
-// readCreation reads what a create depends on, and chooses the location. It returns
-// ledger.ErrRetry if something changed meanwhile.
+// readCreation reads the records for a create, and chooses the location. It returns ledger.ErrRetry
+// if something changed in between.
 func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt *commit.Attempt,
 	ident moorage.Identifier, asked creation) (newborn, error) {
 	path, found, err := p.directory.LivePathAndEntry(ctx, ident)
@@ -233,8 +233,8 @@ func (p *planner) name(b newborn) (newborn, error) {
 	return b, err
 }
 
-// chooseLocation returns the location of a new table or view, and claimant's claim of it. That is
-// the location that the request names, or else the first of defaultLocations that is free.
+// chooseLocation returns the location of a new table or view, and claimant's claim of it. It is the
+// location in the request, or else the first of defaultLocations that is free.
 func (p *planner) chooseLocation(ctx context.Context, path *directory.Path, ident moorage.Identifier, asked creation,
 	claimant claims.Claimant) (string, claims.Claim, error) {
 	locations := []string{storage.Trim(asked.location)}
@@ -243,8 +243,8 @@ func (p *planner) chooseLocation(ctx context.Context, path *directory.Path, iden
 		if locations, err = p.defaultLocations(path, ident); err != nil {
 			return "", claims.Claim{}, err
 		}
-		// Nothing claims the first for a staged table until the commit. And credentials for a table
-		// must not reach what an earlier one of its name left behind.
+		// Until its commit, a staged table has no claim of the first location. And credentials for
+		// a table must not reach the remains of an earlier table of its name.
 		if asked.stage || len(path.Warehouse.Delegation) > 0 {
 			locations = locations[1:]
 		}
@@ -260,8 +260,8 @@ func (p *planner) chooseLocation(ctx context.Context, path *directory.Path, iden
 	return "", claims.Claim{}, claims.Refusal(err, locations[len(locations)-1])
 }
 
-// buildable returns what reports why no table or view can be made as asked in the namespace of
-// path, whatever is at its location.
+// buildable returns a function that checks whether asked can be built in the namespace of path,
+// independent of its location.
 func buildable(p *planner, path *directory.Path, asked creation) func() error {
 	return func() error {
 		if err := checkPaths(path.Warehouse, asked.properties, asked.location); err != nil {
@@ -276,19 +276,19 @@ func buildable(p *planner, path *directory.Path, asked creation) func() error {
 	}
 }
 
-// defaultLocations returns where a table or view may live if its request names no location, the
+// defaultLocations returns the possible locations of a table or view whose request names none, the
 // best first:
 //
 //	<home>/<namespace, level by level>/<name>
-//	the same with a random suffix, if there is or was another of that name
+//	the same with a random suffix, if the name is or was in use
 //	<home>/<name with a random suffix>
 //
 // Home is the location of the nearest namespace that has one, or of the warehouse; the levels are
 // those below it.
 //
-// The last is for a path in which a namespace is called like a table or view, whose location would
-// contain this one. It is also for a path longer than defaultFolderBytesMax. The result has at
-// least two locations, because staged tables do not get the first.
+// The last location is for a path in which a namespace has the name of a table or view, whose
+// location would contain this one. It is also for a path longer than defaultFolderBytesMax. The
+// result has at least two locations, because staged tables do not get the first.
 func (p *planner) defaultLocations(path *directory.Path, ident moorage.Identifier) ([]string, error) {
 	var random [suffixBytes]byte
 	if _, err := io.ReadFull(p.random, random[:]); err != nil {
@@ -328,7 +328,8 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	}
 	location, _, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
-		// The location may be taken because the table was made since: then that is the answer.
+		// The table may have been created in the meantime, and the location taken by it. Then that
+		// is the error.
 		return newborn{}, cmp.Or(p.checkFree(ctx, by, verb.Always, asked.kind, ident), err)
 	}
 	if err := checkPaths(path.Warehouse, asked.properties, location); err != nil {
@@ -346,7 +347,7 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	return newborn{kind: asked.kind, ident: ident, parent: parentAt(path), document: document}, err
 }
 
-// planStaged plans nothing but the folder of b.
+// planStaged only plans the folder of b.
 func planStaged(_ *commit.Attempt, b newborn) (*commit.Plan, error) {
 	version := &commit.Version{Ident: b.ident, Document: b.document, Storage: b.parent.storage}
 	folder := storage.Join(b.document.Location(), "metadata")
@@ -466,9 +467,9 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	})
 }
 
-// unlessTaken returns err, which says why nothing can be made at ident, while the name is still
-// free. It returns ledger.ErrRetry if the name is taken by now. Then err may come from what was
-// made there, and the next attempt tells the client so.
+// unlessTaken returns err, the reason why a create at ident failed, if the name is still free. It
+// returns ledger.ErrRetry if the name is taken now. Then the new object may have caused err, and
+// the next attempt reports that to the client.
 func (p *planner) unlessTaken(ctx context.Context, ident moorage.Identifier, err error) error {
 	_, found, lookErr := p.directory.PathAndEntry(ctx, ident)
 	switch {

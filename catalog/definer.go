@@ -10,11 +10,11 @@ import (
 	"moorage/metadata"
 )
 
-// A definer view is one whose tables are read with the rights of its owner, instead of those of who
-// reads the view. Each of two properties makes a view one. Who the owner is stands in the records
-// of the catalog, never in a property.
+// The tables behind a definer view are read with the privileges of the view's owner, instead of the
+// caller's. Either of two properties makes a view a definer view. The owner is in the records of
+// the catalog, never in a property.
 const (
-	// propertyRunAs is Trino's. It has no value that means no.
+	// propertyRunAs is the property of Trino. Every value of it means yes.
 	propertyRunAs = "trino.run-as-owner"
 	// propertySecurity makes a view a definer view if its value is securityDefiner, in any case.
 	propertySecurity = "security"
@@ -30,12 +30,12 @@ func isDefiner(view *metadata.ViewDocument) bool {
 	return strings.EqualFold(security, securityDefiner)
 }
 
-// ViewsMax is how many views a request may come through.
+// ViewsMax is how many views a request may name as its path.
 const ViewsMax = 10
 
-// viewsOf returns what is needed to go through views of p, the outermost first; nil for none.
+// viewsOf returns the views names, the outermost first, for a lookup in p; nil for none.
 //
-// Errors: KindBadRequest if there are too many, or if one would be in itself.
+// Errors: KindBadRequest if there are too many, or if a view references itself.
 func viewsOf(p *planner, names []moorage.Identifier) (*directory.Views, error) {
 	if len(names) == 0 {
 		return nil, nil

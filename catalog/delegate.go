@@ -17,26 +17,26 @@ import (
 // Delegation is a way in which an engine reaches files without a key of its own.
 type Delegation string
 
-// The delegations, as clients ask for them in X-Iceberg-Access-Delegation.
+// The delegations, as clients request them in X-Iceberg-Access-Delegation.
 const (
 	// VendedCredentials are credentials that reach the files of one table for a while.
 	VendedCredentials Delegation = "vended-credentials"
-	// RemoteSigning is that the server signs each request to the storage.
+	// RemoteSigning means that the server signs each request to the storage.
 	RemoteSigning Delegation = "remote-signing"
 )
 
-// Delegations returns all that a warehouse can offer.
+// Delegations returns all delegations that a warehouse can offer.
 func Delegations() []Delegation { return []Delegation{VendedCredentials, RemoteSigning} }
 
-// stagedDuration is how long the credentials of a table live that is not stored yet. It is short
-// because no record keeps others away from their location.
+// stagedDuration is the lifetime of credentials for a table that is not stored yet. It is short
+// because no record reserves their location.
 const stagedDuration = 15 * time.Minute
 
-// Delegated is how a client reaches the files of a table.
+// Delegated is the client's access to the files of a table.
 type Delegated struct {
-	// Delegation is what it was given; empty: nothing.
+	// Delegation is the chosen delegation; empty if the client got none.
 	Delegation Delegation
-	// Credential is what it was given of VendedCredentials.
+	// Credential is the credential for VendedCredentials.
 	Credential storage.Credential
 	// Encoded has the parts of Credential as members of a JSON object, without its braces. It is
 	// kept with the credential, and must not be changed.
@@ -44,88 +44,90 @@ type Delegated struct {
 	// Prefix is the location that the credential is for, as the table spells it, with a slash at
 	// its end.
 	Prefix string
-	// Version is the same as long as the same credential is given. It is no secret.
+	// Version identifies the credential: it is unchanged as long as the same credential is
+	// returned. It is not secret.
 	Version string
-	// Refresh says that LoadCredentials renews the credential, or that Sign signs.
+	// Refresh means that LoadCredentials renews the credential, or that Sign signs.
 	Refresh bool
 	// Staged is the location of a table that is not stored yet, for LoadCredentials and Sign, which
-	// cannot know it otherwise; empty: it is stored.
+	// have no other source for it. Empty if the table is stored.
 	Staged string
-	// Reason says why the client was given nothing although it asked and the warehouse offers it.
+	// Reason is why the client got no delegation although it requested one that the warehouse
+	// offers.
 	Reason string
-	// Through are the views by which the caller came to the table, if they counted.
+	// Through are the views through which the caller reached the table, if they counted.
 	Through []moorage.Identifier
 }
 
-// Files are the verbs by which a caller reaches the files of a table. They are safe for concurrent
-// use.
+// Files has the verbs that give a caller access to the files of a table. They are safe for
+// concurrent use.
 type Files interface {
-	// Delegate gives a client what it asks for to reach the files of table: the first of the
-	// warehouse's delegations that it named. A client that named none is given nothing, nor is one
-	// that may not read the table, or whose table no credential can be made for.
+	// Delegate gives a client access to the files of table by the first of the warehouse's
+	// delegations that it requested. A client gets no delegation if it requested none, may not read
+	// the table, or if no credential is possible for the table.
 	//
-	// Errors: KindUnavailable if the storage makes no credentials now, KindTooManyRequests if too
-	// many were asked for. The table is as it was.
+	// Errors: KindUnavailable if the storage issues no credentials now, KindTooManyRequests if too
+	// many were requested. The table is unchanged.
 	Delegate(ctx context.Context, table *Table, asked []Delegation) (Delegated, error)
-	// LoadCredentials returns new credentials for the files of a table, for a client that was given
-	// some before. If Delegated.Staged was not empty then, staged is what it was. Such a table need
-	// not be stored yet: a caller who may make it is given credentials for a short while, if nobody
-	// else lives there.
+	// LoadCredentials returns new credentials for the files of a table, for a client that had some
+	// before. staged is the Delegated.Staged of that time. If it is not empty, the table need not
+	// be stored yet. Then a caller that may create it gets credentials for a short time, if no
+	// other table lives there.
 	//
-	// through is that of LoadTable. Who comes through views that count is given nothing to write
-	// with.
+	// through has the same meaning as in LoadTable. A caller that comes through views that count
+	// gets no write access.
 	//
 	// Errors: those of Delegate; KindNoSuchTable; KindForbidden; KindBadRequest if the warehouse
-	// gives no credentials, or none can be made for this table. Source: REST specification,
+	// offers no credentials, or none are possible for this table. Source: REST specification,
 	// loadCredentials.
 	LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string, through ...moorage.Identifier) (
 		Delegated, error)
-	// Sign signs a request that a client is about to send to the storage of a table. The request
-	// needs no locations: they are the table's. staged and through are as for LoadCredentials.
+	// Sign signs a request that a client will send to the storage of a table. The request needs no
+	// locations: Sign uses the table's. staged and through are as for LoadCredentials.
 	//
 	// Errors: KindNoSuchTable; KindBadRequest if the warehouse signs nothing, or the request cannot
-	// be read; KindForbidden if it is not one that is signed, or that the caller may send. Source:
-	// REST specification, signRequest.
+	// be parsed; KindForbidden if the request is of a kind that is not signed, or if the caller
+	// lacks the privilege. Source: REST specification, signRequest.
 	Sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest,
 		through ...moorage.Identifier) (Signature, error)
 }
 
-// reach is what the files of a table are reached by.
+// reach holds the data for access to the files of a table.
 type reach struct {
-	offers    []string // the delegations of the warehouse
+	offers    []string // the delegations that the warehouse offers
 	store     storage.Store
 	warehouse registry.ID
-	place     storage.Place // that store reaches
+	place     storage.Place // reached by store
 	locations []string      // the present one first
-	// found is nil for a staged table, which belongs to who made it. staged is its location, if its
+	// found is nil for a staged table, which belongs to its creator. staged is its location, if its
 	// credentials are renewed and its requests are signed.
 	found  *directory.Found
 	staged string
 	ident  moorage.Identifier
-	// through are the views by which the caller comes to the table; nil for none.
+	// through are the views through which the caller reaches the table; nil if there are none.
 	through *guard.Through
 }
 
-// reachOf returns how the files of a pointer are reached, which was asked for as ident, through
-// views; nil for none.
+// reachOf returns the reach of a pointer that the caller named as ident, through views; nil if
+// there are none.
 func reachOf(found *directory.Found, ident moorage.Identifier, through *guard.Through) *reach {
 	locations := slices.Clone(found.Pointer.Claims)
-	slices.Reverse(locations) // the present one is last there
+	slices.Reverse(locations) // there the present one is last
 	return &reach{
 		offers: found.Delegation, store: found.Storage, warehouse: found.Warehouse, place: found.Place,
 		locations: locations, found: found, ident: ident, through: through,
 	}
 }
 
-// renews reports whether there is more than the first answer to be had for r.
+// renews reports whether r gets access after the first answer.
 func (r *reach) renews() bool { return r.found != nil || r.staged != "" }
 
-// offersOne reports whether r can be reached by one of the delegations.
+// offersOne reports whether the warehouse of r offers one of the delegations.
 func (r *reach) offersOne(asked ...Delegation) bool {
 	return slices.ContainsFunc(r.offers, func(offer string) bool { return slices.Contains(asked, Delegation(offer)) })
 }
 
-// Delegate is the one of Files.
+// Delegate implements Files.
 func (c *Catalog) Delegate(ctx context.Context, table *Table, asked []Delegation) (Delegated, error) {
 	const op = "catalog.Delegate"
 	if len(asked) == 0 {
@@ -134,7 +136,7 @@ func (c *Catalog) Delegate(ctx context.Context, table *Table, asked []Delegation
 	reach := table.staged
 	if !table.pointer.IsZero() {
 		found := table.found
-		if found == nil { // it was just made, say
+		if found == nil { // it may have just been created
 			var err error
 			if found, err = c.planner.directory.Find(ctx, directory.Table(), table.Identifier); err != nil {
 				return Delegated{}, moorage.Annotate(op, table.Identifier.String(), err)
@@ -151,8 +153,8 @@ func (c *Catalog) Delegate(ctx context.Context, table *Table, asked []Delegation
 	return given, moorage.Annotate(op, table.Identifier.String(), err)
 }
 
-// delegate returns what the first of the delegations gives that are offered and asked for, to who
-// may read the table. Who may only describe it is given nothing.
+// delegate returns access by the first delegation that is offered and requested, if the caller may
+// read the table. A caller that may only describe the table gets none.
 func (c *Catalog) delegate(ctx context.Context, v verb.Verb, r *reach, location string, asked []Delegation) (
 	Delegated, error) {
 	if !r.offersOne(asked...) {
@@ -203,14 +205,14 @@ func (c *Catalog) delegate(ctx context.Context, v verb.Verb, r *reach, location 
 	return Delegated{Reason: reason}, nil
 }
 
-// may reports whether the caller has a privilege on what r reaches. An error says that it cannot be
-// told.
+// may reports whether the caller has a privilege on the table of r. An error means that this cannot
+// be determined.
 func (c *Catalog) may(ctx context.Context, v verb.Verb, r *reach, met verb.When) (bool, error) {
 	if r.found == nil {
 		return true, nil
 	}
 	by := directory.Asker{Caller: c.caller, Verb: v, Through: r.through}
-	asked := verb.LoadCredentials.Needs(verb.OfObject, met) // Sign asks for the same
+	asked := verb.LoadCredentials.Needs(verb.OfObject, met) // Sign requires the same privileges
 	err := c.planner.directory.May(ctx, by, asked, r.found, r.ident)
 	if err != nil && moorage.KindOf(err) == moorage.KindForbidden {
 		return false, nil
@@ -218,7 +220,7 @@ func (c *Catalog) may(ctx context.Context, v verb.Verb, r *reach, met verb.When)
 	return err == nil, err
 }
 
-// vend returns a credential that reaches what r does.
+// vend returns a credential for the locations of r.
 func (c *Catalog) vend(ctx context.Context, r *reach, write bool) (vended, error) {
 	vender, ok := r.store.(storage.Vender)
 	if !ok {
@@ -231,7 +233,7 @@ func (c *Catalog) vend(ctx context.Context, r *reach, write bool) (vended, error
 	return c.planner.vends.get(ctx, wanted{vender, r.warehouse, r.place, scope})
 }
 
-// LoadCredentials is the one of Files.
+// LoadCredentials implements Files.
 func (c *Catalog) LoadCredentials(ctx context.Context, ident moorage.Identifier, staged string,
 	through ...moorage.Identifier) (Delegated, error) {
 	given, err := c.loadCredentials(ctx, ident, staged, through)
@@ -255,13 +257,13 @@ func (c *Catalog) loadCredentials(ctx context.Context, ident moorage.Identifier,
 	return given, err
 }
 
-// SignRequest is a request that a client wants signed; Signature is what it adds to the request.
+// SignRequest is a request to be signed; Signature holds the headers that the client adds to it.
 type (
 	SignRequest = storage.SignRequest
 	Signature   = storage.Signature
 )
 
-// Sign is the one of Files.
+// Sign implements Files.
 func (c *Catalog) Sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest,
 	through ...moorage.Identifier) (Signature, error) {
 	signature, err := c.sign(ctx, ident, staged, request, through)

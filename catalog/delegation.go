@@ -10,10 +10,10 @@ import (
 	"moorage/storage"
 )
 
-// delegationProbeMax bounds the probe of what a warehouse offers: some thirty small requests.
+// delegationProbeMax bounds the probe of a warehouse's delegations: some thirty small requests.
 const delegationProbeMax = 30 * time.Second
 
-// namesOf spells delegations for a record.
+// namesOf returns the names of delegations for a record.
 func namesOf(offers []Delegation) (names []string) {
 	for _, offer := range offers {
 		names = append(names, string(offer))
@@ -29,7 +29,7 @@ func delegationsOf(names []string) []Delegation {
 	return offers
 }
 
-// checkDelegation returns KindBadRequest if a warehouse cannot offer what it is to.
+// checkDelegation returns KindBadRequest if a warehouse cannot offer the delegations.
 func checkDelegation(offers []Delegation) error {
 	for i, offer := range offers {
 		if !slices.Contains(Delegations(), offer) || slices.Contains(offers[:i], offer) {
@@ -40,8 +40,8 @@ func checkDelegation(offers []Delegation) error {
 	return nil
 }
 
-// probeDelegation lets a storage show that it enforces what a warehouse is to offer. One that does
-// not is KindBadRequest: its credentials would open the files of all tables.
+// probeDelegation checks that a storage enforces the delegations that a warehouse will offer. It
+// returns KindBadRequest if it does not: its credentials would open the files of all tables.
 func probeDelegation(ctx context.Context, store storage.Store, offers []Delegation) error {
 	for _, offer := range offers {
 		if err := probeOffer(ctx, store, offer); err != nil {

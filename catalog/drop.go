@@ -18,12 +18,11 @@ import (
 	"moorage/registry"
 )
 
-// DropTable takes a table's name away, and keeps the pointer and its claims for the undrop window.
-// The same Apply writes the record by which the end of the window is found. With options.Purge it
-// writes when the purge may begin instead: see metadata.PropPurgeDelay. Until then the table can
-// come back. If the purge does not wait at all, the Apply writes its task. A worker deletes the
-// files, once no version of the table may have to be answered again (see registry.Pointer). The
-// metadata file need not exist.
+// DropTable removes a table's name, and keeps the pointer and its claims for the undrop window. The
+// same Apply writes the record that marks the end of the window. With options.Purge it writes when
+// the purge may begin instead: see metadata.PropPurgeDelay. Until then the table can come back. If
+// the purge does not wait, the Apply writes its task. A worker deletes the files once no version of
+// the table may have to be returned again (see registry.Pointer). The metadata file need not exist.
 //
 // Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns. Source:
 // REST specification, dropTable.
@@ -48,8 +47,8 @@ func (p *planner) drop(by directory.Asker, k *kind, ident moorage.Identifier, op
 	}
 }
 
-// UnregisterTable takes a table's name away and forgets the table at once. It deletes no files. It
-// returns the last version, which contains every commit that happened.
+// UnregisterTable removes a table's name and forgets the table at once. It deletes no files. It
+// returns the last version, which contains every successful commit.
 //
 // Errors: those of DropTable, and those of LoadTable, because the answer needs the metadata file.
 // Source: REST specification, unregisterTable.
@@ -75,7 +74,7 @@ type named struct {
 	pointer *directory.Found
 }
 
-// conditions requires that neither the name nor the pointer has changed since.
+// conditions requires that the name and the pointer are unchanged.
 func (n named) conditions() []registry.Condition {
 	return []registry.Condition{
 		registry.ETagIs(n.entry.Record.Key, n.entry.Record.ETag),
@@ -83,8 +82,8 @@ func (n named) conditions() []registry.Condition {
 	}
 }
 
-// scopeOf returns what a verb locks that works on the name and the pointer of a table or view, and
-// on further names.
+// scopeOf returns the lock scope of a verb on the name and the pointer of a table or view, and on
+// further names.
 func (p *planner) scopeOf(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
 	ident moorage.Identifier, others ...moorage.Identifier) (commit.Scope, error) {
 	if err := ident.Validate(); err != nil {
@@ -100,7 +99,8 @@ func (p *planner) scopeOf(ctx context.Context, by directory.Asker, asked access.
 	}, nil
 }
 
-// readNamed reads the name and the pointer of a table or view, if it may be done that is asked for.
+// readNamed reads the name and the pointer of a table or view, if the caller has the privileges
+// asked.
 func (p *planner) readNamed(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
 	ident moorage.Identifier) (named, error) {
 	found, err := p.directory.FindFor(ctx, by, asked, k.Kind, ident)
@@ -124,13 +124,13 @@ func (p *planner) readNamed(ctx context.Context, by directory.Asker, asked acces
 	return named{ident, directory.Entry{Record: records[0], Value: value}, found}, nil
 }
 
-// dropping is a table or view about to be dropped, and what was read for that.
+// dropping is a table or view that will be dropped, and the records read for it.
 type dropping struct {
 	named
 	now   time.Time     // by the clock of the store
 	task  registry.ID   // of the purge; zero if there is none
-	delay time.Duration // that the purge waits
-	bytes int64         // of the files that wait, if the table says it
+	delay time.Duration // before the purge
+	bytes int64         // the size of the waiting files, if the table has it
 	undo  time.Duration // how long a table that is dropped without a purge can come back
 	// keyLife is how long an outcome is kept.
 	keyLife time.Duration
@@ -159,8 +159,8 @@ func (p *planner) readDropping(ctx context.Context, by directory.Asker, asked ac
 	return d, err
 }
 
-// replayable returns until when a version of the table may have to be answered again. A time that
-// is further ahead than a key lives was written by a clock that was ahead.
+// replayable returns the time until which a version of the table may have to be returned again. A
+// time beyond the lifetime of a key was written by a clock that was ahead, and is limited.
 func (d dropping) replayable() time.Time {
 	until := d.pointer.Pointer.ReplayableUntil
 	if limit := d.now.Add(d.keyLife); until.After(limit) {
@@ -169,7 +169,7 @@ func (d dropping) replayable() time.Time {
 	return until
 }
 
-// purgeDelayIn returns how long purges of tables of a warehouse wait.
+// purgeDelayIn returns the purge delay of a warehouse's tables.
 func purgeDelayIn(ctx context.Context, p *planner, warehouse string) (time.Duration, error) {
 	path, err := p.directory.Path(ctx, warehouse, nil)
 	if err != nil {
@@ -181,11 +181,12 @@ func purgeDelayIn(ctx context.Context, p *planner, warehouse string) (time.Durat
 	return p.purgeDelay, nil
 }
 
-// bytesPatience bounds how long a drop waits for a table's metadata file, which says how many bytes
-// the purge will free. The number is for people, so a drop does not depend on it.
+// bytesPatience bounds how long a drop waits for a table's metadata file, which has the number of
+// bytes that the purge will free. The number is only for display, so a drop does not depend on it.
 const bytesPatience = 2 * time.Second
 
-// bytesOf returns what the files of a table's head take; zero if the table does not say it.
+// bytesOf returns the total size of the files of a table's head; zero if its metadata does not have
+// it.
 func bytesOf(ctx context.Context, p *planner, found *directory.Found) int64 {
 	ctx, cancel := context.WithTimeout(ctx, bytesPatience)
 	defer cancel()
@@ -196,8 +197,8 @@ func bytesOf(ctx context.Context, p *planner, found *directory.Found) int64 {
 	return 0
 }
 
-// until returns until when what is dropped can come back, by the clock of the store. A purge that
-// does not wait may begin at once.
+// until returns the time until which the dropped object can come back, by the clock of the store. A
+// purge without a delay may begin at once.
 func (d dropping) until() time.Time {
 	if d.task.IsZero() {
 		return d.now.Add(d.undo)
@@ -205,7 +206,7 @@ func (d dropping) until() time.Time {
 	return d.now.Add(d.delay)
 }
 
-// told returns what the log says about a drop.
+// told returns the log line about a drop.
 func (d dropping) told() commit.Told {
 	told := commit.Told{Attrs: []slog.Attr{
 		slog.String("kind", nounOf(d.pointer.Pointer)), slog.String("ident", d.ident.String()),
@@ -226,7 +227,7 @@ func (d dropping) told() commit.Told {
 	return told
 }
 
-// nounOf returns what a pointer is, in a word.
+// nounOf returns "table" or "view" for a pointer.
 func nounOf(pointer registry.Pointer) string {
 	if pointer.View {
 		return "view"
@@ -245,7 +246,7 @@ func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
 	var end registry.Value = registry.Due{}
 	switch {
 	case dropped.PurgeWaits():
-		dropped.ReplayableUntil = d.replayable() // the purge waits for that, too, once it has begun
+		dropped.ReplayableUntil = d.replayable() // a purge that has begun waits for that, too
 		end = registry.Due{Purge: true, Task: d.task, Warehouse: d.pointer.Warehouse, Bytes: d.bytes}
 	case !d.task.IsZero():
 		end = registry.Task{
@@ -265,13 +266,13 @@ func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
 	}, err
 }
 
-// leaving is a table about to be unregistered, and what was read for that.
+// leaving is a table that will be unregistered, and the records read for it.
 type leaving struct {
 	named
 	document document
-	released []registry.Condition // that its claims and jobs are as they were read
-	deletes  []registry.Write     // that give those up
-	policy   ledger.Policy        // that its grants end
+	released []registry.Condition // its claims and jobs are unchanged
+	deletes  []registry.Write     // of its claims and jobs
+	policy   ledger.Policy        // ends its grants
 }
 
 func (p *planner) readLeaving(ctx context.Context, by directory.Asker, ident moorage.Identifier) (
@@ -292,7 +293,7 @@ func (p *planner) readLeaving(ctx context.Context, by directory.Asker, ident moo
 	if l.released, l.deletes, err = p.claims.Release(ctx, gone, ending); err != nil {
 		return l, err
 	}
-	// What jobs have promised to delete stays, as all files of the table do.
+	// Files that jobs were going to delete stay, like all files of the table.
 	conditions, deletes, err := p.claims.EndMaintenance(ctx, l.pointer.Pointer.ID)
 	if err != nil {
 		return l, err

@@ -14,7 +14,8 @@ import (
 // tableEdit is the edit of a table.
 type tableEdit struct {
 	steps []metadata.Step // not empty
-	// rebaser moves the edit if it is an append, and if that is wanted; nil: it is none.
+	// rebaser moves the edit if it is an append and the table and request consent. Nil if it is not
+	// an append.
 	rebaser *rebase.Rebaser
 	append  metadata.Append
 	choice  RebaseChoice // of the request
@@ -42,7 +43,7 @@ func (e *tableEdit) Asks() bool {
 	return slices.ContainsFunc(e.steps, func(step metadata.Step) bool { return len(step.Updates) > 0 })
 }
 
-// Replays reports whether base shows all updates, snapshots among them: see
+// Replays reports whether base contains all updates, including snapshots: see
 // metadata.Document.IsReplay. Then the answer to an earlier attempt was lost. The requirements held
 // before that attempt, and need not hold now.
 func (e *tableEdit) Replays(base document) bool {
@@ -61,8 +62,7 @@ func (e *tableEdit) Shares() (bytes int, ok bool) { return metadata.Shares(e.ste
 
 func (e *tableEdit) Snapshot() int64 { return metadata.AddedSnapshot(e.steps) }
 
-// Moves reports whether the edit is an append that is to be put on top of whatever snapshot it
-// meets.
+// Moves reports whether the edit is an append that may be put on top of any newer snapshot.
 func (e *tableEdit) Moves(ctx context.Context, ground commit.Ground) bool {
 	return e.rebaser != nil && e.rebaser.IsWanted(ctx, rebaseTable(ground), e.choice)
 }
@@ -83,14 +83,14 @@ func (e *tableEdit) Begin(ground commit.Ground) commit.Chain {
 	return &tableChain{ground: ground, chain: ground.Base.(*metadata.Document).Chain(ground.Env)}
 }
 
-// tableChain makes one version of the edits of a table.
+// tableChain builds one version from the edits of a table.
 type tableChain struct {
 	ground commit.Ground
 	chain  *metadata.Chain
-	moves  *rebase.Moves // nil as long as no append was to be moved
+	moves  *rebase.Moves // nil until the first append is moved
 }
 
-// Add implements commit.Chain. Those that share have one step.
+// Add implements commit.Chain. Edits that share a version have one step.
 func (c *tableChain) Add(ctx context.Context, edit commit.Edit) (metadata.Joining, error) {
 	e := edit.(*tableEdit)
 	joining, err := c.chain.Add(e.steps[0])

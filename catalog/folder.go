@@ -11,18 +11,18 @@ import (
 	"moorage/storage"
 )
 
-// PropLocation is the property of a namespace that has the folder for the tables and views in it,
-// and for the folders of the namespaces in it.
+// PropLocation is the property of a namespace with the folder for its tables, views and child
+// namespaces.
 const PropLocation = "location"
 
 // defaultFolderBytesMax is the longest folder of a namespace in which its tables live by default.
-// Files lie deeper; file systems end at 4,096 bytes, claims at registry.KeyBytesMax.
+// The paths of files are longer. File systems allow 4,096 bytes, claims registry.KeyBytesMax.
 const defaultFolderBytesMax = 1024
 
-// folderOf returns the folder for the tables and views of a namespace. path has the levels of it
-// that exist. The folder is the location of the nearest namespace that has one, or of the
-// warehouse, with a folder for each level below that. The levels are left out if the folder would
-// be longer than defaultFolderBytesMax.
+// folderOf returns the folder for the tables and views of a namespace. path has its existing
+// levels. The folder is the location of the nearest namespace that has one, or of the warehouse,
+// with a folder for each level below that. The levels are omitted if the folder would be longer
+// than defaultFolderBytesMax.
 func folderOf(path *directory.Path, ns moorage.Namespace) string {
 	home, depth := path.Home()
 	folder := home
@@ -50,13 +50,14 @@ func (p *planner) checkNamespaceLocation(path *directory.Path, properties map[st
 	return nil
 }
 
-// drawnName is how Trino names the folder of a new table: it ends in a random UUID.
+// drawnName matches the names that Trino gives to folders of new tables: they end in a random UUID.
 var drawnName = regexp.MustCompile(`^[^/]+-[0-9a-f]{32}$`)
 
 // isDrawn reports whether a client drew the last part of a location that is directly in folder, and
-// nothing is there. Trino makes tables so, and writes to them before it commits. Nobody can guess
-// such a location, so nobody else has credentials for the table that is committed there. Without
-// the look into the storage they would reach what a table that was dropped left behind.
+// the location is empty. Trino creates tables this way, and writes to them before it commits. Such
+// a location cannot be guessed, so only its client has credentials for the table that is committed
+// there. Without the check of the storage, the credentials would reach files that a dropped table
+// left behind.
 func isDrawn(ctx context.Context, store storage.Store, location, folder string) (bool, error) {
 	home, err := storage.Normalise(folder)
 	if err != nil {

@@ -14,10 +14,10 @@ import (
 	"moorage/storage"
 )
 
-// namedPlace is a place that a table or view names besides its location.
+// namedPlace is a file location that a table or view names in addition to its own location.
 type namedPlace struct{ by, location string }
 
-// placesOf returns the places that properties name.
+// placesOf returns the file locations in properties.
 func placesOf(properties map[string]string) (places []namedPlace) {
 	for name, value := range properties {
 		if verb.IsPathProperty(name) && value != "" {
@@ -27,8 +27,8 @@ func placesOf(properties map[string]string) (places []namedPlace) {
 	return places
 }
 
-// placesIn returns the places that a document names: those of its properties, and of its files of
-// statistics.
+// placesIn returns the file locations that a document names: in its properties, and of its
+// statistics files.
 func placesIn(document documents.Document) (places []namedPlace) {
 	for _, name := range verb.PathProperties() {
 		if value, _ := document.Property(name); value != "" {
@@ -43,10 +43,11 @@ func placesIn(document documents.Document) (places []namedPlace) {
 	return places
 }
 
-// mayName returns nil if somebody may have a table or view of a warehouse name places. It has
-// claimed own, or is about to. A place in the folder of another one takes locate on that one: the
-// catalog or engines would write there. So does a folder in which others live, on the warehouse.
-// What no location can be is for others to refuse.
+// mayName returns nil if the caller may let a table or view of a warehouse name places. own are the
+// locations that it has claimed or will claim. A place in the folder of another table or view
+// requires locate on it, because the catalog or engines would write there. A folder in which others
+// live requires locate on the warehouse. mayName ignores malformed locations, which other checks
+// refuse.
 func mayName(ctx context.Context, p *planner, by directory.Asker, warehouse string, pointer registry.ID,
 	own []string, places []namedPlace) error {
 	if !p.guarded {
@@ -72,7 +73,7 @@ func mayName(ctx context.Context, p *planner, by directory.Asker, warehouse stri
 	return nil
 }
 
-// mayNameOne is mayName of one place.
+// mayNameOne is mayName for one place.
 func mayNameOne(ctx context.Context, p *planner, by directory.Asker, warehouse string, pointer registry.ID,
 	place storage.Location) error {
 	keys := []registry.Key{registry.LocationKey(place.String())}
@@ -98,7 +99,7 @@ func mayNameOne(ctx context.Context, p *planner, by directory.Asker, warehouse s
 		if err != nil {
 			return err
 		}
-		if !owners[0].Exists() { // its table is gone
+		if !owners[0].Exists() { // its table no longer exists
 			return mayLocateIn(ctx, p, by, warehouse)
 		}
 		owner, err := ledger.Decode[registry.Pointer](owners[0])
@@ -118,7 +119,7 @@ func mayNameOne(ctx context.Context, p *planner, by directory.Asker, warehouse s
 	return nil
 }
 
-// mayLocateIn returns nil if somebody has locate on a warehouse.
+// mayLocateIn returns nil if the caller has locate on a warehouse.
 func mayLocateIn(ctx context.Context, p *planner, by directory.Asker, warehouse string) error {
 	asked := by.Verb.Needs(verb.OfNeighbour, verb.IfForeign)
 	_, err := p.directory.PathFor(ctx, by, asked, moorage.Identifier{Warehouse: warehouse})

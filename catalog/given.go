@@ -13,29 +13,29 @@ import (
 	"moorage/catalog/verb"
 )
 
-// Given is what an engine was given to reach the files of a table with. It holds no secret.
+// Given describes the access to a table's files that an engine received. It contains no secret.
 type Given struct {
 	Caller moorage.Caller
 	Verb   verb.Verb
 	Table  moorage.Identifier
-	// Through are the views by which the caller came to the table, if they counted.
+	// Through are the views through which the caller reached the table, if they counted.
 	Through    []moorage.Identifier
 	Delegation Delegation
-	Locations  []string // that it reaches
+	Locations  []string // reached by the credential
 	Write      bool
-	// Credential is the id of a vended credential. One without an id is called by a part of
+	// Credential is the id of a vended credential. For a credential without an id it is a part of
 	// its hash.
 	Credential string
 	Ends       time.Time
-	// Method and Target are those of a signed request. Target is the SHA-256 of its path.
+	// Method and Target describe a signed request. Target is the SHA-256 of its path.
 	Method, Target string
 }
 
-// accessKeyID is the name of the part of a credential that is its id, in the logs of the storage
-// too.
+// accessKeyID is the name of the part of a credential that is its id, also in the logs of the
+// storage.
 const accessKeyID = "s3.access-key-id"
 
-// idOf returns what a credential is called in logs.
+// idOf returns the name of a credential for logs.
 func idOf(credential map[string]string) string {
 	if id := credential[accessKeyID]; id != "" {
 		return id
@@ -47,7 +47,7 @@ func idOf(credential map[string]string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// vendedOf returns what is noted of a credential that somebody was given.
+// vendedOf returns the Given for a vended credential.
 func (r *reach) vendedOf(caller moorage.Caller, v verb.Verb, made vended, write bool) Given {
 	return Given{
 		Caller: caller, Verb: v, Table: r.ident, Through: r.through.Names(), Delegation: VendedCredentials,
@@ -56,7 +56,7 @@ func (r *reach) vendedOf(caller moorage.Caller, v verb.Verb, made vended, write 
 	}
 }
 
-// noteSigned notes that a request was signed.
+// noteSigned reports a signed request to given.
 func noteSigned(ctx context.Context, p *planner, caller moorage.Caller, r *reach, request SignRequest) {
 	path := request.URI
 	if parsed, err := url.Parse(request.URI); err == nil {

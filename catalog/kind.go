@@ -9,8 +9,8 @@ import (
 	"moorage/storage"
 )
 
-// kind is what a name may stand for. It holds everything in which tables and views differ below
-// their verbs.
+// kind is a kind of object that a name can have. It holds all differences between tables and views
+// below their verbs.
 type kind struct {
 	*directory.Kind
 	create, register, drop, rename, list verb.Verb
@@ -33,7 +33,8 @@ var (
 // document is a metadata document of a table or a view.
 type document = documents.Document
 
-// clientConfig returns what a client must know to reach the files in s; nil for nothing.
+// clientConfig returns the configuration that a client needs to reach the files in s; nil if it
+// needs none.
 func clientConfig(s storage.Store) map[string]string {
 	if remote, ok := s.(storage.Remote); ok {
 		return remote.ClientConfig()
@@ -41,7 +42,7 @@ func clientConfig(s storage.Store) map[string]string {
 	return nil
 }
 
-// tableOf returns v, which must be of a table, as callers get it; nil for nil.
+// tableOf returns v, which must be of a table, in the form for callers; nil for nil.
 func tableOf(v *commit.Version) *Table {
 	if v == nil {
 		return nil
@@ -52,7 +53,7 @@ func tableOf(v *commit.Version) *Table {
 	}
 }
 
-// viewOf returns v, which must be of a view, as callers get it; nil for nil.
+// viewOf returns v, which must be of a view, in the form for callers; nil for nil.
 func viewOf(v *commit.Version) *View {
 	if v == nil {
 		return nil

@@ -16,29 +16,29 @@ import (
 	"moorage/registry"
 )
 
-// Bounds of one page of a list that leaves out what its caller does not see.
+// Bounds of one page of a list that omits objects its caller does not see.
 const (
-	// lookedAtMin is how many records one page looks at at least, before it is answered short.
+	// lookedAtMin is the least number of records that one page examines before it ends early.
 	lookedAtMin = 1000
-	// lookedAtTimes is how many records it looks at for each name that was asked for.
+	// lookedAtTimes is how many records it examines for each requested name.
 	lookedAtTimes = 10
 )
 
-// sealedMark begins a position in a list that is sealed. No name contains it.
+// sealedMark is the prefix of a sealed position in a list. No name contains it.
 const sealedMark = "\x00"
 
-// listing is a list of what is directly in a namespace or a warehouse.
+// listing is a list of the direct children of a namespace or a warehouse.
 type listing struct {
 	table  registry.Table
 	prefix string // of the IDs
 	kind   access.Kind
-	state  registry.State // of the records; StateNone: any
+	state  registry.State // of the records; StateNone for any
 }
 
-// lister lists names, a page at a time.
+// lister lists names, one page at a time.
 type lister struct{ planner *planner }
 
-// stand is listFor of the container called on, for as long as the caller may see it.
+// stand calls listFor for the container on, for as long as the caller may see it.
 func (l lister) stand(ctx context.Context, by directory.Asker, path *directory.Path, on moorage.Identifier,
 	of listing, page Page) (names []string, next string, err error) {
 	asked := by.Verb.Needs(verb.OfObject, verb.Always)
@@ -49,10 +49,10 @@ func (l lister) stand(ctx context.Context, by directory.Asker, path *directory.P
 	return names, next, err
 }
 
-// listFor lists the names of what is in the container of path and which the caller sees. A page of
-// a caller who sees all costs what the page has. Else it looks at a bounded number of records, and
-// may be short or empty although it is not the last. The position after such a page is sealed: it
-// would name what its caller must not see.
+// listFor lists the names of the objects in the container of path that the caller sees. For a
+// caller that sees all, the cost is proportional to the page. Otherwise it examines a bounded
+// number of records. A page may then be short or empty although it is not the last. The position
+// after such a page is sealed: it would otherwise name an object that the caller must not see.
 func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory.Path, of listing, page Page) (
 	names []string, next string, err error) {
 	keep := func(record registry.Record) bool { return of.state == registry.StateNone || record.State == of.state }
@@ -95,8 +95,8 @@ func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory
 	return names, next, err
 }
 
-// listSeen is listFor of a caller who sees some of what is there, and made something in what is in
-// made. next names the last record that was looked at.
+// listSeen is listFor for a caller that sees some of the objects. made has the containers in which
+// they created something. next is the name of the last record that was examined.
 func (l lister) listSeen(ctx context.Context, who *access.Who, made map[access.ID]bool, of listing, page Page,
 	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
@@ -127,7 +127,7 @@ func (l lister) listSeen(ctx context.Context, who *access.Who, made map[access.I
 	return names, next, err
 }
 
-// child returns what a decision about a record of l is made on.
+// child returns the object of a record of l for decisions.
 func (l listing) child(record registry.Record) (access.Object, error) {
 	if l.table == registry.TableEntry {
 		entry, err := ledger.Decode[registry.Entry](record)
@@ -137,8 +137,8 @@ func (l listing) child(record registry.Record) (access.Object, error) {
 	return access.Object{ID: access.ID(namespace.ID), Kind: l.kind, Creator: namespace.Creator}, err
 }
 
-// listGranted is listFor of a caller who sees only what was granted to him, ids. It reads no
-// others.
+// listGranted is listFor for a caller that sees only the objects ids, by grants. It reads no other
+// records.
 func (l lister) listGranted(ctx context.Context, path *directory.Path, of listing, ids []access.ID, page Page) (
 	names []string, next string, err error) {
 	names = []string{}
@@ -173,7 +173,7 @@ func (l lister) listGranted(ctx context.Context, path *directory.Path, of listin
 	return names, next, nil
 }
 
-// pageSeal returns what seals positions; nil while access is not on.
+// pageSeal returns the cipher for positions; nil while access control is off.
 func (l lister) pageSeal(ctx context.Context) (cipher.AEAD, error) {
 	if l.planner.guard == nil {
 		return nil, nil
@@ -189,7 +189,7 @@ func (l lister) pageSeal(ctx context.Context) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// seal returns a position in the list of prefix that nobody else can read.
+// seal returns an encrypted position in the list of prefix.
 func (l lister) seal(ctx context.Context, prefix, position string) (string, error) {
 	seal, err := l.pageSeal(ctx)
 	if err != nil || seal == nil {
@@ -202,8 +202,8 @@ func (l lister) seal(ctx context.Context, prefix, position string) (string, erro
 	return sealedMark + string(seal.Seal(nonce, nonce, []byte(position), []byte(prefix))), nil
 }
 
-// unseal returns the position that seal was given. One that is not sealed is its own. Errors:
-// KindBadRequest for one of another list.
+// unseal returns the position that was passed to seal. It returns a position that is not sealed
+// unchanged. Errors: KindBadRequest for a position of another list.
 func (l lister) unseal(ctx context.Context, prefix, sealed string) (string, error) {
 	text, found := strings.CutPrefix(sealed, sealedMark)
 	if !found {

@@ -11,15 +11,15 @@ import (
 	"moorage/ledger"
 )
 
-// LoadTable returns the current version of a table. It takes no locks and, for a table
-// loaded before, makes one read of the store.
+// LoadTable returns the current version of a table. It takes no locks. For a table that was loaded
+// before, it makes one read of the store.
 //
-// through are the views by which an engine came to the table, the outermost first, at most
-// ViewsMax. They count if the engine is trusted: then each of them takes read, and behind a definer
-// view the rights of its owner decide. Else they are ignored.
+// through are the views through which an engine reached the table, the outermost first, at most
+// ViewsMax. They count if the engine is trusted. Then each of them requires read, and behind a
+// definer view the privileges of its owner decide. Otherwise they are ignored.
 //
 // Errors: KindNoSuchTable, also if the namespace or a view is missing; KindNotFound if the metadata
-// file is missing, KindInternal if it cannot be read; KindBadRequest if through cannot be. Source:
+// file is missing, KindInternal if it cannot be read; KindBadRequest if through is invalid. Source:
 // REST specification, loadTable.
 func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (
 	*Table, error) {
@@ -32,14 +32,14 @@ func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier, throu
 	return table, nil
 }
 
-// TableExists returns nil if there is such a table, else the error that LoadTable returns. It does
-// not look at the metadata file.
+// TableExists returns nil if the table exists, else the error that LoadTable returns. It does not
+// read the metadata file.
 func (c *Catalog) TableExists(ctx context.Context, ident moorage.Identifier) error {
 	_, err := c.resolve(ctx, verb.TableExists, ident)
 	return moorage.Annotate("catalog.TableExists", ident.String(), err)
 }
 
-// ReportMetrics takes a report of a client about a table, which need not exist. It keeps nothing.
+// ReportMetrics accepts a client's report about a table, which need not exist. It stores nothing.
 //
 // Errors: those of the gate. Source: REST specification, reportMetrics.
 func (c *Catalog) ReportMetrics(ctx context.Context, ident moorage.Identifier) error {
@@ -48,12 +48,13 @@ func (c *Catalog) ReportMetrics(ctx context.Context, ident moorage.Identifier) e
 	return moorage.Annotate("catalog.ReportMetrics", ident.String(), err)
 }
 
-// askerOf returns the caller of c, who asks for v.
+// askerOf returns the caller of c as the asker for v.
 func askerOf(c *Catalog, v verb.Verb) directory.Asker {
 	return directory.Asker{Caller: c.caller, Verb: v}
 }
 
-// resolve finds what v, a verb that reads, is used on. through is that of LoadTable.
+// resolve finds the object on of v, a verb that reads. through has the same meaning as in
+// LoadTable.
 func (c *Catalog) resolve(ctx context.Context, v verb.Verb, on moorage.Identifier,
 	through ...moorage.Identifier) (directory.Resolved, error) {
 	views, err := viewsOf(c.planner, through)
@@ -63,8 +64,8 @@ func (c *Catalog) resolve(ctx context.Context, v verb.Verb, on moorage.Identifie
 	return c.planner.directory.Resolve(ctx, c.caller, v, on, views)
 }
 
-// load returns the version that the pointer called ident names, and who it was loaded for: by which
-// views he came.
+// load returns the version that the pointer called ident names, and the asker with the views
+// through which the caller came.
 func (c *Catalog) load(ctx context.Context, v verb.Verb, ident moorage.Identifier, through []moorage.Identifier) (
 	*commit.Version, directory.Asker, error) {
 	resolved, err := c.resolve(ctx, v, ident, through...)

@@ -16,13 +16,13 @@ import (
 	"moorage/registry"
 )
 
-// CreateNamespace makes a namespace, and those of its parents that do not exist, in one Apply. It
-// returns the properties as LoadNamespace does. It is durable when it returns.
+// CreateNamespace creates a namespace, and its missing parents, in one Apply. It returns the
+// properties as LoadNamespace does. It is durable when it returns.
 //
-// Errors: KindBadRequest for a name that is not valid, and for a location that no table of the
-// warehouse could have; KindNoSuchWarehouse; KindAlreadyExists; KindTooLarge for properties longer
-// than PropertiesBytesMax; KindUnavailable, also while a parent is being dropped;
-// KindCommitUnknown. Source: REST specification, createNamespace.
+// Errors: KindBadRequest for an invalid name, and for a location that no table of the warehouse
+// could have; KindNoSuchWarehouse; KindAlreadyExists; KindTooLarge for properties longer than
+// PropertiesBytesMax; KindUnavailable, also while a parent is being dropped; KindCommitUnknown.
+// Source: REST specification, createNamespace.
 func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace,
 	properties map[string]string) (map[string]string, error) {
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
@@ -52,7 +52,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 			return commit.Scope{Warehouse: warehouse, Namespace: ns[:min(len(existing)+1, len(ns))]}, err
 		},
 		Plan: commit.Plans(func(ctx context.Context, attempt *commit.Attempt) (newNamespace, error) {
-			if attempt.Number > 0 { // others have made or dropped parents
+			if attempt.Number > 0 { // parents may have been created or dropped
 				if err := look(ctx); err != nil {
 					return newNamespace{}, err
 				}
@@ -63,9 +63,9 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 	return outcome.Properties, moorage.Annotate("catalog.CreateNamespace", ns.String(), err)
 }
 
-// mayMakeNamespace returns nil if the caller may make the namespace of ident. path is the part of
-// its path that exists. The lowest namespace that the caller sees decides: one that they do not see
-// is as if it did not exist.
+// mayMakeNamespace returns nil if the caller may create the namespace of ident. path is the
+// existing part of its path. The lowest namespace that the caller sees decides: a hidden namespace
+// is treated as if it did not exist.
 func (p *planner) mayMakeNamespace(ctx context.Context, by directory.Asker, path *directory.Path,
 	ident moorage.Identifier, properties map[string]string) error {
 	met := verb.Always
@@ -85,24 +85,24 @@ func (p *planner) mayMakeNamespace(ctx context.Context, by directory.Asker, path
 	}
 }
 
-// newNamespace is a namespace about to be made, with those of its parents that do not exist.
+// newNamespace is a namespace that will be created, with its missing parents.
 type newNamespace struct {
 	ident      moorage.Identifier
-	parent     parent        // the lowest that exists
+	parent     parent        // the lowest existing parent
 	missing    []string      // the names below it
-	ids        []registry.ID // one for each namespace that is made
+	ids        []registry.ID // one for each new namespace
 	properties map[string]string
 	creator    string
 	folder     string    // for its tables, unless properties have a location
-	way        guard.Way // of creator to them
+	way        guard.Way // from creator to the namespaces
 }
 
-// readNewNamespace reads the lowest parent that exists.
+// readNewNamespace reads the lowest existing parent.
 func (p *planner) readNewNamespace(ctx context.Context, by directory.Asker, ident moorage.Identifier,
 	existing moorage.Namespace, properties map[string]string) (newNamespace, error) {
 	path, err := p.directory.LivePath(ctx, ident.Warehouse, existing)
 	if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
-		return newNamespace{}, ledger.ErrRetry // a parent that was there is gone
+		return newNamespace{}, ledger.ErrRetry // an existing parent was dropped
 	}
 	if err != nil {
 		return newNamespace{}, err
@@ -136,7 +136,7 @@ func (p *planner) readNewNamespace(ctx context.Context, by directory.Asker, iden
 	return made, err
 }
 
-// planNamespace plans the records of all namespaces that are missing on the way to n.
+// planNamespace plans the records of n and its missing parents.
 func planNamespace(attempt *commit.Attempt, n newNamespace) (*commit.Plan, error) {
 	parentID := n.parent.id
 	conditions := []registry.Condition{n.parent.unchanged()}
@@ -164,7 +164,7 @@ func planNamespace(attempt *commit.Attempt, n newNamespace) (*commit.Plan, error
 	}, err
 }
 
-// LoadNamespace returns the stored properties of a namespace. If `location` is not among them it
+// LoadNamespace returns the stored properties of a namespace. If they do not include `location`, it
 // adds the folder in which a table or view gets its default location.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
@@ -185,7 +185,7 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 	on := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
 	asked := verb.LoadNamespace.Needs(verb.OfObject, verb.ForProperties)
 	switch err := c.planner.directory.MayAt(ctx, askerOf(c, verb.LoadNamespace), asked, resolved.Path, on); {
-	case moorage.KindOf(err) == moorage.KindForbidden && err != nil: // only seen
+	case moorage.KindOf(err) == moorage.KindForbidden && err != nil: // visible without its properties
 		return map[string]string{}, nil
 	case err != nil:
 		return nil, moorage.Annotate(op, ns.String(), err)
@@ -194,7 +194,7 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 }
 
 // answeredProperties returns the stored properties of a namespace, with a `location` if they have
-// none. Trino makes tables below `location`, and cannot make any without it.
+// none. Trino creates tables below `location`, and cannot create any without it.
 func answeredProperties(folder string, stored map[string]string) map[string]string {
 	answered := map[string]string{PropLocation: folder}
 	maps.Copy(answered, stored)
@@ -202,8 +202,8 @@ func answeredProperties(folder string, stored map[string]string) map[string]stri
 }
 
 // ListNamespaces returns the namespaces directly below parent as full paths, ordered by name. An
-// empty parent stands for the warehouse. next is the After of the next page, empty if this is the
-// last.
+// empty parent means the warehouse. next is the After of the next page, empty if this is the last
+// page.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
 func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page Page) (
@@ -232,8 +232,8 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 	return children, next, nil
 }
 
-// ListTables returns the names of the tables in a namespace, ordered. Views are not tables. next is
-// the After of the next page, empty if this is the last.
+// ListTables returns the names of the tables in a namespace, ordered. Views are not included. next
+// is the After of the next page, empty if this is the last page.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
 func (c *Catalog) ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (
@@ -263,8 +263,8 @@ func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns
 	return lister{c.planner}.stand(ctx, askerOf(c, k.list), resolved.Path, on, list, page)
 }
 
-// listNames lists the rest of each ID of table that begins with prefix. It passes over the records
-// that keep does not want.
+// listNames lists the IDs of table that begin with prefix, without the prefix. It omits records for
+// which keep returns false.
 func (p *planner) listNames(ctx context.Context, table registry.Table, prefix string, page Page,
 	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
@@ -274,7 +274,7 @@ func (p *planner) listNames(ctx context.Context, table registry.Table, prefix st
 	}
 	records := ledger.ScanPage
 	if page.Limit > 0 {
-		records = min(page.Limit+1, registry.ListLimitMax) // one more shows whether there is a next page
+		records = min(page.Limit+1, registry.ListLimitMax) // the extra one shows whether there is a next page
 	}
 	err = p.ledger.ScanKeys(ctx, table, prefix, after, records, func(record registry.Record) (bool, error) {
 		if !keep(record) {
@@ -290,8 +290,8 @@ func (p *planner) listNames(ctx context.Context, table registry.Table, prefix st
 	return names, next, err
 }
 
-// DropNamespace removes an empty namespace: it has no table, no view and no namespace. It is
-// durable when it returns.
+// DropNamespace removes an empty namespace: one without tables, views and namespaces. It is durable
+// when it returns.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace, KindNamespaceNotEmpty, KindUnavailable,
 // KindCommitUnknown. Source: REST specification, dropNamespace.
@@ -313,13 +313,13 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 }
 
 // UpdateNamespaceProperties removes and sets properties in one step. It is durable when it returns.
-// After a change of PropLocation, tables that are there stay where they are.
+// A change of PropLocation does not move existing tables.
 //
 // Errors: KindBadRequest for a location that no table of the warehouse could have;
 // KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if the request removes and sets the
 // same key; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown.
-// KindTooLarge if the change is longer than PropertiesBytesMax, or if it leaves more than that
-// without making the properties shorter. Source: REST specification, updateProperties.
+// KindTooLarge if the change is longer than PropertiesBytesMax, or if the resulting properties are
+// longer than that and not shorter than before. Source: REST specification, updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
 	asked PropertiesChange) (PropertiesResult, error) {
 	by, on := askerOf(c, verb.UpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns}
@@ -365,7 +365,7 @@ func (p PropertiesChange) checkKeys() error {
 	return nil
 }
 
-// plan plans p for the namespace that record is of.
+// plan plans p for the namespace of record.
 func (p PropertiesChange) plan(attempt *commit.Attempt, record registry.Record) (*commit.Plan, error) {
 	value, err := ledger.Decode[registry.Namespace](record)
 	if err != nil {
@@ -390,8 +390,8 @@ func (p PropertiesChange) plan(attempt *commit.Attempt, record registry.Record) 
 }
 
 // PropertiesBytesMax bounds the properties of a namespace or a warehouse: the bytes of all names
-// and values together. It also bounds one change of them. Engines keep far less there. Reading such
-// a record, or the outcome of such a change, stays cheap.
+// and values together. It also bounds one change of them. Engines store far less there. With the
+// bound, reading such a record or the outcome of such a change is cheap.
 const PropertiesBytesMax = 1 << 20
 
 func propertiesBytes(properties map[string]string) (bytes int) {
@@ -415,7 +415,7 @@ func checkPropertiesBytes(bytes int) error {
 		bytes, PropertiesBytesMax)
 }
 
-// check returns KindTooLarge if p names more than PropertiesBytesMax.
+// check returns KindTooLarge if the names and values in p are longer than PropertiesBytesMax.
 func (p PropertiesChange) check() error {
 	bytes := propertiesBytes(p.Updates)
 	for _, name := range p.Removals {
@@ -424,7 +424,7 @@ func (p PropertiesChange) check() error {
 	return checkPropertiesBytes(bytes)
 }
 
-// applyTo changes properties and returns what it did.
+// applyTo changes properties and returns the result.
 func (p PropertiesChange) applyTo(properties map[string]string) PropertiesResult {
 	result := PropertiesResult{Updated: []string{}, Removed: []string{}, Missing: []string{}}
 	removals := slices.Clone(p.Removals)

@@ -16,29 +16,29 @@ import (
 	"moorage/registry"
 )
 
-// owning is what goes beside a new version of a view, so that what reads with the rights of its
-// owner is written by its owner. The zero value changes nothing.
+// owning holds the records that accompany a new version of a view. They ensure that the owner of a
+// definer view is the author of its definition. The zero value changes nothing.
 type owning struct {
 	conditions []registry.Condition
 	writes     []registry.Write
 	items      []registry.Item
-	grants     bool // the pointer has to say that it is granted
+	grants     bool // the pointer must record that it has grants
 }
 
-// viewChange is that somebody makes or changes a view. base, its present version, is nil for one
-// that is made or comes back.
+// viewChange is the creation or change of a view. base is its present version, nil for a view that
+// is created or restored.
 type viewChange struct {
 	by         directory.Asker
 	ident      moorage.Identifier
 	pointer    registry.Pointer
-	above      []access.Object // what it is in
+	above      []access.Object // the view's containers
 	base, next *metadata.ViewDocument
 }
 
-// owned decides whether c may be made, and makes its maker the owner of the view if next is a
-// definer view.
+// owned checks whether c is allowed. If next is a definer view, it makes the caller the owner of
+// the view.
 //
-// Errors: KindForbidden if he may not; those of the ledger.
+// Errors: KindForbidden if the caller may not make the change; those of the ledger.
 func (c viewChange) owned(ctx context.Context, p *planner) (owning, error) {
 	after := isDefiner(c.next)
 	changes := c.base != nil && !hasSameDefiner(c.base, c.next)
@@ -71,7 +71,7 @@ func (c viewChange) owned(ctx context.Context, p *planner) (owning, error) {
 			c.ident, c.ident.Warehouse)
 	case !after:
 		return owning{}, nil
-	case owns: // until his version is there
+	case owns: // until the Apply
 		return owning{conditions: unchanged}, nil
 	case c.by.Caller.Only != nil:
 		return owning{}, moorage.Errorf(moorage.KindForbidden,
@@ -81,10 +81,10 @@ func (c viewChange) owned(ctx context.Context, p *planner) (owning, error) {
 	return c.becomeOwner(ctx, p, maker.Identity(), grants, records[0])
 }
 
-// grantsUnchanged returns what an Apply that does not write the grants of the view requires so that
-// they stay as they were read. A record that is not there cannot be required, because a missing row
-// cannot be held on every engine. The first grant on a pointer changes the pointer, whose version
-// the Apply requires. Any later one counts an epoch.
+// grantsUnchanged returns the conditions under which the grants of the view are unchanged, for an
+// Apply that does not write them. A missing record cannot be a condition, because not every engine
+// can lock a missing row. The first grant on a pointer changes the pointer, whose version the Apply
+// requires. Any later grant increments the epoch.
 func (c viewChange) grantsUnchanged(ctx context.Context, p *planner, read registry.Record) (
 	[]registry.Condition, error) {
 	if read.Exists() {
@@ -104,8 +104,8 @@ func (c viewChange) object() guard.Object {
 	return (&directory.Found{Pointer: c.pointer, Above: c.above}).Object(c.ident)
 }
 
-// becomeOwner plans that the maker of c, with an identity, owns the view, whose grants are those of
-// record, as it was read.
+// becomeOwner plans that maker, an identity, owns the view. grants are its grants from record, as
+// it was read.
 func (c viewChange) becomeOwner(ctx context.Context, p *planner, maker string, grants registry.Grants,
 	record registry.Record) (owning, error) {
 	snapshot, _, err := p.guard.Known(ctx)
@@ -128,7 +128,7 @@ func (c viewChange) becomeOwner(ctx context.Context, p *planner, maker string, g
 	case record.Exists():
 		policy, err = p.ledger.DropPolicy(ctx, []registry.Key{key})
 	default:
-		return owning{}, nil // the owner is the creator, and nothing has to record that
+		return owning{}, nil // the creator is the owner, which needs no record
 	}
 	return owning{
 		conditions: append(policy.Conditions, unchanged), writes: policy.Writes, grants: true,
@@ -136,8 +136,7 @@ func (c viewChange) becomeOwner(ctx context.Context, p *planner, maker string, g
 	}, err
 }
 
-// hasSameDefiner reports whether two versions of a view say the same about whose rights it is read
-// with.
+// hasSameDefiner reports whether two versions of a view have equal definer properties.
 func hasSameDefiner(a, b *metadata.ViewDocument) bool {
 	for _, name := range []string{propertyRunAs, propertySecurity} {
 		before, had := a.Property(name)
@@ -149,7 +148,8 @@ func hasSameDefiner(a, b *metadata.ViewDocument) bool {
 	return true
 }
 
-// Beside implements commit.Tended: who replaces a definer view owns it with the same Apply.
+// Beside implements commit.Tended: the caller that replaces a definer view becomes its owner in the
+// same Apply.
 func (e viewEdit) Beside(ctx context.Context, found *directory.Found, base, next document) (commit.Beside, error) {
 	change := viewChange{
 		by: e.by, ident: found.Pointer.Identifier(), pointer: found.Pointer, above: found.Above,
@@ -161,9 +161,9 @@ func (e viewEdit) Beside(ctx context.Context, found *directory.Found, base, next
 	}, err
 }
 
-// mayHandOver returns nil if the caller may make owner, an identity, the owner of g, a view. A
-// definer view reads with his rights from then on. So it is handed over to others by who may give
-// rights to anybody.
+// mayHandOver returns nil if the caller may make owner, an identity, the owner of the view g. A
+// definer view reads with the new owner's privileges from then on. So a transfer to another
+// principal requires admin, which may grant privileges to everyone.
 func (a *asking) mayHandOver(ctx context.Context, g *granted, owner string) error {
 	if owner == "" {
 		owner = g.found.Pointer.Creator
@@ -178,7 +178,7 @@ func (a *asking) mayHandOver(ctx context.Context, g *granted, owner string) erro
 	case err == nil && !isDefiner(document.(*metadata.ViewDocument)):
 		return nil
 	}
-	// One that cannot be read may be a definer view.
+	// An unreadable view may be a definer view.
 	err = a.onServer(ctx, verb.Always)
 	if moorage.KindOf(err) == moorage.KindForbidden {
 		return moorage.Errorf(moorage.KindForbidden,

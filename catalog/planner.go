@@ -17,8 +17,8 @@ import (
 	"moorage/storage"
 )
 
-// planner makes the intents of verbs, and reads what they depend on. It changes nothing, except
-// that a create begins a purge that waits (forwarding).
+// planner builds the intents of verbs, and reads the records that they depend on. It changes
+// nothing, with one exception: a create may begin a waiting purge (forwarding).
 type planner struct {
 	ledger    *ledger.Ledger
 	directory *directory.Directory
@@ -29,19 +29,19 @@ type planner struct {
 	sealing   *sealing.Sealing
 	given     func(ctx context.Context, given Given)
 	now       func() time.Time
-	keyLife   time.Duration // of outcomes, with their grace
+	keyLife   time.Duration // of outcomes, including the grace
 	random    io.Reader
 	guard     *guard.Guard
-	guarded   bool // it is decided who may do what: there is a guard
+	guarded   bool // there is a guard, so privileges are checked
 	// localFolder is Config.LocalFolder.
 	localFolder func(path string) error
 	log         *slog.Logger
-	// undropWindow and purgeDelay are those of Config.
+	// undropWindow and purgeDelay are the fields of Config.
 	undropWindow, purgeDelay time.Duration
 	kickPurge                func()
 }
 
-// parent is the namespace or warehouse in which something is made, as of one read.
+// parent is the namespace or warehouse of a new object, as of one read.
 type parent struct {
 	record    registry.Record
 	id        registry.ID
@@ -53,5 +53,5 @@ func parentAt(path *directory.Path) parent {
 	return parent{path.Record(), path.ID(), path.Warehouse, path.Storage}
 }
 
-// unchanged requires that p is as it was read, and with it that it is live.
+// unchanged requires that p is as it was read, and so that it is live.
 func (p parent) unchanged() registry.Condition { return ledger.Unchanged(p.record) }

@@ -9,14 +9,14 @@ import (
 	"moorage/registry"
 )
 
-// Pointers is what a catalog knows of pointers. It is safe for concurrent use.
+// Pointers gives access to the pointers of a catalog. It is safe for concurrent use.
 type Pointers struct{ service *service }
 
-// PointersOf returns the pointers that c knows.
+// PointersOf returns the pointers of c.
 func PointersOf(c *Catalog) Pointers { return Pointers{c.service} }
 
-// FindForLease returns the id of the pointer that ident leads to, and its table-uuid, if caller may
-// take a lease there. The errors are those of a load.
+// FindForLease returns the id and table-uuid of the pointer called ident, if caller may take a
+// lease on it. The errors are those of a load.
 func (p Pointers) FindForLease(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (
 	registry.ID, string, error) {
 	asked := verb.TakeLease.Needs(verb.OfObject, verb.Always)
@@ -28,9 +28,8 @@ func (p Pointers) FindForLease(ctx context.Context, caller moorage.Caller, ident
 	return found.Pointer.ID, found.Pointer.TableUUID, nil
 }
 
-// Named returns the id of the pointer that ident led to when this catalog was asked for it last. It
-// asks no gate. known is false of a name that it does not remember. The pointer may have another
-// name now, or be gone.
+// Named returns the last known id of the pointer called ident. It checks no privileges. known is
+// false if the name is not cached. The pointer may have another name now, or be gone.
 func (p Pointers) Named(ident moorage.Identifier) (id registry.ID, known bool) {
 	found, known := p.service.planner.directory.Known(ident)
 	if !known {

@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	// credentialLifeMax is how long a credential may live if its storage does not say it.
+	// credentialLifeMax is the assumed lifetime of a credential if its storage does not report it.
 	credentialLifeMax = 12 * time.Hour
-	// signatureLife is how long a signature is good.
+	// signatureLife is how long a signature is valid.
 	signatureLife = 15 * time.Minute
 )
 
-// reachableUntil returns until when engines may hold something that reaches the files of a table
-// that is dropped now, in a warehouse that offers delegations; zero: they hold nothing.
+// reachableUntil returns the time until which engines may hold credentials or signatures for the
+// files of a table that is dropped now. delegations are the delegations that its warehouse offers.
+// It returns zero if engines hold none.
 func reachableUntil(now time.Time, delegations []string, store storage.Store) time.Time {
 	switch {
 	case len(delegations) == 0:
@@ -36,9 +37,9 @@ func reachableUntil(now time.Time, delegations []string, store storage.Store) ti
 	return now.Add(credentialLifeMax)
 }
 
-// checkPaths returns KindBadRequest if one of properties sends the files of a new table to another
-// place than locations, and the warehouse gives engines access to the table's own locations only.
-// Nobody could read files elsewhere.
+// checkPaths returns KindBadRequest if a property puts the files of a new table outside locations,
+// and the warehouse gives engines access only to the table's own locations. Engines could not read
+// files elsewhere.
 func checkPaths(warehouse registry.Warehouse, properties map[string]string, locations ...string) error {
 	if len(warehouse.Delegation) == 0 {
 		return nil
@@ -64,16 +65,16 @@ func checkPathsWithin(properties map[string]string, locations []string) error {
 	return nil
 }
 
-// checkPathUpdates is checkPaths of a table that exists, and that target edits by steps. The claims
-// of a table only become more, so what is within them now is so when the edit happens. A table that
-// the caller does not find, or may not edit, is refused behind this. A place where others live
-// takes locate there in every warehouse.
+// checkPathUpdates is checkPaths for an existing table, which target edits by steps. Claims of a
+// table are only added, so a place within them stays within them until the edit. If the caller does
+// not see the table or may not edit it, a later check refuses the request. In every warehouse, a
+// place where other tables or views live requires locate there.
 func checkPathUpdates(ctx context.Context, p *planner, by directory.Asker, target commit.Target,
 	steps []metadata.Step) error {
 	if target.Create != nil {
 		return nil
 	}
-	var properties map[string]string // most commits set none of these
+	var properties map[string]string // most commits set no such property
 	var locations []string
 	for _, step := range steps {
 		for _, update := range step.Updates {

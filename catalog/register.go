@@ -22,17 +22,17 @@ import (
 	"moorage/storage"
 )
 
-// RegisterTable makes a table of a metadata file that exists. The table names the file as the
-// request does, and no file is written. If the table-uuid belongs to a dropped table, that table
-// comes back, with its pointer. With request.Overwrite the file replaces what ident names: the same
-// table-uuid moves the pointer, another one drops the old pointer and keeps it.
+// RegisterTable creates a table from an existing metadata file. The table uses the file under the
+// requested location, and no file is written. If the table-uuid belongs to a dropped table, that
+// table comes back, with its pointer. With request.Overwrite the file replaces the table called
+// ident. The same table-uuid moves the pointer; another one drops the old pointer and keeps it.
 //
 // Errors: KindNoSuchNamespace. KindAlreadyExists if the name is in use, the table-uuid is live
-// under another name or being purged, or the dropped table's location has passed to another one.
-// KindNotFound if there is no such file. KindUnavailable also while the record of a transaction
-// cannot be read, because that transaction may delete the file. The last file of a dropped table is
-// accepted even then: nothing deletes it. KindBadRequest, KindIllegalArgument or KindValidation if
-// the file is outside the allowed locations or not valid.
+// under another name or being purged, or the dropped table's location has passed to another table
+// or view. KindNotFound if the file does not exist. KindUnavailable also while the record of a
+// transaction cannot be read, because that transaction may delete the file. The last file of a
+// dropped table is accepted even then, because it is never deleted that way. KindBadRequest,
+// KindIllegalArgument or KindValidation if the file is outside the allowed locations or invalid.
 // Source: REST specification, registerTable.
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
 	request RegisterRequest) (*Table, error) {
@@ -40,7 +40,7 @@ func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
 	return tableOf(outcome.Version), moorage.Annotate("catalog.RegisterTable", ident.String(), err)
 }
 
-// register returns the intent to make a table or view of a file.
+// register returns the intent to create a table or view from a file.
 func (p *planner) register(by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) commit.Intent {
 	by.Verb = k.register
@@ -58,7 +58,8 @@ func (p *planner) register(by directory.Asker, k *kind, ident moorage.Identifier
 	}
 }
 
-// lookAtRegistered returns what a register locks: the pointer too if there is one to overwrite.
+// lookAtRegistered returns the lock scope of a register. It includes the pointer if there is one to
+// overwrite.
 func (p *planner) lookAtRegistered(ctx context.Context, by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) (commit.Scope, error) {
 	if err := ident.Validate(); err != nil {
@@ -88,10 +89,11 @@ func (p *planner) lookAtRegistered(ctx context.Context, by directory.Asker, k *k
 }
 
 // uuidBytesMax bounds the table-uuid or view-uuid of a registered file, which is part of a key.
-// Some old writers wrote other texts than UUIDs, but none that is longer.
+// Some old writers used texts other than UUIDs, but no longer ones.
 const uuidBytesMax = 256
 
-// registration is a metadata file about to become a table or view, and what it meets.
+// registration is a metadata file that will become a table or view, and the records that it
+// affects.
 type registration struct {
 	kind     *kind
 	ident    moorage.Identifier
@@ -102,26 +104,26 @@ type registration struct {
 	occupant registry.Record // the pointer that entry names
 	claim    registry.Record // of the table-uuid
 	holder   registry.Record // the pointer that claim names
-	// left is the tombstone of the table or view, if it has no pointer and has left one at its
-	// location; else zero.
+	// left is the tombstone of the table or view at its location, if it has no pointer. Zero if
+	// there is none.
 	left registry.Tombstone
 
-	pointer   registry.Pointer   // as it is: the holder's, or a new one
-	unchanged registry.Condition // that pointer is as it was read
+	pointer   registry.Pointer   // the holder's present pointer, or a new one
+	unchanged registry.Condition // the pointer is unchanged
 	who       claims.Claimant
 	claimed   claims.Claim
 	now       time.Time // by the clock of the store
-	// undropWindow is how long what is replaced can come back.
+	// undropWindow is how long a replaced table can come back.
 	undropWindow time.Duration
 	creator      string        // of a new pointer
-	policy       ledger.Policy // that its grants stand elsewhere
-	way          guard.Way     // of its creator to its new place
+	policy       ledger.Policy // moves its grants to the new place
+	way          guard.Way     // from its creator to its new place
 	owning       owning        // of a definer view
 }
 
-// readPointer decides which pointer gets the name of r: the one that has the table-uuid, or a new
-// one. It refuses a table-uuid that is in use elsewhere, and does not say by which table: the
-// caller need not see that one.
+// readPointer decides which pointer gets the name of r: the pointer with the table-uuid, or a new
+// one. It refuses a table-uuid that is in use elsewhere. The error does not name that table, which
+// the caller may not see.
 func (p *planner) readPointer(r *registration) error {
 	k := r.kind
 	holderID, err := r.holderID()
@@ -166,9 +168,9 @@ func (r *registration) holderID() (registry.ID, error) {
 }
 
 // readRegistration reads the file and all records that a registration depends on. Then it checks
-// that the file is still there. A purge that ended before the records were read has deleted the
-// file. A purge that ends later has to change the records. So has a commit that deletes the file
-// because it leaves the metadata log: it says so in the pointer.
+// that the file still exists. A purge that ended before the records were read has deleted the file.
+// A purge that ends later has to change the records. The same holds for a commit that deletes the
+// file because it leaves the metadata log: it records that in the pointer.
 func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) (*registration, error) {
 	path, err := p.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
@@ -194,11 +196,10 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 			return nil, err
 		}
 	}
-	if _, err := storage.Parse(r.location); err != nil { // engines would read it in several ways
+	if _, err := storage.Parse(r.location); err != nil { // engines would parse it in different ways
 		return nil, documents.FileError(r.location, err)
 	}
-	// Not from the cache: the owner of the file may have written it again since its last
-	// registration.
+	// Not from the cache: the owner of the file may have rewritten it since its last registration.
 	if r.document, err = p.documents.Read(ctx, k.Kind, ident.Warehouse, path.Storage, r.location); err != nil {
 		return nil, tellFile(r.location, err)
 	}
@@ -230,7 +231,7 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	if err := p.readPointer(r); err != nil {
 		return nil, err
 	}
-	if err := p.refuseDoomed(ctx, r, path); err != nil { // the Apply requires that the pointer stays as it is
+	if err := p.refuseDoomed(ctx, r, path); err != nil { // the Apply requires that the pointer is unchanged
 		return nil, err
 	}
 	if view, ok := r.document.(*metadata.ViewDocument); ok {
@@ -258,8 +259,8 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	return r, p.readClaims(ctx, by, r)
 }
 
-// tellFile adds the name of a metadata file to the refusal of its content. Without the name the
-// refusal reads as if the request were wrong.
+// tellFile adds the location of a metadata file to the error about its content. Without it the
+// client would blame the request.
 func tellFile(location string, err error) error {
 	text := moorage.MessageOf(err)
 	if text == "" || strings.Contains(text, location) {
@@ -269,8 +270,8 @@ func tellFile(location string, err error) error {
 	return &moorage.Error{Kind: moorage.KindOf(err), Message: text, Err: err}
 }
 
-// readHolders reads the pointer that has the name, and the claim and the pointer that have the
-// table-uuid of r.
+// readHolders reads the pointer with the name of r, and the claim and the pointer of its
+// table-uuid.
 func (p *planner) readHolders(ctx context.Context, r *registration) error {
 	keys := []registry.Key{registry.UUIDKey(r.document.UUID())}
 	if r.entry.Record.Exists() {
@@ -305,9 +306,9 @@ func (p *planner) readHolders(ctx context.Context, r *registration) error {
 	return err
 }
 
-// readClaims plans the claim of the document's location, and that the pointer keeps the claims that
-// it made before. If one of those has passed to another table or view since this one was dropped,
-// this one cannot come back: each would take the other's files for its own.
+// readClaims plans the claim of the document's location, and that the pointer keeps its earlier
+// claims. If one of those has passed to another table or view since this table was dropped, it
+// cannot come back: each would treat the other's files as its own.
 func (p *planner) readClaims(ctx context.Context, by directory.Asker, r *registration) error {
 	r.who = claims.Claimant{
 		Pointer: r.pointer.ID, TableUUID: r.document.UUID(), MayTake: p.directory.Taking(by),
@@ -340,7 +341,7 @@ func (p *planner) readClaims(ctx context.Context, by directory.Asker, r *registr
 }
 
 // planRegistration plans that the pointer of r is live under the name and with the file of r. The
-// pointer is new, was dropped, or is the one that the name has.
+// pointer is new, was dropped, or already has the name.
 func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, error) {
 	conditions, puts, items, err := r.replace()
 	if err != nil {
@@ -364,7 +365,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		}),
 	)
 	writes, err := r.claimed.Writes(puts...)
-	if r.holder.State.IsDropped() { // this ends its window, or cancels the purge that the drop asked for
+	if r.holder.State.IsDropped() { // ends its window, or cancels the purge of the drop
 		writes = append(writes, registry.Delete(r.pointer.EndKey()))
 	}
 	return &commit.Plan{
@@ -373,7 +374,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		Writes: slices.Concat(writes, r.policy.Writes, r.way.Writes, r.owning.writes),
 		Items: slices.Concat(items,
 			[]registry.Item{commit.WithFacts(registry.PointerItem(r.pointer, pointer), r.document)}, r.owning.items),
-		// The cached version of the same file, if its owner wrote the file again.
+		// The cached version of the same file, if its owner has rewritten it.
 		Outdated: commit.Kept{
 			Pointer: pointer.ID,
 			Version: documents.FileVersion(r.pointer.MetadataLocation, r.pointer.Registration),
@@ -389,8 +390,8 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 	}, err
 }
 
-// told returns what the log says about a registration that takes a dropped table back, or drops
-// another one.
+// told returns the log line about a registration that restores a dropped table, or drops another
+// one.
 func (r *registration) told() commit.Told {
 	attrs := []slog.Attr{
 		slog.String("kind", nounOf(r.pointer)), slog.String("ident", r.ident.String()),
@@ -410,7 +411,7 @@ func (r *registration) told() commit.Told {
 	return commit.Told{}
 }
 
-// asRead requires that record, which has key if it exists, is as it was read.
+// asRead returns the condition that record is unchanged. key is its key, in case it does not exist.
 func asRead(record registry.Record, key registry.Key) registry.Condition {
 	if record.Exists() {
 		return ledger.Unchanged(record)
@@ -418,7 +419,7 @@ func asRead(record registry.Record, key registry.Key) registry.Condition {
 	return registry.Absent(key)
 }
 
-// replace plans the drop of the pointer whose name r takes; nothing if there is none.
+// replace plans the drop of the pointer whose name r takes. It plans nothing if there is none.
 func (r *registration) replace() ([]registry.Condition, []ledger.Write, []registry.Item, error) {
 	if r.who.Replaces.IsZero() {
 		return nil, nil, nil, nil
@@ -433,7 +434,7 @@ func (r *registration) replace() ([]registry.Condition, []ledger.Write, []regist
 	}, items, err
 }
 
-// registered returns the pointer of r as it is once it is registered.
+// registered returns the pointer of r after the registration.
 func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, error) {
 	pointer := r.pointer
 	pointer.ReplayableUntil, pointer.Registration = attempt.Until(pointer.ReplayableUntil), attempt.ID
@@ -447,8 +448,8 @@ func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, er
 	return pointer, err
 }
 
-// mayReplace returns nil if the caller may take the name of r from what has it, and take back what
-// was dropped.
+// mayReplace returns nil if the caller may take the name of r from the present table or view, and
+// restore the dropped one.
 func (p *planner) mayReplace(ctx context.Context, by directory.Asker, path *directory.Path, r *registration) error {
 	if !p.guarded {
 		return nil
@@ -472,14 +473,15 @@ func (p *planner) mayReplace(ctx context.Context, by directory.Asker, path *dire
 	}
 	asked := by.Verb.Needs(verb.OfDropped, verb.IfTakingBack)
 	if err := p.mayTake(ctx, by, asked, r.holder, above, pointer.Identifier()); err != nil {
-		// That there is one of this uuid is told by the refusal of a register in any case.
+		// The refusal of a register reveals in any case that the uuid is in use.
 		return moorage.Errorf(moorage.KindForbidden, "Not allowed: drop on the table or view that has the UUID %s",
 			pointer.TableUUID)
 	}
 	return nil
 }
 
-// mayTake returns nil if the caller has the privileges on the pointer of record, which is in above.
+// mayTake returns nil if the caller has the privileges on the pointer of record, whose containers
+// are above.
 func (p *planner) mayTake(ctx context.Context, by directory.Asker, asked access.Privileges, record registry.Record,
 	above []access.Object, ident moorage.Identifier) error {
 	pointer, err := ledger.Decode[registry.Pointer](record)

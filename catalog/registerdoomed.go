@@ -12,20 +12,20 @@ import (
 	"moorage/txlog"
 )
 
-// refuseTransactions refuses a file that a transaction under way has written: recovery deletes
-// it, unless the transaction commits. A transaction whose record is gone has already deleted its
+// refuseTransactions refuses a file that a transaction under way has written: recovery deletes the
+// file, unless the transaction commits. A transaction whose record is gone has already deleted its
 // files, or published them.
 //
-// If a transaction's record is unreadable, any file may be its own. Then only a file that the
-// pointer of the dropped table names is accepted. Pointers name only published files, and the Apply
-// requires that this one has not changed.
+// An unreadable transaction record may name any file. Then only a file that the pointer of the
+// dropped table names is accepted. Pointers name only published files, and the Apply requires that
+// this pointer is unchanged.
 func (p *planner) refuseTransactions(ctx context.Context, r *registration) error {
 	published, err := r.holderNamesIt()
 	if err != nil {
 		return err
 	}
 	location, place := r.location, documents.Normalised(r.location)
-	named := func(file string) bool { return documents.Normalised(file) == place } // however it is spelled
+	named := func(file string) bool { return documents.Normalised(file) == place } // in any spelling
 	var unreadable error
 	for entry, err := range txlog.New(p.ledger).All(ctx) {
 		switch {
@@ -65,8 +65,8 @@ func (p *planner) refuseDoomed(ctx context.Context, r *registration, path *direc
 			"the commit that wrote it may be about to delete it; ask again in two minutes", r.location)
 }
 
-// wrote reports whether a server over this store drew the name of the file of r: for a table of
-// warehouse, or of another one that has a root in common with it.
+// wrote reports whether a server over this store chose the name of r's file. The file may be for a
+// table of warehouse, or of another warehouse that shares a root with it.
 func (p *planner) wrote(ctx context.Context, r *registration, warehouse registry.ID) (wrote bool, err error) {
 	uuid := r.document.UUID()
 	if documents.WroteFor(warehouse, uuid, r.location) {
@@ -80,8 +80,9 @@ func (p *planner) wrote(ctx context.Context, r *registration, warehouse registry
 	return wrote, err
 }
 
-// isPublished reports whether the table or view of r names the file of r, or logs it, or did so
-// when it ended. It reports false if that cannot be read.
+// isPublished reports whether the table or view of r names the file of r, or has it in its metadata
+// log. For an ended table or view, its last version counts. It returns false if this cannot be
+// read.
 func (p *planner) isPublished(ctx context.Context, r *registration, path *directory.Path) bool {
 	if r.holder.Exists() {
 		named, err := p.documents.IsNamed(ctx, documents.Lost{File: documents.File{
@@ -97,7 +98,7 @@ func (p *planner) isPublished(ctx context.Context, r *registration, path *direct
 	return err == nil && documents.Names(last, document, r.location)
 }
 
-// unreadableTransaction is the refusal of a register while the record of a transaction cannot be
+// unreadableTransaction returns the error of a register while the record of a transaction cannot be
 // read.
 func unreadableTransaction(entry txlog.Entry, location string) error {
 	const cannot = "A transaction under way may have written %s, " +
@@ -111,7 +112,7 @@ func unreadableTransaction(entry txlog.Entry, location string) error {
 		cannot+"An operator can have that forgotten: moorage recover forget", location, entry.ID)
 }
 
-// holderNamesIt reports whether the pointer that has the table-uuid of r names the file.
+// holderNamesIt reports whether the pointer with the table-uuid of r names the file.
 func (r *registration) holderNamesIt() (bool, error) {
 	if !r.holder.Exists() {
 		return false, nil

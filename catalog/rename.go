@@ -20,16 +20,16 @@ import (
 //
 // Errors: KindNoSuchTable for the source, KindNoSuchNamespace for the destination's namespace,
 // KindAlreadyExists if there is a table or view at the destination (the source itself included),
-// KindUnavailable, KindCommitUnknown. Durable when it returns.
-// Source: REST specification, renameTable.
+// KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST specification,
+// renameTable.
 func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) error {
 	_, err := c.submit(ctx, c.planner.rename(askerOf(c, verb.Rename), tableKind, from, to))
 	return moorage.Annotate("catalog.RenameTable", from.String(), err)
 }
 
-// rename returns the intent to give a table or view another name.
+// rename returns the intent to rename a table or view.
 //
-// Into another namespace the source comes under other grants, so that needs manage too.
+// A move into another namespace changes the inherited grants, so it requires manage too.
 func (p *planner) rename(by directory.Asker, k *kind, from, to moorage.Identifier) commit.Intent {
 	met := verb.Always
 	if !from.Namespace.Equal(to.Namespace) {
@@ -60,15 +60,15 @@ func (p *planner) rename(by directory.Asker, k *kind, from, to moorage.Identifie
 	}
 }
 
-// renaming is a table or view about to get another name, and what was read for that.
+// renaming is a table or view that will be renamed, and the records read for it.
 type renaming struct {
 	kind     *kind
 	from, to moorage.Identifier
 	source   named
 	target   parent          // the namespace of to
-	occupant directory.Entry // what has the name to
-	policy   ledger.Policy   // that its grants stand elsewhere
-	way      guard.Way       // of its creator to its new place
+	occupant directory.Entry // the present entry of the name to
+	policy   ledger.Policy   // moves its grants to the new place
+	way      guard.Way       // from its creator to its new place
 }
 
 func (p *planner) readRenaming(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
@@ -109,7 +109,7 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 			"Cannot rename %s to %s. Table already exists", r.from, r.to)
 	}
 	if r.from.Equal(r.to) {
-		return nil, ledger.ErrRetry // it was dropped since it was read
+		return nil, ledger.ErrRetry // it was dropped after the read
 	}
 	pointer := r.source.pointer.Pointer
 	pointer.Namespace, pointer.Name, pointer.NamespaceID = r.to.Namespace, r.to.Name, r.target.id
@@ -136,7 +136,7 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 	}, err
 }
 
-// moveGrants plans that the grants of a pointer stand where path leads to.
+// moveGrants plans that the grants of a pointer move to the namespace of path.
 func (p *planner) moveGrants(ctx context.Context, pointer registry.Pointer, path *directory.Path) (
 	ledger.Policy, error) {
 	if !pointer.Granted {

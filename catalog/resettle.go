@@ -10,13 +10,13 @@ import (
 	"moorage/registry"
 )
 
-// operationForward is the name that change records have for a purge that a create begins.
+// operationForward is the operation in change records of a purge that a create begins.
 const operationForward = "purge-forward"
 
-// forwarding returns what begins the purge, which waits for its time, of a dropped table that has
-// the location of a new one: see claims.Claimant. That takes purge on the dropped table. For a
-// location that the server chooses it is nil: then the server chooses another one. check returns
-// why the request can never succeed, for which no purge begins; nil: it was asked before.
+// forwarding returns the Claimant.Forward of a create at location: it begins the waiting purge of a
+// dropped table there. This requires purge on the dropped table. It is nil if location is empty:
+// then the server chooses another location. check returns why the request can never succeed; in
+// that case the purge does not begin. A nil check means that this was checked before.
 func forwarding(p *planner, by directory.Asker, ident moorage.Identifier, location string, check func() error,
 ) func(context.Context, registry.Pointer) (bool, error) {
 	if location == "" {
@@ -52,13 +52,12 @@ func forwarding(p *planner, by directory.Asker, ident moorage.Identifier, locati
 				"location", location, "owner", moorage.NameOf(dropped.Creator), "purge", dropped.Task,
 				"caller", by.Caller.Name, "request", moorage.RequestID(ctx))
 		}
-		return true, err // if it was not begun here, another request has done it, or it is over
+		return true, err // otherwise another request began it, or it is over
 	}
 }
 
-// taking returns what decides whether the claim of a dropped table or view may be taken over for a
-// new one at a location; empty: the server chooses, and leaves those alone if anything is decided
-// at all.
+// taking returns the Claimant.MayTake for a new table or view at location. If location is empty the
+// server chooses, and with a guard it does not take over claims.
 func taking(p *planner, by directory.Asker, location string) func(context.Context, registry.Pointer) error {
 	if location == "" && p.guarded {
 		return func(context.Context, registry.Pointer) error { return new(claims.TakenError) }
@@ -66,9 +65,9 @@ func taking(p *planner, by directory.Asker, location string) func(context.Contex
 	return p.directory.Taking(by)
 }
 
-// resettling returns what decides whether a new table or view may live at, above or below a
-// tombstone, as at a location of its own. location is what the request names. The server never
-// chooses one there.
+// resettling returns the Claimant.MayResettle for a new table or view. It requires the privileges
+// for a chosen location. location is the location in the request. The server never chooses a
+// location at, above or below a tombstone.
 func resettling(p *planner, by directory.Asker, path *directory.Path, ident moorage.Identifier,
 	location string) func(context.Context, registry.Tombstone) error {
 	switch {

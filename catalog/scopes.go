@@ -12,23 +12,24 @@ import (
 	"moorage/registry"
 )
 
-// Scopes are the objects that rules about maintenance stand on, as their caller has them. It is
-// safe for concurrent use.
+// Scopes gives access to the objects that have maintenance policies, for one caller. It is safe for
+// concurrent use.
 type Scopes struct{ catalog *Catalog }
 
-// ScopesOf returns the scopes of c, as its caller has them.
+// ScopesOf returns the scopes of c, for its caller.
 func ScopesOf(c *Catalog) Scopes { return Scopes{c} }
 
 // Scope is the server, a warehouse, a namespace or a table.
 type Scope struct {
 	Name      string             // as in registry.MaintenancePolicyKey
-	Ident     moorage.Identifier // all empty: the server
-	Warehouse registry.ID        // zero of the server
+	Ident     moorage.Identifier // empty for the server
+	Warehouse registry.ID        // zero for the server
 	Pointer   registry.ID        // of a table
 	item      registry.Item
 }
 
-// Find returns the scope called ident, if the caller has on it what v asks for of an object.
+// Find returns the scope called ident, if the caller has the privileges that v requires on an
+// object.
 //
 // Errors: those of a load of it.
 func (s Scopes) Find(ctx context.Context, v verb.Verb, ident moorage.Identifier) (Scope, error) {
@@ -90,7 +91,7 @@ func checkScope(ident moorage.Identifier) error {
 	return nil
 }
 
-// onServer returns nil if somebody has privileges on the server.
+// onServer returns nil if the caller has privileges on the server.
 func (s Scopes) onServer(ctx context.Context, by directory.Asker, asked access.Privileges) error {
 	if !s.catalog.planner.guarded {
 		return nil
@@ -99,7 +100,7 @@ func (s Scopes) onServer(ctx context.Context, by directory.Asker, asked access.P
 }
 
 // Change changes records that belong to the scope called ident, in one Apply with a change record.
-// plan says what is written and what that requires. It is called again if that has changed.
+// plan returns the writes and conditions. It is called again if a condition fails.
 //
 // Errors: those of Find and of plan; KindUnavailable; KindCommitUnknown.
 func (s Scopes) Change(ctx context.Context, v verb.Verb, ident moorage.Identifier,

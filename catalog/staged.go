@@ -11,8 +11,8 @@ import (
 	"moorage/storage"
 )
 
-// reachStaged notes how the files of a staged table are reached. A location that the client chose
-// is nobody's until the commit claims it, and is reached only if isDrawn.
+// reachStaged sets the reach of a staged table. A location that the client chose is not reserved
+// until the commit claims it. The client gets access to it only if isDrawn returns true.
 func reachStaged(ctx context.Context, p *planner, table *Table, version *commit.Version, chosen bool) error {
 	path, err := p.directory.Path(ctx, table.Identifier.Warehouse, table.Identifier.Namespace)
 	if err != nil || len(path.Warehouse.Delegation) == 0 {
@@ -35,8 +35,8 @@ func reachStaged(ctx context.Context, p *planner, table *Table, version *commit.
 	return nil
 }
 
-// reachAt returns how files at a location in the warehouse of path are reached, of a table that is
-// not stored yet.
+// reachAt returns the reach of a table that is not stored yet, at a location in the warehouse of
+// path.
 func reachAt(p *planner, path *directory.Path, ident moorage.Identifier, location string) *reach {
 	return &reach{
 		ident: ident, offers: path.Warehouse.Delegation, store: path.Storage, locations: []string{location},
@@ -44,9 +44,9 @@ func reachAt(p *planner, path *directory.Path, ident moorage.Identifier, locatio
 	}
 }
 
-// reachNow returns how a caller reaches the files of ident by the verb stored. If the table is not
-// stored yet, staged is the location that the server chose for it, and the verb is about. through
-// are the views by which he comes to one that is stored.
+// reachNow returns the reach of ident for a caller of the verb stored. If the table is not stored
+// yet, staged is the location that the server chose for it, and the verb is about. through are the
+// views through which the caller reaches a stored table.
 func (c *Catalog) reachNow(ctx context.Context, stored, about verb.Verb, ident moorage.Identifier, staged string,
 	through []moorage.Identifier) (*reach, error) {
 	p := c.planner
@@ -63,8 +63,8 @@ func (c *Catalog) reachNow(ctx context.Context, stored, about verb.Verb, ident m
 	return reachOf(resolved.Found, ident, resolved.By.Through), nil
 }
 
-// reachBefore is reachNow for a table that is not stored yet. What is stored at its location, or
-// above or beneath that, is another table's, so the caller's does not exist.
+// reachBefore is reachNow for a table that is not stored yet. A table that is stored at, above or
+// below its location is another table. Then the caller's table does not exist.
 func (c *Catalog) reachBefore(ctx context.Context, v verb.Verb, ident moorage.Identifier, staged string) (
 	r *reach, err error) {
 	p, by := c.planner, askerOf(c, v)

@@ -14,39 +14,40 @@ import (
 	"moorage/storage"
 )
 
-// Tending is care that the server takes of one table: a commit by pointer id.
+// Tending is a maintenance commit of the server to one table, by pointer id.
 type Tending struct {
 	Verb verb.Verb // verb.Expire
-	// Plan returns the updates of base; none says that there is nothing to do. It is pure, and is
-	// called on the base of each attempt, so it sees what was committed meanwhile. now is the
-	// store's time when the tending began.
+	// Plan returns the updates of base, or none if there is nothing to do. It is pure. It is called
+	// on the base of each attempt, so it sees all earlier commits. now is the store's time when the
+	// tending began.
 	Plan func(base *metadata.Document, now time.Time) ([]metadata.Update, error)
-	// Beside returns what goes beside the move of the table; see commit.Tended. It may be nil.
+	// Beside returns the changes that accompany the move of the table; see commit.Tended. It may be
+	// nil.
 	Beside func(ctx context.Context, before, next *Version) (Beside, error)
 }
 
-// Version is one version of a table, as a tending meets and makes it.
+// Version is one version of a table, before or after a tending.
 type Version = commit.Version
 
-// Beside is what goes beside the move of a table.
+// Beside holds the changes that accompany the move of a table.
 type Beside = commit.Beside
 
-// ErrBeside says that a record beside a table is not as its tending requires.
+// ErrBeside reports that an accompanying record does not meet the conditions of a tending.
 var ErrBeside = commit.ErrBeside
 
-// Tables is the catalog as those have it who take care of tables, by their ids. It is safe for
-// concurrent use.
+// Tables is the catalog for maintenance, which uses the ids of tables. It is safe for concurrent
+// use.
 type Tables struct{ catalog *Catalog }
 
-// TablesOf returns the tables of c, as its caller has them.
+// TablesOf returns the tables of c, for its caller.
 func TablesOf(c *Catalog) *Tables { return &Tables{c} }
 
-// Tend takes care of the table with this id, as the caller of t. It returns the version of the
-// table, and whether Tend made that. Writers do not notice: it retries when others were faster, and
-// takes no lock before it has lost several races.
+// Tend commits a tending to the table with this id, as the caller of t. It returns the version of
+// the table, and whether Tend created that version. Writers are not disturbed: Tend retries when
+// others were faster, and takes no lock before it has lost several races.
 //
-// Errors: those of Catalog.Commit; those of Plan and Beside; ErrBeside. KindCommitUnknown is about
-// the records beside the table, too.
+// Errors: those of Catalog.Commit; those of Plan and Beside; ErrBeside. KindCommitUnknown also
+// applies to the accompanying records.
 func (t *Tables) Tend(ctx context.Context, pointer registry.ID, tending Tending) (
 	version *Version, changed bool, err error) {
 	const op = "catalog.Tend"
@@ -68,8 +69,8 @@ func (t *Tables) Tend(ctx context.Context, pointer registry.ID, tending Tending)
 	return outcome.Version, err == nil && edit.changes, moorage.Annotate(op, ident.String(), err)
 }
 
-// TableByID returns the present version of the live table with this id, and its pointer, with the
-// id of its warehouse.
+// TableByID returns the present version of the live table with this id, and its pointer with the id
+// of its warehouse.
 //
 // Errors: KindNoSuchTable; those of Catalog.LoadTable.
 func (t *Tables) TableByID(ctx context.Context, pointer registry.ID) (*Version, registry.Pointer, error) {
@@ -106,7 +107,8 @@ func (t *Tables) Find(ctx context.Context, ident moorage.Identifier) (registry.I
 	return found.Pointer.ID, nil
 }
 
-// WarehouseLocation returns where a warehouse makes its tables, and a storage that reaches it.
+// WarehouseLocation returns the location where a warehouse creates its tables, and a storage that
+// reaches it.
 func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (string, storage.Store, error) {
 	path, err := t.catalog.planner.directory.Path(ctx, warehouse, nil)
 	if err != nil {
@@ -115,9 +117,9 @@ func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (strin
 	return path.Warehouse.Location, path.Storage, nil
 }
 
-// WithDropped calls do with the last version of a table that was dropped. pointer is its record,
-// which has this state. The files are read by the storage that its warehouse had then: the
-// warehouse may have another name by now, or be gone.
+// WithDropped calls do with the last version of a dropped table. pointer is its pointer, and state
+// the state of that record. It reads the files with the storage that the warehouse had at the drop.
+// The warehouse may have another name now, or be gone.
 //
 // Errors: those of do; KindNotFound if its metadata file is gone; those of a load.
 func (t *Tables) WithDropped(ctx context.Context, pointer registry.Pointer, state registry.State,
@@ -136,8 +138,9 @@ func (t *Tables) WithDropped(ctx context.Context, pointer registry.Pointer, stat
 	return do(commit.VersionOf(found, pointer.Identifier(), document))
 }
 
-// Unregistered returns the table that the metadata file at location describes, which the catalog
-// need not know; nil if it describes a view. It reads it by the storage of a warehouse.
+// Unregistered returns the table that the metadata file at location describes. The table need not
+// be in the catalog. It returns nil if the file describes a view. It reads the file with the
+// storage of warehouse.
 //
 // Errors: KindNotFound; KindNoSuchWarehouse; that of metadata.Parse.
 func (t *Tables) Unregistered(ctx context.Context, warehouse, location string) (*metadata.Document, error) {
@@ -159,7 +162,7 @@ func (t *Tables) Unregistered(ctx context.Context, warehouse, location string) (
 	return nil, moorage.Annotate(op, location, err)
 }
 
-// Waiting reports whether commits of the table with this id wait on this node for their turn.
+// Waiting reports whether commits of the table with this id wait for their turn on this node.
 func (t *Tables) Waiting(pointer registry.ID) bool {
 	return commit.Waiting(t.catalog.pipeline, pointer)
 }
@@ -168,7 +171,7 @@ func (t *Tables) Waiting(pointer registry.ID) bool {
 type tendEdit struct {
 	tending Tending
 	now     time.Time
-	changes bool // the last attempt made a version
+	changes bool // whether the last attempt created a version
 }
 
 func (e *tendEdit) Check(document) error { return nil }
@@ -195,6 +198,6 @@ func (e *tendEdit) Beside(ctx context.Context, found *directory.Found, base, nex
 	}
 	ident := found.Pointer.Identifier()
 	after := commit.VersionOf(found, ident, next)
-	after.Location = "" // it has none yet
+	after.Location = "" // it has no location yet
 	return e.tending.Beside(ctx, commit.VersionOf(found, ident, base), after)
 }

@@ -11,9 +11,9 @@ import (
 // Left is a tombstone and its location.
 type Left = claims.Left
 
-// Tombstones returns a page of the locations in the warehouse called name where tables and views
-// lived that are gone, and may have left files, in the order of the locations. next is the After of
-// the next page, empty if this is the last. The caller needs locate on the warehouse.
+// Tombstones returns a page of the tombstones in the warehouse called name: the locations of ended
+// tables and views that may have left files. They are in the order of the locations. next is the
+// After of the next page, empty if this is the last page. The caller needs locate on the warehouse.
 //
 // Further errors: KindNoSuchWarehouse.
 func (w Warehouses) Tombstones(ctx context.Context, name string, page Page) ([]Left, string, error) {
@@ -27,8 +27,8 @@ func (w Warehouses) Tombstones(ctx context.Context, name string, page Page) ([]L
 }
 
 // ClearTombstone removes the tombstone at a location in the warehouse called name, and returns it.
-// Any table or view may live there then, and a table there may have orphans removed. The caller
-// needs locate and purge on the warehouse.
+// Afterwards any table or view may live there, and the removal of orphans may delete the files
+// there. The caller needs locate and purge on the warehouse.
 //
 // Further errors: KindNoSuchWarehouse; those of claims.Clear.
 func (w Warehouses) ClearTombstone(ctx context.Context, name, location string) (Left, error) {
@@ -41,7 +41,7 @@ func (w Warehouses) ClearTombstone(ctx context.Context, name, location string) (
 	return left, moorage.Annotate(op, name, err)
 }
 
-// rootsFor returns the folders of a warehouse for a caller who asks for v.
+// rootsFor returns the roots of a warehouse for a caller of v.
 func (w Warehouses) rootsFor(ctx context.Context, v verb.Verb, name string) ([]string, error) {
 	resolved, err := w.catalog.resolve(ctx, v, moorage.Identifier{Warehouse: name})
 	if err != nil {

@@ -9,39 +9,39 @@ import (
 	"moorage/registry"
 )
 
-// Page asks for a part of a list that is ordered by name.
+// Page selects a part of a list that is ordered by name.
 type Page struct {
 	After string // exclusive; empty: from the start
-	Limit int    // at most so many; 0: all
+	Limit int    // the most names; 0: all
 }
 
-// Table is one version of a table, as loads and commits answer it.
+// Table is one version of a table, as loads and commits return it.
 type Table struct {
 	Identifier moorage.Identifier
 	// MetadataLocation is empty for a staged table, which has no file.
 	MetadataLocation string
 	Document         *metadata.Document
-	// Config is what the client needs to reach the files; may be nil.
+	// Config is the configuration that the client needs to reach the files; may be nil.
 	Config map[string]string
-	// Registration distinguishes the file at MetadataLocation from what it was before its owner
-	// wrote and registered it again. It is zero for a file that the catalog wrote.
+	// Registration distinguishes the file at MetadataLocation from its earlier content, if its
+	// owner has rewritten and registered it again. It is zero for a file that the catalog wrote.
 	Registration registry.ID
 
 	pointer registry.ID // zero for a staged table
-	// found is what the pointer was found as; nil if it was not looked for. staged is how the files
-	// of a staged table are reached; nil: not at all.
+	// found is the pointer as it was found; nil if it was not looked up. staged gives access to the
+	// files of a staged table; nil if there is none.
 	found  *directory.Found
 	staged *reach
-	// through are the views by which it was loaded; nil for none.
+	// through are the views through which it was loaded; nil if there are none.
 	through *guard.Through
 }
 
-// View is one version of a view, as loads and commits answer it.
+// View is one version of a view, as loads and commits return it.
 type View struct {
 	Identifier       moorage.Identifier
 	MetadataLocation string
 	Document         *metadata.ViewDocument
-	// Config is what the client needs to reach the files; may be nil.
+	// Config is the configuration that the client needs to reach the files; may be nil.
 	Config map[string]string
 
 	pointer registry.ID
@@ -52,16 +52,18 @@ type WarehouseSpec struct {
 	Name             string
 	Location         string
 	AllowedLocations []string
-	// Storage says how the storage is reached, as storage.Place.Options does. No secrets.
+	// Storage has the options for reaching the storage, as in storage.Place.Options. It must not
+	// contain secrets.
 	Storage map[string]string
-	// Secrets are what the storage is reached with besides, by the names of storage.Secret. They
-	// are sealed before they are stored, and nobody is answered them. Nil: what the process has.
+	// Secrets are further values for reaching the storage, by the names of storage.Secret. They are
+	// sealed before they are stored, and never returned. Nil: the server uses the credentials of
+	// its process.
 	Secrets map[string]map[string]string
-	// Properties go to every client of the warehouse, as defaults of its own configuration. No
-	// secrets.
+	// Properties are sent to every client of the warehouse, as defaults of its own configuration.
+	// They must not contain secrets.
 	Properties map[string]string
-	// Delegation says how engines reach the files without a key of their own, the preferred way
-	// first. Empty: not at all.
+	// Delegation lists the ways in which engines reach the files without a key of their own, the
+	// preferred one first. Empty: there is none.
 	Delegation []Delegation
 }
 
@@ -72,7 +74,7 @@ type Warehouse struct {
 	AllowedLocations []string
 	Properties       map[string]string
 	Delegation       []Delegation
-	// Secrets are the names of those that it has.
+	// Secrets are the names of its secrets.
 	Secrets []string
 }
 
@@ -89,7 +91,7 @@ type CreateTableRequest struct {
 // Lease names a lease on a table, as package maintenance/leases gives it out.
 type Lease = registry.LeaseID
 
-// ParseLease reads the text of a lease. Anything else is KindBadRequest.
+// ParseLease parses the text of a lease. Invalid text is KindBadRequest.
 func ParseLease(text string) (Lease, error) {
 	lease, err := registry.ParseLeaseID(text)
 	if err != nil {
@@ -102,13 +104,14 @@ func ParseLease(text string) (Lease, error) {
 type CommitRequest struct {
 	Requirements []metadata.Requirement
 	Updates      []metadata.Update
-	// Rebase is what the request asks for an append whose branch has moved since its client looked.
+	// Rebase is the request's choice for an append whose branch has moved since its client read the
+	// table.
 	Rebase RebaseChoice
 }
 
-// RebaseChoice is what a request asks for an append whose branch has moved. RebaseOn puts it on top
+// RebaseChoice is a request's choice for an append whose branch has moved. RebaseOn puts it on top
 // of the head if the table's moorage.append-rebase is on or on-all. RebaseOff refuses it.
-// RebaseUnset rebases it only where the table has on-all.
+// RebaseUnset rebases it only if the table has on-all.
 type RebaseChoice = rebase.Choice
 
 // The choices.
@@ -118,7 +121,8 @@ const (
 	RebaseOff   = rebase.Off
 )
 
-// ParseRebaseChoice reads the value of name: "on" or "off". Anything else is KindBadRequest.
+// ParseRebaseChoice parses the value of the header name: "on" or "off". Any other value is
+// KindBadRequest.
 func ParseRebaseChoice(name, text string) (RebaseChoice, error) {
 	return rebase.ParseChoice(name, text)
 }
@@ -147,26 +151,26 @@ type TableChange struct {
 	CommitRequest
 }
 
-// RegisterRequest is a request to make a table of an existing metadata file.
+// RegisterRequest is a request to create a table from an existing metadata file.
 type RegisterRequest struct {
 	MetadataLocation string
 	Overwrite        bool
 }
 
-// DropOptions says how a table is dropped.
+// DropOptions are the options of a drop.
 type DropOptions struct {
 	Purge bool // delete its files too
 }
 
-// PropertiesChange asks for changes of a namespace's properties.
+// PropertiesChange is a request to change a namespace's properties.
 type PropertiesChange struct {
 	Removals []string
 	Updates  map[string]string
 }
 
-// PropertiesResult says what a PropertiesChange did; each list is sorted.
+// PropertiesResult is the effect of a PropertiesChange; each list is sorted.
 type PropertiesResult struct {
 	Updated []string // keys that were set
-	Removed []string // keys that were there and are gone
-	Missing []string // keys to be removed that were not there
+	Removed []string // existing keys that were removed
+	Missing []string // keys to remove that did not exist
 }

@@ -24,20 +24,20 @@ import (
 )
 
 const (
-	// vendsMax bounds the credentials that are kept. One takes some 4 KiB with its session token.
+	// vendsMax bounds the cached credentials. Each takes some 4 KiB with its session token.
 	vendsMax = 50_000
-	// vendLeftMin is how long a credential must be good for when it is given again. Java's clients
-	// renew theirs 5 minutes before the end, and keep tables for 5 minutes.
+	// vendLeftMin is the least remaining lifetime of a cached credential that is returned again.
+	// Java clients renew credentials 5 minutes before the end, and keep tables for 5 minutes.
 	vendLeftMin = 10 * time.Minute
-	// vendTimeout bounds how long a credential may take to make.
+	// vendTimeout bounds the time to issue a credential.
 	vendTimeout = 10 * time.Second
-	// vendRate is how many credentials one warehouse may ask its storage for in a second.
+	// vendRate is how many credentials a second one warehouse may request from its storage.
 	vendRate = 50
 	// vendWaitMax is how long a client waits for its turn.
 	vendWaitMax = 2 * time.Second
 )
 
-// vends makes credentials and gives each again for a while. It is safe for concurrent use.
+// vends issues credentials and caches each for a while. It is safe for concurrent use.
 type vends struct {
 	cache  *otter.Cache[vendKey, vended]
 	flight singleflight.Group
@@ -46,19 +46,19 @@ type vends struct {
 
 	// mu guards the fields below; a leaf.
 	mu    sync.Mutex
-	turns map[registry.ID]time.Time // by warehouse: when the next credential may be asked for
+	turns map[registry.ID]time.Time // by warehouse: the earliest time of the next request
 }
 
-// wanted is what a credential is asked for.
+// wanted describes a requested credential.
 type wanted struct {
 	vender    storage.Vender
 	warehouse registry.ID
-	place     storage.Place // that vender makes credentials for
+	place     storage.Place // the place of vender
 	scope     storage.Scope
 }
 
-// vendKey names what is wanted, cheaply. A credential that is kept under it may be for what a table
-// or a warehouse was before; see vended.isFor.
+// vendKey is a cheap cache key of wanted. The credential under it may be for an earlier state of a
+// table or warehouse; see vended.isFor.
 type vendKey struct {
 	warehouse         registry.ID
 	location, session string
@@ -70,7 +70,7 @@ func (w wanted) key() vendKey {
 	return vendKey{w.warehouse, w.scope.Locations[0], w.scope.Session, w.scope.Write, w.scope.Duration}
 }
 
-// name returns a text that differs for whatever differs.
+// name returns a text that is unique for each wanted.
 func (w wanted) name() string {
 	text := make([]byte, 0, 512)
 	write := func(part string) { text = append(append(strconv.AppendInt(text, int64(len(part)), 10), ':'), part...) }
@@ -86,21 +86,21 @@ func (w wanted) name() string {
 	return string(sum[:])
 }
 
-// vended is a credential that was made.
+// vended is an issued credential.
 type vended struct {
 	credential storage.Credential
 	// encoded are the parts of the credential as members of a JSON object.
 	encoded []byte
 	version string
-	// until is how long it is given again.
+	// until is the end of its use from the cache.
 	until time.Time
 
 	vender    storage.Vender
 	locations []string
 }
 
-// isFor reports whether v is for what is wanted, which has the same vendKey. A storage that is
-// opened again, with another key say, is another Vender.
+// isFor reports whether v is a credential for w, which has the same vendKey. A storage that was
+// opened again, for example with another key, is another Vender.
 func (v vended) isFor(w wanted) bool {
 	return v.vender == w.vender && slices.Equal(v.locations, w.scope.Locations)
 }
@@ -112,15 +112,15 @@ func newVends(now func() time.Time, random io.Reader) *vends {
 	}
 }
 
-// get returns a credential for what is wanted, and makes it if none that is good is kept. Those who
-// ask for the same at the same time share one.
+// get returns a credential for w, from the cache if a valid one is there. Concurrent callers with
+// the same w share one.
 func (v *vends) get(ctx context.Context, w wanted) (vended, error) {
 	if kept, ok := v.cache.GetIfPresent(w.key()); ok && kept.isFor(w) && v.now().Before(kept.until) {
 		return kept, nil
 	}
 	name := w.name()
 	done := v.flight.DoChan(name, func() (any, error) {
-		// The first who asked may leave; the others still wait.
+		// The first caller may leave; the others still wait.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), vendTimeout)
 		defer cancel()
 		return v.make(ctx, w, name)
@@ -134,7 +134,7 @@ func (v *vends) get(ctx context.Context, w wanted) (vended, error) {
 	}
 }
 
-// make asks for a credential and keeps it.
+// make requests a credential and caches it.
 func (v *vends) make(ctx context.Context, w wanted, name string) (vended, error) {
 	const op = "catalog.make"
 	if err := v.turn(ctx, w.warehouse); err != nil {
@@ -146,7 +146,7 @@ func (v *vends) make(ctx context.Context, w wanted, name string) (vended, error)
 	case errors.Is(err, storage.ErrUnscopable):
 		return vended{}, err
 	case err != nil:
-		// Whether it was away or refused is the operator's to see: it is in the log.
+		// The log shows the operator whether the storage was unavailable or refused.
 		return vended{}, moorage.E(op, "", moorage.KindUnavailable, err)
 	}
 	spread, err := v.spread()
@@ -168,15 +168,15 @@ func (v *vends) make(ctx context.Context, w wanted, name string) (vended, error)
 	return made, nil
 }
 
-// spread returns a factor of 0.9 to 1.1: credentials that were made together are not renewed
-// together.
+// spread returns a factor of 0.9 to 1.1, so that credentials that were issued together are not
+// renewed together.
 func (v *vends) spread() (float64, error) {
 	var drawn [2]byte
 	_, err := io.ReadFull(v.random, drawn[:])
 	return 0.9 + 0.2*float64(binary.BigEndian.Uint16(drawn[:]))/(1<<16), err
 }
 
-// turn waits until another credential may be asked for in a warehouse.
+// turn waits until the warehouse may request another credential.
 func (v *vends) turn(ctx context.Context, warehouse registry.ID) error {
 	v.mu.Lock()
 	now := v.now()

@@ -7,16 +7,16 @@ import (
 	"moorage/catalog/verb"
 )
 
-// Verbs are what can be asked about, and done to, namespaces, tables and views. *Catalog has them.
+// Verbs are the verbs on namespaces, tables and views. *Catalog implements them.
 type Verbs interface {
 	Files
 
-	// Refuse refuses a request for v that could not even be read, for the reason why.
+	// Refuse refuses a request for v that could not be decoded, with the reason why.
 	Refuse(ctx context.Context, v verb.Verb, on moorage.Identifier, why error) error
 	// Sees reports whether the caller of a request for v sees a warehouse.
 	Sees(ctx context.Context, v verb.Verb, warehouse string) (bool, error)
-	// Admit reports by its error that the caller does not see a warehouse, before more of its
-	// request for v is read.
+	// Admit returns an error if the caller does not see a warehouse, before more of its request for
+	// v is read.
 	Admit(ctx context.Context, v verb.Verb, warehouse string) error
 	LoadWarehouse(ctx context.Context, name string) (Warehouse, error)
 	CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (

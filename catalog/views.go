@@ -12,7 +12,7 @@ import (
 )
 
 // ListViews returns the names of the views in a namespace, ordered. next is the After of the next
-// page, empty if this is the last.
+// page, empty if this is the last page.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace. Source: REST specification, listViews.
 func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (
@@ -21,7 +21,7 @@ func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Na
 	return names, next, moorage.Annotate("catalog.ListViews", ns.String(), err)
 }
 
-// CreateView makes a view. Like a table, it shares its name and its location with no other.
+// CreateView creates a view. Like a table, it has a name and a location of its own.
 //
 // Errors: those of CreateTable. Durable when it returns. Source: REST specification, createView.
 func (c *Catalog) CreateView(ctx context.Context, ident moorage.Identifier, request CreateViewRequest) (*View, error) {
@@ -34,34 +34,34 @@ func (c *Catalog) CreateView(ctx context.Context, ident moorage.Identifier, requ
 	return viewOf(outcome.Version), moorage.Annotate("catalog.CreateView", ident.String(), err)
 }
 
-// build returns the document of the view that is to live at location.
+// build returns the document of the new view at location.
 func (r CreateViewRequest) build(location string, env metadata.Env) (*metadata.ViewDocument, error) {
 	return metadata.NewView(metadata.CreateView{
 		Location: location, Schema: r.Schema, Version: r.Version, Properties: r.Properties,
 	}, env)
 }
 
-// LoadView returns the current version of a view. It takes no locks. For a view loaded before it
-// makes one read of the store.
+// LoadView returns the current version of a view. It takes no locks. For a view that was loaded
+// before, it makes one read of the store.
 //
 // Errors: KindNoSuchView, also if the namespace is missing or a table has that name; KindNotFound
-// if the metadata file is missing, KindInternal if it cannot be read. through is that of LoadTable,
-// without the view itself. Source: REST specification, loadView.
+// if the metadata file is missing, KindInternal if it cannot be read. through has the same meaning
+// as in LoadTable, and does not include the view itself. Source: REST specification, loadView.
 func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (
 	*View, error) {
 	loaded, _, err := c.load(ctx, verb.LoadView, ident, through)
 	return viewOf(loaded), moorage.Annotate("catalog.LoadView", ident.String(), err)
 }
 
-// ViewExists returns nil if there is such a view, else the error that LoadView returns. It does
-// not look at the metadata file.
+// ViewExists returns nil if the view exists, else the error that LoadView returns. It does not read
+// the metadata file.
 func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) error {
 	_, err := c.resolve(ctx, verb.ViewExists, ident)
 	return moorage.Annotate("catalog.ViewExists", ident.String(), err)
 }
 
-// ReplaceView changes one view, as Commit does one table. Replaces that race are applied one on top
-// of the other while their requirements hold. The specification has only one requirement: the
+// ReplaceView changes one view, as Commit does for a table. Concurrent replaces are applied one on
+// top of the other while their requirements hold. The specification has only one requirement: the
 // view-uuid.
 //
 // Errors: KindNoSuchView; otherwise those of Commit. Durable when it returns. Source: REST
@@ -82,7 +82,7 @@ func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, req
 // viewEdit is the edit of a view.
 type viewEdit struct {
 	ReplaceViewRequest
-	planner *planner // that says who owns the view then
+	planner *planner // for the owner of the view
 	by      directory.Asker
 }
 
@@ -99,13 +99,13 @@ func (e viewEdit) Next(base document, env metadata.Env) (document, error) {
 
 func (e viewEdit) Asks() bool { return len(e.Updates) > 0 }
 
-// Replays is false: adding a version again finds the one that is there (see
+// Replays returns false: adding a version again finds the existing one (see
 // metadata.ViewDocument.Apply).
 func (e viewEdit) Replays(document) bool { return false }
 
 func (e viewEdit) Pins() bool { return metadata.AssertsViewUUID(e.Requirements) }
 
-// DropView takes a view's name away, and keeps the pointer and its claims for the undrop window. It
+// DropView removes a view's name, and keeps the pointer and its claims for the undrop window. It
 // deletes no files. The metadata file need not exist.
 //
 // Errors: KindNoSuchView, KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST
@@ -125,7 +125,7 @@ func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) e
 	return moorage.Annotate("catalog.RenameView", from.String(), err)
 }
 
-// RegisterView makes a view of a metadata file that exists. It keeps the location as the request
+// RegisterView creates a view from an existing metadata file. It keeps the location as the request
 // spells it, and writes no file. If the view-uuid belongs to a dropped view, that view comes back
 // with its pointer.
 //
@@ -137,7 +137,7 @@ func (c *Catalog) RegisterView(ctx context.Context, ident moorage.Identifier, me
 	return viewOf(outcome.Version), moorage.Annotate("catalog.RegisterView", ident.String(), err)
 }
 
-// askedByView returns the privileges that updates of a view ask for.
+// askedByView returns the privileges that updates of a view require.
 func askedByView(updates []metadata.ViewUpdate) (asked access.Privileges) {
 	for _, update := range updates {
 		asked |= verb.OfUpdate(update.Action(), update.Names())

@@ -21,13 +21,13 @@ import (
 	"moorage/storage"
 )
 
-// CreateWarehouse makes a warehouse. The server's storage must understand its location and the
+// CreateWarehouse creates a warehouse. The server's storage must support its location and the
 // further allowed locations. It is durable when it returns.
 //
-// Errors: KindBadRequest for a name, location or property that is not valid, and for a location
-// that cannot be opened; KindTooLarge for properties longer than PropertiesBytesMax;
-// KindAlreadyExists; KindUnavailable; KindCommitUnknown. KindForbidden for a folder of this machine
-// that Config.LocalFolder refuses, unless the caller is a job of the server.
+// Errors: KindBadRequest for an invalid name, location or property, and for a location that cannot
+// be opened; KindTooLarge for properties longer than PropertiesBytesMax; KindAlreadyExists;
+// KindUnavailable; KindCommitUnknown. KindForbidden for a folder of this machine that
+// Config.LocalFolder refuses, unless the caller is a job of the server.
 func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Warehouse, error) {
 	value := registry.Warehouse{
 		Location:         storage.Trim(spec.Location),
@@ -74,8 +74,8 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 	return warehouseOf(spec.Name, value), nil
 }
 
-// checkWarehouse returns why there can be no warehouse as spec has it. It is to become value, and
-// its files are in place.
+// checkWarehouse returns the error if a warehouse with spec cannot exist, else nil. value is its
+// record, and place the place of its files.
 func (p *planner) checkWarehouse(ctx context.Context, caller moorage.Caller, spec WarehouseSpec,
 	value registry.Warehouse, place storage.Place) error {
 	const op = "catalog.checkWarehouse"
@@ -103,8 +103,8 @@ func (p *planner) checkWarehouse(ctx context.Context, caller moorage.Caller, spe
 	return tryPlace(ctx, p, value, place)
 }
 
-// checkFolders returns why caller must not let the server use the folders of a warehouse, so far as
-// they are on this machine. Who opens the store itself can reach the machine's files anyway.
+// checkFolders returns the error if caller must not let the server use the warehouse's folders on
+// this machine. A caller that opens the store itself can access the machine's files anyway.
 func (p *planner) checkFolders(caller moorage.Caller, value registry.Warehouse) error {
 	if p.localFolder == nil || guard.IsSystem(caller) {
 		return nil
@@ -112,7 +112,7 @@ func (p *planner) checkFolders(caller moorage.Caller, value registry.Warehouse) 
 	for _, location := range append([]string{value.Location}, value.AllowedLocations...) {
 		parsed, err := storage.Parse(location)
 		if err != nil || parsed.Scheme != storage.SchemeFile {
-			continue // nothing of it is on this machine
+			continue // not on this machine
 		}
 		if err := p.localFolder(parsed.Path); err != nil {
 			return moorage.Errorf(moorage.KindForbidden, "Not allowed: the location %s of a warehouse: %s",
@@ -122,8 +122,8 @@ func (p *planner) checkFolders(caller moorage.Caller, value registry.Warehouse) 
 	return nil
 }
 
-// checkOptions returns KindBadRequest for options of storage that no storage of a warehouse reads.
-// Folders have none. All other storages refuse what they do not know themselves.
+// checkOptions returns KindBadRequest for storage options of a warehouse that has only folders,
+// which have no options. Other storages refuse unknown options themselves.
 func checkOptions(value registry.Warehouse) error {
 	for _, location := range append([]string{value.Location}, value.AllowedLocations...) {
 		parsed, err := storage.Parse(location)
@@ -140,11 +140,11 @@ func checkOptions(value registry.Warehouse) error {
 }
 
 // OwnProperties returns the names of the properties that only the server itself sends to clients.
-// No warehouse may have them.
+// Warehouses cannot set them.
 func OwnProperties() []string { return []string{"prefix", "namespace-separator"} }
 
-// checkOwn returns KindBadRequest if properties have one of OwnProperties, or a wrong value of one
-// that the catalog acts on.
+// checkOwn returns KindBadRequest if properties include one of OwnProperties, or an invalid value
+// of a property that the catalog uses.
 func checkOwn(properties map[string]string) error {
 	for _, name := range OwnProperties() {
 		if _, ok := properties[name]; ok {
@@ -173,20 +173,20 @@ func checkOwn(properties map[string]string) error {
 }
 
 const (
-	// RebaseHeader is the header by which a request consents to a rebase of its append, or
+	// RebaseHeader is the header with which a request consents to a rebase of its append, or
 	// refuses it.
 	RebaseHeader = "X-Moorage-Append-Rebase"
-	// headerProperty begins the properties that have clients send a header.
+	// headerProperty is the prefix of the properties that make clients send a header.
 	headerProperty = "header."
-	// valueShownMax is how many bytes of a wrong property its refusal repeats.
+	// valueShownMax is how many bytes of an invalid property its error repeats.
 	valueShownMax = 100
 )
 
-// newWarehouse is a warehouse about to be made, and what has its name.
+// newWarehouse is a warehouse that will be created, and the present record of its name.
 type newWarehouse struct {
 	name     string
 	value    registry.Warehouse
-	secret   registry.Secret // if value says that it has one
+	secret   registry.Secret // if value refers to one
 	occupant registry.Record
 }
 
@@ -244,7 +244,7 @@ func (c *Catalog) LoadWarehouse(ctx context.Context, name string) (Warehouse, er
 	return warehouseOf(name, resolved.Path.Warehouse), nil
 }
 
-// checkWarehouseName returns why there can be no warehouse called name.
+// checkWarehouseName returns an error for an invalid name of a warehouse.
 func checkWarehouseName(name string) error {
 	if name == "" {
 		return moorage.Errorf(moorage.KindNoSuchWarehouse, "Warehouse does not exist: %s", name)
@@ -252,8 +252,8 @@ func checkWarehouseName(name string) error {
 	return moorage.ValidateName("warehouse name", name)
 }
 
-// ClientConfig returns what an engine needs to reach the files of the warehouse called name, as
-// Table.Config has it. Callers must not change it.
+// ClientConfig returns the configuration that an engine needs to reach the files of the warehouse
+// called name, like Table.Config. Callers must not change it.
 //
 // Errors: KindNoSuchWarehouse.
 func (c *Catalog) ClientConfig(ctx context.Context, name string) (map[string]string, error) {
@@ -292,8 +292,8 @@ func (c *Catalog) Warehouses(ctx context.Context) ([]Warehouse, error) {
 }
 
 // ProbeStorage probes the storage of every warehouse, several at once. It calls unreachable for
-// each one that it cannot reach, as soon as it knows, one call at a time. The error is that of the
-// store, or of ctx.
+// each one that it cannot reach, as soon as that is known, one call at a time. The error is that of
+// the store, or of ctx.
 func (c *Catalog) ProbeStorage(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
 	return moorage.Annotate("catalog.ProbeStorage", "", c.planner.directory.ProbeAll(ctx, unreachable))
 }
@@ -317,8 +317,8 @@ func (c *Catalog) DropWarehouse(ctx context.Context, name string) error {
 	return moorage.Annotate("catalog.DropWarehouse", name, err)
 }
 
-// readContainerEnd returns how the grants on the namespace or warehouse end that is dropped, and
-// the secret of the warehouse. A secret that dropped tables need stays for them.
+// readContainerEnd plans the end of the grants on the dropped namespace or warehouse, and of the
+// warehouse's secret. A secret that dropped tables need stays for them.
 func (p *planner) readContainerEnd(ctx context.Context, attempt *commit.Attempt) (ledger.Policy, error) {
 	container := attempt.Container
 	marked, err := registry.DecodePart[struct {
@@ -338,8 +338,7 @@ func (p *planner) readContainerEnd(ctx context.Context, attempt *commit.Attempt)
 	return ends, err
 }
 
-// planContainerDrop plans the end of an empty namespace or warehouse, and with policy that of its
-// grants.
+// planContainerDrop plans the end of an empty namespace or warehouse. policy ends its grants.
 func planContainerDrop(attempt *commit.Attempt, policy ledger.Policy) (*commit.Plan, error) {
 	container := attempt.Container
 	if !container.Empty {
@@ -354,7 +353,7 @@ func planContainerDrop(attempt *commit.Attempt, policy ledger.Policy) (*commit.P
 	}, nil
 }
 
-// toldOfContainer returns what the log says about the drop of a container.
+// toldOfContainer returns the log line about the drop of a container.
 func toldOfContainer(container *commit.Container) commit.Told {
 	kind, owner := "namespace", ""
 	if len(container.Ident.Namespace) == 0 {
@@ -371,8 +370,8 @@ func toldOfContainer(container *commit.Container) commit.Told {
 	}}
 }
 
-// scopeOfContainer returns the scope that the rules about maintenance of a container stand on. They
-// end with it.
+// scopeOfContainer returns the scope of a container's maintenance policies. They end with the
+// container.
 func scopeOfContainer(container *commit.Container) string {
 	if len(container.Ident.Namespace) == 0 {
 		return registry.WarehouseScope(container.ID)

@@ -16,27 +16,27 @@ import (
 	"moorage/storage"
 )
 
-// WarehouseChange asks for changes of a warehouse. What it does not name stays as it is.
+// WarehouseChange is a request to change a warehouse. Settings that it does not name are unchanged.
 type WarehouseChange struct {
 	Properties PropertiesChange
-	Storage    PropertiesChange // of the options by which the storage is reached
-	// Delegation is what the warehouse offers from now on. Nil: what it offers now. Empty: nothing.
+	Storage    PropertiesChange // the options of the storage
+	// Delegation is the new list of offered delegations. Nil: unchanged. Empty: none.
 	Delegation []Delegation
-	// Secrets are those that are set, as in WarehouseSpec. The value of one that is taken away is
-	// nil.
+	// Secrets are the secrets to set, as in WarehouseSpec. A nil value removes the secret of that
+	// name.
 	Secrets map[string]map[string]string
 }
 
-// ServerSecret is the name of the secret that the server reaches a storage with.
+// ServerSecret is the name of the secret with which the server reaches a storage.
 const ServerSecret = storage.SecretServer
 
-// isOfStorage reports whether c changes how files are reached, by the server or by engines.
+// isOfStorage reports whether c changes how the server or engines reach the files.
 func (c WarehouseChange) isOfStorage() bool {
 	return len(c.Storage.Updates)+len(c.Storage.Removals)+len(c.Secrets) > 0 || c.Delegation != nil
 }
 
-// mustBeTried reports whether c is tried on the storage before it is stored. To offer engines less
-// must be possible while the storage is away.
+// mustBeTried reports whether c must be tested on the storage before it is stored. Removing a
+// delegation must be possible while the storage is unavailable.
 func (c WarehouseChange) mustBeTried(value registry.Warehouse) bool {
 	return len(c.Storage.Updates)+len(c.Storage.Removals)+len(c.Secrets) > 0 ||
 		slices.ContainsFunc(c.Delegation, func(offer Delegation) bool {
@@ -44,14 +44,14 @@ func (c WarehouseChange) mustBeTried(value registry.Warehouse) bool {
 		})
 }
 
-// Change changes a warehouse. A change of how its files are reached is tried on the storage first,
-// as when a warehouse is made, unless it only takes from what engines are offered. Requests that
-// begin after the answer go by it: at once on this node, within directory.HomeTrust on others. The
-// caller needs manage on the warehouse for properties, and admin for anything else.
+// Change changes a warehouse. A change of how its files are reached is first tested on the storage,
+// as for a new warehouse, unless it only removes delegations. Requests that begin after the answer
+// use the change: at once on this node, within directory.HomeTrust on others. The caller needs
+// manage on the warehouse for properties, and admin for anything else.
 //
-// Further errors: KindBadRequest for what a warehouse cannot have, and if the storage does not do
-// what it is to; KindNoSuchWarehouse; KindTooLarge for properties. KindCommitFailed if somebody
-// else changed how the files are reached meanwhile.
+// Further errors: KindBadRequest for invalid settings, and if the storage fails the test;
+// KindNoSuchWarehouse; KindTooLarge for properties. KindCommitFailed if another request changed how
+// the files are reached in the meantime.
 func (w Warehouses) Change(ctx context.Context, name string, change WarehouseChange) (WarehouseDetails, error) {
 	const op = "catalog.Change"
 	p := w.catalog.planner
@@ -83,7 +83,7 @@ func (w Warehouses) Change(ctx context.Context, name string, change WarehouseCha
 			return next.plan(ctx, p, change)
 		},
 	})
-	p.directory.ForgetWarehouse(name) // also if nobody knows whether it was changed
+	p.directory.ForgetWarehouse(name) // also if the outcome is unknown
 	if err != nil {
 		return WarehouseDetails{}, moorage.Annotate(op, name, err)
 	}
@@ -91,7 +91,8 @@ func (w Warehouses) Change(ctx context.Context, name string, change WarehouseCha
 	return details, moorage.Annotate(op, name, err)
 }
 
-// mayReach returns nil if the caller may make a change as far as it is about how files are reached.
+// mayReach returns nil if the caller may change how files are reached, or if change does not do
+// that.
 func (w Warehouses) mayReach(ctx context.Context, change WarehouseChange) error {
 	if !change.isOfStorage() || !w.catalog.planner.guarded {
 		return nil
@@ -102,7 +103,7 @@ func (w Warehouses) mayReach(ctx context.Context, change WarehouseChange) error 
 	})
 }
 
-// check returns what is wrong with c whatever the warehouse is.
+// check returns an error if c is invalid for any warehouse.
 func (c WarehouseChange) check() error {
 	err := cmp.Or(c.Properties.checkKeys(), c.Storage.checkKeys(), c.Properties.check(), c.Storage.check(),
 		checkOwn(c.Properties.Updates), checkDelegation(c.Delegation))
@@ -115,17 +116,16 @@ func (c WarehouseChange) check() error {
 	return nil
 }
 
-// nextWarehouse is what becomes of a warehouse.
+// nextWarehouse is a warehouse after a change.
 type nextWarehouse struct {
-	keptWarehouse                    // value is as it is to be
-	before        registry.Warehouse // as it was when the storage was tried
+	keptWarehouse                    // value is the new value
+	before        registry.Warehouse // the value when the storage was tested
 
-	reseals bool            // the secret changes
-	secret  registry.Secret // from now on; without values there is none
+	reseals bool            // whether the secret changes
+	secret  registry.Secret // the new secret; without values there is none
 }
 
-// prepareChange returns what becomes of kept, and tries the storage if it is to be reached
-// otherwise.
+// prepareChange returns kept after the change. It tests the storage if that is necessary.
 func prepareChange(ctx context.Context, p *planner, by moorage.Caller, kept keptWarehouse, change WarehouseChange) (
 	*nextWarehouse, error) {
 	next := &nextWarehouse{before: kept.value}
@@ -153,7 +153,7 @@ func prepareChange(ctx context.Context, p *planner, by moorage.Caller, kept kept
 	return next, tryPlace(ctx, p, next.value, place)
 }
 
-// seal seals the secrets that change, and returns how the place of next has them.
+// seal seals the changed secrets, and returns the secret for the place of n.
 func (n *nextWarehouse) seal(ctx context.Context, p *planner, by string, values map[string]map[string]string) (
 	secret storage.Secret, err error) {
 	n.reseals = true
@@ -181,9 +181,10 @@ func (n *nextWarehouse) seal(ctx context.Context, p *planner, by string, values 
 	return secret, err
 }
 
-// rebase makes n the change of a later read of its warehouse.
+// rebase applies the change to a later read of the warehouse.
 //
-// Errors: KindCommitFailed if the files are reached otherwise than when the storage was tried.
+// Errors: KindCommitFailed if the settings for reaching the files have changed since the storage
+// was tested.
 func (n *nextWarehouse) rebase(kept keptWarehouse, change WarehouseChange) error {
 	if kept.record.State != registry.StateLive {
 		return moorage.Errorf(moorage.KindUnavailable, "Warehouse is being dropped: %s", kept.name)
@@ -206,7 +207,7 @@ func (n *nextWarehouse) rebase(kept keptWarehouse, change WarehouseChange) error
 	return checkProperties(n.value.Properties)
 }
 
-// changed returns what change makes of values; nil for nothing.
+// changed returns values after change; nil if they are empty.
 func changed(values map[string]string, change PropertiesChange) map[string]string {
 	next := maps.Clone(values)
 	if next == nil {
@@ -219,7 +220,7 @@ func changed(values map[string]string, change PropertiesChange) map[string]strin
 	return next
 }
 
-// plan plans that n is stored, which change asked for.
+// plan plans that n is stored. change is the request.
 func (n *nextWarehouse) plan(ctx context.Context, p *planner, change WarehouseChange) (*commit.Plan, error) {
 	conditions := []registry.Condition{ledger.Unchanged(n.record)}
 	writes, err := ledger.Encode(ledger.Put(n.record.Key, n.record.State, n.value))
@@ -235,9 +236,9 @@ func (n *nextWarehouse) plan(ctx context.Context, p *planner, change WarehouseCh
 	}, err
 }
 
-// planSecret plans what becomes of the record of the secret. Values that change does not name are
-// those that are there now: they may have been sealed again since n was prepared. A warehouse that
-// has no secret and gets none requires and writes nothing.
+// planSecret plans the record of the secret. Values that change does not name keep their present
+// content: they may have been sealed again since n was prepared. A warehouse that has no secret and
+// gets none needs no conditions and writes.
 func (n *nextWarehouse) planSecret(ctx context.Context, p *planner, change WarehouseChange) (
 	[]registry.Condition, []registry.Write, error) {
 	id := cmp.Or(n.value.Secret.ID, n.before.Secret.ID)
@@ -265,7 +266,7 @@ func (n *nextWarehouse) planSecret(ctx context.Context, p *planner, change Wareh
 		return []registry.Condition{asRead(records[0], key)}, writes, err
 	}
 	if !records[0].Exists() {
-		return nil, nil, nil // the warehouse stops naming a secret that is gone
+		return nil, nil, nil // the warehouse's reference is removed; the secret is gone already
 	}
 	unchanged := []registry.Condition{ledger.Unchanged(records[0])}
 	needed, err := sealing.IsOfDropped(ctx, p.ledger, key)

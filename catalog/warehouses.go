@@ -16,32 +16,32 @@ import (
 	"moorage/storage"
 )
 
-// Warehouses are the verbs by which one caller manages warehouses. It is safe for concurrent use.
+// Warehouses has the verbs with which one caller manages warehouses. It is safe for concurrent use.
 //
-// Errors of all verbs: KindForbidden and the errors of what is hidden; KindUnavailable; those that
-// change something also KindCommitUnknown. Nothing of a secret is in an error or in an answer.
+// Errors of all verbs: KindForbidden and the errors for hidden objects; KindUnavailable; verbs that
+// change something also KindCommitUnknown. Errors and answers contain no part of a secret.
 type Warehouses struct{ catalog *Catalog }
 
-// WarehousesOf returns the verbs that manage warehouses, for the caller of c.
+// WarehousesOf returns the verbs for managing warehouses, for the caller of c.
 func WarehousesOf(c *Catalog) Warehouses { return Warehouses{c} }
 
-// WarehouseDetails is all that is known of a warehouse, without its secrets.
+// WarehouseDetails describes a warehouse, without its secrets.
 type WarehouseDetails struct {
 	Warehouse
 	ID      registry.ID
-	Storage map[string]string // how its storage is reached, as storage.Place.Options does
-	Secret  *SecretDetails    // nil: the server reaches its storage with what the process has
-	Creator string            // empty if it is not known
+	Storage map[string]string // the options of its storage, as in storage.Place.Options
+	Secret  *SecretDetails    // nil: the server uses the credentials of its process
+	Creator string            // empty if unknown
 	Waiting WaitingPurges
 }
 
 // WaitingPurges are the dropped tables of a warehouse that can come back until their purges begin.
 type WaitingPurges struct {
 	Tables int
-	Bytes  int64 // of their files, as far as the tables say it
+	Bytes  int64 // of their files, as far as the tables have it
 }
 
-// waitingIn returns the purges that wait in the warehouse with this id.
+// waitingIn returns the waiting purges of the warehouse with this id.
 func waitingIn(ctx context.Context, p *planner, warehouse registry.ID) (waiting WaitingPurges, err error) {
 	prefix := registry.WaitingPrefix()
 	err = p.ledger.Scan(ctx, registry.TableDue, prefix, "", func(record registry.Record) (bool, error) {
@@ -49,21 +49,21 @@ func waitingIn(ctx context.Context, p *planner, warehouse registry.ID) (waiting 
 		if err == nil && due.Warehouse == warehouse {
 			waiting.Tables, waiting.Bytes = waiting.Tables+1, waiting.Bytes+due.Bytes
 		}
-		return true, nil // moorage check names one that cannot be read
+		return true, nil // moorage check reports unreadable ones
 	})
 	return waiting, err
 }
 
-// SecretDetails is what is known of a secret.
+// SecretDetails describes a secret.
 type SecretDetails struct {
-	// Kind says what it is: see storage.SecretKind.
+	// Kind is the kind of the secret: see storage.SecretKind.
 	Kind string
-	By   string // who set it last
+	By   string // the caller that set it last
 	At   time.Time
 }
 
 // List returns the warehouses that the caller sees, ordered by name. next is the After of the next
-// page, empty if this is the last.
+// page, empty if this is the last page.
 func (w Warehouses) List(ctx context.Context, page Page) (found []Warehouse, next string, err error) {
 	all, err := w.catalog.Warehouses(ctx)
 	if err != nil {
@@ -79,7 +79,7 @@ func (w Warehouses) List(ctx context.Context, page Page) (found []Warehouse, nex
 	return found, next, nil
 }
 
-// Load returns all about the warehouse called name. The caller needs manage on it, or admin.
+// Load returns the details of the warehouse called name. The caller needs manage on it, or admin.
 //
 // Further errors: KindNoSuchWarehouse.
 func (w Warehouses) Load(ctx context.Context, name string) (WarehouseDetails, error) {
@@ -92,7 +92,7 @@ func (w Warehouses) Load(ctx context.Context, name string) (WarehouseDetails, er
 	return details, moorage.Annotate(op, name, err)
 }
 
-// Create makes a warehouse: see Catalog.CreateWarehouse. The caller needs admin.
+// Create creates a warehouse: see Catalog.CreateWarehouse. The caller needs admin.
 func (w Warehouses) Create(ctx context.Context, spec WarehouseSpec) (WarehouseDetails, error) {
 	if _, err := w.catalog.CreateWarehouse(ctx, spec); err != nil {
 		return WarehouseDetails{}, err
@@ -118,8 +118,8 @@ type keptWarehouse struct {
 	value  registry.Warehouse
 }
 
-// readWarehouse reads the record of the warehouse called name. It does not open the storage: that
-// may be what somebody is about to mend.
+// readWarehouse reads the record of the warehouse called name. It does not open the storage, whose
+// settings the request may be about to repair.
 func readWarehouse(ctx context.Context, p *planner, name string) (keptWarehouse, error) {
 	if err := checkWarehouseName(name); err != nil {
 		return keptWarehouse{}, err
@@ -135,7 +135,7 @@ func readWarehouse(ctx context.Context, p *planner, name string) (keptWarehouse,
 	return keptWarehouse{name, records[0], value}, err
 }
 
-// read is readWarehouse for a caller who asks for v, which takes manage on the warehouse, or admin.
+// read is readWarehouse for a caller of v, which requires manage on the warehouse, or admin.
 func (w Warehouses) read(ctx context.Context, v verb.Verb, name string) (keptWarehouse, error) {
 	kept, err := readWarehouse(ctx, w.catalog.planner, name)
 	if err != nil || !w.catalog.planner.guarded {
@@ -143,7 +143,7 @@ func (w Warehouses) read(ctx context.Context, v verb.Verb, name string) (keptWar
 	}
 	asking, err := AccessOf(w.catalog).ask(ctx, v)
 	switch {
-	case moorage.KindOf(err) == moorage.KindUnsupported: // access is not on
+	case moorage.KindOf(err) == moorage.KindUnsupported: // access control is off
 		return kept, nil
 	case err != nil:
 		return keptWarehouse{}, err
@@ -161,7 +161,7 @@ func (w Warehouses) read(ctx context.Context, v verb.Verb, name string) (keptWar
 	return kept, nil
 }
 
-// detailsOf returns what may be answered about a warehouse.
+// detailsOf returns the details of a warehouse.
 func detailsOf(ctx context.Context, p *planner, kept keptWarehouse) (WarehouseDetails, error) {
 	details := WarehouseDetails{
 		Warehouse: warehouseOf(kept.name, kept.value), ID: kept.value.ID, Storage: maps.Clone(kept.value.Storage),

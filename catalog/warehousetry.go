@@ -10,8 +10,8 @@ import (
 	"moorage/storage"
 )
 
-// tryPlace returns why a warehouse cannot be reached as value and place say, or why it cannot offer
-// what value says. It keeps nothing open.
+// tryPlace returns the error if a warehouse cannot be reached at place, or if it cannot offer the
+// delegations of value. It keeps no storage open.
 func tryPlace(ctx context.Context, p *planner, value registry.Warehouse, place storage.Place) error {
 	const op = "catalog.tryPlace"
 	ctx, cancel := context.WithTimeout(ctx, delegationProbeMax)
@@ -19,7 +19,7 @@ func tryPlace(ctx context.Context, p *planner, value registry.Warehouse, place s
 	store, giveBack, err := p.directory.Borrow(ctx, place)
 	if err == nil {
 		defer giveBack()
-		if _, remote := store.(storage.Prober); remote { // to open others is to reach them
+		if _, remote := store.(storage.Prober); remote { // opening another storage tests it already
 			err = tryFiles(ctx, p, store, value)
 		}
 	}

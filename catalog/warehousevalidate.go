@@ -13,33 +13,35 @@ import (
 	"moorage/storage"
 )
 
-// Validation is what a look at the storage of a warehouse found.
+// Validation is the result of testing the storage of a warehouse.
 type Validation struct {
 	Trials []Trial
 	// Stopped are the delegations that the warehouse no longer offers, because the storage does not
 	// enforce them.
 	Stopped []Delegation
-	// Features are what the storage can do in its own way, or not at all.
+	// Features are the differences of the storage: features that work in its own way, or not at
+	// all.
 	Features []storage.Feature
 }
 
-// Trial is one thing that was tried.
+// Trial is one test.
 type Trial struct {
 	// Name is "files", or a Delegation that the warehouse offers.
 	Name string
-	// Failure says what was wrong; empty: nothing.
+	// Failure is the reason of a failure; empty if the test succeeded.
 	Failure string
 }
 
 // trialFiles is the Name of the trial that writes, reads, lists and deletes files.
 const trialFiles = "files"
 
-// Validate tries the storage of a warehouse as requests use it: it writes, reads, lists and deletes
-// small files, and lets the storage show that it enforces what the warehouse offers to engines. A
-// delegation that it does not enforce is no longer offered from then on: it would open the files of
-// all tables. The caller needs manage on the warehouse, or admin.
+// Validate tests the storage of a warehouse in the way that requests use it. It writes, reads,
+// lists and deletes small files, and checks that the storage enforces the delegations that the
+// warehouse offers. It stops offering a delegation that the storage does not enforce, because its
+// credentials would open the files of all tables. The caller needs manage on the warehouse, or
+// admin.
 //
-// Further errors: KindNoSuchWarehouse. A storage that does not do is no error: Trials say so.
+// Further errors: KindNoSuchWarehouse. A failed test is not an error: see Validation.Trials.
 func (w Warehouses) Validate(ctx context.Context, name string) (found Validation, err error) {
 	const op = "catalog.Validate"
 	p := w.catalog.planner
@@ -69,7 +71,7 @@ func (w Warehouses) Validate(ctx context.Context, name string) (found Validation
 	return found, moorage.Annotate(op, name, err)
 }
 
-// validate tries the storage of a warehouse.
+// validate tests the storage of a warehouse.
 func validate(ctx context.Context, p *planner, caller moorage.Caller, value registry.Warehouse) (found Validation) {
 	note := func(name string, err error) {
 		trial := Trial{Name: name}
