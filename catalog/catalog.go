@@ -38,9 +38,9 @@ type Config struct {
 	// the storage. It is called once for each place in use; the result is kept until the place of
 	// its warehouse changes.
 	OpenStorage func(place storage.Place) (storage.Store, error)
-	// BorrowStorage is OpenStorage for one piece of work. It creates no missing folders. A call of
-	// the function that it returns gives the storage back. Default: OpenStorage, and nothing is
-	// given back.
+	// BorrowStorage is OpenStorage for one piece of work. It creates nothing that does not exist. A
+	// call of the function that it returns gives the storage back. Default: OpenStorage, and
+	// nothing is given back.
 	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
 
 	// Sealer seals the secrets of warehouses. Nil: warehouses cannot have secrets.

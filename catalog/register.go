@@ -27,13 +27,13 @@ import (
 // table comes back, with its pointer. With request.Overwrite the file replaces the table called
 // ident. The same table-uuid moves the pointer; another one drops the old pointer and keeps it.
 //
-// Errors: KindNoSuchNamespace. KindAlreadyExists if the name is in use, the table-uuid is live
-// under another name or being purged, or the dropped table's location has passed to another table
-// or view. KindNotFound if the file does not exist. KindUnavailable also while the record of a
-// transaction cannot be read, because that transaction may delete the file. The last file of a
-// dropped table is accepted even then, because it is never deleted that way. KindBadRequest,
-// KindIllegalArgument or KindValidation if the file is outside the allowed locations or invalid.
-// Source: REST specification, registerTable.
+// Errors: KindNoSuchNamespace. KindAlreadyExists if the name is in use, or the table-uuid is live
+// under another name or being purged. It is also returned if the dropped table's location has
+// passed to another table or view. KindNotFound if the file does not exist. KindUnavailable also
+// while the record of a transaction cannot be read, because that transaction may delete the file.
+// The last file of a dropped table is accepted even then, because it is never deleted that way.
+// KindBadRequest, KindIllegalArgument or KindValidation if the file is outside the allowed
+// locations or invalid. Source: REST specification, registerTable.
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
 	request RegisterRequest) (*Table, error) {
 	outcome, err := c.submit(ctx, c.planner.register(askerOf(c, verb.Register), tableKind, ident, request))

@@ -18,8 +18,8 @@ import (
 // RenameTable gives a table another name in the same warehouse. Its pointer, and the location of
 // its metadata and data, stay.
 //
-// Errors: KindNoSuchTable for the source, KindNoSuchNamespace for the destination's namespace,
-// KindAlreadyExists if there is a table or view at the destination (the source itself included),
+// Errors: KindNoSuchTable for the source. KindNoSuchNamespace for the destination's namespace.
+// KindAlreadyExists if there is a table or view at the destination (the source itself included).
 // KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST specification,
 // renameTable.
 func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) error {

@@ -45,8 +45,8 @@ func reachAt(p *planner, path *directory.Path, ident moorage.Identifier, locatio
 }
 
 // reachNow returns the reach of ident for a caller of the verb stored. If the table is not stored
-// yet, staged is the location that the server chose for it, and the verb is about. through are the
-// views through which the caller reaches a stored table.
+// yet, the verb is about, and staged is the location that the server chose for the table. through
+// are the views through which the caller reaches a stored table.
 func (c *Catalog) reachNow(ctx context.Context, stored, about verb.Verb, ident moorage.Identifier, staged string,
 	through []moorage.Identifier) (*reach, error) {
 	p := c.planner

@@ -11,8 +11,8 @@ import (
 
 // Page selects a part of a list that is ordered by name.
 type Page struct {
-	After string // exclusive; empty: from the start
-	Limit int    // the most names; 0: all
+	After string // exclusive; from the start if empty
+	Limit int    // the most names; 0 for all
 }
 
 // Table is one version of a table, as loads and commits return it.
@@ -63,7 +63,7 @@ type WarehouseSpec struct {
 	// They must not contain secrets.
 	Properties map[string]string
 	// Delegation lists the ways in which engines reach the files without a key of their own, the
-	// preferred one first. Empty: there is none.
+	// preferred one first. Empty if there are none.
 	Delegation []Delegation
 }
 

@@ -20,7 +20,8 @@ import (
 type WarehouseChange struct {
 	Properties PropertiesChange
 	Storage    PropertiesChange // the options of the storage
-	// Delegation is the new list of offered delegations. Nil: unchanged. Empty: none.
+	// Delegation is the new list of offered delegations. Nil leaves it unchanged. An empty list
+	// removes all.
 	Delegation []Delegation
 	// Secrets are the secrets to set, as in WarehouseSpec. A nil value removes the secret of that
 	// name.

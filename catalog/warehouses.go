@@ -30,7 +30,7 @@ type WarehouseDetails struct {
 	Warehouse
 	ID      registry.ID
 	Storage map[string]string // the options of its storage, as in storage.Place.Options
-	Secret  *SecretDetails    // nil: the server uses the credentials of its process
+	Secret  *SecretDetails    // nil if the server uses the credentials of its process
 	Creator string            // empty if unknown
 	Waiting WaitingPurges
 }

@@ -69,7 +69,7 @@ type Claimant struct {
 	FromMemory bool
 }
 
-// TakenError says that a location cannot be claimed because of a live table or view.
+// TakenError reports that a location is not available.
 type TakenError struct {
 	At  string
 	Own Taking // the reason

@@ -8,9 +8,9 @@ import (
 	"moorage/registry"
 )
 
-// End removes a dropped pointer in one Apply. The same Apply removes its remaining claims, its task
-// or the record of its window, the record of its leases, and its maintenance records. Its locations
-// keep tombstones: see Release. End uses the fields How and Lasting of ending.
+// End removes a dropped pointer in one Apply. The same Apply removes its remaining claims, leases,
+// grants and maintenance records. It also removes its task or the record of its window. Its
+// locations keep tombstones: see Release. End uses the fields How and Lasting of ending.
 //
 // The change record gets operation. Nothing happens, without an error, if the pointer is gone or
 // over returns false.

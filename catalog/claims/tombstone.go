@@ -243,8 +243,8 @@ type Left struct {
 }
 
 // Tombstones returns at most limit of the tombstones below one of roots, in the order of their
-// locations. It begins after the location after; empty: from the start. next is the after of the
-// next page, and empty for the last page.
+// locations. It begins behind the location after, or at the start if after is empty. next is the
+// after of the next page, and empty for the last page.
 //
 // Errors are those of the store.
 func (c *Claims) Tombstones(ctx context.Context, roots []string, after string, limit int) (

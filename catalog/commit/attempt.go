@@ -45,8 +45,8 @@ func (p *Pipeline) runLocked(ctx context.Context, w *work) (outcome Outcome, err
 	return outcome, err
 }
 
-// attempt plans w and applies the plan once. It returns ledger.ErrRetry if a record changed
-// meanwhile.
+// attempt plans w and applies the plan once. It returns ledger.ErrRetry if a record changed in
+// between.
 func (p *Pipeline) attempt(ctx context.Context, w *work, number int, container *Container) (Outcome, error) {
 	change, err := w.change(ctx, p.config.Ledger, w.On[0])
 	if err != nil {

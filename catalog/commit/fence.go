@@ -16,7 +16,7 @@ import (
 // leaseReader reads leases.
 type leaseReader struct{ ledger *ledger.Ledger }
 
-// heed refuses w if it requires a lease that its caller does not hold now.
+// heed returns an error if w requires a lease that its caller does not hold now.
 func (r leaseReader) heed(ctx context.Context, w *work) error {
 	_, err := r.read(ctx, w)
 	return err

@@ -115,8 +115,8 @@ type Plan struct {
 	// Read is a version of an existing file, which is cached after the Apply. Outdated is a version
 	// that is removed from the cache because its owner wrote the file again.
 	Read, Outdated Kept
-	// Folder is created where the storage has folders; empty for none. Some engines write there
-	// before they commit, and do not create it.
+	// Folder is created where the storage has folders; empty if there is none to create. Some
+	// engines write to it before they commit, and do not create it.
 	Folder string
 	// Answer is the outcome of the intent.
 	Answer Outcome

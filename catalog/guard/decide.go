@@ -19,7 +19,7 @@ type Question struct {
 	// Through are the views through which the caller reaches the object. Nil if there are none.
 	Through *Through
 	// Missing is the error if the object is hidden but its warehouse is visible. It must be the
-	// error for an object that does not exist. Nil: the error for the object's kind.
+	// error for an object that does not exist. Nil selects the error for the object's kind.
 	Missing error
 }
 
