@@ -101,7 +101,7 @@ func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a meta
 	return misfit == metadata.Fits
 }
 
-// prepare reads the files for a head on top of which a may go, and returns whether a fits there.
+// prepare reads the files for moving a to the head in o, and returns whether a fits there.
 func (r *Rebaser) prepare(ctx context.Context, t Table, a metadata.Append, o metadata.Onto) metadata.Misfit {
 	room := r.documents.Room().Enter(t.Found.Pointer.Warehouse)
 	defer room.GiveBack() // the cache has its own bound
