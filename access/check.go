@@ -16,8 +16,9 @@ const (
 )
 
 // CheckRole reports a KindIllegalArgument error if role may not be written: its name or a member's
-// is none, it would contain itself, or more than DepthMax roles would contain each other.
-// KindTooLarge says that it has too many members. The members are names here, not identities.
+// name is not valid, the role would contain itself, or more than DepthMax roles would be nested. It
+// reports KindTooLarge if the role has too many members. The members are names here, not
+// identities.
 func (s *Snapshot) CheckRole(role Role) error {
 	if GranteeOf(role.Name) != IsRole || role.Name == Everyone {
 		return moorage.Errorf(moorage.KindIllegalArgument,
@@ -47,7 +48,7 @@ func (s *Snapshot) CheckRole(role Role) error {
 	return nil
 }
 
-// identities returns the identities of those who have names.
+// identities returns the identities of the principals and roles that have names.
 func (s *Snapshot) identities(names []string) []string {
 	identities := make([]string, len(names))
 	for i, name := range names {
@@ -61,8 +62,8 @@ func (s *Snapshot) membersOf(identity string) []string {
 	return s.names.roles[s.Holder(identity)].Members
 }
 
-// wayDown returns the names on the shortest way from members to a role, itself last; nil if there
-// is none. All are identities.
+// wayDown returns the shortest chain of identities from members to a role, which is last. It is nil
+// if there is no chain.
 func (s *Snapshot) wayDown(members []string, role string) (chain []string) {
 	from := make(map[string]string)
 	reached := make([]string, 0, len(members))
@@ -88,8 +89,8 @@ func (s *Snapshot) wayDown(members []string, role string) (chain []string) {
 	return nil
 }
 
-// chainBelow returns how many roles the longest chain has that begins with one of members. known
-// are the roles that it went through already.
+// chainBelow returns the length of the longest chain of roles that begins with one of members.
+// known has the lengths for the roles that were already visited.
 func (s *Snapshot) chainBelow(members []string, known map[string]int) (longest int) {
 	for _, member := range members {
 		if GranteeOf(moorage.NameOf(member)) != IsRole {
@@ -97,7 +98,7 @@ func (s *Snapshot) chainBelow(members []string, known map[string]int) (longest i
 		}
 		depth, found := known[member]
 		if !found {
-			known[member] = 1 // a stored cycle, which cannot be, ends here
+			known[member] = 1 // a stored cycle, which cannot exist, ends here
 			depth = 1 + s.chainBelow(s.membersOf(member), known)
 			known[member] = depth
 		}
@@ -106,7 +107,7 @@ func (s *Snapshot) chainBelow(members []string, known map[string]int) (longest i
 	return longest
 }
 
-// chainAbove returns how many roles the longest chain has that ends above the role called name.
+// chainAbove returns the length of the longest chain of roles above the role called name.
 func (s *Snapshot) chainAbove(name string) (longest int) {
 	level := []number{s.names.named(name)}
 	for longest <= DepthMax {
@@ -125,8 +126,8 @@ func (s *Snapshot) chainAbove(name string) (longest int) {
 }
 
 // CheckGrants reports a KindIllegalArgument error if record may not be written: a privilege cannot
-// stand on its kind, a grantee or the owner can be nobody, or Managed stands on what holds nothing.
-// KindTooLarge says that it has too many grantees.
+// be granted on its kind, the name of a grantee or owner is not valid, or Managed is set on an
+// object that is not a container. It reports KindTooLarge if there are too many grantees.
 func CheckGrants(record Grants) error {
 	if len(record.Grants) > GranteesMax {
 		return moorage.Errorf(moorage.KindTooLarge,

@@ -2,41 +2,42 @@ package access
 
 import "moorage"
 
-// Outcome is what a decision says.
+// Outcome is the result of a decision.
 type Outcome uint8
 
 // The outcomes. The zero value denies.
 const (
-	Hidden Outcome = iota // the caller must learn nothing, not even that it exists
-	Forbid                // the caller sees it, and may not
+	Hidden Outcome = iota // the caller must learn nothing, not even that the object exists
+	Forbid                // the caller sees the object, but lacks a privilege
 	Allow
 )
 
 // String returns the word of the outcome.
 func (o Outcome) String() string { return [...]string{"hidden", "forbid", "allow"}[min(o, Allow)] }
 
-// Reason is what allowed something.
+// Reason is the rule that allowed a request.
 type Reason uint8
 
 // The reasons.
 const (
-	ByNothing Reason = iota // it was not allowed
-	ByOwner                 // who owns the object, or one above it
+	ByNothing Reason = iota // the request was not allowed
+	ByOwner                 // the caller owns the object, or an object above it
 	ByGrant                 // a grant on the object or above it
-	ByBeneath               // something beneath the object, which shows it
+	ByBeneath               // a grant below the object, which makes the object visible
 )
 
 // Decision is the answer to one question.
 type Decision struct {
 	Outcome Outcome
-	// Missing are the privileges that were asked for and that the caller lacks, if it is Forbid or
-	// Hidden. It is empty if the caller only asked to see.
+	// Missing are the requested privileges that the caller lacks, if Outcome is Forbid or Hidden.
+	// It is empty if the caller only asked to see.
 	Missing Privileges
-	// HiddenAt says which object of the path is the outermost that the caller does not see, if it
-	// is Hidden.
+	// HiddenAt is the index in the path of the outermost object that the caller does not see, if
+	// Outcome is Hidden.
 	HiddenAt int
-	// By is what completed the privileges, if it is Allow. At is where in the path that stands; the
-	// length of the path means the server. Grantee is who it was granted to, or who owns it.
+	// By is the rule that completed the privileges, if Outcome is Allow. At is the index in the
+	// path of the object with the grant or the owner; the length of the path means the server.
+	// Grantee is the grantee of that grant, or the owner.
 	By      Reason
 	At      int
 	Grantee string
@@ -45,12 +46,12 @@ type Decision struct {
 // pathMax is the longest path: a table, the levels of its namespace, and the warehouse.
 const pathMax = 1 + moorage.NamespaceLevelsMax + 1
 
-// shows are the privileges that show all that is beneath what they stand on. Each other privilege
-// implies Describe, or shows no more than what it stands on, or stands on the server.
+// shows are the privileges that make everything below their object visible. Each other privilege
+// implies Describe, shows only its own object, or is granted on the server.
 const shows = Describe | Admin
 
-// Decide decides whether the caller may do what asks for all of asked on the object that path
-// begins with. See asks whether he sees it. The empty path is the server, which everybody sees. It
+// Decide decides whether the caller has all of asked on the object that path begins with. See asks
+// whether the caller sees the object. The empty path is the server, which every caller sees. Decide
 // allocates nothing.
 func (w *Who) Decide(path []Object, asked Privileges) Decision {
 	path = withoutServer(path)
@@ -84,7 +85,7 @@ func (w *Who) Decide(path []Object, asked Privileges) Decision {
 	return w.denied(path, &t)
 }
 
-// addGrants adds the grants that count for the caller, and reports whether that is enough.
+// addGrants adds the grants that count for the caller, and reports whether they suffice.
 func (w *Who) addGrants(t *tally, at int, grants []granted) bool {
 	for i := range grants {
 		grant := &grants[i]
@@ -96,8 +97,8 @@ func (w *Who) addGrants(t *tally, at int, grants []granted) bool {
 	return false
 }
 
-// denied returns the decision about what neither an owner nor a grant on the path allows. What is
-// beneath the object may still show it.
+// denied returns the decision if neither an owner nor a grant on the path allows the request. A
+// grant below the object may still make the object visible.
 func (w *Who) denied(path []Object, t *tally) Decision {
 	decision := Decision{Outcome: Forbid, Missing: t.asked &^ t.had}
 	if t.seen {
@@ -116,11 +117,11 @@ func (w *Who) denied(path []Object, t *tally) Decision {
 }
 
 // hidden returns the index of the outermost object of path that the caller does not see, and -1 if
-// he sees all. Nothing on the path shows what is beneath it. here has a bit set for each object
-// that is shown by what stands on it. Who sees an object sees all above it, so the search goes
-// down, and at most one look finds nothing.
+// the caller sees all. No privilege on the path shows the objects below its own. here has a bit set
+// for each object with a grant or owner that shows it. A caller that sees an object also sees every
+// object above it. So the search goes down, and at most one lookup finds nothing.
 func (w *Who) hidden(path []Object, here uint64) int {
-	shown := 0 // what is not above it is not known to be seen
+	shown := 0 // only the objects above it are known to be visible
 	for shown < len(path) && here&(1<<shown) == 0 && !path[shown].OwnsBeneath {
 		shown++
 	}
@@ -130,17 +131,17 @@ func (w *Who) hidden(path []Object, here uint64) int {
 	return shown - 1
 }
 
-// tally is what was found on a path so far.
+// tally is what Decide has found on a path so far.
 type tally struct {
 	asked    Privileges
 	had      Privileges
-	seen     bool     // the object
-	here     uint64   // has a bit set for each object of the path with something of the caller's on it
+	seen     bool     // the caller sees the object
+	here     uint64   // has a bit set for each object of the path with a grant to the caller, or that the caller owns
 	complete Decision // Allow as soon as had holds all of asked
 }
 
-// add adds privileges that stand at one object of the path, and reports whether the caller may now
-// do what he asks for.
+// add adds the privileges from one object of the path, and reports whether the caller now has all
+// that it asked for.
 func (t *tally) add(privileges Privileges, at int, by Reason, grantee string) bool {
 	t.had |= privileges
 	t.here |= 1 << at
@@ -167,7 +168,7 @@ func (w *Who) isOwner(record *object, object *Object) bool {
 	return object.Creator != "" && object.Creator == w.owns
 }
 
-// ownerOf returns the name of who owns an object, empty if nobody does.
+// ownerOf returns the name of the owner of an object, empty if it has no owner.
 func (w *Who) ownerOf(record *object, object *Object) string {
 	if record.owner != 0 {
 		return w.snapshot.names.holder(w.snapshot.names.identity(record.owner))
@@ -175,7 +176,7 @@ func (w *Who) ownerOf(record *object, object *Object) string {
 	return w.snapshot.names.holder(object.Creator)
 }
 
-// ofOwner returns what the owner of an object of kind has on it and beneath.
+// ofOwner returns the privileges of the owner of an object of kind, on it and below it.
 func ofOwner(kind Kind, manages bool) Privileges {
 	if manages {
 		return OfOwner(kind)
@@ -183,8 +184,8 @@ func ofOwner(kind Kind, manages bool) Privileges {
 	return OfOwner(kind) &^ Manage
 }
 
-// unmanaged returns the index of the outermost managed object on path, 0 if none is: the owners
-// beneath it lack Manage.
+// unmanaged returns the index of the outermost managed object on path, 0 if no object is managed.
+// Owners below that object lack Manage.
 func (w *Who) unmanaged(path []Object) int {
 	for at := len(path) - 1; at > 0; at-- {
 		if record, _ := w.snapshot.objects.get(path[at].ID); record.managed {
@@ -194,7 +195,7 @@ func (w *Who) unmanaged(path []Object) int {
 	return 0
 }
 
-// hasBeneath reports whether something is granted to the caller beneath a container.
+// hasBeneath reports whether the caller has a grant below a container.
 func (w *Who) hasBeneath(id ID) bool {
 	container, found := w.snapshot.beneath.get(id)
 	if !found {
@@ -218,7 +219,7 @@ func (w *Who) Has(path []Object) Privileges {
 	if w.disabled || len(path) > pathMax {
 		return 0
 	}
-	t := tally{asked: ^Privileges(0)} // more than anybody has
+	t := tally{asked: ^Privileges(0)} // more than any caller has
 	unmanaged := w.unmanaged(path)
 	for at := range path {
 		record, _ := w.snapshot.objects.get(path[at].ID)
@@ -235,7 +236,7 @@ func (w *Who) Has(path []Object) Privileges {
 }
 
 // DecideGrant decides whether the caller may grant or revoke privileges on the object that path
-// begins with. He needs Manage there and all that he grants, or Admin.
+// begins with. The caller needs Manage there and all the privileges, or Admin.
 func (w *Who) DecideGrant(path []Object, privileges Privileges) Decision {
 	decision := w.Decide(path, Manage|privileges)
 	if decision.Outcome == Allow {
@@ -245,8 +246,9 @@ func (w *Who) DecideGrant(path []Object, privileges Privileges) Decision {
 }
 
 // DecideTransfer decides whether the caller may hand the object that path begins with over to
-// another owner. He must own it or what is above it, or have Admin. An owner beneath a managed
-// object may not: his successor could do what he cannot let others do.
+// another owner. The caller must own the object or one above it, or have Admin. An owner below a
+// managed object may not hand it over: the next owner could do what this owner cannot let others
+// do.
 func (w *Who) DecideTransfer(path []Object) Decision {
 	path = withoutServer(path)
 	decision := w.Decide(path, See)
@@ -262,7 +264,7 @@ func (w *Who) DecideTransfer(path []Object) Decision {
 	return w.orAdmin(path, decision)
 }
 
-// orAdmin returns decision, or that the caller may because he has Admin.
+// orAdmin returns decision, or Allow if the caller has Admin.
 func (w *Who) orAdmin(path []Object, decision Decision) Decision {
 	if admin := w.Decide(nil, Admin); admin.Outcome == Allow {
 		admin.At = len(withoutServer(path))

@@ -14,21 +14,23 @@
 // no path names it, and the empty path is the server itself. A question about several objects, such
 // as a rename, is several decisions.
 //
-// The outcome is one of three. Allow lets the caller do it. Forbid says that the caller sees the
-// object and lacks Decision.Missing. Hidden says that the caller must get the answer that he would
-// get if Decision.HiddenAt, the outermost object that he does not see, did not exist.
+// The outcome is one of three. Allow lets the caller do it. Forbid means that the caller sees the
+// object and lacks Decision.Missing. Hidden means that the caller must get the answer for an object
+// that does not exist; that object is Decision.HiddenAt, the outermost one that the caller does not
+// see.
 //
 // # Rules
 //
-//   - A grant on an object holds for everything beneath it. Privileges imply others (Implied).
-//   - The owner of an object has every privilege that may stand on it or beneath it. An object
+//   - A grant on an object holds for everything below it. Privileges imply others (Implied).
+//   - The owner of an object has every privilege that can be granted on it or below it. An object
 //     belongs to the owner in its grants record, else to its creator.
 //   - A managed warehouse or namespace takes Manage, and the right to hand objects over, from the
-//     owners of what is beneath it.
-//   - Nobody is denied by a grant: grants only add.
+//     owners of the objects in it.
+//   - A grant never denies anything: grants only add.
 //   - Admin sees every name and grants anywhere, but reads no data: it implies no other privilege.
-//   - A caller who acts through an engine (Caller.Acting) has nothing of what stands on the server.
-//   - Behind a view with definer's rights it is what its owner has that counts (through.go).
+//   - A caller who acts through an engine (Caller.Acting) has no privilege from grants on the
+//     server.
+//   - Behind a view with definer's rights, the privileges of the view's owner count (through.go).
 //
 // # What it must not know
 //

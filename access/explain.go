@@ -6,35 +6,36 @@ import (
 	"strings"
 )
 
-// Explanation is why a decision was made.
+// Explanation has the reasons for a decision.
 type Explanation struct {
 	Decision Decision
 	Asked    Privileges
 	Has      Privileges // that the caller has, implied ones included
 	Steps    []Step     // the object first, the server last
-	// Grantors are the principals and roles that could grant what is missing, sorted: owners, who
-	// has Manage and all that is missing, and who has Admin. Nil if nothing is missing.
+	// Grantors are the principals and roles that could grant the missing privileges, sorted. They
+	// are the owners, the holders of Manage and all missing privileges, and the holders of Admin.
+	// Nil if nothing is missing.
 	Grantors []string
 }
 
-// Step is what one object of the path contributed.
+// Step is the contribution of one object of the path.
 type Step struct {
 	Object  Object
-	Owner   string // empty if nobody owns it
-	Owns    bool   // the caller is the owner, or is a member of the role that is
+	Owner   string // empty if it has no owner
+	Owns    bool   // the caller is the owner, or a member of the role that is the owner
 	Managed bool
-	Grants  []Counted // those that count for the caller, by grantee
+	Grants  []Counted // the grants that count for the caller, by grantee
 }
 
 // Counted is a grant that counts for the caller.
 type Counted struct {
 	Grantee    string
 	Privileges Privileges // as granted
-	Via        []string   // the roles that lead from the caller to the grantee, itself last; nil if that is the caller
+	Via        []string   // the roles from the caller to the grantee, which is last; nil if the grantee is the caller
 }
 
-// Explain explains Decide for the same arguments. It is slower, and it hides nothing: show it only
-// to those who may know.
+// Explain explains Decide for the same arguments. It is slower than Decide and hides nothing: show
+// the explanation only to callers that may see it.
 func (w *Who) Explain(path []Object, asked Privileges) Explanation {
 	path = withoutServer(path)
 	e := Explanation{Decision: w.Decide(path, asked), Asked: asked, Has: w.Has(path)}
@@ -47,7 +48,7 @@ func (w *Who) Explain(path []Object, asked Privileges) Explanation {
 	return e
 }
 
-// explainStep explains one object of path; the server is the one after the last.
+// explainStep explains the object at index at of path. The length of path means the server.
 func (w *Who) explainStep(path []Object, at int) Step {
 	step := Step{Object: Object{ID: ServerID, Kind: Server}}
 	if at < len(path) {
@@ -72,11 +73,11 @@ func (w *Who) explainStep(path []Object, at int) Step {
 	return step
 }
 
-// via returns the shortest way of memberships from what the caller is himself to a role: roles, the
-// first that his own membership is in, the last that of the grantee. It is nil for himself.
+// via returns the shortest chain of memberships from the caller to a role. The first is a role that
+// the caller is a direct member of, the last is the grantee. It is nil for the caller itself.
 func (w *Who) via(grantee number) (roles []string) {
 	names := w.snapshot.names
-	from := make(map[number]number) // each role, by which member it was reached
+	from := make(map[number]number) // each role, and the member that it was reached from
 	reached := slices.Clone(w.direct)
 	for i := 0; i < len(reached) && reached[i] != grantee; i++ {
 		for _, role := range names.parents[reached[i]] {
@@ -100,7 +101,8 @@ func (w *Who) via(grantee number) (roles []string) {
 	return roles
 }
 
-// grantors returns who could grant missing on the object that path begins with, sorted.
+// grantors returns the grantees that could grant missing on the object that path begins with,
+// sorted.
 func (s *Snapshot) grantors(path []Object, missing Privileges) []string {
 	server, _ := s.objects.get(ServerID)
 	had := make(map[number]Privileges)
@@ -125,6 +127,6 @@ func (s *Snapshot) grantors(path []Object, missing Privileges) []string {
 			owners[s.names.holder(s.names.identity(grantee))] = true
 		}
 	}
-	delete(owners, "") // was deleted
+	delete(owners, "") // the owner was deleted
 	return slices.Sorted(maps.Keys(owners))
 }

@@ -11,13 +11,14 @@ import (
 // be named; it may itself be the member of a role.
 const Everyone = "everyone"
 
-// GranteeBytesMax bounds the name of a principal or role.
+// Everyone is the role of each authenticated caller. It has no record and takes no members. It can
+// itself be a member of a role.
 const GranteeBytesMax = 1024
 
-// GranteeKind is what the name of a grantee names.
+// GranteeBytesMax bounds the name of a principal or role.
 type GranteeKind uint8
 
-// The kinds of grantees.
+// GranteeKind is the kind of a grantee's name.
 const (
 	Nobody      GranteeKind = iota
 	IsPrincipal             // "corp:ann": an alias, a colon, a subject
@@ -25,8 +26,8 @@ const (
 	IsTokenRole             // "corp/analysts": an alias, a slash, a role that the issuer names
 )
 
-// GranteeOf returns what name names, and Nobody if it can name nothing. The first colon or slash
-// decides, so a name is never of two kinds.
+// GranteeOf returns the kind of grantee that name names, and Nobody if name is not valid. The first
+// colon or slash decides, so a name has only one kind.
 func GranteeOf(name string) GranteeKind {
 	if len(name) > GranteeBytesMax || name == moorage.Anonymous().Name {
 		return Nobody
@@ -63,7 +64,8 @@ func isWord(text string, role bool) bool {
 	return text != ""
 }
 
-// CheckGrantee reports whether a grant can be made to name, and what a name looks like if not.
+// CheckGrantee reports an error if a grant to name cannot be made. The error describes a valid
+// name.
 func CheckGrantee(name string) error {
 	if GranteeOf(name) != Nobody {
 		return nil

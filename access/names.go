@@ -7,14 +7,14 @@ import (
 	"moorage"
 )
 
-// number stands for the identity of a grantee. Numbers are given in the order of first use; one is
-// never used again while snapshots descend from each other. Zero stands for no name.
+// number stands for the identity of a grantee. Numbers are given in the order of first use. A
+// number is never reused in snapshots that descend from each other. Zero means no name.
 type number uint32
 
 // everyoneNumber is the number of Everyone.
 const everyoneNumber number = 1
 
-// namesPerBlock is how many names one change copies at least when it adds one.
+// namesPerBlock is the smallest number of names that are copied when a name is added.
 const namesPerBlock = 1024
 
 // names holds the principals and the roles, and numbers all grantees. It never changes.
@@ -26,7 +26,7 @@ type names struct {
 	keys       map[string]string // the principal of each API key id
 	roles      map[string]Role
 	parents    map[number][]number // the roles that a grantee is a direct member of
-	// generations is that of Records. What is numbered are identities.
+	// generations is Records.Generations. Identities are numbered, not names.
 	generations map[string]uint64
 }
 
@@ -41,18 +41,18 @@ func newNames() *names {
 	return e.done()
 }
 
-// identity returns the identity that number stands for.
+// identity returns the identity with a number.
 func (n *names) identity(number number) string {
 	return n.blocks[number/namesPerBlock][number%namesPerBlock]
 }
 
-// name returns the name that number stands for.
+// name returns the name with a number.
 func (n *names) name(number number) string { return moorage.NameOf(n.identity(number)) }
 
-// present returns the identity of the one who has a name now.
+// present returns the identity of the principal or role that has a name now.
 func (n *names) present(name string) string { return moorage.IdentityOf(name, n.generations[name]) }
 
-// holder returns the name of the one who has an identity, empty if that one was deleted.
+// holder returns the name of the principal or role with an identity, empty if it was deleted.
 func (n *names) holder(identity string) string {
 	if name := moorage.NameOf(identity); n.present(name) == identity {
 		return name
@@ -60,7 +60,7 @@ func (n *names) holder(identity string) string {
 	return ""
 }
 
-// named returns the number of the one who has a name, zero if there is none.
+// named returns the number of the principal or role that has a name, zero if it has no number.
 func (n *names) named(text string) number { return n.numbered(n.present(text)) }
 
 // numbered returns the number of an identity, zero if it has none.
@@ -86,7 +86,7 @@ func (n *names) edit(changes Changes) *namesEdit {
 	return e
 }
 
-// namesEdit is a names on its way.
+// namesEdit is a names under construction.
 type namesEdit struct {
 	names
 	numbers *shardedEdit[name, number]
@@ -158,7 +158,7 @@ func (e *namesEdit) done() *names {
 }
 
 // closure returns the numbers of start and of all roles that they are members of, directly or not,
-// sorted. Zero in start stands for nobody.
+// sorted. It skips zeros in start.
 func (n *names) closure(start []number) (all []number) {
 	seen := make(map[number]bool, len(start))
 	for _, each := range start {

@@ -23,12 +23,12 @@ type object struct {
 type granted struct {
 	grantee    number
 	privileges uint16 // as they were granted
-	implied    uint16 // with what they imply
+	implied    uint16 // with the privileges that these imply
 }
 
 const _ = uint16(everyPrivilege)
 
-// grantees returns the numbers of all who have a grant on the object or own it, sorted.
+// grantees returns the numbers of all grantees and of the owner of the object, sorted.
 func (o object) grantees() []number {
 	all := make([]number, 0, len(o.grants)+1)
 	for _, each := range o.grants {
@@ -42,15 +42,16 @@ func (o object) grantees() []number {
 	return all
 }
 
-// beneath is what is granted beneath one container.
+// beneath are the grants below one container.
 type beneath struct {
 	path     []ID // the container and its ancestors
 	grantees map[number]*childSet
 }
 
-// childSet are the children of one container on which, or beneath which, one grantee has grants.
+// childSet are the children of one container that have grants of one grantee, on them or below
+// them.
 type childSet struct {
-	grants   int     // how many objects on and beneath the children
+	grants   int     // how many objects on and below the children have grants
 	children []child // by id; nil if there were more than ChildrenMax
 }
 
@@ -66,7 +67,7 @@ func (s *childSet) find(id ID) (int, bool) {
 	return slices.BinarySearchFunc(s.children, id, func(c child, id ID) int { return compareIDs(c.id, id) })
 }
 
-// add counts one object on or beneath a child more, or by less than zero fewer.
+// add changes the count of objects on or below a child by by, which may be negative.
 func (s *childSet) add(id ID, kind Kind, by int) {
 	cut := s.cut()
 	s.grants += by
@@ -87,7 +88,7 @@ func (s *childSet) add(id ID, kind Kind, by int) {
 	}
 }
 
-// cut reports whether the set had too many children to name them.
+// cut reports whether the set had too many children to list them.
 func (s *childSet) cut() bool { return s.children == nil && s.grants > 0 }
 
 // place is one grantee in one container.
@@ -96,13 +97,13 @@ type place struct {
 	grantee   number
 }
 
-// edit is the grants records on their way to the next snapshot.
+// edit is the grants records of the next snapshot under construction.
 type edit struct {
 	names   *namesEdit
 	objects *shardedEdit[ID, object]
 	beneath *shardedEdit[ID, beneath]
 	sets    map[place]*childSet // those that this edit changed
-	paths   map[ID][]ID         // each container that it changed something in, and its ancestors
+	paths   map[ID][]ID         // each container with a change, and its ancestors
 	added   int
 }
 
@@ -131,7 +132,7 @@ func (e *edit) put(record Grants) {
 	e.objects.set(record.ID, next)
 }
 
-// without returns what is in all and not in others; both are sorted.
+// without returns the elements of all that others does not have; both are sorted.
 func without(all, others []number) []number {
 	return slices.DeleteFunc(slices.Clone(all), func(n number) bool {
 		_, found := slices.BinarySearch(others, n)
@@ -139,7 +140,8 @@ func without(all, others []number) []number {
 	})
 }
 
-// object returns record as decisions use it. What cannot stand on its kind is left out.
+// object returns record as decisions use it. It leaves out privileges that cannot be granted on its
+// kind.
 func (e *edit) object(record Grants) object {
 	o := object{
 		ancestors: e.shared(record.Ancestors), kind: record.Kind,
@@ -167,7 +169,8 @@ func (e *edit) object(record Grants) object {
 	return o
 }
 
-// shared returns ancestors, as the other objects of the same container hold it if they can.
+// shared returns ancestors, or the equal slice of another object in the same container, which saves
+// memory.
 func (e *edit) shared(ancestors []ID) []ID {
 	if len(ancestors) == 0 {
 		return nil
@@ -185,7 +188,7 @@ func (e *edit) shared(ancestors []ID) []ID {
 	return known
 }
 
-// count adds by for each of grantees to what is beneath each container above an object.
+// count adds by to the counts of each of grantees in every container above an object.
 func (e *edit) count(id ID, o object, grantees []number, by int) {
 	if len(grantees) == 0 {
 		return
@@ -262,9 +265,8 @@ func (e *edit) finish() {
 	}
 }
 
-// recount finds the children of those sets again that had too many to name them, and have so few
-// grants now that they cannot. It goes through all objects, some 50 ms for a million, once for a
-// thousand revokes or more.
+// recount finds the children again of the sets that were cut and now have few enough grants. It
+// goes through all objects, some 50 ms for a million, once for a thousand revokes or more.
 func (e *edit) recount() {
 	again := make(map[place]*childSet)
 	for at, set := range e.sets {

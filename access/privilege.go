@@ -15,27 +15,27 @@ type Privileges uint32
 const (
 	Describe    Privileges = 1 << iota // see it, load its metadata, list what is in it
 	Read                               // read its data, and go through a view
-	Write                              // add snapshots, make and move refs, set statistics
+	Write                              // add snapshots, create and move refs, set statistics
 	Alter                              // schema, partition spec, sort order, properties; replace a view
-	Maintain                           // remove what makes up the history
-	Create                             // make namespaces, tables and views beneath
+	Maintain                           // remove parts of the history
+	Create                             // create namespaces, tables and views below
 	Locate                             // choose where files are
-	Drop                               // drop, unregister, take back what was dropped
+	Drop                               // drop, unregister, restore what was dropped
 	Purge                              // delete its files too
 	Manage                             // grant and revoke; move it into another namespace
 	Delegate                           // be believed about the views that a query goes through
 	Admin                              // warehouses, secrets, principals, roles, grants anywhere
 	Operate                            // check, back up, recover, read metrics
-	Audit                              // explain decisions about others
-	Impersonate                        // ask in the name of others
+	Audit                              // explain decisions about other callers
+	Impersonate                        // act in the name of other callers
 
 	everyPrivilege = Impersonate<<1 - 1
 )
 
-// See is the question whether an object is seen: it asks for no privilege.
+// See is the question whether the caller sees an object: it requires no privilege.
 const See Privileges = 0
 
-// OfAdministrators are the privileges on the server that an administrator is given.
+// OfAdministrators are the privileges on the server that a new administrator gets.
 const OfAdministrators = Admin | Operate | Audit
 
 // Kind is what an object is.
@@ -75,14 +75,14 @@ func ParseKind(text string) (Kind, error) {
 	return 0, fmt.Errorf("unknown kind of object %q: it is one of %s", text, strings.Join(kindNames[:], ", "))
 }
 
-// privilege is what is fixed about one privilege.
+// privilege has the fixed facts about one privilege.
 type privilege struct {
 	word    string
 	implies Privileges // directly
-	on      []Kind     // where it may stand
+	on      []Kind     // where it can be granted
 }
 
-// privileges holds one row a privilege, in the order of the bits. It is never written to.
+// privileges has one row for each privilege, in the order of the bits. It is never written to.
 var privileges = [...]privilege{
 	{"describe", 0, []Kind{Server, Warehouse, Namespace, Table, View, Function}},
 	{"read", Describe, []Kind{Warehouse, Namespace, Table, View, Function}},
@@ -101,7 +101,7 @@ var privileges = [...]privilege{
 	{"impersonate", 0, []Kind{Server}},
 }
 
-// closed holds for each privilege what it implies, itself included. It is never written to.
+// closed has the privileges that each privilege implies, itself included. It is never written to.
 var closed = func() (table [len(privileges)]Privileges) {
 	for i := range privileges {
 		table[i] = 1<<i | privileges[i].implies
@@ -116,7 +116,7 @@ var closed = func() (table [len(privileges)]Privileges) {
 	return table
 }()
 
-// standing holds for each kind the privileges that may stand on it. It is never written to.
+// standing has the privileges that can be granted on each kind. It is never written to.
 var standing = func() (table [len(kindNames)]Privileges) {
 	for i, p := range privileges {
 		for _, kind := range p.on {
@@ -161,8 +161,8 @@ func (p Privileges) Words() (words []string) {
 // String returns the words of the set, joined by ", ".
 func (p Privileges) String() string { return strings.Join(p.Words(), ", ") }
 
-// Parse returns the set of words. The error names those that are no privilege; the set then holds
-// the others, so that a record of a newer version can be used as far as it is known.
+// Parse returns the set of words. The error names the unknown words. The set then has the other
+// privileges, so that this version can use the record of a newer one.
 func Parse(words []string) (set Privileges, err error) {
 	var unknown []string
 	for _, word := range words {
@@ -187,14 +187,14 @@ func MayStand(kind Kind) Privileges {
 	return 0
 }
 
-// OfOwner returns the privileges that the owner of an object of kind has: those that may stand on
-// it, or on what can be beneath it. So the owner of a table lacks Locate, and the owner of a
-// warehouse may drop the tables in it.
+// OfOwner returns the privileges of the owner of an object of kind: the privileges that can be
+// granted on the object or on a kind below it. So the owner of a table lacks Locate, and the owner
+// of a warehouse may drop its tables.
 func OfOwner(kind Kind) Privileges {
 	switch kind {
 	case Warehouse:
 		return standing[Warehouse] | standing[Namespace]
-	case Server: // nobody owns it
+	case Server: // the server has no owner
 		return 0
 	}
 	return MayStand(kind)

@@ -21,7 +21,7 @@ func (id ID) String() string {
 	return hex.EncodeToString(id[:])
 }
 
-// Principal is what is recorded about a principal. One without a record may ask too.
+// Principal is the record of a principal. A principal without a record can make requests too.
 type Principal struct {
 	Name     string
 	Disabled bool
@@ -34,11 +34,11 @@ type Key struct {
 	Generation uint64
 	SHA256     [32]byte // of the secret
 	Ends       time.Time
-	Roles      []string // that the key is narrowed to; nil for all that the principal has
+	Roles      []string // the roles that the key is narrowed to; nil for all that the principal has
 }
 
-// Matches reports whether sum is the SHA-256 of the key's secret, in constant time, and whether the
-// key has not ended at now.
+// Matches reports whether sum is the SHA-256 of the key's secret, compared in constant time, and
+// the key has not ended at now.
 func (k Key) Matches(sum [32]byte, now time.Time) bool {
 	return subtle.ConstantTimeCompare(k.SHA256[:], sum[:]) == 1 && now.Before(k.Ends)
 }
@@ -49,42 +49,42 @@ type Role struct {
 	Members []string
 }
 
-// Grants is what is recorded about one object.
+// Grants is the record of one object.
 type Grants struct {
 	ID   ID // ServerID for the server
 	Kind Kind
 	// Ancestors are the namespaces above the object, nearest first, and last its warehouse. The
 	// server is not named. Of a warehouse and of the server it is empty.
 	Ancestors []ID
-	// Owner is the principal or role that the object was handed over to, empty if it still belongs
-	// to its creator.
+	// Ancestors are the namespaces above the object, nearest first, and then its warehouse. The
+	// server is not listed. Ancestors is empty for a warehouse and for the server.
 	Owner   string
-	Managed bool // of a warehouse or namespace: owners beneath lack Manage
+	Managed bool // of a warehouse or namespace: owners below it lack Manage
 	Grants  []Grant
 }
 
-// Grant gives privileges to one grantee. A Grants has one for each grantee at most: of several, New
-// and With take the union.
+// Grant gives privileges to one grantee. A Grants has at most one Grant for each grantee. If there
+// are several, New and With take the union.
 type Grant struct {
 	Grantee    string
 	Privileges Privileges // as they were granted, without what they imply
 }
 
-// Records are all that decisions are made by. Neither New nor With keeps or changes what they are
-// given.
+// Records are the input of all decisions. New and With neither keep nor change the Records that
+// they are given.
 //
 // Members, owners, grantees and creators are identities, as moorage.IdentityOf spells them.
 type Records struct {
 	Principals []Principal
 	Roles      []Role
 	Grants     []Grants
-	// Generations has, for each name that a principal or role had that was deleted, how many had
-	// it.
+	// Generations has, for each name of a deleted principal or role, how many deleted ones had that
+	// name.
 	Generations map[string]uint64
 }
 
-// Changes are the records that a change of policy wrote, and those that it removed. What is
-// removed needs not to have been there.
+// Changes are the records that a change of policy wrote, and the records that it removed. A removed
+// record need not have existed.
 type Changes struct {
 	Records
 	GonePrincipals []string
@@ -92,16 +92,16 @@ type Changes struct {
 	GoneGrants     []ID
 }
 
-// Caller is who asks.
+// Caller is the caller of a request.
 type Caller struct {
 	Name  string
-	Roles []string // token roles, as GranteeOf spells them; others in it are not heeded
+	Roles []string // token roles, as GranteeOf spells them; other roles are ignored
 	// Only are the roles that the caller's token is narrowed to, nil for no such limit. The caller
-	// then has nothing as a principal: neither grants nor objects of his own. A role that he does
-	// not hold gives him nothing.
+	// then has no privileges as a principal: neither its grants nor its own objects count. A role
+	// that the caller does not hold gives it nothing.
 	Only []string
-	// Acting says that an engine asks in the caller's name: what stands on the server then does
-	// not count.
+	// Acting reports that an engine acts in the caller's name. Grants on the server then do not
+	// count.
 	Acting bool
 }
 
@@ -114,8 +114,9 @@ func (c Caller) equal(other Caller) bool {
 type Object struct {
 	ID      ID
 	Kind    Kind
-	Creator string // as its record says; empty if nobody knows
-	// OwnsBeneath says that the caller owns something beneath the object by having created it,
-	// which no snapshot knows. It shows the object, and need be looked up only if it is hidden.
+	Creator string // from its record; empty if unknown
+	// OwnsBeneath reports that the caller created, and so owns, something below the object; a
+	// snapshot has no such information. It shows the object. Look it up only if the object is
+	// hidden.
 	OwnsBeneath bool
 }

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Plan says how the children of a container are listed for a caller.
+// Plan is a way to list the children of a container for a caller.
 type Plan uint8
 
 // The plans.
 const (
 	// ListNone lists nothing: the caller does not see the container.
 	ListNone Plan = iota
-	// ListAll lists every child, without a question about any.
+	// ListAll lists every child, without a check of each.
 	ListAll
 	// ListSeen goes through the children and keeps those for which SeenIn reports true.
 	ListSeen
@@ -20,11 +20,11 @@ const (
 	ListChildren
 )
 
-// PlanList plans the list of those children of a container that are of kind. The path begins with
-// the container; the empty path lists warehouses, which are few and never come as ListChildren. Ids
-// come with ListChildren alone: at most ChildrenMax, sorted, owned by the caller. What the asker
-// made himself is not among them, unless something is granted on it: who made something in the
-// container has OwnsBeneath there, and goes through all.
+// PlanList plans the list of the children of a container that are of kind. The path begins with the
+// container. The empty path lists warehouses, which are few and never come as ListChildren. Only
+// ListChildren comes with ids: at most ChildrenMax, sorted, owned by the caller. The ids lack
+// objects that the asker created, unless they have grants. An asker that created something in the
+// container has OwnsBeneath there, and gets ListSeen.
 func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 	path = withoutServer(path)
 	if !w.Seen(path) {
@@ -62,8 +62,8 @@ func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 	return ListChildren, slices.SortedFunc(maps.Keys(children), compareIDs)
 }
 
-// SeenIn reports whether the caller sees child in a container that PlanList answered ListSeen or
-// ListChildren for. It is Seen, at the price of one object: nothing above child shows it.
+// SeenIn reports whether the caller sees child in a container for which PlanList returned ListSeen
+// or ListChildren. It is Seen at the cost of one object, because nothing above child shows it.
 func (w *Who) SeenIn(child Object) bool {
 	if w.disabled {
 		return false

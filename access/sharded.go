@@ -2,10 +2,10 @@ package access
 
 import "maps"
 
-// shardCount is how many maps a sharded map is made of: one change copies one of them.
+// shardCount is how many maps a sharded map consists of: one change copies one of them.
 const shardCount = 256
 
-// sharder is a key that says which shard it belongs to.
+// sharder is a key that knows its shard.
 type sharder interface {
 	comparable
 	shard() uint8
@@ -36,13 +36,13 @@ func (s *sharded[K, V]) get(key K) (value V, found bool) {
 	return value, found
 }
 
-// edit returns a copy that can be changed. The two share the shards that stay as they are. size is
-// how many keys are expected to be added.
+// edit returns a copy that can be changed. The two share all unchanged shards. size is how many new
+// keys are expected.
 func (s *sharded[K, V]) edit(size int) *shardedEdit[K, V] {
 	return &shardedEdit[K, V]{sharded: *s, size: size / shardCount}
 }
 
-// shardedEdit is a sharded map on its way. It is not safe for concurrent use.
+// shardedEdit is a sharded map under construction. It is not safe for concurrent use.
 type shardedEdit[K sharder, V any] struct {
 	sharded[K, V]
 	own  [shardCount]bool // the shards that belong to this edit alone

@@ -13,31 +13,32 @@ import (
 const (
 	// ObjectsMax is how many objects may have grants: a million take some 110 MiB on each node.
 	ObjectsMax = 1_000_000
-	// DepthMax is how many roles may contain each other.
+	// DepthMax is how many roles may be nested.
 	DepthMax = 8
-	// ChildrenMax is how many children a list of granted children names.
+	// ChildrenMax is how many children a list of children with grants has at most.
 	ChildrenMax = 1_000
 )
 
-// Snapshot is all policy of a store at one epoch. It never changes. It is safe for concurrent use.
+// Snapshot is the whole access policy of a store at one epoch. It never changes. It is safe for
+// concurrent use.
 type Snapshot struct {
 	epoch uint64
 	names *names
-	// objects holds the grants records, and beneath what is granted beneath each container.
+	// objects holds the grants records, and beneath has the grants below each container.
 	objects *sharded[ID, object]
 	beneath *sharded[ID, beneath]
 	count   int
 	callers *callers
 }
 
-// New returns a snapshot of records, which are all that the store has. Records that this version
-// would refuse to write are taken as far as they make sense: loading never fails.
+// New returns a snapshot of records, which are all records of the store. It takes the valid parts
+// of records that this version would refuse to write: loading never fails.
 func New(epoch uint64, records Records) *Snapshot {
 	empty := &Snapshot{names: newNames(), objects: &sharded[ID, object]{}, beneath: &sharded[ID, beneath]{}}
 	return empty.With(epoch, Changes{Records: records})
 }
 
-// With returns the snapshot at epoch: s with changes. The two share what did not change.
+// With returns the snapshot at epoch: s with changes. The two share all unchanged parts.
 func (s *Snapshot) With(epoch uint64, changes Changes) *Snapshot {
 	e := edit{
 		names: s.names.edit(changes), objects: s.objects.edit(len(changes.Grants)), beneath: s.beneath.edit(0),
@@ -62,7 +63,7 @@ func (s *Snapshot) Epoch() uint64 { return s.epoch }
 // Objects returns how many objects have a grants record.
 func (s *Snapshot) Objects() int { return s.count }
 
-// CheckRoom reports a KindTooLarge error if more objects were to get grants than ObjectsMax allows.
+// CheckRoom reports a KindTooLarge error if grants on more further objects would exceed ObjectsMax.
 func (s *Snapshot) CheckRoom(more int) error {
 	if s.count+more <= ObjectsMax {
 		return nil
@@ -71,12 +72,12 @@ func (s *Snapshot) CheckRoom(more int) error {
 		"%d objects have grants, and no more than %d may: grant on their namespaces instead", s.count, ObjectsMax)
 }
 
-// Identity returns the identity of the one who has the name of a principal or role, or would get it
-// now: what a record is to hold that means that one.
+// Identity returns the identity of the principal or role that has name, or that it would get now. A
+// record that refers to it must hold this identity.
 func (s *Snapshot) Identity(name string) string { return s.names.present(name) }
 
-// Holder returns the name of the principal or role that has an identity, and an empty one if it was
-// deleted: nothing that was granted to it counts.
+// Holder returns the name of the principal or role with an identity. It is empty if that one was
+// deleted; its grants then do not count.
 func (s *Snapshot) Holder(identity string) string { return s.names.holder(identity) }
 
 // Principal returns the record of a principal; found is false if it has none.
@@ -85,8 +86,8 @@ func (s *Snapshot) Principal(name string) (p Principal, found bool) {
 	return p, found
 }
 
-// Keys returns the secrets of the API key called id, and the principal that it belongs to; nil if
-// there is no such key. The caller must not write to them.
+// Keys returns the secrets of the API key called id, and the key's principal. It returns nil if
+// there is no such key. The caller must not write to the secrets.
 func (s *Snapshot) Keys(id string) (keys []Key, owner Principal) {
 	owner = s.names.principals[s.names.keys[id]]
 	for _, key := range owner.Keys {
@@ -97,8 +98,8 @@ func (s *Snapshot) Keys(id string) (keys []Key, owner Principal) {
 	return keys, owner
 }
 
-// KeyLives reports whether the secret of generation of the API key called id is still good at now,
-// and its principal not disabled.
+// KeyLives reports whether the secret of generation of the API key called id is valid at now, and
+// its principal is not disabled.
 func (s *Snapshot) KeyLives(id string, generation uint64, now time.Time) bool {
 	keys, owner := s.Keys(id)
 	return !owner.Disabled && slices.ContainsFunc(keys, func(k Key) bool {
@@ -106,7 +107,7 @@ func (s *Snapshot) KeyLives(id string, generation uint64, now time.Time) bool {
 	})
 }
 
-// Role returns a role of the store; found is false if there is none of that name.
+// Role returns a role of the store; found is false if there is no role of that name.
 func (s *Snapshot) Role(name string) (r Role, found bool) {
 	r, found = s.names.roles[name]
 	return r, found
@@ -118,8 +119,8 @@ func (s *Snapshot) Roles() []string { return slices.Sorted(maps.Keys(s.names.rol
 // Principals returns the names of the principals that have a record, sorted.
 func (s *Snapshot) Principals() []string { return slices.Sorted(maps.Keys(s.names.principals)) }
 
-// Grants returns the grants record of id as the snapshot holds it; found is false if there is none.
-// Grantees are sorted.
+// Grants returns the grants record of id; found is false if there is no such record. Grantees are
+// sorted.
 func (s *Snapshot) Grants(id ID) (g Grants, found bool) {
 	o, found := s.objects.get(id)
 	if !found {

@@ -4,19 +4,20 @@ import "strings"
 
 // Passed is a view that a caller goes through on the way to an object.
 type Passed struct {
-	// Path begins with the view; empty: there is no such view.
+	// Path begins with the view. It is empty if there is no such view.
 	Path []Object
-	// Definer says that what the view names is asked for as its owner.
+	// Definer reports that the view's owner, not the caller, needs the privileges on the objects
+	// that the view names.
 	Definer bool
 }
 
-// Walk is the answer to a question about an object that a caller comes to through views.
+// Walk is the answer to a question about an object that a caller reaches through views.
 type Walk struct {
 	// Decision is about the view at Step. If Step is the number of views, it is about the object.
 	Decision
 	Step int
-	// AsOwner says that the rights of the owner of a view decided there, instead of the caller's
-	// own. Owner is his name, empty if nobody owns that view.
+	// AsOwner reports that the privileges of a view's owner decided at Step, instead of the
+	// caller's own. Owner is the name of that owner, empty if the view has no owner.
 	AsOwner bool
 	Owner   string
 }
@@ -29,14 +30,14 @@ type Asked struct {
 	Explanation
 }
 
-// DecideThrough decides as Decide does about an object that the caller comes to through views, the
-// outermost first. Each view takes Read. Behind a definer view it is the rights of its owner that
-// count, and no longer the caller's own, until another definer view comes. An owner has what was
-// granted to him in the store: nobody knows which roles an issuer would give him now. What stands
-// on the server does not count.
+// DecideThrough decides as Decide does about an object that the caller reaches through views, the
+// outermost first. Each view takes Read. Behind a definer view the privileges of its owner count
+// instead of the caller's own, until the next definer view. An owner has only the privileges that
+// were granted in the store, because the roles that an issuer would give it now are unknown. Grants
+// on the server do not count for an owner.
 //
-// Hidden at a view means that the caller must get the answer that he would get if the object did
-// not exist; HiddenAt is about the path of that view. See is asked as the caller in any case.
+// Hidden at a view means that the caller must get the answer for an object that does not exist.
+// HiddenAt is then an index in the path of that view. See is always decided for the caller.
 func (w *Who) DecideThrough(views []Passed, path []Object, asked Privileges) Walk {
 	as := asker{Who: w}
 	for step, view := range views {
@@ -51,8 +52,8 @@ func (w *Who) DecideThrough(views []Passed, path []Object, asked Privileges) Wal
 	return Walk{w.decideAs(as, path, asked), len(views), as.isOwner, as.owner}
 }
 
-// ExplainThrough explains DecideThrough for the same arguments: one Asked a step, up to the one
-// that refused. Like Explain it hides nothing.
+// ExplainThrough explains DecideThrough for the same arguments. It returns one Asked for each step,
+// up to the step that refused. Like Explain it hides nothing.
 func (w *Who) ExplainThrough(views []Passed, path []Object, asked Privileges) (walk Walk, steps []Asked) {
 	walk = w.DecideThrough(views, path, asked)
 	as := asker{Who: w}
@@ -73,14 +74,14 @@ func (w *Who) ExplainThrough(views []Passed, path []Object, asked Privileges) (w
 	return walk, steps
 }
 
-// asker is whose rights count at a step of a walk.
+// asker is the caller or owner whose privileges count at a step of a walk.
 type asker struct {
 	*Who
 	isOwner bool
 	owner   string
 }
 
-// behind returns whose rights count behind view.
+// behind returns the asker whose privileges count behind view.
 func (a asker) behind(s *Snapshot, view Passed) asker {
 	if !view.Definer || len(view.Path) == 0 {
 		return a
@@ -90,9 +91,9 @@ func (a asker) behind(s *Snapshot, view Passed) asker {
 	return asker{s.ofOwner(owner), true, owner}
 }
 
-// decideAs decides what as asks for in the name of w. What is denied to an owner is hidden from the
-// caller if he does not see it himself, unless the owner may describe it: that shows it to those
-// who go through the view.
+// decideAs decides as's request on behalf of w. A denial to an owner is Hidden from a caller that
+// does not see the object. It is Forbid if the owner may describe the object, because the view then
+// shows it to its callers.
 func (w *Who) decideAs(as asker, path []Object, asked Privileges) Decision {
 	if len(path) == 0 {
 		return Decision{Missing: asked}
@@ -111,11 +112,11 @@ func (w *Who) decideAs(as asker, path []Object, asked Privileges) Decision {
 	return decision
 }
 
-// keyAlias begins the names of principals that exist by their record alone.
+// keyAlias begins the names of principals that exist only as a record.
 const keyAlias = "key:"
 
-// ofOwner returns what the owner of a view has: a principal or a role. One that is nobody, disabled
-// or gone has nothing.
+// ofOwner returns the owner of a view, which is a principal or a role. An owner that is disabled,
+// deleted or has no valid name has no privileges.
 func (s *Snapshot) ofOwner(owner string) *Who {
 	_, isRecorded := s.names.principals[owner]
 	_, isRole := s.names.roles[owner]
@@ -134,7 +135,7 @@ func (s *Snapshot) ofOwner(owner string) *Who {
 	return &Who{snapshot: s, disabled: true}
 }
 
-// newRole returns what everybody has who has a role.
+// newRole returns a caller with the privileges that every member of a role has.
 func newRole(s *Snapshot, role string) *Who {
 	who := &Who{snapshot: s, caller: Caller{Acting: true}, direct: []number{everyoneNumber, s.names.named(role)}}
 	who.numbers = s.names.closure(who.direct)
@@ -142,10 +143,9 @@ func newRole(s *Snapshot, role string) *Who {
 	return who
 }
 
-// Believed reports whether what a request says about views is believed in a warehouse: whether each
-// of engines, who ask in the caller's name, has Delegate there. If nobody asks in his name, it is
-// the caller who must have it. only are the roles that the key of the engines is narrowed to, nil
-// for no such limit.
+// Believed reports whether the catalog believes what a request contains about views in a warehouse.
+// Each of engines, which act in the caller's name, needs Delegate there. Without engines the caller
+// needs it. only are the roles that the key of the engines is narrowed to, nil for no such limit.
 func (w *Who) Believed(warehouse Object, engines, only []string) bool {
 	path := []Object{warehouse}
 	if len(engines) == 0 {

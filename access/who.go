@@ -10,23 +10,23 @@ import (
 // callersMax bounds the callers that one snapshot remembers.
 const callersMax = 10_000
 
-// Who is a caller as one snapshot knows him. It is safe for concurrent use.
+// Who is a caller as seen by one snapshot. It is safe for concurrent use.
 type Who struct {
 	snapshot *Snapshot
 	caller   Caller
-	direct   []number // what the caller is by himself: his name, everyone, token roles
-	numbers  []number // direct, and all that those are members of, sorted
-	granted  []number // those of numbers that anything is granted to or handed over to
+	direct   []number // the caller's own: its name, everyone, its token roles
+	numbers  []number // direct, and all roles that direct are members of, sorted
+	granted  []number // the numbers that have a grant on an object, or own a handed-over object
 	mask     uint64   // has a bit set for each number, modulo 64
-	owns     string   // the identity that makes him a creator; empty if he is narrowed to roles
+	owns     string   // the identity that makes the caller a creator; empty if the caller is narrowed to roles
 	disabled bool
 }
 
-// Who returns what s knows of a caller. It remembers callers, so it mostly costs a look into a map.
-// A principal who is disabled sees nothing.
+// Who returns the caller with its roles, as s records them. It caches callers, so most calls cost
+// one map lookup. A disabled principal sees nothing.
 func (s *Snapshot) Who(caller Caller) *Who { return s.callers.get(s, caller) }
 
-// callers remembers the callers of one snapshot.
+// callers caches the callers of one snapshot.
 type callers struct {
 	// mu guards the fields below; leaf; never held over I/O.
 	mu     sync.RWMutex
@@ -78,7 +78,7 @@ func newWho(s *Snapshot, caller Caller) *Who {
 	return who
 }
 
-// index prepares the looks for what is granted to the caller.
+// index prepares the lookups of the caller's grants.
 func (w *Who) index() {
 	anything, _ := w.snapshot.beneath.get(ServerID)
 	for _, each := range w.numbers {
@@ -89,8 +89,8 @@ func (w *Who) index() {
 	}
 }
 
-// narrow takes from the caller all but everyone, those of roles that he has, and what they are
-// members of.
+// narrow takes all numbers from the caller except everyone, the given roles that the caller has,
+// and the roles that these are members of.
 func (w *Who) narrow(roles []string) {
 	held := w.numbers
 	w.owns, w.direct = "", nil
@@ -106,7 +106,7 @@ func (w *Who) narrow(roles []string) {
 	w.numbers = w.snapshot.names.closure(w.direct)
 }
 
-// is reports whether the caller is, or is a member of, what number stands for.
+// is reports whether n is the caller, or a role that the caller is a member of.
 func (w *Who) is(n number) bool {
 	if w.mask&(1<<(n%64)) == 0 {
 		return false
@@ -123,8 +123,8 @@ func (w *Who) is(n number) bool {
 	return low < len(w.numbers) && w.numbers[low] == n
 }
 
-// Is reports whether the caller is the principal with an identity, or has that role. It is what
-// makes him the owner of what belongs to that.
+// Is reports whether the caller is the principal, or has the role, with an identity. If so, the
+// caller owns the objects of that identity.
 func (w *Who) Is(identity string) bool {
 	if w.disabled || identity == "" {
 		return false

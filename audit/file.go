@@ -8,26 +8,26 @@ import (
 	"strconv"
 )
 
-// File is an Out that appends to a file. When the file has grown to a bound, it is moved to the
-// same name with ".1" behind it, and a new one begins. The one that was there becomes ".2", and so
-// on up to filesMax; the oldest goes. Its methods must not be called at the same time.
+// File is an Out that appends to a file. A file that reaches its size bound is renamed with the
+// suffix ".1", and a new one begins. The previous ".1" becomes ".2", and so on up to filesMax; the
+// oldest is deleted. Its methods must not be called concurrently.
 type File struct {
 	path     string
 	bytesMax int64
 	file     *os.File // nil if the last try to open it failed
 	size     int64
-	torn     bool // what was written last ends within a line
+	torn     bool // the last write ended within a line
 	regular  bool // not a pipe or a device
 }
 
-// filesMax is how many files before the present one are kept.
+// filesMax is how many rotated files are kept.
 const filesMax = 4
 
-// rotated returns the name of one of the files before: 1 is the last one.
+// rotated returns the name of a rotated file: 1 is the latest.
 func (f *File) rotated(number int) string { return f.path + "." + strconv.Itoa(number) }
 
-// OpenFile opens the file at path, and makes one that only its owner can read if there is none. It
-// is rotated before it is longer than bytesMax.
+// OpenFile opens the file at path. If there is no file, it creates one that only its owner can
+// read. The file is rotated before it gets longer than bytesMax.
 func OpenFile(path string, bytesMax int64) (*File, error) {
 	f := &File{path: path, bytesMax: bytesMax}
 	return f, f.open()
@@ -50,8 +50,8 @@ func (f *File) open() error {
 	return nil
 }
 
-// endsWithin reports whether a file of size bytes ends within a line, as a process that was killed
-// can leave it.
+// endsWithin reports whether a file of size bytes ends within a line, which a killed process can
+// cause.
 func endsWithin(path string, size int64) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -102,7 +102,7 @@ func (f *File) rotate() error {
 	return f.Reopen()
 }
 
-// Reopen closes the file and opens the one that has its name now.
+// Reopen closes the file and opens the file that has its name now.
 func (f *File) Reopen() error {
 	before := f.file
 	if err := f.open(); err != nil {
@@ -114,7 +114,7 @@ func (f *File) Reopen() error {
 	return before.Close()
 }
 
-// Close makes what was written durable and closes the file.
+// Close syncs the file and closes it.
 func (f *File) Close() error {
 	if f.file == nil {
 		return nil
@@ -128,7 +128,7 @@ func (f *File) Close() error {
 	return errors.Join(synced, closed)
 }
 
-// Stream returns an Out that writes to w, and leaves it open.
+// Stream returns an Out that writes to w. It never closes w.
 func Stream(w io.Writer) Out { return stream{w} }
 
 type stream struct{ io.Writer }

@@ -10,74 +10,75 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Event says what a line is about.
+// Event is the subject of a line.
 type Event string
 
 // The events.
 const (
-	Decision     Event = "decision"               // a caller asked for something
-	TokenIssued  Event = "token-issued"           // the token endpoint gave one
-	TokenRefused Event = "token-refused"          // it refused one
-	KeyMade      Event = "key-made"               // an API key, or a further secret of one
+	Decision     Event = "decision"               // a decision about a request
+	TokenIssued  Event = "token-issued"           // the token endpoint issued a token
+	TokenRefused Event = "token-refused"          // the token endpoint refused a request
+	KeyMade      Event = "key-made"               // an API key, or a further secret for one, was created
 	KeyWithdrawn Event = "key-withdrawn"          // an API key ended
-	Vended       Event = "credential-vended"      // an engine was given a credential for the files of a table
-	Signed       Event = "request-signed"         // a request of an engine to the storage was signed
-	Refused      Event = "authentication-refused" // so many times in a minute
-	Dropped      Event = "lines-dropped"          // so many lines had no room here
+	Vended       Event = "credential-vended"      // an engine got a credential for the files of a table
+	Signed       Event = "request-signed"         // an engine's request to the storage was signed
+	Refused      Event = "authentication-refused" // credentials were refused; Count is the number in a minute
+	Dropped      Event = "lines-dropped"          // the buffer had no room for Count lines
 )
 
-// Line is one line of the log. Fields that are zero are left out. None of them may hold a secret.
+// Line is one line of the log. Zero fields are left out. No field may hold a secret.
 type Line struct {
-	Time      time.Time // zero: when it is noted
+	Time      time.Time // default: when the line is noted
 	Event     Event
 	RequestID string
 	Caller    string
-	Via       []string // engines that ask in the caller's name, the outermost first
-	Source    string   // how the caller showed who it is, as moorage.Source
+	Via       []string // engines that act in the caller's name, the outermost first
+	Source    string   // how the caller authenticated, as moorage.Source
 	Address   string   // where the request came from
 	Operation string   // the verb
 	Object    Object
 	Asked     []string // privileges
-	Missing   []string // of those, the ones that the caller lacks
+	Missing   []string // the privileges in Asked that the caller lacks
 	Decision  string   // allow, forbid or hidden
-	By        string   // what allowed it: owner, or a grant
-	// Through are the views by which the caller came to the object, the outermost first, and As is
-	// whose rights decided behind them, if not his own. RefusedAt is the view that did not let him
-	// through. Unheeded are views of a request whose sender is not trusted about them.
+	By        string   // the rule that allowed it: owner, or a grant
+	// Through are the views by which the caller reached the object, the outermost first. As is the
+	// owner whose privileges decided behind them, empty for the caller's own. RefusedAt is the view
+	// that denied access. Unheeded are the views in a request whose sender is not trusted to name
+	// views.
 	Through   []string
 	As        string
 	RefusedAt string
 	Unheeded  []string
-	Epoch     uint64 // of the policy that decided
-	Status    int    // that the request was answered with
+	Epoch     uint64 // of the access policy that decided
+	Status    int    // of the response
 	Took      time.Duration
 
 	Key       string // id of an API key
-	Principal string // whose key it is, or who gets a token
+	Principal string // the key's principal, or the principal that gets a token
 	Reason    string // why credentials were refused
 
 	Credential string    // id of a vended credential, or a part of its hash: no secret
 	Mode       string    // read or write
-	Locations  []string  // that it reaches
-	Ends       time.Time // when it ends
+	Locations  []string  // that the credential reaches
+	Ends       time.Time // when the credential ends
 	Method     string    // of a signed request
 	Target     string    // SHA-256 of the path of a signed request
 
-	// Outcome is what became of a change that was let in: done, failed, or unknown. Commit is the
-	// id of its change record, and Effects are the objects that it made, changed or ended.
+	// Outcome is the result of an allowed change: done, failed, or unknown. Commit is the id of its
+	// change record. Effects are the objects that it created, changed or removed.
 	Outcome string
 	Commit  string
 	Effects []Effect
 
-	Node  string // that writes the line; empty: Config.Node
-	Count int    // how many the line stands for
+	Node  string // that writes the line; default Config.Node
+	Count int    // how many events the line counts
 
-	// Sampled says that the line is of a read that was let in: Config.Reads thins these, and they
-	// are the first to go when there is no room.
+	// Sampled reports that the line is about an allowed read. Config.Reads thins out such lines,
+	// and they are dropped first if there is no room.
 	Sampled bool
 }
 
-// Object is what a line is about. A server has no name.
+// Object is the object of a line. A server has no name.
 type Object struct {
 	Kind      string
 	Warehouse string
@@ -86,18 +87,18 @@ type Object struct {
 	ID        string
 }
 
-// Effect is an object that a change made, changed or ended.
+// Effect is an object that a change created, changed or removed.
 type Effect struct {
-	Object          // what it is called after the change; of one that ended, before it
-	Was      string // what a rename found it called
-	Snapshot int64  // the head of main after the change; 0: it has none, or is no table
+	Object          // its name after the change; for a removed object, its name before the change
+	Was      string // the name before a rename
+	Snapshot int64  // the head of main after the change; 0 if there is no head, or the object is not a table
 }
 
-// effectsMax bounds the effects in a line. A number says how many were left out.
+// effectsMax bounds the effects in a line. A number counts the omitted ones.
 const effectsMax = 16
 
-// Bounds of a line, so that long names cannot push others out of the files: of each text, and of
-// each list of texts. A number says how many elements of a list were left out.
+// Bounds of a line, so that long names cannot push other lines out of the files: of each text, and
+// of each list of texts. A number counts the omitted elements of a list.
 const (
 	textBytesMax = 256
 	listBytesMax = 1024
@@ -171,8 +172,8 @@ func (w *members) quote(value string) {
 	w.text = jsontext.AppendQuoted(w.text, clean(value[:min(len(value), textBytesMax)]))
 }
 
-// clean returns text without what is no UTF-8, and without what a terminal could take for a command
-// and JSON does not escape.
+// clean returns text without invalid UTF-8, and without characters that a terminal could take for a
+// command and that JSON does not escape.
 func clean(text string) string {
 	for i := range len(text) {
 		if text[i] >= 0x7f {

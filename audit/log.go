@@ -16,46 +16,47 @@ import (
 
 // Defaults and bounds of Config.
 const (
-	// LinesMaxDefault is some seconds of a busy node.
+	// LinesMaxDefault is enough for some seconds of a busy node.
 	LinesMaxDefault = 10_000
-	// FreeBytesMin is what the log leaves free on its disk, which the store may share.
+	// FreeBytesMin is the space that the log leaves free on its disk, because the store may share
+	// the disk.
 	FreeBytesMin = 1 << 30
-	// writeInterval is the longest time that a line waits in the buffer, about.
+	// writeInterval is about the longest time that a line waits in the buffer.
 	writeInterval = time.Second
-	// roomInterval is the pause between two looks at how much room the disk has.
+	// roomInterval is the pause between two checks of the free space.
 	roomInterval = time.Second
 )
 
-// Out is where the lines go. Its methods are not called at the same time.
+// Out is the destination of the lines. Its methods are not called concurrently.
 type Out interface {
 	// Write writes whole lines. It returns how many bytes are written for good.
 	Write(lines []byte) (int, error)
-	// Reopen lets go of what was moved away, and begins again under the same name.
+	// Reopen closes a file that was renamed, and opens a new one under the old name.
 	Reopen() error
 	Close() error
 }
 
-// Config is what a Log is made of. Jitter is required.
+// Config has the parts of a Log. Jitter is required.
 type Config struct {
-	// Out takes the lines. Nil: they are not written, and only denials are remembered.
+	// Out takes the lines. If it is nil, no lines are written, and the log only remembers denials.
 	Out Out
-	// Reads says that one of so many reads that were let in is written; 1: each. 0, the default:
-	// the first of a caller, an operation and an object in a minute, and then one line with the
-	// number of the others.
+	// Reads is the sampling of allowed reads: one in Reads is written, so 1 writes all. The default
+	// 0 writes the first read of a caller, an operation and an object in a minute, and then one
+	// line with the number of further reads.
 	Reads int
-	// Strict refuses requests for which there is no room (Room), where otherwise lines would go.
+	// Strict refuses requests if the buffer is full (Room). Without it lines are dropped instead.
 	Strict bool
 	// LinesMax bounds the buffer. Default LinesMaxDefault.
 	LinesMax int
-	// Free returns how many bytes the disk of Out has left. Nil: nobody knows.
+	// Free returns the free bytes on the disk of Out. Nil if they are unknown.
 	Free func() (uint64, error)
-	// Now gives the time of lines. Default time.Now.
+	// Now returns the time of lines. Default time.Now.
 	Now func() time.Time
-	// Jitter draws the pauses of the worker. It belongs to the log from now on.
+	// Jitter draws the pauses of the worker. The log owns it.
 	Jitter *rand.Rand
-	// Node is what the lines call this process.
+	// Node is the name of this process in the lines.
 	Node string
-	// Logger hears when the log stops writing, and when it goes on. Default: discards.
+	// Logger gets a line when the log stops writing, and when it resumes. Default: discards.
 	Logger *slog.Logger
 }
 
@@ -67,23 +68,23 @@ type Log struct {
 	refused refused
 	sums    sums
 	recent  recent
-	reads   atomic.Uint64 // that were let in
+	reads   atomic.Uint64 // allowed reads
 	written atomic.Uint64 // lines
 	trouble atomic.Pointer[string]
 	reopen  atomic.Bool
 
 	mu      sync.Mutex // guards the fields below; held over writes; queue.mu comes after it
-	looked  time.Time  // when Free was asked last
-	full    bool       // what it said
-	telling uint64     // dropped lines that the log has told of
+	looked  time.Time  // the time of the last call of Free
+	full    bool       // the result of that call
+	telling uint64     // dropped lines that a line of the log has reported
 	batch   []byte     // reused
 }
 
-// Stats is what a Log has done. Numbers never go down.
+// Stats are the counters of a Log. They never decrease.
 type Stats struct {
 	Written      uint64 // lines
-	DroppedReads uint64 // sampled lines that went because others had no room
-	DroppedLines uint64 // others
+	DroppedReads uint64 // sampled lines that were dropped to make room for others
+	DroppedLines uint64 // other dropped lines
 }
 
 // New returns a log that is not started.
@@ -104,10 +105,10 @@ func New(config Config) *Log {
 	return l
 }
 
-// Start starts to write what is noted.
+// Start starts the writing of noted lines.
 func (l *Log) Start() { l.worker.Start() }
 
-// Close writes what was noted and closes Out. Nothing may be noted after that.
+// Close writes the noted lines and closes Out. Note must not be called afterwards.
 func (l *Log) Close() error {
 	l.worker.Stop()
 	l.mu.Lock()
@@ -119,7 +120,7 @@ func (l *Log) Close() error {
 	return errors.Join(l.write(), l.config.Out.Close())
 }
 
-// Note puts a line into the buffer. It does not wait. Without an Out only denials are remembered.
+// Note puts a line into the buffer. It does not wait. Without an Out, it only remembers denials.
 func (l *Log) Note(line Line) {
 	if line.Time.IsZero() {
 		line.Time = l.config.Now()
@@ -138,7 +139,8 @@ func (l *Log) Note(line Line) {
 	}
 }
 
-// isSummed reports whether line is not written itself: it counts in another one, or in none.
+// isSummed reports whether line is not written by itself, because another line counts it or
+// sampling omits it.
 func (l *Log) isSummed(line *Line) bool {
 	switch {
 	case line.Sampled && l.config.Reads == 0:
@@ -151,13 +153,14 @@ func (l *Log) isSummed(line *Line) bool {
 	return false
 }
 
-// lineBytesUsual is more than most lines have.
+// lineBytesUsual is more than the length of most lines.
 const lineBytesUsual = 512
 
-// Allowed is the Decision of a line about what was let in.
+// Allowed is the Decision of a line about an allowed request.
 const Allowed = "allow"
 
-// bound is how many lines the queue may have; 0: any number. Of a strict log Room keeps it short.
+// bound is the maximum number of lines in the queue; 0 for no maximum. Room bounds the queue of a
+// strict log.
 func (l *Log) bound() int {
 	if l.config.Strict {
 		return 0
@@ -165,15 +168,16 @@ func (l *Log) bound() int {
 	return l.config.LinesMax
 }
 
-// NoteRefused counts credentials that were refused: address is where they came from, reason is one
-// of a few words, never a text of the client. A minute later the log has one line for each.
+// NoteRefused counts refused credentials by address and reason. The reason is one of a few words,
+// never a text of the client. A minute later the log has one line for each count.
 func (l *Log) NoteRefused(address, reason string) {
 	if l.config.Out != nil {
 		l.refused.add(address, reason, l.config.Now())
 	}
 }
 
-// ErrNoRoom is why a strict log refuses a request. Who meets it notes nothing.
+// ErrNoRoom is the reason why a strict log refuses a request. A request that gets it must not note
+// a line.
 var ErrNoRoom = errors.New("the audit log takes no more lines")
 
 // Room returns nil if a request may be carried out. A strict log that cannot write returns
@@ -186,7 +190,7 @@ func (l *Log) Room() error {
 		ErrNoRoom, l.why("its disk is too slow"))
 }
 
-// Trouble says why the log does not write at present, and returns "" while it does.
+// Trouble returns why the log does not write at present, empty if it does.
 func (l *Log) Trouble() string { return l.why("") }
 
 func (l *Log) why(otherwise string) string {
@@ -199,23 +203,24 @@ func (l *Log) why(otherwise string) string {
 // Strict reports whether requests are refused while the log cannot write.
 func (l *Log) Strict() bool { return l.config.Strict }
 
-// Denials returns the lines of a request that was denied, among the last DenialsMax of this node;
-// nil if there are none.
+// Denials returns the lines of a denied request, from the last DenialsMax denials of this node. Nil
+// if there are no such lines.
 func (l *Log) Denials(requestID string) []Line { return l.recent.of(requestID) }
 
-// Stats returns what the log has done.
+// Stats returns the counters of the log.
 func (l *Log) Stats() Stats {
 	reads, lines := l.queue.dropped()
 	return Stats{Written: l.written.Load(), DroppedReads: reads, DroppedLines: lines}
 }
 
-// Reopen has the file opened again under its name, as after a rename by others.
+// Reopen makes the log open its file again under the same name, after another program renamed the
+// file.
 func (l *Log) Reopen() {
 	l.reopen.Store(true)
 	l.worker.Kick()
 }
 
-// run writes what is in the buffer.
+// run writes the lines in the buffer.
 func (l *Log) run(context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -242,8 +247,8 @@ func (l *Log) run(context.Context) error {
 	return nil
 }
 
-// noteRefused puts lines into the buffer for the minutes that are over, or for all. l.mu must be
-// held.
+// noteRefused puts the counts of past minutes into the buffer as lines, or all counts if all is
+// set. l.mu must be held.
 func (l *Log) noteRefused(all bool) {
 	now := l.config.Now()
 	for _, line := range append(l.refused.take(now, all), l.sums.flush(now, all)...) {
@@ -251,7 +256,7 @@ func (l *Log) noteRefused(all bool) {
 	}
 }
 
-// isFull reports whether the disk has no room that the log may take. l.mu must be held.
+// isFull reports whether the disk has too little free space for the log. l.mu must be held.
 func (l *Log) isFull() bool {
 	now := l.config.Now()
 	if l.config.Free == nil || now.Sub(l.looked) < roomInterval {
@@ -263,7 +268,7 @@ func (l *Log) isFull() bool {
 	return l.full
 }
 
-// write writes all of the buffer. What it could not write stays there. l.mu must be held.
+// write writes the whole buffer. Lines that it could not write stay there. l.mu must be held.
 func (l *Log) write() error {
 	reads, lines := l.queue.dropped()
 	if gone := reads + lines; gone > l.telling {
@@ -296,7 +301,7 @@ func (l *Log) write() error {
 	}
 }
 
-// setTrouble remembers why nothing is written, and logs a change of that.
+// setTrouble records why the log does not write, and logs a change of that.
 func (l *Log) setTrouble(why string) {
 	before := l.why("")
 	switch {

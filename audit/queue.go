@@ -2,28 +2,29 @@ package audit
 
 import "sync"
 
-// batchBytesMax bounds what is written at once.
+// batchBytesMax bounds one write.
 const batchBytesMax = 256 << 10
 
-// queue is the buffer: lines that wait for the disk, the oldest first. The zero value is empty. It
-// is safe for concurrent use.
+// queue is the buffer of lines that wait for the disk, the oldest first. The zero value is empty.
+// It is safe for concurrent use.
 type queue struct {
 	mu    sync.Mutex // guards the fields below; leaf; never held over I/O
 	lines []queued
-	count int // of those in lines that are not gone
-	// next is before which lines none is a sampled one.
+	count int // of lines that were not dropped
+	// No line before next is sampled.
 	next         int
-	reads, other uint64 // that went
+	reads, other uint64 // dropped lines
 }
 
-// queued is a line that waits. One without text has gone.
+// queued is a line that waits. The text of a dropped line is nil.
 type queued struct {
 	text    []byte
 	sampled bool
 }
 
-// add puts a line at the end. If there are most lines already, and most is not 0, the oldest
-// sampled one goes; without any, the new one does. first reports whether the queue was empty.
+// add puts a line at the end. If the queue already has most lines, and most is not 0, add drops the
+// oldest sampled line, or the new line if there is no sampled line. first reports whether the queue
+// was empty.
 func (q *queue) add(text []byte, sampled bool, most int) (first bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -40,8 +41,8 @@ func (q *queue) add(text []byte, sampled bool, most int) (first bool) {
 	return q.count == 1
 }
 
-// makeRoomLocked lets the oldest sampled line go. It returns false if there is none. mu must be
-// held.
+// makeRoomLocked drops the oldest sampled line. It returns false if there is no sampled line. mu
+// must be held.
 func (q *queue) makeRoomLocked() bool {
 	for ; q.next < len(q.lines); q.next++ {
 		if line := &q.lines[q.next]; line.text != nil && line.sampled {
@@ -55,8 +56,7 @@ func (q *queue) makeRoomLocked() bool {
 	return false
 }
 
-// compactLocked takes out the lines that went, once they are as many as the others. mu must be
-// held.
+// compactLocked removes dropped lines once they are as many as the others. mu must be held.
 func (q *queue) compactLocked() {
 	if len(q.lines) < 2*q.count+16 {
 		return
@@ -74,7 +74,8 @@ func (q *queue) compactLocked() {
 	q.lines, q.next = kept, next
 }
 
-// batch returns the first lines, at most batchBytesMax unless one alone is longer. They stay.
+// batch returns the first lines, at most batchBytesMax bytes unless the first line is longer. The
+// lines stay in the queue.
 func (q *queue) batch() (texts [][]byte) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,7 +94,7 @@ func (q *queue) batch() (texts [][]byte) {
 	return texts
 }
 
-// drop takes out the first n lines.
+// drop removes the first n lines.
 func (q *queue) drop(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -23,7 +23,8 @@ func (r *recent) add(line Line) {
 	r.next = (r.next + 1) % DenialsMax
 }
 
-// of returns the lines of a request, the oldest first. Few ask, so it looks at all.
+// of returns the lines of a request, the oldest first. It is called rarely, so it searches all
+// lines.
 func (r *recent) of(requestID string) (found []Line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

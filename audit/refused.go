@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// refusedMax bounds how many addresses and reasons are told apart in a minute. More of them
-	// count as one address.
+	// refusedMax bounds how many pairs of address and reason are counted in a minute. Further ones
+	// count under one address.
 	refusedMax = 10_000
 	// refusedOthers is that address.
 	refusedOthers = "others"
 )
 
-// refused counts credentials that were refused, by address, reason and minute. The zero value is
-// empty. It is safe for concurrent use.
+// refused counts refused credentials by address, reason and minute. The zero value is empty. It is
+// safe for concurrent use.
 type refused struct {
 	mu     sync.Mutex // guards counts; leaf
 	counts map[refusal]int
@@ -44,8 +44,8 @@ func (r *refused) add(address, reason string, now time.Time) {
 	r.counts[key]++
 }
 
-// take returns a line for each count of the minutes that are over at now, or for all, and forgets
-// them.
+// take returns a line for each count of the minutes before now, or for all counts if all is set. It
+// removes these counts.
 func (r *refused) take(now time.Time, all bool) (lines []Line) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -6,39 +6,39 @@ import (
 )
 
 const (
-	// sumsMax bounds what is told apart in a minute. Lines of more are written each.
+	// sumsMax bounds the sums of a minute. Lines that would need a further sum are each written.
 	sumsMax = 10_000
-	// denialsEach is how many denials of a caller have a line each in a minute.
+	// denialsEach is how many denials of a caller in a minute get their own lines.
 	denialsEach = 100
 )
 
-// sums counts lines that are alike, by minute. The first ones are written at once; the rest of a
-// minute becomes one line with their number, so that none is left out and none pushes others out
-// of the files. The zero value is empty. It is safe for concurrent use.
+// sums counts similar lines by minute. The first ones are written at once. The rest of a minute
+// becomes one line with their number, so that no line is lost and none pushes others out of the
+// files. The zero value is empty. It is safe for concurrent use.
 type sums struct {
 	mu     sync.Mutex // guards the fields below; leaf
 	counts map[alike]*sum
 	order  []alike // the keys of counts, the oldest first
 }
 
-// alike is what lines have in common that are summed.
+// alike has the fields that the lines of a sum have in common.
 type alike struct {
 	minute    int64 // since 1970
 	event     Event
 	caller    string
 	operation string
 	decision  string
-	object    string // empty: any
+	object    string // empty for any object
 }
 
-// sum is how often lines were alike.
+// sum counts similar lines.
 type sum struct {
-	line Line // the first one that was not written
+	line Line // the first line that was not written
 	seen int
-	more int // that were not written
+	more int // lines that were not written
 }
 
-// alikeOf returns what line is alike in. perObject says that the object counts.
+// alikeOf returns the fields by which line is summed. perObject includes the object.
 func alikeOf(line *Line, perObject bool) alike {
 	of := alike{
 		minute: line.Time.Unix() / 60, event: line.Event, caller: line.Caller, operation: line.Operation,
@@ -49,7 +49,7 @@ func alikeOf(line *Line, perObject bool) alike {
 		w := members{}
 		w.quote(o.Kind)
 		w.quote(o.ID)
-		if o.ID == "" { // it has no id where nothing was decided
+		if o.ID == "" { // an object without a decision has no id
 			w.quote(o.Warehouse)
 			w.quote(o.Name)
 			for _, level := range o.Namespace {
@@ -61,12 +61,12 @@ func alikeOf(line *Line, perObject bool) alike {
 	return of
 }
 
-// takesRead reports whether a read that was let in is to be summed: all are but the first of a
-// caller, an operation and an object in a minute.
+// takesRead reports whether an allowed read is summed. Only the first read of a caller, an
+// operation and an object in a minute is not.
 func (s *sums) takesRead(line *Line) bool { return s.takes(alikeOf(line, true), line, 1) }
 
-// takesDenial reports whether a denial is to be summed. The first ones of a caller are not. Which
-// objects the rest are about does not count: a caller may make names up.
+// takesDenial reports whether a denial is summed. The first denials of a caller are not. The
+// objects of the rest do not count, because a caller may make up names.
 func (s *sums) takesDenial(line *Line) bool {
 	all := alike{minute: line.Time.Unix() / 60, caller: line.Caller, decision: "denied"}
 	s.mu.Lock()
@@ -75,7 +75,7 @@ func (s *sums) takesDenial(line *Line) bool {
 	return !first && s.takes(alikeOf(line, false), line, 0)
 }
 
-// takes counts line, and reports whether it is not to be written itself.
+// takes counts line, and reports whether it is summed instead of written.
 func (s *sums) takes(of alike, line *Line, each int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *sums) takes(of alike, line *Line, each int) bool {
 	return true
 }
 
-// countLocked counts one more, and reports whether there was room for that. s.mu must be held.
+// countLocked counts one more, and reports whether there was room for it. s.mu must be held.
 func (s *sums) countLocked(of alike) bool {
 	counted := s.counts[of]
 	if counted == nil {
@@ -110,8 +110,8 @@ func (s *sums) countLocked(of alike) bool {
 	return true
 }
 
-// flush returns a line for each sum of the minutes that are over at now, or for all, and forgets
-// them.
+// flush returns a line for each sum of the minutes before now, or for all sums if all is set. It
+// removes these sums.
 func (s *sums) flush(now time.Time, all bool) (lines []Line) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,21 +15,21 @@ const (
 	keyPrefix        = "mrg_"
 	keyIDBytes       = 12
 	keySecretBytes   = 43 // 256 bits
-	keyChecksumBytes = 6  // CRC-32 of all before it, to tell a typing error from a wrong key
+	keyChecksumBytes = 6  // CRC-32 of all before it, to distinguish a typing error from a wrong key
 	keyBytes         = len(keyPrefix) + keyIDBytes + 1 + keySecretBytes + 1 + keyChecksumBytes
 )
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// NewKey is an API key that was just drawn. Only its owner may see Text.
+// NewKey is a newly drawn API key. Only its owner may see Text.
 type NewKey struct {
 	ID     string
 	Text   string   // the whole key
-	SHA256 [32]byte // of the secret in it, which is what records hold
+	SHA256 [32]byte // of the secret in it, which records hold
 }
 
-// NewAPIKey draws the secret of an API key. An empty id draws that too; else the key gets a further
-// secret.
+// NewAPIKey draws the secret of an API key. If id is empty, it draws an id too; else the key gets a
+// further secret.
 func NewAPIKey(random io.Reader, id string) (NewKey, error) {
 	if id == "" {
 		var err error
@@ -48,10 +48,10 @@ func NewAPIKey(random io.Reader, id string) (NewKey, error) {
 	return NewKey{ID: id, Text: text + "_" + checksum(text), SHA256: hashOf(secret)}, nil
 }
 
-// drawText returns size characters of base62, each as likely as the others.
+// drawText returns size characters of base62, all equally likely.
 func drawText(random io.Reader, size int) (string, error) {
 	limit := new(big.Int).Exp(big.NewInt(int64(len(base62))), big.NewInt(int64(size)), nil)
-	// 16 bytes more than needed make what is not even about it too small to matter.
+	// 16 extra bytes make the bias of the modulo too small to matter.
 	drawn := make([]byte, (limit.BitLen()+7)/8+16)
 	if _, err := io.ReadFull(random, drawn); err != nil {
 		return "", fmt.Errorf("draw a secret: %w", err)
@@ -92,7 +92,7 @@ func parseAPIKey(text string) (id, secret string, ok bool) {
 }
 
 // parsePair returns the parts of a key that came as a client id and a secret. The secret may be the
-// whole key: then the id is its own, or empty.
+// whole key; the client id must then match it or be empty.
 func parsePair(clientID, clientSecret string) (id, secret string, ok bool) {
 	if strings.HasPrefix(clientSecret, keyPrefix) {
 		id, secret, ok = parseAPIKey(clientSecret)

@@ -17,30 +17,30 @@ import (
 )
 
 const (
-	// verifiedMax bounds the bearers that are remembered.
+	// verifiedMax bounds the bearer tokens that are cached.
 	verifiedMax = 100_000
-	// verifiedFor is how long a bearer is remembered at most.
+	// verifiedFor is how long a bearer token is cached at most.
 	verifiedFor = 5 * time.Minute
 )
 
-// Authenticator finds out who sends a request. It is safe for concurrent use.
+// Authenticator authenticates the senders of requests. It is safe for concurrent use.
 type Authenticator struct {
 	config   Config
-	issuers  map[string]*issuer // by what tokens have for iss
+	issuers  map[string]*issuer // by the iss of their tokens
 	aliases  map[string]bool    // of issuers
 	mint     *mint
-	verified *otter.Cache[[sha256.Size]byte, *verified] // by the hash of the bearer
+	verified *otter.Cache[[sha256.Size]byte, *verified] // by the hash of the bearer token
 	failures *limiter
-	dead     *limiter // lines of the log about keys that are no longer good, by key and minute
+	dead     *limiter // log lines about API keys that are no longer valid, by key and minute
 	renewals []*worker.Worker
 }
 
-// verified is a bearer that was found good.
+// verified is a bearer token that was accepted.
 type verified struct {
 	caller moorage.Caller
 	until  time.Time
-	issuer *issuer // nil: it is a token of ours
-	set    *keySet // of issuer, by which it was verified
+	issuer *issuer // nil for a token of this store
+	set    *keySet // of issuer, with which it was verified
 }
 
 // New returns an Authenticator. It reads the files that config names, and fetches nothing before
@@ -71,8 +71,8 @@ func (a *Authenticator) Start() {
 	if len(a.issuers) == 0 || len(a.renewals) > 0 {
 		return
 	}
-	// A worker's pauses differ by half of their mean, and keys shall be renewed after 15 minutes
-	// give or take a tenth. So it looks each minute, and the age that it renews at is drawn.
+	// A worker's pauses differ by half of their mean, but keys shall be renewed after 15 minutes
+	// plus or minus a tenth. So the worker checks each minute, and the age for a renewal is drawn.
 	for _, each := range a.issuers {
 		spread := renewInterval / 10
 		age := renewInterval - spread + time.Duration(a.config.Jitter.Int64N(int64(2*spread)))
@@ -92,18 +92,18 @@ func (a *Authenticator) Start() {
 	}
 }
 
-// Stop ends what Start began. It may be called again.
+// Stop stops the work of Start. It may be called again.
 func (a *Authenticator) Stop() {
 	for _, renewal := range a.renewals {
 		renewal.Stop()
 	}
 }
 
-// Authenticate returns who sends r.
+// Authenticate returns the caller that sends r.
 //
 // Errors: KindNotAuthorized, with a method Challenge in its chain that returns the WWW-Authenticate
-// header of the answer; KindTooManyRequests if too many credentials of that address were refused;
-// KindUnavailable if it cannot be found out now.
+// header of the response; KindTooManyRequests if too many credentials of that address were refused;
+// KindUnavailable if the caller cannot be determined now.
 func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
 	address := a.addressOf(r)
 	caller, err := a.identify(r, address)
@@ -115,13 +115,13 @@ func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
 	return caller, nil
 }
 
-// Texts for clients. One text serves for everything that can be wrong with a credential.
+// Texts for clients. One text covers every fault of a credential.
 const (
 	textNone    = "Show who you are: the request has no credentials"
 	textRefused = "Invalid credentials"
 )
 
-// answered turns the failure of an authentication into an error with a kind. It counts a refusal.
+// answered turns a failed authentication into an error with a kind. It counts a refusal.
 func (a *Authenticator) answered(address string, err error) error {
 	refused, ok := errors.AsType[*refusal](err)
 	if !ok {
@@ -137,8 +137,8 @@ func (a *Authenticator) answered(address string, err error) error {
 	return &moorage.Error{Kind: moorage.KindNotAuthorized, Message: text, Err: refused}
 }
 
-// note tells the audit log of a refusal, and the log if a key was good once: its owner should hear
-// of that.
+// note reports a refusal to the audit log. If the key was once valid, it also writes a log line,
+// for the key's owner.
 func (a *Authenticator) note(address string, refused *refusal) {
 	a.config.Refused(address, refused.reason)
 	if refused.isKey && a.dead.add(refused.reason) {
@@ -151,9 +151,9 @@ func errTooMany() error {
 	return moorage.Errorf(moorage.KindTooManyRequests, "Too many invalid or unknown credentials come from this address")
 }
 
-// identify looks at the first thing in r that shows who sends it.
+// identify authenticates with the first credential in r.
 func (a *Authenticator) identify(r *http.Request, address string) (moorage.Caller, error) {
-	if strings.Contains(r.URL.RawQuery, "access_token=") { // logs and proxies keep it
+	if strings.Contains(r.URL.RawQuery, "access_token=") { // logs and proxies keep the query
 		return moorage.Caller{}, refuse(reasonMalformed)
 	}
 	switch headers := r.Header["Authorization"]; len(headers) {
@@ -168,7 +168,7 @@ func (a *Authenticator) identify(r *http.Request, address string) (moorage.Calle
 	return moorage.Caller{}, refuse(reasonMalformed)
 }
 
-// authorize returns who sends a request with that header Authorization.
+// authorize returns the caller of a request with this Authorization header.
 func (a *Authenticator) authorize(ctx context.Context, header, address string) (moorage.Caller, error) {
 	scheme, credential, found := strings.Cut(header, " ")
 	switch {
@@ -189,7 +189,7 @@ func (a *Authenticator) authorize(ctx context.Context, header, address string) (
 }
 
 // parseBasic returns the API key in the credential of the scheme Basic: id and secret with a colon
-// between, or, as Java sends it, a whole key without one.
+// between, or a whole key without a colon, as Java sends it.
 func parseBasic(credential string) (id, secret string, ok bool) {
 	text, err := base64.StdEncoding.DecodeString(credential)
 	if err != nil {
@@ -202,7 +202,7 @@ func parseBasic(credential string) (id, secret string, ok bool) {
 	return parsePair(clientID, clientSecret)
 }
 
-// bearer returns who sends a request with that bearer token.
+// bearer returns the caller of a request with this bearer token.
 func (a *Authenticator) bearer(ctx context.Context, text, address string) (moorage.Caller, error) {
 	if strings.HasPrefix(text, keyPrefix) {
 		id, secret, ok := parseAPIKey(text)
@@ -234,8 +234,7 @@ func (a *Authenticator) bearer(ctx context.Context, text, address string) (moora
 	return a.stillAlive(ctx, made.caller, now)
 }
 
-// verify returns whom a token from address stands for, and notes in made by what that was found
-// out.
+// verify returns the caller of a token from address, and records in made how it was verified.
 func (a *Authenticator) verify(ctx context.Context, t *token, address string, made *verified) (
 	caller moorage.Caller, err error) {
 	from, ok := t.claims.text("iss")
@@ -252,7 +251,7 @@ func (a *Authenticator) verify(ctx context.Context, t *token, address string, ma
 	return caller, err
 }
 
-// stillAlive returns caller if the API key that its token was given for is still alive.
+// stillAlive returns caller if the API key that its token was issued for is still valid.
 func (a *Authenticator) stillAlive(ctx context.Context, caller moorage.Caller, now time.Time) (moorage.Caller, error) {
 	if caller.KeyID == "" {
 		return caller, nil
@@ -263,7 +262,7 @@ func (a *Authenticator) stillAlive(ctx context.Context, caller moorage.Caller, n
 	return caller, nil
 }
 
-// newJitter returns a source of chance that nobody else draws from.
+// newJitter returns a random source with a single user.
 func newJitter(from *mathrand.Rand) *mathrand.Rand {
 	return mathrand.New(mathrand.NewPCG(from.Uint64(), from.Uint64()))
 }

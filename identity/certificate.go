@@ -6,8 +6,8 @@ import (
 	"moorage"
 )
 
-// callerOfCertificate returns who shows a certificate that the TLS layer has verified: the first
-// SPIFFE id in it, else the common name of its subject.
+// callerOfCertificate returns the caller of a certificate that the TLS layer has verified. Its name
+// is the first SPIFFE id in the certificate, else the common name of its subject.
 func callerOfCertificate(certificate *x509.Certificate) (moorage.Caller, error) {
 	subject := certificate.Subject.CommonName
 	for _, uri := range certificate.URIs {

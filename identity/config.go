@@ -15,81 +15,83 @@ import (
 	"moorage"
 )
 
-// Config is what an Authenticator is made of. Without Issuers, Records and Certificates nobody can
-// show who he is.
+// Config has the parts of an Authenticator. Without Issuers, Records and Certificates no caller can
+// authenticate.
 type Config struct {
 	// Issuers are the outside issuers whose tokens are accepted.
 	Issuers []IssuerConfig
-	// Records has API keys and the public keys of our tokens; nil: there are neither, and the token
-	// endpoint is off.
+	// Records has API keys and the public keys of the store's own tokens. If it is nil, there are
+	// no such keys, and the token endpoint is off.
 	Records Records
-	// Certificates says that the TLS layer verifies client certificates.
+	// Certificates reports that the TLS layer verifies client certificates.
 	Certificates bool
-	// TokenLifetime is how long a token of ours lasts. Default an hour; at most tokenLifetimeMax.
+	// TokenLifetime is the lifetime of the store's own tokens. Default an hour; at most
+	// tokenLifetimeMax.
 	TokenLifetime time.Duration
-	// Admins are names that nobody may take by an exchange.
+	// Admins are names that an exchange must not give to a caller.
 	Admins []string
-	// TrustedProxies are the addresses of proxies whose X-Forwarded-For says where a request comes
-	// from.
+	// TrustedProxies are the addresses of proxies whose X-Forwarded-For is trusted for a request's
+	// address.
 	TrustedProxies []netip.Prefix
-	// Refused hears of each credential that was not accepted: where it came from, and why, in one
-	// of a few words, or with the name of a key that was good once. Default: nobody hears.
+	// Refused is called for each refused credential, with its address and the reason. The reason is
+	// one of a few words, or contains the name of a key that was once valid. Default: does nothing.
 	Refused func(address, reason string)
-	// Issued hears of each token that is given out. Default: nobody hears.
+	// Issued is called for each token that is issued. Default: does nothing.
 	Issued func(ctx context.Context, issued Issued)
-	// Logger gets a line when an issuer's keys cannot be fetched, and when they can again; and each
-	// minute one for each API key that is shown although it is no longer good. Default: discards.
+	// Logger gets a line when an issuer's keys cannot be fetched, and when they can again. It also
+	// gets one line a minute for each API key that is used but no longer valid. Default: discards.
 	Logger *slog.Logger
-	// Now gives the time. Default time.Now.
+	// Now returns the time. Default time.Now.
 	Now func() time.Time
 	// Random draws the keys and ids of tokens. Default crypto/rand.
 	Random io.Reader
-	// Jitter draws the pauses between two fetches. Default: one with a seed of its own.
+	// Jitter draws the pauses between two fetches. Default: a source with its own seed.
 	Jitter *mathrand.Rand
 }
 
-// Issued is a token that was given out.
+// Issued is a token that was issued.
 type Issued struct {
-	Caller moorage.Caller // whom it stands for
+	Caller moorage.Caller // the subject of the token
 	Grant  string         // the grant_type
 	ID     string         // the jti of the token
 	Ends   time.Time
 }
 
-// Records is what the store knows of keys. All methods are safe for concurrent use. An error means
-// that the store did not answer.
+// Records has the keys in the store. All methods are safe for concurrent use. An error means that
+// the store did not answer.
 type Records interface {
 	PublicKeys
-	// APIKey returns the key with that id. found is false if there is none, or its principal is
-	// disabled.
+	// APIKey returns the key with that id. found is false if there is no such key, or its principal
+	// is disabled.
 	APIKey(ctx context.Context, id string) (key APIKey, found bool, err error)
-	// SpeaksFor returns the alias of the issuer for whose subjects caller may ask. may is false if
-	// it may for none.
+	// SpeaksFor returns the alias of the issuer for whose subjects caller may act. may is false if
+	// there is no such issuer.
 	SpeaksFor(ctx context.Context, caller moorage.Caller) (alias string, may bool, err error)
-	// HasRole reports whether caller has a role, by itself or through others.
+	// HasRole reports whether caller has a role, directly or through other roles.
 	HasRole(ctx context.Context, caller moorage.Caller, role string) (bool, error)
 }
 
-// PublicKeys is where nodes find each other's keys. All methods are safe for concurrent use. An
-// error means that the store did not answer.
+// PublicKeys has the public keys that the nodes publish for each other. All methods are safe for
+// concurrent use. An error means that the store did not answer.
 type PublicKeys interface {
-	// Store returns an id of the store that no other has. It stands in each token of ours.
+	// Store returns an id of the store that no other store has. Each of the store's own tokens
+	// contains it.
 	Store(ctx context.Context) (id string, err error)
 	// PublicKey returns a key that a node has published.
 	PublicKey(ctx context.Context, kid string) (key PublicKey, found bool, err error)
-	// Publish makes key known to all nodes. It is durable when this returns.
+	// Publish publishes key to all nodes. It is durable when this returns.
 	Publish(ctx context.Context, kid string, key PublicKey) error
 }
 
-// APIKey is a key as the store knows it.
+// APIKey is a key as recorded in the store.
 type APIKey struct {
 	Principal string      // "key:etl"
-	Disabled  bool        // the principal is
-	Roles     []string    // that it is narrowed to; nil: it is not
+	Disabled  bool        // the principal is disabled
+	Roles     []string    // that it is narrowed to; nil for no such limit
 	Secrets   []KeySecret // also those that have ended
 }
 
-// KeySecret is what a secret is compared with.
+// KeySecret has the hash that a secret is compared with.
 type KeySecret struct {
 	SHA256     [32]byte
 	Generation uint64
@@ -99,12 +101,12 @@ type KeySecret struct {
 // PublicKey is the public half of a key that signs tokens.
 type PublicKey struct {
 	Key  ed25519.PublicKey
-	Ends time.Time // nobody asks for it after that
+	Ends time.Time // no token needs it after that
 }
 
 const (
 	tokenLifetimeDefault = time.Hour
-	// tokenLifetimeMax is also how long after its credential was shown a token can be renewed.
+	// tokenLifetimeMax is also how long a token can be renewed after the credential was shown.
 	tokenLifetimeMax = 12 * time.Hour
 )
 
@@ -134,7 +136,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// check returns what is wrong with the issuers as a whole.
+// check returns the faults of the issuers as a whole.
 func (c Config) check() error {
 	aliases, urls := map[string]bool{}, map[string]bool{}
 	for _, issuer := range c.Issuers {

@@ -10,8 +10,8 @@ import (
 	"moorage"
 )
 
-// exchange answers a request that shows a token of ours, or names whom an engine asks for. Source:
-// RFC 8693, and what Java, Trino and PyIceberg send.
+// exchange answers a request that contains a token of this store, or the name of a user for whom an
+// engine acts. Source: RFC 8693, and the requests of Java, Trino and PyIceberg.
 func (a *Authenticator) exchange(ctx context.Context, r tokenRequest) (TokenAnswer, error) {
 	types := []string{typeAccess, typeJWT}
 	for _, name := range []string{"subject_token", "subject_token_type"} {
@@ -31,8 +31,9 @@ func (a *Authenticator) exchange(ctx context.Context, r tokenRequest) (TokenAnsw
 	return a.renew(ctx, r)
 }
 
-// renew answers a request for a new token in the place of one of ours. The request shows that token
-// as its bearer too, while it has not ended, or else the API key that it was given for.
+// renew answers a request to replace a token of this store with a new one. The request
+// authenticates with that token as its bearer until it expires, or else with the API key that the
+// token was issued for.
 func (a *Authenticator) renew(ctx context.Context, r tokenRequest) (TokenAnswer, error) {
 	client, shown, err := a.clientOf(ctx, r)
 	if err != nil {
@@ -58,7 +59,7 @@ func (a *Authenticator) renew(ctx context.Context, r tokenRequest) (TokenAnswer,
 		authenticated = a.config.Now()
 		caller.KeyID, caller.KeyGeneration = client.KeyID, client.KeyGeneration
 		if !caller.IsActing() {
-			return a.issue(ctx, r, client, authenticated) // as if it had shown its key alone
+			return a.issue(ctx, r, client, authenticated) // as if the request had only the key
 		}
 	} else if err := a.checkBearer(ctx, r, caller); err != nil {
 		return TokenAnswer{}, err
@@ -71,7 +72,8 @@ func (a *Authenticator) renew(ctx context.Context, r tokenRequest) (TokenAnswer,
 	return a.issue(ctx, r, caller, authenticated)
 }
 
-// ownToken reads a token of ours that is the subject or the actor of an exchange from address.
+// ownToken reads a token of this store that is the subject or the actor of an exchange from
+// address.
 func (a *Authenticator) ownToken(ctx context.Context, text string, which expiry, address string) (ownClaims, error) {
 	t, err := parseToken(text)
 	if err == nil {
@@ -80,7 +82,7 @@ func (a *Authenticator) ownToken(ctx context.Context, text string, which expiry,
 		}
 		var c ownClaims
 		if c, err = a.ownClaimsOf(ctx, t, which, address); err == nil {
-			if which == maybeExpired { // the key that is shown counts, not the one that it was given for
+			if which == maybeExpired { // the key of the request counts, not the key that the token was issued for
 				return c, nil
 			}
 			if _, err = a.stillAlive(ctx, c.caller(), a.config.Now()); err == nil {
@@ -115,7 +117,7 @@ func (a *Authenticator) checkBearer(ctx context.Context, r tokenRequest, caller 
 	return nil
 }
 
-// mayStillActFor refuses an engine that may no longer ask in the name of caller.
+// mayStillActFor refuses an engine that may no longer act in the name of caller.
 func (a *Authenticator) mayStillActFor(ctx context.Context, caller moorage.Caller) error {
 	key, _, err := a.config.Records.APIKey(ctx, caller.KeyID)
 	if err != nil {
@@ -135,7 +137,7 @@ func (a *Authenticator) mayStillActFor(ctx context.Context, caller moorage.Calle
 	return nil
 }
 
-// aliasFor returns the alias of the issuer for whose subjects engine may ask.
+// aliasFor returns the alias of the issuer for whose subjects engine may act.
 func (a *Authenticator) aliasFor(ctx context.Context, engine moorage.Caller) (string, error) {
 	alias, may, err := a.config.Records.SpeaksFor(ctx, engine)
 	switch {
@@ -149,8 +151,8 @@ func (a *Authenticator) aliasFor(ctx context.Context, engine moorage.Caller) (st
 	return alias, nil
 }
 
-// exchangeFor answers an engine, the actor, that asks in the name of a user. Trino names the user
-// in a JWT that it does not sign: what makes it true is that the engine may impersonate.
+// exchangeFor answers an engine, the actor, that acts in the name of a user. Trino names the user
+// in a JWT that it does not sign. The JWT is trusted because the engine may impersonate.
 func (a *Authenticator) exchangeFor(ctx context.Context, r tokenRequest, types []string) (TokenAnswer, error) {
 	if !slices.Contains(types, r.form.Get("actor_token_type")) {
 		return TokenAnswer{}, oauthErrorf(codeRequest, "actor_token_type must be one of %v", types)
@@ -182,7 +184,7 @@ func (a *Authenticator) exchangeFor(ctx context.Context, r tokenRequest, types [
 	}, authenticated)
 }
 
-// actorOf returns the engine that asks, and when it showed its credential.
+// actorOf returns the engine that makes the request, and when it showed its credential.
 func (a *Authenticator) actorOf(ctx context.Context, r tokenRequest) (moorage.Caller, time.Time, error) {
 	shown := r.form.Get("actor_token")
 	engine, authenticated := moorage.Caller{}, a.config.Now()

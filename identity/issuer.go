@@ -15,11 +15,12 @@ import (
 )
 
 const (
-	// renewInterval is how old the keys of an issuer get. A key that it withdraws dies with them.
+	// renewInterval is the maximum age of an issuer's keys. A key that the issuer withdraws is
+	// valid until then.
 	renewInterval = 15 * time.Minute
 	// renewPause is the shortest time between two fetches from one issuer.
 	renewPause = 30 * time.Second
-	// keysServe is how long keys serve that could not be renewed.
+	// keysServe is how long keys that cannot be renewed remain valid.
 	keysServe = 24 * time.Hour
 )
 
@@ -31,11 +32,11 @@ type issuer struct {
 	logger  *slog.Logger
 
 	mu       sync.Mutex    // guards the fields below; leaf; never held over I/O
-	set      *keySet       // nil: none was fetched yet
-	fetched  time.Time     // when set was
+	set      *keySet       // nil until the first fetch
+	fetched  time.Time     // when set was fetched
 	tried    time.Time     // when the last fetch began
-	fetching chan struct{} // closed when the fetch under way ends; nil: there is none
-	failed   bool          // the last fetch did
+	fetching chan struct{} // closed when the fetch in flight ends; nil if there is none
+	failed   bool          // the last fetch failed
 }
 
 func newIssuer(config IssuerConfig, now func() time.Time, logger *slog.Logger) (*issuer, error) {
@@ -49,7 +50,7 @@ func newIssuer(config IssuerConfig, now func() time.Time, logger *slog.Logger) (
 	return &issuer{config: config, fetcher: fetcher, now: now, logger: logger.With("issuer", config.Alias)}, nil
 }
 
-// keys returns the present keys, nil if there are none or they have grown too old.
+// keys returns the present keys, nil if there are no keys or they are too old.
 func (i *issuer) keys() *keySet {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -59,8 +60,8 @@ func (i *issuer) keys() *keySet {
 	return i.set
 }
 
-// renew fetches the keys, unless a fetch began within renewPause. While one is under way it waits
-// for its end.
+// renew fetches the keys, unless a fetch began within renewPause. If a fetch is in flight, renew
+// waits for its end.
 func (i *issuer) renew(ctx context.Context) {
 	i.mu.Lock()
 	if underWay := i.fetching; underWay != nil {
@@ -79,7 +80,7 @@ func (i *issuer) renew(ctx context.Context) {
 	done := make(chan struct{})
 	i.fetching, i.tried = done, now
 	i.mu.Unlock()
-	// Others wait for this fetch, so it goes on if the request that began it is given up.
+	// Other requests wait for this fetch, so it goes on if the request that began it is canceled.
 	set, err := i.fetcher.fetch(context.WithoutCancel(ctx))
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -95,7 +96,7 @@ func (i *issuer) renew(ctx context.Context) {
 		i.logger.LogAttrs(ctx, slog.LevelInfo, "the keys of an issuer can be fetched again")
 	}
 	i.failed, i.fetched = false, now
-	if i.set == nil || i.set.text != set.text { // callers that were verified by the same set are kept
+	if i.set == nil || i.set.text != set.text { // keeps callers that were verified with the same set
 		i.set = set
 	}
 }
@@ -107,7 +108,7 @@ func (i *issuer) isStale(age time.Duration) bool {
 	return i.failed || i.set == nil || i.now().Sub(i.fetched) >= age
 }
 
-// verify returns whom t stands for, and the keys by which that was found out.
+// verify returns the caller of t, and the keys that verified it.
 func (i *issuer) verify(ctx context.Context, t *token) (moorage.Caller, *keySet, error) {
 	if !slices.Contains(i.config.algorithms(), t.algorithm) {
 		return moorage.Caller{}, nil, refuse(reasonAlgorithm)
@@ -139,7 +140,7 @@ func (i *issuer) verify(ctx context.Context, t *token) (moorage.Caller, *keySet,
 	return caller, set, err
 }
 
-// callerOf returns whom claims stand for that the issuer has signed.
+// callerOf returns the caller of claims that the issuer has signed.
 func (i *issuer) callerOf(c claims) (moorage.Caller, error) {
 	ends, err := c.checkTimes(i.now(), lifetimeMax, leeway)
 	if err != nil {
@@ -149,7 +150,7 @@ func (i *issuer) callerOf(c claims) (moorage.Caller, error) {
 	if err != nil || !slices.Contains(audiences, i.config.Audience) {
 		return moorage.Caller{}, refuse(reasonAudience)
 	}
-	others := []string{"ID", "Refresh", "Offline", "Logout"} // kinds of token that Keycloak signs too
+	others := []string{"ID", "Refresh", "Offline", "Logout"} // other kinds of token that Keycloak signs
 	if kind, _ := c.text("typ"); slices.Contains(others, kind) || c["nonce"] != nil {
 		return moorage.Caller{}, refuse(reasonKind)
 	}
@@ -171,7 +172,7 @@ func (i *issuer) callerOf(c claims) (moorage.Caller, error) {
 	return moorage.Caller{Name: name, Roles: roles, Source: moorage.SourceIssuer, Ends: ends.Add(leeway)}, nil
 }
 
-// rolesOf returns the roles that claims name, as the store knows them.
+// rolesOf returns the roles in claims, as the store spells them.
 func (i *issuer) rolesOf(c claims) (roles []string, err error) {
 	if i.config.Roles != "" {
 		if isElsewhere(c, i.config.Roles) {
@@ -202,8 +203,8 @@ func (i *issuer) rolesOf(c claims) (roles []string, err error) {
 	return slices.Compact(roles), nil
 }
 
-// isElsewhere reports whether the issuer left a claim out because it is too long, and says where to
-// ask for it. Entra does so from 200 groups on.
+// isElsewhere reports whether the issuer replaced a claim that is too long with an address to fetch
+// it from. Entra does so from 200 groups on.
 func isElsewhere(c claims, path string) bool {
 	var names map[string]json.RawMessage
 	if json.Unmarshal(c["_claim_names"], &names) != nil {

@@ -14,26 +14,27 @@ import (
 
 // IssuerConfig is an outside issuer of tokens. ParseIssuer makes one.
 type IssuerConfig struct {
-	// Alias begins the names of its subjects: [a-z][a-z0-9-]*, and none of those that mean
-	// something else.
+	// Alias begins the names of its subjects. It matches [a-z][a-z0-9-]* and is not a reserved
+	// alias.
 	Alias string
-	// URL is what its tokens have for iss, to the byte. It is HTTPS, except on loopback.
+	// URL is the iss of its tokens, byte for byte. It is HTTPS, except on loopback.
 	URL string
-	// Audience must be among those of a token.
+	// Audience must be one of a token's audiences.
 	Audience string
 	// Subject is the path of the claim that names the caller. Default sub.
 	Subject string
-	// Roles is the path of the claim with the caller's roles; empty: its tokens have none.
+	// Roles is the path of the claim with the caller's roles. If it is empty, the tokens have no
+	// roles.
 	Roles string
-	// RolesPrefix is what a role must begin with to count. It is taken off.
+	// RolesPrefix is the prefix that a role must have to count. It is removed.
 	RolesPrefix string
-	// Algorithms are those with which it signs. Default: all that are accepted.
+	// Algorithms are the algorithms that the issuer signs with. Default: all accepted ones.
 	Algorithms []string
-	// KeySet is the URL or file of its keys. Default: what its discovery document says.
+	// KeySet is the URL or file of its keys. Default: the URL in its discovery document.
 	KeySet string
-	// CA is a PEM file with the authorities that its server is known by. Default: the system's.
+	// CA is a PEM file with the certificate authorities of its server. Default: the system's.
 	CA string
-	// TokenFile has a token to show to its server, read for each fetch. Default: none.
+	// TokenFile is a file with a token for its server, read for each fetch. Default: no token.
 	TokenFile string
 }
 
@@ -94,7 +95,7 @@ func (c IssuerConfig) check() error {
 
 func isURL(text string) bool { return strings.Contains(text, "://") }
 
-// checkURL refuses what cannot be trusted with keys: anything that is not HTTPS, except on this
+// checkURL refuses a URL that cannot be trusted with keys: it must be HTTPS, except on this
 // machine.
 func checkURL(text string) error {
 	u, err := url.Parse(text)

@@ -28,18 +28,18 @@ const (
 	fetchHopsMax   = 3
 	keysMax        = 200
 	rsaBitsMin     = 2048
-	rsaBitsMax     = 8192 // a longer one makes each verification slow
+	rsaBitsMax     = 8192 // a longer key makes each verification slow
 	discoveryPath  = "/.well-known/openid-configuration"
-	fetchedDetails = 512 // bytes of a response that are read before a connection is given up
+	fetchedDetails = 512 // bytes of a response that are read before a connection is closed
 )
 
-// keySet is what an issuer signs with at present. It never changes.
+// keySet is the set of an issuer's present signing keys. It never changes.
 type keySet struct {
 	keys []jose.JSONWebKey
-	text string // of all keys, to recognise a set that did not change
+	text string // of all keys, to recognise an unchanged set
 }
 
-// find returns the key for a token. known is false if the set has none with that id.
+// find returns the key for a token. known is false if the set has no key with that id.
 func (s *keySet) find(algorithm jose.SignatureAlgorithm, kid string) (key any, known bool, err error) {
 	if kid == "" {
 		if len(s.keys) != 1 {
@@ -65,7 +65,7 @@ func (s *keySet) find(algorithm jose.SignatureAlgorithm, kid string) (key any, k
 	return nil, false, nil
 }
 
-// fits reports whether a signature of that algorithm can be by key.
+// fits reports whether key can make a signature of that algorithm.
 func fits(key jose.JSONWebKey, algorithm jose.SignatureAlgorithm) bool {
 	if key.Algorithm != "" && key.Algorithm != string(algorithm) {
 		return false
@@ -153,7 +153,7 @@ func newFetcher(config IssuerConfig) (*fetcher, error) {
 	return &fetcher{config: config, client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}}, nil
 }
 
-// checkRedirect follows a redirect on the same host and scheme only: another one was not
+// checkRedirect follows a redirect only on the same host and scheme. Another server was not
 // configured, and must not get the token of token-file.
 func checkRedirect(next *http.Request, before []*http.Request) error {
 	first := before[0].URL
@@ -187,7 +187,7 @@ func (f *fetcher) fetch(ctx context.Context) (*keySet, error) {
 	return parseKeySet(text, f.config.algorithms())
 }
 
-// discover returns where the issuer says its keys are.
+// discover returns the URL of the keys from the issuer's discovery document.
 func (f *fetcher) discover(ctx context.Context) (string, error) {
 	text, err := f.get(ctx, strings.TrimSuffix(f.config.URL, "/")+discoveryPath)
 	if err != nil {
@@ -209,7 +209,7 @@ func (f *fetcher) discover(ctx context.Context) (string, error) {
 	return document.Keys, nil
 }
 
-// get returns what is at address.
+// get returns the document at address.
 func (f *fetcher) get(ctx context.Context, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -232,7 +232,7 @@ func (f *fetcher) get(ctx context.Context, address string) ([]byte, error) {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
-		_, _ = io.CopyN(io.Discard, answer.Body, fetchedDetails) // so that the connection can serve again
+		_, _ = io.CopyN(io.Discard, answer.Body, fetchedDetails) // so that the connection can be reused
 		return nil, fmt.Errorf("get %s: it answers %s", address, answer.Status)
 	}
 	return bounded(answer.Body, address)

@@ -12,19 +12,19 @@ const (
 	failuresMax = 50
 	// addressesMax bounds the memory. Addresses beyond it share one count.
 	addressesMax = 10_000
-	// lookupsMax is how many keys are looked up in the store in a second, because tokens name them.
-	// Forged tokens name as many others. lookupsShare is how many of them an address may cause once
-	// three quarters are used up.
+	// lookupsMax is how many unknown keys that tokens name are looked up in the store in a second.
+	// Forged tokens can name any number of them. lookupsShare is how many lookups an address may
+	// cause once three quarters of lookupsMax are used up.
 	lookupsMax, lookupsShare = 200, 10
 )
 
-// limiter counts by address what happened in the present second. It is safe for concurrent use.
+// limiter counts events by address in the present second. It is safe for concurrent use.
 type limiter struct {
 	now func() time.Time
 	max int // for an address
-	// totalMax bounds what all addresses do together; 0: nothing does. With it max counts only once
-	// three quarters of it are used up, so that an address alone gets most of what there is, and
-	// leaves something for the others.
+	// totalMax bounds the events of all addresses together; 0 for no such bound. With it, max
+	// counts only once three quarters of totalMax are used up. So a single address gets most of the
+	// total, and leaves a part for the others.
 	totalMax int
 
 	mu     sync.Mutex // guards the fields below; leaf
@@ -42,7 +42,7 @@ func minutesOf(now func() time.Time) func() time.Time {
 	return func() time.Time { return time.Unix(now().Unix()/60, 0) }
 }
 
-// newSharing returns a limiter of what all addresses do together, in which each has a share.
+// newSharing returns a limiter of the events of all addresses together, of which each has a share.
 func newSharing(now func() time.Time, total, share int) *limiter {
 	return &limiter{now: now, max: share, totalMax: total, counts: map[string]int{}}
 }
@@ -67,7 +67,7 @@ func (l *limiter) add(address string) bool {
 	return true
 }
 
-// hasRoomLocked reports whether what is counted under key may happen once more. l.mu must be held.
+// hasRoomLocked reports whether one more event may be counted under key. l.mu must be held.
 func (l *limiter) hasRoomLocked(key string) bool {
 	switch {
 	case l.totalMax == 0, l.total >= l.totalMax/4*3 && l.total < l.totalMax:
@@ -76,14 +76,14 @@ func (l *limiter) hasRoomLocked(key string) bool {
 	return l.total < l.totalMax
 }
 
-// keyLocked returns under which key an address is counted, in the present second. l.mu must be
+// keyLocked returns the key that an address is counted under in the present second. l.mu must be
 // held.
 func (l *limiter) keyLocked(address string) string {
 	if second := l.now().Unix(); second != l.second {
 		l.second, l.total = second, 0
 		clear(l.counts)
 	}
-	// Who has one IPv6 address mostly has 2^64 of them.
+	// The owner of one IPv6 address usually has 2^64 of them.
 	if ip, err := netip.ParseAddr(address); err == nil && ip.Is6() && !ip.Is4In6() {
 		if prefix, err := ip.WithZone("").Prefix(64); err == nil {
 			address = prefix.String()

@@ -16,20 +16,21 @@ import (
 )
 
 const (
-	// ownIssuer begins the iss of our tokens; the id of the store follows.
+	// ownIssuer begins the iss of the store's own tokens; the id of the store follows.
 	ownIssuer = "moorage:"
 	// signerLife is how long a process signs with one key.
 	signerLife = 24 * time.Hour
-	// publicGrace is how long a public key is kept after the last token that it verifies: a client
-	// that slept renews an expired token by showing its credential beside it.
+	// publicGrace is how long a public key is kept after the last token that it verifies. A client
+	// that slept renews an expired token with the token and its credential.
 	publicGrace = 24 * time.Hour
-	// publicKeysMax bounds the public keys that are remembered, and those of them that were missed.
+	// publicKeysMax bounds the public keys in the cache, and the missing keys in it.
 	publicKeysMax = 4096
-	// missedFor is how long a key that the store does not have is not looked up again.
+	// missedFor is how long a key that the store lacks is not looked up again.
 	missedFor = 30 * time.Second
 )
 
-// mint signs tokens of ours, and has the keys to verify them. It is safe for concurrent use.
+// mint signs the store's own tokens, and has the keys to verify them. It is safe for concurrent
+// use.
 type mint struct {
 	records PublicKeys
 	config  Config
@@ -37,9 +38,9 @@ type mint struct {
 	lookups *limiter
 
 	mu     sync.Mutex // guards the fields below; leaf; never held over I/O
-	signer *signer    // nil: none was drawn yet
+	signer *signer    // nil until the first one is drawn
 	public map[string]PublicKey
-	missed map[string]time.Time // when the store did not have it
+	missed map[string]time.Time // when the store lacked the key
 }
 
 // signer is a key that signs tokens.
@@ -59,7 +60,7 @@ func newMint(config Config, records PublicKeys) *mint {
 	}
 }
 
-// sign returns a token with these claims, which JSON can hold.
+// sign returns a token with the claims c, which JSON can hold.
 func (m *mint) sign(ctx context.Context, c any) (string, error) {
 	by, err := m.current(ctx)
 	if err != nil {
@@ -76,8 +77,8 @@ func (m *mint) sign(ctx context.Context, c any) (string, error) {
 	return signed.CompactSerialize()
 }
 
-// current returns the key to sign with. It draws one if there is none yet, or the last one has
-// served its time, and publishes it.
+// current returns the key to sign with. It draws and publishes a new one if there is no key yet, or
+// the last one is older than signerLife.
 func (m *mint) current(ctx context.Context) (*signer, error) {
 	if found := m.fresh(); found != nil {
 		return found, nil
@@ -134,8 +135,8 @@ func (m *mint) draw() (*signer, PublicKey, error) {
 }
 
 // keyOf returns the public key called kid, for a token that came from address. found is false if no
-// node has published it. KindTooManyRequests: the key is not known here, and the address has had
-// its share of look-ups.
+// node has published it. KindTooManyRequests means that this node lacks the key, and the address
+// has used up its share of lookups.
 func (m *mint) keyOf(ctx context.Context, kid, address string) (key ed25519.PublicKey, found bool, err error) {
 	now := m.config.Now()
 	m.mu.Lock()
@@ -199,7 +200,7 @@ func (m *mint) verify(ctx context.Context, t *token, address string) ([]byte, er
 	return body, nil
 }
 
-// ownClaims are the claims of a token of ours.
+// ownClaims are the claims of the store's own tokens.
 type ownClaims struct {
 	Issuer        string    `json:"iss"`
 	Subject       string    `json:"sub"` // the whole name of the caller
@@ -209,21 +210,21 @@ type ownClaims struct {
 	Ends          int64     `json:"exp"`
 	Authenticated int64     `json:"auth_time"` // when the credential was shown
 	Key           ownKey    `json:"key"`
-	Only          []string  `json:"only"` // null: it is not narrowed
+	Only          []string  `json:"only"` // null if it is not narrowed
 }
 
-// ownActor is who asks in the name of the subject.
+// ownActor is the engine that acts in the name of the subject.
 type ownActor struct {
 	Subject string `json:"sub"`
 }
 
-// ownKey is the API key that a token was given for.
+// ownKey is the API key that a token was issued for.
 type ownKey struct {
 	ID         string `json:"id"`
 	Generation uint64 `json:"generation"`
 }
 
-// caller returns whom a token stands for.
+// caller returns the caller of a token.
 func (c ownClaims) caller() moorage.Caller {
 	caller := moorage.Caller{
 		Name: c.Subject, Only: c.Only, Source: moorage.SourceToken,

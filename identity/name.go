@@ -12,8 +12,8 @@ const nameBytesMax = 512
 // aliasCertificate is the alias of callers who show a certificate.
 const aliasCertificate = "cert"
 
-// nameOf returns what somebody is called whom an issuer calls subject. ok is false if that is no
-// name: empty, too long, or with characters that nobody sees.
+// nameOf returns the name of a caller that an issuer calls subject. ok is false if subject is
+// empty, too long, or has invisible characters.
 func nameOf(alias, subject string) (name string, ok bool) {
 	name = alias + ":" + subject
 	return name, subject != "" && isName(name)
@@ -32,7 +32,7 @@ func isName(name string) bool {
 }
 
 // isAlias reports whether an issuer may have that alias: a letter, then letters, digits and dashes,
-// all in lower case, and not one that means something else.
+// all in lower case, and not a reserved alias.
 func isAlias(alias string) bool {
 	if alias == "" || len(alias) > 64 || slices.Contains(reservedAliases(), alias) {
 		return false

@@ -14,13 +14,13 @@ import (
 	"moorage"
 )
 
-// What requests to the token endpoint say.
+// Values in requests to the token endpoint.
 const (
 	grantCredentials = "client_credentials"
 	grantExchange    = "urn:ietf:params:oauth:grant-type:token-exchange"
 	typeAccess       = "urn:ietf:params:oauth:token-type:access_token"
 	typeJWT          = "urn:ietf:params:oauth:token-type:jwt"
-	scopeRole        = "PRINCIPAL_ROLE:" // and a role, or scopeAll
+	scopeRole        = "PRINCIPAL_ROLE:" // followed by a role, or scopeAll
 	scopeAll         = "ALL"
 	scopeDefault     = "catalog"
 )
@@ -35,7 +35,7 @@ const (
 	codeScope       = "invalid_scope"
 )
 
-// OAuthError is why the token endpoint gives no token.
+// OAuthError is the reason why the token endpoint refuses to issue a token.
 type OAuthError struct {
 	Status      int
 	Code        string // of RFC 6749, 5.2
@@ -57,7 +57,7 @@ func oauthTooMany() error {
 	return &OAuthError{http.StatusTooManyRequests, codeRequest, "Too many invalid credentials come from this address"}
 }
 
-// TokenAnswer is the body of a success of the token endpoint.
+// TokenAnswer is the body of a successful response of the token endpoint.
 type TokenAnswer struct {
 	AccessToken string `json:"access_token"`
 	TokenType   string `json:"token_type"`
@@ -127,7 +127,7 @@ func (a *Authenticator) parseTokenRequest(r *http.Request, body []byte) (tokenRe
 	return request, nil
 }
 
-// token answers a request of one of the grants that there are.
+// token answers a request of a supported grant type.
 func (a *Authenticator) token(ctx context.Context, r tokenRequest) (TokenAnswer, error) {
 	switch grant := r.form.Get("grant_type"); grant {
 	case grantCredentials:
@@ -140,7 +140,7 @@ func (a *Authenticator) token(ctx context.Context, r tokenRequest) (TokenAnswer,
 	return TokenAnswer{}, oauthErrorf(codeUnsupported, "There are %s and %s", grantCredentials, grantExchange)
 }
 
-// tokenForKey answers a request that shows an API key.
+// tokenForKey answers a request that authenticates with an API key.
 func (a *Authenticator) tokenForKey(ctx context.Context, r tokenRequest) (TokenAnswer, error) {
 	caller, shown, err := a.clientOf(ctx, r)
 	if err != nil {
@@ -152,8 +152,8 @@ func (a *Authenticator) tokenForKey(ctx context.Context, r tokenRequest) (TokenA
 	return a.issue(ctx, r, caller, a.config.Now())
 }
 
-// clientOf returns whose API key a request shows, in the header or in the form. shown is false if
-// it shows none.
+// clientOf returns the caller of the API key in the header or form of a request. shown is false if
+// the request has no API key.
 func (a *Authenticator) clientOf(ctx context.Context, r tokenRequest) (caller moorage.Caller, shown bool, err error) {
 	var id, secret string
 	ok := false
@@ -185,7 +185,7 @@ func (a *Authenticator) clientOf(ctx context.Context, r tokenRequest) (caller mo
 	return caller, true, err
 }
 
-// issue gives caller a token, narrowed as the request says.
+// issue gives caller a token, narrowed as the request requires.
 func (a *Authenticator) issue(ctx context.Context, r tokenRequest, caller moorage.Caller, authenticated time.Time) (
 	TokenAnswer, error) {
 	caller.Address, caller.Client = r.address, r.client
@@ -208,7 +208,7 @@ func (a *Authenticator) issue(ctx context.Context, r tokenRequest, caller moorag
 	}, nil
 }
 
-// narrow returns the roles that a scope narrows caller to, nil if it does not.
+// narrow returns the roles that a scope narrows caller to, nil for no limit.
 func (a *Authenticator) narrow(ctx context.Context, caller moorage.Caller, scope string) ([]string, error) {
 	var asked []string
 	for _, word := range strings.Fields(scope) {

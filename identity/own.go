@@ -10,15 +10,15 @@ import (
 	"moorage"
 )
 
-// expiry says which tokens of ours are read.
+// expiry selects which of the store's own tokens are read.
 type expiry bool
 
 const (
-	isNotExpired expiry = false // those that have not ended
+	isNotExpired expiry = false // tokens that have not expired
 	maybeExpired expiry = true
 )
 
-// verifyOwn returns whom a token of ours stands for.
+// verifyOwn returns the caller of a token of this store.
 func (a *Authenticator) verifyOwn(ctx context.Context, t *token, address string) (moorage.Caller, error) {
 	c, err := a.ownClaimsOf(ctx, t, isNotExpired, address)
 	if err != nil {
@@ -27,7 +27,7 @@ func (a *Authenticator) verifyOwn(ctx context.Context, t *token, address string)
 	return c.caller(), nil
 }
 
-// ownClaimsOf returns the claims of a token that this store's nodes gave out, and that came from
+// ownClaimsOf returns the claims of a token that this store's nodes issued, and that came from
 // address.
 func (a *Authenticator) ownClaimsOf(ctx context.Context, t *token, which expiry, address string) (ownClaims, error) {
 	if a.config.Records == nil {

@@ -2,7 +2,7 @@ package identity
 
 import "moorage"
 
-// Why a credential is not accepted, in words for logs.
+// Reasons for refusing a credential, in words for logs.
 const (
 	reasonNone        = "no credentials"
 	reasonMalformed   = "malformed"
@@ -26,7 +26,7 @@ const (
 	reasonStore       = "another store"
 )
 
-// refusal is a credential that is not accepted.
+// refusal is a refused credential.
 type refusal struct {
 	reason string
 	isKey  bool // reason names a key of the store that the sender has, or had
@@ -34,7 +34,7 @@ type refusal struct {
 
 func refuse(reason string) error { return &refusal{reason: reason} }
 
-// refuseKey refuses a credential that is, or was given for, an API key of a principal.
+// refuseKey refuses a credential that is an API key of a principal, or was issued for one.
 func refuseKey(principal, id, why string) error {
 	return &refusal{reason: principal + " " + id + ": " + why, isKey: true}
 }
@@ -53,7 +53,7 @@ func (r *refusal) Challenge() string {
 	return `Bearer realm="moorage", error="invalid_token"`
 }
 
-// unavailable is the error of a request that cannot be decided now.
+// unavailable is the error of an authentication that cannot be decided now.
 func unavailable(doing string, err error) error {
 	return &moorage.Error{
 		Ident: doing, Kind: moorage.KindUnavailable, Err: err,

@@ -13,18 +13,18 @@ import (
 	"moorage"
 )
 
-// stageLife is how long a token of a Stage is good: a job that makes a table takes no longer.
+// stageLife is how long a token of a Stage is valid: a job that creates a table takes no longer.
 const stageLife = 24 * time.Hour
 
-// stageAudience says what such a token is for. It has no subject, so it shows nobody who somebody
-// is.
+// stageAudience is the audience of such a token. The token has no subject, so it authenticates no
+// caller.
 const stageAudience = "stage"
 
-// Stage is a table that a caller is about to make. Nothing is stored of it yet.
+// Stage is a table that a caller is about to create. The store has no record of it yet.
 type Stage struct {
 	Caller   string // the whole name
 	Table    moorage.Identifier
-	Location string // that the server has chosen
+	Location string // chosen by the server
 }
 
 // stageClaims are the claims of the token of a Stage.
@@ -45,24 +45,24 @@ func (c stageClaims) stage() Stage {
 	return Stage{c.Caller, table, c.Location}
 }
 
-// Stages signs tokens for tables that are about to be made, and reads them again. So a client can
-// show what the server has chosen for it. It is safe for concurrent use.
+// Stages signs and reads tokens for tables that are about to be created. With such a token a client
+// proves which location the server has chosen for its table. It is safe for concurrent use.
 type Stages struct {
 	mint *mint
 	now  func() time.Time
 }
 
-// StagesConfig is what Stages are made of.
+// StagesConfig has the parts of Stages.
 type StagesConfig struct {
-	// Keys has the public keys of all nodes. Default: only this process reads its tokens.
+	// Keys has the public keys of all nodes. Default: only this process can read its tokens.
 	Keys PublicKeys
-	// Now gives the time. Default time.Now.
+	// Now returns the time. Default time.Now.
 	Now func() time.Time
 	// Random draws the keys. Default crypto/rand.
 	Random io.Reader
 }
 
-// NewStages returns Stages. They draw a key with the first token.
+// NewStages returns Stages. They draw a key for the first token.
 func NewStages(config StagesConfig) *Stages {
 	if config.Keys == nil {
 		config.Keys = noKeys{}
@@ -86,7 +86,7 @@ func (noKeys) PublicKey(context.Context, string) (PublicKey, bool, error) {
 
 func (noKeys) Publish(context.Context, string, PublicKey) error { return nil }
 
-// Token returns a token for stage, in characters that need no escape in a URL. It is good for a
+// Token returns a token for stage, in characters that need no escape in a URL. It is valid for a
 // day.
 //
 // Errors: KindUnavailable if the store does not answer.
@@ -105,10 +105,10 @@ func (s *Stages) Token(ctx context.Context, stage Stage) (string, error) {
 	return text, moorage.E(op, "", moorage.KindInternal, err)
 }
 
-// Location returns the location in a token that caller was given for a table.
+// Location returns the location in a token that caller got for a table.
 //
-// Errors: KindForbidden if it is no such token, or has ended. KindUnavailable if that cannot be
-// found out now.
+// Errors: KindForbidden if text is not such a token, or it has expired. KindUnavailable if the
+// token cannot be verified now.
 func (s *Stages) Location(ctx context.Context, text, caller string, table moorage.Identifier) (string, error) {
 	stage, err := s.read(ctx, text, caller)
 	if err == nil && (stage.Caller != caller || !stage.Table.Equal(table)) {
@@ -123,7 +123,7 @@ func (s *Stages) Location(ctx context.Context, text, caller string, table moorag
 	return stage.Location, err
 }
 
-// read reads a token that caller shows. Look-ups for it count for that caller.
+// read reads a token that came from caller. Lookups for the token count for that caller.
 func (s *Stages) read(ctx context.Context, text, caller string) (Stage, error) {
 	t, err := parseToken(text)
 	if err != nil {

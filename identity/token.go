@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// tokenBytesMax is far more than access tokens have. net/http allows a header 1 MiB.
+	// tokenBytesMax is far above the length of access tokens. net/http allows a header 1 MiB.
 	tokenBytesMax = 16 << 10
-	// leeway is how far the clocks of an issuer and of this server may be apart.
+	// leeway is the allowed difference between the clocks of an issuer and of this server.
 	leeway = time.Minute
 	// lifetimeMax is how long a token of an outside issuer may live: it cannot be taken back.
 	lifetimeMax = 24 * time.Hour
@@ -23,12 +23,12 @@ const (
 	rolesMax = 500
 )
 
-// algorithms returns every algorithm with which an outside issuer may sign.
+// algorithms returns every algorithm that an outside issuer may sign with.
 func algorithms() []jose.SignatureAlgorithm {
 	return []jose.SignatureAlgorithm{jose.RS256, jose.PS256, jose.ES256, jose.ES384, jose.EdDSA}
 }
 
-// token is a JWT that was read, and not verified yet.
+// token is a JWT that was parsed but not yet verified.
 type token struct {
 	algorithm jose.SignatureAlgorithm
 	kid       string
@@ -64,7 +64,7 @@ func parseToken(text string) (*token, error) {
 	return t, nil
 }
 
-// splitToken returns the header and the claims of a JWT in its compact form. It checks no
+// splitToken returns the header and the claims of a JWT in its compact form. It does not check the
 // signature.
 func splitToken(text string) (header, body claims, err error) {
 	parts := strings.Split(text, ".")
@@ -82,7 +82,7 @@ func splitToken(text string) (header, body claims, err error) {
 
 // parseMembers reads a JSON object in base64url.
 func parseMembers(encoded string) (claims, error) {
-	if strings.ContainsAny(encoded, "\r\n") { // which the decoder would skip
+	if strings.ContainsAny(encoded, "\r\n") { // the decoder would skip them
 		return nil, refuse(reasonMalformed)
 	}
 	text, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
@@ -99,7 +99,7 @@ func parseMembers(encoded string) (claims, error) {
 // claims are the members of a JSON object by their exact names.
 type claims map[string]json.RawMessage
 
-// text returns a member that is a text.
+// text returns a member that is a string.
 func (c claims) text(name string) (text string, ok bool) {
 	raw, found := c[name]
 	if !found || !bytes.HasPrefix(raw, []byte(`"`)) {
@@ -108,8 +108,8 @@ func (c claims) text(name string) (text string, ok bool) {
 	return text, json.Unmarshal(raw, &text) == nil
 }
 
-// moment returns a member that is a number of seconds since 1970. found is false if it is not
-// there.
+// moment returns a member that is a number of seconds since 1970. found is false if there is no
+// such member.
 func (c claims) moment(name string) (moment time.Time, found bool, err error) {
 	raw, found := c[name]
 	if !found {
@@ -123,8 +123,8 @@ func (c claims) moment(name string) (moment time.Time, found bool, err error) {
 	return time.UnixMilli(int64(seconds * 1000)).UTC(), true, nil
 }
 
-// texts returns a member that is a text or a list of texts. Path is its name, or the names of the
-// objects around it with dots between; nil if it is not there.
+// texts returns a member that is a string or a list of strings. Path is its name, or the names of
+// the objects around it with dots between. Nil if there is no such member.
 func (c claims) texts(path string) ([]string, error) {
 	raw, found := c[path]
 	if !found {

@@ -2,10 +2,10 @@ package secrets
 
 import "fmt"
 
-// Form is the first byte of a sealed value. It says what sealed the value.
+// Form is the first byte of a sealed value. It identifies the kind of source that sealed the value.
 type Form byte
 
-// The forms. They stand in records, so they do not change.
+// The forms. Records contain them, so they never change.
 const (
 	FormFile   Form = 1 // Keyring
 	FormVault  Form = 2 // package vault
@@ -13,7 +13,7 @@ const (
 	FormGoogle Form = 4 // package gcpkms
 )
 
-// String returns what seals values of the form.
+// String returns the kind of source that seals values of the form.
 func (f Form) String() string {
 	switch f {
 	case FormFile:
@@ -31,8 +31,8 @@ func (f Form) String() string {
 // Wrap returns a sealed value of the form whose other bytes are sealed.
 func (f Form) Wrap(sealed []byte) []byte { return append([]byte{byte(f)}, sealed...) }
 
-// Unwrap returns what Wrap was given. ErrNoKey for a value of another form, which the error names;
-// ErrOpen for what never was sealed.
+// Unwrap undoes Wrap. It returns ErrNoKey for a value of another form, which the error names, and
+// ErrOpen for a value that was never sealed.
 func (f Form) Unwrap(value []byte) ([]byte, error) {
 	if len(value) == 0 || value[0] < byte(FormFile) || value[0] > byte(FormGoogle) {
 		return nil, ErrOpen

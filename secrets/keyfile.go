@@ -20,14 +20,14 @@ const (
 	fileBytesMax = 1 << 20
 	// keyBytes is the size of an AES-256 key.
 	keyBytes = 32
-	// fileMode lets nobody but the owner read the keys.
+	// fileMode lets only the owner read the keys.
 	fileMode = 0o600
-	// newSuffix ends the name of the file that is to replace the key file.
+	// newSuffix ends the name of the file that will replace the key file.
 	newSuffix = ".new"
 )
 
-// Init makes a key file with one key. It returns the id of the key. A file that exists is an error
-// and stays as it is. The file is on the disk when Init returns.
+// Init creates a key file with one key, and returns the id of the key. An existing file is an error
+// and stays unchanged. The file is durable when Init returns.
 func Init(path string) (KeyID, error) {
 	handle, err := keyset.NewHandle(aead.AES256GCMKeyTemplate())
 	if err != nil {
@@ -47,7 +47,7 @@ func Init(path string) (KeyID, error) {
 }
 
 // Rotate adds a key to the file at path and makes it the primary one. It returns the ids of the new
-// primary key and of the one before. All other keys stay.
+// primary key and of the previous one. All other keys stay.
 func Rotate(path string) (now, before KeyID, err error) {
 	err = change(path, func(old *keys, manager *keyset.Manager) error {
 		id, err := manager.Add(aead.AES256GCMKeyTemplate())
@@ -60,7 +60,7 @@ func Rotate(path string) (now, before KeyID, err error) {
 	return now, before, err
 }
 
-// Forget removes a key from the file at path. What was sealed with it never opens again. The
+// Forget removes a key from the file at path. Values that were sealed with it never open again. The
 // primary key cannot be removed.
 func Forget(path string, id KeyID) error {
 	return change(path, func(old *keys, manager *keyset.Manager) error {
@@ -74,15 +74,15 @@ func Forget(path string, id KeyID) error {
 	})
 }
 
-// change replaces the file at path, as one step, with what edit makes of its keys. Of two changes
-// at a time one is refused.
+// change atomically replaces the file at path after edit has changed its keys. Of two concurrent
+// changes one is refused.
 func change(path string, edit func(old *keys, manager *keyset.Manager) error) error {
-	// The name that a link leads to is what is replaced, not the link.
+	// The target of a symbolic link is replaced, not the link.
 	path, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		return fmt.Errorf("secrets: find the key file: %w", err)
 	}
-	// First the new file, so that nobody else changes the old one from here on.
+	// The new file is created first: it keeps other processes from changing the old one.
 	replacement := path + newSuffix
 	file, err := os.OpenFile(replacement, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if errors.Is(err, fs.ErrExist) {
@@ -103,7 +103,7 @@ func change(path string, edit func(old *keys, manager *keyset.Manager) error) er
 	return syncFolder(path)
 }
 
-// edited writes to file what edit makes of the keys at path.
+// edited writes the keys at path to file after edit has changed them.
 func edited(path string, file *os.File, edit func(old *keys, manager *keyset.Manager) error) error {
 	old, err := read(path)
 	if err != nil {
@@ -145,7 +145,7 @@ func read(path string) (*keys, error) {
 	return keys, nil
 }
 
-// parse reads the content of a key file. Its errors hold nothing of the content.
+// parse reads the content of a key file. Its errors contain no part of the content.
 func parse(content []byte) (*keys, error) {
 	if len(content) > fileBytesMax {
 		return nil, fmt.Errorf("it has more than %d bytes", fileBytesMax)
@@ -157,7 +157,7 @@ func parse(content []byte) (*keys, error) {
 	return newKeys(handle)
 }
 
-// isOurs reports whether a key is for AES-256-GCM and names itself in what it seals.
+// isOurs reports whether a key is for AES-256-GCM and adds its id to sealed values.
 func isOurs(entry *keyset.Entry) bool {
 	key, ok := entry.Key().(*aesgcm.Key)
 	if !ok {
@@ -180,7 +180,7 @@ func writeNew(path string, handle *keyset.Handle) error {
 	return nil
 }
 
-// write writes the keys and waits until they are on the disk.
+// write writes the keys and syncs the file.
 func write(file *os.File, handle *keyset.Handle) error {
 	var content bytes.Buffer
 	if err := insecurecleartextkeyset.Write(handle, keyset.NewJSONWriter(&content)); err != nil {

@@ -7,7 +7,7 @@ import (
 	"io/fs"
 )
 
-// checkMode knows nothing of who may read a file on this system.
+// checkMode cannot check the permissions of a file on this system.
 func checkMode(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("secrets: %s is not a file", path)

@@ -10,13 +10,13 @@ import (
 
 const (
 	ownFileMode = 0o600
-	// rootFileMode is for files that root puts there for a process of another user, who reads them
-	// through the group. Kubernetes mounts secrets so.
+	// rootFileMode is for files of root that a process of another user reads through the group.
+	// Kubernetes mounts secrets so.
 	rootFileMode = 0o640
 )
 
-// checkMode returns an error if others than the owner may read the file. The group may read a file
-// of root's.
+// checkMode returns an error if a user other than the owner can read the file. The group may read a
+// file of root.
 func checkMode(path string, info fs.FileInfo) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("secrets: %s is not a file", path)

@@ -13,31 +13,31 @@ import (
 	"github.com/tink-crypto/tink-go/v2/tink"
 )
 
-// PlainBytesMax bounds what Seal takes. The longest credential in use is the key file of a Google
+// PlainBytesMax bounds the input of Seal. The longest credential in use is the key file of a Google
 // service account, some 2,400 bytes.
 const PlainBytesMax = 64 << 10
 
-// sealedOverhead is by how much a sealed value is longer: prefix, nonce and tag.
+// sealedOverhead is the length that sealing adds: prefix, nonce and tag.
 const sealedOverhead = keyIDOffset + keyIDBytes + 12 + 16
 
-// How a sealed value begins.
+// The beginning of a sealed value.
 const (
-	keyIDOffset = 1 // behind the form
+	keyIDOffset = 1 // after the form
 	keyIDBytes  = 4
 )
 
 var (
-	// ErrNoKey: the value was sealed with another key than there is here.
+	// ErrNoKey means that this process lacks the key that the value was sealed with.
 	ErrNoKey = errors.New("secrets: the key that the value was sealed with is not here")
-	// ErrOpen: the value was changed, or it was sealed for another owner, or it never was sealed.
+	// ErrOpen means that the value was changed, was sealed for another owner, or was never sealed.
 	ErrOpen = errors.New("secrets: the value does not open here")
-	// ErrTooLong: what has the keys seals shorter secrets only.
+	// ErrTooLong means that the source seals only shorter secrets.
 	ErrTooLong = errors.New("secrets: the secret is too long")
-	// ErrAway: what has the keys cannot be reached now.
+	// ErrAway means that the source of the keys cannot be reached now.
 	ErrAway = errors.New("secrets: the keys cannot be reached")
 )
 
-// Owner says what a sealed value belongs to. It opens for the same owner only.
+// Owner is the record that a sealed value belongs to. The value opens only for the same owner.
 type Owner struct {
 	Store     string // id of the store
 	Secret    string // id of the record
@@ -46,37 +46,36 @@ type Owner struct {
 
 // Sealer seals values and opens them. It is safe for concurrent use.
 type Sealer interface {
-	// Seal returns plain in a form that only Open can read. ErrTooLong.
+	// Seal returns plain in a form that only Open can read. Errors: ErrTooLong.
 	Seal(plain []byte, owner Owner) (sealed []byte, err error)
-	// Open returns what was sealed for owner. ErrNoKey, ErrOpen.
+	// Open returns the value that was sealed for owner. Errors: ErrNoKey, ErrOpen.
 	Open(sealed []byte, owner Owner) (plain []byte, err error)
-	// Rewrap returns the value sealed with the present key, and whether it was sealed with another
-	// one before. ErrNoKey, ErrOpen.
+	// Rewrap returns the value sealed with the present key. changed is false if the value was
+	// already sealed with that key. Errors: ErrNoKey, ErrOpen.
 	Rewrap(sealed []byte, owner Owner) (again []byte, changed bool, err error)
 }
 
-// Source is a Sealer whose key can be turned, which means replaced by another one. It is safe for
-// concurrent use.
+// Source is a Sealer whose key can be rotated. It is safe for concurrent use.
 type Source interface {
 	Sealer
-	// Turn makes a key that seals from now on. It returns its name, and that of the one before. It
-	// is an error where only the service that has the key turns it.
+	// Turn creates a key that seals from now on. It returns the names of the new key and of the
+	// previous one. It returns an error if only the key service can rotate the key.
 	Turn(ctx context.Context) (now, before string, err error)
-	// Present returns the name of the key that seals, as it is now.
+	// Present returns the name of the key that seals now.
 	Present(ctx context.Context) (string, error)
 }
 
-// Keyring is a Sealer with the keys of a file. When it meets a value whose key it does not have, it
-// reads the file again: another process may have rotated the keys.
+// Keyring is a Sealer with the keys of a file. If it lacks a value's key, it reads the file again,
+// because another process may have rotated the keys.
 type Keyring struct {
 	path string
 
-	// mu guards the fields below; a leaf, held over the read of a short file only.
+	// mu guards the fields below; leaf; held only over the read of a short file.
 	mu   sync.Mutex
 	keys *keys
 }
 
-// keys are what one version of the file has. They do not change.
+// keys are the keys of one version of the file. They do not change.
 type keys struct {
 	handle  *keyset.Handle
 	cipher  tink.AEAD
@@ -87,10 +86,10 @@ type keys struct {
 // KeyID names a key of a key file.
 type KeyID uint32
 
-// String returns id as it stands in the key file.
+// String returns id as the key file spells it.
 func (id KeyID) String() string { return fmt.Sprintf("%d", uint32(id)) }
 
-// Load returns the keys of the file at path. See checkMode for who may be able to read the file.
+// Load returns the keys of the file at path. See checkMode for the allowed permissions of the file.
 func Load(path string) (*Keyring, error) {
 	keys, err := read(path)
 	if err != nil {
@@ -102,14 +101,14 @@ func Load(path string) (*Keyring, error) {
 // Primary returns the id of the key that Seal uses.
 func (k *Keyring) Primary() KeyID { return k.present().primary }
 
-// Reload reads the file again. From then on Seal uses what is the present key by now.
+// Reload reads the file again. Seal then uses the primary key of the new content.
 func (k *Keyring) Reload() error {
 	_, err := k.readAgain()
 	return err
 }
 
 // Turn adds a key to the file, which seals from now on, and returns the names of that key and of
-// the one before. It is on the disk when Turn returns.
+// the previous one. The key is durable when Turn returns.
 func (k *Keyring) Turn(context.Context) (now, before string, err error) {
 	drawn, old, err := Rotate(k.path)
 	if err == nil {
@@ -118,7 +117,7 @@ func (k *Keyring) Turn(context.Context) (now, before string, err error) {
 	return drawn.String(), old.String(), err
 }
 
-// Present reads the file again, and returns the name of the key that seals.
+// Present reads the file again, and returns the name of the key that seals now.
 func (k *Keyring) Present(context.Context) (string, error) {
 	keys, err := k.readAgain()
 	if err != nil {
@@ -151,8 +150,8 @@ func (k *Keyring) Rewrap(sealed []byte, owner Owner) ([]byte, bool, error) {
 	return again, err == nil, err
 }
 
-// KeyOf returns the id of the key that a value was sealed with, and false if no key of a file did
-// that.
+// KeyOf returns the id of the key that a value was sealed with, and false if no key of a file
+// sealed it.
 func KeyOf(sealed []byte) (KeyID, bool) {
 	if len(sealed) < sealedOverhead || Form(sealed[0]) != FormFile {
 		return 0, false
@@ -160,7 +159,7 @@ func KeyOf(sealed []byte) (KeyID, bool) {
 	return KeyID(binary.BigEndian.Uint32(sealed[keyIDOffset:])), true
 }
 
-// open returns what was sealed, and the keys that opened it.
+// open returns the plain value, and the keys that opened it.
 func (k *Keyring) open(sealed []byte, owner Owner) ([]byte, *keys, error) {
 	bound, err := owner.Bound()
 	if err != nil {
@@ -184,7 +183,7 @@ func (k *Keyring) open(sealed []byte, owner Owner) ([]byte, *keys, error) {
 	}
 	plain, err := keys.cipher.Decrypt(sealed, bound)
 	if err != nil {
-		return nil, nil, ErrOpen // the library says no more than that
+		return nil, nil, ErrOpen // the library gives no further reason
 	}
 	return plain, keys, nil
 }
@@ -229,7 +228,8 @@ func CheckLength(plain []byte, bytesMax int) error {
 	return nil
 }
 
-// Bound returns the associated data of a value. No two owners have the same: ids have no slash.
+// Bound returns the associated data of a value. Ids have no slash, so two owners never have the
+// same.
 func (o Owner) Bound() ([]byte, error) {
 	for _, id := range []string{o.Store, o.Secret, o.Warehouse} {
 		if id == "" || strings.Contains(id, "/") {
@@ -239,7 +239,7 @@ func (o Owner) Bound() ([]byte, error) {
 	return []byte("moorage/" + o.Store + "/" + o.Secret + "/" + o.Warehouse), nil
 }
 
-// newKeys returns what can be done with the keys of handle. All must be of our kind.
+// newKeys returns the keys of handle, ready for use. All must be AES-256-GCM keys.
 func newKeys(handle *keyset.Handle) (*keys, error) {
 	primary, err := handle.Primary()
 	if err != nil {

@@ -5,9 +5,9 @@ import (
 	"errors"
 )
 
-// Succession seals with one source, and opens what another one sealed before. With it a store moves
-// from one key to another: Rewrap seals a value of the former source with the present one. It is
-// safe for concurrent use.
+// Succession seals with one source, and opens the values of a former source too. With it a store
+// moves from one source to another: Rewrap seals a value of the former source with the present one.
+// It is safe for concurrent use.
 type Succession struct {
 	present Source
 	former  Sealer
@@ -21,7 +21,7 @@ func (s *Succession) Seal(plain []byte, owner Owner) ([]byte, error) {
 	return s.present.Seal(plain, owner)
 }
 
-// Open opens a value of either source.
+// Open opens a value that either source sealed.
 func (s *Succession) Open(sealed []byte, owner Owner) ([]byte, error) {
 	plain, err := s.present.Open(sealed, owner)
 	if !isForeign(err) {
@@ -44,16 +44,16 @@ func (s *Succession) Rewrap(sealed []byte, owner Owner) ([]byte, bool, error) {
 	return again, err == nil, err
 }
 
-// Turn turns the key of the present source.
+// Turn rotates the key of the present source.
 func (s *Succession) Turn(ctx context.Context) (now, before string, err error) {
 	return s.present.Turn(ctx)
 }
 
-// Present returns the name of the key that seals.
+// Present returns the name of the key that seals now.
 func (s *Succession) Present(ctx context.Context) (string, error) { return s.present.Present(ctx) }
 
-// openFormer opens a value that the present source refused. If the former one refuses it too, the
-// error says why both did.
+// openFormer opens a value that the present source refused. If the former source refuses it too,
+// the error has both reasons.
 func (s *Succession) openFormer(sealed []byte, owner Owner, refused error) ([]byte, error) {
 	plain, err := s.former.Open(sealed, owner)
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Succession) openFormer(sealed []byte, owner Owner, refused error) ([]by
 	return plain, nil
 }
 
-// isForeign reports whether a source refused a value that another one may have sealed.
+// isForeign reports whether a source refused a value that another source may have sealed.
 func isForeign(err error) bool { return errors.Is(err, ErrNoKey) || errors.Is(err, ErrOpen) }
 
 var _ Source = (*Succession)(nil)

@@ -20,30 +20,30 @@ import (
 	"moorage/secrets/keyservice"
 )
 
-// Scheme of the address of a key.
+// Scheme is the scheme of the address of a key.
 const Scheme = "aws-kms"
 
 const (
-	// plainBytesMax is the longest secret that the service encrypts. Source: API, Encrypt.
+	// plainBytesMax is the longest secret that the service encrypts. Source: AWS KMS API, Encrypt.
 	plainBytesMax = 4096
-	// contextName names the owner in an encryption context. Policies can ask for it.
+	// contextName is the name of the owner in an encryption context. Key policies can require it.
 	contextName = "moorage"
 	// target begins the names of actions in requests.
 	target = "TrentService."
-	// service names what requests are signed for.
+	// service is the name of the service in signatures.
 	service = "kms"
 )
 
-// keyPattern is the Amazon resource name of a key: partition, region, id. An alias is none: it may
-// come to stand for another key, which does not open what the one before sealed.
+// keyPattern matches the Amazon resource name of a key: partition, region, id. An alias is not
+// allowed: it can later point to another key, which cannot open older values.
 var keyPattern = regexp.MustCompile(
 	`^arn:(aws[a-z-]{0,20}):kms:([a-z0-9-]{1,32}):[0-9]{12}:key/([A-Za-z0-9-]{1,128})$`)
 
-// Config says where the key is, and how to get there.
+// Config has the address of the key and of the service.
 type Config struct {
 	// Address is aws-kms:// and the resource name of the key, arn:aws:kms:REGION:ACCOUNT:key/ID.
 	Address string
-	// Endpoint is the URL of the service. Empty: Amazon's for the region of the key.
+	// Endpoint is the URL of the service. Default: Amazon's for the region of the key.
 	Endpoint string
 }
 
@@ -58,7 +58,7 @@ type Sealer struct {
 }
 
 // New returns a sealer. It reads the environment and the shared configuration files of the AWS
-// SDKs, and asks nobody anything yet, so a server starts while the service is away.
+// SDKs. It sends no request yet, so a server starts even if the service is unreachable.
 func New(c Config) (*Sealer, error) {
 	key, ours := strings.CutPrefix(c.Address, Scheme+"://")
 	parts := keyPattern.FindStringSubmatch(key)
@@ -81,7 +81,7 @@ func New(c Config) (*Sealer, error) {
 	}, nil
 }
 
-// endpointOf returns the URL of the service, which ends in a slash. given wins.
+// endpointOf returns the URL of the service, which ends in a slash. given takes precedence.
 func endpointOf(given, partition, region string) (string, error) {
 	switch {
 	case given != "":
@@ -98,7 +98,7 @@ func endpointOf(given, partition, region string) (string, error) {
 		"say its address with --kms-endpoint", partition)
 }
 
-// Seal has plain encrypted for owner.
+// Seal encrypts plain for owner.
 func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 	if err := secrets.CheckLength(plain, plainBytesMax); err != nil {
 		return nil, err
@@ -123,14 +123,14 @@ func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 	return secrets.FormAWS.Wrap(answer.CiphertextBlob), nil
 }
 
-// Open has a value decrypted that was sealed for owner.
+// Open decrypts a value that was sealed for owner.
 func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	plain, _, err := s.open(sealed, owner)
 	return plain, err
 }
 
-// Rewrap opens a value and, if it was sealed with older material of the key, seals it again. Where
-// the service names no material, as it may for keys that are kept elsewhere, each value stays.
+// Rewrap opens a value and, if it was sealed with older material of the key, seals it again. If the
+// service names no material, as for keys in an external store, the value stays unchanged.
 func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
 	plain, material, err := s.open(sealed, owner)
 	if err != nil {
@@ -147,14 +147,14 @@ func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error
 	return again, err == nil, err
 }
 
-// Turn is an error: AWS rotates the key.
+// Turn returns an error, because AWS rotates the key.
 func (s *Sealer) Turn(context.Context) (now, before string, err error) {
 	return "", "", fmt.Errorf("awskms: AWS rotates this key, by itself or with "+
 		"aws kms rotate-key-on-demand --region %s --key-id %s. Then seal again with "+
 		"moorage secrets rotate --keep-key", s.region, s.id)
 }
 
-// Present returns the name of the key that seals, with its material.
+// Present returns the name of the key that seals now, with its material.
 func (s *Sealer) Present(ctx context.Context) (string, error) {
 	material, err := s.material(ctx)
 	if err != nil || material == "" {
@@ -163,7 +163,7 @@ func (s *Sealer) Present(ctx context.Context) (string, error) {
 	return s.id + " material " + material, nil
 }
 
-// cryption is the body of Encrypt and of Decrypt.
+// cryption is the request body of Encrypt and of Decrypt.
 type cryption struct {
 	KeyID             string `json:"KeyId"`
 	Plaintext         []byte `json:",omitempty"`
@@ -171,8 +171,8 @@ type cryption struct {
 	EncryptionContext map[string]string
 }
 
-// open returns what was sealed, and the id of the key's material that sealed it; empty: the service
-// does not say.
+// open returns the plain value, and the id of the key material that sealed it. The id is empty if
+// the service does not report it.
 func (s *Sealer) open(sealed []byte, owner secrets.Owner) (plain []byte, material string, err error) {
 	bound, err := owner.Bound()
 	if err != nil {
@@ -190,7 +190,7 @@ func (s *Sealer) open(sealed []byte, owner secrets.Owner) (plain []byte, materia
 		KeyID     string `json:"KeyId"`
 		Material  string `json:"KeyMaterialId"`
 	}
-	// With the key named, a value that another key of the account sealed does not open.
+	// The request names the key, so a value that another key of the account sealed does not open.
 	err = s.call(context.Background(), "Decrypt", cryption{
 		KeyID: s.key, CiphertextBlob: blob, EncryptionContext: map[string]string{contextName: string(bound)},
 	}, &answer)
@@ -203,7 +203,8 @@ func (s *Sealer) open(sealed []byte, owner secrets.Owner) (plain []byte, materia
 	return answer.Plaintext, answer.Material, nil
 }
 
-// material returns the id of the material that the key seals with; empty: the service does not say.
+// material returns the id of the material that the key seals with now. It is empty if the service
+// does not report it.
 func (s *Sealer) material(ctx context.Context) (string, error) {
 	var answer struct {
 		KeyMetadata struct {
@@ -224,7 +225,7 @@ func (s *Sealer) material(ctx context.Context) (string, error) {
 	return answer.KeyMetadata.Material, nil
 }
 
-// call has the service do something. Errors: those of refusalOf; secrets.ErrAway if it does not
+// call requests an action. Errors: the errors of refusalOf; secrets.ErrAway if the service does not
 // answer, or if there are no credentials.
 func (s *Sealer) call(ctx context.Context, action string, body, answer any) error {
 	content, err := json.Marshal(body)
@@ -243,7 +244,7 @@ func (s *Sealer) call(ctx context.Context, action string, body, answer any) erro
 	return said.Decode(answer)
 }
 
-// request returns a request that is signed.
+// request returns a signed request.
 func (s *Sealer) request(ctx context.Context, action string, content []byte) (*http.Request, error) {
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
@@ -260,37 +261,37 @@ func (s *Sealer) request(ctx context.Context, action string, content []byte) (*h
 	return request, s.signer.SignHTTP(ctx, credentials, request, hex.EncodeToString(sum[:]), service, s.region, s.now())
 }
 
-// refusal is an answer of the service that is not a success.
+// refusal is a response of the service that is not a success.
 type refusal struct {
 	status int
 	kind   string // the name of the error, such as AccessDeniedException
-	words  string // what the service said
+	words  string // the message of the service
 }
 
 func (r *refusal) Error() string {
 	return fmt.Sprintf("AWS KMS answered %d %s: %s", r.status, r.kind, r.words)
 }
 
-// newRefusal reads the error that an answer has.
+// newRefusal reads the error in a response.
 func newRefusal(said keyservice.Answer) *refusal {
 	var document struct {
 		Kind    string `json:"__type"`
-		Message string // or message
+		Message string // some responses spell it message
 	}
-	_ = said.Decode(&document) // a proxy may stand in front
+	_ = said.Decode(&document) // a proxy may be in between
 	kind := document.Kind[strings.LastIndex(document.Kind, "#")+1:]
 	return &refusal{said.Status, keyservice.Words(kind), keyservice.Words(document.Message)}
 }
 
-// mayPass reports whether an answer is worth another attempt. The service says with the status 400
-// that it is asked too often.
+// mayPass reports whether the failure is transient. The service reports throttling with the status
+// 400.
 func mayPass(said keyservice.Answer) bool {
 	return said.MayPass() || said.Status == http.StatusBadRequest && newRefusal(said).kind == "ThrottlingException"
 }
 
-// refusalOf returns the error of an answer that is not a success: secrets.ErrOpen for a value that
-// was changed or moved, secrets.ErrNoKey for one of another key, else secrets.ErrAway. Somebody can
-// mend the rest: permissions, a key that is disabled, a clock, a limit.
+// refusalOf returns the error of a response that is not a success: secrets.ErrOpen for a value that
+// was changed or moved, secrets.ErrNoKey for a value of another key, else secrets.ErrAway. An
+// administrator can correct the other reasons: permissions, a disabled key, a clock, a limit.
 func refusalOf(said keyservice.Answer) error {
 	refused := newRefusal(said)
 	switch refused.kind {

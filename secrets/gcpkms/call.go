@@ -12,21 +12,21 @@ import (
 	"moorage/secrets/keyservice"
 )
 
-// invalidArgument is the kind of refusal of a value that does not open.
+// invalidArgument is the status of the error for a value that does not open.
 const invalidArgument = "INVALID_ARGUMENT"
 
-// errSum says that a checksum was not sent on, or differs.
+// errSum means that a checksum is missing from the answer or differs.
 var errSum = fmt.Errorf("%w: it does not have the checksums of what was asked", keyservice.ErrAnswer)
 
 // castagnoli is the polynomial of the checksums.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// sum is a checksum. The service writes it as a text.
+// sum is a checksum. The service writes it as a string.
 type sum int64
 
 func sumOf(content []byte) sum { return sum(crc32.Checksum(content, castagnoli)) }
 
-// encryption is the body of an encryption.
+// encryption is the request body of an encryption.
 type encryption struct {
 	Plaintext []byte `json:"plaintext"`
 	PlainSum  sum    `json:"plaintextCrc32c,string"`
@@ -34,17 +34,17 @@ type encryption struct {
 	BoundSum  sum    `json:"additionalAuthenticatedDataCrc32c,string"`
 }
 
-// encrypted is its answer.
+// encrypted is the response of an encryption.
 type encrypted struct {
 	Name       string `json:"name"` // of the version of the key
 	Ciphertext []byte `json:"ciphertext"`
 	Sum        sum    `json:"ciphertextCrc32c,string"`
-	// What arrived with the checksum that was sent for it.
+	// Whether the service verified the checksum that was sent with each of the two.
 	PlainArrived bool `json:"verifiedPlaintextCrc32c"`
 	BoundArrived bool `json:"verifiedAdditionalAuthenticatedDataCrc32c"`
 }
 
-// decryption is the body of a decryption.
+// decryption is the request body of a decryption.
 type decryption struct {
 	Ciphertext    []byte `json:"ciphertext"`
 	CiphertextSum sum    `json:"ciphertextCrc32c,string"`
@@ -52,18 +52,18 @@ type decryption struct {
 	BoundSum      sum    `json:"additionalAuthenticatedDataCrc32c,string"`
 }
 
-// decrypted is its answer.
+// decrypted is the response of a decryption.
 type decrypted struct {
 	Plaintext   []byte `json:"plaintext"`
 	Sum         sum    `json:"plaintextCrc32c,string"`
 	UsedPrimary bool   `json:"usedPrimary"`
 }
 
-// call has the service do something with the key. read reads the answer. It is called again with
-// that of another attempt if it fails, as Google asks where a checksum differs.
+// call requests an action with the key. read reads the answer. If read fails, call retries and
+// reads the new answer, as Google recommends after a checksum that differs.
 //
-// Errors: that of read; secrets.ErrAway if there is no answer, no token, or a refusal that somebody
-// can mend; a *refusal is in the chain of each refusal.
+// Errors: the error of read; secrets.ErrAway if there is no answer, no token, or a refusal that an
+// administrator can correct. The chain of each refusal has a *refusal.
 func (s *Sealer) call(ctx context.Context, action string, body any, read func(keyservice.Answer) error) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Sealer) call(ctx context.Context, action string, body any, read func(ke
 			unread = read(said)
 			return unread != nil
 		case http.StatusUnauthorized:
-			s.tokens.forget() // it may have been withdrawn
+			s.tokens.forget() // the token may have been revoked
 			return true
 		}
 		return said.MayPass()
@@ -108,24 +108,24 @@ func (s *Sealer) request(ctx context.Context, action string, content []byte) (*h
 	return request, nil
 }
 
-// refusal is an answer of the service that is not a success.
+// refusal is a response of the service that is not a success.
 type refusal struct {
 	status int
 	kind   string // such as PERMISSION_DENIED
-	words  string // what the service said
+	words  string // the message of the service
 }
 
 func (r *refusal) Error() string {
 	return fmt.Sprintf("Cloud KMS answered %d %s: %s", r.status, r.kind, r.words)
 }
 
-// refusalOf returns the error of an answer that is not a success. It is secrets.ErrAway where
-// somebody can mend the reason, such as a permission or a version that is disabled.
+// refusalOf returns the error of a response that is not a success. It is secrets.ErrAway if an
+// administrator can correct the reason, such as a permission or a disabled version.
 func refusalOf(said keyservice.Answer) error {
 	var document struct {
 		Error struct{ Status, Message string }
 	}
-	_ = said.Decode(&document) // a proxy may stand in front
+	_ = said.Decode(&document) // a proxy may be in between
 	refused := &refusal{said.Status, keyservice.Words(document.Error.Status), keyservice.Words(document.Error.Message)}
 	if refused.kind == invalidArgument {
 		return refused

@@ -13,7 +13,7 @@ import (
 	"moorage/secrets/keyservice"
 )
 
-// Scheme of the address of a key.
+// Scheme is the scheme of the address of a key.
 const Scheme = "gcp-kms"
 
 const (
@@ -23,16 +23,16 @@ const (
 	lengthBytes = 2
 )
 
-// keyPattern is the resource name of a key. Its parts go into a path as they are.
+// keyPattern matches the resource name of a key. Its parts need no escape in a path.
 var keyPattern = regexp.MustCompile(
 	`^projects/[a-z0-9.:-]{1,63}/locations/[a-z0-9-]{1,63}/keyRings/[\w-]{1,63}/cryptoKeys/[\w-]{1,63}$`)
 
-// Config says where the key is, and how to get there.
+// Config has the address of the key and of the service.
 type Config struct {
 	// Address is gcp-kms:// and the resource name of the key,
 	// projects/P/locations/L/keyRings/R/cryptoKeys/K.
 	Address string
-	// Endpoint is the URL of the service. Empty: Google's.
+	// Endpoint is the URL of the service. Default: Google's.
 	Endpoint string
 }
 
@@ -44,7 +44,8 @@ type Sealer struct {
 	service  *keyservice.Client
 }
 
-// New returns a sealer. It asks nobody anything yet, so a server starts while the service is away.
+// New returns a sealer. It sends no request yet, so a server starts even if the service is
+// unreachable.
 func New(config Config) (*Sealer, error) {
 	key, ours := strings.CutPrefix(config.Address, Scheme+"://")
 	if !ours || !keyPattern.MatchString(key) {
@@ -63,7 +64,7 @@ func New(config Config) (*Sealer, error) {
 	return &Sealer{key: key, endpoint: endpoint, tokens: made, service: service}, nil
 }
 
-// Seal has plain encrypted for owner.
+// Seal encrypts plain for owner.
 func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 	bound, err := owner.Bound()
 	if err != nil {
@@ -78,14 +79,13 @@ func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 	return secrets.FormGoogle.Wrap(append(named, answer.Ciphertext...)), nil
 }
 
-// Open has a value decrypted that was sealed for owner.
+// Open decrypts a value that was sealed for owner.
 func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	answer, err := s.open(sealed, owner)
 	return answer.Plaintext, err
 }
 
-// Rewrap opens a value and, if it was sealed with another version than the primary one, seals it
-// again.
+// Rewrap opens a value and, if a version other than the primary one sealed it, seals it again.
 func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
 	answer, err := s.open(sealed, owner)
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error
 	return again, err == nil, err
 }
 
-// Turn is an error: Google makes the versions of the key.
+// Turn returns an error, because Google creates the versions of the key.
 func (s *Sealer) Turn(context.Context) (now, before string, err error) {
 	parts := strings.Split(s.key, "/")
 	return "", "", fmt.Errorf("gcpkms: Google makes the versions of this key, on a schedule or with "+
@@ -106,8 +106,8 @@ func (s *Sealer) Turn(context.Context) (now, before string, err error) {
 		"Then seal again with moorage secrets rotate --keep-key", parts[1], parts[3], parts[5], parts[7])
 }
 
-// Present returns the name of the version of the key that seals. It has a text sealed to learn it,
-// which needs no other permission.
+// Present returns the name of the version of the key that seals now. To learn it, Present encrypts
+// a text, which needs no further permission.
 func (s *Sealer) Present(ctx context.Context) (string, error) {
 	answer, err := s.encrypt(ctx, []byte("moorage"), []byte("moorage"))
 	if err != nil {
@@ -116,7 +116,7 @@ func (s *Sealer) Present(ctx context.Context) (string, error) {
 	return answer.Name, nil
 }
 
-// encrypt has plain encrypted and bound to additional data. The answer is whole.
+// encrypt encrypts plain, bound to additional data. The checksums of the answer are verified.
 func (s *Sealer) encrypt(ctx context.Context, plain, bound []byte) (answer encrypted, err error) {
 	if err := secrets.CheckLength(plain, secrets.PlainBytesMax); err != nil {
 		return answer, err
@@ -138,7 +138,8 @@ func (s *Sealer) encrypt(ctx context.Context, plain, bound []byte) (answer encry
 	return answer, err
 }
 
-// open returns what was sealed for owner, and whether the primary version of the key sealed it.
+// open returns the value that was sealed for owner. The answer reports whether the primary version
+// of the key sealed it.
 func (s *Sealer) open(sealed []byte, owner secrets.Owner) (answer decrypted, err error) {
 	bound, err := owner.Bound()
 	if err != nil {
@@ -168,7 +169,8 @@ func (s *Sealer) open(sealed []byte, owner secrets.Owner) (answer decrypted, err
 	return answer, nil
 }
 
-// parse returns the ciphertext in a sealed value. secrets.ErrNoKey if another key sealed it.
+// parse returns the ciphertext in a sealed value. It returns secrets.ErrNoKey if another key sealed
+// the value.
 func (s *Sealer) parse(sealed []byte) (ciphertext []byte, err error) {
 	named, err := secrets.FormGoogle.Unwrap(sealed)
 	if err != nil {

@@ -15,25 +15,25 @@ import (
 )
 
 const (
-	// scope is what tokens are for.
+	// scope is the OAuth scope of the tokens.
 	scope = "https://www.googleapis.com/auth/cloudkms"
-	// tokenLeftMin is how long a token must be good for when it is used. A machine's account has
-	// the same one until some four minutes before its end.
+	// tokenLeftMin is the remaining lifetime that a token must have to be used. A machine's account
+	// keeps its token until some four minutes before its end.
 	tokenLeftMin = 225 * time.Second
 )
 
-// tokens keeps the token of the process. It is safe for concurrent use.
+// tokens caches the token of the process. It is safe for concurrent use.
 type tokens struct {
-	http *http.Client // whose requests have an end
+	http *http.Client // its requests have a timeout
 	now  func() time.Time
 
-	// mu guards the field below; a leaf, never held over a call.
+	// mu guards the field below; leaf; never held over a call.
 	mu   sync.Mutex
-	kept *oauth2.Token // nil: none
+	kept *oauth2.Token // nil if there is no token
 }
 
-// get returns a token. Those who ask at the same time may each make one. It ends with ctx, also
-// where what makes the token goes on.
+// get returns a token. Concurrent callers may each create one. get returns when ctx ends, even if
+// the creation of the token goes on.
 func (t *tokens) get(ctx context.Context) (string, error) {
 	t.mu.Lock()
 	kept := t.kept
@@ -46,7 +46,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 		err  error
 	}
 	done := make(chan result, 1)
-	// Not all of the package oauth2 heeds a context. What it asks has an end of its own.
+	// Parts of package oauth2 ignore the context. Their requests have their own timeout.
 	go func() {
 		made, err := fetch(context.WithValue(ctx, oauth2.HTTPClient, t.http))
 		done <- result{made, err}
@@ -65,7 +65,7 @@ func (t *tokens) get(ctx context.Context) (string, error) {
 	}
 }
 
-// fetch makes a token of what the environment has.
+// fetch creates a token with the credentials of the environment.
 func fetch(ctx context.Context) (*oauth2.Token, error) {
 	found, err := google.FindDefaultCredentials(ctx, scope)
 	if err != nil {
@@ -82,7 +82,7 @@ func fetch(ctx context.Context) (*oauth2.Token, error) {
 	return made, nil
 }
 
-// forget has the next request make a token.
+// forget makes the next request create a token.
 func (t *tokens) forget() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -1,9 +1,9 @@
-// Package keyservice calls services that keep keys. It bounds each call in time and length, and
-// repeats what may pass. So a server whose service of keys is away answers, and does not hang.
+// Package keyservice calls key management services. It bounds the time and length of each call, and
+// retries transient failures. So a server does not hang while its key service is unreachable.
 //
 // # What it must not know
 //
-// Which service is called, and what an answer means.
+// It must not know which service it calls, or what an answer means.
 package keyservice
 
 import (
@@ -27,24 +27,24 @@ import (
 )
 
 const (
-	// callTimeout bounds a call with all its attempts. Who opens a storage waits for 10 s, and is
-	// to hear what came of the call.
+	// callTimeout bounds a call with all its attempts. A caller that opens a storage waits for 10
+	// s, and must get the error of the call before that.
 	callTimeout = 8 * time.Second
-	// attemptTimeout leaves a call that stands still the time for another attempt.
+	// attemptTimeout leaves time for another attempt if a call hangs.
 	attemptTimeout = 3 * time.Second
-	// attemptsMax bounds how often one request is sent. Services limit requests a second, so a few
-	// pauses of some hundred milliseconds are enough.
+	// attemptsMax bounds how often one request is sent. Services limit the requests in a second, so
+	// a few pauses of some hundred milliseconds are enough.
 	attemptsMax = 4
 	// pauseMax is the longest first pause. Pauses double.
 	pauseMax = 100 * time.Millisecond
-	// answerBytesMax bounds an answer: that of the longest secret, in base64.
+	// answerBytesMax bounds an answer. It is enough for the longest secret, in base64.
 	answerBytesMax = 256 << 10
-	// wordsMax is how many characters of what a service says an error holds.
+	// wordsMax bounds the characters of a service's message in an error.
 	wordsMax = 300
 )
 
-// ErrAnswer says that the service answered something else than it was asked for. Its chain has
-// secrets.ErrAway: what stands between, such as a proxy, may have answered.
+// ErrAnswer means that the response is not an answer to the request. Its chain has secrets.ErrAway,
+// because a proxy in between may have answered.
 var ErrAnswer = fmt.Errorf("%w: the service answered something else than what was asked for", secrets.ErrAway)
 
 // Client calls a service. It is safe for concurrent use.
@@ -55,36 +55,36 @@ type Client struct {
 	callTimeout, attemptTimeout time.Duration
 }
 
-// New returns a client that trusts servers whose certificates roots signed; nil: those of the
-// system. It sends nothing.
+// New returns a client that trusts servers whose certificates roots signed. If roots is nil, it
+// trusts the system's. It sends nothing.
 func New(roots *x509.CertPool) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	client := &http.Client{
 		Transport: transport,
-		// It would carry a token to another server.
+		// A redirect would carry a token to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	return &Client{http: client, random: rand.Reader, callTimeout: callTimeout, attemptTimeout: attemptTimeout}
 }
 
-// Answer is what a service answered.
+// Answer is the response of a service.
 type Answer struct {
 	Status  int
 	Content []byte // at most 256 KiB
 }
 
-// HTTP returns a client of HTTP for what a service is asked besides, such as a token. It bounds
-// each request as an attempt is bounded.
+// HTTP returns an HTTP client for other requests, such as for a token. Each request has the bound
+// of an attempt.
 func (c *Client) HTTP() *http.Client {
 	bounded := *c.http
 	bounded.Timeout = c.attemptTimeout
 	return &bounded
 }
 
-// Call sends the request that build returns, and again one for each further attempt, while there is
-// no answer or passes says that the one there is may pass. It returns the last answer, whatever its
-// status is. build is given a context that ends with the attempt.
+// Call sends the request that build returns. It retries with a further request while there is no
+// answer, or passes reports that the failure is transient. It returns the last answer, whatever its
+// status. The context of build ends with the attempt.
 //
 // Errors: secrets.ErrAway if there is no answer within 8 s, or build fails.
 func (c *Client) Call(ctx context.Context, build func(context.Context) (*http.Request, error),
@@ -106,7 +106,7 @@ func (c *Client) Call(ctx context.Context, build func(context.Context) (*http.Re
 	}
 }
 
-// try sends a request once. again reports whether an error may pass.
+// try sends a request once. again reports whether an error is transient.
 func (c *Client) try(ctx context.Context, build func(context.Context) (*http.Request, error)) (
 	answer Answer, again bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.attemptTimeout)
@@ -143,8 +143,8 @@ func (c *Client) pause(ctx context.Context, attempt int) error {
 	return nil
 }
 
-// Decode reads the answer, a JSON object, into document. Its error is ErrAnswer, which holds
-// nothing of the answer: that may be a secret.
+// Decode reads the answer, a JSON object, into document. Its error is ErrAnswer, which contains no
+// part of the answer, because that may be a secret.
 func (a Answer) Decode(document any) error {
 	if json.Unmarshal(a.Content, document) != nil {
 		return ErrAnswer
@@ -152,7 +152,7 @@ func (a Answer) Decode(document any) error {
 	return nil
 }
 
-// MayPass reports whether the status of an answer is that of a failure that passes.
+// MayPass reports whether the status of an answer means a transient failure.
 func (a Answer) MayPass() bool {
 	switch a.Status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError,
@@ -162,8 +162,8 @@ func (a Answer) MayPass() bool {
 	return false
 }
 
-// Words returns the beginning of what a service said, fit for an error: without line breaks and the
-// like.
+// Words returns the beginning of a service's message, made fit for an error: without line breaks
+// and other control characters.
 func Words(text string) string {
 	text = strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) {
@@ -177,8 +177,8 @@ func Words(text string) string {
 	return text
 }
 
-// CheckEndpoint returns an error that says what is wrong with the URL of a service, or nil. Plain
-// HTTP is for services on this machine.
+// CheckEndpoint returns an error if the URL of a service is not valid. Plain HTTP is allowed only
+// for services on this machine.
 func CheckEndpoint(endpoint string) error {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil ||
@@ -191,7 +191,7 @@ func CheckEndpoint(endpoint string) error {
 	return nil
 }
 
-// IsLoopback reports whether host is an address of this machine alone.
+// IsLoopback reports whether host is a loopback address.
 func IsLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return ip != nil && ip.IsLoopback()

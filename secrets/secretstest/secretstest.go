@@ -1,4 +1,4 @@
-// Package secretstest is the contract of a secrets.Source, which every one of them keeps.
+// Package secretstest is the conformance suite of secrets.Source.
 package secretstest
 
 import (
@@ -14,34 +14,36 @@ import (
 	"moorage/secrets"
 )
 
-// Fixture is what the suite is run over.
+// Fixture is the Source under test, with what the suite needs.
 type Fixture struct {
-	// Source has a key, and Other another one of the same form; nil: nobody made one, at a real
-	// service.
+	// Source has a key, and Other has another key of the same form. Other is nil at a real service,
+	// where no such key exists.
 	Source, Other secrets.Source
-	// Refused is what a value of another key of the form is: secrets.ErrNoKey, or secrets.ErrOpen
-	// where the service does not say more.
+	// Refused is the error for a value that another key of the form sealed: secrets.ErrNoKey, or
+	// secrets.ErrOpen if the service is not specific.
 	Refused error
 	// PlainBytesMax is the longest secret.
 	PlainBytesMax int
-	// Text: a sealed value holds text in base64, some of whose bits mean nothing.
+	// Text reports that a sealed value holds base64 text, some of whose bits have no meaning.
 	Text bool
-	// Foreign: the service is not a double, so which bytes of its values mean nothing is not known.
+	// Foreign reports that the service is real, so it is unknown which bytes of its values have no
+	// meaning.
 	Foreign bool
-	// Turn turns the key, as who administers it does; nil at a real service.
+	// Turn rotates the key, as its administrator does. Nil at a real service.
 	Turn func(t *testing.T)
-	// Fail has the service answer requests with a status, in place of what they ask for; below 0:
-	// all from now on. Close has it answer nothing. Both are nil for a Source without a service.
+	// Fail makes the service answer as many requests as given with a status; a negative number
+	// means all further requests. Close makes the service stop answering. Both are nil for a Source
+	// without a service.
 	Fail  func(requests, status int)
 	Close func()
 }
 
-// Owner is who the suite seals for.
+// Owner is the owner for which the suite seals.
 var Owner = secrets.Owner{Store: "5a", Secret: "01.server", Warehouse: "77"}
 
 const plain = `{"secret-access-key":"hunter2"}`
 
-// Run runs the suite, each part of it over what start returns.
+// Run runs the suite. Each part gets its own result of start.
 func Run(t *testing.T, start func(t *testing.T) Fixture) {
 	parts := []struct {
 		name string
@@ -78,7 +80,7 @@ func wantOpen(t *testing.T, source secrets.Sealer, sealed []byte) {
 	}
 }
 
-// wantRefused asks for the value by Open and by Rewrap.
+// wantRefused checks that Open and Rewrap refuse the value.
 func wantRefused(t *testing.T, source secrets.Sealer, sealed []byte, owner secrets.Owner, want error) {
 	t.Helper()
 	if got, err := source.Open(sealed, owner); !errors.Is(err, want) || got != nil {
@@ -159,7 +161,7 @@ func changedValueDoesNotOpen(t *testing.T, f Fixture) {
 	}
 }
 
-// atOnce seals and opens from many sides.
+// atOnce seals and opens concurrently.
 func atOnce(t *testing.T, f Fixture) {
 	var group sync.WaitGroup
 	for range 8 {
@@ -175,7 +177,7 @@ func atOnce(t *testing.T, f Fixture) {
 	group.Wait()
 }
 
-// otherFormsAreNamed gives the source values of each other form.
+// otherFormsAreNamed gives the source a value of each other form.
 func otherFormsAreNamed(t *testing.T, f Fixture) {
 	sealed := seal(t, f.Source)
 	for _, form := range []secrets.Form{secrets.FormFile, secrets.FormVault, secrets.FormAWS, secrets.FormGoogle} {
@@ -199,7 +201,7 @@ func otherKey(t *testing.T, f Fixture) {
 	move(t, secrets.Succeed(f.Other, f.Source), f.Other, sealed)
 }
 
-// move has a succession take over a value, which present alone then opens.
+// move moves a value with a succession. Afterwards present alone opens it.
 func move(t *testing.T, both *secrets.Succession, present secrets.Source, sealed []byte) {
 	t.Helper()
 	wantOpen(t, both, sealed)
@@ -218,7 +220,8 @@ func move(t *testing.T, both *secrets.Succession, present secrets.Source, sealed
 	}
 }
 
-// turnedKey: old values open, and Rewrap seals each with the new key, once.
+// turnedKey checks that old values still open after a rotation, and that Rewrap seals each of them
+// with the new key, once.
 func turnedKey(t *testing.T, f Fixture) {
 	sealed := seal(t, f.Source)
 	if again, changed, err := f.Source.Rewrap(sealed, Owner); err != nil || changed || !bytes.Equal(again, sealed) {
@@ -261,8 +264,8 @@ func succeedAFile(t *testing.T, f Fixture) {
 	move(t, secrets.Succeed(file, f.Source), file, seal(t, f.Source))
 }
 
-// service: a service that fails for a moment is asked again. One that goes on failing, or is gone,
-// is secrets.ErrAway.
+// service checks that a request is retried after a transient failure, and that a service which
+// keeps failing or is gone is secrets.ErrAway.
 func service(t *testing.T, f Fixture) {
 	if f.Fail == nil {
 		return
@@ -278,7 +281,7 @@ func service(t *testing.T, f Fixture) {
 	}
 	for _, status := range []int{
 		http.StatusTooManyRequests, http.StatusTemporaryRedirect, http.StatusForbidden, http.StatusNotFound,
-		http.StatusOK, // with another document than what was asked for
+		http.StatusOK, // with a document that is not the expected answer
 	} {
 		f.Fail(-1, status)
 		wantRefused(t, f.Source, sealed, Owner, secrets.ErrAway)

@@ -1,18 +1,19 @@
-// Package vault seals secrets with a key of a Vault transit engine, which never leaves it. OpenBao
-// has the same engine.
+// Package vault seals secrets with a key of a Vault transit engine; the key never leaves the
+// engine. OpenBao has the same engine.
 //
 // # What it promises
 //
-// A sealed value opens only by that engine, and only for the Owner that it was sealed for: the
-// owner is the associated data of the encryption. So the key must be one that takes associated
-// data: aes256-gcm96, which is the default, aes128-gcm96 or chacha20-poly1305.
+// Only that engine opens a sealed value, and only for the Owner that it was sealed for: the owner
+// is the associated data of the encryption. So the key must take associated data: aes256-gcm96,
+// which is the default, aes128-gcm96 or chacha20-poly1305.
 //
 // A sealed value is the byte 2, then the text of the engine, "vault:v1:…". It names the version of
 // the key.
 //
 // # What it must not know
 //
-// What is sealed, and where records are. It keeps no value and no token.
+// It must not know the meaning of the plain values, or where records are. It keeps no value and no
+// token.
 package vault
 
 import (
@@ -36,22 +37,23 @@ import (
 // Schemes of the address of a key.
 const (
 	Scheme = "hcvault"
-	// SchemePlain is for an engine on this machine, which needs no TLS.
+	// SchemePlain is for an engine on this machine, without TLS.
 	SchemePlain = "hcvault+http"
 )
 
-// prefix begins the text of the engine, before the version of the key.
+// prefix begins the engine's text of a sealed value, before the version of the key.
 const prefix = "vault:v"
 
-// Config says where the key is, and how to get there.
+// Config has the address of the key, and the credentials for it.
 type Config struct {
-	// Address is hcvault://HOST:PORT/MOUNT/keys/NAME: https, the path of the engine and the name of
-	// the key.
+	// Address is hcvault://HOST:PORT/MOUNT/keys/NAME. It means HTTPS, the path of the engine and
+	// the name of the key.
 	Address string
-	// TokenFile has the token. It is read for each call, so another program may renew it there.
+	// TokenFile has the token. It is read for each call, so another program may renew the token
+	// there.
 	TokenFile string
-	// CAFile has the certificates in PEM that the server's is signed by. Default: those of the
-	// system.
+	// CAFile has the PEM certificates of the authorities that sign the server's certificate.
+	// Default: the system's.
 	CAFile string
 }
 
@@ -62,7 +64,8 @@ type Sealer struct {
 	service          *keyservice.Client
 }
 
-// New returns a sealer. It asks the engine nothing yet, so a server starts while that is away.
+// New returns a sealer. It sends no request yet, so a server starts even if the engine is
+// unreachable.
 func New(config Config) (*Sealer, error) {
 	address, err := url.Parse(config.Address)
 	if err != nil || address.Host == "" || address.User != nil || address.RawQuery != "" || address.Fragment != "" {
@@ -100,7 +103,7 @@ func New(config Config) (*Sealer, error) {
 	}, nil
 }
 
-// Seal has plain encrypted for owner.
+// Seal encrypts plain for owner.
 func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 	if err := secrets.CheckLength(plain, secrets.PlainBytesMax); err != nil {
 		return nil, err
@@ -122,7 +125,7 @@ func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 	return secrets.FormVault.Wrap([]byte(answer.Data.Ciphertext)), nil
 }
 
-// Open has a value decrypted that was sealed for owner.
+// Open decrypts a value that was sealed for owner.
 func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	bound, err := owner.Bound()
 	if err != nil {
@@ -149,7 +152,8 @@ func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 }
 
 // Rewrap opens a value and, if it was sealed with an older version of the key, seals it again. It
-// does not use the engine's own rewrap, which is not documented to take associated data.
+// does not use the engine's own rewrap, because the engine's documentation does not mention
+// associated data for it.
 func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
 	plain, err := s.Open(sealed, owner)
 	if err != nil {
@@ -166,8 +170,8 @@ func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error
 	return again, err == nil, err
 }
 
-// Turn makes another version of the key, which seals from now on. It returns its name, and that of
-// the version before. A request that is repeated makes one version more, which does no harm.
+// Turn creates a new version of the key, which seals from now on. It returns the names of the new
+// version and of the previous one. A repeated request creates one more version, which does no harm.
 func (s *Sealer) Turn(ctx context.Context) (now, before string, err error) {
 	if before, err = s.Present(ctx); err != nil {
 		return "", "", err
@@ -202,16 +206,16 @@ func (s *Sealer) latest(ctx context.Context) (int, error) {
 	return answer.Data.Latest, nil
 }
 
-// refusal is an answer of the engine that is not a success.
+// refusal is a response of the engine that is not a success.
 type refusal struct {
 	code int
-	text string // what it said
+	text string // the message of the engine
 }
 
 func (r *refusal) Error() string { return fmt.Sprintf("the engine answered %d: %s", r.code, r.text) }
 
-// call sends a request to the engine. secrets.ErrAway if it does not answer, or has no use for the
-// token; *refusal if it refuses what was asked for.
+// call sends a request to the engine. Errors: secrets.ErrAway if the engine does not answer or does
+// not accept the token; *refusal if it refuses the request.
 func (s *Sealer) call(ctx context.Context, method, path string, body, answer any) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -246,7 +250,7 @@ func (s *Sealer) call(ctx context.Context, method, path string, body, answer any
 // refusalOf returns the error of an answer that is not a success.
 func refusalOf(said keyservice.Answer) error {
 	var document struct{ Errors []string }
-	_ = said.Decode(&document) // another server may stand in front
+	_ = said.Decode(&document) // another server may be in between
 	refused := &refusal{said.Status, keyservice.Words(strings.Join(document.Errors, "; "))}
 	if refused.code == http.StatusBadRequest {
 		return refused
