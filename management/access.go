@@ -12,7 +12,7 @@ import (
 	"moorage/management/client"
 )
 
-// Access is what catalog.Access does: it manages who may do what, for one caller.
+// Access has the methods of catalog.Access: it manages access control for one caller.
 type Access interface {
 	Principals
 	Roles
@@ -20,7 +20,7 @@ type Access interface {
 	Questions
 }
 
-// Principals is what catalog.Access does about principals.
+// Principals has the methods of catalog.Access about principals.
 type Principals interface {
 	Principals(ctx context.Context, page catalog.Page) ([]catalog.Principal, string, error)
 	LoadPrincipal(ctx context.Context, name string) (catalog.Principal, error)
@@ -31,7 +31,7 @@ type Principals interface {
 	WithdrawKey(ctx context.Context, principal, id string) error
 }
 
-// Roles is what catalog.Access does about roles.
+// Roles has the methods of catalog.Access about roles.
 type Roles interface {
 	Roles(ctx context.Context, page catalog.Page) ([]catalog.Role, string, error)
 	LoadRole(ctx context.Context, name string) (catalog.Role, error)
@@ -40,7 +40,7 @@ type Roles interface {
 	DeleteRole(ctx context.Context, name string) error
 }
 
-// Grants is what catalog.Access does about grants.
+// Grants has the methods of catalog.Access about grants.
 type Grants interface {
 	ChangeGrants(ctx context.Context, changes []catalog.GrantChange) (unknown []string, err error)
 	GrantsOn(ctx context.Context, object catalog.ObjectRef) (catalog.ObjectGrants, error)
@@ -50,7 +50,7 @@ type Grants interface {
 	SetManaged(ctx context.Context, object catalog.ObjectRef, managed bool) error
 }
 
-// Questions is what catalog.Access answers.
+// Questions has the methods of catalog.Access that answer questions.
 type Questions interface {
 	IsOn(ctx context.Context) (bool, error)
 	Enable(ctx context.Context) error
@@ -58,27 +58,27 @@ type Questions interface {
 	Check(ctx context.Context, questions []catalog.AccessQuestion) ([]catalog.AccessAnswer, error)
 }
 
-// Drawn is a new API key: what is stored of it, and the text that its owner gets.
+// Drawn is a new API key: the hash that is stored, and the text that its owner gets.
 type Drawn struct {
 	ID     string
 	SHA256 [32]byte // of the secret in Text
 	Text   string
 }
 
-// Administrator manages who may do what, in the words of the API, for one caller. The API has one
-// for each request, and commands on a stopped store have one. It is safe for concurrent use.
+// Administrator manages access control in the terms of the API, for one caller. The API creates one
+// for each request, and commands on a stopped store create one. It is safe for concurrent use.
 type Administrator struct {
 	Access Access
 	// Draw draws a key: a new one if id is empty, else a further secret of that key.
 	Draw func(id string) (Drawn, error)
-	// Now gives the time that a key without an end of its own begins.
+	// Now returns the time from which the default lifetime of a key counts.
 	Now func() time.Time
 }
 
-// keyLifetime is how long a key is good if nobody says otherwise.
+// keyLifetime is the default lifetime of a key.
 const keyLifetime = 90 * 24 * time.Hour
 
-// CreateKey makes an API key of a principal.
+// CreateKey creates an API key of a principal.
 func (a Administrator) CreateKey(ctx context.Context, principal string, spec client.KeySpec,
 ) (client.MadeKey, error) {
 	return a.draw(principal, "", spec, func(drawn catalog.KeySpec) (catalog.APIKey, error) {
@@ -86,7 +86,7 @@ func (a Administrator) CreateKey(ctx context.Context, principal string, spec cli
 	})
 }
 
-// RotateKey gives an API key another secret.
+// RotateKey gives an API key a further secret.
 func (a Administrator) RotateKey(ctx context.Context, principal, id string, spec client.KeySpec,
 ) (client.MadeKey, error) {
 	if spec.GraceSeconds < 0 || spec.GraceSeconds > int64(keyLifetime/time.Second) {
@@ -98,7 +98,7 @@ func (a Administrator) RotateKey(ctx context.Context, principal, id string, spec
 	})
 }
 
-// draw draws a secret and has it stored.
+// draw draws a secret and stores it with store.
 func (a Administrator) draw(principal, id string, spec client.KeySpec,
 	store func(catalog.KeySpec) (catalog.APIKey, error)) (client.MadeKey, error) {
 	now := a.Now()
@@ -133,13 +133,13 @@ func (a Administrator) Principals(ctx context.Context, page client.Page) ([]clie
 	return each(found, principalOf), next, err
 }
 
-// LoadPrincipal returns what is recorded about a principal.
+// LoadPrincipal returns the record of a principal.
 func (a Administrator) LoadPrincipal(ctx context.Context, name string) (client.Principal, error) {
 	found, err := a.Access.LoadPrincipal(ctx, name)
 	return principalOf(found), err
 }
 
-// PutPrincipal makes or changes the record of a principal.
+// PutPrincipal creates or changes the record of a principal.
 func (a Administrator) PutPrincipal(ctx context.Context, name string, spec client.PrincipalSpec,
 ) (client.Principal, error) {
 	put, err := a.Access.PutPrincipal(ctx, name, catalog.PrincipalSpec(spec))
@@ -163,7 +163,7 @@ func (a Administrator) LoadRole(ctx context.Context, name string) (client.Role, 
 	return roleOf(found), err
 }
 
-// PutRole makes or replaces a role.
+// PutRole creates or replaces a role.
 func (a Administrator) PutRole(ctx context.Context, role client.Role) (client.Role, error) {
 	put, err := a.Access.PutRole(ctx, catalog.Role(role))
 	return roleOf(put), err
@@ -181,7 +181,7 @@ func (a Administrator) DeleteRole(ctx context.Context, name string) error {
 	return a.Access.DeleteRole(ctx, name)
 }
 
-// ChangeGrants makes all changes true, or none.
+// ChangeGrants makes all changes, or no change.
 func (a Administrator) ChangeGrants(ctx context.Context, changes []client.GrantChange) (client.GrantsChanged, error) {
 	if len(changes) > catalog.GrantChangesMax {
 		return client.GrantsChanged{}, moorage.Errorf(moorage.KindTooLarge,
@@ -206,13 +206,13 @@ func (a Administrator) ChangeGrants(ctx context.Context, changes []client.GrantC
 	return client.GrantsChanged{Changes: len(changes), Unknown: len(unknown) > 0, UnknownGrantees: unknown}, err
 }
 
-// GrantsOn returns what was granted on an object.
+// GrantsOn returns the grants on an object.
 func (a Administrator) GrantsOn(ctx context.Context, object client.Object) (client.ObjectGrants, error) {
 	found, err := a.Access.GrantsOn(ctx, refOf(object))
 	return grantsOf(found), err
 }
 
-// GrantsTo returns a page of what was granted to a grantee itself.
+// GrantsTo returns a page of the direct grants to a grantee.
 func (a Administrator) GrantsTo(ctx context.Context, grantee string, page client.Page,
 ) ([]client.ObjectGrants, string, error) {
 	found, next, err := a.Access.GrantsTo(ctx, grantee, catalog.Page(page))
@@ -224,12 +224,13 @@ func (a Administrator) SetOwner(ctx context.Context, owner client.Owner) error {
 	return a.Access.SetOwner(ctx, refOf(owner.Object), owner.Owner)
 }
 
-// SetManaged says whether the owners of what is in a warehouse or namespace can grant it.
+// SetManaged sets whether a warehouse or namespace is managed: the owners of the objects in it then
+// cannot grant privileges on them.
 func (a Administrator) SetManaged(ctx context.Context, managed client.Managed) error {
 	return a.Access.SetManaged(ctx, refOf(managed.Object), managed.Managed)
 }
 
-// Explain says why somebody may do something, or not.
+// Explain explains an access decision.
 func (a Administrator) Explain(ctx context.Context, question client.Question) (client.Explanation, error) {
 	asked, err := questionOf(question)
 	if err != nil {
@@ -256,8 +257,8 @@ func (a Administrator) CheckAccess(ctx context.Context, questions []client.Quest
 	return each(answers, func(answer catalog.AccessAnswer) bool { return answer.Allowed }), err
 }
 
-// Export returns all policy, without secrets: the principals and roles that have a record, and
-// what was granted on each object, also to names without a record.
+// Export returns the whole access policy without secrets: the principals and roles that have a
+// record, and the grants on each object, including grants to names without a record.
 func (a Administrator) Export(ctx context.Context) (all client.Export, err error) {
 	if all.Principals, err = gather(ctx, a.Principals); err != nil {
 		return client.Export{}, err
@@ -287,16 +288,16 @@ func gather[T any](ctx context.Context, list func(context.Context, client.Page) 
 	}
 }
 
-// LoadAccess returns whether what callers may do is decided at all.
+// LoadAccess returns whether access control is on.
 func (a Administrator) LoadAccess(ctx context.Context) (client.Access, error) {
 	on, err := a.Access.IsOn(ctx)
 	return client.Access{On: on}, err
 }
 
-// EnableAccess switches access on, for good.
+// EnableAccess switches access control on, for good.
 func (a Administrator) EnableAccess(ctx context.Context) error { return a.Access.Enable(ctx) }
 
-// each returns what of makes of the elements of list; never nil.
+// each applies of to the elements of list. It never returns nil.
 func each[T, U any](list []T, of func(T) U) []U {
 	made := make([]U, len(list))
 	for i := range list {
@@ -319,7 +320,7 @@ func roleOf(r catalog.Role) client.Role {
 	return client.Role(r)
 }
 
-// refOf returns what an object of the API is in the catalog.
+// refOf returns the catalog's reference to an object of the API.
 func refOf(o client.Object) catalog.ObjectRef {
 	ref := catalog.ObjectRef{Ident: moorage.Identifier{
 		Warehouse: o.Warehouse, Namespace: o.Namespace, Name: o.Table + o.View + o.Function,
@@ -341,7 +342,7 @@ func refOf(o client.Object) catalog.ObjectRef {
 	return ref
 }
 
-// objectOf is the opposite of refOf.
+// objectOf is the inverse of refOf.
 func objectOf(ref catalog.ObjectRef) client.Object {
 	o := client.Object{Warehouse: ref.Ident.Warehouse, Namespace: ref.Ident.Namespace}
 	switch ref.Kind {
@@ -366,7 +367,7 @@ func grantsOf(g catalog.ObjectGrants) client.ObjectGrants {
 	}
 }
 
-// privilegesOf reads privileges, at least one.
+// privilegesOf parses privileges. It requires at least one.
 func privilegesOf(texts []string) (access.Privileges, error) {
 	privileges, err := access.Parse(texts)
 	switch {
@@ -418,7 +419,8 @@ func questionOf(q client.Question) (asked catalog.AccessQuestion, err error) {
 	return asked, nil
 }
 
-// asOf returns whose rights decided: empty for the caller's own.
+// asOf returns the owner whose privileges decided: "nobody" for a view without an owner, empty for
+// the caller's own.
 func asOf(isOwner bool, owner string) string {
 	if !isOwner {
 		return ""

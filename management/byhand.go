@@ -15,10 +15,10 @@ import (
 	"moorage/management/client"
 )
 
-// sampleMax is how many files a plan names at most.
+// sampleMax bounds the files that a plan names.
 const sampleMax = 1000
 
-// The settings of each kind that somebody begins by hand.
+// The settings of each kind of job that an operator begins.
 var settingsByHand = map[string][]string{
 	jobs.KindSnapshots: {
 		"max-snapshot-age-seconds", "min-snapshots", "max-ref-age-seconds", "delay-seconds", "keep-files",
@@ -26,7 +26,7 @@ var settingsByHand = map[string][]string{
 	jobs.KindOrphans: {"older-than-seconds", "quarantine-seconds", "equal-authorities", "confirm", "unsafe", "adopt"},
 }
 
-// byHandIn reads what somebody asks about a job.
+// byHandIn reads a request about a job.
 func byHandIn(body []byte) (asked client.MaintenanceByHand, err error) {
 	f, err := web.ParseFields(body, "request")
 	if err != nil {
@@ -48,7 +48,7 @@ func byHandIn(body []byte) (asked client.MaintenanceByHand, err error) {
 	return asked, f.Failure
 }
 
-// settingsIn reads the settings of a kind, and refuses those of the other.
+// settingsIn reads the settings of a kind, and refuses the settings of the other kind.
 func settingsIn(f *web.Fields, kind string) *client.MaintenanceSettingsByHand {
 	for other, names := range settingsByHand {
 		for _, name := range names {
@@ -77,7 +77,7 @@ func settingsIn(f *web.Fields, kind string) *client.MaintenanceSettingsByHand {
 	}
 }
 
-// byHand returns the job that settings ask for; zero without settings.
+// byHand returns the job for the settings; the zero value without settings.
 func (c Caretaker) byHand(kind string, said *client.MaintenanceSettingsByHand) (asked steer.ByHand, err error) {
 	if said == nil {
 		return asked, nil
@@ -125,8 +125,8 @@ func (m maintained) runMaintenance(r *http.Request, body []byte) (any, error) {
 	return m.caretaker(r).RunMaintenance(r.Context(), asked)
 }
 
-// RunMaintenance begins a job on a table with the settings that are asked for. Without settings it
-// has the server look at the table now, by its policies.
+// RunMaintenance begins a job on a table with the requested settings. Without settings it makes the
+// table due, so that the server applies the table's policies now.
 func (c Caretaker) RunMaintenance(ctx context.Context, asked client.MaintenanceByHand) (
 	client.MaintenanceBegun, error) {
 	begun := client.MaintenanceBegun{Object: asked.Object, Kind: asked.Kind, Outcome: client.BegunDue}
@@ -175,8 +175,8 @@ func (m maintained) planMaintenance(w http.ResponseWriter, r *http.Request) erro
 	return m.server.AnswerJSON(w, r, plan)
 }
 
-// PlanMaintenance returns what a job on a table would do now. Of orphans and a warehouse it returns
-// the files that lie outside of all tables.
+// PlanMaintenance returns what a job on a table would do now. For orphans and a warehouse it
+// returns the files that are outside of all tables.
 func (c Caretaker) PlanMaintenance(ctx context.Context, asked client.MaintenanceByHand) (
 	client.MaintenancePlan, error) {
 	var none client.MaintenancePlan
@@ -222,7 +222,7 @@ func isWarehouse(ident moorage.Identifier) bool {
 	return ident.Warehouse != "" && len(ident.Namespace) == 0 && ident.Name == ""
 }
 
-// leftovers is PlanMaintenance for the files of a warehouse that lie outside of all tables.
+// leftovers is PlanMaintenance for the files of a warehouse that are outside of all tables.
 func (c Caretaker) leftovers(ctx context.Context, asked client.MaintenanceByHand) (client.MaintenancePlan, error) {
 	settings := jobs.DefaultLeftovers()
 	if said := asked.Settings; said != nil {
@@ -263,8 +263,8 @@ func (m maintained) listMaintenanceJobFiles(w http.ResponseWriter, r *http.Reque
 	})(w, r)
 }
 
-// MaintenanceFiles returns a page of the files that a job will delete. After is how many were
-// before it.
+// MaintenanceFiles returns a page of the files that a job will delete. After is the number of files
+// on the previous pages.
 func (c Caretaker) MaintenanceFiles(ctx context.Context, id string, page client.Page) ([]string, string, error) {
 	job, err := jobCalled(id)
 	if err != nil {

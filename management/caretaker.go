@@ -20,7 +20,7 @@ import (
 	"moorage/registry"
 )
 
-// Steering is what *steer.Steering does.
+// Steering has the methods of *steer.Steering.
 type Steering interface {
 	Status(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) (steer.Status, error)
 	Run(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, kind policy.Kind) error
@@ -37,14 +37,14 @@ type Steering interface {
 		limit int) ([]steer.Preview, string, error)
 }
 
-// Policies is what *policies.Policies does.
+// Policies has the methods of *policies.Policies.
 type Policies interface {
 	Put(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked policies.Asked) error
 	Delete(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, t policy.Type) error
 	Of(ctx context.Context, scope catalog.Scope) (map[policy.Type]policies.Said, error)
 }
 
-// Jobs is what *jobs.Jobs does.
+// Jobs has the methods of *jobs.Jobs.
 type Jobs interface {
 	List(ctx context.Context, pointer registry.ID, after string, limit int) ([]jobs.Under, string, error)
 	Cancel(ctx context.Context, id registry.ID, caller string) error
@@ -56,7 +56,8 @@ type Jobs interface {
 	Adopt(ctx context.Context, warehouse string) (other string, err error)
 }
 
-// Caretaker is maintenance in the words of the API, for one caller. It is safe for concurrent use.
+// Caretaker manages maintenance in the terms of the API, for one caller. It is safe for concurrent
+// use.
 type Caretaker struct {
 	Scopes   policies.Scopes
 	Policies Policies
@@ -65,7 +66,7 @@ type Caretaker struct {
 	Caller   string
 }
 
-// identOf returns what an object is called.
+// identOf returns the identifier of an object.
 func identOf(object client.Object) (moorage.Identifier, error) {
 	if object.View+object.Function != "" {
 		return moorage.Identifier{}, moorage.Errorf(moorage.KindIllegalArgument, "There is no maintenance of a %s",
@@ -74,12 +75,12 @@ func identOf(object client.Object) (moorage.Identifier, error) {
 	return moorage.Identifier{Warehouse: object.Warehouse, Namespace: object.Namespace, Name: object.Table}, nil
 }
 
-// objectCalled returns the object that is called ident.
+// objectCalled returns the object with the identifier ident.
 func objectCalled(ident moorage.Identifier) client.Object {
 	return client.Object{Warehouse: ident.Warehouse, Namespace: ident.Namespace, Table: ident.Name}
 }
 
-// typeOf reads the name of a type.
+// typeOf parses the name of a type.
 func typeOf(text string) (policy.Type, error) {
 	t := policy.Type(text)
 	if err := t.Check(nil, false); err != nil {
@@ -88,7 +89,8 @@ func typeOf(text string) (policy.Type, error) {
 	return t, nil
 }
 
-// MaintenancePolicy returns what an object says of a type of job: KindNotFound if nothing.
+// MaintenancePolicy returns an object's own policy for a type of job. KindNotFound if it has no
+// policy.
 func (c Caretaker) MaintenancePolicy(ctx context.Context, object client.Object, of string) (
 	client.MaintenancePolicy, error) {
 	var none client.MaintenancePolicy
@@ -125,7 +127,7 @@ func policyOf(t policy.Type, said policies.Said) client.MaintenancePolicy {
 			settings[name] = json.RawMessage(text)
 			continue
 		}
-		settings[name], _ = json.Marshal(text) // a text can be
+		settings[name], _ = json.Marshal(text) // a string can always be encoded
 	}
 	if len(settings) > 0 {
 		answer.Settings = map[string]client.MaintenanceSettings{string(t): settings}
@@ -133,7 +135,8 @@ func policyOf(t policy.Type, said policies.Said) client.MaintenancePolicy {
 	return answer
 }
 
-// settingsOf reads the settings of a policy of a type. Numbers and booleans are as good as texts.
+// settingsOf reads the settings of a policy of a type. It accepts numbers and booleans in place of
+// strings.
 func settingsOf(t policy.Type, said map[string]client.MaintenanceSettings) (policy.Settings, error) {
 	settings := make(policy.Settings)
 	for of, members := range said {
@@ -165,7 +168,7 @@ func settingsOf(t policy.Type, said map[string]client.MaintenanceSettings) (poli
 	return settings, nil
 }
 
-// PutMaintenancePolicy makes an object say something of a type of job.
+// PutMaintenancePolicy sets an object's policy for a type of job.
 func (c Caretaker) PutMaintenancePolicy(ctx context.Context, object client.Object, of string,
 	said client.MaintenancePolicy) error {
 	asked, err := c.askedOf(of, said)
@@ -179,7 +182,7 @@ func (c Caretaker) PutMaintenancePolicy(ctx context.Context, object client.Objec
 	return c.Policies.Put(ctx, c.Scopes, ident, asked)
 }
 
-// DeleteMaintenancePolicy makes an object say nothing of a type of job.
+// DeleteMaintenancePolicy removes an object's policy for a type of job.
 func (c Caretaker) DeleteMaintenancePolicy(ctx context.Context, object client.Object, of string) error {
 	t, err := typeOf(of)
 	if err != nil {
@@ -192,7 +195,7 @@ func (c Caretaker) DeleteMaintenancePolicy(ctx context.Context, object client.Ob
 	return c.Policies.Delete(ctx, c.Scopes, ident, t)
 }
 
-// MaintenanceStatus returns what is known of the maintenance of an object.
+// MaintenanceStatus returns the state of the maintenance of an object.
 func (c Caretaker) MaintenanceStatus(ctx context.Context, object client.Object) (client.MaintenanceStatus, error) {
 	ident, err := identOf(object)
 	if err != nil {
@@ -230,7 +233,7 @@ func (c Caretaker) MaintenanceStatus(ctx context.Context, object client.Object) 
 	return status, nil
 }
 
-// kindOf returns what is known of a kind.
+// kindOf returns the state of a kind of job.
 func kindOf(kind steer.Kind, paused bool) client.MaintenanceKind {
 	answer := client.MaintenanceKind{
 		Kind: string(kind.Rule.Type.Kind()), Type: string(kind.Rule.Type), From: fromOf(kind.Rule.From),
@@ -255,8 +258,8 @@ func kindOf(kind steer.Kind, paused bool) client.MaintenanceKind {
 	return answer
 }
 
-// valueText returns a value as a policy would say it. One of a table property may be no whole
-// number of the setting's units: it has its own unit behind it.
+// valueText returns a value as a policy spells it. A table property's value may be no whole number
+// of the setting's units. Such a value is written with its own unit.
 func valueText(setting policy.Setting, value policy.Value) string {
 	switch {
 	case value.Text != "":
@@ -270,7 +273,7 @@ func valueText(setting policy.Setting, value policy.Value) string {
 	}
 }
 
-// fromOf says who says something.
+// fromOf returns the level and the name of a setting's source.
 func fromOf(source policy.Source) string {
 	if source.Name == "" || source.Level == policy.LevelServer {
 		return string(source.Level)
@@ -278,7 +281,7 @@ func fromOf(source policy.Source) string {
 	return string(source.Level) + " " + source.Name
 }
 
-// stateOf says how a kind is, and why.
+// stateOf returns the state of a kind of job, and the reason for it.
 func stateOf(kind steer.Kind, paused bool) (state, why string) {
 	job := kind.Job
 	switch {
@@ -324,7 +327,7 @@ func (c Caretaker) ResumeMaintenance(ctx context.Context, change client.Maintena
 	return err
 }
 
-// RescanMaintenance has all tables of an object looked at for what is due.
+// RescanMaintenance makes all tables of an object due for a check of their maintenance.
 func (c Caretaker) RescanMaintenance(ctx context.Context, change client.MaintenanceChange) error {
 	ident, err := identOf(change.Object)
 	if err == nil {
@@ -333,7 +336,7 @@ func (c Caretaker) RescanMaintenance(ctx context.Context, change client.Maintena
 	return err
 }
 
-// MaintenanceJobs returns a page of the jobs under way.
+// MaintenanceJobs returns a page of the jobs in progress.
 func (c Caretaker) MaintenanceJobs(ctx context.Context, page client.Page) ([]client.MaintenanceJob, string, error) {
 	found, next, err := c.Jobs.List(ctx, registry.ID{}, page.After, page.Limit)
 	all := make([]client.MaintenanceJob, len(found))
@@ -364,7 +367,7 @@ func objectIfAny(ident moorage.Identifier) *client.Object {
 	return &object
 }
 
-// MaintenanceBlockers returns a page of what is blocked.
+// MaintenanceBlockers returns a page of the blocked kinds of job.
 func (c Caretaker) MaintenanceBlockers(ctx context.Context, page client.Page) ([]client.MaintenanceBlocker, string,
 	error) {
 	found, next, err := c.Steering.Blockers(ctx, page.After, page.Limit)

@@ -15,7 +15,7 @@ import (
 	"moorage/management/client"
 )
 
-// listGrants answers what was granted on the object, or to the grantee, that the request names.
+// listGrants answers with the grants on the object, or to the grantee, that the request names.
 func (s *server) listGrants(w http.ResponseWriter, r *http.Request) error {
 	q := web.QueryOf(r)
 	grantee, given, err := q.Text("grantee")
@@ -124,7 +124,8 @@ func (s *server) loadAccess(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, found)
 }
 
-// enableAccess switches access on. A server that asks nobody who he is could then serve nobody.
+// enableAccess switches access control on. A server that cannot authenticate callers refuses,
+// because it could then serve no caller.
 func (s *server) enableAccess(r *http.Request, _ []byte) (any, error) {
 	if !s.config.Authenticates {
 		return nil, moorage.Errorf(moorage.KindIllegalArgument,
@@ -136,7 +137,7 @@ func (s *server) enableAccess(r *http.Request, _ []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	isWhole := !caller.IsActing() && caller.Only == nil // the caller itself, with all that it has
+	isWhole := !caller.IsActing() && caller.Only == nil // the caller itself, with all its privileges
 	if !found.On && !(isWhole && slices.Contains(s.config.Admins, caller.Name)) {
 		return nil, moorage.Errorf(moorage.KindForbidden,
 			"Not allowed: only an administrator that the server was started with may switch access on. Start it with "+
@@ -145,7 +146,7 @@ func (s *server) enableAccess(r *http.Request, _ []byte) (any, error) {
 	return client.Access{On: true}, administrator.EnableAccess(r.Context())
 }
 
-// explain answers why somebody may do something, or not.
+// explain answers with an explanation of an access decision.
 func (s *server) explain(w http.ResponseWriter, r *http.Request) error {
 	f, err := s.ReadFields(w, r, "question")
 	if err != nil {
@@ -162,7 +163,7 @@ func (s *server) explain(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, why)
 }
 
-// checkAccess answers whether somebody may do something, for each of several questions.
+// checkAccess answers several access questions.
 func (s *server) checkAccess(w http.ResponseWriter, r *http.Request) error {
 	f, err := s.ReadFields(w, r, "questions")
 	if err != nil {
@@ -208,7 +209,7 @@ func questionIn(f *web.Fields) client.Question {
 	return question
 }
 
-// decisions answers what this node decided against one of its last requests.
+// decisions answers with this node's denials of one of its last requests.
 func (s *server) decisions(w http.ResponseWriter, r *http.Request) error {
 	id, err := web.PathParam(r, "request")
 	if err != nil {
@@ -241,7 +242,7 @@ func denialOf(line audit.Line) client.Denial {
 	}
 }
 
-// export answers all policy of the store.
+// export answers with the whole access policy of the store.
 func (s *server) export(w http.ResponseWriter, r *http.Request) error {
 	all, err := s.administrator(r).Export(r.Context())
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"moorage/management/client"
 )
 
-// Leases is what *leases.Leases does.
+// Leases has the methods of *leases.Leases.
 type Leases interface {
 	Take(ctx context.Context, caller moorage.Caller, request leases.Request) (leases.Granted, error)
 	Renew(ctx context.Context, caller moorage.Caller, ids []leases.ID) ([]leases.Granted, []leases.ID, error)
@@ -28,8 +28,8 @@ type Leases interface {
 type FindTable func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (
 	table leases.Table, uuid string, err error)
 
-// takeLease gives out a lease on a table. Only the body says on which, so the gate is asked behind
-// it.
+// takeLease grants a lease on a table. Only the body names the table, so takeLease asks the gate
+// after it has read the body.
 func (s *server) takeLease(r *http.Request, body []byte) (answer any, err error) {
 	ident, request, unread := readLease(body)
 	caller := web.CallerOf(r)
@@ -77,7 +77,7 @@ func readLease(body []byte) (ident moorage.Identifier, request leases.Request, e
 	return ident, request, ident.Validate()
 }
 
-// secondsMax keeps a time that a client sends from overflowing. None is allowed to be so long.
+// secondsMax keeps a client's duration from overflowing. No allowed duration is as long.
 const secondsMax = 1 << 30
 
 // secondsIn returns the member called name; zero if it is missing.
@@ -94,7 +94,7 @@ func secondsIn(f *web.Fields, name string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// renewLeases gives leases another life. It answers those that are lost.
+// renewLeases renews leases. The answer lists the lost ones.
 func (s *server) renewLeases(r *http.Request, body []byte) (any, error) {
 	f, err := web.ParseFields(body, "renewal")
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *server) releaseLease(r *http.Request, _ []byte) (any, error) {
 	return client.Released{Released: 1}, err
 }
 
-// operates reports whether a caller may see and end the leases of others: it has the privilege
+// operates reports whether a caller may see and end other callers' leases: it needs the privilege
 // operate.
 func operates(ctx context.Context, gate verb.Gate, caller moorage.Caller) bool {
 	return gate.Authorize(ctx, verb.Request{Caller: caller, Verb: verb.ListLeases}) == nil
@@ -156,8 +156,8 @@ func (s *server) releaseLeases(r *http.Request, _ []byte) (any, error) {
 	return client.Released{Released: released}, err
 }
 
-// listLeases answers a page of the leases that are held: of a warehouse and of a holder, if the
-// request names one.
+// listLeases answers with a page of the leases, filtered by warehouse and holder if the request
+// names them.
 func (s *server) listLeases(w http.ResponseWriter, r *http.Request) error {
 	asked := r.URL.Query()
 	filter := leases.Filter{Warehouse: asked.Get("warehouse"), Holder: asked.Get("holder")}

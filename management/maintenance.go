@@ -41,7 +41,7 @@ func (s *server) maintenanceOperations() []operation {
 // maintained answers requests about maintenance.
 type maintained struct{ server *server }
 
-// caretaker returns maintenance as the caller of r has it.
+// caretaker returns the Caretaker of the caller of r.
 func (m maintained) caretaker(r *http.Request) Caretaker {
 	return m.server.config.Maintenance(web.CallerOf(r))
 }
@@ -64,7 +64,7 @@ func objectOfQuery(r *http.Request) (client.Object, error) {
 	return object, nil
 }
 
-// policyIn returns the object and the type that a request about a policy names.
+// policyIn returns the object and the type of a request about a policy.
 func policyIn(r *http.Request) (object client.Object, of string, err error) {
 	if of, err = web.PathParam(r, "type"); err != nil {
 		return object, of, err
@@ -97,7 +97,7 @@ func (m maintained) putMaintenancePolicy(r *http.Request, body []byte) (any, err
 	return said, m.caretaker(r).PutMaintenancePolicy(r.Context(), object, of, said)
 }
 
-// policyOfBody reads what somebody asks of a type of job.
+// policyOfBody reads a policy for a type of job.
 func policyOfBody(body []byte) (said client.MaintenancePolicy, err error) {
 	f, err := web.ParseFields(body, "policy")
 	if err != nil {
@@ -147,7 +147,7 @@ func (m maintained) listMaintenanceBlockers(w http.ResponseWriter, r *http.Reque
 		})(w, r)
 }
 
-// maintenanceChange reads what an operator tells maintenance about an object.
+// maintenanceChange reads an operator's request about the maintenance of an object.
 func maintenanceChange(body []byte) (change client.MaintenanceChange, err error) {
 	f, err := web.ParseFields(body, "request")
 	if err != nil {
@@ -181,8 +181,8 @@ func (m maintained) rescanMaintenance(r *http.Request, body []byte) (any, error)
 	return change, err
 }
 
-// changeMaintenanceJob returns what changes the job whose id is in the path. The answer is what was
-// asked.
+// changeMaintenanceJob returns the handler of a change of the job whose id is in the path. The
+// response repeats the request.
 func (m maintained) changeMaintenanceJob(change string) func(r *http.Request, body []byte) (any, error) {
 	return func(r *http.Request, body []byte) (any, error) {
 		id, err := web.PathParam(r, "id")

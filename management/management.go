@@ -1,12 +1,12 @@
-// Package management is Moorage's own HTTP API, for those who operate it: /management/v1. The file
-// openapi.yaml describes it, and the server answers that file.
+// Package management is Moorage's own HTTP API for operators: /management/v1. The file openapi.yaml
+// describes it, and the server serves that file.
 //
-// Members are spelled in kebab-case, times as RFC 3339 has them, and ids are 32 hexadecimal digits.
+// Members are spelled in kebab-case, times are in RFC 3339, and ids are 32 hexadecimal digits.
 // Every list is paged: next-page-token of a page is pageToken of the next. A change takes an
-// Idempotency-Key. A failure looks as in the Iceberg operations, and says the request's id and what
-// the client can do too.
+// Idempotency-Key. A failure has the form of the Iceberg operations, and also contains the
+// request's id and advice for the client.
 //
-// It must not know storage, or what tables mean.
+// It must not know storage, or the content of tables.
 package management
 
 import (
@@ -27,42 +27,42 @@ import (
 	"moorage/management/client"
 )
 
-// Config is what the API is made of. Operator, Check, Leases and FindTable are required.
+// Config has the parts of the API. Operator, Check, Leases and FindTable are required.
 type Config struct {
 	Operator Operator
-	// Check looks at the whole store, as check.Checker does.
+	// Check checks the whole store, as check.Checker does.
 	Check func(ctx context.Context) (check.Report, error)
-	// Backup copies the store to a new folder called name, below one of its own choice, and returns
-	// when the copy is durable. It checks the name. Default: KindUnsupported.
+	// Backup copies the store to a new folder called name, in a folder that Backup chooses, and
+	// returns when the copy is durable. It checks the name. Default: KindUnsupported.
 	Backup func(ctx context.Context, name string) (client.Backup, error)
-	// Leases are given out on the tables that FindTable finds.
+	// Leases grants leases on the tables that FindTable finds.
 	Leases    Leases
 	FindTable FindTable
-	// Work is handed out to programs. Default: KindUnsupported.
+	// Work hands out jobs to external programs. Default: KindUnsupported.
 	Work Work
-	// Gate decides who may use which operation. Default: verb.Open.
+	// Gate decides which callers may use which operation. Default: verb.Open.
 	Gate verb.Gate
-	// Access returns what a caller manages access with. Required.
+	// Access returns the access control of a caller. Required.
 	Access func(caller moorage.Caller) Access
-	// Warehouses returns what a caller manages warehouses with. Required.
+	// Warehouses returns the warehouse management of a caller. Required.
 	Warehouses func(caller moorage.Caller) Keeper
-	// Maintenance returns maintenance as a caller has it. Required.
+	// Maintenance returns the maintenance of a caller. Required.
 	Maintenance func(caller moorage.Caller) Caretaker
 	// DrawKey draws an API key, as Administrator.Draw does. Default: KindUnsupported.
 	DrawKey func(id string) (Drawn, error)
-	// Authenticates says that the server asks who its callers are.
+	// Authenticates reports that the server authenticates its callers.
 	Authenticates bool
-	// Admins are the principals who are always administrators. Only they may switch access on over
-	// the network: until then the store knows no administrator.
+	// Admins are the principals that are always administrators. Only they may switch access control
+	// on over the network, because the store has no administrator until then.
 	Admins []string
-	// Note writes a line of the audit log, and Denials finds those about a request that was denied.
+	// Note writes a line of the audit log, and Denials finds the lines about a denied request.
 	// Default: there is no log.
 	Note    func(line audit.Line)
 	Denials func(requestID string) []audit.Line
 	// Stopping is closed when the server begins to stop. Clients that wait for a lease or for work
-	// are answered then. Default: it never is.
+	// are then answered. Default: never closed.
 	Stopping <-chan struct{}
-	// Now gives the time. Default time.Now.
+	// Now returns the time. Default time.Now.
 	Now func() time.Time
 }
 
@@ -115,7 +115,7 @@ func Mount(on *web.Server, config Config) {
 	}
 }
 
-// gated returns the handler of op, which asks the gate first. That of a lease asks the gate itself,
+// gated returns the handler of op behind the gate. The handler of a lease asks the gate itself,
 // when it knows the table.
 func (s *server) gated(op operation) web.Handler {
 	if op.verb() == verb.TakeLease {
@@ -125,7 +125,7 @@ func (s *server) gated(op operation) web.Handler {
 		request := verb.Request{Caller: web.CallerOf(r), Verb: op.verb()}
 		return verb.Pass(r.Context(), s.config.Gate, request, func() error {
 			if row, _ := request.Verb.Row(); !row.Reads && request.Verb != verb.Backup {
-				return op.handle(w, r) // a change decides again where it happens
+				return op.handle(w, r) // a change is decided again where it is made
 			}
 			return verb.Stand(r.Context(), func(ctx context.Context) error {
 				return s.config.Gate.Authorize(ctx, request)
@@ -134,13 +134,13 @@ func (s *server) gated(op operation) web.Handler {
 	}
 }
 
-// operation is one operation of openapi.yaml. Logs and metrics call it id.
+// operation is one operation of openapi.yaml. Logs and metrics name it by its id.
 type operation struct {
 	id, method, path string
 	handle           web.Handler
 }
 
-// verb returns the verb that op is, which has a row in the table of verbs.
+// verb returns the verb of op, which has a row in the table of verbs.
 func (op operation) verb() verb.Verb {
 	if verbs := verb.OfManagement(op.id); len(verbs) > 0 {
 		return verbs[0]
@@ -148,8 +148,8 @@ func (op operation) verb() verb.Verb {
 	return ""
 }
 
-// operations returns all operations. Those behind the blank line are other names of operations
-// before it, which older clients know.
+// operations returns all operations. The ones after the blank line are older names of operations
+// before it, for older clients.
 func (s *server) operations() []operation {
 	const get, post, put, remove = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	operator := s.config.Operator
@@ -187,14 +187,14 @@ func (s *server) operations() []operation {
 //go:embed openapi.yaml
 var openAPI []byte
 
-// describe answers the description of this API.
+// describe answers with the description of this API.
 func describe(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/yaml")
 	_, _ = w.Write(openAPI) // the client is gone if this fails
 	return nil
 }
 
-// check has the whole store checked and answers a client.Report. It reads every record and every
+// check checks the whole store and answers with a client.Report. It reads every record and every
 // metadata file.
 func (s *server) check(w http.ResponseWriter, r *http.Request) error {
 	report, err := s.config.Check(r.Context())
@@ -204,8 +204,8 @@ func (s *server) check(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, client.Report(report))
 }
 
-// backup copies the store to a new folder whose name the request gives. It answers a client.Backup
-// when the copy is durable.
+// backup copies the store to a new folder whose name is in the request. It answers with a
+// client.Backup when the copy is durable.
 func (s *server) backup(r *http.Request, body []byte) (any, error) {
 	f, err := web.ParseFields(body, "backup request")
 	if err != nil {
@@ -219,9 +219,9 @@ func (s *server) backup(r *http.Request, body []byte) (any, error) {
 	return s.config.Backup(r.Context(), name)
 }
 
-// nearby lets h answer requests from this machine and refuses others. What they ask for takes room
-// on the disk, and only somebody with an account here has a use for it. A proxy on this machine
-// speaks for others if one of its headers says so.
+// nearby lets h answer requests from this machine and refuses others. These operations use disk
+// space, and only a caller with an account on this machine can use the result. A request through a
+// proxy on this machine is refused if one of the proxy's headers is present.
 func nearby(h web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		remote, err := netip.ParseAddrPort(r.RemoteAddr)

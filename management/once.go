@@ -12,19 +12,19 @@ import (
 	"moorage/internal/web"
 )
 
-// made is a change that was made with an Idempotency-Key.
+// made is the result of a change with an Idempotency-Key.
 type made struct {
-	request [32]byte // SHA-256 of what was asked for
+	request [32]byte // SHA-256 of the request
 	answer  any
 }
 
-// nothing is the answer of a change that has none: 204.
+// nothing is the answer of a change without a response body: 204.
 var nothing any = struct{ none bool }{true}
 
-// Bounds of what is kept of changes.
+// Bounds of the remembered changes.
 const (
 	madeMax      = 1000
-	madeLifetime = 30 * time.Minute // clients repeat a request sooner
+	madeLifetime = 30 * time.Minute // clients retry sooner
 )
 
 func newMade() *otter.Cache[string, *made] {
@@ -34,18 +34,18 @@ func newMade() *otter.Cache[string, *made] {
 	})
 }
 
-// change returns the handler of a change: do makes it and returns the answer. A request that is
-// sent again with its Idempotency-Key is answered as before, also while the first is under way,
-// unless that failed. This node alone remembers keys, until it ends: what these changes do when
-// they are made twice does no harm.
+// change returns the handler of a change: do makes the change and returns the answer. A retry with
+// the same Idempotency-Key gets the first answer, also while the first request is in flight, unless
+// that one failed. Only this node remembers keys, until it ends, because making such a change twice
+// does no harm.
 func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.Handler {
 	return s.once(do, func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}
 	})
 }
 
-// changeThatWaits is change for what a client may wait for. The wait ends when its client leaves
-// and when the server stops.
+// changeThatWaits is change for an operation in which the client may wait. The wait ends when the
+// client disconnects and when the server stops.
 func (s *server) changeThatWaits(do func(r *http.Request, body []byte) (any, error)) web.Handler {
 	return s.once(do, func(ctx context.Context) (context.Context, context.CancelFunc) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -60,8 +60,8 @@ func (s *server) changeThatWaits(do func(r *http.Request, body []byte) (any, err
 	})
 }
 
-// once returns the handler of change. A request that has a key runs in the context that lasting
-// makes from its own.
+// once returns the handler of change. A request with a key runs in the context that lasting derives
+// from the request's context.
 func (s *server) once(do func(r *http.Request, body []byte) (any, error),
 	lasting func(context.Context) (context.Context, context.CancelFunc)) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -88,7 +88,7 @@ func (s *server) once(do func(r *http.Request, body []byte) (any, error),
 		if key == "" {
 			got, err = load(r.Context(), "")
 		} else {
-			key = web.CallerOf(r).Name + "\x00" + key // nobody is answered what another one was
+			key = web.CallerOf(r).Name + "\x00" + key // no caller gets another caller's answer
 			got, err = s.made.Get(r.Context(), key, otter.LoaderFunc[string, *made](load))
 		}
 		if err != nil {

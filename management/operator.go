@@ -9,28 +9,28 @@ import (
 	"moorage/recovery"
 )
 
-// Operator sees and ends what is unfinished, in the words of the API. It is safe for concurrent use
-// if its parts are, which fail with errors that have a moorage.Kind.
+// Operator lists and ends unfinished work, in the terms of the API. It is safe for concurrent use
+// if its parts are. The errors of its parts have a moorage.Kind.
 type Operator struct {
 	Recovery Recovery
 	Purges   Purges
 }
 
-// Recovery is what *recovery.Recovery does.
+// Recovery has the methods of *recovery.Recovery.
 type Recovery interface {
 	Unfinished(ctx context.Context, after string, limit int) ([]recovery.Unfinished, string, error)
 	Retry(ctx context.Context, id string) (recovery.Retried, error)
 	Abort(ctx context.Context, id string) (recovery.Aborted, error)
 }
 
-// Purges is what *purge.Worker does.
+// Purges has the methods of *purge.Worker.
 type Purges interface {
 	Blocked(ctx context.Context, after string, limit int) ([]purge.Blocked, string, error)
 	ListWaiting(ctx context.Context, after string, limit int) ([]purge.Waiting, string, error)
 }
 
-// UnfinishedTransactions returns a page of the transactions with work left to do, also those under
-// way. The next page begins after next, which is empty on the last.
+// UnfinishedTransactions returns a page of the transactions with work left to do, including the
+// ones in progress. The next page begins after next, which is empty on the last page.
 func (o Operator) UnfinishedTransactions(ctx context.Context, page client.Page) (
 	transactions []client.Transaction, next string, err error) {
 	found, next, err := o.Recovery.Unfinished(ctx, page.After, page.Limit)
@@ -55,8 +55,8 @@ func (o Operator) UnfinishedTransactions(ctx context.Context, page client.Page) 
 	return transactions, next, err
 }
 
-// BlockedPurges returns a page of the purges that were given up, and of the tasks that cannot be
-// read. The next page begins after next, which is empty on the last.
+// BlockedPurges returns a page of the blocked purges, and of the tasks that cannot be read. The
+// next page begins after next, which is empty on the last page.
 func (o Operator) BlockedPurges(ctx context.Context, page client.Page) (tasks []client.Task, next string, err error) {
 	found, next, err := o.Purges.Blocked(ctx, page.After, page.Limit)
 	tasks = make([]client.Task, len(found))
@@ -72,8 +72,8 @@ func (o Operator) BlockedPurges(ctx context.Context, page client.Page) (tasks []
 	return tasks, next, err
 }
 
-// WaitingPurges returns a page of the purges that wait for their time, the next to begin first. The
-// next page begins after next, which is empty on the last.
+// WaitingPurges returns a page of the purges that wait for their time, the next one first. The next
+// page begins after next, which is empty on the last page.
 func (o Operator) WaitingPurges(ctx context.Context, page client.Page) (
 	purges []client.WaitingPurge, next string, err error) {
 	found, next, err := o.Purges.ListWaiting(ctx, page.After, page.Limit)
@@ -87,7 +87,7 @@ func (o Operator) WaitingPurges(ctx context.Context, page client.Page) (
 	return purges, next, err
 }
 
-// Retry has a transaction or a purge that was given up tried again.
+// Retry retries a blocked transaction or purge.
 func (o Operator) Retry(ctx context.Context, id string) (client.Retried, error) {
 	r, err := o.Recovery.Retry(ctx, id)
 	return client.Retried{Kind: string(r.Kind), Ended: r.Ended, Reason: textOf(r.Reason)}, err

@@ -11,10 +11,11 @@ import (
 	"moorage/management/client"
 )
 
-// previewSizes bound a page of a preview. Each table of it costs what its job would read.
+// previewSizes bound a page of a preview. Each table on it costs the reads of its job.
 var previewSizes = web.PageSizes{Default: 10, Max: 100, Always: true}
 
-// previewMaintenancePolicy answers what putMaintenancePolicy with the same body would bring.
+// previewMaintenancePolicy answers with the effects that putMaintenancePolicy with the same body
+// would have.
 func (m maintained) previewMaintenancePolicy(w http.ResponseWriter, r *http.Request) error {
 	object, of, err := policyIn(r)
 	if err != nil {
@@ -37,7 +38,7 @@ func (m maintained) previewMaintenancePolicy(w http.ResponseWriter, r *http.Requ
 		})(w, r)
 }
 
-// askedOf returns what is asked of an object by a policy.
+// askedOf returns the requested policy for a type of job.
 func (c Caretaker) askedOf(of string, said client.MaintenancePolicy) (policies.Asked, error) {
 	t, err := typeOf(of)
 	if err != nil {
@@ -49,8 +50,8 @@ func (c Caretaker) askedOf(of string, said client.MaintenancePolicy) (policies.A
 	}, err
 }
 
-// PreviewMaintenancePolicy returns a page of what would happen now to the tables of an object if it
-// said this of a type of job. A page can be empty and not the last. It changes nothing.
+// PreviewMaintenancePolicy returns a page of the effects on the tables of an object if it had this
+// policy now. A page can be empty without being the last. It changes nothing.
 func (c Caretaker) PreviewMaintenancePolicy(ctx context.Context, object client.Object, of string,
 	said client.MaintenancePolicy, page client.Page) ([]client.MaintenancePreview, string, error) {
 	asked, err := c.askedOf(of, said)

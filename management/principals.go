@@ -10,7 +10,7 @@ import (
 	"moorage/management/client"
 )
 
-// accessOperations returns the operations that manage who may do what.
+// accessOperations returns the operations that manage access control.
 func (s *server) accessOperations() []operation {
 	const get, put, post, patch, del = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch,
 		http.MethodDelete
@@ -40,7 +40,7 @@ func (s *server) accessOperations() []operation {
 	}
 }
 
-// administrator returns what the caller of r manages access with.
+// administrator returns the Administrator of the caller of r.
 func (s *server) administrator(r *http.Request) Administrator {
 	return Administrator{Access: s.config.Access(web.CallerOf(r)), Draw: s.config.DrawKey, Now: s.config.Now}
 }
@@ -125,7 +125,7 @@ func (s *server) withdrawKey(r *http.Request, _ []byte) (any, error) {
 	return client.Done{}, s.noteKey(r, audit.KeyWithdrawn, principal, id, err)
 }
 
-// noteKey notes what became of a key, unless err says that nothing did, and returns err.
+// noteKey notes the change of a key in the audit log, unless err is not nil. It returns err.
 func (s *server) noteKey(r *http.Request, event audit.Event, principal, id string, err error) error {
 	if err == nil {
 		caller := web.CallerOf(r)
@@ -137,7 +137,7 @@ func (s *server) noteKey(r *http.Request, event audit.Event, principal, id strin
 	return err
 }
 
-// keyOfPath returns the principal and the id of the key that r names.
+// keyOfPath returns the principal and the id of the key in the path of r.
 func keyOfPath(r *http.Request) (principal, id string, err error) {
 	if principal, err = web.PathParam(r, "principal"); err == nil {
 		id, err = web.PathParam(r, "key")
@@ -145,7 +145,7 @@ func keyOfPath(r *http.Request) (principal, id string, err error) {
 	return principal, id, err
 }
 
-// keySpecOf reads the body of a request for a key. An empty body asks for one as usual.
+// keySpecOf reads the body of a request for a key. An empty body means the defaults.
 func keySpecOf(body []byte) (spec client.KeySpec, err error) {
 	if len(body) == 0 {
 		return spec, nil

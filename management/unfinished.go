@@ -8,7 +8,7 @@ import (
 	"moorage/management/client"
 )
 
-// Bounds of pages. Older clients get all purges at once unless they page.
+// Bounds of pages. Older clients get all purges at once unless they ask for pages.
 var (
 	pageSizes    = web.PageSizes{Default: 100, Max: 1000, Always: true}
 	pageSizesOld = web.PageSizes{Default: 100, Max: 1000}
@@ -30,8 +30,8 @@ func purgesPage(found []client.Task, next *string) any {
 	return client.PurgesPage{Purges: found, NextPageToken: next}
 }
 
-// list returns the handler of a list, which answers the page that a request asks for of what find
-// finds. The name and the sizes are those of the list.
+// list returns the handler of a list. It answers with the requested page of the results of find.
+// name and sizes belong to the list.
 func list[T any](s *server, name string, sizes web.PageSizes,
 	find func(context.Context, client.Page) ([]T, string, error), answer func([]T, *string) any) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {

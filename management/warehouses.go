@@ -11,7 +11,7 @@ import (
 	"moorage/management/client"
 )
 
-// Warehouses is what catalog.Warehouses does: it manages warehouses, for one caller.
+// Warehouses has the methods of catalog.Warehouses: it manages warehouses for one caller.
 type Warehouses interface {
 	List(ctx context.Context, page catalog.Page) ([]catalog.Warehouse, string, error)
 	Load(ctx context.Context, name string) (catalog.WarehouseDetails, error)
@@ -23,13 +23,14 @@ type Warehouses interface {
 	ClearTombstone(ctx context.Context, name, location string) (catalog.Left, error)
 }
 
-// Keeper manages warehouses in the words of the API, for one caller. The API has one for each
-// request, and commands on a stopped store have one. It is safe for concurrent use.
+// Keeper manages warehouses in the terms of the API, for one caller. The API creates one for each
+// request, and commands on a stopped store create one. It is safe for concurrent use.
 type Keeper struct {
 	Of Warehouses
-	// Rotate seals all secrets again, for the same caller.
+	// Rotate reseals all secrets for the same caller.
 	Rotate func(ctx context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error)
-	// Health returns what this node sees of the storage of a warehouse. Nil: nothing.
+	// Health returns this node's view of the storage of a warehouse. Nil if the node has no such
+	// view.
 	Health func(warehouse, location string) *client.StorageHealth
 }
 
@@ -39,7 +40,7 @@ func (k Keeper) Warehouses(ctx context.Context, page client.Page) ([]client.Ware
 	return each(found, summaryOf), next, err
 }
 
-// LoadWarehouse returns all about a warehouse.
+// LoadWarehouse returns everything about a warehouse.
 func (k Keeper) LoadWarehouse(ctx context.Context, name string) (client.Warehouse, error) {
 	found, err := k.Of.Load(ctx, name)
 	shown := warehouseOf(found)
@@ -49,7 +50,7 @@ func (k Keeper) LoadWarehouse(ctx context.Context, name string) (client.Warehous
 	return shown, err
 }
 
-// CreateWarehouse makes a warehouse.
+// CreateWarehouse creates a warehouse.
 func (k Keeper) CreateWarehouse(ctx context.Context, spec client.WarehouseSpec) (client.Warehouse, error) {
 	asked := catalog.WarehouseSpec{
 		Name: spec.Name, Location: spec.Location, AllowedLocations: spec.AllowedLocations, Storage: spec.Storage,
@@ -84,7 +85,7 @@ func (k Keeper) ChangeWarehouse(ctx context.Context, name string, change client.
 // DropWarehouse removes an empty warehouse.
 func (k Keeper) DropWarehouse(ctx context.Context, name string) error { return k.Of.Drop(ctx, name) }
 
-// ValidateWarehouse tries the storage of a warehouse.
+// ValidateWarehouse tests the storage of a warehouse.
 func (k Keeper) ValidateWarehouse(ctx context.Context, name string) (client.WarehouseValidation, error) {
 	found, err := k.Of.Validate(ctx, name)
 	validation := client.WarehouseValidation{
@@ -103,13 +104,13 @@ func (k Keeper) ValidateWarehouse(ctx context.Context, name string) (client.Ware
 	return validation, err
 }
 
-// Tombstones returns a page of what tables and views that are gone left in a warehouse.
+// Tombstones returns a page of a warehouse's tombstones, which dropped tables and views leave.
 func (k Keeper) Tombstones(ctx context.Context, name string, page client.Page) ([]client.Tombstone, string, error) {
 	found, next, err := k.Of.Tombstones(ctx, name, catalog.Page(page))
 	return each(found, tombstoneOf), next, err
 }
 
-// ClearTombstone removes one of them.
+// ClearTombstone removes a tombstone.
 func (k Keeper) ClearTombstone(ctx context.Context, name string, asked client.TombstoneClear) (
 	client.Tombstone, error) {
 	left, err := k.Of.ClearTombstone(ctx, name, asked.Location)
@@ -128,7 +129,7 @@ func tombstoneOf(left catalog.Left) client.Tombstone {
 	return shown
 }
 
-// RotateSecrets seals all secrets again.
+// RotateSecrets reseals all secrets.
 func (k Keeper) RotateSecrets(ctx context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error) {
 	return k.Rotate(ctx, rotation)
 }
@@ -168,7 +169,7 @@ func namesOf(offers []catalog.Delegation) []string {
 	return each(offers, func(offer catalog.Delegation) string { return string(offer) })
 }
 
-// propertiesOf returns the change that sets what has a text, and removes the rest.
+// propertiesOf returns the change that sets the values which are not nil and removes the others.
 func propertiesOf(values map[string]*string) catalog.PropertiesChange {
 	change := catalog.PropertiesChange{Updates: make(map[string]string)}
 	for name, value := range values {
@@ -201,7 +202,7 @@ func (s *server) warehouseOperations() []operation {
 // warehoused answers requests about warehouses.
 type warehoused struct{ server *server }
 
-// keeper returns what the caller of r manages warehouses with.
+// keeper returns the Keeper of the caller of r.
 func (w warehoused) keeper(r *http.Request) Keeper {
 	return w.server.config.Warehouses(web.CallerOf(r))
 }
@@ -305,7 +306,7 @@ func (w warehoused) change(r *http.Request, body []byte) (any, error) {
 	return w.keeper(r).ChangeWarehouse(r.Context(), name, change)
 }
 
-// editsIn returns an object whose values are strings or null, nil if it is not there.
+// editsIn returns an object whose values are strings or null. Nil if there is no such member.
 func editsIn(f *web.Fields, name string) map[string]*string {
 	value := f.Typed(name, jsontext.Object)
 	if value.IsZero() {

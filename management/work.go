@@ -16,10 +16,10 @@ import (
 	"moorage/management/client"
 )
 
-// giveBackTimeout bounds how long the server tries to take work back from a program that is gone.
+// giveBackTimeout bounds how long the server tries to release the job of a disconnected program.
 const giveBackTimeout = 5 * time.Second
 
-// Work is what *work.Work does.
+// Work has the methods of *work.Work.
 type Work interface {
 	Claim(ctx context.Context, caller moorage.Caller, request work.Request) (work.Claimed, bool, error)
 	Progress(ctx context.Context, caller moorage.Caller, job leases.Table) (leases.Granted, error)
@@ -43,7 +43,7 @@ func (noWork) Finish(context.Context, moorage.Caller, leases.Table, work.Ended) 
 	return errNoWork
 }
 
-// claimWork hands out a piece of work, or answers 204.
+// claimWork hands out a job, or answers 204.
 func (s *server) claimWork(r *http.Request, body []byte) (any, error) {
 	f, err := web.ParseFields(body, "request for work")
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *server) claimWork(r *http.Request, body []byte) (any, error) {
 	if !found {
 		return nothing, nil
 	}
-	if r.Context().Err() != nil { // the program is gone, and does not know what it has
+	if r.Context().Err() != nil { // the program disconnected, and does not know about its job
 		return nil, giveBack(r, s.config.Work, claimed.Job)
 	}
 	piece := client.Work{
@@ -79,7 +79,7 @@ func (s *server) claimWork(r *http.Request, body []byte) (any, error) {
 	return piece, nil
 }
 
-// giveBack releases a piece of work that was handed out to a program which is gone.
+// giveBack releases a job that was handed out to a program which disconnected.
 func giveBack(r *http.Request, handed Work, job leases.Table) error {
 	ctx, cancel := moorage.Detached(r.Context(), giveBackTimeout)
 	defer cancel()
@@ -89,7 +89,8 @@ func giveBack(r *http.Request, handed Work, job leases.Table) error {
 	return cmp.Or(err, r.Context().Err())
 }
 
-// settingOf returns the value of a setting: a text, or a number of milliseconds, bytes or things.
+// settingOf returns the value of a setting: a string, or a number of milliseconds, bytes or
+// objects.
 func settingOf(value policy.Value) any {
 	if value.Text != "" {
 		return value.Text
@@ -97,7 +98,7 @@ func settingOf(value policy.Value) any {
 	return value.Number
 }
 
-// jobIn returns the id of the job that a path names.
+// jobIn returns the id of the job in the path of a request.
 func jobIn(r *http.Request) (id leases.Table, err error) {
 	text, err := web.PathParam(r, "job")
 	if err != nil {
@@ -110,7 +111,7 @@ func jobIn(r *http.Request) (id leases.Table, err error) {
 	return id, nil
 }
 
-// progressWork renews the lease of a piece of work.
+// progressWork renews the lease of a job.
 func (s *server) progressWork(r *http.Request, _ []byte) (any, error) {
 	id, err := jobIn(r)
 	if err != nil {
@@ -120,7 +121,7 @@ func (s *server) progressWork(r *http.Request, _ []byte) (any, error) {
 	return leaseOf(renewed), err
 }
 
-// finishWork ends a piece of work.
+// finishWork ends a job.
 func (s *server) finishWork(r *http.Request, body []byte) (any, error) {
 	id, err := jobIn(r)
 	if err != nil {

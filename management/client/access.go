@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Principal is what is recorded about somebody who may ask.
+// Principal is the record of a principal.
 type Principal struct {
 	Name        string    `json:"name"` // alias:subject
 	Disabled    bool      `json:"disabled"`
 	Description string    `json:"description,omitempty"`
-	SpeaksFor   string    `json:"speaks-for,omitempty"` // alias of the issuer whose subjects it may ask for
+	SpeaksFor   string    `json:"speaks-for,omitempty"` // alias of the issuer for whose subjects it may act
 	Created     time.Time `json:"created,omitzero"`
 	Keys        []Key     `json:"keys"` // never null
 }
 
-// PrincipalSpec is what can be set of a principal.
+// PrincipalSpec has the settable fields of a principal.
 type PrincipalSpec struct {
 	Disabled    bool   `json:"disabled"`
 	Description string `json:"description,omitempty"`
 	SpeaksFor   string `json:"speaks-for,omitempty"`
 }
 
-// Key is an API key, without anything that shows its secret.
+// Key is an API key without its secret.
 type Key struct {
 	ID          string    `json:"id"`
 	Description string    `json:"description,omitempty"`
@@ -33,24 +33,24 @@ type Key struct {
 	Created     time.Time `json:"created"`
 	By          string    `json:"by"`
 	Ends        time.Time `json:"ends"` // of its newest secret
-	// Parent is the id of the key with which that secret was asked for.
+	// Parent is the id of the key that authenticated the request for that secret.
 	Parent string `json:"parent,omitempty"`
 }
 
-// KeySpec is what a new key, or a further secret of one, is to be.
+// KeySpec specifies a new key, or a further secret of a key.
 type KeySpec struct {
 	Description string    `json:"description,omitempty"`
 	Roles       []string  `json:"roles,omitempty"`
-	Ends        time.Time `json:"ends,omitzero"` // zero: 90 days from now
-	// GraceSeconds is how much longer the present secret of a key is good.
+	Ends        time.Time `json:"ends,omitzero"` // default: 90 days from now
+	// GraceSeconds is how much longer the present secret of a key is valid.
 	GraceSeconds int64 `json:"grace-seconds,omitempty"`
 }
 
-// MadeKey is a key that was made, with its secret. Nobody is told that again.
+// MadeKey is a new key with its secret, which is returned only once.
 type MadeKey struct {
 	Key
 	Principal string `json:"principal"`
-	// Secret is the whole key: what a client sends as a bearer token, or as a credential.
+	// Secret is the whole key, which a client sends as a bearer token or as a credential.
 	Secret string `json:"key"`
 }
 
@@ -67,15 +67,15 @@ type MembersChange struct {
 	Remove []string `json:"remove,omitempty"`
 }
 
-// Grant is what one grantee was given on one object.
+// Grant has the privileges of one grantee on one object.
 type Grant struct {
 	Grantee    string    `json:"grantee"`
 	Privileges []string  `json:"privileges"`
-	By         string    `json:"by"` // who changed it last
+	By         string    `json:"by"` // the caller that changed it last
 	At         time.Time `json:"at"`
 }
 
-// ObjectGrants is all that was granted on one object.
+// ObjectGrants has all grants on one object.
 type ObjectGrants struct {
 	Object  Object  `json:"object"`
 	Owner   string  `json:"owner,omitempty"`
@@ -97,11 +97,11 @@ type GrantChange struct {
 	Privileges []string `json:"privileges"`
 }
 
-// GrantsChanged is what became of changes of grants.
+// GrantsChanged is the result of changes of grants.
 type GrantsChanged struct {
 	Changes int `json:"changes"`
-	// Unknown says that a grantee has no record. It may be a typing error, or somebody who has not
-	// asked yet.
+	// Unknown reports that a grantee has no record. It may be a typing error, or a principal that
+	// has made no request yet.
 	Unknown         bool     `json:"unknown"`
 	UnknownGrantees []string `json:"unknown-grantees,omitempty"`
 }
@@ -109,51 +109,53 @@ type GrantsChanged struct {
 // Owner hands an object over.
 type Owner struct {
 	Object Object `json:"object"`
-	Owner  string `json:"owner"` // empty: back to who made it
+	Owner  string `json:"owner"` // empty: back to its creator
 }
 
-// Managed says whether the owners of what is in a warehouse or namespace can grant it.
+// Managed sets whether a warehouse or namespace is managed: the owners of the objects in it then
+// cannot grant privileges on them.
 type Managed struct {
 	Object  Object `json:"object"`
 	Managed bool   `json:"managed"`
 }
 
-// Subject is whom a question is about.
+// Subject is the principal that a question is about.
 type Subject struct {
 	Name  string   `json:"name"`
-	Roles []string `json:"roles,omitempty"` // that an issuer says it has
+	Roles []string `json:"roles,omitempty"` // from an issuer
 }
 
-// Question asks whether somebody may do something: Operation, as the audit log calls it, or what
-// takes Privileges.
+// Question is about an access decision: on an Operation, as the audit log names it, or on
+// Privileges.
 type Question struct {
-	Caller     *Subject `json:"caller,omitempty"` // nil: who asks
+	Caller     *Subject `json:"caller,omitempty"` // default: the sender of the question
 	Operation  string   `json:"operation,omitempty"`
 	Privileges []string `json:"privileges,omitempty"`
 	Object     Object   `json:"object"`
-	// Through are the views by which the caller comes to the object, the outermost first. Engine is
-	// the principal that asks in his name; empty: he asks himself.
+	// Through are the views by which the caller reaches the object, the outermost first. Engine is
+	// the principal that acts in the caller's name, empty if the caller acts itself.
 	Through []Object `json:"through,omitempty"`
 	Engine  string   `json:"engine,omitempty"`
 }
 
-// Explanation is why a question is answered so.
+// Explanation has the reasons for the answer to a question.
 type Explanation struct {
 	Decision string   `json:"decision"` // allow, forbid or hidden
 	Asked    []string `json:"asked"`
 	Has      []string `json:"has"` // implied ones included
 	Missing  []string `json:"missing"`
 	Steps    []Step   `json:"steps"`    // the object first, the server last
-	Grantors []string `json:"grantors"` // who could grant what is missing
-	// Through are the views of the question, up to the one that refused: what stands above is about
-	// that. As is whose rights decided, if not the caller's: the owner of a view, or nobody.
-	// Unheeded says that the engine is not trusted, and the views were ignored.
+	Grantors []string `json:"grantors"` // grantees that could grant the missing privileges
+	// Through are the views of the question, up to the one that denied access; the fields above are
+	// then about that view. As is the owner of a view whose privileges decided: "nobody" if that
+	// view has no owner, empty for the caller's own. Unheeded reports that the engine is not
+	// trusted, so the views were ignored.
 	Through  []Passed `json:"through,omitempty"`
 	As       string   `json:"as,omitempty"`
 	Unheeded bool     `json:"unheeded,omitempty"`
 }
 
-// Passed is a view that a question went through.
+// Passed is a view in the Through of a question.
 type Passed struct {
 	View     string   `json:"view"`
 	Decision string   `json:"decision"`
@@ -161,14 +163,14 @@ type Passed struct {
 	As       string   `json:"as,omitempty"`
 }
 
-// Step is what one object of the path contributed.
+// Step is the contribution of one object of the path.
 type Step struct {
 	Kind    string    `json:"kind"`
 	Name    string    `json:"name"`
 	Owner   string    `json:"owner,omitempty"`
 	Owns    bool      `json:"owns"`
 	Managed bool      `json:"managed"`
-	Grants  []Counted `json:"grants"` // those that count for the caller
+	Grants  []Counted `json:"grants"` // the grants that count for the caller
 }
 
 // Counted is a grant that counts for a caller.
@@ -183,7 +185,7 @@ type Checked struct {
 	Allowed []bool `json:"allowed"`
 }
 
-// Denial is one decision against a request.
+// Denial is one denial of a request.
 type Denial struct {
 	Time      time.Time `json:"time"`
 	RequestID string    `json:"request-id"`
@@ -196,17 +198,17 @@ type Denial struct {
 	Decision  string    `json:"decision"` // forbid or hidden
 }
 
-// Denials are what was decided against one request.
+// Denials has the denials of one request.
 type Denials struct {
 	Decisions []Denial `json:"decisions"`
 }
 
-// Access says whether what callers may do is decided at all.
+// Access has the state of access control.
 type Access struct {
 	On bool `json:"on"`
 }
 
-// Export is all policy of a store, without secrets.
+// Export is the whole access policy of a store, without secrets.
 type Export struct {
 	Principals []Principal    `json:"principals"`
 	Roles      []Role         `json:"roles"`
@@ -225,13 +227,13 @@ type RolesPage struct {
 	NextPageToken *string `json:"next-page-token"` // null on the last page
 }
 
-// GrantsPage is a page of what was granted, by object.
+// GrantsPage is a page of grants, by object.
 type GrantsPage struct {
 	Grants        []ObjectGrants `json:"grants"`
 	NextPageToken *string        `json:"next-page-token"` // null on the last page
 }
 
-// Done is the answer of a change that has nothing to tell.
+// Done is the response of a change without further information.
 type Done struct{}
 
 func at(kind, name string) string { return "/" + kind + "/" + url.PathEscape(name) }
@@ -243,13 +245,13 @@ func (c *Client) Principals(ctx context.Context, page Page) (found []Principal, 
 	return answer.Principals, valueOf(answer.NextPageToken), err
 }
 
-// LoadPrincipal returns what is recorded about a principal.
+// LoadPrincipal returns the record of a principal.
 func (c *Client) LoadPrincipal(ctx context.Context, name string) (found Principal, err error) {
 	err = c.ask(ctx, http.MethodGet, at("principals", name), nil, &found)
 	return found, err
 }
 
-// PutPrincipal makes or changes the record of a principal.
+// PutPrincipal creates or changes the record of a principal.
 func (c *Client) PutPrincipal(ctx context.Context, name string, spec PrincipalSpec) (put Principal, err error) {
 	err = c.ask(ctx, http.MethodPut, at("principals", name), spec, &put)
 	return put, err
@@ -260,13 +262,13 @@ func (c *Client) DeletePrincipal(ctx context.Context, name string) error {
 	return c.ask(ctx, http.MethodDelete, at("principals", name), nil, new(Done))
 }
 
-// CreateKey makes an API key of a principal.
+// CreateKey creates an API key of a principal.
 func (c *Client) CreateKey(ctx context.Context, principal string, spec KeySpec) (made MadeKey, err error) {
 	err = c.ask(ctx, http.MethodPost, at("principals", principal)+"/keys", spec, &made)
 	return made, err
 }
 
-// RotateKey gives an API key another secret.
+// RotateKey gives an API key a further secret.
 func (c *Client) RotateKey(ctx context.Context, principal, id string, spec KeySpec) (made MadeKey, err error) {
 	err = c.ask(ctx, http.MethodPost, at("principals", principal)+at("keys", id)+"/rotate", spec, &made)
 	return made, err
@@ -290,7 +292,7 @@ func (c *Client) LoadRole(ctx context.Context, name string) (found Role, err err
 	return found, err
 }
 
-// PutRole makes or replaces a role.
+// PutRole creates or replaces a role.
 func (c *Client) PutRole(ctx context.Context, role Role) (put Role, err error) {
 	err = c.ask(ctx, http.MethodPut, at("roles", role.Name), role, &put)
 	return put, err
@@ -307,14 +309,14 @@ func (c *Client) DeleteRole(ctx context.Context, name string) error {
 	return c.ask(ctx, http.MethodDelete, at("roles", name), nil, new(Done))
 }
 
-// ChangeGrants makes all changes true, or none.
+// ChangeGrants makes all changes, or no change.
 func (c *Client) ChangeGrants(ctx context.Context, changes []GrantChange) (changed GrantsChanged, err error) {
 	body := map[string][]GrantChange{"changes": changes}
 	err = c.ask(ctx, http.MethodPost, "/grants", body, &changed)
 	return changed, err
 }
 
-// GrantsOn returns what was granted on an object.
+// GrantsOn returns the grants on an object.
 func (c *Client) GrantsOn(ctx context.Context, object Object) (ObjectGrants, error) {
 	var answer GrantsPage
 	err := c.ask(ctx, http.MethodGet, "/grants?"+object.query().Encode(), nil, &answer)
@@ -324,7 +326,7 @@ func (c *Client) GrantsOn(ctx context.Context, object Object) (ObjectGrants, err
 	return answer.Grants[0], nil
 }
 
-// GrantsTo returns a page of what was granted to a grantee itself.
+// GrantsTo returns a page of the direct grants to a grantee.
 func (c *Client) GrantsTo(ctx context.Context, grantee string, page Page,
 ) (found []ObjectGrants, next string, err error) {
 	var answer GrantsPage
@@ -338,12 +340,13 @@ func (c *Client) SetOwner(ctx context.Context, owner Owner) error {
 	return c.ask(ctx, http.MethodPut, "/owner", owner, new(Owner))
 }
 
-// SetManaged says whether the owners of what is in a warehouse or namespace can grant it.
+// SetManaged sets whether a warehouse or namespace is managed: the owners of the objects in it then
+// cannot grant privileges on them.
 func (c *Client) SetManaged(ctx context.Context, managed Managed) error {
 	return c.ask(ctx, http.MethodPut, "/managed", managed, new(Managed))
 }
 
-// Explain says why somebody may do something, or not.
+// Explain explains an access decision.
 func (c *Client) Explain(ctx context.Context, question Question) (why Explanation, err error) {
 	err = c.ask(ctx, http.MethodPost, "/access/explain", question, &why)
 	return why, err
@@ -356,25 +359,25 @@ func (c *Client) CheckAccess(ctx context.Context, questions []Question) (allowed
 	return answer.Allowed, err
 }
 
-// Denials returns what the server decided against one of its last requests.
+// Denials returns the server's denials of one of its last requests.
 func (c *Client) Denials(ctx context.Context, requestID string) (denials Denials, err error) {
 	err = c.ask(ctx, http.MethodGet, "/access"+at("decisions", requestID), nil, &denials)
 	return denials, err
 }
 
-// Export returns all policy of the store.
+// Export returns the whole access policy of the store.
 func (c *Client) Export(ctx context.Context) (all Export, err error) {
 	err = c.ask(ctx, http.MethodGet, "/access/export", nil, &all)
 	return all, err
 }
 
-// LoadAccess returns whether what callers may do is decided at all.
+// LoadAccess returns whether access control is on.
 func (c *Client) LoadAccess(ctx context.Context) (access Access, err error) {
 	err = c.ask(ctx, http.MethodGet, "/access", nil, &access)
 	return access, err
 }
 
-// EnableAccess switches access on, for good.
+// EnableAccess switches access control on, for good.
 func (c *Client) EnableAccess(ctx context.Context) error {
 	return c.ask(ctx, http.MethodPost, "/access/enable", nil, new(Access))
 }

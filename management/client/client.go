@@ -1,8 +1,8 @@
-// Package client asks a running server for the operations of package management. The server uses
-// its types of answers too.
+// Package client calls the operations of package management on a running server. The server uses
+// its types too.
 //
-// It promises to read bounded answers only, and to send changes with an Idempotency-Key. It must
-// not know how the server does what it asks for.
+// It reads only bounded responses, and sends changes with an Idempotency-Key. It must not know how
+// the server carries out the operations.
 package client
 
 import (
@@ -32,14 +32,14 @@ type Report struct {
 	Tables     int      `json:"tables"`
 	Views      int      `json:"views"`
 	Problems   []string `json:"problems"` // never null
-	// Unread has a sentence for each storage whose files could not be looked at. Never null.
+	// Unread has a sentence for each storage whose files could not be checked. Never null.
 	Unread []string `json:"unread"`
 }
 
-// Page asks for a part of a list.
+// Page selects a part of a list.
 type Page struct {
-	After string // what the page before answered; empty: from the start
-	Limit int    // at most so many; 0: as many as the server likes
+	After string // the next token of the previous page; empty for the first page
+	Limit int    // maximum number of elements; 0 for the server's default
 }
 
 // Transaction is a transaction with work left to do.
@@ -48,63 +48,63 @@ type Transaction struct {
 	State     string               `json:"state"` // pending, committed or aborted
 	Warehouse string               `json:"warehouse"`
 	Tables    []moorage.Identifier `json:"tables"`
-	Files     []string             `json:"files"`     // all that it has written or may yet write
-	Published []string             `json:"published"` // those that stay; the rest is deleted in the end
+	Files     []string             `json:"files"`     // all that it has written or may still write
+	Published []string             `json:"published"` // files that stay; the others are deleted in the end
 	Began     time.Time            `json:"began"`
-	Deadline  time.Time            `json:"deadline"` // from then on anybody may abort it
+	Deadline  time.Time            `json:"deadline"` // any node may abort it afterwards
 	Principal string               `json:"principal"`
 	RequestID string               `json:"request-id,omitempty"`
-	Blocker   *Blocker             `json:"blocker"` // null unless the servers gave it up
-	// Unreadable says why its record cannot be read. Then only ID and State are known.
+	Blocker   *Blocker             `json:"blocker"` // null unless the servers gave up
+	// Unreadable is the reason why its record cannot be read. Only ID and State are known then.
 	Unreadable string `json:"unreadable,omitempty"`
 }
 
-// Blocker says why the servers gave something up.
+// Blocker has the reason why the servers gave up.
 type Blocker struct {
 	Since     time.Time `json:"since"`
 	Attempts  int       `json:"attempts"`
 	LastError string    `json:"last-error"`
-	// Unreadable says why the record of it cannot be read. Then nothing else is known.
+	// Unreadable is the reason why its record cannot be read. No other field is known then.
 	Unreadable string `json:"unreadable,omitempty"`
 }
 
-// Task is a purge that was given up, or a task that cannot be read.
+// Task is a blocked purge, or a task that cannot be read.
 type Task struct {
 	ID      string             `json:"id"`
 	Table   moorage.Identifier `json:"table"`   // without a name if its record cannot be read
-	Blocker Blocker            `json:"blocker"` // since is when the table was dropped
-	// Unreadable says why the record of the task cannot be read. Then only ID is known.
+	Blocker Blocker            `json:"blocker"` // its Since is when the table was dropped
+	// Unreadable is the reason why the record of the task cannot be read. Only ID is known then.
 	Unreadable string `json:"unreadable,omitempty"`
 }
 
-// WaitingPurge is a dropped table that can come back until its purge begins.
+// WaitingPurge is a dropped table that can be restored until its purge begins.
 type WaitingPurge struct {
 	ID     string             `json:"id"`     // of the task
 	Table  moorage.Identifier `json:"table"`  // without a name if its record cannot be read
 	Begins time.Time          `json:"begins"` // by the clock of the store
-	Bytes  int64              `json:"bytes"`  // of its files, as far as the table says it
+	Bytes  int64              `json:"bytes"`  // of its files, from the table's metadata
 }
 
-// WaitingPurgesPage is a page of purges that wait.
+// WaitingPurgesPage is a page of waiting purges.
 type WaitingPurgesPage struct {
 	Purges        []WaitingPurge `json:"purges"`
 	NextPageToken *string        `json:"next-page-token"` // null on the last page
 }
 
-// Retried is what became of something that was tried again.
+// Retried is the result of a retry.
 type Retried struct {
 	Kind   string `json:"kind"`             // transaction or purge
-	Ended  bool   `json:"ended"`            // nothing is left to do; else the servers go on trying
-	Reason string `json:"reason,omitempty"` // why it was not ended at once, if that was tried
+	Ended  bool   `json:"ended"`            // nothing is left to do; else the servers continue to retry
+	Reason string `json:"reason,omitempty"` // why it did not end at once, if that was tried
 }
 
-// Aborted is what became of a transaction that was ended.
+// Aborted is the result of an abort.
 type Aborted struct {
 	Kind string `json:"kind"` // transaction
-	Was  string `json:"was"`  // its state before
-	// Forgotten says that its record is gone. Else the servers delete its files first.
+	Was  string `json:"was"`  // the state before the abort
+	// Forgotten reports that its record is gone. Otherwise the servers first delete its files.
 	Forgotten bool     `json:"forgotten"`
-	Left      []string `json:"left"` // files that nobody will delete, as far as they exist; not null
+	Left      []string `json:"left"` // files that may exist and will never be deleted; not null
 }
 
 // TransactionsPage is a page of the transactions with work left to do.
@@ -113,25 +113,25 @@ type TransactionsPage struct {
 	NextPageToken *string       `json:"next-page-token"` // null on the last page
 }
 
-// TasksPage is a page of the tasks that were given up or cannot be read.
+// TasksPage is a page of the tasks that are blocked or cannot be read.
 type TasksPage struct {
 	Tasks         []Task  `json:"tasks"`
 	NextPageToken *string `json:"next-page-token"` // null on the last page
 }
 
-// PurgesPage is a TasksPage as older clients know it.
+// PurgesPage is a TasksPage for older clients.
 type PurgesPage struct {
 	Purges        []Task  `json:"purges"`
 	NextPageToken *string `json:"next-page-token"` // null on the last page
 }
 
-// Backup is a copy of the store that was made.
+// Backup is a finished copy of the store.
 type Backup struct {
 	Folder  string `json:"folder"` // on the server's machine, absolute
 	Records int    `json:"records"`
 }
 
-// Error is a failure that a server answered.
+// Error is an error response of a server.
 type Error struct {
 	URI       string `json:"-"`    // of the server
 	Status    string `json:"-"`    // "404 Not Found"
@@ -145,21 +145,22 @@ type Error struct {
 // Error implements error.
 func (e *Error) Error() string { return e.URI + " answered " + e.Status + ": " + e.Message }
 
-// Client asks one server. It is safe for concurrent use. Its methods return *Error for a failure
-// that the server answered.
+// Client calls one server. It is safe for concurrent use. Its methods return *Error for an error
+// response of the server.
 type Client struct {
 	uri   string
 	token string
 	http  *http.Client
 }
 
-// New returns a client of the server at uri, such as http://127.0.0.1:8181. token, an API key or
-// what an issuer gives out, says who asks; empty: nobody does.
+// New returns a client of the server at uri, such as http://127.0.0.1:8181. token identifies the
+// caller: an API key or a token of an issuer. Empty for requests without credentials.
 func New(uri, token string) *Client {
 	return &Client{uri: strings.TrimSuffix(uri, "/"), token: token, http: http.DefaultClient}
 }
 
-// Trusting returns c with the authorities that may vouch for the server; nil: those of the system.
+// Trusting returns c with the certificate authorities that it trusts. If authorities is nil, it
+// trusts the system's.
 func (c *Client) Trusting(authorities *x509.CertPool) *Client {
 	if authorities == nil {
 		return c
@@ -171,13 +172,13 @@ func (c *Client) Trusting(authorities *x509.CertPool) *Client {
 	return &trusting
 }
 
-// Check has the server check its store.
+// Check makes the server check its store.
 func (c *Client) Check(ctx context.Context) (report Report, err error) {
 	err = c.ask(ctx, http.MethodGet, "/check", nil, &report)
 	return report, err
 }
 
-// Backup has the server, which must run on this machine, copy its store to a new folder called
+// Backup makes the server, which must run on this machine, copy its store to a new folder called
 // name.
 func (c *Client) Backup(ctx context.Context, name string) (made Backup, err error) {
 	err = c.ask(ctx, http.MethodPost, "/backup", map[string]string{"name": name}, &made)
@@ -185,36 +186,36 @@ func (c *Client) Backup(ctx context.Context, name string) (made Backup, err erro
 }
 
 // UnfinishedTransactions returns a page of the transactions with work left to do. The next page
-// begins after next, which is empty on the last.
+// begins after next, which is empty on the last page.
 func (c *Client) UnfinishedTransactions(ctx context.Context, page Page) ([]Transaction, string, error) {
 	var answer TransactionsPage
 	err := c.ask(ctx, http.MethodGet, "/transactions"+query(page), nil, &answer)
 	return answer.Transactions, valueOf(answer.NextPageToken), err
 }
 
-// BlockedPurges returns a page of the purges that were given up, and of the tasks that cannot be
-// read. The next page begins after next, which is empty on the last.
+// BlockedPurges returns a page of the blocked purges, and of the tasks that cannot be read. The
+// next page begins after next, which is empty on the last page.
 func (c *Client) BlockedPurges(ctx context.Context, page Page) ([]Task, string, error) {
 	var answer TasksPage
 	err := c.ask(ctx, http.MethodGet, "/tasks"+query(page), nil, &answer)
 	return answer.Tasks, valueOf(answer.NextPageToken), err
 }
 
-// WaitingPurges returns a page of the purges that wait for their time, the next to begin first. The
-// next page begins after next, which is empty on the last.
+// WaitingPurges returns a page of the purges that wait for their time, the next one first. The next
+// page begins after next, which is empty on the last page.
 func (c *Client) WaitingPurges(ctx context.Context, page Page) ([]WaitingPurge, string, error) {
 	var answer WaitingPurgesPage
 	err := c.ask(ctx, http.MethodGet, "/waiting-purges"+query(page), nil, &answer)
 	return answer.Purges, valueOf(answer.NextPageToken), err
 }
 
-// Retry has the server try a transaction or a purge again that was given up.
+// Retry makes the server retry a blocked transaction or purge.
 func (c *Client) Retry(ctx context.Context, id string) (retried Retried, err error) {
 	err = c.ask(ctx, http.MethodPost, "/tasks/"+url.PathEscape(id)+"/retry", nil, &retried)
 	return retried, err
 }
 
-// Abort has the server end a transaction.
+// Abort makes the server end a transaction.
 func (c *Client) Abort(ctx context.Context, id string) (aborted Aborted, err error) {
 	err = c.ask(ctx, http.MethodPost, "/transactions/"+url.PathEscape(id)+"/abort", nil, &aborted)
 	return aborted, err
@@ -235,10 +236,10 @@ func valueOf(token *string) string {
 	return *token
 }
 
-// answerBytesMax bounds what is read of a server's answer.
+// answerBytesMax bounds how much of a response is read.
 const answerBytesMax = 64 << 20
 
-// ask sends a request, with body as JSON if it is not nil, and decodes the answer into answer.
+// ask sends a request, with body as JSON if it is not nil, and decodes the response into answer.
 func (c *Client) ask(ctx context.Context, method, path string, body, answer any) error {
 	var content io.Reader
 	if body != nil {
@@ -259,7 +260,7 @@ func (c *Client) ask(ctx context.Context, method, path string, body, answer any)
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
 	if method != http.MethodGet {
-		// net/http sends a request with a key again if the connection turns out to be closed.
+		// net/http repeats a request with a key if the connection turns out to be closed.
 		request.Header.Set("Idempotency-Key", uuid.NewString())
 	}
 	response, err := c.http.Do(request)
@@ -286,11 +287,11 @@ func (c *Client) ask(ctx context.Context, method, path string, body, answer any)
 	return nil
 }
 
-// refusalBytesMax bounds what is read of a failure.
+// refusalBytesMax bounds how much of an error response is read.
 const refusalBytesMax = 8 << 10
 
-// refusal returns what a server said instead of an answer. If it is none of ours, the message is
-// the text as it came.
+// refusal returns the error in a response. If the response does not come from Moorage, the message
+// is its text.
 func (c *Client) refusal(response *http.Response) error {
 	text, _ := io.ReadAll(io.LimitReader(response.Body, refusalBytesMax))
 	var ours struct{ Error Error }

@@ -7,18 +7,18 @@ import (
 	"time"
 )
 
-// LeaseRequest asks for a lease on a table.
+// LeaseRequest is a request for a lease on a table.
 type LeaseRequest struct {
 	Warehouse   string   `json:"warehouse"`
 	Namespace   []string `json:"namespace"`
 	Name        string   `json:"name"`
-	Scope       string   `json:"scope,omitempty"` // empty: the whole table
+	Scope       string   `json:"scope,omitempty"` // default: the whole table
 	Holder      string   `json:"holder"`
 	TTLSeconds  int      `json:"ttl-seconds,omitempty"`
 	WaitSeconds int      `json:"wait-seconds,omitempty"`
 }
 
-// Lease is a lease that somebody holds. Its name is the value of the header X-Moorage-Lease.
+// Lease is a held lease. Its name is the value of the header X-Moorage-Lease.
 type Lease struct {
 	Lease     string    `json:"lease"`
 	Token     uint64    `json:"token"`
@@ -27,16 +27,16 @@ type Lease struct {
 	Principal string    `json:"principal"`
 	Since     time.Time `json:"since"`
 	Expires   time.Time `json:"expires"`
-	TableUUID string    `json:"table-uuid,omitempty"` // of one that was just given out
+	TableUUID string    `json:"table-uuid,omitempty"` // only of a newly granted lease
 }
 
-// Renewal is what a renewal did.
+// Renewal is the result of a renewal.
 type Renewal struct {
 	Renewed []Lease  `json:"renewed"`
 	Lost    []string `json:"lost"`
 }
 
-// Released says how many leases were ended.
+// Released has the number of ended leases.
 type Released struct {
 	Released int `json:"released"`
 }
@@ -47,13 +47,13 @@ type LeasesPage struct {
 	NextPageToken *string `json:"next-page-token"`
 }
 
-// TakeLease asks for a lease on a table.
+// TakeLease takes a lease on a table.
 func (c *Client) TakeLease(ctx context.Context, request LeaseRequest) (lease Lease, err error) {
 	err = c.ask(ctx, http.MethodPost, "/leases", request, &lease)
 	return lease, err
 }
 
-// RenewLeases gives leases another life.
+// RenewLeases renews leases.
 func (c *Client) RenewLeases(ctx context.Context, leases ...string) (renewal Renewal, err error) {
 	body := struct {
 		Leases []string `json:"leases"`
@@ -68,13 +68,13 @@ func (c *Client) ReleaseLease(ctx context.Context, lease string) error {
 	return c.ask(ctx, http.MethodDelete, "/leases/"+url.PathEscape(lease), nil, &released)
 }
 
-// LeaseFilter says which leases are listed; an empty member is about all.
+// LeaseFilter selects the leases of a list. An empty field selects all.
 type LeaseFilter struct {
 	Warehouse string
 	Holder    string
 }
 
-// Leases returns a page of the leases that are held. It can be empty and not the last.
+// Leases returns a page of the held leases. A page can be empty without being the last.
 func (c *Client) Leases(ctx context.Context, filter LeaseFilter, page Page) ([]Lease, string, error) {
 	var answer LeasesPage
 	asked := query(page)

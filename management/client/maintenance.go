@@ -8,39 +8,40 @@ import (
 	"time"
 )
 
-// MaintenancePolicy is what a scope says of a type of job. Its body is that of Amazon S3 Tables.
+// MaintenancePolicy is a scope's policy for a type of job. Its body has the form of Amazon S3
+// Tables.
 type MaintenancePolicy struct {
 	Status string `json:"status"` // enabled or disabled
-	// Settings has one member, which is called as the type is: an object of settings.
+	// Settings has one member, with the name of the type: an object of settings.
 	Settings map[string]MaintenanceSettings `json:"settings,omitempty"`
-	// Unsafe allows settings that are below what is safe for readers and writers under way.
+	// Unsafe allows settings below the values that are safe for readers and writers in progress.
 	Unsafe bool      `json:"unsafe,omitempty"`
-	Since  time.Time `json:"since,omitzero"` // when the status became what it is
+	Since  time.Time `json:"since,omitzero"` // when the status last changed
 	By     string    `json:"by,omitempty"`
 }
 
-// MaintenanceSettings are settings by name: numbers, and texts.
+// MaintenanceSettings are settings by name: numbers and strings.
 type MaintenanceSettings map[string]json.RawMessage
 
-// MaintenanceValue is the effective value of a setting, and who says so.
+// MaintenanceValue is the effective value of a setting, and its source.
 type MaintenanceValue struct {
-	Value string `json:"value"` // as a policy would say it; else with its unit
-	From  string `json:"from"`  // level and name; and if a property was raised to what is safe
+	Value string `json:"value"` // as a policy spells it, or with its own unit
+	From  string `json:"from"`  // level and name; also whether a property was raised to a safe value
 }
 
-// MaintenanceKind is what is known of a kind of job of a table.
+// MaintenanceKind is the state of a kind of job of a table.
 type MaintenanceKind struct {
 	Kind string `json:"kind"`
 	Type string `json:"type"`
 	// State is Disabled, Held, Blocked, Paused, Running, Waiting, Failed, Successful or
 	// Not_Yet_Run.
 	State    string                      `json:"state"`
-	From     string                      `json:"from"`          // who enabled or disabled it
-	Why      string                      `json:"why,omitempty"` // it is held, blocked or has failed
+	From     string                      `json:"from"`          // the source that enabled or disabled it
+	Why      string                      `json:"why,omitempty"` // why it is held, blocked or failed
 	Due      time.Time                   `json:"due,omitzero"`
 	Last     time.Time                   `json:"last,omitzero"`
-	Outcome  string                      `json:"outcome,omitempty"` // of the last look
-	Job      string                      `json:"job,omitempty"`     // id of the one under way
+	Outcome  string                      `json:"outcome,omitempty"` // of the last check
+	Job      string                      `json:"job,omitempty"`     // id of the job in progress
 	Settings map[string]MaintenanceValue `json:"settings"`
 }
 
@@ -55,19 +56,19 @@ type MaintenanceRun struct {
 	Files     int64     `json:"files"`
 	Bytes     int64     `json:"bytes"`
 	Error     string    `json:"error,omitempty"`
-	// Kept counts the files that stayed although they were listed, or could have been.
+	// Kept counts the files that stayed although they were listed, or could have been listed.
 	Kept []MaintenanceKept `json:"kept,omitempty"`
 }
 
 // MaintenanceKept counts files that stay, for a reason.
 type MaintenanceKept struct {
-	// Reason is outside, unreadable, named again, look-alike or changed; of a warehouse also the
-	// words of a longer one, such as "too young".
+	// Reason is outside, unreadable, named again, look-alike or changed. For a warehouse it can
+	// also be a phrase, such as "too young".
 	Reason string `json:"reason"`
 	Files  int64  `json:"files"`
 }
 
-// MaintenancePause says that nothing is done to a scope.
+// MaintenancePause is a pause of the maintenance of a scope.
 type MaintenancePause struct {
 	Object Object    `json:"object"`
 	Reason string    `json:"reason"`
@@ -75,31 +76,31 @@ type MaintenancePause struct {
 	Since  time.Time `json:"since"`
 }
 
-// MaintenanceStatus is what is known of the maintenance of a scope. Kinds, Jobs and Runs are those
-// of a table.
+// MaintenanceStatus is the state of the maintenance of a scope. Kinds, Jobs and Runs are about a
+// table.
 type MaintenanceStatus struct {
 	Object   Object                       `json:"object"`
 	Policies map[string]MaintenancePolicy `json:"policies"` // of the scope itself, by type
 	Pauses   []MaintenancePause           `json:"pauses"`
 	Kinds    []MaintenanceKind            `json:"kinds"`
-	Jobs     []MaintenanceJob             `json:"jobs"` // under way
+	Jobs     []MaintenanceJob             `json:"jobs"` // in progress
 	Runs     []MaintenanceRun             `json:"runs"`
 }
 
-// MaintenanceJob is a job under way.
+// MaintenanceJob is a job in progress.
 type MaintenanceJob struct {
 	ID        string    `json:"id"`
 	Kind      string    `json:"kind"`
-	Object    *Object   `json:"object,omitempty"` // nil: the table is gone
+	Object    *Object   `json:"object,omitempty"` // nil if the table is gone
 	State     string    `json:"state"`
 	Principal string    `json:"principal"`
 	Created   time.Time `json:"created"`
 	NotBefore time.Time `json:"not-before,omitzero"`
-	Files     int64     `json:"files"` // that will be deleted, as far as that is known
+	Files     int64     `json:"files"` // that will be deleted, as far as known
 	Deleted   int64     `json:"deleted"`
 	LastError string    `json:"last-error,omitempty"`
-	Paused    string    `json:"paused,omitempty"` // by whom, and why; empty: it is not
-	// Kept counts the files that stay so far.
+	Paused    string    `json:"paused,omitempty"` // the caller that paused it, and the reason; empty if it is not paused
+	// Kept counts the files that were kept so far.
 	Kept []MaintenanceKept `json:"kept,omitempty"`
 }
 
@@ -109,10 +110,10 @@ type MaintenanceJobsPage struct {
 	NextPageToken *string          `json:"next-page-token"`
 }
 
-// MaintenanceBlocker says that a kind of job is blocked on a table.
+// MaintenanceBlocker reports that a kind of job is blocked on a table.
 type MaintenanceBlocker struct {
 	Kind   string    `json:"kind"`
-	Object *Object   `json:"object,omitempty"` // nil: the table is gone
+	Object *Object   `json:"object,omitempty"` // nil if the table is gone
 	Reason string    `json:"reason"`
 	Since  time.Time `json:"since"`
 	By     string    `json:"by,omitempty"`
@@ -124,51 +125,51 @@ type MaintenanceBlockersPage struct {
 	NextPageToken *string              `json:"next-page-token"`
 }
 
-// MaintenanceChange is what operators tell maintenance about an object.
+// MaintenanceChange is an operator's request about the maintenance of an object.
 type MaintenanceChange struct {
 	Object Object `json:"object"`
 	Kind   string `json:"kind,omitempty"`   // of a run
 	Reason string `json:"reason,omitempty"` // of a pause
 }
 
-// MaintenanceSettingsByHand are the settings of a job that somebody begins. What is nil is as
-// Moorage has it by default. Times are whole seconds.
+// MaintenanceSettingsByHand are the settings of a job that an operator begins. A nil field means
+// Moorage's default. Times are whole seconds.
 type MaintenanceSettingsByHand struct {
-	// Of snapshots.
+	// Settings for snapshots.
 	MaxSnapshotAgeSeconds *int64 `json:"max-snapshot-age-seconds,omitempty"` // default 5 days
 	MinSnapshots          *int64 `json:"min-snapshots,omitempty"`            // of each branch; default 1
 	MaxRefAgeSeconds      *int64 `json:"max-ref-age-seconds,omitempty"`      // default 0: refs stay
-	DelaySeconds          *int64 `json:"delay-seconds,omitempty"`            // until files go; default a day
+	DelaySeconds          *int64 `json:"delay-seconds,omitempty"`            // until files are deleted; default a day
 	KeepFiles             bool   `json:"keep-files,omitempty"`               // no file is deleted
-	// Of orphans.
-	OlderThanSeconds  *int64 `json:"older-than-seconds,omitempty"` // default 3 days, of a warehouse 7
+	// Settings for orphans.
+	OlderThanSeconds  *int64 `json:"older-than-seconds,omitempty"` // default 3 days, for a warehouse 7
 	QuarantineSeconds *int64 `json:"quarantine-seconds,omitempty"` // default 10 days
 	EqualAuthorities  bool   `json:"equal-authorities,omitempty"`
-	Confirm           bool   `json:"confirm,omitempty"` // it is right that most files are orphans
-	Adopt             bool   `json:"adopt,omitempty"`   // files from before the table lived there are its own
-	Unsafe            bool   `json:"unsafe,omitempty"`  // of a warehouse: files may be younger than 7 days
+	Confirm           bool   `json:"confirm,omitempty"` // confirms that most files are orphans
+	Adopt             bool   `json:"adopt,omitempty"`   // files from before the table was at this location belong to it
+	Unsafe            bool   `json:"unsafe,omitempty"`  // for a warehouse: files may be younger than 7 days
 }
 
-// MaintenanceByHand asks what a job would do, or for the job.
+// MaintenanceByHand is a request for the plan of a job, or for the job.
 type MaintenanceByHand struct {
-	// Object is a table. A plan of orphans may be of a warehouse: it names the files that lie
-	// outside of all tables and views, which no job deletes.
+	// Object is a table. A plan for orphans may be for a warehouse: it names the files outside of
+	// all tables and views, which no job deletes.
 	Object Object `json:"object"`
 	Kind   string `json:"kind"` // snapshots or orphans
-	// Settings of nil are those of the policies: a plan is what they would do, and a run looks at
-	// the table now.
+	// Settings overrides the policies. If it is nil, a plan shows the effects of the policies, and
+	// a run makes the table due now.
 	Settings *MaintenanceSettingsByHand `json:"settings,omitempty"`
-	Sample   int                        `json:"sample,omitempty"` // files that a plan names at most
+	Sample   int                        `json:"sample,omitempty"` // maximum number of files that a plan names
 }
 
-// MaintenanceBegun is what became of a run.
+// MaintenanceBegun is the result of a run.
 type MaintenanceBegun struct {
 	Object Object `json:"object"`
 	Kind   string `json:"kind"`
-	// Outcome is begun, done if no file is to be deleted, nothing if nothing expires, or due if the
-	// server looks at the table by its policies.
+	// Outcome is begun, done if no file has to be deleted, nothing if nothing expires, or due if
+	// the server will apply the table's policies.
 	Outcome   string `json:"outcome"`
-	Job       string `json:"job,omitempty"` // of begun and done
+	Job       string `json:"job,omitempty"` // if Outcome is begun or done
 	Snapshots int    `json:"snapshots"`     // that expired
 	Refs      int    `json:"refs"`
 }
@@ -181,23 +182,23 @@ const (
 	BegunDue     = "due"
 )
 
-// MaintenancePlan is what a job would do now.
+// MaintenancePlan has the effects that a job would have now.
 type MaintenancePlan struct {
 	Object  Object `json:"object"`
 	Kind    string `json:"kind"`
 	Held    string `json:"held,omitempty"`    // why nothing may be deleted
-	Blocked string `json:"blocked,omitempty"` // why the job would stop until an operator looks
-	// Snapshots are all that the table has, and Refs those that would go.
+	Blocked string `json:"blocked,omitempty"` // why the job would stop until an operator intervenes
+	// Snapshots are all snapshots of the table. Refs are the refs that would be removed.
 	Snapshots []MaintenancePlanSnapshot `json:"snapshots"`
 	Refs      []string                  `json:"refs"`
 	// Reach is how files are found: "full", or empty if there is nothing to find. Manifests and
-	// ReadBytes are what the job reads for that.
+	// ReadBytes are the job's reads for that.
 	Reach     string            `json:"reach,omitempty"`
 	Manifests int64             `json:"manifests"`
 	ReadBytes int64             `json:"read-bytes"`
 	Files     int64             `json:"files"`          // that would be deleted
 	Bytes     int64             `json:"bytes"`          // of orphans
-	More      bool              `json:"more,omitempty"` // of a warehouse: there are more than Files
+	More      bool              `json:"more,omitempty"` // for a warehouse: there are more than Files
 	Kept      []MaintenanceKept `json:"kept,omitempty"`
 	LeftOut   []string          `json:"left-out,omitempty"` // folders of other warehouses within this one
 	Sample    []string          `json:"sample"`             // locations of the first of the files
@@ -206,9 +207,9 @@ type MaintenancePlan struct {
 // MaintenancePlanSnapshot is a snapshot in a plan.
 type MaintenancePlanSnapshot struct {
 	ID      int64     `json:"snapshot-id"`
-	Time    time.Time `json:"time,omitzero"` // of one that expires
+	Time    time.Time `json:"time,omitzero"` // of an expired snapshot
 	Expires bool      `json:"expires"`
-	Why     string    `json:"why,omitempty"` // it stays
+	Why     string    `json:"why,omitempty"` // why it stays
 }
 
 // MaintenanceFilesPage is a page of the files that a job will delete.
@@ -217,26 +218,26 @@ type MaintenanceFilesPage struct {
 	NextPageToken *string  `json:"next-page-token"`
 }
 
-// MaintenanceAdopted says which store removed orphans in a warehouse until now; empty: this one, or
-// none.
+// MaintenanceAdopted names the store that removed orphans in a warehouse before. Other is empty if
+// that was this store, or if there was no such store.
 type MaintenanceAdopted struct {
 	Warehouse string `json:"warehouse"`
 	Other     string `json:"other,omitempty"`
 }
 
-// MaintenanceJobChange is what is asked for a job, or was done to it.
+// MaintenanceJobChange is a requested or finished change of a job.
 type MaintenanceJobChange struct {
 	Job    string `json:"job"`
 	Change string `json:"change"` // cancel, retry, quarantine, pause or resume
 	Reason string `json:"reason,omitempty"`
-	// Confirm says of a retry that it is right if most files of the table are orphans.
+	// Confirm belongs to a retry. It confirms that most files of the table are orphans.
 	Confirm bool `json:"confirm,omitempty"`
 }
 
-// Maintenance asks a server about maintenance. It is safe for concurrent use.
+// Maintenance calls a server's operations on maintenance. It is safe for concurrent use.
 type Maintenance struct{ client *Client }
 
-// MaintenanceOf returns the maintenance of the server that c asks.
+// MaintenanceOf returns the maintenance of c's server.
 func MaintenanceOf(c *Client) Maintenance { return Maintenance{c} }
 
 const maintenancePath = "/maintenance"
@@ -245,25 +246,25 @@ func policyPath(object Object, of string) string {
 	return maintenancePath + "/policies/" + url.PathEscape(of) + "?" + object.query().Encode()
 }
 
-// MaintenancePolicy returns what an object says of a type of job.
+// MaintenancePolicy returns an object's own policy for a type of job.
 func (m Maintenance) MaintenancePolicy(ctx context.Context, object Object, of string) (p MaintenancePolicy, err error) {
 	err = m.client.ask(ctx, http.MethodGet, policyPath(object, of), nil, &p)
 	return p, err
 }
 
-// PutMaintenancePolicy makes an object say something of a type of job.
+// PutMaintenancePolicy sets an object's policy for a type of job.
 func (m Maintenance) PutMaintenancePolicy(ctx context.Context, object Object, of string, said MaintenancePolicy) error {
 	var answer MaintenancePolicy
 	return m.client.ask(ctx, http.MethodPut, policyPath(object, of), said, &answer)
 }
 
-// DeleteMaintenancePolicy makes an object say nothing of a type of job.
+// DeleteMaintenancePolicy removes an object's policy for a type of job.
 func (m Maintenance) DeleteMaintenancePolicy(ctx context.Context, object Object, of string) error {
 	var answer MaintenanceChange
 	return m.client.ask(ctx, http.MethodDelete, policyPath(object, of), nil, &answer)
 }
 
-// MaintenanceStatus returns what is known of the maintenance of an object.
+// MaintenanceStatus returns the state of the maintenance of an object.
 func (m Maintenance) MaintenanceStatus(ctx context.Context, object Object) (status MaintenanceStatus, err error) {
 	err = m.client.ask(ctx, http.MethodGet, maintenancePath+"/status?"+object.query().Encode(), nil, &status)
 	return status, err
@@ -279,12 +280,12 @@ func (m Maintenance) ResumeMaintenance(ctx context.Context, change MaintenanceCh
 	return m.changeMaintenance(ctx, "resume", change)
 }
 
-// RescanMaintenance has all tables of an object looked at for what is due.
+// RescanMaintenance makes all tables of an object due for a check of their maintenance.
 func (m Maintenance) RescanMaintenance(ctx context.Context, change MaintenanceChange) error {
 	return m.changeMaintenance(ctx, "rescan", change)
 }
 
-// RunMaintenance begins a job on a table, or has the server look at it now.
+// RunMaintenance begins a job on a table, or makes the table due for a check now.
 func (m Maintenance) RunMaintenance(ctx context.Context, asked MaintenanceByHand) (begun MaintenanceBegun, err error) {
 	err = m.client.ask(ctx, http.MethodPost, maintenancePath+"/run", asked, &begun)
 	return begun, err
@@ -296,7 +297,7 @@ func (m Maintenance) PlanMaintenance(ctx context.Context, asked MaintenanceByHan
 	return plan, err
 }
 
-// AdoptOrphans makes the store of the server the one that removes orphans in a warehouse.
+// AdoptOrphans makes the server's store the one that removes orphans in a warehouse.
 func (m Maintenance) AdoptOrphans(ctx context.Context, warehouse string) (adopted MaintenanceAdopted, err error) {
 	err = m.client.ask(ctx, http.MethodPost, maintenancePath+"/adopt",
 		MaintenanceAdopted{Warehouse: warehouse}, &adopted)
@@ -316,14 +317,14 @@ func (m Maintenance) changeMaintenance(ctx context.Context, what string, change 
 	return m.client.ask(ctx, http.MethodPost, maintenancePath+"/"+what, change, &answer)
 }
 
-// MaintenanceJobs returns a page of the jobs under way.
+// MaintenanceJobs returns a page of the jobs in progress.
 func (m Maintenance) MaintenanceJobs(ctx context.Context, page Page) ([]MaintenanceJob, string, error) {
 	var answer MaintenanceJobsPage
 	err := m.client.ask(ctx, http.MethodGet, maintenancePath+"/jobs"+query(page), nil, &answer)
 	return answer.Jobs, valueOf(answer.NextPageToken), err
 }
 
-// MaintenanceBlockers returns a page of what is blocked.
+// MaintenanceBlockers returns a page of the blocked kinds of job.
 func (m Maintenance) MaintenanceBlockers(ctx context.Context, page Page) ([]MaintenanceBlocker, string, error) {
 	var answer MaintenanceBlockersPage
 	err := m.client.ask(ctx, http.MethodGet, maintenancePath+"/blockers"+query(page), nil, &answer)

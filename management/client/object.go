@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Object is what is granted on: a warehouse, or a namespace, table, view or function in it. The
-// zero value is the server. In JSON that is "server", and the others are objects.
+// Object is the object of a grant: a warehouse, or a namespace, table, view or function in it. The
+// zero value is the server. In JSON the server is the string "server", and the others are objects.
 type Object struct {
 	Warehouse string   `json:"warehouse"`
 	Namespace []string `json:"namespace,omitempty"`
@@ -19,10 +19,10 @@ type Object struct {
 	Function  string   `json:"function,omitempty"`
 }
 
-// objectServer stands for the server.
+// objectServer means the server.
 const objectServer = "server"
 
-// levelSeparator is between the levels of a namespace in a query, as in the Iceberg operations.
+// levelSeparator separates the levels of a namespace in a query, as in the Iceberg operations.
 const levelSeparator = "\x1f"
 
 // IsServer reports whether o is the server.
@@ -37,7 +37,8 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(o))
 }
 
-// UnmarshalJSON implements json.Unmarshaler. It refuses what names no object, and unknown members.
+// UnmarshalJSON implements json.Unmarshaler. It refuses a value that names no object, and unknown
+// members.
 func (o *Object) UnmarshalJSON(text []byte) error {
 	var word string
 	if json.Unmarshal(text, &word) == nil {
@@ -58,7 +59,7 @@ func (o *Object) UnmarshalJSON(text []byte) error {
 	return o.Validate()
 }
 
-// Validate says what is wrong with the members of an object that is not the server.
+// Validate returns an error if the members of an object other than the server are not valid.
 func (o Object) Validate() error {
 	names := 0
 	for _, name := range []string{o.Table, o.View, o.Function} {
@@ -77,7 +78,7 @@ func (o Object) Validate() error {
 	return nil
 }
 
-// query returns the parameters by which a request names o.
+// query returns the query parameters that name o.
 func (o Object) query() url.Values {
 	if o.IsServer() {
 		return url.Values{"object": {objectServer}}
@@ -94,8 +95,8 @@ func (o Object) query() url.Values {
 	return values
 }
 
-// ObjectOfQuery returns the object that the parameters of a request name. parameter returns one of
-// them, empty if it is not there.
+// ObjectOfQuery returns the object that the parameters of a request name. parameter returns the
+// value of one, empty if it is absent.
 func ObjectOfQuery(parameter func(name string) string) (Object, error) {
 	o := Object{
 		Warehouse: parameter("warehouse"), Table: parameter("table"), View: parameter("view"),
@@ -113,7 +114,7 @@ func ObjectOfQuery(parameter func(name string) string) (Object, error) {
 	return Object{}, nil
 }
 
-// String returns o as the command line spells it: its kind and its name.
+// String returns o in the command line's form: its kind and its name.
 func (o Object) String() string {
 	if o.IsServer() {
 		return objectServer
@@ -137,7 +138,7 @@ func (o Object) String() string {
 	return kind + " " + strings.Join(levels, ".")
 }
 
-// ParseObject reads what String writes: a kind and a name.
+// ParseObject parses the kind and the name that String writes.
 func ParseObject(kind, name string) (Object, error) {
 	levels, err := splitName(name)
 	if err != nil {
@@ -178,7 +179,8 @@ func ParseObject(kind, name string) (Object, error) {
 	return o, nil
 }
 
-// splitName returns the parts of a name between dots. One in double quotes may have dots.
+// splitName returns the parts of a name, which dots separate. A part in double quotes may contain
+// dots.
 func splitName(name string) (parts []string, err error) {
 	malformed := fmt.Errorf("%s is not a name such as default.sales.orders; a part with a dot stands in double quotes",
 		name)

@@ -6,30 +6,32 @@ import (
 	"net/url"
 )
 
-// MaintenancePreview is what a policy would do to a table now.
+// MaintenancePreview has the effects that a policy would have on a table now.
 type MaintenancePreview struct {
 	Object Object `json:"object"`
-	// Nothing says why nothing would happen, and Failed why nobody knows or why the job would stop.
+	// Nothing is the reason why nothing would happen. Failed is the reason why the effects are
+	// unknown, or why the job would stop.
 	Nothing string `json:"nothing,omitempty"`
 	Failed  string `json:"failed,omitempty"`
-	// Snapshots and Refs would expire.
+	// Snapshots and Refs are how many would expire.
 	Snapshots int `json:"snapshots"`
 	Refs      int `json:"refs"`
-	// Files would be deleted, or are there to be compacted. Bytes is the size of orphans.
+	// Files is how many files would be deleted, or could be compacted. Bytes is the size of
+	// orphans.
 	Files int64 `json:"files"`
 	Bytes int64 `json:"bytes"`
-	// Due says that the table has enough files to be compacted.
+	// Due reports that the table has enough files for compaction.
 	Due bool `json:"due"`
 }
 
-// MaintenancePreviewPage is a page of tables. It can be empty and not the last.
+// MaintenancePreviewPage is a page of tables. It can be empty without being the last.
 type MaintenancePreviewPage struct {
 	Tables        []MaintenancePreview `json:"tables"`
 	NextPageToken *string              `json:"next-page-token"`
 }
 
-// PreviewMaintenancePolicy returns a page of what would happen now to the tables of an object if it
-// said this of a type of job. A page can be empty and not the last. It changes nothing.
+// PreviewMaintenancePolicy returns a page of the effects on the tables of an object if it had this
+// policy now. A page can be empty without being the last. It changes nothing.
 func (m Maintenance) PreviewMaintenancePolicy(ctx context.Context, object Object, of string, said MaintenancePolicy,
 	page Page) ([]MaintenancePreview, string, error) {
 	var answer MaintenancePreviewPage

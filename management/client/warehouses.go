@@ -7,53 +7,54 @@ import (
 	"time"
 )
 
-// WarehouseSummary is a warehouse as lists have it.
+// WarehouseSummary is a warehouse in a list.
 type WarehouseSummary struct {
 	Name       string   `json:"name"`
 	Location   string   `json:"location"`
-	Delegation []string `json:"delegation"` // what it offers to engines, the preferred way first; never null
+	Delegation []string `json:"delegation"` // offered to engines, the preferred one first; never null
 }
 
-// Warehouse is all about a warehouse, without its secret.
+// Warehouse is everything about a warehouse except its secret.
 type Warehouse struct {
 	WarehouseSummary
 	ID               string            `json:"id"`
 	AllowedLocations []string          `json:"allowed-locations"` // never null
 	Storage          map[string]string `json:"storage"`           // options of its storage; never null
 	Properties       map[string]string `json:"properties"`        // never null
-	Secret           *WarehouseSecret  `json:"secret"`            // null: it has none
+	Secret           *WarehouseSecret  `json:"secret"`            // null if it has no secret
 	Creator          string            `json:"creator,omitempty"`
 	WaitingPurges    WaitingPurges     `json:"waiting-purges"`
-	// Health is what the node that answers sees of the storage. Nil: no server does.
+	// Health is the answering node's view of the storage. Nil if no server has such a view.
 	Health *StorageHealth `json:"storage-health,omitempty"`
 }
 
-// StorageHealth is what a node sees of the storage of a warehouse.
+// StorageHealth is a node's view of the storage of a warehouse.
 type StorageHealth struct {
 	Failing []StorageFailure `json:"failing"` // never null
-	// FreeBytes is what fits yet on the disk of a local folder; nil: not known.
+	// FreeBytes is the free space on the disk of a local folder. Nil if unknown.
 	FreeBytes *uint64 `json:"free-bytes,omitempty"`
 }
 
-// StorageFailure says that calls of a storage fail.
+// StorageFailure reports that calls of a storage fail.
 type StorageFailure struct {
 	Calls string    `json:"calls"` // reads, writes or credentials
 	Since time.Time `json:"since"`
-	Last  time.Time `json:"last"` // when one failed last
+	Last  time.Time `json:"last"` // when a call last failed
 	Error string    `json:"error"`
 }
 
-// WaitingPurges are the dropped tables of a warehouse that can come back until their purges begin.
+// WaitingPurges counts the dropped tables of a warehouse that can be restored until their purges
+// begin.
 type WaitingPurges struct {
 	Tables int   `json:"tables"`
-	Bytes  int64 `json:"bytes"` // of their files, as far as the tables say it
+	Bytes  int64 `json:"bytes"` // of their files, from the tables' metadata
 }
 
-// WarehouseSecret says what secret a warehouse has. Nobody is told the secret itself.
+// WarehouseSecret describes the secret of a warehouse. The secret itself is never returned.
 type WarehouseSecret struct {
 	Kind string    `json:"kind"` // access-key, service-account, client-secret, account-key or unknown
 	Set  time.Time `json:"set"`
-	By   string    `json:"by"` // who set it
+	By   string    `json:"by"` // the caller that set it
 }
 
 // WarehouseSpec is a request for a new warehouse.
@@ -64,43 +65,45 @@ type WarehouseSpec struct {
 	Storage          map[string]string `json:"storage,omitempty"`
 	Properties       map[string]string `json:"properties,omitempty"`
 	Delegation       []string          `json:"delegation,omitempty"`
-	// Secret is what the server reaches the storage with. Nil: what its process has.
+	// Secret has the credentials of the server for the storage. Nil for the credentials of its
+	// process.
 	Secret map[string]string `json:"secret,omitempty"`
 }
 
-// WarehouseChange asks for changes of a warehouse. What it does not name stays as it is.
+// WarehouseChange is a request to change a warehouse. Absent members stay unchanged.
 type WarehouseChange struct {
-	// Storage and Properties set what has a text, and remove what is null.
+	// Storage and Properties set the members that have a string, and remove the members that are
+	// null.
 	Storage    map[string]*string `json:"storage,omitempty"`
 	Properties map[string]*string `json:"properties,omitempty"`
-	// Delegation is what the warehouse offers from now on; nil: what it offers now.
+	// Delegation is the new offer of the warehouse. Nil for no change.
 	Delegation *[]string `json:"delegation,omitempty"`
-	// Secret is set if it is not nil, and taken away if it is empty.
+	// Secret is set if it is not nil, and removed if it is empty.
 	Secret *map[string]string `json:"secret,omitempty"`
 }
 
-// WarehouseTrial is one thing that was tried on the storage of a warehouse.
+// WarehouseTrial is one test of the storage of a warehouse.
 type WarehouseTrial struct {
 	Name    string `json:"name"` // files, vended-credentials or remote-signing
 	Passed  bool   `json:"passed"`
 	Failure string `json:"failure,omitempty"`
 }
 
-// WarehouseValidation is what was found on the storage of a warehouse.
+// WarehouseValidation is the result of testing the storage of a warehouse.
 type WarehouseValidation struct {
-	Passed bool             `json:"passed"` // all trials did
+	Passed bool             `json:"passed"` // all tests passed
 	Trials []WarehouseTrial `json:"trials"`
-	// Stopped is what the warehouse offered and does not offer any more, because its storage does
-	// not enforce it; never null.
+	// Stopped are the delegations that the warehouse no longer offers, because its storage does not
+	// enforce them; never null.
 	Stopped []string `json:"stopped"`
-	// Features are what the storage can do in its own way, or not at all; never null.
+	// Features are the features that the storage has in its own way, or lacks; never null.
 	Features []StorageFeature `json:"features"`
 }
 
-// StorageFeature is something that not every storage of a kind can do.
+// StorageFeature is a feature that not every storage of a kind has.
 type StorageFeature struct {
 	Name  string `json:"name"`
-	Value string `json:"value"` // for people
+	Value string `json:"value"` // for human readers
 }
 
 // WarehousesPage is a page of warehouses.
@@ -109,32 +112,33 @@ type WarehousesPage struct {
 	NextPageToken *string            `json:"next-page-token"` // null on the last page
 }
 
-// SecretsRotation asks for all secrets to be sealed again.
+// SecretsRotation is a request to reseal all secrets.
 type SecretsRotation struct {
-	// KeepKey says that no key is drawn: the secrets are sealed with the present one.
+	// KeepKey reseals with the present key instead of a new one.
 	KeepKey bool `json:"keep-key,omitempty"`
 }
 
-// SecretsRotated is what became of the secrets of a store.
+// SecretsRotated is the result of resealing the secrets of a store.
 type SecretsRotated struct {
 	Key    string `json:"key"`              // that seals from now on
-	Before string `json:"before,omitempty"` // that sealed before, if another key was drawn
-	Sealed int    `json:"sealed"`           // how many secrets were sealed again
+	Before string `json:"before,omitempty"` // that sealed before, if a new key was drawn
+	Sealed int    `json:"sealed"`           // how many secrets were resealed
 }
 
-// Keeper asks a server about warehouses and their secrets. It is safe for concurrent use.
+// Keeper calls a server's operations on warehouses and their secrets. It is safe for concurrent
+// use.
 type Keeper struct{ client *Client }
 
-// Tombstone is a location where a table or view lived that is gone, and may have left files.
+// Tombstone is the location of a dropped table or view, which may have left files there.
 type Tombstone struct {
 	Location  string    `json:"location"`
-	Table     string    `json:"table"` // what it was called last
+	Table     string    `json:"table"` // its last name
 	TableUUID string    `json:"table-uuid"`
 	Ended     time.Time `json:"ended"`
 	How       string    `json:"how"` // purge, unregister, window, forget or takeover
 	Lasting   bool      `json:"lasting"`
-	// ReachableUntil is until when engines may hold credentials for the location; nil if they hold
-	// none.
+	// ReachableUntil is the time until which engines may hold credentials for the location. Nil if
+	// no engine holds any.
 	ReachableUntil *time.Time `json:"reachable-until,omitempty"`
 }
 
@@ -144,12 +148,12 @@ type TombstonesPage struct {
 	NextPageToken *string     `json:"next-page-token"`
 }
 
-// TombstoneClear says which tombstone goes.
+// TombstoneClear names the tombstone to remove.
 type TombstoneClear struct {
 	Location string `json:"location"`
 }
 
-// KeeperOf returns what asks the server of c about warehouses.
+// KeeperOf returns a Keeper of c's server.
 func KeeperOf(c *Client) Keeper { return Keeper{c} }
 
 // Warehouses returns a page of the warehouses that the caller sees.
@@ -159,13 +163,13 @@ func (k Keeper) Warehouses(ctx context.Context, page Page) ([]WarehouseSummary, 
 	return answer.Warehouses, valueOf(answer.NextPageToken), err
 }
 
-// LoadWarehouse returns all about a warehouse.
+// LoadWarehouse returns everything about a warehouse.
 func (k Keeper) LoadWarehouse(ctx context.Context, name string) (found Warehouse, err error) {
 	err = k.client.ask(ctx, http.MethodGet, warehousePath(name), nil, &found)
 	return found, err
 }
 
-// CreateWarehouse makes a warehouse.
+// CreateWarehouse creates a warehouse.
 func (k Keeper) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (made Warehouse, err error) {
 	err = k.client.ask(ctx, http.MethodPost, "/warehouses", spec, &made)
 	return made, err
@@ -183,26 +187,26 @@ func (k Keeper) DropWarehouse(ctx context.Context, name string) error {
 	return k.client.ask(ctx, http.MethodDelete, warehousePath(name), nil, &Done{})
 }
 
-// ValidateWarehouse has the storage of a warehouse tried.
+// ValidateWarehouse tests the storage of a warehouse.
 func (k Keeper) ValidateWarehouse(ctx context.Context, name string) (found WarehouseValidation, err error) {
 	err = k.client.ask(ctx, http.MethodPost, warehousePath(name)+"/validate", nil, &found)
 	return found, err
 }
 
-// Tombstones returns a page of what tables and views that are gone left in a warehouse.
+// Tombstones returns a page of a warehouse's tombstones, which dropped tables and views leave.
 func (k Keeper) Tombstones(ctx context.Context, name string, page Page) ([]Tombstone, string, error) {
 	var answer TombstonesPage
 	err := k.client.ask(ctx, http.MethodGet, warehousePath(name)+"/tombstones"+query(page), nil, &answer)
 	return answer.Tombstones, valueOf(answer.NextPageToken), err
 }
 
-// ClearTombstone removes one of them, and returns it.
+// ClearTombstone removes a tombstone, and returns it.
 func (k Keeper) ClearTombstone(ctx context.Context, name string, asked TombstoneClear) (left Tombstone, err error) {
 	err = k.client.ask(ctx, http.MethodPost, warehousePath(name)+"/tombstones/clear", asked, &left)
 	return left, err
 }
 
-// RotateSecrets has all secrets sealed again.
+// RotateSecrets reseals all secrets.
 func (k Keeper) RotateSecrets(ctx context.Context, rotation SecretsRotation) (rotated SecretsRotated, err error) {
 	err = k.client.ask(ctx, http.MethodPost, "/secrets/rotate", rotation, &rotated)
 	return rotated, err

@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// WorkRequest asks for a piece of work.
+// WorkRequest is a request for a job.
 type WorkRequest struct {
 	Kinds       []string `json:"kinds"`
 	Holder      string   `json:"holder"`
@@ -14,7 +14,7 @@ type WorkRequest struct {
 	WaitSeconds int      `json:"wait-seconds,omitempty"`
 }
 
-// Work is a piece of work: a job on a table, with a lease.
+// Work is a job on a table, with a lease.
 type Work struct {
 	Job       string   `json:"job"`
 	Kind      string   `json:"kind"`
@@ -23,11 +23,11 @@ type Work struct {
 	Namespace []string `json:"namespace"`
 	Name      string   `json:"name"`
 	TableUUID string   `json:"table-uuid"`
-	// Settings are texts, or numbers of milliseconds, bytes or things.
+	// Settings are strings, or numbers of milliseconds, bytes or objects.
 	Settings map[string]any `json:"settings"`
 }
 
-// WorkEnd says how a piece of work ended.
+// WorkEnd is the result of a job.
 type WorkEnd struct {
 	Outcome string `json:"outcome"` // done, nothing, failed or released
 	Files   int64  `json:"files,omitempty"`
@@ -35,19 +35,19 @@ type WorkEnd struct {
 	Error   string `json:"error,omitempty"`
 }
 
-// ClaimWork asks for a piece of work; its job is empty if nothing is due.
+// ClaimWork claims a job. Its Job is empty if nothing is due.
 func (c *Client) ClaimWork(ctx context.Context, request WorkRequest) (work Work, err error) {
 	err = c.ask(ctx, http.MethodPost, "/work", request, &work)
 	return work, err
 }
 
-// ProgressWork renews the lease of a piece of work.
+// ProgressWork renews the lease of a job.
 func (c *Client) ProgressWork(ctx context.Context, job string) (lease Lease, err error) {
 	err = c.ask(ctx, http.MethodPost, "/work/"+url.PathEscape(job)+"/progress", struct{}{}, &lease)
 	return lease, err
 }
 
-// FinishWork ends a piece of work, and its lease.
+// FinishWork ends a job, and its lease.
 func (c *Client) FinishWork(ctx context.Context, job string, end WorkEnd) error {
 	return c.ask(ctx, http.MethodPost, "/work/"+url.PathEscape(job)+"/finish", end, new(WorkEnd))
 }
