@@ -10,23 +10,24 @@ import (
 	"moorage/internal/web"
 )
 
-// configAnswer tells a client how to talk to the server. Both maps are always there:
-// several clients do not start without them.
+// configAnswer is the configuration of a client. Both maps are always present, because several
+// clients do not start without them.
 type configAnswer struct {
 	Defaults  map[string]string `json:"defaults"`
 	Overrides map[string]string `json:"overrides"`
 	Endpoints []string          `json:"endpoints"`
-	// KeyLifetime is an ISO 8601 duration. Clients that find it send an Idempotency-Key with every
+	// KeyLifetime is an ISO 8601 duration. Clients that get it send an Idempotency-Key with every
 	// change.
 	KeyLifetime string `json:"idempotency-key-lifetime,omitempty"`
 }
 
-// tokenExchange is the setting of Java clients that lets them renew a token by an exchange.
+// tokenExchange is the Java setting that allows clients to renew a token by an exchange.
 const tokenExchange = "token-exchange-enabled"
 
-// getConfig answers what a client must know of a warehouse before anything else. A client that
-// names none keeps to the paths without a prefix. The warehouse's properties are defaults. Only
-// operations of the route table are answered, because clients use what is.
+// getConfig answers with the configuration that a client needs of a warehouse before anything else.
+// A client that names no warehouse uses the paths without a prefix. The warehouse's properties are
+// defaults. The answer lists only operations of the route table, because clients use the listed
+// ones.
 func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	name, _, err := web.QueryOf(r).Text("warehouse")
 	if err != nil {
@@ -38,7 +39,7 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	}
 	defaults := orEmpty(warehouse.Properties)
 	if source := web.CallerOf(r).Source; source != "" && source != moorage.SourceToken {
-		// Only a token of ours can be exchanged for a new one. Java would try with any.
+		// Only a token of this store can be exchanged for a new one. Java would try with any token.
 		defaults[tokenExchange] = "false"
 	}
 	answer := configAnswer{
@@ -60,14 +61,14 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, answer)
 }
 
-// warehouseOf returns a warehouse with the properties that clients take for defaults: their own
-// settings win. Without a name it is DefaultWarehouse, if there is one.
+// warehouseOf returns a warehouse with the properties that clients use as defaults: their own
+// settings take precedence. Without a name it returns DefaultWarehouse, if that exists.
 func (s *server) warehouseOf(r *http.Request, name string) (catalog.Warehouse, error) {
 	warehouse, err := s.as(r).LoadWarehouse(r.Context(), cmp.Or(name, DefaultWarehouse))
 	if err != nil && (name != "" || moorage.KindOf(err) != moorage.KindNoSuchWarehouse) {
 		return warehouse, err
 	}
-	for _, own := range catalog.OwnProperties() { // that an older version kept
+	for _, own := range catalog.OwnProperties() { // that an older version stored
 		delete(warehouse.Properties, own)
 	}
 	return warehouse, nil

@@ -17,11 +17,12 @@ import (
 	"moorage/internal/web"
 )
 
-// headerDelegation is what a client asks for in a load. It names some of catalog.Delegations.
+// headerDelegation lists the delegations that a client requests with a load, of
+// catalog.Delegations.
 const headerDelegation = "X-Iceberg-Access-Delegation"
 
-// Names of what clients are told of their access. Java reads one name for the endpoint of
-// signatures up to 1.10 and the other from 1.11 on.
+// Names of the settings for a client's access. Java reads one name for the signing endpoint up to
+// 1.10 and the other from 1.11 on.
 const (
 	configSigning        = "s3.remote-signing-enabled"
 	configSignerEndpoint = "s3.signer.endpoint"
@@ -31,7 +32,7 @@ const (
 	configReason         = "moorage.delegation"
 )
 
-// headerPrivate keeps an answer with credentials out of caches.
+// headerPrivate keeps a response with credentials out of caches.
 var headerPrivate = []string{"private, no-store"}
 
 // asksFor returns the delegations that a request names.
@@ -47,8 +48,8 @@ func asksFor(r *http.Request) (asked []catalog.Delegation) {
 	return asked
 }
 
-// withAccess returns config, a JSON object, with what access adds, apart from the parts of a
-// credential, which are secret. It may write to the memory of config.
+// withAccess returns config, a JSON object, with the additions of access, but without the parts of
+// a credential, which are secret. It may write to the memory of config.
 func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []byte, access catalog.Delegated) (
 	[]byte, error) {
 	query := queryOfViews(access.Through)
@@ -68,7 +69,7 @@ func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []
 		}
 	case catalog.RemoteSigning:
 		endpoint := pathOfTable(r, ident) + "/sign" + query
-		// PyIceberg signs so with this implementation alone.
+		// PyIceberg signs remotely only with this implementation.
 		for _, member := range [][2]string{
 			{configSigning, "true"}, {configSignerEndpoint, endpoint}, {configSignerNew, endpoint},
 			{configSigner, "S3V4RestSigner"}, {configFileIO, "pyiceberg.io.fsspec.FsspecFileIO"},
@@ -83,17 +84,17 @@ func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []
 	return config, nil
 }
 
-// paramStaged is the query parameter with the token of a table that is about to be made.
+// paramStaged is the query parameter with the token of a staged table.
 const paramStaged = "staged"
 
-// Stages makes tokens for tables that are about to be made; *identity.Stages does.
+// Stages issues tokens for staged tables, which clients are about to create; *identity.Stages does.
 type Stages interface {
 	Token(ctx context.Context, stage identity.Stage) (string, error)
 	Location(ctx context.Context, token, caller string, table moorage.Identifier) (string, error)
 }
 
-// stagedAt returns the location of a table that is about to be made, which the token in r has;
-// empty: there is no token.
+// stagedAt returns the location of a staged table from the token in r. It is empty if there is no
+// token.
 func (s *server) stagedAt(r *http.Request, ident moorage.Identifier) (string, error) {
 	token, given, err := web.QueryOf(r).Text(paramStaged)
 	if err != nil || !given {
@@ -102,22 +103,22 @@ func (s *server) stagedAt(r *http.Request, ident moorage.Identifier) (string, er
 	return s.config.Stages.Location(r.Context(), token, web.CallerOf(r).Name, ident)
 }
 
-// withMember returns a JSON object with one member more.
+// withMember returns a JSON object with one more member.
 func withMember(object []byte, name, value string) []byte {
 	object = append(jsontext.AppendQuoted(appendOpen(object[:0], object), name), ':')
 	return append(jsontext.AppendQuoted(object, value), '}')
 }
 
-// pathOfTable returns the path of a table, relative to the catalog's address. So a client finds it
-// whatever that address is.
+// pathOfTable returns the path of a table, relative to the catalog's address. So it is valid for a
+// client whatever that address is.
 func pathOfTable(r *http.Request, ident moorage.Identifier) string {
 	head, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.EscapedPath(), "/"), "/namespaces/")
 	namespace, _, _ := strings.Cut(rest, "/")
 	return head + "/namespaces/" + namespace + "/tables/" + url.PathEscape(ident.Name)
 }
 
-// appendConfig appends config, a JSON object without space, with the parts of a credential; nil:
-// there is none.
+// appendConfig appends config, a JSON object without spaces, with the parts of a credential.
+// credential is nil if there is none.
 func appendConfig(dst, config, credential []byte) []byte {
 	if credential == nil {
 		return append(dst, config...)
@@ -125,7 +126,8 @@ func appendConfig(dst, config, credential []byte) []byte {
 	return append(append(appendOpen(dst, config), credential...), '}')
 }
 
-// appendOpen appends a JSON object without space and without its end, so that a member can follow.
+// appendOpen appends a JSON object without spaces and without its closing brace, so that a member
+// can follow.
 func appendOpen(dst, object []byte) []byte {
 	first := len(object) == len("{}")
 	dst = append(dst, object[:len(object)-1]...)
@@ -135,8 +137,8 @@ func appendOpen(dst, object []byte) []byte {
 	return append(dst, ',')
 }
 
-// appendCredential appends the list of the one credential of an answer. Java and Trino refuse two.
-// Source: REST specification, StorageCredential.
+// appendCredential appends a list with the single credential of a response. Java and Trino refuse
+// two. Source: REST specification, StorageCredential.
 func appendCredential(dst []byte, prefix string, config, credential []byte) []byte {
 	dst = jsontext.AppendQuoted(append(dst, `[{"prefix":`...), prefix)
 	return append(appendConfig(append(dst, `,"config":`...), config, credential), `}]`...)
@@ -146,8 +148,8 @@ type credentialsAnswer struct {
 	StorageCredentials json.RawMessage `json:"storage-credentials"`
 }
 
-// loadCredentials answers new credentials for a table. The parameter planId is for plans, which the
-// server makes none of.
+// loadCredentials answers with new credentials for a table. The parameter planId is for plans,
+// which this server does not create.
 func (s *server) loadCredentials(w http.ResponseWriter, r *http.Request) error {
 	ident, err := pathIdentifier(r, paramTable)
 	if err != nil {
@@ -173,13 +175,13 @@ func (s *server) loadCredentials(w http.ResponseWriter, r *http.Request) error {
 	return s.AnswerJSON(w, r, credentialsAnswer{appendCredential(nil, access.Prefix, config, access.Encoded)})
 }
 
-// signAnswer is what a client is told of a signature. Source: REST specification, RemoteSignResult.
+// signAnswer is the response with a signature. Source: REST specification, RemoteSignResult.
 type signAnswer struct {
 	URI     string              `json:"uri"`
 	Headers map[string][]string `json:"headers"`
 }
 
-// signHeadersMax bounds the headers of a request that is to be signed.
+// signHeadersMax bounds the headers of a request to sign.
 const signHeadersMax = 200
 
 // signRequest signs one request of an engine to the storage of a table.
@@ -198,7 +200,7 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 		request, err = signRequestIn(f)
 	}
 	if err != nil {
-		// Who may not ask at all hears that first.
+		// A caller without the privilege to sign gets that refusal first.
 		on := moorage.Identifier{Warehouse: ident.Warehouse}
 		return cmp.Or(s.as(r).Refuse(r.Context(), verb.Sign, on, err), err)
 	}
@@ -210,13 +212,13 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// Java's clients keep what may be kept by method, region and URI, for all who use the process.
+	// Java clients cache cacheable signatures by method, region and URI, for all users of the
+	// process.
 	w.Header()["Cache-Control"] = []string{"no-cache"}
 	return s.AnswerJSON(w, r, signAnswer{request.URI, signature.Headers})
 }
 
-// signRequestIn reads a request that is to be signed. Source: REST specification,
-// RemoteSignRequest.
+// signRequestIn reads a request to sign. Source: REST specification, RemoteSignRequest.
 func signRequestIn(f *web.Fields) (catalog.SignRequest, error) {
 	for _, name := range []string{"region", "uri", "method", "headers"} {
 		f.Require(name)
@@ -233,7 +235,7 @@ func signRequestIn(f *web.Fields) (catalog.SignRequest, error) {
 	return request, f.Failure
 }
 
-// headersIn reads the headers of a request that is to be signed: lists of texts by name.
+// headersIn reads the headers of a request to sign: lists of strings by name.
 func headersIn(f *web.Fields) map[string][]string {
 	headers := make(map[string][]string)
 	object := f.Typed("headers", jsontext.Object)

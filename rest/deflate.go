@@ -15,21 +15,21 @@ import (
 	"moorage/metadata"
 )
 
-// deflated is a text as DEFLATE blocks that end at a byte boundary and refer to nothing outside. So
-// they can stand in the middle of any gzip member. An answer holds the same document for every
-// caller, between a head and a tail of the caller's own. The server compresses a document once,
-// which makes compressed loads cheap.
+// deflated is a text as DEFLATE blocks that end at a byte boundary and refer to no data outside. So
+// they can be in the middle of any gzip member. Every caller's response contains the same document,
+// between its own head and tail. The server compresses a document once, which makes compressed
+// loads cheap.
 //
 // It is immutable.
 type deflated struct {
 	blocks []byte
 	size   int    // of the text
 	crc    uint32 // of the text
-	shift  uint32 // x^(8·size) modulo the CRC's polynomial: what size bytes do to the CRC before them
+	shift  uint32 // x^(8·size) modulo the CRC's polynomial: the effect of size bytes on the CRC before them
 }
 
-// deflate compresses text at the fastest level: documents are large, alike inside, and
-// change with each commit.
+// deflate compresses text at the fastest level: documents are large and repetitive, and change with
+// each commit.
 func (s *server) deflate(text []byte) (*deflated, error) {
 	writer := s.flateWriters.Get().(*flate.Writer)
 	defer s.flateWriters.Put(writer)
@@ -39,11 +39,11 @@ func (s *server) deflate(text []byte) (*deflated, error) {
 	if _, err := writer.Write(text); err != nil {
 		return nil, err
 	}
-	if err := writer.Flush(); err != nil { // ends at a byte boundary, and not the stream
+	if err := writer.Flush(); err != nil { // ends at a byte boundary without ending the stream
 		return nil, err
 	}
 	return &deflated{
-		blocks: bytes.Clone(blocks.Bytes()), // to size: it is kept
+		blocks: bytes.Clone(blocks.Bytes()), // cloned to its exact size, because it is cached
 		size:   len(text),
 		crc:    crc32.ChecksumIEEE(text),
 		shift:  crcShift(len(text)),
@@ -58,8 +58,8 @@ func newFlateWriter() any {
 	return writer
 }
 
-// gzip returns what stands before and behind d.blocks in a gzip member whose content is
-// head, d's text and tail. Source: RFC 1952, 2.3.
+// gzip returns the bytes before and after d.blocks in a gzip member whose content is head, d's text
+// and tail. Source: RFC 1952, 2.3.
 func (d *deflated) gzip(head, tail []byte) (before, behind []byte) {
 	const headerBytes, trailerBytes = 10, 8
 	before = make([]byte, 0, headerBytes+storedBytesHead+len(head))
@@ -82,7 +82,7 @@ const (
 	storedBytesHead = 5
 )
 
-// appendStored appends text as blocks that are not compressed and not the last ones.
+// appendStored appends text as uncompressed blocks, none of them final.
 func appendStored(blocks, text []byte) []byte {
 	for len(text) > 0 {
 		part := text[:min(len(text), storedBytesMax)]
@@ -126,8 +126,8 @@ func crcShift(size int) uint32 {
 	return result
 }
 
-// compressedKey names the text of a table's document or of a view's, and does not keep the document
-// in memory. The location of its file would not do: a file that is registered again may have
+// compressedKey identifies the text of a table's or view's document without keeping the document in
+// memory. The location of its file would not suffice: a file that is registered again may have
 // another content.
 type compressedKey struct {
 	table weak.Pointer[metadata.Document]
@@ -135,8 +135,8 @@ type compressedKey struct {
 	view  weak.Pointer[metadata.ViewDocument]
 }
 
-// keyOf returns the key of the text that form answers of a table; the zero key for a staged table,
-// which nobody loads again.
+// keyOf returns the key of the text of a table's answer in form. It is the zero key for a staged
+// table, which is not loaded again.
 func keyOf(table *catalog.Table, form answerForm) compressedKey {
 	if table.MetadataLocation == "" {
 		return compressedKey{}
@@ -149,15 +149,15 @@ func keyOfView(view *catalog.View) compressedKey {
 	return compressedKey{view: weak.Make(view.Document)}
 }
 
-// compressedBytesEntry is roughly what the cache needs for an entry beside its bytes.
+// compressedBytesEntry is the approximate overhead of a cache entry.
 const compressedBytesEntry = 256
 
 func (compressedKey) weight(d *deflated) uint32 {
 	return uint32(min(len(d.blocks)+compressedBytesEntry, math.MaxUint32))
 }
 
-// deflatedText returns text, which is what key names, compressed. Of callers that want
-// the same at the same time one does the work. What has the zero key is not kept.
+// deflatedText returns text, identified by key, in compressed form. Concurrent callers with the
+// same key share the work. A text with the zero key is not cached.
 func (s *server) deflatedText(ctx context.Context, key compressedKey, text []byte) (*deflated, error) {
 	if key == (compressedKey{}) {
 		return s.deflate(text)

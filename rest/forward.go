@@ -9,9 +9,9 @@ import (
 	"moorage/internal/web"
 )
 
-// forwarded is mutate for a commit to the table or view that the path names in the parameter param.
-// Another node may answer it. If this one does, key is what binds it to what the other may have
-// done: nil if that is nothing.
+// forwarded is mutate for a commit to the table or view in the path parameter param. Another node
+// may answer the commit. If this node does, the returned key binds the request to anything that the
+// other node may have done. Nil if the other node did nothing.
 func (s *server) forwarded(w http.ResponseWriter, r *http.Request, param string, body []byte, key *catalog.Key) (
 	*catalog.Key, bool) {
 	if s.config.Router == nil || param == "" {
@@ -30,8 +30,8 @@ func (s *server) forwarded(w http.ResponseWriter, r *http.Request, param string,
 	return key, answered
 }
 
-// requestKey returns the key of r: that of the client, called id, or the internal one with which
-// another node forwarded it; nil if it has none.
+// requestKey returns the key of r: the client's key, called id, or the internal key with which
+// another node forwarded r. Nil if r has no key.
 func requestKey(r *http.Request, id string, body []byte) *catalog.Key {
 	if id != "" {
 		return bindKey(r, id, body)

@@ -14,14 +14,14 @@ import (
 	"moorage/internal/web"
 )
 
-// headerVaryLoad is the Vary of answers that depend on the access that a client asks for too.
+// headerVaryLoad is the Vary of responses that also depend on the access that a client requests.
 var headerVaryLoad = []string{"Accept-Encoding, X-Iceberg-Access-Delegation"}
 
-// headerVaryCredential is that of answers that have a credential, which is its caller's.
+// headerVaryCredential is the Vary of responses with a credential, which belongs to the caller.
 var headerVaryCredential = []string{"Accept-Encoding, X-Iceberg-Access-Delegation, Authorization"}
 
-// answerForm says what stands around a table's metadata in an answer, and which load the
-// answer's tag stands for.
+// answerForm selects what surrounds a table's metadata in a response, and which load the response's
+// ETag belongs to.
 type answerForm struct {
 	refs   bool // only snapshots that a branch or tag names
 	config bool // with the client's configuration
@@ -35,7 +35,7 @@ var (
 	lastAnswer     = answerForm{} // of a table that can no longer be loaded
 )
 
-// loadTable answers the current version of a table, or 304 if the client has it.
+// loadTable answers with the current version of a table, or 304 if the client has it.
 func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
 	ident, err := pathIdentifier(r, paramTable)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
 	return s.answerTable(w, r, table, form)
 }
 
-// answerTable answers one version of a table: the bytes of its document, with the location and
+// answerTable answers with one version of a table: the bytes of its document, with the location and
 // the caller's configuration around them.
 func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *catalog.Table, form answerForm) error {
 	var given catalog.Delegated
@@ -103,26 +103,26 @@ func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *cata
 		prefix: given.Prefix, tag: tag, key: keyOf(table, form)})
 }
 
-// document is the text of a metadata document, and what stands around it in an answer.
+// document is the text of a metadata document, with the parts around it in a response.
 type document struct {
-	location string // of the metadata file; empty: there is none
+	location string // of the metadata file; empty if there is no file
 	text     []byte // not empty
-	beside   int64  // bytes that are in memory with text
-	config   []byte // JSON; nil: none is answered
-	// credential has the members of a JSON object; nil: none is answered. It is secret. prefix is
-	// what it is for.
+	beside   int64  // further bytes that are in memory as long as text
+	config   []byte // JSON; nil for none
+	// credential has the members of a JSON object, nil for none. It is secret. prefix is the
+	// location prefix that it is for.
 	credential []byte
 	prefix     string
-	tag        string        // the ETag; empty: none is answered
-	key        compressedKey // names text
+	tag        string        // the ETag; empty for none
+	key        compressedKey // identifies text
 }
 
-// envelope is what stands before and behind a document in one answer. It is made for each answer,
-// in memory that is used again, so nothing of a caller is in the answer to another. A cache of
-// ready answers would need a bound, and could hold little more than this appends.
+// envelope has the bytes before and after a document in one response. It is made for each response,
+// in reused memory, so no response contains another caller's data. A cache of complete responses
+// would need a bound, and could save little more than this appends.
 type envelope struct{ head, tail []byte }
 
-// envelopeBytesMax is the largest envelope whose memory is kept. The usual one has 200 bytes.
+// envelopeBytesMax is the largest envelope whose memory is reused. The usual one has 200 bytes.
 const envelopeBytesMax = 16 << 10
 
 // of makes e the envelope of d.
@@ -134,7 +134,7 @@ func (e *envelope) of(d document) {
 	}
 	e.head = append(e.head, `"metadata":`...)
 	if d.config != nil {
-		e.tail = appendConfig(append(e.tail, `,"config":`...), d.config, d.credential) // some clients read this alone
+		e.tail = appendConfig(append(e.tail, `,"config":`...), d.config, d.credential) // some clients read only this one
 	}
 	if d.credential != nil {
 		e.tail = appendCredential(append(e.tail, `,"storage-credentials":`...), d.prefix, d.config, d.credential)
@@ -142,8 +142,8 @@ func (e *envelope) of(d document) {
 	e.tail = append(e.tail, '}')
 }
 
-// answerDocument answers 200 with d, compressed if the client asks for that. What is in d.text is
-// not looked at.
+// answerDocument answers 200 with d, compressed if the client accepts that. It does not parse
+// d.text.
 func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d document) error {
 	e := s.envelopes.Get().(*envelope)
 	defer func() {
@@ -151,7 +151,7 @@ func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d docume
 			s.envelopes.Put(e)
 		}
 	}()
-	// Others may be answered from the same bytes.
+	// Other requests may be answered with the same bytes.
 	if err := s.HoldAnswer(w, r, &d.text[0], int64(len(d.text))+d.beside); err != nil {
 		return err
 	}
@@ -177,13 +177,13 @@ func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d docume
 	w.WriteHeader(http.StatusOK)
 	for _, part := range [...][]byte{head, text, tail} {
 		if _, err := w.Write(part); err != nil {
-			return nil // the client is gone
+			return nil // the client disconnected
 		}
 	}
 	return nil
 }
 
-// encodeConfig returns config as JSON, its keys in order.
+// encodeConfig returns config as JSON, with sorted keys.
 func encodeConfig(config map[string]string) ([]byte, error) {
 	if len(config) == 0 {
 		return []byte("{}"), nil
@@ -192,10 +192,11 @@ func encodeConfig(config map[string]string) ([]byte, error) {
 	return encoded, moorage.E("rest.encodeConfig", "", moorage.KindInternal, err)
 }
 
-// loadTag returns the ETag of a load: it tells apart all that makes answers differ, except their
-// coding. It is the same on every node and after a restart. A create, register or commit answers
-// the tag that a plain load of the new version would have. The location alone does not name a
-// version: the owner of a registered file may rewrite it, and need not have noted when.
+// loadTag returns the ETag of a load. It distinguishes everything that makes responses differ,
+// except their content coding. It is the same on every node and after a restart. The response to a
+// create, register or commit has the tag of a plain load of the new version. The location alone
+// does not identify a version: the owner of a registered file may rewrite it without a new
+// timestamp.
 func loadTag(r *http.Request, table *catalog.Table, config []byte, credential string, form answerForm) string {
 	text := make([]byte, 0, 512)
 	text = append(text, table.MetadataLocation...)
@@ -217,7 +218,7 @@ func loadTag(r *http.Request, table *catalog.Table, config []byte, credential st
 	}
 	text = append(text, 0)
 	text = append(text, config...)
-	text = append(text, credential...) // it stands for a credential as long as that is given again
+	text = append(text, credential...) // identifies a credential as long as that one is returned again
 	sum := sha256.Sum256(text)
 	tag := make([]byte, 0, 24)
 	tag = append(tag, '"')

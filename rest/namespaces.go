@@ -25,7 +25,7 @@ type propertiesAnswer struct {
 	Missing []string `json:"missing"`
 }
 
-// listNamespaces answers the direct children of the parameter parent, or the top levels.
+// listNamespaces answers with the direct children of the parameter parent, or the top levels.
 func (s *server) listNamespaces(w http.ResponseWriter, r *http.Request) error {
 	warehouse, err := pathWarehouse(r)
 	if err != nil {
@@ -71,7 +71,7 @@ func (s *server) createNamespace(r *http.Request, body []byte) (change, error) {
 	}, f.Failure
 }
 
-// loadNamespace answers the properties of a namespace, or 204 to HEAD.
+// loadNamespace answers with the properties of a namespace, or 204 to HEAD.
 func (s *server) loadNamespace(w http.ResponseWriter, r *http.Request) error {
 	warehouse, ns, err := pathNamespace(r)
 	if err != nil {
@@ -116,8 +116,8 @@ func (s *server) updateProperties(r *http.Request, body []byte) (change, error) 
 	}, f.Failure
 }
 
-// orEmpty returns properties, or an empty map for nil: null would tell clients that the
-// server has no properties.
+// orEmpty returns properties, or an empty map for nil, because null would mean that the server has
+// no properties.
 func orEmpty(properties map[string]string) map[string]string {
 	if properties == nil {
 		return map[string]string{}

@@ -14,11 +14,11 @@ import (
 	"moorage/internal/web"
 )
 
-// mutation reads a request that changes something. It gets the whole body, and asks the catalog
-// nothing.
+// mutation reads a request that changes something. It gets the whole body, and does not call the
+// catalog.
 type mutation func(r *http.Request, body []byte) (change, error)
 
-// change is a mutation that was read: it makes the change, and returns how that is answered.
+// change is a mutation after reading: it makes the change, and returns the handler that answers.
 type change func(ctx context.Context, c catalog.Verbs) (answer web.Handler, err error)
 
 // silently is a change that answers 204.
@@ -28,7 +28,7 @@ func silently(apply func(ctx context.Context, c catalog.Verbs) error) change {
 	}
 }
 
-// answeringTable is a change that answers one version of a table.
+// answeringTable is a change that answers with one version of a table.
 func (s *server) answeringTable(form answerForm,
 	apply func(ctx context.Context, c catalog.Verbs) (*catalog.Table, error)) change {
 	return func(ctx context.Context, c catalog.Verbs) (web.Handler, error) {
@@ -37,12 +37,12 @@ func (s *server) answeringTable(form answerForm,
 	}
 }
 
-// mutate returns the handler of a mutation, the operation called id. With an Idempotency-Key it
-// happens once, and a request that is sent again is answered as it was before. So is the refusal of
-// one that cannot be read.
+// mutate returns the handler of a mutation, the operation called id. With an Idempotency-Key the
+// change is made once, and a retry gets the first answer. This includes the refusal of a request
+// that cannot be read.
 //
-// commits is the parameter of the path that names what a commit changes, which another node may
-// answer. It is empty for all other mutations.
+// commits is the path parameter with the table or view that a commit changes; another node may
+// answer the commit. It is empty for all other mutations.
 func (s *server) mutate(id, commits string, read mutation) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		keyID, err := web.IdempotencyKey(r)
@@ -63,7 +63,7 @@ func (s *server) mutate(id, commits string, read mutation) web.Handler {
 		}
 		lease, wrong := leaseOf(r)
 		asked := s.config.Catalog.For(web.CallerOf(r), key, lease)
-		if unread = cmp.Or(unread, wrong); unread != nil { // the lease binds no refusal
+		if unread = cmp.Or(unread, wrong); unread != nil { // a refusal does not depend on the lease
 			warehouse, _ := pathWarehouse(r)
 			on := moorage.Identifier{Warehouse: warehouse}
 			return cmp.Or(asked.Refuse(r.Context(), verb.OfIceberg(id)[0], on, unread), unread)
@@ -77,10 +77,10 @@ func (s *server) mutate(id, commits string, read mutation) web.Handler {
 }
 
 // admitting returns handle, the handler of the operation called id, for callers that see the
-// warehouse. Others are refused before a large body is read, because all share the room for those.
-// The effect of a request with an Idempotency-Key may have happened while its caller saw the
-// warehouse. Only the body tells, so such bodies are read; strangers share the room of one caller
-// for them.
+// warehouse. Other callers are refused before a large body is read, because all requests share the
+// memory for those. A request with an Idempotency-Key may have taken effect while its caller saw
+// the warehouse. Only the body shows that, so such bodies are read. All callers that do not see the
+// warehouse share one caller's memory for them.
 func (s *server) admitting(id string, handle web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		warehouse, err := pathWarehouse(r)
@@ -110,7 +110,7 @@ func (s *server) admitting(id string, handle web.Handler) web.Handler {
 // leaseHeader names the lease that the caller must hold when the change happens.
 const leaseHeader = "X-Moorage-Lease"
 
-// leaseOf reads the header; nil if there is none. One that is empty, or is there twice, is wrong.
+// leaseOf reads the header; nil if it is absent. An empty or repeated header is an error.
 func leaseOf(r *http.Request) (*catalog.Lease, error) {
 	values := r.Header.Values(leaseHeader)
 	switch {
@@ -123,9 +123,10 @@ func leaseOf(r *http.Request) (*catalog.Lease, error) {
 	return &lease, err
 }
 
-// bindKey returns the key id with what tells the request r from others that are sent with it.
+// bindKey returns the key id, bound to the parts that distinguish the request r from other requests
+// with the same id.
 func bindKey(r *http.Request, id string, body []byte) *catalog.Key {
-	warehouse, _ := pathWarehouse(r) // a malformed one is part of the outcome, and stands in the path
+	warehouse, _ := pathWarehouse(r) // a malformed warehouse is in the path, and so is bound too
 	path := web.EscapedPath(r.URL)
 	if r.URL.RawQuery != "" {
 		path += "?" + r.URL.RawQuery
@@ -133,7 +134,7 @@ func bindKey(r *http.Request, id string, body []byte) *catalog.Key {
 	return &catalog.Key{ID: id, Warehouse: warehouse, Method: r.Method, Path: path, Body: sha256.Sum256(body)}
 }
 
-// isoDuration spells a duration as ISO 8601 does: PT30M, PT1H0M5S.
+// isoDuration formats a duration as ISO 8601: PT30M, PT1H0M5S.
 func isoDuration(d time.Duration) string {
 	text := strings.ToUpper(d.Round(time.Second).String())
 	if whole, ok := strings.CutSuffix(text, "M0S"); ok {

@@ -11,7 +11,7 @@ import (
 	"moorage/internal/web"
 )
 
-// namespaceSeparator is what GET /v1/config tells clients to join namespace levels with.
+// namespaceSeparator is the separator of namespace levels that GET /v1/config advertises.
 const namespaceSeparator = "%1F"
 
 // pathWarehouse returns the warehouse that the path names as its prefix.
@@ -39,15 +39,15 @@ func pathNamespace(r *http.Request) (warehouse string, ns moorage.Namespace, err
 	return warehouse, ns, ns.Validate()
 }
 
-// Parameters of paths that name what stands in a namespace.
+// Path parameters that name an object in a namespace.
 const (
 	paramTable = "table"
 	paramView  = "view"
 )
 
-// pathIdentifier returns the table or view that the path names in the parameter param. Without a
-// namespace there is none: Java clients that look for a table ns.files, and are told that it is not
-// there, ask for a table ns, whose metadata table that would be.
+// pathIdentifier returns the table or view in the path parameter param. Without a namespace it does
+// not exist. The reason: a Java client that gets "not found" for a table ns.files then requests a
+// table ns, which it takes for the owner of a metadata table.
 func pathIdentifier(r *http.Request, param string) (moorage.Identifier, error) {
 	warehouse, ns, invalid := pathNamespace(r)
 	name, err := web.PathParam(r, param)
@@ -67,13 +67,13 @@ func pathIdentifier(r *http.Request, param string) (moorage.Identifier, error) {
 	return moorage.Identifier{}, moorage.Errorf(moorage.KindNoSuchTable, "Table does not exist: %s", name)
 }
 
-// splitNamespace returns the levels of a decoded namespace. The text of the only level
-// of "a" is shared with joined.
+// splitNamespace returns the levels of a decoded namespace. The level of a one-level namespace
+// shares memory with joined.
 func splitNamespace(joined string) moorage.Namespace {
 	return strings.Split(joined, moorage.LevelSeparator)
 }
 
-// namespaceIn returns the namespace in the member of that name, which must be there.
+// namespaceIn returns the namespace in the member "namespace", which is required.
 func namespaceIn(f *web.Fields) moorage.Namespace {
 	f.Require("namespace")
 	ns := moorage.Namespace(f.Texts("namespace"))
@@ -83,7 +83,7 @@ func namespaceIn(f *web.Fields) moorage.Namespace {
 	return ns
 }
 
-// nameIn returns the member called name, which must be there and be one.
+// nameIn returns the member "name", which is required and must be a valid name.
 func nameIn(f *web.Fields) string {
 	f.Require("name")
 	name := f.Text("name")
@@ -93,7 +93,7 @@ func nameIn(f *web.Fields) string {
 	return name
 }
 
-// identifierIn returns the table or view that a member with namespace and name means.
+// identifierIn returns the table or view in a member with namespace and name.
 func identifierIn(f *web.Fields, member, warehouse string) moorage.Identifier {
 	f.Require(member)
 	value := f.Typed(member, jsontext.Object)
@@ -106,7 +106,7 @@ func identifierIn(f *web.Fields, member, warehouse string) moorage.Identifier {
 	return ident
 }
 
-// readNamed reads a body that names a table or view to be made in the namespace of the path.
+// readNamed reads a body that names a table or view to create in the namespace of the path.
 func readNamed(r *http.Request, body []byte, what string) (ident moorage.Identifier, f *web.Fields, err error) {
 	if ident.Warehouse, ident.Namespace, err = pathNamespace(r); err != nil {
 		return ident, nil, err
@@ -118,8 +118,8 @@ func readNamed(r *http.Request, body []byte, what string) (ident moorage.Identif
 	return ident, f, nil
 }
 
-// readCommit reads a body that changes the table or view which the path names in the parameter
-// param. A member "identifier" that is another one is a failure of the fields.
+// readCommit reads a body that changes the table or view in the path parameter param. It fails if
+// the member "identifier" names another one.
 func readCommit(r *http.Request, body []byte, param, what string) (moorage.Identifier, *web.Fields, error) {
 	ident, err := pathIdentifier(r, param)
 	if err != nil {
@@ -136,7 +136,8 @@ func readCommit(r *http.Request, body []byte, param, what string) (moorage.Ident
 	return ident, f, nil
 }
 
-// metadataLocationIn returns the member of that name, which must be there and not be empty.
+// metadataLocationIn returns the member "metadata-location", which is required and must not be
+// empty.
 func metadataLocationIn(f *web.Fields) string {
 	const name = "metadata-location"
 	f.Require(name)
@@ -147,9 +148,9 @@ func metadataLocationIn(f *web.Fields) string {
 	return location
 }
 
-// escapePrefix returns a warehouse's name as clients put it into paths. They use the prefix of the
-// configuration as it is, so it is escaped here, for web.PathParam to decode. Names that would mean
-// something else as a segment are escaped further.
+// escapePrefix returns a warehouse's name in the form for clients' paths. Clients use the prefix of
+// the configuration as it is, so escapePrefix escapes it for web.PathParam to decode. Names that
+// would have another meaning as a segment are escaped further.
 func escapePrefix(warehouse string) string {
 	switch warehouse {
 	case "namespaces": // begins the paths without a prefix
@@ -163,7 +164,7 @@ func escapePrefix(warehouse string) string {
 // pageSizes are the bounds of pages. Java clients always page, and follow the tokens.
 var pageSizes = web.PageSizes{Default: 1000, Max: 10_000}
 
-// pageOf returns the page of the catalog's list that pages is at.
+// pageOf returns the page of the catalog's list for the position of pages.
 func pageOf(pages web.Pager) catalog.Page {
 	return catalog.Page{After: pages.After, Limit: pages.Limit}
 }

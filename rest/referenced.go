@@ -9,18 +9,18 @@ import (
 	"moorage/internal/web"
 )
 
-// paramReferencedBy names the views by which an engine comes to a table or view.
+// paramReferencedBy lists the views by which an engine reaches a table or view.
 const paramReferencedBy = "referenced-by"
 
 // referencedBy returns the views of the parameter referenced-by, the outermost first; nil if it is
-// not given. They are in the warehouse of the request. Commas stand between them, and each is a
-// namespace and a name with the separator of namespaces between them, encoded. So the value is
+// not given. They are in the warehouse of the request. Commas separate the views. Each view is a
+// namespace and a name, joined by the namespace separator and percent-encoded. So the value is
 // split before it is decoded: a comma in a name is %2C. Source: REST specification, referenced-by.
 //
-// Some programs encode parameters themselves, and so the whole value a second time. That can be
-// told apart: decoded once it has no separator, and each view has one.
+// Some programs encode parameters themselves, and so encode the whole value twice. Such a value can
+// be recognised: decoded once it has no separator, but each view has one.
 //
-// Errors: KindBadRequest. How many views there may be is for the catalog to say.
+// Errors: KindBadRequest. The catalog bounds the number of views.
 func referencedBy(r *http.Request, warehouse string) (views []moorage.Identifier, err error) {
 	raw, given, err := web.RawText(r, paramReferencedBy)
 	if err != nil || !given {
@@ -59,8 +59,7 @@ func viewIn(item string) (view moorage.Identifier, err error) {
 	return view, moorage.ValidateName("name", view.Name)
 }
 
-// queryOfViews returns the query with which the next request comes through the same views; empty
-// for none.
+// queryOfViews returns the query of a next request through the same views; empty without views.
 func queryOfViews(views []moorage.Identifier) string {
 	if len(views) == 0 {
 		return ""

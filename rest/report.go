@@ -9,14 +9,14 @@ import (
 	"moorage/internal/web"
 )
 
-// Types of reports that clients send.
+// Types of reports from clients.
 const (
 	reportScan   = "scan-report"
 	reportCommit = "commit-report"
 )
 
-// reportMetrics takes note that a client sent a report. Whether the table exists is not looked at:
-// clients send reports after every scan and ignore the answer. A report that is none is
+// reportMetrics counts a client's report. It does not check whether the table exists, because
+// clients send reports after every scan and ignore the response. An invalid report is
 // KindBadRequest. Source: REST specification, ReportMetricsRequest.
 func (s *server) reportMetrics(w http.ResponseWriter, r *http.Request) error {
 	ident, err := pathIdentifier(r, paramTable)
@@ -48,7 +48,7 @@ func (s *server) reportMetrics(w http.ResponseWriter, r *http.Request) error {
 	return web.AnswerNothing(w)
 }
 
-// scanReport makes it a failure that f is no ScanReport.
+// scanReport fails f unless it is a ScanReport.
 func scanReport(f *web.Fields) {
 	anyReport(f)
 	predicate(f, "filter")
@@ -59,7 +59,7 @@ func scanReport(f *web.Fields) {
 	f.Texts("projected-field-names")
 }
 
-// commitReport makes it a failure that f is no CommitReport.
+// commitReport fails f unless it is a CommitReport.
 func commitReport(f *web.Fields) {
 	anyReport(f)
 	integer(f, "sequence-number")
@@ -67,7 +67,7 @@ func commitReport(f *web.Fields) {
 	f.Text("operation")
 }
 
-// anyReport makes it a failure that f lacks what all reports have.
+// anyReport fails f unless it has the members of all reports.
 func anyReport(f *web.Fields) {
 	f.Require("table-name")
 	f.Text("table-name")
@@ -77,8 +77,8 @@ func anyReport(f *web.Fields) {
 	f.TextMap("metadata")
 }
 
-// predicate requires a member that may be a Predicate: a boolean, or an object with a type. Its
-// other members do not matter here.
+// predicate requires a member that can be a Predicate: a boolean, or an object with a type. It
+// ignores the other members of the object.
 func predicate(f *web.Fields, name string) {
 	f.Require(name)
 	value := f.Get(name)
@@ -122,7 +122,7 @@ func metricResult(f *web.Fields) {
 	}
 }
 
-// isThere reports whether all members of these names are there.
+// isThere reports whether all members with these names are present.
 func isThere(f *web.Fields, names ...string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { return f.Get(name).IsZero() })
 }
@@ -135,7 +135,7 @@ func integer(f *web.Fields, name string) {
 	}
 }
 
-// integers makes it a failure that a member is there and no list of integers.
+// integers fails f if a member is present but not a list of integers.
 func integers(f *web.Fields, name string) {
 	for element := range f.Typed(name, jsontext.Array).Elements() {
 		if !isInteger(element) {

@@ -15,38 +15,37 @@ import (
 	"moorage/internal/web"
 )
 
-// CompressedBytesMaxDefault holds the compressed documents of some thousand tables.
+// CompressedBytesMaxDefault is enough for the compressed documents of some thousand tables.
 const CompressedBytesMaxDefault = 64 << 20
 
-// DefaultWarehouse is the warehouse of requests whose path names none.
+// DefaultWarehouse is the warehouse of requests whose path names no warehouse.
 const DefaultWarehouse = "default"
 
-// Catalog is what the handlers ask for; *catalog.Catalog gives it. All methods are safe for
-// concurrent use and fail with errors that have a moorage.Kind.
+// Catalog has the operations that the handlers call; *catalog.Catalog implements it. All methods
+// are safe for concurrent use. Their errors have a moorage.Kind.
 type Catalog interface {
 	For(caller moorage.Caller, key *catalog.Key, lease *catalog.Lease) catalog.Verbs
 }
 
-// Config is what the Iceberg operations need. Only Catalog is required.
+// Config has the parts of the Iceberg operations. Only Catalog is required.
 type Config struct {
 	Catalog Catalog
-	// IdempotencyLifetime is how long clients are told that they may repeat a request with the same
-	// Idempotency-Key. It is that of the catalog. The server heeds keys in any case, but clients
-	// send them only if they are told. Default: they are not.
+	// IdempotencyLifetime is the advertised time in which clients may retry a request with the same
+	// Idempotency-Key. It must be the catalog's. The server always accepts keys, but clients send
+	// them only if this is advertised. Default: not advertised.
 	IdempotencyLifetime time.Duration
 	// CompressedBytesMax bounds the memory of compressed documents. Default
 	// CompressedBytesMaxDefault.
 	CompressedBytesMax int64
-	// Tokens answers requests for tokens. Default: gives out none, and says so.
+	// Tokens answers requests for tokens. Default: refuses them all.
 	Tokens Tokens
-	// Stages makes tokens for tables that are about to be made. Default: only this process reads
-	// them.
+	// Stages issues tokens for staged tables. Default: only this process can read its tokens.
 	Stages Stages
-	// Router sends commits of tables and views to other nodes. Default: none is sent.
+	// Router sends commits of tables and views to other nodes. Default: no commit is sent.
 	Router Router
 }
 
-// Router may have another node answer a commit; *cluster.Router does.
+// Router may forward a commit to another node, which answers it; *cluster.Router does.
 type Router interface {
 	Forward(w http.ResponseWriter, r *http.Request, c cluster.Commit) (key string, answered bool)
 }
@@ -95,7 +94,7 @@ func mount(on *web.Server, config Config) *server {
 	return s
 }
 
-// as returns the catalog as the caller of r has it.
+// as returns the catalog for the caller of r.
 func (s *server) as(r *http.Request) catalog.Verbs {
 	return s.config.Catalog.For(web.CallerOf(r), nil, nil)
 }

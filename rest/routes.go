@@ -14,19 +14,19 @@ type operation struct {
 	id     string // operationId
 	method string
 	path   string // as the specification spells it
-	often  bool   // nearly all requests are for it
+	often  bool   // nearly all requests use it
 	handle web.Handler
 	mutate mutation
-	// commits is the parameter of path that names the table or view that the operation commits to;
-	// empty: it is no commit of one.
+	// commits is the parameter of path with the table or view that the operation commits to. It is
+	// empty for other operations.
 	commits string
-	// offer is the delegation that a warehouse must offer for clients to be told of the operation;
-	// empty: they are told.
+	// offer is the delegation that a warehouse must offer for the operation to be advertised. If it
+	// is empty, the operation is always advertised.
 	offer catalog.Delegation
 }
 
-// operations returns the operations of the specification that are served. Each has a route as it
-// stands, and one without {prefix} for the default warehouse.
+// operations returns the supported operations of the specification. Each has a route for its path,
+// and one without {prefix} for the default warehouse.
 func (s *server) operations() []operation {
 	const (
 		prefix     = "/v1/{prefix}"

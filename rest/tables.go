@@ -11,8 +11,8 @@ import (
 	"moorage/metadata"
 )
 
-// list answers a page of what find finds in the namespace of the path. A page token of one kind is
-// none of another.
+// list answers with a page of the results of find in the namespace of the path. A page token of one
+// kind is not valid for another kind.
 func (s *server) list(kind string,
 	find func(c catalog.Verbs, ctx context.Context, warehouse string, ns moorage.Namespace, page catalog.Page) (
 		[]string, string, error)) web.Handler {
@@ -33,8 +33,8 @@ func (s *server) list(kind string,
 	}
 }
 
-// identifiersJSON returns the answer of a list: the names in ns, and the token of the next page if
-// there is one. A list may have many thousand names, so nothing goes through reflection, and the
+// identifiersJSON returns the response of a list: the names in ns, and the token of the next page
+// if there is one. A list may have many thousand names, so it is built without reflection, and the
 // namespace is quoted once. Source: REST specification, ListTablesResponse.
 func identifiersJSON(ns moorage.Namespace, names []string, nextPageToken *string) []byte {
 	const before, between, after = `{"namespace":[`, `],"name":`, `},`
@@ -50,7 +50,7 @@ func identifiersJSON(ns moorage.Namespace, names []string, nextPageToken *string
 		token = jsontext.AppendQuoted(nil, *nextPageToken)
 	}
 	bytes := len(head) + len(tail) + len(token) + len(`}`)
-	for _, name := range names { // as long as they are without escapes
+	for _, name := range names { // their length without escapes
 		bytes += len(before) + len(levels) + len(between) + len(name) + len(`""`) + len(after)
 	}
 	text := append(make([]byte, 0, bytes), head...)
@@ -67,8 +67,8 @@ func identifiersJSON(ns moorage.Namespace, names []string, nextPageToken *string
 	return append(append(text, token...), '}')
 }
 
-// createTable makes a table. For stage-create it answers what would be made and stores nothing: the
-// client commits it later, with assert-create.
+// createTable creates a table. For stage-create it answers with the table that would be created and
+// stores nothing. The client commits the table later, with assert-create.
 func (s *server) createTable(r *http.Request, body []byte) (change, error) {
 	ident, f, err := readNamed(r, body, "create table request")
 	if err != nil {
@@ -88,7 +88,7 @@ func (s *server) createTable(r *http.Request, body []byte) (change, error) {
 	}), f.Failure
 }
 
-// exists answers 204 if find finds the table or view that the path names in the parameter param.
+// exists answers 204 if find finds the table or view in the path parameter param.
 func (s *server) exists(param string,
 	find func(c catalog.Verbs, ctx context.Context, ident moorage.Identifier) error) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
@@ -118,7 +118,7 @@ func (s *server) commitTable(r *http.Request, body []byte) (change, error) {
 	}), err
 }
 
-// rebaseChoice reads the header. One that is empty, or is there twice, is wrong.
+// rebaseChoice reads the header. An empty or repeated header is an error.
 func rebaseChoice(r *http.Request) (catalog.RebaseChoice, error) {
 	values := r.Header.Values(catalog.RebaseHeader)
 	switch {
@@ -131,8 +131,8 @@ func rebaseChoice(r *http.Request) (catalog.RebaseChoice, error) {
 	return catalog.ParseRebaseChoice(catalog.RebaseHeader, values[0])
 }
 
-// decodeCommit reads a commit of a table. Both lists must be there, though they may be empty or
-// null. A list that was misspelled must not pass for an empty one, because it may hold what the
+// decodeCommit reads a commit of a table. Both lists are required, though they may be empty or
+// null. A misspelled list must not count as an empty one, because it may have conditions that the
 // client relies on.
 func decodeCommit(f *web.Fields) (request catalog.CommitRequest, err error) {
 	for _, list := range []string{"requirements", "updates"} {
@@ -144,7 +144,7 @@ func decodeCommit(f *web.Fields) (request catalog.CommitRequest, err error) {
 	return request, err
 }
 
-// decodeLists reads the two lists of a commit. One that is missing or null is empty.
+// decodeLists reads the two lists of a commit. A list that is missing or null is empty.
 func decodeLists[R, U any](f *web.Fields, decodeRequirements func(jsontext.Checked) (R, error),
 	decodeUpdates func(jsontext.Checked) (U, error)) (requirements R, updates U, err error) {
 	required, updating := f.Typed("requirements", jsontext.Array), f.Typed("updates", jsontext.Array)
@@ -195,7 +195,7 @@ func (s *server) registerTable(r *http.Request, body []byte) (change, error) {
 	}), f.Failure
 }
 
-// unregisterTable takes a table out of the catalog, leaves its files alone and answers its last
+// unregisterTable removes a table from the catalog, keeps its files and answers with its last
 // version.
 func (s *server) unregisterTable(r *http.Request, _ []byte) (change, error) {
 	ident, err := pathIdentifier(r, paramTable)

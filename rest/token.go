@@ -11,7 +11,7 @@ import (
 	"moorage/internal/web"
 )
 
-// Tokens gives out tokens; *identity.Authenticator does.
+// Tokens issues tokens; *identity.Authenticator does.
 type Tokens interface {
 	Token(r *http.Request, body []byte) (identity.TokenAnswer, error)
 }
@@ -19,16 +19,16 @@ type Tokens interface {
 // tokenBodyBytesMax bounds the form of a request for a token, which may hold two tokens.
 const tokenBodyBytesMax = 64 << 10
 
-// tokenRetryAfter is what a client is told to wait that the endpoint cannot answer now, in seconds.
+// tokenRetryAfter is the Retry-After, in seconds, if the endpoint cannot answer now.
 const tokenRetryAfter = "1"
 
-// tokenError is the body of a failure of the token endpoint. Source: RFC 6749, 5.2.
+// tokenError is the body of an error of the token endpoint. Source: RFC 6749, 5.2.
 type tokenError struct {
 	Code        string `json:"error"`
 	Description string `json:"error_description"`
 }
 
-// noTokens gives out none.
+// noTokens issues no tokens.
 type noTokens struct{}
 
 // Token implements Tokens.
@@ -39,7 +39,7 @@ func (noTokens) Token(*http.Request, []byte) (identity.TokenAnswer, error) {
 	}
 }
 
-// getToken gives out a token. Its answers are those of OAuth, not of the other operations.
+// getToken issues a token. Its responses follow OAuth, unlike the other operations.
 func (s *server) getToken(w http.ResponseWriter, r *http.Request) error {
 	r.Body = http.MaxBytesReader(w, r.Body, tokenBodyBytesMax)
 	body, err := s.ReadBody(w, r)
@@ -57,8 +57,8 @@ func (s *server) getToken(w http.ResponseWriter, r *http.Request) error {
 	return writeToken(w, http.StatusOK, text)
 }
 
-// answerTokenError answers a failure of the token endpoint. It returns one that is the server's
-// own.
+// answerTokenError answers with an error of the token endpoint. It returns an error that is the
+// server's own fault.
 func answerTokenError(w http.ResponseWriter, err error) error {
 	refused, ok := errors.AsType[*identity.OAuthError](err)
 	switch kind := moorage.KindOf(err); {
@@ -87,7 +87,7 @@ func answerTokenError(w http.ResponseWriter, err error) error {
 	return writeToken(w, refused.Status, text)
 }
 
-// writeToken writes an answer of the token endpoint, which nobody may keep.
+// writeToken writes a response of the token endpoint, which must not be cached.
 func writeToken(w http.ResponseWriter, status int, text []byte) error {
 	header := w.Header()
 	header["Content-Type"] = web.HeaderJSON

@@ -10,7 +10,7 @@ import (
 	"moorage/internal/web"
 )
 
-// commitTransaction changes several tables, all or none.
+// commitTransaction changes several tables atomically.
 func (s *server) commitTransaction(r *http.Request, body []byte) (change, error) {
 	warehouse, err := pathWarehouse(r)
 	if err != nil {
@@ -30,10 +30,10 @@ func (s *server) commitTransaction(r *http.Request, body []byte) (change, error)
 	}), cmp.Or(err, wrong)
 }
 
-// changesUsual is how many changes transactions seldom exceed.
+// changesUsual is enough for the changes of most transactions.
 const changesUsual = 16
 
-// decodeChanges reads the changes of a transaction: commits that say whose table they are.
+// decodeChanges reads the changes of a transaction: commits with the identifiers of their tables.
 func decodeChanges(f *web.Fields, warehouse string) ([]catalog.TableChange, error) {
 	f.Require("table-changes")
 	changes := make([]catalog.TableChange, 0, changesUsual)
@@ -66,7 +66,7 @@ func decodeChange(f *web.Fields, warehouse string) (change catalog.TableChange, 
 		return change, f.Failure
 	}
 	if change.CommitRequest, err = decodeCommit(f); err != nil {
-		// The client sees which table of the transaction it is about.
+		// The message names the table of the transaction.
 		message := moorage.MessageOf(err) + " (table " + change.Ident.String() + ")"
 		err = &moorage.Error{Kind: moorage.KindOf(err), Message: message, Err: err}
 	}

@@ -10,8 +10,7 @@ import (
 	"moorage/metadata"
 )
 
-// createView makes a view. Its properties may be missing: Java clients leave them out if there are
-// none.
+// createView creates a view. Its properties may be missing: Java clients omit empty ones.
 func (s *server) createView(r *http.Request, body []byte) (change, error) {
 	ident, f, err := readNamed(r, body, "create view request")
 	if err != nil {
@@ -30,7 +29,7 @@ func (s *server) createView(r *http.Request, body []byte) (change, error) {
 	}), f.Failure
 }
 
-// loadView answers the current version of a view.
+// loadView answers with the current version of a view.
 func (s *server) loadView(w http.ResponseWriter, r *http.Request) error {
 	ident, err := pathIdentifier(r, paramView)
 	if err != nil {
@@ -47,9 +46,9 @@ func (s *server) loadView(w http.ResponseWriter, r *http.Request) error {
 	return s.answerView(w, r, view)
 }
 
-// replaceView changes the query, the properties or the location of a view. The list of updates must
-// be there, though it may be empty or null; that of requirements need not.
-// Source: REST specification, CommitViewRequest.
+// replaceView changes the query, the properties or the location of a view. The list of updates is
+// required, though it may be empty or null. The list of requirements is optional. Source: REST
+// specification, CommitViewRequest.
 func (s *server) replaceView(r *http.Request, body []byte) (change, error) {
 	ident, f, err := readCommit(r, body, paramView, "commit view request")
 	if err != nil {
@@ -82,7 +81,7 @@ func (s *server) registerView(r *http.Request, body []byte) (change, error) {
 	}), f.Failure
 }
 
-// answeringView is a change that answers one version of a view.
+// answeringView is a change that answers with one version of a view.
 func (s *server) answeringView(apply func(ctx context.Context, c catalog.Verbs) (*catalog.View, error)) change {
 	return func(ctx context.Context, c catalog.Verbs) (web.Handler, error) {
 		view, err := apply(ctx, c)
@@ -90,8 +89,9 @@ func (s *server) answeringView(apply func(ctx context.Context, c catalog.Verbs) 
 	}
 }
 
-// answerView answers one version of a view: the bytes of its document, with the location and the
-// caller's configuration around them. There is no ETag: the specification has none for views.
+// answerView answers with one version of a view: the bytes of its document, with the location and
+// the caller's configuration around them. There is no ETag, because the specification has none for
+// views.
 func (s *server) answerView(w http.ResponseWriter, r *http.Request, view *catalog.View) error {
 	config, err := encodeConfig(view.Config)
 	if err != nil {
