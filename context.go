@@ -13,34 +13,35 @@ const (
 	callerKey
 )
 
-// WithRequestID returns a context that carries the id of the request it serves.
+// WithRequestID returns a context with the id of its request.
 func WithRequestID(ctx context.Context, id string) context.Context {
 	return context.WithValue(ctx, requestIDKey, id)
 }
 
-// RequestID returns the id of the request that ctx serves, "" if there is none.
+// RequestID returns the id of the request of ctx, "" if there is none.
 func RequestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestIDKey).(string)
 	return id
 }
 
-// WithCaller returns a context of a request that caller sent. Only the faces read it; below them
-// the caller is an argument.
+// WithCaller returns the context of a request from caller. Only the HTTP packages read it; below
+// them the caller is an argument.
 func WithCaller(ctx context.Context, caller Caller) context.Context {
 	return context.WithValue(ctx, callerKey, caller)
 }
 
-// CallerOf returns who sent the request that ctx serves. found is false if nobody was asked.
+// CallerOf returns the caller of the request of ctx. found is false if the request was not
+// authenticated.
 func CallerOf(ctx context.Context) (caller Caller, found bool) {
 	caller, found = ctx.Value(callerKey).(Caller)
 	return caller, found
 }
 
-// Arrival is what another node says about a request that it forwarded to this one.
+// Arrival is another node's information about a request that it forwarded to this one.
 type Arrival struct {
 	From   string // the address of that node
-	Caller Caller // who sent the request to it
-	// Key is the internal idempotency key of a request that has none of the client's, else empty.
+	Caller Caller // the caller that sent the request to it
+	// Key is the internal idempotency key of a request without a client's key, else empty.
 	Key string
 }
 
@@ -49,15 +50,15 @@ func WithArrival(ctx context.Context, arrival Arrival) context.Context {
 	return context.WithValue(ctx, arrivalKey, arrival)
 }
 
-// ArrivalOf returns what another node said about the request that ctx serves. found is false if
-// none forwarded it.
+// ArrivalOf returns the other node's information about the request of ctx. found is false if no
+// node forwarded the request.
 func ArrivalOf(ctx context.Context) (arrival Arrival, found bool) {
 	arrival, found = ctx.Value(arrivalKey).(Arrival)
 	return arrival, found
 }
 
-// Detached returns a context for the part of an operation that must not end because its client went
-// away. It has the values of ctx and ends after timeout.
+// Detached returns a context for the part of an operation that must not end because its client
+// disconnected. It has the values of ctx and ends after timeout.
 func Detached(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), timeout)
 }

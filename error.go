@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// Kind says what sort of failure an error is. It alone decides which answer goes out on the wire
-// (package rest, errors.go) and whether the request may be retried. The text of an error never
-// does.
+// Kind is the sort of failure of an error. It alone decides the HTTP response (package rest,
+// errors.go) and whether the request may be retried. The text of an error never does.
 type Kind uint8
 
-// The kinds of failure. The comment names the exception that Iceberg clients know.
+// The kinds of failure. The comment has the name of the exception in Iceberg clients.
 const (
-	KindInternal          Kind = iota // a fault of the server; nothing is known about it
+	KindInternal          Kind = iota // a fault of the server, of unknown nature
 	KindBadRequest                    // BadRequestException: the request cannot be read
 	KindIllegalArgument               // IllegalArgumentException: readable, but never acceptable
 	KindValidation                    // ValidationException: the resulting table would not be valid
@@ -23,15 +22,15 @@ const (
 	KindNoSuchNamespace               // NoSuchNamespaceException
 	KindNoSuchTable                   // NoSuchTableException
 	KindNoSuchView                    // NoSuchViewException
-	KindNotFound                      // NotFoundException: a file that should be there is missing
+	KindNotFound                      // NotFoundException: a required file is missing
 	KindUnsupported                   // UnsupportedOperationException
 	KindAlreadyExists                 // AlreadyExistsException
 	KindNamespaceNotEmpty             // NamespaceNotEmptyException
 	KindCommitFailed                  // CommitFailedException: certainly not applied; refresh and retry
 	KindUnprocessable                 // UnprocessableEntityException
 	KindTooLarge                      // the request exceeds a bound of the server
-	KindTooManyRequests               // TooManyRequestsException: nothing was applied; later there will be room
-	KindUnavailable                   // ServiceUnavailableException: nothing was and nothing will be applied
+	KindTooManyRequests               // TooManyRequestsException: nothing was applied; a later retry may succeed
+	KindUnavailable                   // ServiceUnavailableException: nothing was or will be applied
 	KindCommitUnknown                 // CommitStateUnknownException: it may have been applied
 )
 
@@ -64,7 +63,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// MarshalText returns the text of String, which records hold: the words for a kind never change.
+// MarshalText returns the text of String, which records hold. The words for a kind never change.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads the text of String.
@@ -78,9 +77,9 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return fmt.Errorf("unknown kind of failure: %q", text)
 }
 
-// Final reports whether a failure of this kind is the last word on a request. Such a request is
-// refused for what it asks for, however often it is sent. Other failures are the server's own, or
-// concern a caller who may yet be let in.
+// Final reports whether a failure of this kind is permanent. Such a request is refused for its
+// content, however often it is sent. Other failures are the server's own, or concern a caller that
+// may get access later.
 func (k Kind) Final() bool {
 	switch k {
 	case KindInternal, KindUnavailable, KindCommitUnknown, KindNotAuthorized, KindForbidden, KindTooManyRequests:
@@ -89,28 +88,27 @@ func (k Kind) Final() bool {
 	return int(k) < len(kindNames)
 }
 
-// Error is a failure with a kind. Make one with Errorf where the text is written
-// for a client, or with E where an error of a lower layer gets its meaning.
+// Error is a failure with a kind. Make it with Errorf if the text is for a client, or with E to
+// give an error of a lower layer its meaning.
 type Error struct {
 	Op      string // the exported method that failed, "catalog.Commit"; may be empty
-	Ident   string // what it worked on, "ns.table"; may be empty
+	Ident   string // its object, "ns.table"; may be empty
 	Kind    Kind
-	Message string // safe to show to a client; empty if the cause is not
+	Message string // safe for clients; empty if the cause is not
 	Err     error  // the cause, for logs; may be nil
-	// Hidden says that something is there which the caller must not see: he is answered as if it
-	// did not exist. It decides nothing on the wire.
+	// Hidden reports that an object exists but the caller must not see it: the response is that for
+	// an object that does not exist. It does not affect the response.
 	Hidden bool
 }
 
-// Errorf returns an error whose text a client may see. %w keeps a cause, and
-// shows its text.
+// Errorf returns an error whose text a client may see. %w keeps a cause, and includes its text.
 func Errorf(kind Kind, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &Error{Kind: kind, Message: err.Error(), Err: errors.Unwrap(err)}
 }
 
-// E says in which operation and on what err happened, and of what kind it is. It returns nil if err
-// is nil. Clients do not see the text of err unless Errorf made err.
+// E adds the operation, its object and the kind to err. It returns nil if err is nil. Clients do
+// not see the text of err unless Errorf made err.
 func E(op, ident string, kind Kind, err error) error {
 	if err == nil {
 		return nil
@@ -118,12 +116,12 @@ func E(op, ident string, kind Kind, err error) error {
 	return &Error{Op: op, Ident: ident, Kind: kind, Err: err}
 }
 
-// Annotate is E with the kind that err has already.
+// Annotate is E with the kind of err.
 func Annotate(op, ident string, err error) error {
 	return E(op, ident, KindOf(err), err)
 }
 
-// Error returns everything that is known, for logs.
+// Error returns all fields, for logs.
 func (e *Error) Error() string {
 	var parts []string
 	for _, part := range []string{e.Op, e.Ident} {
@@ -154,8 +152,8 @@ func KindOf(err error) Kind {
 	return KindInternal
 }
 
-// IsHidden reports whether err says that something does not exist because its caller must not see
-// it. Such an answer may be another one tomorrow, so it is not kept.
+// IsHidden reports whether err states that an object does not exist because its caller must not see
+// it. Such an answer may change, so it is not stored.
 func IsHidden(err error) bool {
 	var e *Error
 	for errors.As(err, &e) {
@@ -167,8 +165,8 @@ func IsHidden(err error) bool {
 	return false
 }
 
-// MessageOf returns the text that a client may see: that of the outermost Error in the
-// chain that carries one, and "" if none does.
+// MessageOf returns the text that a client may see: the message of the outermost Error in the chain
+// that has one, "" if there is no such message.
 func MessageOf(err error) string {
 	var e *Error
 	for errors.As(err, &e) {
@@ -181,11 +179,11 @@ func MessageOf(err error) string {
 }
 
 // linesShown is how many faults of a failure OneLine returns. The faults of many files are mostly
-// alike.
+// similar.
 const linesShown = 3
 
 // OneLine returns the text of a failure as one line, for a log, a record or a terminal. Some
-// failures have a line for each file that made them; OneLine keeps the first few.
+// failures have a line for each file that caused them; OneLine keeps the first few.
 func OneLine(text string) string {
 	lines := strings.Split(text, "\n")
 	if more := len(lines) - linesShown; more > 0 {
@@ -194,7 +192,7 @@ func OneLine(text string) string {
 	return strings.Join(lines, "; ")
 }
 
-// Cut returns text, or as much of it as bytesMax bytes hold, as UTF-8.
+// Cut returns text, truncated to at most bytesMax bytes, as valid UTF-8.
 func Cut(text string, bytesMax int) string {
 	return strings.ToValidUTF8(text[:min(len(text), bytesMax)], "")
 }

@@ -20,9 +20,9 @@ const (
 // Source: REST specification, parameter "namespace".
 const LevelSeparator = "\x1f"
 
-// Namespace is the path of a namespace, outermost level first. The empty
-// namespace stands for the warehouse itself and holds no tables.
-// A Namespace is never modified after it was made; callers must not write to it.
+// Namespace is the path of a namespace, outermost level first. The empty namespace means the
+// warehouse itself and holds no tables. A Namespace is never modified after it was made; callers
+// must not write to it.
 type Namespace []string
 
 // String returns the levels joined by dots, for messages only: a level may
@@ -87,7 +87,7 @@ func (i Identifier) String() string {
 	return i.Namespace.String() + "." + i.Name
 }
 
-// Equal reports whether both name the same thing.
+// Equal reports whether both are the same identifier.
 func (i Identifier) Equal(other Identifier) bool {
 	return i.Warehouse == other.Warehouse && i.Name == other.Name && i.Namespace.Equal(other.Namespace)
 }

@@ -12,38 +12,38 @@ import (
 	"moorage/manifests"
 )
 
-// Bounds of what is read of one file. A client writes lists and manifests as it likes: a few
-// megabytes unpack to any number of names, and a task that reads them is taken up again after each
-// restart. A table within these bounds has at most a trillion files.
+// Bounds of reading one file. A client writes lists and manifests as it likes: a few megabytes can
+// unpack to any number of names, and a task that reads them is retried after each restart. A table
+// within these bounds has at most a trillion files.
 const (
 	// ListedMax is how many manifests one list may name. Each commit writes its list as a whole, so
-	// a writer is in trouble long before.
+	// a writer has problems long before.
 	ListedMax = 1 << 18
 	// EntriesMax is how many files one manifest may name. Engines begin another manifest at 8 MiB,
 	// which is some 100,000 files.
 	EntriesMax = 1 << 22
-	// NamesBytesMax bounds the names in one list together.
+	// NamesBytesMax bounds the total length of the names in one list.
 	NamesBytesMax = 64 << 20
-	// nameBytesMax bounds a name. Storages take 1,024 bytes, and file systems 4,096.
+	// nameBytesMax bounds a name. Object stores allow 1,024 bytes, and file systems 4,096.
 	nameBytesMax = 8 << 10
-	// headerBytesMax bounds what stands before the first block: the schemas of the file and of the
+	// headerBytesMax bounds the bytes before the first block: the schemas of the file and of the
 	// table, which have 1 MB for 10,000 columns.
 	headerBytesMax = 4 << 20
 	// blockBytesMax bounds a block, packed and unpacked. A reader has one in memory. Writers end a
-	// block at 64 kB, behind a record; that of a table of 10,000 columns has 1 MB.
+	// block after the record that reaches 64 kB; a record of a table with 10,000 columns has 1 MB.
 	blockBytesMax = 8 << 20
-	// fileBytesMax bounds what one file unpacks to.
+	// fileBytesMax bounds the unpacked size of one file.
 	fileBytesMax = 4 << 30
 )
 
-// ErrTooMuch says that a file has more than this package reads of one. It will not pass.
+// ErrTooMuch means that a file exceeds a bound of this package. A retry fails too.
 var ErrTooMuch = errors.New("more than is read")
 
 func tooMuch(format string, arguments ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrTooMuch}, arguments...)...)
 }
 
-// open returns a reader of an Avro file by the schema that choose makes of the file's own.
+// open returns a reader of an Avro file with the schema that choose derives from the file's own.
 func open(body io.Reader, choose func(*ocf.Reader) (*avro.Schema, error)) (*ocf.Reader, error) {
 	options := []ocf.ReaderOpt{
 		ocf.WithReaderSchemaFunc(choose), ocf.WithMaxBlockBytes(blockBytesMax),
@@ -59,7 +59,7 @@ func open(body io.Reader, choose func(*ocf.Reader) (*avro.Schema, error)) (*ocf.
 	return reader, err
 }
 
-// headerReader reads at most left bytes more.
+// headerReader reads at most left further bytes.
 type headerReader struct {
 	from io.Reader
 	left int64
@@ -105,7 +105,7 @@ func (c codec) DecompressBounded(packed []byte, bytesMax int64) ([]byte, error) 
 	return block, err
 }
 
-// checkName refuses a name that no file can have.
+// checkName refuses a name that is not valid for a file.
 func checkName(name string) error {
 	if len(name) > nameBytesMax {
 		return tooMuch("a name of %d bytes", len(name))

@@ -11,26 +11,26 @@ import (
 	"github.com/twmb/avro/ocf"
 )
 
-// Unknown is a count that a manifest list does not have.
+// Unknown is a count that a manifest list lacks.
 const Unknown = -1
 
-// Listed is a manifest as a manifest list names it, with what the list says about it.
+// Listed is a manifest as described in a manifest list.
 type Listed struct {
 	Manifest
 	Bytes     int64 // length of the manifest
 	Encrypted bool  // the list has a key for it, so it cannot be read here
-	// Added, Existing and Deleted are how many entries of each status it has, or Unknown.
+	// Added, Existing and Deleted are its numbers of entries of each status, or Unknown.
 	Added, Existing, Deleted int32
 }
 
-// Live returns how many live files the manifest has at least, as far as the list says so.
+// Live returns a lower bound of the manifest's live files. It counts an unknown number as 0.
 func (l Listed) Live() int64 { return int64(max(l.Added, 0)) + int64(max(l.Existing, 0)) }
 
 // MayDelete reports whether the manifest may have entries of removed files.
 func (l Listed) MayDelete() bool { return l.Deleted != 0 }
 
-// record is what is read of an element of a list. Old writers have other names for the counts.
-// Lists of format version 1 lack some members. Source: table specification, manifest lists.
+// record has the members of a list's element that are read. Old writers have other names for the
+// counts. Lists of format version 1 lack some members. Source: table specification, manifest lists.
 type record struct {
 	Path     string  `avro:"manifest_path"`
 	Bytes    int64   `avro:"manifest_length"`
@@ -43,15 +43,16 @@ type record struct {
 	Key      *[]byte `avro:"key_metadata"`
 }
 
-// recordSchema is the schema by which lists are read.
+// recordSchema is the schema for reading lists.
 var recordSchema = sync.OnceValues(func() (*avro.Schema, error) {
 	return avro.SchemaFor[record](avro.WithName("manifest_file"))
 })
 
 // EachListed yields the manifests that a manifest list names, in its order. It holds one block of
-// the list at a time. It yields at most one error, and that last: the error of body, ErrTooMuch for
-// a list of more than ListedMax manifests, or that the list is damaged. A list that was cut between
-// two blocks is not damaged: the caller compares how much was read with how long the file is.
+// the list at a time. It yields at most one error, as the last: the error of body, ErrTooMuch for a
+// list of more than ListedMax manifests, or an error for a damaged list. A list that was truncated
+// between two blocks is not damaged. The caller must compare how much was read with the length of
+// the file.
 func EachListed(body io.Reader) iter.Seq2[Listed, error] {
 	return func(yield func(Listed, error) bool) {
 		reader, err := open(body, func(*ocf.Reader) (*avro.Schema, error) { return recordSchema() })

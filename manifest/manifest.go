@@ -1,7 +1,7 @@
 // Package manifest reads the manifest lists and manifests of Iceberg tables: which files a snapshot
-// is made of. It reads what clients wrote, so it turns each fault of a file into an error, and
-// reads no more than its bounds allow. It holds one block of a file at a time. It knows no storage,
-// and it decides nothing about a table.
+// consists of. Clients write these files, so it turns each fault of a file into an error, and reads
+// no more than its bounds allow. It holds one block of a file at a time. It knows no storage, and
+// it makes no decisions about a table.
 package manifest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/twmb/avro/ocf"
 )
 
-// Manifest is a manifest as a snapshot names it. It is immutable, and safe for concurrent use.
+// Manifest is a manifest as named in a snapshot. It is immutable, and safe for concurrent use.
 type Manifest struct {
 	path    string
 	deletes bool
@@ -25,21 +25,21 @@ type Manifest struct {
 // The contents of manifests and of files. Source: table specification, manifest lists, manifests.
 const (
 	contentData            = 0
-	contentDeletes         = 1 // of manifests; position deletes of files
-	contentEqualityDeletes = 2 // of files only
+	contentDeletes         = 1 // in manifests; in files: position deletes
+	contentEqualityDeletes = 2 // only in files
 )
 
-// versionMax is the last format version that is known.
+// versionMax is the last known format version.
 const versionMax = 3
 
-// Unlisted returns the manifest at path of a snapshot that has no manifest list, as tables of
-// format version 1 may have them. Source: table specification, snapshots, field manifests.
+// Unlisted returns the manifest at path of a snapshot without a manifest list, which tables of
+// format version 1 may have. Source: table specification, snapshots, field manifests.
 func Unlisted(path string) Manifest { return Manifest{path: path} }
 
-// Path returns where the manifest is stored.
+// Path returns the location of the manifest.
 func (m Manifest) Path() string { return m.path }
 
-// Deletes reports whether it names delete files, not data files.
+// Deletes reports whether it names delete files instead of data files.
 func (m Manifest) Deletes() bool { return m.deletes }
 
 // Entry is one file in a manifest.
@@ -48,7 +48,7 @@ type Entry struct {
 	Removed bool // the snapshot that added the manifest removed the file; else it is live
 }
 
-// entry is what is read of an entry. What else it has is passed over.
+// entry has the members of an entry that are read.
 type entry struct {
 	Status int32 `avro:"status"`
 	File   struct {
@@ -64,9 +64,9 @@ const (
 	statusDeleted
 )
 
-// Entries yields the files that the manifest names in body, with their status. It yields at most
-// one error, and that last: the error of body, ErrTooMuch for a manifest of more than EntriesMax
-// files, or that the manifest is damaged or of another content than its list says.
+// Entries yields the files that the manifest in body names, with their status. It yields at most
+// one error, as the last. This is the error of body, or ErrTooMuch for a manifest of more than
+// EntriesMax files, or an error for a manifest that is damaged or contradicts its list's content.
 func (m Manifest) Entries(body io.Reader) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		reader, err := open(body, entrySchema)
@@ -94,7 +94,8 @@ func (m Manifest) Entries(body io.Reader) iter.Seq2[Entry, error] {
 	}
 }
 
-// entrySchema returns what is read of the entries of a manifest: that part of its own schema.
+// entrySchema returns the schema for reading the entries of a manifest, which is a part of its own
+// schema.
 func entrySchema(reader *ocf.Reader) (*avro.Schema, error) {
 	root := *reader.Schema().Root()
 	root.Fields = fieldsNamed(root.Fields, "status", "data_file")
@@ -109,7 +110,7 @@ func entrySchema(reader *ocf.Reader) (*avro.Schema, error) {
 	return nil, errors.New("it is no manifest: its entries have no status, or no file")
 }
 
-// fieldsNamed returns those of fields that have one of the names, in a slice of its own.
+// fieldsNamed returns the fields with one of the names, in a new slice.
 func fieldsNamed(fields []avro.SchemaField, names ...string) (found []avro.SchemaField) {
 	for _, field := range fields {
 		if slices.Contains(names, field.Name) {
@@ -119,8 +120,8 @@ func fieldsNamed(fields []avro.SchemaField, names ...string) (found []avro.Schem
 	return found
 }
 
-// checkHeader refuses a manifest of a version that is not known, or of another content than its
-// list says. Manifests of format version 1 need not have a header.
+// checkHeader refuses a manifest of an unknown version, or with another content than its list
+// states. Manifests of format version 1 need not have a header.
 func (m Manifest) checkHeader(header map[string][]byte) error {
 	version := 1
 	if text := string(header["format-version"]); text != "" {
@@ -152,7 +153,7 @@ func (m Manifest) check(e entry) error {
 	return checkName(e.File.Path)
 }
 
-// guard turns a panic of the Avro decoder, to which any client can feed any file, into an error.
+// guard turns a panic of the Avro decoder into an error, because a client can send it any file.
 func guard[T any](decode func() (T, error)) (value T, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {

@@ -15,13 +15,13 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// codec packs the payload of blocks. unpack returns at most bytesMax bytes, or ErrTooLarge.
+// codec compresses the payload of blocks. unpack returns at most bytesMax bytes, or ErrTooLarge.
 type codec struct {
 	pack   func(text []byte) ([]byte, error)
 	unpack func(payload string, bytesMax int) (string, error)
 }
 
-// codecNamed returns the codec that a header names; "" is one that does nothing. The error is
+// codecNamed returns the codec with the name from a header; "" is the null codec. The error is
 // ErrForeign.
 func codecNamed(name string) (codec, error) {
 	switch name {
@@ -37,8 +37,8 @@ func codecNamed(name string) (codec, error) {
 	return codec{}, fmt.Errorf("codec %.20q: %w", name, ErrForeign)
 }
 
-// Unpack returns what the payload of a block holds that was packed by the codec of that name, at
-// most bytesMax bytes. The result shares no memory with packed, unless the codec is null.
+// Unpack decompresses the payload of a block, which the codec of that name compressed. It returns
+// at most bytesMax bytes. The result shares no memory with packed, unless the codec is null.
 //
 // Errors: ErrTooLarge, before that much is in memory; ErrDamaged; ErrForeign for an unknown codec.
 func Unpack(name string, packed []byte, bytesMax int) ([]byte, error) {
@@ -46,11 +46,11 @@ func Unpack(name string, packed []byte, bytesMax int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := c.unpack(unsafe.String(unsafe.SliceData(packed), len(packed)), bytesMax) // as nothing writes to packed
+	text, err := c.unpack(unsafe.String(unsafe.SliceData(packed), len(packed)), bytesMax) // nothing writes to packed
 	if err != nil || text == "" {
 		return nil, err
 	}
-	return unsafe.Slice(unsafe.StringData(text), len(text)), nil // as nothing writes to text
+	return unsafe.Slice(unsafe.StringData(text), len(text)), nil // nothing writes to text
 }
 
 func packNull(text []byte) ([]byte, error) { return text, nil }
@@ -62,7 +62,7 @@ func unpackNull(payload string, bytesMax int) (string, error) {
 	return payload, nil
 }
 
-// Readers and writers of deflate have tables of 40 KiB to 1 MiB, so they are used again.
+// Deflate readers and writers have tables of 40 KiB to 1 MiB, so they are reused.
 var (
 	deflateReaders = sync.Pool{New: func() any { return flate.NewReader(nil) }}
 	deflateWriters = sync.Pool{New: func() any {
@@ -86,7 +86,7 @@ func packDeflate(text []byte) ([]byte, error) {
 	return []byte(out.String()), err
 }
 
-// unpackDeflate ignores what follows the end of the stream. Some writers leave a part of a checksum
+// unpackDeflate ignores bytes after the end of the stream. Some writers leave a part of a checksum
 // there.
 func unpackDeflate(payload string, bytesMax int) (string, error) {
 	reader := deflateReaders.Get().(io.Reader)
@@ -103,7 +103,7 @@ func unpackDeflate(payload string, bytesMax int) (string, error) {
 	return out.String(), nil
 }
 
-// bounded is a builder that takes so many bytes more.
+// bounded is a builder that takes at most left further bytes.
 type bounded struct {
 	strings.Builder
 	left int
@@ -118,7 +118,7 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Builder.Write(p)
 }
 
-const checksumBytes = 4 // CRC-32 of the text, big endian, behind snappy's bytes
+const checksumBytes = 4 // CRC-32 of the text, big endian, after snappy's bytes
 
 func packSnappy(text []byte) ([]byte, error) {
 	return binary.BigEndian.AppendUint32(snappy.Encode(nil, text), crc32.ChecksumIEEE(text)), nil
@@ -155,8 +155,8 @@ func packZstandard(text []byte) ([]byte, error) {
 	return writer.EncodeAll(text, nil), writer.Close()
 }
 
-// zstandardWindowMax is what a reader has to allow each writer, even for few bytes. Source: RFC
-// 8878, 3.1.1.1.2.
+// zstandardWindowMax is the window that a reader has to allow any writer, even for few bytes.
+// Source: RFC 8878, 3.1.1.1.2.
 const zstandardWindowMax = 8 << 20
 
 func unpackZstandard(payload string, bytesMax int) (string, error) {

@@ -8,26 +8,26 @@ import (
 	"strings"
 )
 
-// FileBytesMax bounds what one file may unpack to. Engines begin another manifest at 8 MiB, and a
+// FileBytesMax bounds the unpacked size of one file. Engines begin another manifest at 8 MiB, and a
 // list of that size has some 500,000 manifests.
 const FileBytesMax = 64 << 20
 
 var (
-	// ErrDamaged says that the bytes are not a file of the kind that was asked for.
+	// ErrDamaged means that the bytes are not a file of the expected kind.
 	ErrDamaged = errors.New("damaged")
-	// ErrTooLarge says that a file takes more memory than the caller or FileBytesMax allow.
+	// ErrTooLarge means that a file takes more memory than the caller or FileBytesMax allow.
 	ErrTooLarge = errors.New("too large")
-	// ErrForeign says that a file is valid, but uses what this package or another list cannot
-	// carry: a codec that is not known, or a value whose field the other schema lacks.
+	// ErrForeign means that a file is valid, but has something that this package or another list
+	// cannot carry: an unknown codec, or a value whose field the other schema lacks.
 	ErrForeign = errors.New("cannot be carried over")
 )
 
 const (
 	magic       = "Obj\x01"
 	markerBytes = 16
-	// pairsMax bounds the header. Known writers have up to ten pairs.
+	// pairsMax bounds the header. Known writers write up to ten pairs.
 	pairsMax = 64
-	// blockBytes is where a block ends that this package writes, before it is packed. It is the
+	// blockBytes is the size, before compression, at which this package ends a block. It is the
 	// default of Java's writer.
 	blockBytes = 64000
 
@@ -42,13 +42,13 @@ func damaged(format string, arguments ...any) error {
 // pair is an item of the header.
 type pair struct{ key, value string }
 
-// container is an Avro file, not unpacked yet.
+// container is an Avro file before unpacking.
 type container struct {
 	header []pair // in the order of the file
 	marker string
 	codec  codec
 	schema *schema
-	blocks string // what follows the header
+	blocks string // the bytes after the header
 }
 
 // open reads the header of a file. The container shares no memory with raw.
@@ -92,7 +92,7 @@ func open(raw []byte) (*container, error) {
 	return file, err
 }
 
-// value returns what the header has under key, and "" if it has nothing.
+// value returns the header's value for key, or "" if the header has no such key.
 func (f *container) value(key string) string {
 	for _, p := range f.header {
 		if p.key == key {
@@ -104,12 +104,12 @@ func (f *container) value(key string) string {
 
 // block is a block after unpacking.
 type block struct {
-	records int64 // as the writer says; at least 0
+	records int64 // from the block's head; at least 0
 	text    string
 }
 
-// unpacked yields the blocks in their order, and at most one error, as the last. It takes their
-// bytes from left; there are no more than that, and no more than FileBytesMax.
+// unpacked yields the blocks in order, and at most one error, as the last. It subtracts their bytes
+// from left. It yields at most left bytes, and at most FileBytesMax.
 func (f *container) unpacked(left *int) iter.Seq2[block, error] {
 	return func(yield func(block, error) bool) {
 		c := cursor{text: f.blocks}
@@ -147,8 +147,8 @@ func (f *container) next(c *cursor, left int) (block, error) {
 	return block{records, text}, err
 }
 
-// records yields a cursor for each record of the file, in order. The loop reads all of the record
-// with it. There is at most one error, as the last. For left see unpacked.
+// records yields a cursor for each record of the file, in order. The loop must read the whole
+// record with it. There is at most one error, as the last. For left see unpacked.
 func (f *container) records(left *int) iter.Seq2[*cursor, error] {
 	return func(yield func(*cursor, error) bool) {
 		for b, err := range f.unpacked(left) {
@@ -158,7 +158,7 @@ func (f *container) records(left *int) iter.Seq2[*cursor, error] {
 			}
 			c := &cursor{text: b.text}
 			more := b.records
-			for ; more > 0 && c.at < len(c.text); more-- { // each has fields, so it takes a byte
+			for ; more > 0 && c.at < len(c.text); more-- { // each record has fields, so it takes a byte
 				if !yield(c, nil) {
 					return
 				}
@@ -171,7 +171,7 @@ func (f *container) records(left *int) iter.Seq2[*cursor, error] {
 	}
 }
 
-// encode returns the file with these records.
+// encode returns the file with the given records.
 func (f *container) encode(records iter.Seq[string]) ([]byte, error) {
 	out := append([]byte(nil), magic...)
 	out = appendLong(out, int64(len(f.header)))
@@ -206,7 +206,7 @@ func (f *container) encode(records iter.Seq[string]) ([]byte, error) {
 	return out, err
 }
 
-// with returns the header with value under key: in the place of the old one, or else at the end.
+// with returns the header with value under key: in the place of the old value, or else at the end.
 func with(header []pair, key, value string) []pair {
 	if at := slices.IndexFunc(header, func(p pair) bool { return p.key == key }); at >= 0 {
 		header[at].value = value

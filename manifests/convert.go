@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// same reports whether values of both types have the same bytes and the same meaning. Names and
-// comments do not matter where there are ids.
+// same reports whether values of both types have the same bytes and the same meaning. If there are
+// ids, names and comments do not matter.
 func same(a, b *schema) bool {
 	if a == b {
 		return true
@@ -23,13 +23,13 @@ func sameID(a, b int) bool { return a == b || a == noID || b == noID }
 // matches reports whether both are the same field: by id, or else by name.
 func (f field) matches(g field) bool { return f.id == g.id && (f.id != noID || f.name == g.name) }
 
-// like returns which field of record s is the same as f.
+// like returns the field of record s that is the same as f.
 func (s *schema) like(f field) (at int, ok bool) {
 	at = slices.IndexFunc(s.fields, f.matches)
 	return at, at >= 0
 }
 
-// covers reports whether each id in from is in to as well.
+// covers reports whether to has every id of from.
 func covers(to, from *schema) bool {
 	known, wanted := make(map[int]bool), make(map[int]bool)
 	to.ids(known)
@@ -53,8 +53,8 @@ func (s *schema) ids(all map[int]bool) {
 	}
 }
 
-// convert reads a value of type from at c, and appends it to out as one of type to. The error is
-// ErrForeign where to has no place for it.
+// convert reads a value of type from at c, and appends it to out as a value of type to. The error
+// is ErrForeign if to cannot hold the value.
 func convert(out []byte, to, from *schema, c *cursor) ([]byte, error) {
 	switch {
 	case same(to, from), from.kind == kindInt && to.kind == kindLong:
@@ -110,8 +110,8 @@ func convertItems(out []byte, to, from *schema, c *cursor) ([]byte, error) {
 	return appendLong(out, 0), nil
 }
 
-// convertRecord converts a record. Where patch has a number for the id of a field, that stands
-// there in place of the field's value.
+// convertRecord converts a record. If patch has a number for the id of a field, that number
+// replaces the field's value.
 func convertRecord(out []byte, to, from *schema, c *cursor, patch func(id int) Number) ([]byte, error) {
 	starts := make([]int, len(from.fields))
 	for i, f := range from.fields {
@@ -161,7 +161,7 @@ func appendNumber(out []byte, s *schema, n int64) ([]byte, error) {
 	return appendLong(out, n), nil
 }
 
-// appendAbsent appends what stands for a value that the other list has no field for: null, or the
+// appendAbsent appends the substitute for a value whose field the other list lacks: null, or the
 // number that the specification gives to lists of format version 1.
 func appendAbsent(out []byte, f field) ([]byte, error) {
 	if f.schema.kind == kindUnion {

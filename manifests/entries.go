@@ -19,7 +19,7 @@ const (
 	idFileFirstRowID    = 142
 )
 
-// Status says what a manifest did to a file.
+// Status is what a manifest did to a file.
 type Status int64
 
 // The states. A reader of the manifest reads Existing and Added files.
@@ -29,8 +29,8 @@ const (
 	Deleted
 )
 
-// File is an entry of a manifest, with its numbers as they stand there: a null is one that a reader
-// takes from the manifest list.
+// File is an entry of a manifest with its own numbers. A reader takes a number that is null from
+// the manifest list.
 type File struct {
 	Status                             Status
 	SnapshotID                         Number
@@ -42,11 +42,12 @@ type File struct {
 }
 
 // Files yields the files that the manifest in raw names, in its order. It yields at most one error,
-// as the last. It takes the bytes that raw unpacks to from left, so that a caller can bound several
-// manifests together. In memory is one block at a time, and a copy of raw. A path keeps its block.
+// as the last. It subtracts the unpacked size of raw from left, so that a caller can bound several
+// manifests together. It holds one block at a time in memory, and a copy of raw. A path keeps its
+// block in memory.
 //
-// Errors: ErrDamaged, also if raw has not the length that the list has for it; ErrTooLarge if it
-// unpacks to more than left or FileBytesMax; ErrForeign for an unknown codec.
+// Errors: ErrDamaged, also if the length of raw differs from the list's; ErrTooLarge if it unpacks
+// to more than left or FileBytesMax; ErrForeign for an unknown codec.
 func (e *Entry) Files(raw []byte, left *int) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		if int64(len(raw)) != e.Length {
@@ -83,7 +84,7 @@ func readFile(c *cursor, s *schema) (f File, err error) {
 	return f, err
 }
 
-// setEntry takes the value of the field with id.
+// setEntry sets the field with id.
 func (f *File) setEntry(id int, v value) (err error) {
 	switch id {
 	case idStatus:
@@ -103,7 +104,7 @@ func (f *File) setEntry(id int, v value) (err error) {
 	return nil
 }
 
-// setData takes the value of the field with id in the record of the file.
+// setData sets the field with id in the record of the file.
 func (f *File) setData(id int, v value) (err error) {
 	switch id {
 	case idFilePath:

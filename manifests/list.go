@@ -25,7 +25,7 @@ const (
 	idFirstRowID        = 520
 )
 
-// Sets of fields, as Entry.found has them.
+// Sets of fields, in the form of Entry.found.
 const (
 	required = 1<<(idLength-idPath) | 1<<(idSpec-idPath) | 1<<(idSnapshot-idPath)
 	counted  = 1<<(idAddedFiles-idPath) | 1<<(idExistingFiles-idPath) | 1<<(idDeletedFiles-idPath) |
@@ -38,7 +38,7 @@ type Number struct {
 	Valid bool // whether there is a value
 }
 
-// Content says what the files of a manifest are, or what one file is.
+// Content is the content of a manifest's files, or of one file.
 type Content int64
 
 // The contents. A manifest of deletes has both kinds of delete files.
@@ -48,19 +48,19 @@ const (
 	EqualityDeletes // of single files only
 )
 
-// Counts are how many files and rows of each state a manifest has, as its list says.
+// Counts are the files and rows of each status in a manifest, from its list.
 type Counts struct {
 	AddedFiles, ExistingFiles, DeletedFiles int64
 	AddedRows, ExistingRows, DeletedRows    int64
 }
 
-// LiveFiles returns how many files a reader of the manifest has to read.
+// LiveFiles returns how many files of the manifest a reader must read.
 func (c Counts) LiveFiles() int64 { return c.AddedFiles + c.ExistingFiles }
 
 // LiveRows returns how many rows the live files have.
 func (c Counts) LiveRows() int64 { return c.AddedRows + c.ExistingRows }
 
-// Entry is a manifest as a list describes it. It must not be changed. Its strings keep the memory
+// Entry is a manifest as described in a list. It must not be changed. Its strings keep the memory
 // of the list.
 type Entry struct {
 	Path   string
@@ -71,14 +71,14 @@ type Entry struct {
 	// SequenceNumber and MinSequenceNumber are 0 in lists of format version 1.
 	SequenceNumber, MinSequenceNumber int64
 	SnapshotID                        int64 // that added the manifest
-	// Counts are 0 where the list does not say; Sum reports it.
+	// Counts are 0 if the list lacks them; Sum reports that.
 	Counts
 	FirstRowID Number // format version 3
-	// Raw is the record as it stands in the list, unpacked.
+	// Raw is the record in the list, unpacked.
 	Raw string
 
 	list  *container
-	found uint32 // the bit id-idPath for each field that is there and not null
+	found uint32 // the bit id-idPath for each field that is present and not null
 }
 
 // List is a manifest list. It is immutable, and safe for concurrent use.
@@ -93,14 +93,15 @@ const (
 	// listNodesMax bounds the schema of a list, because moving a value to another schema compares
 	// types. Known writers have 50 nodes.
 	listNodesMax = 256
-	// entryBytes is what an entry takes beside its record: itself, a pointer, a place in the map.
+	// entryBytes is the overhead of an entry in addition to its record: itself, a pointer, a place
+	// in the map.
 	entryBytes = int(unsafe.Sizeof(Entry{})) + 64
-	// nodeBytes is what each node of a schema takes.
+	// nodeBytes is the size of each node of a schema.
 	nodeBytes = int(unsafe.Sizeof(schema{}) + unsafe.Sizeof(field{}))
 )
 
-// ReadList reads a manifest list. bytesMax, and FileBytesMax, bound the memory of the list as Size
-// reports it. Reading takes up to twice as much, and a copy of raw. The caller may change raw
+// ReadList reads a manifest list. bytesMax and FileBytesMax bound the memory of the list that Size
+// returns. Reading takes up to twice as much, and a copy of raw. The caller may change raw
 // afterwards.
 //
 // Errors: ErrDamaged, also if a path is listed twice; ErrTooLarge; ErrForeign for an unknown codec.
@@ -163,7 +164,7 @@ func (l *List) take(e *Entry, bytesMax int) error {
 	return nil
 }
 
-// set takes the value of the field with id.
+// set sets the field with id.
 func (e *Entry) set(id int, v value) (err error) {
 	if id < idPath || id > idFirstRowID || v.kind == kindNull {
 		return nil
@@ -217,7 +218,7 @@ func (l *List) Entry(path string) (*Entry, bool) {
 // Size returns the bytes of memory that the list holds.
 func (l *List) Size() int { return l.size }
 
-// Without returns the entries whose paths are not among those of others, in their order.
+// Without returns the entries whose paths others do not have, in their order.
 func Without(entries, others []*Entry) (left []*Entry) {
 	paths := make(map[string]struct{}, len(others))
 	for _, e := range others {
@@ -231,8 +232,8 @@ func Without(entries, others []*Entry) (left []*Entry) {
 	return left
 }
 
-// Sum returns the counts of all entries. It reports false where an entry does not say one of
-// them, which format version 1 allows, or where all together are over 2^63-1.
+// Sum returns the counts of all entries. ok is false if an entry lacks a count, which format
+// version 1 allows, or if a sum exceeds 2^63-1.
 func Sum(entries []*Entry) (total Counts, ok bool) {
 	all := int64(0)
 	for _, e := range entries {

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// schemaBytesMax bounds the text of a schema. That of a manifest has some 6 KiB, and 100 bytes
-	// for each field of the partition.
+	// schemaBytesMax bounds the text of a schema. The schema of a manifest has some 6 KiB, and 100
+	// bytes for each field of the partition.
 	schemaBytesMax = 256 << 10
-	// schemaNodesMax bounds a schema in which each reference to a named type stands for a copy of
-	// that type. Few lines of JSON can stand for more nodes than there is memory.
+	// schemaNodesMax bounds a schema in which each reference to a named type counts as a copy of
+	// that type. A few lines of JSON can describe more nodes than fit into memory.
 	schemaNodesMax = 4096
 	// schemaDepthMax bounds the steps that one byte of a record can cost. Manifests have 6 levels.
 	schemaDepthMax = 16
-	// noID is the id of a field that has none. 0 is the id of a field of manifests.
+	// noID is the id of a field without an id. 0 is the id of a field of manifests.
 	noID = -1
 )
 
@@ -39,7 +39,7 @@ const (
 	kindUnion
 )
 
-// kindOf returns the kind that a schema names, other than a union.
+// kindOf returns the kind of a type name, which cannot be a union.
 func kindOf(name string) (kind, bool) {
 	names := [...]string{"null", "boolean", "int", "long", "float", "double", "bytes", "string", "fixed", "enum",
 		"record", "array", "map"}
@@ -47,20 +47,18 @@ func kindOf(name string) (kind, bool) {
 	return kind(max(at, 0)), at >= 0
 }
 
-// schema is a type, with the types inside it as a tree: there are no references and no cycles. It
-// is immutable.
+// schema is a type, with its inner types as a tree without references and cycles. It is immutable.
 type schema struct {
 	kind    kind
 	size    int64     // of a fixed: bytes
 	symbols []string  // of an enum
-	fields  []field   // of a record: those whose values take bytes
-	inner   []*schema // of a union: its branches; of an array or a map: the one of its items
-	// keyID and itemID are ids of what is inside: key-id and value-id of a map, element-id of an
-	// array.
+	fields  []field   // of a record: the fields whose values take bytes
+	inner   []*schema // of a union: its branches; of an array or a map: the type of its items
+	// keyID and itemID are the ids inside: key-id and value-id of a map, element-id of an array.
 	keyID, itemID int
 	nodes, depth  int // of this tree
-	// empty is set where each value takes no bytes, such as a record without fields. A file can
-	// claim any number of such items.
+	// empty is set if each value takes no bytes, such as a record without fields. A file can claim
+	// any number of such items.
 	empty bool
 }
 
@@ -70,7 +68,7 @@ type field struct {
 	schema *schema
 }
 
-// parseSchema returns the type of the records of a file, which has at least one field that takes
+// parseSchema returns the type of the records of a file. The type has at least one field that takes
 // bytes. The error is ErrDamaged.
 func parseSchema(text string) (*schema, error) {
 	if len(text) > schemaBytesMax {
@@ -92,10 +90,10 @@ func parseSchema(text string) (*schema, error) {
 }
 
 // schemaParser has the named types that were read so far, by full name. A type that is being read
-// is not there, so one that contains itself is an error: no file of Iceberg has such.
+// is not in it, so a recursive type is an error. No file of Iceberg has one.
 type schemaParser struct{ named map[string]*schema }
 
-// parse returns the type that tree, a JSON value, describes in namespace.
+// parse returns the type that the JSON value tree describes in namespace.
 func (p *schemaParser) parse(tree any, namespace string) (s *schema, err error) {
 	switch t := tree.(type) {
 	case string:
@@ -121,7 +119,7 @@ func (p *schemaParser) parse(tree any, namespace string) (s *schema, err error) 
 	return nil, damaged("schema has %T where a type should be", tree)
 }
 
-// reference returns the primitive or the named type that name stands for.
+// reference returns the primitive or named type that name refers to.
 func (p *schemaParser) reference(name, namespace string) (*schema, error) {
 	if kind, ok := kindOf(name); ok && kind < kindFixed {
 		return &schema{kind: kind, empty: kind == kindNull, nodes: 1}, nil
@@ -229,7 +227,7 @@ func fullName(name, namespace string) string {
 	return namespace + "." + name
 }
 
-// idOf returns the id that object has under key, or noID.
+// idOf returns object's id under key, or noID.
 func idOf(object map[string]any, key string) int {
 	n, ok := object[key].(float64)
 	if !ok || n < 0 || n > math.MaxInt32 || n != math.Trunc(n) {

@@ -6,14 +6,14 @@ import (
 	"unicode/utf8"
 )
 
-// cursor reads Avro's binary encoding from text, from at on. Each error of its methods is
-// ErrDamaged, and the cursor is of no use afterwards.
+// cursor reads Avro's binary encoding from text at position at. Each error of its methods is
+// ErrDamaged, and the cursor must not be used afterwards.
 type cursor struct {
 	text string
 	at   int
 }
 
-// long reads a variable-length zig-zag number, which an int is as well.
+// long reads a variable-length zig-zag number, which also encodes an int.
 func (c *cursor) long() (int64, error) {
 	var z uint64
 	for shift := 0; shift < 64 && c.at < len(c.text); shift += 7 {
@@ -40,7 +40,7 @@ func (c *cursor) take(count int64) (string, error) {
 	return c.text[start:c.at], nil
 }
 
-// sized reads bytes or a string: their length, and so many bytes.
+// sized reads bytes or a string: their length, and then as many bytes.
 func (c *cursor) sized() (string, error) {
 	count, err := c.long()
 	if err != nil {
@@ -49,8 +49,8 @@ func (c *cursor) sized() (string, error) {
 	return c.take(count)
 }
 
-// runs yields the length of each run of items of an array or a map. The loop reads so many items.
-// There is at most one error, as the last.
+// runs yields the length of each run of items of an array or a map. The loop must read that many
+// items. There is at most one error, as the last.
 func (c *cursor) runs() iter.Seq2[int64, error] {
 	return func(yield func(int64, error) bool) {
 		for {
@@ -70,8 +70,8 @@ func (c *cursor) runs() iter.Seq2[int64, error] {
 	}
 }
 
-// run reads the head of a run: how many items it has, and where it ends, or -1 if it does not say.
-// A negative count is followed by the bytes of the run.
+// run reads the head of a run: how many items it has, and where it ends, or -1 if the head has no
+// size. A negative count is followed by the size of the run in bytes.
 func (c *cursor) run() (count int64, end int, err error) {
 	if count, err = c.long(); err != nil || count >= 0 {
 		return count, -1, err
@@ -83,14 +83,14 @@ func (c *cursor) run() (count int64, end int, err error) {
 	return -count, c.at + int(size), err
 }
 
-// value is a value behind its union, if it has one. Only what is asked for is decoded.
+// value is a value, taken out of its union if it has one. Only requested values are decoded.
 type value struct {
 	kind   kind
 	number int64  // of an int or a long
 	text   string // of a string, bytes or a fixed
 }
 
-// path returns the path that v is.
+// path returns v as a path.
 func (v value) path() (string, error) {
 	if v.kind != kindString || v.text == "" || !utf8.ValidString(v.text) {
 		return "", damaged("value is no path")
@@ -98,7 +98,7 @@ func (v value) path() (string, error) {
 	return v.text, nil
 }
 
-// whole returns the number that v is.
+// whole returns v as a number.
 func (v value) whole() (int64, error) {
 	if v.kind != kindInt && v.kind != kindLong {
 		return 0, damaged("value is no number")
@@ -106,7 +106,7 @@ func (v value) whole() (int64, error) {
 	return v.number, nil
 }
 
-// optional returns the number that v is, which is not negative, or null.
+// optional returns v as a number that is not negative, or as null.
 func (v value) optional() (n Number, err error) {
 	if v.kind == kindNull {
 		return Number{}, nil
@@ -116,7 +116,7 @@ func (v value) optional() (n Number, err error) {
 	return n, err
 }
 
-// atMost stores the number that v is, which is not negative and not over bound.
+// atMost stores v as a number that is not negative and not above bound.
 func (v value) atMost(bound int64, to *int64) (err error) {
 	if *to, err = v.whole(); err == nil && (*to < 0 || *to > bound) {
 		return damaged("number is %d", *to)
@@ -124,7 +124,7 @@ func (v value) atMost(bound int64, to *int64) (err error) {
 	return err
 }
 
-// read reads one value of type s. What is inside records, arrays and maps is passed over.
+// read reads one value of type s. It skips the content of records, arrays and maps.
 func (c *cursor) read(s *schema) (v value, err error) {
 	v.kind = s.kind
 	switch s.kind {
@@ -167,7 +167,7 @@ func (c *cursor) read(s *schema) (v value, err error) {
 	return v, err
 }
 
-// branch reads which branch of union s has the value that follows.
+// branch reads which branch of union s the next value has.
 func (c *cursor) branch(s *schema) (*schema, error) {
 	at, err := c.long()
 	if err == nil && (at < 0 || at >= int64(len(s.inner))) {
@@ -179,7 +179,7 @@ func (c *cursor) branch(s *schema) (*schema, error) {
 	return s.inner[at], nil
 }
 
-// skipItems passes over an array or a map.
+// skipItems skips an array or a map.
 func (c *cursor) skipItems(s *schema) error {
 	items := s.inner[0]
 	for count, err := range c.runs() {
@@ -206,8 +206,8 @@ func (c *cursor) skipItems(s *schema) error {
 // visitor is called with the id and the value of a field.
 type visitor func(id int, v value) error
 
-// fields calls visit for each field of one record of type s that has an id, and inside for each of
-// those of the record with id idDataFile, unless inside is nil. An error of theirs ends it.
+// fields calls visit for each field of one record of type s that has an id. Unless inside is nil,
+// it calls inside for each such field of the record with id idDataFile. An error of either ends it.
 func (c *cursor) fields(s *schema, visit, inside visitor) error {
 	for i := range s.fields {
 		f := &s.fields[i]

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Header is what a list says of its snapshot.
+// Header has a list's information about its snapshot.
 type Header struct {
 	FormatVersion, SnapshotID, ParentID, SequenceNumber int64
 	FirstRowID                                          Number // format version 3
 }
 
-// Record is an entry of a list to be, with the numbers that stand there in place of its own. A
-// number that is not Valid replaces nothing.
+// Record is an entry of a new list, with numbers that replace the entry's own. A number that is not
+// Valid replaces nothing.
 type Record struct {
 	Entry                                         *Entry
 	SequenceNumber, MinSequenceNumber, FirstRowID Number
 }
 
-// patch returns what replaces the field with id.
+// patch returns the replacement for the field with id.
 func (r Record) patch(id int) Number {
 	switch id {
 	case idSequenceNumber:
@@ -33,10 +33,10 @@ func (r Record) patch(id int) Number {
 	return Number{}
 }
 
-// NewList returns a list of records, in their order, with the codec of like. It follows like in
-// schema and header if that schema has the field-ids of all lists that the records are from. Else
-// it follows the first of those lists that has them all; where none has, like. The numbers of the
-// header are replaced. The list is a copy: it keeps no memory of others.
+// NewList returns a list of records, in their order, with the codec of like. Its schema and header
+// come from the first list whose schema has the field-ids of all lists involved. The candidates are
+// like and then the lists of the records. If no list qualifies, they come from like. The numbers of
+// the header are replaced. The new list keeps no memory of other lists.
 //
 // Errors: ErrForeign for a value that the schema has no field for, or a field that takes no null
 // and has no value; ErrDamaged for a path that is listed twice; ErrTooLarge.
@@ -65,7 +65,7 @@ func NewList(like *List, header Header, records []Record) (*List, error) {
 	return l, nil
 }
 
-// in returns the entry as it is in another list that has its record as raw.
+// in returns the entry of another list, with raw as its record there.
 func (e *Entry) in(raw string, list *container) *Entry {
 	moved := *e
 	moved.Raw, moved.list = raw, list
@@ -74,7 +74,7 @@ func (e *Entry) in(raw string, list *container) *Entry {
 	return &moved
 }
 
-// Encode returns the list as a file. The error is that of the codec, which has none to be expected.
+// Encode returns the list as a file. It returns only errors of the codec, which are not expected.
 func (l *List) Encode() ([]byte, error) {
 	return l.file.encode(func(yield func(string) bool) {
 		for _, e := range l.entries {
@@ -85,7 +85,7 @@ func (l *List) Encode() ([]byte, error) {
 	})
 }
 
-// follow returns the file whose schema a list of records takes.
+// follow returns the file whose schema a list of records uses.
 func follow(like *container, records []Record) *container {
 	files := []*container{like}
 	for _, r := range records {
@@ -101,8 +101,8 @@ func follow(like *container, records []Record) *container {
 	return like
 }
 
-// headed returns the frame of a new file: the schema and the header of f with new numbers, and the
-// codec and the marker of like.
+// headed returns a new container without records: the schema and the header of f with new numbers,
+// and the codec and the marker of like.
 func (f *container) headed(like *container, h Header) *container {
 	header := without(slices.Clone(f.header), codecKey)
 	if name := like.value(codecKey); name != "" {
@@ -123,13 +123,13 @@ func (f *container) headed(like *container, h Header) *container {
 	return &container{header: header, marker: like.marker, codec: like.codec, schema: f.schema}
 }
 
-// span is where a record ends.
+// span has the end of a record.
 type span struct {
 	at    int
-	plain bool // whether its bytes are those of the entry
+	plain bool // whether it has the bytes of the entry
 }
 
-// convertAll returns all records as to has them, and where each ends.
+// convertAll returns all records in the form of schema to, and the end of each.
 func convertAll(to *schema, records []Record) (string, []span, error) {
 	var out []byte
 	ends := make([]span, 0, len(records))
