@@ -102,7 +102,7 @@ func (i Identifier) Validate() error {
 
 // ValidateName reports a KindBadRequest error if name is empty, longer than NameBytesMax, not
 // UTF-8, or contains NUL or LevelSeparator. Every other character is legal, slashes, dots and
-// percent signs included. The message calls the name what.
+// percent signs included. The message uses what as the term for the name.
 func ValidateName(what, name string) error {
 	switch {
 	case name == "":

@@ -15,10 +15,9 @@ const (
 	GranteesMax = 1_000
 )
 
-// CheckRole reports a KindIllegalArgument error if role may not be written: its name or a member's
-// name is not valid, the role would contain itself, or more than DepthMax roles would be nested. It
-// reports KindTooLarge if the role has too many members. The members are names here, not
-// identities.
+// CheckRole reports a KindIllegalArgument error if role may not be written. A role must not have an
+// invalid name or member, contain itself, or nest more than DepthMax roles. It reports KindTooLarge
+// if the role has too many members. The members are names here, not identities.
 func (s *Snapshot) CheckRole(role Role) error {
 	if GranteeOf(role.Name) != IsRole || role.Name == Everyone {
 		return moorage.Errorf(moorage.KindIllegalArgument,
@@ -125,9 +124,9 @@ func (s *Snapshot) chainAbove(name string) (longest int) {
 	return longest
 }
 
-// CheckGrants reports a KindIllegalArgument error if record may not be written: a privilege cannot
-// be granted on its kind, the name of a grantee or owner is not valid, or Managed is set on an
-// object that is not a container. It reports KindTooLarge if there are too many grantees.
+// CheckGrants reports a KindIllegalArgument error if record may not be written. A record must not
+// have an invalid grantee or owner, or a privilege that its kind does not take. Only containers can
+// be Managed. It reports KindTooLarge if there are too many grantees.
 func CheckGrants(record Grants) error {
 	if len(record.Grants) > GranteesMax {
 		return moorage.Errorf(moorage.KindTooLarge,

@@ -247,8 +247,7 @@ func (w *Who) DecideGrant(path []Object, privileges Privileges) Decision {
 
 // DecideTransfer decides whether the caller may hand the object that path begins with over to
 // another owner. The caller must own the object or one above it, or have Admin. An owner below a
-// managed object may not hand it over: the next owner could do what this owner cannot let others
-// do.
+// managed object cannot hand it over: the next owner could do what this owner cannot let others do.
 func (w *Who) DecideTransfer(path []Object) Decision {
 	path = withoutServer(path)
 	decision := w.Decide(path, See)

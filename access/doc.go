@@ -16,7 +16,7 @@
 //
 // The outcome is one of three. Allow lets the caller do it. Forbid means that the caller sees the
 // object and lacks Decision.Missing. Hidden means that the caller must get the answer for an object
-// that does not exist; that object is Decision.HiddenAt, the outermost one that the caller does not
+// that does not exist. That object is Decision.HiddenAt, the outermost one that the caller does not
 // see.
 //
 // # Rules

@@ -63,7 +63,7 @@ func (n *names) holder(identity string) string {
 // named returns the number of the principal or role that has a name, zero if it has no number.
 func (n *names) named(text string) number { return n.numbered(n.present(text)) }
 
-// numbered returns the number of an identity, zero if it has none.
+// numbered returns the number of an identity, zero if it has no number.
 func (n *names) numbered(identity string) number {
 	found, _ := n.numbers.get(name(identity))
 	return found

@@ -102,7 +102,7 @@ type edit struct {
 	names   *namesEdit
 	objects *shardedEdit[ID, object]
 	beneath *shardedEdit[ID, beneath]
-	sets    map[place]*childSet // those that this edit changed
+	sets    map[place]*childSet // the sets that this edit changed
 	paths   map[ID][]ID         // each container with a change, and its ancestors
 	added   int
 }
@@ -203,8 +203,8 @@ func (e *edit) count(id ID, o object, grantees []number, by int) {
 	})
 }
 
-// above calls do for each container above the object that is called id, with its child on the way
-// to the object.
+// above calls do for each container above the object with id, with the container's child on the
+// path to the object.
 func (o object) above(id ID, do func(container, child ID, kind Kind)) {
 	if o.kind == Server {
 		return

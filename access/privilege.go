@@ -13,7 +13,7 @@ type Privileges uint32
 
 // The privileges.
 const (
-	Describe    Privileges = 1 << iota // see it, load its metadata, list what is in it
+	Describe    Privileges = 1 << iota // see it, load its metadata, list its children
 	Read                               // read its data, and go through a view
 	Write                              // add snapshots, create and move refs, set statistics
 	Alter                              // schema, partition spec, sort order, properties; replace a view
@@ -38,7 +38,7 @@ const See Privileges = 0
 // OfAdministrators are the privileges on the server that a new administrator gets.
 const OfAdministrators = Admin | Operate | Audit
 
-// Kind is what an object is.
+// Kind is the kind of an object.
 type Kind uint8
 
 // The kinds.

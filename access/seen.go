@@ -14,9 +14,9 @@ const (
 	ListNone Plan = iota
 	// ListAll lists every child, without a check of each.
 	ListAll
-	// ListSeen goes through the children and keeps those for which SeenIn reports true.
+	// ListSeen goes through the children and keeps the ones for which SeenIn returns true.
 	ListSeen
-	// ListChildren reads the children by the ids that are given, and keeps those that still exist.
+	// ListChildren reads the children with the given ids, and keeps the ones that still exist.
 	ListChildren
 )
 

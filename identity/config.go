@@ -88,7 +88,7 @@ type APIKey struct {
 	Principal string      // "key:etl"
 	Disabled  bool        // the principal is disabled
 	Roles     []string    // that it is narrowed to; nil for no such limit
-	Secrets   []KeySecret // also those that have ended
+	Secrets   []KeySecret // including ended ones
 }
 
 // KeySecret has the hash that a secret is compared with.

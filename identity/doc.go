@@ -16,8 +16,8 @@
 //
 // # Names
 //
-// A caller is called <alias>:<name>. The alias of an issuer is in the configuration; API keys and
-// certificates have the aliases key and cert. So no issuer can speak for another.
+// The name of a caller is <alias>:<name>. The alias of an issuer is in the configuration; API keys
+// and certificates have the aliases key and cert. So no issuer can speak for another.
 //
 // # Tokens of ours
 //

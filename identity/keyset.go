@@ -21,7 +21,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Bounds of what is fetched from an issuer.
+// Bounds of a fetch from an issuer.
 const (
 	fetchTimeout   = 5 * time.Second // for discovery and keys together
 	fetchBytesMax  = 1 << 20

@@ -115,7 +115,7 @@ func (m *mint) fresh() *signer {
 	return nil
 }
 
-// draw makes a key.
+// draw draws a key.
 func (m *mint) draw() (*signer, PublicKey, error) {
 	seed := make([]byte, ed25519.SeedSize+16)
 	if _, err := io.ReadFull(m.config.Random, seed); err != nil {

@@ -257,7 +257,7 @@ func (a Administrator) CheckAccess(ctx context.Context, questions []client.Quest
 	return each(answers, func(answer catalog.AccessAnswer) bool { return answer.Allowed }), err
 }
 
-// Export returns the whole access policy without secrets: the principals and roles that have a
+// Export returns the whole access policy without secrets. It has the principals and roles with a
 // record, and the grants on each object, including grants to names without a record.
 func (a Administrator) Export(ctx context.Context) (all client.Export, err error) {
 	if all.Principals, err = gather(ctx, a.Principals); err != nil {

@@ -95,7 +95,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// server holds what handlers share. It is safe for concurrent use.
+// server has the shared state of the handlers. It is safe for concurrent use.
 type server struct {
 	*web.Server
 
@@ -190,7 +190,7 @@ var openAPI []byte
 // describe answers with the description of this API.
 func describe(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/yaml")
-	_, _ = w.Write(openAPI) // the client is gone if this fails
+	_, _ = w.Write(openAPI) // if this fails, the client has disconnected
 	return nil
 }
 

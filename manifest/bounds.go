@@ -13,7 +13,7 @@ import (
 )
 
 // Bounds of reading one file. A client writes lists and manifests as it likes: a few megabytes can
-// unpack to any number of names, and a task that reads them is retried after each restart. A table
+// unpack to any number of names. A task that reads them is retried after each restart. A table
 // within these bounds has at most a trillion files.
 const (
 	// ListedMax is how many manifests one list may name. Each commit writes its list as a whole, so

@@ -49,10 +49,10 @@ var recordSchema = sync.OnceValues(func() (*avro.Schema, error) {
 })
 
 // EachListed yields the manifests that a manifest list names, in its order. It holds one block of
-// the list at a time. It yields at most one error, as the last: the error of body, ErrTooMuch for a
-// list of more than ListedMax manifests, or an error for a damaged list. A list that was truncated
-// between two blocks is not damaged. The caller must compare how much was read with the length of
-// the file.
+// the list at a time. It yields at most one error, as the last. This is the error of body,
+// ErrTooMuch for a list of more than ListedMax manifests, or an error for a damaged list. A list
+// that was truncated between two blocks is not damaged. The caller must compare how much was read
+// with the length of the file.
 func EachListed(body io.Reader) iter.Seq2[Listed, error] {
 	return func(yield func(Listed, error) bool) {
 		reader, err := open(body, func(*ocf.Reader) (*avro.Schema, error) { return recordSchema() })

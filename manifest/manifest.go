@@ -66,7 +66,8 @@ const (
 
 // Entries yields the files that the manifest in body names, with their status. It yields at most
 // one error, as the last. This is the error of body, or ErrTooMuch for a manifest of more than
-// EntriesMax files, or an error for a manifest that is damaged or contradicts its list's content.
+// EntriesMax files. A manifest that is damaged, or whose content differs from its list's, is an
+// error too.
 func (m Manifest) Entries(body io.Reader) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		reader, err := open(body, entrySchema)

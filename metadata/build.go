@@ -12,18 +12,18 @@ import (
 	"moorage/metadata/schema"
 )
 
-// Env is what applying updates takes from outside.
+// Env has the inputs of applying updates that come from outside.
 type Env struct {
 	Now          time.Time     // the server's clock, for last-updated-ms
 	BaseLocation string        // the metadata location of the base document, for metadata-log; empty on create
-	NewUUID      func() string // draws a uuid; asked on create only, nil otherwise
+	NewUUID      func() string // draws a uuid; called only on create, nil otherwise
 }
 
 // Apply returns the document after updates, in order, or d itself if they change nothing. Bytes
-// that the updates do not touch stay as they are. d is left alone.
+// that the updates do not touch stay as they are. d does not change.
 //
-// Errors: KindCommitFailed if another commit came first (sequence number, row ids, a branch whose
-// head the new snapshot does not descend from). A retry after a refresh may then succeed.
+// Errors: KindCommitFailed if another commit came first (sequence number, row ids, a branch head
+// that is not an ancestor of the new snapshot). A retry after a refresh may then succeed.
 // KindIllegalArgument and KindValidation if the updates can never be applied to this table.
 // KindTooLarge beyond 2 GiB. Nothing is left behind. Source: REST specification, updateTable; Java
 // TableMetadata.Builder.
@@ -42,8 +42,8 @@ func (d *Document) Apply(updates []Update, env Env) (*Document, error) {
 	return b.finish()
 }
 
-// builder applies the updates of one request to a document. Its index is that of next and has the
-// values of the new document, except members and arrays, which finish sets.
+// builder applies the updates of one request to a document. Its index is the index of next and has
+// the values of the new document, except members and arrays, which finish sets.
 type builder struct {
 	*index
 	base     *Document
@@ -59,23 +59,23 @@ type builder struct {
 
 	lastAddedSchema, lastAddedSpec, lastAddedOrder lastAdded
 
-	addedSnapshots   map[int64]*snapshot // nil if there are none
-	latestSnapshotMS int64               // of those added
-	settled          map[int64]bool      // those of them that earlier requests of a chain added; nil if there are none
-	removedSnapshots bool                // some
+	addedSnapshots   map[int64]*snapshot // nil if there are no added snapshots
+	latestSnapshotMS int64               // of the added snapshots
+	settled          map[int64]bool      // added snapshots of earlier requests of a chain; nil if there are none
+	removedSnapshots bool                // snapshots were removed
 	newMains         []int64             // snapshots of this request that became current, in order
 	logged           []snapshotLogEntry  // to be appended to the snapshot log
-	removedRefs      map[string]bool     // nil if there are none
-	parents          map[int64]optional  // of snapshots of the base, as far as they were asked for; nil if none was
+	removedRefs      map[string]bool     // nil if no ref was removed
+	parents          map[int64]optional  // cached parents of snapshots of the base; nil if there are none
 
-	// What elements say that additions were compared with, as far as there were any.
+	// Parsed elements that additions were compared with.
 	parsedSchemas once[*schema.Schema]
 	parsedSpecs   once[*schema.Spec]
 	parsedOrders  once[*schema.SortOrder]
 
-	edits   [arrayCount]listEdit // what becomes of the arrays
+	edits   [arrayCount]listEdit // the changes of the arrays
 	changes []memberEdit
-	text    []byte // JSON of changes and of elements that are added, one after the other
+	text    []byte // JSON of changes and of added elements, one after the other
 }
 
 // newBuilder returns a builder that has changed nothing.
@@ -88,24 +88,24 @@ func newBuilder(base *Document, env Env) *builder {
 	return b
 }
 
-// edit returns the change of an array, which does nothing at first.
+// edit returns the change of an array, which is empty at first.
 func (b *builder) edit(a arrayName) *listEdit { return &b.edits[a] }
 
-// set notes the new value of a member.
+// set records the new value of a member.
 func (b *builder) set(key string, value []byte) {
 	b.changes = append(b.changes, memberEdit{key: key, value: value})
 }
 
-// keep makes text the text of b. text is the text of b and what was appended to it. keep returns
-// what was appended.
+// keep makes text the text of b. text must be the text of b with something appended. keep returns
+// the appended part.
 func (b *builder) keep(text []byte) []byte {
 	appended := text[len(b.text):len(text):len(text)]
 	b.text = text
 	return appended
 }
 
-// once keeps what elements say, by where their bytes are. So a request parses each element once,
-// however many updates look at it.
+// once caches parsed elements by the address of their bytes. So a request parses each element once,
+// however many updates need it.
 type once[T any] map[*byte]T
 
 func (o *once[T]) parse(raw []byte, parse func([]byte) (T, error)) (T, error) {
@@ -132,7 +132,7 @@ func (b *builder) applyAll(updates []Update) error {
 	return nil
 }
 
-// elements ranges over ids and JSON of the elements that an array has so far.
+// elements ranges over the ids and JSON of an array's present elements.
 func (b *builder) elements(a arrayName) iter.Seq2[int64, []byte] {
 	return b.edits[a].elements(b.base.value(a.key()))
 }
@@ -182,7 +182,7 @@ func (b *builder) putRef(r ref) {
 	b.refs = append(b.refs, r)
 }
 
-// dropRef removes a branch or tag if it is there. Without main there is no current snapshot. The
+// dropRef removes a branch or tag if it exists. Without main there is no current snapshot. The
 // snapshot log stays.
 func (b *builder) dropRef(name string) {
 	if name == mainBranch {
@@ -200,7 +200,7 @@ func (b *builder) dropRef(name string) {
 	b.changed = true
 }
 
-// finish checks what can be checked only after all updates, and writes the new document.
+// finish makes the checks that are only possible after all updates, and writes the new document.
 // Source: Java TableMetadata.Builder.build.
 func (b *builder) finish() (*Document, error) {
 	if b.location == "" {
@@ -213,8 +213,8 @@ func (b *builder) finish() (*Document, error) {
 		return nil, err
 	}
 	// A snapshot may be up to a minute ahead of this clock, and the clock may have been set back
-	// since the last version. The table's time must be behind neither, or its logs would be out of
-	// order.
+	// since the last version. The table's time must not be before either, or its logs would be out
+	// of order.
 	b.lastUpdatedMS = max(b.nowMS, b.latestSnapshotMS, b.base.lastUpdatedMS)
 	if err := b.finishSnapshotLog(); err != nil {
 		return nil, err
@@ -236,8 +236,8 @@ func (b *builder) finish() (*Document, error) {
 	return d, nil
 }
 
-// checkDefaults checks current schema, default spec and default sort order if the request
-// changed which they are; the parts themselves never change.
+// checkDefaults checks the current schema, default spec and default sort order if the request
+// changed their ids. The parts themselves never change.
 func (b *builder) checkDefaults() error {
 	old := &b.base.index
 	if !b.creating && b.currentSchemaID == old.currentSchemaID &&
@@ -274,7 +274,7 @@ func (b *builder) checkDefaults() error {
 	return checkDefaults(s, defaultSpec, b.defaultSpecID, defaultOrder, b.defaultOrderID)
 }
 
-// listChanges notes what the new document has otherwise than the base.
+// listChanges records the differences between the new document and the base.
 func (b *builder) listChanges() {
 	old := &b.base.index
 	str := func(key, was, is string) {
@@ -283,7 +283,7 @@ func (b *builder) listChanges() {
 		}
 	}
 	num := func(key string, was, is int64) {
-		if was != is { // the base spells out what is the same
+		if was != is { // the base already contains unchanged members
 			b.set(key, b.keep(strconv.AppendInt(b.text, is, 10)))
 		}
 	}
@@ -328,8 +328,8 @@ func (b *builder) listChanges() {
 	}
 }
 
-// listV1Changes keeps the members by which the oldest readers know schema and spec, and removes
-// them with the upgrade from version 1.
+// listV1Changes updates the members in which the oldest readers look for schema and spec. The
+// upgrade from version 1 removes them.
 func (b *builder) listV1Changes() {
 	if b.formatVersion > 1 {
 		if b.base.formatVersion == 1 {
@@ -339,18 +339,18 @@ func (b *builder) listV1Changes() {
 		return
 	}
 	if b.currentSchemaID != b.base.currentSchemaID || !b.base.has(keySchema) || b.creating {
-		raw, _ := b.element(schemas, b.currentSchemaID) // checkDefaults has seen it
+		raw, _ := b.element(schemas, b.currentSchemaID) // checkDefaults has verified that it exists
 		b.set(keySchema, raw)
 	}
 	if b.defaultSpecID != b.base.defaultSpecID || !b.base.has(keyPartitionSpec) || b.creating {
-		raw, _ := b.element(partitionSpecs, b.defaultSpecID) // checkDefaults has seen it
+		raw, _ := b.element(partitionSpecs, b.defaultSpecID) // checkDefaults has verified that it exists
 		o, _ := jsontext.ParseFields(raw, "spec")
 		fields, _ := o.Find("fields")
 		b.set(keyPartitionSpec, o.Bytes(fields))
 	}
 }
 
-// currentSnapshotJSON spells no snapshot as each format version does.
+// currentSnapshotJSON returns the current snapshot, or the format version's value for none.
 func (b *builder) currentSnapshotJSON() []byte {
 	if b.currentSnapshotID == noSnapshot && b.formatVersion >= 3 {
 		return []byte("null")
@@ -358,8 +358,8 @@ func (b *builder) currentSnapshotJSON() []byte {
 	return b.keep(strconv.AppendInt(b.text, b.currentSnapshotID, 10))
 }
 
-// propertiesJSON returns an object of properties. Those that are in old, the object as it was or
-// nothing, keep their place, and their spelling if they stay.
+// propertiesJSON returns an object of properties. Properties in old, the previous object or
+// nothing, keep their place, and their bytes if they do not change.
 func propertiesJSON(old []byte, properties map[string]string) []byte {
 	out := []byte{'{'}
 	stay := make(map[string]bool)
@@ -391,8 +391,8 @@ func propertiesJSON(old []byte, properties map[string]string) []byte {
 	return append(bytes.TrimSuffix(out, []byte{','}), '}')
 }
 
-// appendRefs appends the refs, and notes where each lies now. Those that stay are copied as they
-// are.
+// appendRefs appends the refs, and records the new position of each. Unchanged refs are copied byte
+// for byte.
 func (b *builder) appendRefs(out []byte) []byte {
 	old, origin := b.base.value(keyRefs), len(out)
 	out = append(out, '{')

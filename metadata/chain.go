@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// Chain makes one version of a document of what several requests ask for, each on top of those
-// before it. The version has one entry in the metadata log, and the snapshots of all. What each
-// request did shows in it: a chain takes only requests that do not undo one another. A Chain
-// belongs to one goroutine.
+// Chain combines the changes of several requests, each on top of the previous ones, into one
+// version of a document. The version has one entry in the metadata log, and the snapshots of all
+// requests. The effect of each request is visible in it, because a chain takes only requests that
+// do not undo one another. A Chain is for one goroutine.
 type Chain struct {
 	base    *Document
 	env     Env
 	b       *builder
 	joined  [][]Update
-	touched map[string]bool // by those that joined
-	// appended has the touched refs that those who joined only moved to snapshots that they added.
+	touched map[string]bool // by requests that joined
+	// appended has the touched refs that joined requests moved only to snapshots which they added.
 	appended map[string]bool
 }
 
-// Joining is how Chain.Add ended.
+// Joining is the result of Chain.Add.
 type Joining int
 
-// The ways in which Chain.Add ends.
+// The results of Chain.Add.
 const (
 	Joined  Joining = iota // the changes are in the chain
-	Refused                // they fail on top of those before; the error says why
+	Refused                // they fail on top of the previous ones; the error has the reason
 	Apart                  // they need a version of their own, after this one
 )
 
@@ -49,11 +49,12 @@ func (c *Chain) restart() {
 
 // Add adds the changes of one request to the chain. They must be shareable; see Shares. If they do
 // not join, the chain is as it was. A rebased append may follow another append to its branch; see
-// Append.On. The errors are those of Check and Document.Apply.
+// Append.On. It returns the errors of Check and Document.Apply.
 func (c *Chain) Add(step Step) (Joining, error) {
 	touches, _ := touchesOf(step)
 	for name := range touches {
-		// The same request again. Once the version is there, it shows that the request happened.
+		// This may be a retry of the same request. Once the version exists, it shows that the
+		// request has been applied.
 		if strings.HasPrefix(name, touchSnapshot) && c.touched[name] {
 			return Apart, nil
 		}
@@ -83,7 +84,7 @@ func (c *Chain) Add(step Step) (Joining, error) {
 	return Joined, nil
 }
 
-// noteAppended notes which refs step moved to snapshots that it added.
+// noteAppended records which refs step moved to snapshots that it added.
 func (c *Chain) noteAppended(step Step) {
 	added := make(map[int64]bool, 1)
 	for _, u := range step.Updates {
@@ -96,8 +97,7 @@ func (c *Chain) noteAppended(step Step) {
 	}
 }
 
-// isRebased reports whether step is that of an append that was put on top of another snapshot. It
-// undoes no other append to the same ref.
+// isRebased reports whether step is a rebased append. It undoes no other append to the same ref.
 func isRebased(step Step) bool {
 	return slices.ContainsFunc(step.Updates, func(u Update) bool {
 		op, ok := u.op.(*addSnapshot)
@@ -105,15 +105,15 @@ func isRebased(step Step) bool {
 	})
 }
 
-// join applies updates that were applied before.
+// join applies updates that have been applied successfully before.
 func (c *Chain) join(updates []Update) error {
 	err := c.b.applyAll(updates)
 	c.b.settle()
 	return err
 }
 
-// Finish returns the version, or the base itself if nothing changed. The errors are those of
-// Document.Apply, about all requests together.
+// Finish returns the version, or the base itself if nothing changed. It returns the errors of
+// Document.Apply for all requests together.
 func (c *Chain) Finish() (*Document, error) {
 	if !c.b.changed {
 		return c.base, nil
@@ -121,8 +121,8 @@ func (c *Chain) Finish() (*Document, error) {
 	return c.b.finish()
 }
 
-// settle makes what was changed so far a version of its own as far as branches and the snapshot log
-// are concerned: what comes after is another request.
+// settle separates the changes so far from the next request: branches and the snapshot log treat
+// them as a version of their own.
 func (b *builder) settle() {
 	// A snapshot that was current only within one request leaves no entry in the log.
 	b.logged = slices.DeleteFunc(b.logged, func(e snapshotLogEntry) bool {
@@ -137,7 +137,7 @@ func (b *builder) settle() {
 	}
 }
 
-// Prefixes of what requests touch.
+// Prefixes of the keys for a request's changes.
 const (
 	touchProperty = "property "
 	touchRef      = "ref "
@@ -145,8 +145,8 @@ const (
 	touchStats    = "statistics "
 )
 
-// Shares reports whether a request may share a version with others, and how many bytes its changes
-// add at most.
+// Shares reports whether a request may share a version with others. bytes is an upper bound of the
+// size of its changes.
 func Shares(steps []Step) (bytes int, ok bool) {
 	if len(steps) != 1 {
 		return 0, false
@@ -155,7 +155,7 @@ func Shares(steps []Step) (bytes int, ok bool) {
 		return 0, false
 	}
 	for _, u := range steps[0].Updates {
-		const around, escaped = 256, len(`\u0000`) // what goes around a value, and one byte of text at most
+		const around, escaped = 256, len(`\u0000`) // per update, and per byte of text, at most
 		bytes += around
 		switch op := u.op.(type) {
 		case setProperties:
@@ -185,8 +185,8 @@ func AddedSnapshot(steps []Step) (id int64) {
 	return id
 }
 
-// touchesOf returns what step changes: two requests that touch the same may undo one another. ok is
-// false if step changes what no other request may share a version with.
+// touchesOf returns keys for the changes of step. Two requests with a common key may undo one
+// another. ok is false if step has a change that cannot share a version with another request.
 func touchesOf(step Step) (touches map[string]bool, ok bool) {
 	for _, r := range step.Requirements {
 		if r.kind == assertCreate {
@@ -223,7 +223,7 @@ func touchesOf(step Step) (touches map[string]bool, ok bool) {
 	return touches, true
 }
 
-// isActedOn reports whether the catalog itself acts on a property when it makes a version.
+// isActedOn reports whether the catalog uses a property when it makes a version.
 func isActedOn(property string) bool {
 	return strings.HasPrefix(property, "write.metadata.") || strings.HasPrefix(property, ownPrefix) ||
 		property == propFormatVersion || property == propEncryptionKeyID

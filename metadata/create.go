@@ -21,8 +21,8 @@ type CreateTable struct {
 	Properties    map[string]string
 }
 
-// Properties that say something about a new table instead of being stored with it.
-// Source: Java TableProperties.RESERVED_PROPERTIES.
+// Properties that affect the creation of a table instead of being stored with it. Source: Java
+// TableProperties.RESERVED_PROPERTIES.
 const propFormatVersion = "format-version"
 
 func isReserved(property string) bool {
@@ -43,7 +43,7 @@ const (
 
 // Create returns the document of a new table. It assigns new field ids, from 1, and binds partition
 // and sort fields to them by name. Schema and spec get id 0, the sort order 1, or 0 if it is
-// unsorted. The format version is that of the property format-version, 2 without it.
+// unsorted. The property format-version sets the format version. The default is 2.
 //
 // Errors: KindBadRequest for malformed input, KindIllegalArgument and KindValidation for a table
 // that could not be used. Source: REST specification, createTable; Java
@@ -79,10 +79,10 @@ func Create(request CreateTable, env Env) (*Document, error) {
 	return b.finishNew()
 }
 
-// Build returns the document of a table that a commit with assert-create makes: updates applied to
-// an empty table. The ids in the updates are kept. The format version is that of the first
-// upgrade-format-version, 2 without one. Without assign-uuid the server draws a uuid. Errors are
-// those of Apply, also for missing parts. Source: REST specification, updateTable; Java
+// Build returns the document of a table that a commit with assert-create creates: updates applied
+// to an empty table. The ids in the updates are kept. The first upgrade-format-version sets the
+// format version. The default is 2. Without assign-uuid the server draws a uuid. It returns the
+// errors of Apply, also for missing parts. Source: REST specification, updateTable; Java
 // CatalogHandlers.create.
 func Build(updates []Update, env Env) (*Document, error) {
 	version := formatVersionDefault
@@ -107,7 +107,7 @@ func Build(updates []Update, env Env) (*Document, error) {
 	return b.finishNew()
 }
 
-// finishNew writes a new document and reads it again: what creates a table is checked whole.
+// finishNew writes a new document and parses it again, because a new table is checked completely.
 func (b *builder) finishNew() (*Document, error) {
 	d, err := b.finish()
 	if err != nil {
@@ -116,8 +116,8 @@ func (b *builder) finishNew() (*Document, error) {
 	return Parse(d.raw)
 }
 
-// emptyTable returns the document from which a new table is built. It has all members, in the order
-// in which they are usually written, but no schema, spec and order.
+// emptyTable returns the document from which a new table is built. It has all members, in their
+// usual order, but no schema, spec and order.
 func emptyTable(version int, env Env) (*Document, error) {
 	uuid := env.NewUUID()
 	raw := fmt.Appendf(nil, `{"format-version":%d,"table-uuid":%s,"location":"",`, version,
@@ -148,7 +148,8 @@ func emptyTable(version int, env Env) (*Document, error) {
 	return d, r.read()
 }
 
-// newTableProperties returns the format version that properties ask for, and those to be stored.
+// newTableProperties returns the format version that properties request, and the properties to
+// store.
 func newTableProperties(asked map[string]string) (version int, stored map[string]string, err error) {
 	version = formatVersionDefault
 	if text, ok := asked[propFormatVersion]; ok {
@@ -205,8 +206,8 @@ func checkCommitProperties(properties map[string]string) error {
 	return nil
 }
 
-// checkMetricsColumns refuses metrics modes of columns that are not there. Source: Java
-// MetricsConfig.validate, which also asks only when a table is made.
+// checkMetricsColumns refuses metrics modes of unknown columns. Source: Java
+// MetricsConfig.validate, which also runs only on creation.
 func checkMetricsColumns(properties map[string]string, s *schema.Schema) error {
 	names := s.ColumnNames()
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
@@ -262,7 +263,7 @@ func freshParts(request CreateTable) (parts newParts, err error) {
 	return parts, err
 }
 
-// parseStrictly parses text from outside.
+// parseStrictly parses untrusted text.
 func parseStrictly[T any](raw []byte, parse func([]byte) (T, error)) (part T, err error) {
 	if err := checkJSON(raw); err != nil {
 		return part, err

@@ -5,18 +5,18 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// documentBytesMax bounds a document: places in it are kept in 32 bits.
+// documentBytesMax bounds a document, because positions in it have 32 bits.
 const documentBytesMax = 1<<31 - 1
 
 func illegal(format string, args ...any) error {
 	return moorage.Errorf(moorage.KindIllegalArgument, format, args...)
 }
 
-// cursor reads a JSON text from front to back, and knows the types that members of metadata have.
+// cursor reads a JSON text from front to back, and has methods for the types of metadata members.
 // Each method consumes one value, with the white space before it, and fails with KindBadRequest.
 type cursor struct{ jsontext.Reader }
 
-// strict returns a cursor on text that nobody has checked.
+// strict returns a cursor on text that has not been checked.
 func strict(raw []byte) *cursor { return &cursor{jsontext.NewReader(raw)} }
 
 // reread returns a cursor on text that a cursor has read before.
@@ -31,7 +31,7 @@ func checkJSON(raw []byte) error {
 	return c.End()
 }
 
-// record consumes an object whose members required must be there. member is called for each key.
+// record consumes an object with the required members. member is called for each key.
 func (c *cursor) record(member func(key []byte) error, required ...string) error {
 	seen := 0
 	err := c.Object(func(key []byte) error {

@@ -9,13 +9,13 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Update is one change that a commit asks for. It is immutable, and safe for concurrent use.
+// Update is one change in a commit. It is immutable, and safe for concurrent use.
 type Update struct {
 	action string
 	op     updateOp
 }
 
-// updateOp is what an update does to a table.
+// updateOp is the effect of an update on a table.
 type updateOp interface {
 	apply(b *builder) error
 }
@@ -23,8 +23,7 @@ type updateOp interface {
 // Action returns the action of the update in lower case, "add-snapshot".
 func (u Update) Action() string { return u.action }
 
-// Names returns the ref or the properties that the update sets or removes, nil if it is about
-// something else.
+// Names returns the ref or the properties that the update sets or removes, nil for other updates.
 func (u Update) Names() (names []string) {
 	switch op := u.op.(type) {
 	case setRef:
@@ -53,7 +52,7 @@ func (u Update) Properties() iter.Seq2[string, string] {
 	}
 }
 
-// Location returns the location that the update sets, empty if it sets none.
+// Location returns the location that the update sets, empty for other updates.
 func (u Update) Location() string {
 	op, _ := u.op.(setLocation)
 	return op.location
@@ -120,7 +119,7 @@ func decodeUpdateOp(o jsontext.Fields, action string) (updateOp, error) {
 	return nil, moorage.Errorf(moorage.KindBadRequest, "Unrecognized table update: %s", jsontext.Clip(action))
 }
 
-// decodeEach returns what decode makes of the objects of the array that r reads, in their order.
+// decodeEach decodes each object of the array that r reads, in order.
 func decodeEach[T any](r jsontext.Reader, what string, decode func(jsontext.Fields) (T, error)) ([]T, error) {
 	all := []T{}
 	c := cursor{r}
@@ -142,7 +141,8 @@ func decodeEach[T any](r jsontext.Reader, what string, decode func(jsontext.Fiel
 	return all, nil
 }
 
-// discriminator returns the member that says what an object, named what, is, in lower case.
+// discriminator returns, in lower case, the member that selects the variant of an object; what
+// names the object.
 func discriminator(o jsontext.Fields, what, key string) (string, error) {
 	if _, ok := o.Present(key); !ok {
 		return "", moorage.Errorf(moorage.KindBadRequest, "Cannot parse %s. Missing field: %s", what, key)
@@ -151,7 +151,7 @@ func discriminator(o jsontext.Fields, what, key string) (string, error) {
 	return strings.ToLower(text), err
 }
 
-// valueOf returns a cursor on the value of a member, which must be there and not null.
+// valueOf returns a cursor on the value of a member, which is required and must not be null.
 func valueOf(o jsontext.Fields, key string) (*cursor, error) {
 	at, err := o.Required(key)
 	return reread(o.Bytes(at)), err

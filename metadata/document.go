@@ -14,8 +14,8 @@ import (
 type Document struct {
 	index
 
-	// canonical is the same document with everything spelled out that older writers leave out;
-	// nil if raw is that. Commits are based on it.
+	// canonical is the same document with all members that older writers omit. Nil if raw is
+	// complete. Commits are based on it.
 	canonical *Document
 
 	refsOnce sync.Once
@@ -26,9 +26,9 @@ type Document struct {
 // must not modify them.
 func (d *Document) Raw() []byte { return d.raw }
 
-// RawRefs returns the document without the snapshots that no branch or tag points to. All else is
-// as in Raw, the logs and statistics included. The caller must not modify it.
-// Source: REST specification, loadTable, snapshots=refs.
+// RawRefs returns the document without the snapshots that no branch or tag points to. Everything
+// else is as in Raw, including the logs and statistics. The caller must not modify it. Source: REST
+// specification, loadTable, snapshots=refs.
 func (d *Document) RawRefs() []byte {
 	d.refsOnce.Do(func() {
 		edit := listEdit{base: &d.arrays[snapshots]}
@@ -40,7 +40,7 @@ func (d *Document) RawRefs() []byte {
 		arrays := d.arrays
 		spliced, err := d.splice([]memberEdit{{key: snapshots.key(), list: &edit, array: snapshots}}, arrays[:])
 		if d.refsRaw = spliced.raw; err != nil {
-			d.refsRaw = d.raw // not reached: the result is smaller than what was read
+			d.refsRaw = d.raw // not reached: the result is smaller than the input
 		}
 	})
 	return d.refsRaw
@@ -54,8 +54,8 @@ func (d *Document) heads() map[int64]bool {
 	return heads
 }
 
-// CostBytes returns the memory that the document holds, for caches: roughly, never changing, and
-// with what RawRefs will hold.
+// CostBytes returns the approximate memory of the document for caches. It never changes, and
+// includes the result of RawRefs.
 func (d *Document) CostBytes() int64 {
 	const fixed = 1024
 	cost := fixed + 2*int64(len(d.raw)) + d.index.bytes()
@@ -77,8 +77,8 @@ func (d *Document) CostBytes() int64 {
 func (d *Document) FormatVersion() int { return d.formatVersion }
 
 // CheckSpecs refuses (KindValidation) a table of format version 2 or later in which one partition
-// field id stands for two sources or transforms. Engines load such a table and cannot read its
-// metadata tables. A register refuses it; one that is registered already still loads.
+// field id has two sources or transforms. Engines load such a table and cannot read its metadata
+// tables. A register refuses it. A table that is already registered still loads.
 func (d *Document) CheckSpecs() error {
 	if d.formatVersion < 2 {
 		return nil
@@ -122,7 +122,7 @@ func (d *Document) Properties() map[string]string {
 	return maps.Clone(d.props)
 }
 
-// CurrentSnapshotID returns the head of main; false if there is none.
+// CurrentSnapshotID returns the head of main; false if there is no head.
 func (d *Document) CurrentSnapshotID() (int64, bool) {
 	return d.currentSnapshotID, d.currentSnapshotID != noSnapshot
 }
@@ -148,8 +148,8 @@ func (d *Document) MetadataLog() []MetadataLogEntry {
 	return entries
 }
 
-// TrimmedSince returns the metadata files that fell out of the log with the commit that made d of
-// base, oldest first.
+// TrimmedSince returns the metadata files that the commit from base to d removed from the log,
+// oldest first.
 func (d *Document) TrimmedSince(base *Document) []string {
 	log, was := d.arrays[metadataLog], base.arrays[metadataLog]
 	if log.len() == 0 {
@@ -160,7 +160,7 @@ func (d *Document) TrimmedSince(base *Document) []string {
 	for _, e := range was.all(0) {
 		raw := base.elementRaw(metadataLog, e)
 		if bytes.Equal(raw, first) {
-			break // from here on the log is as it was
+			break // the rest of the log is unchanged
 		}
 		if entry, err := readMetadataLogEntry(reread(raw)); err == nil && !d.logs(entry.MetadataLocation) {
 			trimmed = append(trimmed, entry.MetadataLocation)
@@ -172,7 +172,7 @@ func (d *Document) TrimmedSince(base *Document) []string {
 // logs reports whether the metadata log names a file.
 func (d *Document) logs(file string) bool {
 	if log := d.value(metadataLog.key()); bytes.IndexByte(log, '\\') < 0 {
-		return bytes.Contains(log, []byte(`"`+file+`"`)) // all is spelled as it is
+		return bytes.Contains(log, []byte(`"`+file+`"`)) // no text has an escape
 	}
 	return slices.ContainsFunc(d.MetadataLog(), func(entry MetadataLogEntry) bool {
 		return entry.MetadataLocation == file
@@ -208,7 +208,7 @@ func (d *Document) StatisticsFiles() []string {
 	return paths
 }
 
-// ref returns a branch or tag, nil if there is none of that name.
+// ref returns a branch or tag, nil if there is no ref of that name.
 func (x *index) ref(name string) *ref {
 	i := slices.IndexFunc(x.refs, func(r ref) bool { return r.name == name })
 	if i < 0 {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Properties by which a table says how long its snapshots stay, and that nothing may delete its
-// files. Source: Java TableProperties.
+// Table properties for the retention of snapshots, and the one that forbids the deletion of files.
+// Source: Java TableProperties.
 const (
 	PropMaxSnapshotAge = "history.expire.max-snapshot-age-ms"
 	PropMinSnapshots   = "history.expire.min-snapshots-to-keep"
@@ -22,17 +22,18 @@ func (d *Document) Collects() bool {
 	return !set || strings.EqualFold(value, "true")
 }
 
-// Retention says what stays of a table's history, where the table itself does not say it.
+// Retention has the defaults for the retention of a table's history, which the table itself can
+// override.
 type Retention struct {
 	MaxSnapshotAge time.Duration
-	MinSnapshots   int           // that a branch keeps, its head among them; at least 1
-	MaxRefAge      time.Duration // of refs other than main; 0: for ever
-	// SeenSequence, unless it is 0, keeps all snapshots with a higher sequence number: the server
-	// has not seen them for long, whatever their clients' clocks say.
+	MinSnapshots   int           // that a branch keeps, including its head; at least 1
+	MaxRefAge      time.Duration // of refs other than main; 0: forever
+	// SeenSequence, unless it is 0, keeps all snapshots with a higher sequence number. The server
+	// has known them only for a short time, whatever their clients' clocks report.
 	SeenSequence int64
 }
 
-// Expiry is what goes of a table's history, and why the rest stays.
+// Expiry is the part of a table's history that expires, with the reasons why the rest stays.
 type Expiry struct {
 	Refs      []string   // in the order of the document
 	Snapshots []Snapshot // in the order of the document
@@ -46,7 +47,7 @@ type KeptSnapshot struct {
 	Why Why
 }
 
-// Why says why a snapshot stays.
+// Why is the reason why a snapshot stays.
 type Why string
 
 // The reasons, the strongest first.
@@ -58,10 +59,10 @@ const (
 	WhyUnseen Why = "new to the server"
 )
 
-// IsEmpty reports whether nothing goes.
+// IsEmpty reports whether nothing expires.
 func (e Expiry) IsEmpty() bool { return len(e.Refs)+len(e.Snapshots) == 0 }
 
-// Updates returns what removes all that goes.
+// Updates returns the updates that remove everything that expires.
 func (e Expiry) Updates() []Update {
 	var updates []Update
 	for _, name := range e.Refs {
@@ -77,11 +78,11 @@ func (e Expiry) Updates() []Update {
 	return updates
 }
 
-// PlanExpire returns what goes of d at the time now. Refs other than main go by the age of their
-// snapshot. Of each branch that is left, the ancestors of its head stay as long as they are fewer
-// than it keeps, or young enough: up to the first that is neither. The snapshots of tags stay.
-// Snapshots that no ref reaches stay while they are young. A ref's own limits win over r.
-// Source: table specification, snapshot retention policy; Java RemoveSnapshots.internalApply.
+// PlanExpire returns what expires in d at the time now. Refs other than main expire by the age of
+// their snapshot. For each remaining branch, the head's ancestors stay up to the first that is
+// neither within the minimum count nor young enough. The snapshots of tags stay. Snapshots that no
+// ref reaches stay while they are young. A ref's own limits override r. Source: table
+// specification, snapshot retention policy; Java RemoveSnapshots.internalApply.
 func PlanExpire(d *Document, r Retention, now time.Time) Expiry {
 	p := expiryPlan{document: d, retention: r, nowMS: now.UnixMilli(), byID: make(map[int64]Snapshot)}
 	for snapshot := range d.Snapshots() {
@@ -97,7 +98,7 @@ type expiryPlan struct {
 	nowMS      int64
 	byID       map[int64]Snapshot
 	stays      map[int64]Why
-	referenced map[int64]bool // by refs that stay
+	referenced map[int64]bool // by remaining refs
 	expiry     Expiry
 }
 
@@ -134,7 +135,7 @@ func (p *expiryPlan) plan() Expiry {
 	return p.expiry
 }
 
-// refStays reports whether a ref is young enough. A ref whose snapshot is gone is removed.
+// refStays reports whether a ref is young enough. A ref without its snapshot is removed.
 func (p *expiryPlan) refStays(r *ref) bool {
 	if r.name == mainBranch {
 		return true
@@ -152,7 +153,7 @@ func (p *expiryPlan) refStays(r *ref) bool {
 	return p.nowMS-snapshot.TimestampMS <= limit
 }
 
-// keepOf keeps the snapshots of a ref that stays.
+// keepOf keeps the snapshots of a remaining ref.
 func (p *expiryPlan) keepOf(r *ref) {
 	p.referenced[r.snapshotID] = true
 	if r.tag {
@@ -167,7 +168,7 @@ func (p *expiryPlan) keepOf(r *ref) {
 	limit, walks := p.maxAgeMS(r.maxAgeMS), true
 	kept := int64(0)
 	seen := make(map[int64]bool)
-	for id := r.snapshotID; !seen[id]; { // a ring of parents ends
+	for id := r.snapshotID; !seen[id]; { // a cycle of parents ends
 		snapshot, ok := p.byID[id]
 		if !ok {
 			return

@@ -9,26 +9,26 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Facts are what the care of a table is planned by, without reading the table. They are taken from
-// the index of a document and from two snapshots, whatever its size.
+// Facts are the inputs for planning the maintenance of a table without reading the table. They come
+// from the index of a document and from two snapshots, whatever its size.
 type Facts struct {
 	Snapshots int
-	FirstMS   int64 // time of the first snapshot in the document; 0 if there is none
+	FirstMS   int64 // time of the first snapshot in the document; 0 without snapshots
 	Refs      int
 	Sequence  int64 // last sequence number
-	// Operation, Files, Deletes and Bytes are what the summary of main's head says: empty, or
-	// Unsaid, if it does not say it.
+	// Operation, Files, Deletes and Bytes come from the summary of main's head. They are empty, or
+	// Unsaid, if the summary lacks them.
 	Operation             string
 	Files, Deletes, Bytes int64
-	// Rules is a hash of what a table itself says about its care: properties, retention of refs.
+	// Rules is a hash of a table's own maintenance settings: properties, retention of refs.
 	Rules string
 }
 
 // Unsaid is a number that a summary does not have.
 const Unsaid = -1
 
-// careProperties are the properties, and carePrefixes begin the names of those, by which a table
-// says something about its care.
+// careProperties are the properties for a table's own maintenance settings, and carePrefixes are
+// the prefixes of further ones.
 var (
 	careProperties = []string{"gc.enabled", propEncryptionKeyID, "write.target-file-size-bytes"}
 	carePrefixes   = []string{"history.expire.", "commit.manifest.", ownPrefix + "maintenance."}
@@ -72,7 +72,7 @@ func (d *Document) Facts() Facts {
 	return f
 }
 
-// numeral consumes a number in a text; Unsaid if it is none.
+// numeral consumes a number in a string. It returns Unsaid if the string is not a number.
 func (c *cursor) numeral() (int64, error) {
 	text, err := c.string("")
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *cursor) numeral() (int64, error) {
 	return n, nil
 }
 
-// careRules returns the hash of what d says about its care; empty if it says nothing.
+// careRules returns the hash of d's own maintenance settings, empty if it has no such settings.
 func (d *Document) careRules() string {
 	var said []string
 	for name, value := range d.props {

@@ -48,11 +48,11 @@ var arrayKeys = [arrayCount]string{
 
 func (a arrayName) key() string { return arrayKeys[a] }
 
-// noSnapshot is the current snapshot of a table without one.
+// noSnapshot is the current snapshot id of a table without a current snapshot.
 const noSnapshot = -1
 
-// index is what is known of a document without reading it again: the values that commits ask for,
-// and where everything else lies. Commits share the parts of it that they did not change.
+// index has the values of a document that commits need, and the positions of everything else. So
+// the document need not be read again. Versions share the unchanged parts of it.
 type index struct {
 	body
 	arrays [arrayCount]list
@@ -69,7 +69,7 @@ type index struct {
 	defaultSpecID      int
 	lastPartitionID    int
 	defaultOrderID     int
-	currentSnapshotID  int64 // noSnapshot if there is none
+	currentSnapshotID  int64 // noSnapshot without a current snapshot
 	nextRowID          int64
 	metadataLoggedMS   int64 // the time of the last entry of the metadata log, if it has one
 
@@ -205,7 +205,7 @@ func (r *reader) element(a arrayName) (int64, error) {
 	return 0, r.Skip()
 }
 
-// readPart consumes a schema, spec or sort order, and keeps it by its id, which must be new.
+// readPart consumes a schema, spec or sort order, and stores it under its id, which must be new.
 func readPart[T any](r *reader, byID map[int]T, parse func([]byte) (T, error), id func(T) int) (int64, error) {
 	raw, err := r.Value()
 	if err != nil {
@@ -222,10 +222,10 @@ func readPart[T any](r *reader, byID map[int]T, parse func([]byte) (T, error), i
 	return int64(id(part)), nil
 }
 
-// bytes is the memory that the index holds, roughly.
+// bytes returns the approximate memory of the index.
 func (x *index) bytes() int64 {
-	const memberBytes, refBytes, entryBytes = 48, 64, 64 // of a member with its name, though versions may share that
-	properties, _ := x.find(keyProperties)               // their texts, as JSON
+	const memberBytes, refBytes, entryBytes = 48, 64, 64 // of a member with its name, though versions may share the name
+	properties, _ := x.find(keyProperties)               // its texts, as JSON
 	n := int64(len(x.names))*memberBytes + x.snapshotAt.bytes() + int64(len(x.props))*entryBytes +
 		int64(properties.End-properties.Start)
 	for _, l := range x.arrays {

@@ -5,24 +5,24 @@ import (
 	"slices"
 )
 
-// arrayName is an array of a document whose elements are indexed.
+// arrayName names an array of a document whose elements are indexed.
 type arrayName uint8
 
 // element is one element of an array of a document.
 type element struct {
-	// id distinguishes the elements of the array. Schemas, specs and sort orders have their own id;
-	// everything that belongs to a snapshot has the snapshot's. It is 0 in arrays without ids.
+	// id distinguishes the elements of the array. Schemas, specs and sort orders have their own id.
+	// An element about a snapshot has the snapshot's id. It is 0 in arrays without ids.
 	id int64
-	// start and end are counted from the array's opening bracket, so that they stay as they are
-	// while the document around the array changes.
+	// start and end are relative to the array's opening bracket. So they do not change when the
+	// document around the array changes.
 	start, end uint32
 }
 
-// chunkLen is the number of elements that an append copies at most.
+// chunkLen is the maximum number of elements that an append copies.
 const chunkLen = 256
 
-// list is where the elements of an array lie. It is immutable. append shares all chunks except the
-// last, so a commit does not pay for the elements that it leaves alone. The zero list is empty.
+// list has the positions of the elements of an array. It is immutable. append shares all chunks
+// except the last, so a commit does not pay for unchanged elements. The zero list is empty.
 type list struct {
 	chunks [][]element // all but the last have chunkLen elements; none is empty
 	n      int
@@ -32,7 +32,7 @@ func (l list) len() int { return l.n }
 
 func (l list) at(i int) element { return l.chunks[i/chunkLen][i%chunkLen] }
 
-// end returns where the last element ends; for an empty list, where the first would begin.
+// end returns the end of the last element; for an empty list, the position of a first element.
 func (l list) end() int {
 	if l.n == 0 {
 		return len("[")
@@ -40,7 +40,7 @@ func (l list) end() int {
 	return int(l.at(l.n - 1).end)
 }
 
-// listOf returns the list of elements, which belong to it from then on.
+// listOf returns the list of elements, and takes ownership of the slice.
 func listOf(elements []element) list {
 	chunks := make([][]element, 0, (len(elements)+chunkLen-1)/chunkLen)
 	return list{chunks: slices.AppendSeq(chunks, slices.Chunk(elements, chunkLen)), n: len(elements)}
@@ -83,18 +83,18 @@ func (l list) bytes() int64 {
 	return int64(l.n)*elementBytes + int64(len(l.chunks))*sliceBytes
 }
 
-// positions finds the elements of a list by their ids. It is immutable. A search looks at elements
-// beyond those that it covers one by one, and extend builds a new table only when they have become
-// many. So a commit that appends neither copies the table nor builds it again.
+// positions finds the elements of a list by their ids. It is immutable. A search scans the elements
+// that the table does not cover, and extend builds a new table only when they have become many. So
+// a commit that appends neither copies nor rebuilds the table.
 type positions struct {
 	byID    map[int64]int32
 	covered int
 }
 
-// uncoveredMin is the number of elements that is always worth looking at one by one.
+// uncoveredMin is the number of uncovered elements up to which a scan is always fast enough.
 const uncoveredMin = 64
 
-// extend returns positions that are quick for l, whose first elements p covers.
+// extend returns positions that are fast for l. p covers the first elements of l.
 func (p positions) extend(l list) positions {
 	if l.len()-p.covered <= uncoveredMin+p.covered/16 {
 		return p
@@ -137,7 +137,7 @@ type newElement struct {
 	raw []byte
 }
 
-// listEdit is a change of one array: some elements go, others are added at the end.
+// listEdit is a change of one array: some elements are removed, others are appended.
 type listEdit struct {
 	base    *list
 	dropped []bool // by position in base; empty if all stay
@@ -147,7 +147,7 @@ type listEdit struct {
 
 func (e *listEdit) add(id int64, raw []byte) { e.added = append(e.added, newElement{id, raw}) }
 
-// drop removes the elements for which gone returns true, and returns how many there were.
+// drop removes the elements for which gone returns true, and returns their number.
 func (e *listEdit) drop(gone func(id int64) bool) int {
 	before := e.drops
 	for i, old := range e.base.all(0) {
@@ -178,7 +178,7 @@ func (e *listEdit) dropAt(i int) {
 
 func (e *listEdit) isDropped(i int) bool { return len(e.dropped) > 0 && e.dropped[i] }
 
-// kept ranges over the elements of the base that stay, with their positions.
+// kept ranges over the remaining elements of the base, with their positions.
 func (e *listEdit) kept() iter.Seq2[int, element] {
 	return func(yield func(int, element) bool) {
 		for i, old := range e.base.all(0) {
@@ -189,7 +189,8 @@ func (e *listEdit) kept() iter.Seq2[int, element] {
 	}
 }
 
-// elements ranges over ids and JSON of the elements after the change. old is the array before it.
+// elements ranges over the ids and JSON of the elements after the change. old is the array before
+// it.
 func (e *listEdit) elements(old []byte) iter.Seq2[int64, []byte] {
 	return func(yield func(int64, []byte) bool) {
 		for _, kept := range e.kept() {
@@ -211,9 +212,9 @@ func (e *listEdit) changes() bool { return e.drops > 0 || len(e.added) > 0 }
 // len returns the number of elements after the change.
 func (e *listEdit) len() int { return e.base.len() - e.drops + len(e.added) }
 
-// growth is an upper bound of what the change adds to an array; it may be negative.
+// growth returns an upper bound of the bytes that the change adds to an array; it may be negative.
 func (e *listEdit) growth() int {
-	n := len("[]") // which may not be there yet
+	n := len("[]") // the array may be absent so far
 	for _, added := range e.added {
 		n += len(added.raw) + len(",")
 	}
@@ -226,8 +227,8 @@ func (e *listEdit) growth() int {
 	return n
 }
 
-// write appends the changed array to dst and returns where its elements are now. old is the array
-// as it was; what stays is copied byte for byte.
+// write appends the changed array to dst and returns the new positions of its elements. old is the
+// array before the change; unchanged elements are copied byte for byte.
 func (e *listEdit) write(dst, old []byte) ([]byte, list) {
 	if e.drops > 0 {
 		return e.rewrite(dst, old)
@@ -239,7 +240,7 @@ func (e *listEdit) write(dst, old []byte) ([]byte, list) {
 	return append(dst, old[tail:]...), e.base.append(added...)
 }
 
-// rewrite is write for a change that drops elements. Runs of elements that stay are copied whole.
+// rewrite is write for a change that drops elements. Runs of remaining elements are copied whole.
 func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
 	origin := len(dst)
 	dst = append(dst, '[')
@@ -253,7 +254,7 @@ func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
 			dst = append(dst, ',')
 		}
 		start := e.base.at(i).start
-		shift := uint32(len(dst)-origin) - start // wraps around where the run moves left
+		shift := uint32(len(dst)-origin) - start // wraps around if the run moves left
 		var end uint32
 		for ; i < e.base.len() && !e.dropped[i]; i++ {
 			kept := e.base.at(i)
@@ -267,7 +268,7 @@ func (e *listEdit) rewrite(dst, old []byte) ([]byte, list) {
 }
 
 // writeAdded appends the new elements to dst, in which the array begins at origin, and to elements.
-// first says that none stands before them.
+// first reports that no element precedes them.
 func (e *listEdit) writeAdded(dst []byte, origin int, elements []element, first bool) ([]byte, []element) {
 	for _, added := range e.added {
 		if !first {

@@ -7,10 +7,10 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// trimSnapshotLog drops the entries of the log that must not stay, and returns the entries of this
-// request that stay. A new snapshot that was current only in between leaves no entry. When
-// snapshots were removed, history begins after the last entry that lost its snapshot: with a gap it
-// would say that another snapshot was current then. Source: Java
+// trimSnapshotLog drops obsolete entries of the log, and returns the remaining entries of this
+// request. A new snapshot that was current only in between leaves no entry. After a removal of
+// snapshots, the history begins after the last entry that lost its snapshot. A gap would wrongly
+// imply that another snapshot was current then. Source: Java
 // TableMetadata.Builder.updateSnapshotLog.
 func (b *builder) trimSnapshotLog(between map[int64]bool) []snapshotLogEntry {
 	edit := b.edit(snapshotLog)
@@ -42,7 +42,7 @@ func (b *builder) trimSnapshotLog(between map[int64]bool) []snapshotLogEntry {
 	return entries
 }
 
-// finishSnapshotLog appends what became current in this request.
+// finishSnapshotLog appends the snapshots that became current in this request.
 func (b *builder) finishSnapshotLog() error {
 	var between map[int64]bool
 	for _, id := range b.newMains {
@@ -56,7 +56,7 @@ func (b *builder) finishSnapshotLog() error {
 	entries := b.logged
 	trim := len(between) > 0 || b.removedSnapshots
 	if len(entries) == 0 && !trim {
-		return nil // the log stays, and the time of the table does not go back
+		return nil // the log stays, and the time of the table never goes back
 	}
 	if trim {
 		entries = b.trimSnapshotLog(between)
@@ -76,9 +76,9 @@ func (b *builder) finishSnapshotLog() error {
 	return checkLogTimes(times, b.lastUpdatedMS, snapshotLog)
 }
 
-// appendSnapshotLogTimes appends the times of the base's entries that stay. If some entries go, it
-// appends all times, because their neighbours change. Else it appends the last, because the others
-// were checked.
+// appendSnapshotLogTimes appends the times of the base's remaining entries. If some entries are
+// removed, it appends all times, because the neighbours of the others change. Otherwise it appends
+// only the last, because the others were checked.
 func (b *builder) appendSnapshotLogTimes(times []int64) []int64 {
 	list := b.base.arrays[snapshotLog]
 	timeOf := func(e element) int64 {
@@ -110,13 +110,13 @@ const (
 	propPreviousVersionsMax    = "write.metadata.previous-versions-max"
 	previousVersionsMaxDefault = 100
 	propDeleteAfterCommit      = "write.metadata.delete-after-commit.enabled"
-	// TrimMax is how many entries leave the metadata log of a table with one commit at most, if
-	// their files are to be deleted then. The others leave it with the next commits.
+	// TrimMax bounds how many entries leave the metadata log of a table with one commit, if their
+	// files are deleted then. The others leave it with the next commits.
 	TrimMax = 8
 )
 
-// finishMetadataLog appends the file of the base, and drops the oldest entries that are too many.
-// If their files are deleted after the commit, those are at most TrimMax. Source: Java
+// finishMetadataLog appends the file of the base, and drops the oldest entries beyond the maximum.
+// If their files are deleted after the commit, it drops at most TrimMax. Source: Java
 // TableMetadata.Builder.addPreviousFile.
 func (b *builder) finishMetadataLog() error {
 	list := b.base.arrays[metadataLog]
@@ -146,7 +146,7 @@ func (b *builder) finishMetadataLog() error {
 	return checkLogTimes(times, b.lastUpdatedMS, metadataLog)
 }
 
-// previousVersionsMax is how many earlier files the log keeps: one at least.
+// previousVersionsMax returns how many earlier files the log keeps; at least one.
 func (b *builder) previousVersionsMax() (int, error) {
 	text, ok := b.props[propPreviousVersionsMax]
 	if !ok {

@@ -9,17 +9,17 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// ownPrefix begins the names of properties, and of keys in the summaries of snapshots, that the
-// catalog gives a meaning to.
+// ownPrefix begins the names of the catalog's own properties, and of its own keys in the summaries
+// of snapshots.
 const ownPrefix = "moorage."
 
-// PropAppendRebase is the table property that permits the server to put appends that come too late
-// for their snapshot on top of the present one. The values follow.
+// PropAppendRebase is the table property that permits the server to rebase a late append on the
+// present head of its branch. The values follow.
 const (
 	PropAppendRebase = ownPrefix + "append-rebase"
-	// AppendRebaseOn permits it for requests that ask for it themselves. Java's RowDelta and
-	// OverwriteFiles look like appends on the wire when they only add files, and rely on the
-	// refusal to validate again. So the table cannot consent in the name of all its writers.
+	// AppendRebaseOn permits it for requests that opt in. Java's RowDelta and OverwriteFiles look
+	// like appends on the wire when they only add files. They rely on the refusal to validate
+	// again. So the table cannot consent for all its writers.
 	AppendRebaseOn = "on"
 	// AppendRebaseOnAll permits it for every request. No MERGE, UPDATE or INSERT OVERWRITE may
 	// run on such a table.
@@ -28,7 +28,7 @@ const (
 	AppendRebaseOff = "off"
 )
 
-// CheckAppendRebase refuses a value of PropAppendRebase that a table cannot have: KindBadRequest.
+// CheckAppendRebase refuses an invalid value of a table's PropAppendRebase: KindBadRequest.
 func CheckAppendRebase(value string) error {
 	switch value {
 	case AppendRebaseOn, AppendRebaseOnAll, AppendRebaseOff:
@@ -38,15 +38,15 @@ func CheckAppendRebase(value string) error {
 		PropAppendRebase, jsontext.Clip(value))
 }
 
-// PropPurgeDelay is the property of a warehouse that says how long the purge of a dropped table
-// waits, so that the table can come back: a duration such as 12h or 7d, or 0. Without it the purge
-// waits as long as a table that was dropped without a purge can come back.
+// PropPurgeDelay is the property of a warehouse for the time until the purge of a dropped table, in
+// which the table can be restored. It is a duration such as 12h or 7d, or 0. By default the purge
+// waits as long as a table that was dropped without a purge can be restored.
 const PropPurgeDelay = ownPrefix + "purge-delay"
 
-// purgeDelayMax is far longer than a table is missed.
+// purgeDelayMax is far longer than any useful delay.
 const purgeDelayMax = 10 * 365 * 24 * time.Hour
 
-// ParsePurgeDelay reads a value of PropPurgeDelay. Anything else is KindBadRequest.
+// ParsePurgeDelay parses a value of PropPurgeDelay. An invalid value is KindBadRequest.
 func ParsePurgeDelay(value string) (time.Duration, error) {
 	delay, err := time.ParseDuration(value)
 	if days, ok := strings.CutSuffix(value, "d"); ok {

@@ -11,15 +11,15 @@ import (
 const (
 	formatVersionMax     = 3
 	formatVersionDefault = 2
-	// clockSkewMaxMS is by how much the times of a table's logs may run backwards: commits come
-	// from several machines. Source: Java TableMetadata.
+	// clockSkewMaxMS bounds how far the times in a table's logs may run backwards, because commits
+	// come from several machines. Source: Java TableMetadata.
 	clockSkewMaxMS = 60_000
 )
 
-// Parse reads a table metadata document of format version 1 to 3. It accepts what the Java
-// reference loads, except what other readers cannot load. Examples are a key twice in an object, a
-// lone surrogate, JSON nested more than 500 deep, no default spec or sort order, an unknown type.
-// raw must not be modified afterwards.
+// Parse reads a table metadata document of format version 1 to 3. It accepts every document that
+// the Java reference loads, unless other readers cannot load it. Examples are a key twice in an
+// object, a lone surrogate, JSON nested more than 500 deep, no default spec or sort order, an
+// unknown type. raw must not be modified afterwards.
 //
 // Errors are KindBadRequest for text that is not JSON or lacks a member, KindIllegalArgument and
 // KindValidation for a document that contradicts itself, KindTooLarge beyond 2 GiB.
@@ -55,17 +55,17 @@ func Parse(raw []byte) (*Document, error) {
 	return d, nil
 }
 
-// spelledOut returns d with the members that older writers leave out, which its index has already.
+// spelledOut returns d with the members that older writers omit and that its index already has.
 func (d *Document) spelledOut(missing []memberEdit) (*Document, error) {
 	next := &Document{index: d.index}
 	var err error
 	if next.body, err = d.splice(missing, next.arrays[:]); err != nil {
 		return nil, err
 	}
-	return next, checkJSON(next.raw) // a schema of version 1 lies deeper there
+	return next, checkJSON(next.raw) // a schema of version 1 is nested deeper there
 }
 
-// checkHeader checks the members that must be there.
+// checkHeader checks the required members.
 func (r *reader) checkHeader() error {
 	version := r.formatVersion
 	if r.has(keyFormatVersion) && (version < 1 || version > formatVersionMax) {
@@ -103,7 +103,7 @@ func (r *reader) checkHeader() error {
 	return nil
 }
 
-// resolve fills in what documents of older writers leave out. It returns the changes that write it
+// resolve fills in members that older writers omit. It returns the changes that write these members
 // into the document. Source: Java TableMetadataParser.
 func (r *reader) resolve() ([]memberEdit, error) {
 	var missing []memberEdit
@@ -220,7 +220,7 @@ func (r *reader) resolveOrders() ([]memberEdit, error) {
 	}, nil
 }
 
-// unsortedJSON is the sort order that orders nothing.
+// unsortedJSON is the unsorted sort order.
 const unsortedJSON = `{"order-id":0,"fields":[]}`
 
 func (r *reader) resolveRefs() ([]memberEdit, error) {
@@ -235,8 +235,8 @@ func (r *reader) resolveRefs() ([]memberEdit, error) {
 	return []memberEdit{{key: keyRefs, value: append(value, '}')}}, nil
 }
 
-// check checks what the parts of the document say of one another. Source: the constructor of
-// Java TableMetadata.
+// check checks the consistency of the parts of the document. Source: the constructor of Java
+// TableMetadata.
 func (r *reader) check() error {
 	for _, s := range r.schemas {
 		if err := s.CheckLoad(); err != nil {
@@ -279,7 +279,7 @@ func (r *reader) checkDefaults() error {
 	return checkDefaults(s, r.specs[r.defaultSpecID], r.defaultSpecID, r.orders[r.defaultOrderID], r.defaultOrderID)
 }
 
-// checkDefaults refuses a default spec or sort order that is not there (nil), or does not fit the
+// checkDefaults refuses a default spec or sort order that is missing (nil), or does not fit the
 // current schema.
 func checkDefaults(s *schema.Schema, p *schema.Spec, specID int, o *schema.SortOrder, orderID int) error {
 	if p == nil {
@@ -294,7 +294,7 @@ func checkDefaults(s *schema.Schema, p *schema.Spec, specID int, o *schema.SortO
 	return o.CheckBound(s)
 }
 
-// checkSnapshots refuses snapshots with one id, and refs to snapshots that are not there.
+// checkSnapshots refuses snapshots with the same id, and refs to missing snapshots.
 func (r *reader) checkSnapshots() error {
 	all := r.arrays[snapshots]
 	r.snapshotAt = positionsOf(all)
@@ -326,8 +326,8 @@ func (r *reader) checkSnapshots() error {
 	return nil
 }
 
-// checkLogTimes refuses a log whose times run backwards by more than the clocks of different
-// machines may differ. It also refuses a log that goes on after the document's own time.
+// checkLogTimes refuses a log whose times run backwards by more than clockSkewMaxMS. It also
+// refuses a log that ends after the document's own time.
 func checkLogTimes(times []int64, lastUpdatedMS int64, log arrayName) error {
 	for i := 1; i < len(times); i++ {
 		if before(times[i], times[i-1]) {
@@ -341,5 +341,5 @@ func checkLogTimes(times []int64, lastUpdatedMS int64, log arrayName) error {
 	return nil
 }
 
-// before reports whether a is before b by more than the error that a clock may have.
+// before reports whether a is before b by more than clockSkewMaxMS.
 func before(a, b int64) bool { return a < b && uint64(b)-uint64(a) > clockSkewMaxMS }

@@ -9,36 +9,36 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Append is a request that only adds data to a branch. On top of another head than its client saw,
-// it means the same: a client whose append is refused sends it again for whatever head it finds.
-// An Append does not know what its manifests say. It is immutable, and safe for concurrent use.
+// Append is a request that only adds data to a branch. Its meaning does not depend on the head that
+// its client saw: a client whose append is refused retries it on the head of that time. An Append
+// does not know the content of its manifests. It is immutable, and safe for concurrent use.
 type Append struct {
 	Branch string
 	// Snapshot is the new snapshot as it was sent. Its parent is the head that the client saw. It
-	// has none if the client saw no such branch.
+	// has no parent if the client saw no such branch.
 	Snapshot Snapshot
 	SchemaID int64
-	// HasRows reports whether the client gave the rows ids, FirstRowID and on, AddedRows of them.
-	// It has to from format version 3 on.
+	// HasRows reports whether the client assigned row ids: AddedRows of them from FirstRowID on. It
+	// must do so from format version 3 on.
 	HasRows               bool
 	FirstRowID, AddedRows int64
 
 	step     Step
-	asserted int // which requirement of step is about the branch
+	asserted int // index of the requirement of step about the branch
 }
 
-// guardedPrefixes and guardedKeys are what writers say in a summary that rely on being refused.
-// They compare such a value of the head with what they are about to commit, or they publish a
-// snapshot that was made before. Source: Kafka Connect's Coordinator, Flink's DynamicCommitter,
-// Spark's StreamingWrite, Trino's materialized views, Java SnapshotSummary.
+// guardedPrefixes and guardedKeys are summary keys of writers that rely on a refusal. These writers
+// compare the head's value with their own before they commit, or they publish a snapshot that was
+// made before. Source: Kafka Connect's Coordinator, Flink's DynamicCommitter, Spark's
+// StreamingWrite, Trino's materialized views, Java SnapshotSummary.
 var (
 	guardedPrefixes = []string{"kafka.connect.", "flink.", "spark.sql.streaming.", "dependsOn"}
 	guardedKeys     = []string{"wap.id", "published-wap-id", "source-snapshot-id"}
 )
 
-// Append returns the append that the step is; false if it is anything else, or if somebody may rely
-// on its refusal. The step adds one snapshot and sets one branch to it, which it requires to be at
-// the parent of the snapshot. What else it requires does not matter here.
+// Append returns the step as an append. It returns false if the step is anything else, or if a
+// writer may rely on its refusal. The step adds one snapshot and sets one branch to it. It requires
+// the branch to be at the parent of the snapshot. Its other requirements do not matter here.
 func (s Step) Append() (Append, bool) {
 	if len(s.Updates) != 2 {
 		return Append{}, false
@@ -60,8 +60,8 @@ func (s Step) Append() (Append, bool) {
 	}, true
 }
 
-// asserts returns which requirement says where a ref is; false if there is none, or several, or if
-// the step asks for a new table.
+// asserts returns the index of the requirement about a ref. It returns false if there is not
+// exactly one, or if the step requests a new table.
 func (s Step) asserts(ref string) (at int, ok bool) {
 	for i, r := range s.Requirements {
 		switch {
@@ -74,8 +74,8 @@ func (s Step) asserts(ref string) (at int, ok bool) {
 	return at, ok
 }
 
-// isPlainAppend reports whether a snapshot says that it appends, names its schema and a manifest
-// list in plain text, and has nothing in its summary that writers compare.
+// isPlainAppend reports whether a snapshot is an append with a schema id, an unencrypted manifest
+// list, and no guarded key in its summary.
 func (s *snapshot) isPlainAppend() bool {
 	if !s.hasPlainList() || s.manifests != nil || !s.schemaID.given || s.summaryValue("operation") != "append" {
 		return false
@@ -91,41 +91,41 @@ func (s *snapshot) isPlainAppend() bool {
 // hasPlainList reports whether the snapshot has a manifest list that is not encrypted.
 func (s *snapshot) hasPlainList() bool { return s.manifestList != nil && !s.encrypted }
 
-// Misfit says why an append cannot be put on top of the head of its branch. Its texts are for logs
-// and metrics.
+// Misfit is the reason why an append cannot be rebased on the head of its branch. Its texts are for
+// logs and metrics.
 type Misfit string
 
-// The reasons. Fits is that there is none.
+// The reasons. Fits reports that the append can be rebased.
 const (
 	Fits              Misfit = ""
 	MisfitFormat      Misfit = "format"      // version 1, or rows without ids from version 3 on
 	MisfitRepeated    Misfit = "repeated"    // the table has a snapshot with its id
-	MisfitBranch      Misfit = "branch"      // there is none of that name, or it is a tag
-	MisfitRetention   Misfit = "retention"   // it would change how long the branch keeps snapshots
+	MisfitBranch      Misfit = "branch"      // no such branch, or it is a tag
+	MisfitRetention   Misfit = "retention"   // it would change the branch's retention of snapshots
 	MisfitSchema      Misfit = "schema"      // it was written with another schema than the current one
-	MisfitRequirement Misfit = "requirement" // something else that it requires does not hold
-	MisfitParent      Misfit = "parent"      // the head does not descend from what the client saw
-	MisfitDistance    Misfit = "distance"    // more than 256 snapshots came since
-	MisfitList        Misfit = "list"        // of a snapshot that has none, or an encrypted one
+	MisfitRequirement Misfit = "requirement" // another requirement of it does not hold
+	MisfitParent      Misfit = "parent"      // the head does not descend from the snapshot that the client saw
+	MisfitDistance    Misfit = "distance"    // more than 256 snapshots were added since
+	MisfitList        Misfit = "list"        // a snapshot has no manifest list, or an encrypted one
 	MisfitTime        Misfit = "time"        // ahead of the server's clock, or behind the log of main
 	MisfitRows        Misfit = "rows"        // the ids of its rows would exceed 64 bits
 )
 
-// betweenMax is how many snapshots may have come since the one that a client saw. Somebody has to
-// look into the manifests of each.
+// betweenMax is how many snapshots may have been added since the one that a client saw. The catalog
+// has to read the manifests of each.
 const betweenMax = 256
 
-// Onto is the head of a branch, as what an append is put on top of. It is immutable.
+// Onto is the head of a branch, as the base of a rebased append. It is immutable.
 type Onto struct {
 	FormatVersion int
 	Head          Snapshot
-	// Seen is the snapshot that the client saw at the head; zero if it saw none.
+	// Seen is the snapshot that the client saw at the head; the zero value if it saw no branch.
 	Seen Snapshot
-	// Between are the snapshots that came since: the head, its parent, and so on, without Seen. All
-	// have manifest lists. It is empty if the head is Seen.
+	// Between are the snapshots that were added since: the head, its parent, and so on, without
+	// Seen. All have manifest lists. It is empty if the head is Seen.
 	Between []Snapshot
-	// SequenceNumber is that of the new snapshot, and FirstRowID the id of its first row, from
-	// format version 3 on.
+	// SequenceNumber is the new snapshot's. FirstRowID is the id of its first row, from format
+	// version 3 on.
 	SequenceNumber, FirstRowID int64
 
 	base *Document
@@ -142,16 +142,16 @@ func (o Onto) HasSpec(id int64) bool {
 	return false
 }
 
-// Onto returns what a is put on top of: the head of its branch, after all requests that joined the
-// chain. If a does not fit there, the reason says why, and a is to be treated as any other request.
-// A repeated request does not fit: look at IsReplay first. To ask about a document, begin a chain.
+// Onto returns the new base of a: the head of its branch, after all requests that joined the chain.
+// If a cannot be rebased on it, Onto returns the reason, and the caller must treat a as any other
+// request. A repeated request does not fit, so check IsReplay first. For a document, begin a chain.
 func (c *Chain) Onto(a Append) (Onto, Misfit) {
 	b := c.b
 	branch, misfit := a.branchIn(b)
 	if misfit != Fits {
 		return Onto{}, misfit
 	}
-	head := b.snapshot(branch.snapshotID) // it is there: refs point to snapshots of the table
+	head := b.snapshot(branch.snapshotID) // it exists: refs point to snapshots of the table
 	if misfit := a.fitsRows(b); misfit != Fits {
 		return Onto{}, misfit
 	}
@@ -166,7 +166,7 @@ func (c *Chain) Onto(a Append) (Onto, Misfit) {
 	return o, misfit
 }
 
-// branchIn returns the branch that a moves, in the table as b makes it.
+// branchIn returns the branch that a moves, in the present state of b.
 func (a Append) branchIn(b *builder) (*ref, Misfit) {
 	branch := b.ref(a.Branch)
 	if branch == nil || branch.tag {
@@ -198,8 +198,9 @@ func (a Append) fitsRows(b *builder) Misfit {
 	return Fits
 }
 
-// fitsTime reports whether the snapshot may have its new time, which is not before that of head. A
-// chain would refuse it as illegal, and its client would not try again.
+// fitsTime reports whether the snapshot can have its new time, which is not before the time of
+// head. A chain would refuse an unsuitable time with KindIllegalArgument, and its client would not
+// retry.
 func (a Append) fitsTime(b *builder, head *snapshot) Misfit {
 	at := max(a.Snapshot.TimestampMS, head.timestampMS)
 	if before(b.nowMS, at) {
@@ -208,7 +209,7 @@ func (a Append) fitsTime(b *builder, head *snapshot) Misfit {
 	if a.Branch != mainBranch {
 		return Fits
 	}
-	// After a rollback the log is ahead of the head.
+	// After a rollback the log's last time may be after the head's.
 	times := b.appendSnapshotLogTimes(nil)
 	for _, entry := range b.logged {
 		times = append(times, entry.timestampMS)
@@ -219,8 +220,8 @@ func (a Append) fitsTime(b *builder, head *snapshot) Misfit {
 	return Fits
 }
 
-// walk goes from the head to the snapshot that a's client saw, or to the first of all if it saw
-// none. All have to be in the table.
+// walk goes from the head to the snapshot that a's client saw, or to the first snapshot if the
+// client saw none. All must be in the table.
 func (o *Onto) walk(b *builder, a Append) Misfit {
 	for at := o.head; ; {
 		seen := a.Snapshot.HasParent && at.id == a.Snapshot.ParentID
@@ -246,7 +247,8 @@ func (o *Onto) walk(b *builder, a Append) Misfit {
 	}
 }
 
-// snapshot returns a snapshot that the table has so far, nil if there is none with that id.
+// snapshot returns a snapshot of the table, including added ones. Nil if there is no snapshot with
+// that id.
 func (b *builder) snapshot(id int64) *snapshot {
 	if s, added := b.addedSnapshots[id]; added {
 		return s
@@ -260,13 +262,13 @@ func (b *builder) snapshot(id int64) *snapshot {
 	return &s
 }
 
-// On returns the step of a on top of o, with a manifest list at list. manifestsKept is how many
-// manifests of the head are in that list. The step requires that o.Head is still the head. It is
-// never an append of its own.
+// On returns the step of a, rebased on o, with a manifest list at list. manifestsKept is how many
+// manifests of the head are in that list. The step requires that o.Head is still the head.
+// Step.Append never accepts the step.
 //
 // The snapshot gets the parent, sequence number, list and first row id, and a time that is not
-// before the head's. Its summary gets the totals on top of the head's, the manifests kept if it
-// says them, and moorage.rebased. All other bytes are as they were sent.
+// before the head's. Its summary gets the totals after the head's, a new manifests-kept if it has
+// that key, and moorage.rebased. All other bytes are as they were sent.
 func (a Append) On(o Onto, list string, manifestsKept int) Step {
 	sent := a.step.Updates[0].op.(*addSnapshot)
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
@@ -281,7 +283,7 @@ func (a Append) On(o Onto, list string, manifestsKept int) Step {
 	if o.FormatVersion >= 3 {
 		patches = append(patches, fields.Set("first-row-id", number(o.FirstRowID)))
 	}
-	at, _ := fields.Find("summary") // Step.Append has looked into it
+	at, _ := fields.Find("summary") // Step.Append has verified that it exists
 	summary, _ := fields.Object(at, "summary")
 	as := sentAs(sent.snapshot.parent, a.Snapshot.ManifestList)
 	patches = append(patches, summary.Set(rebasedKey, jsontext.Quote(as)))
@@ -291,7 +293,7 @@ func (a Append) On(o Onto, list string, manifestsKept int) Step {
 	patches = append(patches, totalPatches(summary, o.head)...)
 
 	made := &addSnapshot{raw: jsontext.ApplyPatches(sent.raw, patches), rebased: true}
-	made.snapshot, _ = readSnapshot(reread(made.raw)) // the values are of the same types
+	made.snapshot, _ = readSnapshot(reread(made.raw)) // the values have the same types
 	step := Step{Requirements: slices.Clone(a.step.Requirements), Updates: slices.Clone(a.step.Updates)}
 	step.Requirements[a.asserted] = requireRef(refHead{a.Branch, optional{o.Head.ID, true}})
 	step.Updates[0].op = made

@@ -19,8 +19,8 @@ type ref struct {
 	minToKeep  optional // min-snapshots-to-keep
 	maxAgeMS   optional // max-snapshot-age-ms
 	maxRefAge  optional // max-ref-age-ms, milliseconds
-	// at is where its JSON lies, counted from the opening brace of refs; keyStart where its name
-	// does. Both are zero for a ref that is new.
+	// at is the position of its JSON, relative to the opening brace of refs. keyStart is the
+	// position of its name. Both are zero for a new ref.
 	at       jsontext.Span
 	keyStart int
 }
@@ -32,14 +32,14 @@ func (r *ref) kind() string {
 	return "branch"
 }
 
-// sameAs reports whether both have one name, head, kind and retention.
+// sameAs reports whether both have the same name, head, kind and retention.
 func (r *ref) sameAs(o *ref) bool {
 	return r.name == o.name && r.snapshotID == o.snapshotID && r.tag == o.tag &&
 		r.minToKeep == o.minToKeep && r.maxAgeMS == o.maxAgeMS && r.maxRefAge == o.maxRefAge
 }
 
-// check refuses retention that the kind of the ref does not have, or that is not above zero.
-// Source: Java SnapshotRef.Builder.
+// check refuses retention settings that the kind of the ref does not have, or that are not above
+// zero. Source: Java SnapshotRef.Builder.
 func (r *ref) check() error {
 	refuse := func(text string) error { return moorage.Errorf(moorage.KindIllegalArgument, "%s", text) }
 	switch {
@@ -76,8 +76,8 @@ func (r *ref) appendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
-// member reads a member that refs of documents and set-snapshot-ref of requests share. It reports
-// whether key is such a member.
+// member reads a member that refs of documents and set-snapshot-ref of requests have in common. It
+// reports whether key is such a member.
 func (r *ref) member(c *cursor, key []byte) (known bool, err error) {
 	switch string(key) {
 	case "snapshot-id":

@@ -7,9 +7,9 @@ import (
 )
 
 // IsReplay reports whether updates that add snapshots have been applied to d before. Each snapshot
-// must be there with the manifest list that updates give it, and each ref at its snapshot or at a
-// descendant. An append that was put on top of another snapshot has a list of the catalog, and says
-// with which parent and list it was sent. d must show whatever else the updates do. Only the client
+// must exist with the manifest list from updates, and each ref must be at its snapshot or at a
+// descendant. A rebased append has a list of the catalog; its summary records the parent and the
+// list that the client sent. d must already show the effect of all other updates. Only the client
 // that drew a snapshot's id can have written it with that list. An empty list is a replay. A
 // non-empty list without add-snapshot is not.
 func (d *Document) IsReplay(updates []Update) bool {
@@ -28,7 +28,7 @@ func (d *Document) IsReplay(updates []Update) bool {
 			if !added[op.ref.snapshotID] || !d.isBeyond(&op.ref) {
 				return false
 			}
-			delete(removed, op.ref.name) // a table that is replaced
+			delete(removed, op.ref.name) // for the replacement of a table
 		case removeRef:
 			if removed == nil {
 				removed = make(map[string]bool)
@@ -44,8 +44,8 @@ func (d *Document) IsReplay(updates []Update) bool {
 	return len(added) > 0 && d.shows(updates)
 }
 
-// shows reports whether d is as updates would leave it, without regard to snapshots and refs. For
-// updates of kinds that it does not know it returns false.
+// shows reports whether updates would not change d, apart from snapshots and refs. It returns false
+// for unknown kinds of updates.
 func (d *Document) shows(updates []Update) bool {
 	base := d
 	if d.canonical != nil {
@@ -56,7 +56,7 @@ func (d *Document) shows(updates []Update) bool {
 		switch op := u.op.(type) {
 		case *addSnapshot, setRef, removeRef:
 		case addSchema, addSpec, addSortOrder:
-			if err := u.op.apply(b); err != nil || b.changed { // else there is an equal one, whose id b keeps
+			if err := u.op.apply(b); err != nil || b.changed { // otherwise an equal one exists, whose id b records
 				return false
 			}
 		default:
@@ -68,7 +68,7 @@ func (d *Document) shows(updates []Update) bool {
 	return true
 }
 
-// shows reports whether op would leave b as it is.
+// shows reports whether op would not change b.
 func (b *builder) shows(op updateOp) bool {
 	or := func(id, last int) int {
 		if id == lastAddedID {
@@ -107,10 +107,10 @@ func (b *builder) shows(op updateOp) bool {
 	return false
 }
 
-// WasCreatedBy reports whether d was made of steps, whatever became of d since. The first step asks
-// for a new table. The steps must assign d's uuid and add snapshots, and IsReplay must hold for
-// what they say of snapshots and refs. Steps without snapshots differ from others by the uuid only,
-// which a client may have chosen. So WasCreatedBy returns false for them.
+// WasCreatedBy reports whether d was created by steps, whatever happened to d since. The first step
+// requests a new table. The steps must assign d's uuid and add snapshots, and IsReplay must hold
+// for their updates of snapshots and refs. Steps without snapshots differ from others only by the
+// uuid, which a client may have chosen. So WasCreatedBy returns false for them.
 func (d *Document) WasCreatedBy(steps []Step) bool {
 	named := false
 	var pointing []Update
@@ -127,8 +127,8 @@ func (d *Document) WasCreatedBy(steps []Step) bool {
 	return named && len(pointing) > 0 && d.IsReplay(pointing)
 }
 
-// holds reports whether the document has the snapshot, with the same manifest list, or says that it
-// was sent with that.
+// holds reports whether the document has the snapshot with the same manifest list, or a rebased
+// form of it.
 func (d *Document) holds(s *snapshot) bool {
 	all := d.arrays[snapshots]
 	at, ok := d.snapshotAt.find(all, s.id)
@@ -143,8 +143,8 @@ func (d *Document) holds(s *snapshot) bool {
 	return jsontext.Unquote(mine.manifestList) == list || mine.summaryValue(rebasedKey) == sentAs(s.parent, list)
 }
 
-// isBeyond reports whether the document has the ref, at its snapshot or at a descendant, and
-// otherwise equal.
+// isBeyond reports whether the document has an otherwise equal ref, at its snapshot or at a
+// descendant.
 func (d *Document) isBeyond(want *ref) bool {
 	have := d.ref(want.name)
 	if have == nil {

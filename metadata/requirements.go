@@ -7,15 +7,16 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Requirement is what a commit asks of the table it changes. It is immutable, and safe for
-// concurrent use.
+// Requirement is a condition of a commit on the table that it changes. It is immutable, and safe
+// for concurrent use.
 type Requirement struct {
 	kind  string
 	check func(d *Document) error
-	head  refHead // what assert-ref-snapshot-id asks for
+	head  refHead // the condition of assert-ref-snapshot-id
 }
 
-// refHead is a ref and the snapshot that it points to; none if there is no such ref.
+// refHead is a ref and the snapshot that it points to. snapshot is absent if the ref must not
+// exist.
 type refHead struct {
 	ref      string
 	snapshot optional
@@ -68,7 +69,7 @@ func decodeRequirement(o jsontext.Fields) (r Requirement, err error) {
 	return r, err
 }
 
-// unmet is the error of a requirement that does not hold: the client may refresh and try again.
+// unmet is the error of a requirement that does not hold: the client may refresh and retry.
 func unmet(format string, args ...any) error {
 	return moorage.Errorf(moorage.KindCommitFailed, "Requirement failed: "+format, args...)
 }
@@ -90,8 +91,8 @@ func decodeTableUUID(o jsontext.Fields) (func(*Document) error, error) {
 	}, err
 }
 
-// decodeRefSnapshotID reads a requirement that is met by a ref that points to a snapshot or, if
-// that is null or missing, does not exist. Older PyIceberg leaves the null out.
+// decodeRefSnapshotID reads a requirement that a ref points to a snapshot or, if the id is null or
+// missing, does not exist. Older PyIceberg omits the null.
 func decodeRefSnapshotID(o jsontext.Fields) (Requirement, error) {
 	name, _, err := o.Str("ref")
 	if err != nil {
@@ -133,8 +134,8 @@ func requireInt(o jsontext.Fields, key, what string, actual func(*Document) int)
 	}, err
 }
 
-// IsCreate reports whether requirements ask for a new table: assert-create and nothing else.
-// assert-create together with another requirement is KindIllegalArgument.
+// IsCreate reports whether requirements request a new table: only assert-create. assert-create
+// together with another requirement is KindIllegalArgument.
 func IsCreate(requirements []Requirement) (bool, error) {
 	create, others := false, []string(nil)
 	for _, r := range requirements {
@@ -151,9 +152,9 @@ func IsCreate(requirements []Requirement) (bool, error) {
 }
 
 // Check checks requirements, in order, against the document, which is nil if there is no such
-// table. The first requirement that does not hold is KindCommitFailed. One that is not a
-// requirement of a table is KindValidation. Without a table every requirement except assert-create
-// is KindNoSuchTable.
+// table. The first requirement that does not hold is KindCommitFailed. A requirement that is not
+// for tables is KindValidation. Without a table every requirement except assert-create is
+// KindNoSuchTable.
 func Check(d *Document, requirements []Requirement) error {
 	for _, r := range requirements {
 		if d == nil && r.kind != assertCreate {

@@ -5,7 +5,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Snapshot is what the catalog itself needs to know of a snapshot.
+// Snapshot has the parts of a snapshot that the catalog needs.
 type Snapshot struct {
 	ID             int64
 	ParentID       int64 // valid if HasParent
@@ -14,7 +14,7 @@ type Snapshot struct {
 	TimestampMS    int64
 	ManifestList   string   // empty for a v1 snapshot with Manifests
 	Manifests      []string // v1 only
-	Encrypted      bool     // its manifest list is
+	Encrypted      bool     // its manifest list is encrypted
 }
 
 // optional is a member that may be absent.
@@ -23,7 +23,7 @@ type optional struct {
 	given bool
 }
 
-// snapshot is a snapshot as a document or a request has it.
+// snapshot is a snapshot in a document or a request.
 type snapshot struct {
 	id             int64
 	parent         optional
@@ -125,7 +125,7 @@ func (c *cursor) summary() error {
 	})
 }
 
-// export returns what the catalog needs to know.
+// export returns the parts that the catalog needs.
 func (s *snapshot) export() Snapshot {
 	out := Snapshot{
 		ID: s.id, ParentID: s.parent.value, HasParent: s.parent.given,
@@ -134,7 +134,7 @@ func (s *snapshot) export() Snapshot {
 	if s.manifestList != nil {
 		out.ManifestList = jsontext.Unquote(s.manifestList)
 	} else {
-		out.Manifests, _ = reread(s.manifests).stringList("manifests") // readSnapshot has seen that it is one
+		out.Manifests, _ = reread(s.manifests).stringList("manifests") // readSnapshot has verified that it is a list
 	}
 	return out
 }

@@ -9,23 +9,23 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// memberEdit says what becomes of one top-level member.
+// memberEdit is the change of one top-level member.
 type memberEdit struct {
 	key   string
 	drop  bool
-	value []byte    // the new value, JSON; nil if list says it
+	value []byte    // the new value, JSON; nil if list has it
 	list  *listEdit // the change of an array
 	array arrayName
 
-	at int // which member it is, -1 if there is none; set by splice
+	at int // index of the member, -1 if it is new; set by splice
 }
 
 func intChange(key string, n int64) memberEdit {
 	return memberEdit{key: key, value: strconv.AppendInt(nil, n, 10)}
 }
 
-// growth is an upper bound of what the change adds to the document. The value of its member has
-// oldBytes in the document, 0 if it is not there. growth may be negative.
+// growth returns an upper bound of the bytes that the change adds to the document; it may be
+// negative. The value of its member has oldBytes in the document, 0 if it is absent.
 func (c *memberEdit) growth(oldBytes int) int {
 	grown := 0
 	switch {
@@ -46,24 +46,23 @@ func (c *memberEdit) write(dst, old []byte, arrays []list) []byte {
 	if c.list == nil {
 		return append(dst, c.value...)
 	}
-	if len(old) == 0 || old[0] != '[' { // not there, or null
+	if len(old) == 0 || old[0] != '[' { // absent, or null
 		old = []byte("[]")
 	}
 	dst, arrays[c.array] = c.list.write(dst, old)
 	return dst
 }
 
-// body is the JSON of a document, or of an object in it, and where its members lie.
+// body is the JSON of a document, or of an object in it, with the positions of its members.
 type body struct {
 	raw []byte
-	// names are the keys of the top level, in the document's order, and spans where each member
-	// lies. Versions with the same names share them.
+	// names are the keys of the top level, in the document's order, and spans are the positions of
+	// the members. Versions with the same names share them.
 	names []string
 	spans []memberSpan
 }
 
-// memberSpan is where a member of the top level begins, at the quote of its key, and where its
-// value lies.
+// memberSpan is the position of a top-level member, from the quote of its key on, and of its value.
 type memberSpan struct{ start, valueStart, valueEnd uint32 }
 
 func spanOf(start, valueStart, valueEnd int) memberSpan {
@@ -74,7 +73,8 @@ func (p memberSpan) value() jsontext.Span {
 	return jsontext.Span{Start: int(p.valueStart), End: int(p.valueEnd)}
 }
 
-// read consumes a document and notes where its members lie. member consumes the value of each.
+// read consumes a document and records the positions of its members. member consumes the value of
+// each.
 func (d *body) read(c *cursor, member func(key string) error) error {
 	err := c.Object(func(key []byte) error {
 		name, at := string(key), c.KeyPos()
@@ -98,7 +98,7 @@ func bodyOf(raw []byte) body {
 	return d
 }
 
-// find returns where the value of a member lies.
+// find returns the position of the value of a member.
 func (d *body) find(key string) (jsontext.Span, bool) {
 	i := slices.Index(d.names, key)
 	if i < 0 {
@@ -113,21 +113,22 @@ func (d *body) has(key string) bool {
 	return ok
 }
 
-// value returns the JSON of a member, which is part of the document; nil if there is none.
+// value returns the JSON of a member, which is part of the document. Nil if there is no such
+// member.
 func (d *body) value(key string) []byte {
 	at, _ := d.find(key)
 	return d.raw[at.Start:at.End]
 }
 
-// splicer copies a document with changes. It copies what they do not touch as it is, in runs as
-// long as possible.
+// splicer copies a document with changes. It copies unchanged parts as they are, in runs as long as
+// possible.
 type splicer struct {
 	body
 	arrays []list
 }
 
-// splice returns d after changes, and gives arrays, those of d, the new spans of their elements.
-// New members come last, in the order of changes.
+// splice returns d after changes, and sets the new positions of the elements in arrays, which
+// belong to d. New members come last, in the order of changes.
 func (d *body) splice(changes []memberEdit, arrays []list) (body, error) {
 	size := len(d.raw)
 	for i := range changes {
@@ -147,8 +148,8 @@ func (d *body) splice(changes []memberEdit, arrays []list) (body, error) {
 }
 
 func (s *splicer) copyMembers(d *body, changes []memberEdit) {
-	copied := 0                            // up to where d.raw was copied or left out
-	end := bytes.IndexByte(d.raw, '{') + 1 // after the last member that was dealt with
+	copied := 0                            // end of the part of d.raw that was copied or left out
+	end := bytes.IndexByte(d.raw, '{') + 1 // end of the last member that was handled
 	for i := range d.names {
 		at, value := int(d.spans[i].start), d.spans[i].value()
 		c := changeAt(changes, i)
@@ -161,7 +162,7 @@ func (s *splicer) copyMembers(d *body, changes []memberEdit) {
 			s.raw = append(s.raw, d.raw[copied:end]...)
 			end = value.End
 			if len(s.spans) == 0 && i+1 < len(d.spans) {
-				end = int(d.spans[i+1].start) // the comma after it goes, for there is none before
+				end = int(d.spans[i+1].start) // the comma after the member is dropped, because no member precedes it
 			}
 			s.names = slices.Delete(slices.Clone(s.names), len(s.spans), len(s.spans)+1)
 			copied = end
@@ -197,7 +198,7 @@ func (s *splicer) addMembers(changes []memberEdit) {
 	}
 }
 
-// changeAt returns the change of a member, nil if it stays.
+// changeAt returns the change of a member, nil if it does not change.
 func changeAt(changes []memberEdit, member int) *memberEdit {
 	for i := range changes {
 		if changes[i].at == member {

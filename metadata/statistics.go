@@ -29,7 +29,7 @@ func readStatistics(c *cursor) (snapshotID int64, err error) {
 	return snapshotID, err
 }
 
-// readBlobMetadata consumes the description of a blob. Its properties may be absent, not null.
+// readBlobMetadata consumes the description of a blob. Its properties may be absent, but not null.
 func readBlobMetadata(c *cursor) error {
 	return c.record(func(key []byte) (err error) {
 		switch string(key) {

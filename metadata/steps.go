@@ -2,8 +2,8 @@ package metadata
 
 import "moorage"
 
-// Step is one of the changes of a table that a request asks for. Most requests have one; a
-// transaction may name a table several times.
+// Step is one of a request's changes of a table. Most requests have one; a transaction may name a
+// table several times.
 type Step struct {
 	Requirements []Requirement
 	Updates      []Update
@@ -11,10 +11,10 @@ type Step struct {
 
 // ApplySteps returns the document after steps, in order, as one new version, or d itself if they
 // change nothing. d is nil if there is no such table; then the first step must be a create (see
-// IsCreate). The requirements of a step are checked against what the steps before it made of d.
+// IsCreate). The requirements of a step are checked against the result of the steps before it.
 //
-// Errors are those of Check, and of Apply or Build. More than 1,000 additions of schemas, partition
-// specs and sort orders are KindBadRequest.
+// It returns the errors of Check, and of Apply or Build. More than 1,000 additions of schemas,
+// partition specs and sort orders are KindBadRequest.
 func ApplySteps(d *Document, steps []Step, env Env) (*Document, error) {
 	if err := boundAdditions(steps); err != nil {
 		return nil, err
@@ -34,17 +34,17 @@ func ApplySteps(d *Document, steps []Step, env Env) (*Document, error) {
 			return nil, err
 		}
 	}
-	// All updates at once, not on top of versions in between: nobody could have seen such a
-	// version, so neither the logs nor the guards of branches may take it for one.
+	// All updates are applied at once, not on top of versions in between. No client could have seen
+	// such a version, so the logs and the guards of branches must not count it.
 	return applyStep(d, all, env)
 }
 
 // additionsMax is how many schemas, partition specs and sort orders one commit of a table may add.
-// Engines add one or two. Each is compared with all that are there, so a request of many megabytes
+// Engines add one or two. Each is compared with all existing ones, so a request of many megabytes
 // would take hours.
 const additionsMax = 1000
 
-// boundAdditions refuses steps that ask for more than additionsMax.
+// boundAdditions refuses steps with more than additionsMax additions.
 func boundAdditions(steps []Step) error {
 	additions := 0
 	for _, step := range steps {

@@ -10,7 +10,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// checkSummaryKeys refuses a summary that says what the catalog itself says there of a snapshot.
+// checkSummaryKeys refuses a summary with the catalog's own keys.
 func (s *snapshot) checkSummaryKeys() error {
 	if s.summary == nil {
 		return nil
@@ -26,12 +26,13 @@ func (s *snapshot) checkSummaryKeys() error {
 	})
 }
 
-// rebasedKey is what the summary of a snapshot says that was put on top of another one than it was
-// sent for: sentAs of what its client sent.
+// rebasedKey is the summary key of a rebased snapshot. Its value is sentAs of the snapshot that the
+// client sent.
 const rebasedKey = ownPrefix + "rebased"
 
-// sentAs returns the parent and the manifest list of a snapshot as its client sent them: the
-// parent's id, or "none", a space, and 16 hexadecimal digits of the SHA-256 of the list's location.
+// sentAs returns a text for the parent and the manifest list of a snapshot as its client sent them.
+// It is the parent's id, or "none", then a space, and 16 hexadecimal digits of the SHA-256 of the
+// list's location.
 func sentAs(parent optional, list string) string {
 	seen := "none"
 	if parent.given {
@@ -42,7 +43,7 @@ func sentAs(parent optional, list string) string {
 	return fmt.Sprintf("%s %x", seen, hash[:hashBytes])
 }
 
-// summaryValue returns what the summary says under key; empty if it does not say it.
+// summaryValue returns the summary's value for key, empty if there is no such key.
 func (s *snapshot) summaryValue(key string) string {
 	value := ""
 	if s.summary == nil {
@@ -59,8 +60,8 @@ func (s *snapshot) summaryValue(key string) string {
 	return value
 }
 
-// totals are the members of a summary that count a whole table, each with those that say what one
-// snapshot adds to it and removes from it. Source: Java SnapshotProducer.summary.
+// totals are the summary keys for totals of the whole table, with the keys for one snapshot's
+// additions and removals. Source: Java SnapshotProducer.summary.
 var totals = [...]struct{ total, added, removed string }{
 	{"total-records", "added-records", "deleted-records"},
 	{"total-files-size", "added-files-size", "removed-files-size"},
@@ -70,9 +71,10 @@ var totals = [...]struct{ total, added, removed string }{
 	{"total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"},
 }
 
-// totalPatches are the patches that give a summary the totals on top of head. A total that cannot
-// be computed is removed. None is added to a summary that has neither the total nor what changes
-// it: its client does not count, and the total would be as if nothing had been added.
+// totalPatches returns the patches that give a summary the totals after head. A total that cannot
+// be computed is removed. No total is added to a summary that has neither the total nor its
+// additions or removals. The client of such a summary does not count, and the total would be the
+// same as before.
 func totalPatches(summary jsontext.Fields, head *snapshot) []jsontext.Patch {
 	var patches []jsontext.Patch
 	gone := make(map[string]bool)
@@ -90,7 +92,7 @@ func totalPatches(summary jsontext.Fields, head *snapshot) []jsontext.Patch {
 	return append(patches, summary.Drop(func(key string, _ jsontext.Span) bool { return gone[key] })...)
 }
 
-// count is what a summary says of a change; zero if it does not say it.
+// count is a summary's number for a change; zero if it is absent.
 type count struct {
 	text  string
 	given bool
@@ -102,10 +104,10 @@ func countOf(summary jsontext.Fields, key string) count {
 	return count{text, given}
 }
 
-// newTotal returns the total after the one before, an empty text if that is not known, and after
-// what a snapshot adds and removes. It returns false if the total cannot be computed: a text that
-// it takes is no number, or the total would be negative. Beyond 64 bits numbers wrap around, as
-// they do in Java. Source: Java SnapshotProducer.updateTotal.
+// newTotal returns the total after a snapshot's additions and removals. before is the previous
+// total, empty if unknown. It returns false if the total cannot be computed: a text is not a
+// number, or the total would be negative. Beyond 64 bits numbers wrap around, as they do in Java.
+// Source: Java SnapshotProducer.updateTotal.
 func newTotal(before string, added, removed count) (total int64, ok bool) {
 	total, err := strconv.ParseInt(before, 10, 64)
 	var n int64

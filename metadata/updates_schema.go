@@ -9,11 +9,11 @@ import (
 	"moorage/metadata/schema"
 )
 
-// lastAddedID, sent as an id, stands for what the same request added last.
+// lastAddedID, sent as an id, means the last addition of the same request.
 const lastAddedID = -1
 
-// lastAdded is what the request added last, of schemas, specs or sort orders. One that the table
-// had already counts: the client cannot know. The reference refuses it.
+// lastAdded is the request's last addition of a schema, spec or sort order. An equal one that the
+// table already had counts too, because the client cannot know of it. The reference refuses it.
 type lastAdded struct {
 	id    int
 	known bool
@@ -32,8 +32,7 @@ func decodeAddSchema(o jsontext.Fields) (updateOp, error) {
 	return addSchema{s}, err
 }
 
-// apply gives the schema the id of an equal one, or the next id; the one it was sent with does not
-// count.
+// apply gives the schema the id of an equal one, or the next id. It ignores the id in the request.
 // Source: Java TableMetadata.Builder.addSchemaInternal.
 func (u addSchema) apply(b *builder) error {
 	if err := u.schema.Check(b.formatVersion); err != nil {
@@ -60,7 +59,8 @@ func (u addSchema) apply(b *builder) error {
 }
 
 // checkEvolved refuses a new schema that readers of the table's files could not use. A table
-// without the branch main has no files to read. One that loses it in the same request is replaced.
+// without the branch main has no files to read. A table that loses it in the same request is
+// replaced.
 func (b *builder) checkEvolved(s *schema.Schema) error {
 	if b.creating || b.replaces || !slices.ContainsFunc(b.refs, func(r ref) bool { return r.name == mainBranch }) {
 		return nil
@@ -166,7 +166,8 @@ func (b *builder) removeParts(a arrayName, ids []int) {
 	b.changed = true
 }
 
-// currentSchema returns the schema that a new spec or order, named what, must fit.
+// currentSchema returns the schema that a new spec or order must fit. what names the spec or order
+// in errors.
 func (b *builder) currentSchema(what string) (*schema.Schema, error) {
 	raw, ok := b.element(schemas, b.currentSchemaID)
 	if !ok {
@@ -186,8 +187,8 @@ func decodeAddSpec(o jsontext.Fields) (updateOp, error) {
 	return addSpec{o.Bytes(v)}, err
 }
 
-// apply gives the spec the id of one with equal fields, or the next id.
-// Source: Java TableMetadata.Builder.addPartitionSpecInternal.
+// apply gives the spec the id of a spec with equal fields, or the next id. Source: Java
+// TableMetadata.Builder.addPartitionSpecInternal.
 func (u addSpec) apply(b *builder) error {
 	s, err := b.currentSchema("partition spec")
 	if err != nil {
@@ -202,7 +203,7 @@ func (u addSpec) apply(b *builder) error {
 		last = 0 // the ids of every v1 spec count from 1000
 	}
 	p.AssignFieldIDs(last)
-	if err := p.CheckBound(s); err != nil { // other checks do not concern a spec that is there already
+	if err := p.CheckBound(s); err != nil { // other checks do not concern an existing spec
 		return err
 	}
 	id := 0
@@ -241,7 +242,7 @@ func decodeSetDefaultSpec(o jsontext.Fields) (updateOp, error) {
 	return setDefaultSpec{id}, err
 }
 
-// apply does not ask whether there is such a spec: it may come later in the request.
+// apply does not check that the spec exists: it may come later in the request.
 func (u setDefaultSpec) apply(b *builder) error {
 	id := u.id
 	if id == lastAddedID {
@@ -283,8 +284,8 @@ func decodeAddSortOrder(o jsontext.Fields) (updateOp, error) {
 	return addSortOrder{order}, err
 }
 
-// apply gives the order the id of one with equal fields, or the next id; the unsorted order is 0.
-// Source: Java TableMetadata.Builder.addSortOrderInternal.
+// apply gives the order the id of an order with equal fields, or the next id; the unsorted order is
+// 0. Source: Java TableMetadata.Builder.addSortOrderInternal.
 func (u addSortOrder) apply(b *builder) error {
 	s, err := b.currentSchema("sort order")
 	if err != nil {
@@ -323,7 +324,7 @@ func decodeSetDefaultSortOrder(o jsontext.Fields) (updateOp, error) {
 	return setDefaultSortOrder{id}, err
 }
 
-// apply does not ask whether there is such an order: it may come later in the request.
+// apply does not check that the order exists: it may come later in the request.
 func (u setDefaultSortOrder) apply(b *builder) error {
 	id := u.id
 	if id == lastAddedID {

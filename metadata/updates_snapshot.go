@@ -10,7 +10,7 @@ import (
 type addSnapshot struct {
 	snapshot snapshot
 	raw      []byte
-	rebased  bool // put on top of another snapshot than it was sent for
+	rebased  bool // based on another snapshot than the client sent
 }
 
 func decodeAddSnapshot(o jsontext.Fields) (updateOp, error) {
@@ -50,7 +50,7 @@ func (u *addSnapshot) apply(b *builder) error {
 	if err := b.takeRows(s); err != nil {
 		return err
 	}
-	// A snapshot without parent may come with a lower number than others have.
+	// A snapshot without parent may have a lower number than others.
 	b.lastSequenceNumber = max(b.lastSequenceNumber, s.sequenceNumber)
 	b.latestSnapshotMS = max(b.latestSnapshotMS, s.timestampMS)
 	b.edit(snapshots).add(s.id, raw)
@@ -62,8 +62,8 @@ func (u *addSnapshot) apply(b *builder) error {
 	return nil
 }
 
-// unnumbered returns the snapshot with sequence number 0, as format version 1 has it. Clients that
-// number every snapshot send another one, which Java refuses.
+// unnumbered returns the snapshot with sequence number 0, as format version 1 requires. Clients
+// that number every snapshot send another number, which Java refuses.
 func (u *addSnapshot) unnumbered() (*snapshot, []byte, error) {
 	members, err := jsontext.ParseFields(u.raw, "snapshot")
 	if err != nil {
@@ -74,8 +74,8 @@ func (u *addSnapshot) unnumbered() (*snapshot, []byte, error) {
 	return &s, jsontext.ApplyPatches(u.raw, []jsontext.Patch{members.Set("sequence-number", "0")}), nil
 }
 
-// checkSequence refuses a sequence number that another commit took: a retry after a refresh gets
-// a higher one.
+// checkSequence refuses a sequence number that another commit has used: a retry after a refresh
+// gets a higher one.
 func (b *builder) checkSequence(s *snapshot) error {
 	switch {
 	case b.formatVersion == 1 || s.sequenceNumber > b.lastSequenceNumber || !s.parent.given:
@@ -86,10 +86,10 @@ func (b *builder) checkSequence(s *snapshot) error {
 		s.sequenceNumber, b.lastSequenceNumber)
 }
 
-// takeRows gives the snapshot's rows their ids, which no other snapshot may get. The reference
-// counts added-rows from next-row-id even if first-row-id is above it, so the next snapshot could
-// get ids a second time. Here the next snapshot gets the ids that follow. Source: table
-// specification, "Row Lineage".
+// takeRows assigns row ids to the snapshot, which no other snapshot may get. The reference counts
+// added-rows from next-row-id even if first-row-id is above it, so the next snapshot could get ids
+// a second time. Here the next snapshot gets the ids that follow. Source: table specification, "Row
+// Lineage".
 func (b *builder) takeRows(s *snapshot) error {
 	if b.formatVersion < 3 {
 		return nil
@@ -127,7 +127,7 @@ func decodeSetRef(o jsontext.Fields) (updateOp, error) {
 	return u, err
 }
 
-// apply moves or makes a branch or tag. Source: Java TableMetadata.Builder.setRef.
+// apply moves or creates a branch or tag. Source: Java TableMetadata.Builder.setRef.
 func (u setRef) apply(b *builder) error {
 	if err := u.ref.check(); err != nil {
 		return err
@@ -154,8 +154,8 @@ func (u setRef) apply(b *builder) error {
 	return nil
 }
 
-// setMain makes a snapshot current and notes it in the snapshot log. A new snapshot is logged with
-// its own time. An older one is a rollback, which happens now.
+// setMain makes a snapshot current and adds it to the snapshot log. The entry of a new snapshot has
+// the snapshot's time. An older snapshot is a rollback, whose entry has the present time.
 func (b *builder) setMain(id int64) {
 	b.currentSnapshotID = id
 	at := b.nowMS
@@ -166,10 +166,10 @@ func (b *builder) setMain(id int64) {
 	b.logged = append(b.logged, snapshotLogEntry{at, id})
 }
 
-// guardLineage refuses to set a branch to a new snapshot that was not built on the branch's head:
-// the files that another writer added in between would be lost. Two cases are allowed. A snapshot
-// that the table had before is a rollback, and a branch that was removed before in the request is a
-// replacement.
+// guardLineage refuses to set a branch to a new snapshot that is not based on the branch's head.
+// The files that another writer added in between would be lost. Two cases are allowed. A snapshot
+// that the table already had is a rollback, and a branch that was removed earlier in the request is
+// a replacement.
 func (b *builder) guardLineage(old *ref, id int64) error {
 	there := b.settled[id] || b.base.HasSnapshot(id)
 	if old == nil || old.tag || old.snapshotID == id || b.removedRefs[old.name] || there {
@@ -190,7 +190,7 @@ func (b *builder) guardLineage(old *ref, id int64) error {
 		old.snapshotID)
 }
 
-// parent returns the parent of a snapshot; none if the snapshot is not there.
+// parent returns the parent of a snapshot. It is absent if the snapshot does not exist.
 func (b *builder) parent(id int64) optional {
 	if s, ok := b.addedSnapshots[id]; ok {
 		return s.parent
@@ -234,8 +234,8 @@ func decodeRemoveSnapshots(o jsontext.Fields) (updateOp, error) {
 	return removeSnapshots{ids}, err
 }
 
-// apply removes snapshots with their statistics, and the refs that point to them. Ids that are
-// not there are ignored. Source: Java TableMetadata.Builder.rewriteSnapshotsInternal.
+// apply removes snapshots with their statistics, and the refs that point to them. It ignores
+// unknown ids. Source: Java TableMetadata.Builder.rewriteSnapshotsInternal.
 func (u removeSnapshots) apply(b *builder) error {
 	gone := make(map[int64]bool, len(u.ids))
 	for _, id := range u.ids {

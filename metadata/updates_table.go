@@ -10,8 +10,8 @@ import (
 
 const actionUpgrade = "upgrade-format-version"
 
-// assignUUID gives a new table its uuid. A table that exists keeps the one it has: its uuid is
-// what clients and the catalog know it by.
+// assignUUID gives a new table its uuid. An existing table keeps its uuid, which identifies it for
+// clients and the catalog.
 type assignUUID struct{ uuid string }
 
 func decodeAssignUUID(o jsontext.Fields) (updateOp, error) {
@@ -25,7 +25,7 @@ func decodeAssignUUID(o jsontext.Fields) (updateOp, error) {
 	return assignUUID{uuid}, nil
 }
 
-// isUUID reports whether text is a UUID as RFC 9562 writes it. Not every reader accepts another.
+// isUUID reports whether text is a UUID in the form of RFC 9562. Some readers accept no other form.
 func isUUID(text string) bool {
 	digits := strings.ReplaceAll(text, "-", "")
 	if len(text) != 36 || len(digits) != 32 {
@@ -119,7 +119,7 @@ func decodeSetProperties(o jsontext.Fields) (updateOp, error) {
 	return setProperties{updates}, err
 }
 
-// apply counts as a change even if every property has its value already, as in the reference.
+// apply counts as a change even if every property already has its value, as in the reference.
 func (u setProperties) apply(b *builder) error {
 	if len(u.updates) == 0 {
 		return nil
@@ -160,7 +160,7 @@ func (u removeProperties) apply(b *builder) error {
 	return nil
 }
 
-// propEncryptionKeyID names the key that a table's keys are encrypted with.
+// propEncryptionKeyID is the property for the key that encrypts a table's keys.
 const propEncryptionKeyID = "encryption.key-id"
 
 // guardProperty refuses a change of the key of an encrypted table, which would make its files
@@ -193,8 +193,8 @@ func decodeAddEncryptionKey(o jsontext.Fields) (updateOp, error) {
 	return addEncryptionKey{id, c.Raw()}, err
 }
 
-// apply keeps a key that is there already under that id. Keys are a part of version 3. The
-// reference would add one in a lower version, but then not every reader can load the table.
+// apply keeps an existing key with the same id. Keys need version 3. The reference would also add
+// one in a lower version, but then some readers cannot load the table.
 func (u addEncryptionKey) apply(b *builder) error {
 	if b.formatVersion < 3 {
 		return illegal("Cannot add an encryption key to a v%d table, it needs v3", b.formatVersion)
@@ -267,7 +267,7 @@ func decodeSetStatistics(
 	return setStatistics{array, id, c.Raw()}, err
 }
 
-// apply replaces the file of the same snapshot. Whether there is such a snapshot is not asked.
+// apply replaces the file of the same snapshot. It does not check that the snapshot exists.
 func (u setStatistics) apply(b *builder) error {
 	edit := b.edit(u.array)
 	edit.drop(func(id int64) bool { return id == u.snapshotID })
@@ -293,7 +293,7 @@ func (u removeStatistics) apply(b *builder) error {
 	return nil
 }
 
-// before a snapshot can be added, a table must have all of these.
+// checkReady refuses a snapshot for a table that lacks one of these parts.
 func (b *builder) checkReady() error {
 	for _, part := range []struct {
 		array arrayName

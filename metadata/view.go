@@ -11,16 +11,16 @@ import (
 	"moorage/metadata/schema"
 )
 
-// Members of a view document that a table document does not have.
+// Members that only a view document has.
 const (
 	keyCurrentVersionID = "current-version-id"
 )
 
-// viewFormatVersion is the one version of the view format.
+// viewFormatVersion is the only version of the view format.
 const viewFormatVersion = 1
 
-// ViewDocument is an immutable view metadata document: its JSON as it was sent, with what commits
-// ask of it. It is safe for concurrent use.
+// ViewDocument is an immutable view metadata document: its JSON as it was sent, with the values
+// that commits need. It is safe for concurrent use.
 type ViewDocument struct {
 	body
 	arrays           [viewArrayCount]list
@@ -30,7 +30,7 @@ type ViewDocument struct {
 	properties       map[string]string // never written to
 }
 
-// The arrays of a view document, and their keys. The elements of a log have the ids of versions.
+// The arrays of a view document, and their keys. The elements of the log have the ids of versions.
 const (
 	viewSchemas arrayName = iota
 	viewVersions
@@ -42,9 +42,9 @@ var viewArrayKeys = [viewArrayCount]string{
 	viewSchemas: "schemas", viewVersions: "versions", viewLog: "version-log",
 }
 
-// ParseView reads a view metadata document of format version 1. It accepts what the Java reference
-// loads, except what Parse refuses too: a key twice in an object, a lone surrogate, JSON nested
-// more than 500 deep, an unknown type. raw must not be modified afterwards.
+// ParseView reads a view metadata document of format version 1. It accepts every document that the
+// Java reference loads, unless Parse refuses it too: a key twice in an object, a lone surrogate,
+// JSON nested more than 500 deep, an unknown type. raw must not be modified afterwards.
 //
 // Errors are KindBadRequest for text that is not JSON or lacks a member, KindIllegalArgument and
 // KindValidation for a document that contradicts itself, KindTooLarge beyond 2 GiB. Source: Java
@@ -152,7 +152,7 @@ func parseViewLogEntry(raw []byte) (versionID int, err error) {
 	return versionID, err
 }
 
-// check checks what the parts of the document say of one another.
+// check checks the consistency of the parts of the document.
 func (d *ViewDocument) check() error {
 	var ids [viewArrayCount]map[int64]bool
 	for _, a := range []arrayName{viewSchemas, viewVersions} {
@@ -179,7 +179,7 @@ func (d *ViewDocument) check() error {
 	return nil
 }
 
-// sortedIDs lists ids as the Java reference prints a set.
+// sortedIDs formats ids as the Java reference prints a set.
 func sortedIDs(ids map[int64]bool) string {
 	texts := make([]string, 0, len(ids))
 	for _, id := range slices.Sorted(maps.Keys(ids)) {
@@ -188,7 +188,7 @@ func sortedIDs(ids map[int64]bool) string {
 	return jsontext.Clip("[" + strings.Join(texts, ", ") + "]")
 }
 
-// version returns the version with an id, nil if there is none.
+// version returns the version with an id, nil if there is no such version.
 func (d *ViewDocument) version(id int) (*viewVersion, error) {
 	for _, e := range d.arrays[viewVersions].all(0) {
 		if e.id == int64(id) {
@@ -202,7 +202,7 @@ func (d *ViewDocument) version(id int) (*viewVersion, error) {
 // caller must not modify them.
 func (d *ViewDocument) Raw() []byte { return d.raw }
 
-// CostBytes returns the memory that the document holds, for caches: roughly, and never changing.
+// CostBytes returns the approximate memory of the document for caches. It never changes.
 func (d *ViewDocument) CostBytes() int64 {
 	const fixed, perByte, perMember = 1024, 2, 48
 	return fixed + perByte*int64(len(d.raw)) + perMember*int64(len(d.names))

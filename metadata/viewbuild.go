@@ -14,7 +14,7 @@ import (
 	"moorage/metadata/schema"
 )
 
-// Properties of a view that rule its commits.
+// Properties of a view that affect its commits.
 const (
 	propVersionHistorySize = "version.history.num-entries"
 	propDropDialectAllowed = "replace.drop-dialect.allowed"
@@ -25,11 +25,11 @@ const (
 type CreateView struct {
 	Location   string // no trailing slash
 	Schema     []byte // JSON
-	Version    []byte // JSON; its ids do not matter
+	Version    []byte // JSON; its ids are ignored
 	Properties map[string]string
 }
 
-// viewSkeleton is the document that a new view grows from.
+// viewSkeleton is the document from which a new view is built.
 const viewSkeleton = `{"view-uuid":"","format-version":1,"location":"","properties":{},"schemas":[],` +
 	`"current-version-id":0,"versions":[],"version-log":[]}`
 
@@ -66,11 +66,11 @@ func NewView(request CreateView, env Env) (*ViewDocument, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ParseView(d.raw) // what creates a view is checked whole
+	return ParseView(d.raw) // a new view is checked completely
 }
 
 // Apply returns the view after updates, in order, or d itself if they change nothing. Bytes that
-// the updates do not touch stay as they are. d is left alone.
+// the updates do not touch stay as they are. d does not change.
 //
 // Errors: KindIllegalArgument and KindValidation for updates that cannot be applied to this view.
 // Source: Java ViewMetadata.Builder.
@@ -87,7 +87,7 @@ func (d *ViewDocument) Apply(updates []ViewUpdate, env Env) (*ViewDocument, erro
 	return b.build()
 }
 
-// viewBuilder is a view in the making. It is used by one goroutine.
+// viewBuilder is a view under construction. It is for one goroutine.
 type viewBuilder struct {
 	base    *ViewDocument
 	env     Env
@@ -97,10 +97,10 @@ type viewBuilder struct {
 	location         string
 	currentVersionID int
 	properties       map[string]string
-	edits            [viewArrayCount]listEdit // what becomes of the arrays
+	edits            [viewArrayCount]listEdit // the changes of the arrays
 
-	lastSchema, lastVersion optional        // the ids of what the request named last
-	addedVersions           map[int64]int64 // the times of those that are new, by id
+	lastSchema, lastVersion optional        // the ids of the request's last additions
+	addedVersions           map[int64]int64 // the times of the added versions, by id
 	parsedSchemas           once[*schema.Schema]
 	parsedVersions          once[*viewVersion]
 }
@@ -118,7 +118,7 @@ func newViewBuilder(base *ViewDocument, env Env) *viewBuilder {
 	return b
 }
 
-// elements ranges over ids and JSON of the elements that an array has so far.
+// elements ranges over the ids and JSON of an array's present elements.
 func (b *viewBuilder) elements(a arrayName) iter.Seq2[int64, []byte] {
 	return b.edits[a].elements(b.base.value(viewArrayKeys[a]))
 }
@@ -128,9 +128,9 @@ func (b *viewBuilder) setProperties(updates map[string]string) {
 	b.changed = b.changed || len(updates) > 0
 }
 
-// addSchema adds a schema under the next free id, unless there is an equal one. Either way the
-// schema counts as the one that was added last. The reference does not count an equal one, which
-// makes a commit that is sent twice fail the second time.
+// addSchema adds a schema with the next free id, unless an equal schema exists. In both cases the
+// schema counts as the last addition. The reference does not count an equal schema, so a retried
+// commit fails there.
 func (b *viewBuilder) addSchema(s *schema.Schema) error {
 	if err := s.Check(formatVersionMax); err != nil {
 		return err
@@ -156,8 +156,8 @@ func (b *viewBuilder) addSchema(s *schema.Schema) error {
 	return nil
 }
 
-// addVersion adds a version, unless there is an equal one. It keeps the id that it came with if
-// that is above all others, else it gets the next.
+// addVersion adds a version, unless an equal version exists. It keeps the id in the request if that
+// is above all others; else it gets the next id.
 func (b *viewBuilder) addVersion(sent *viewVersion) error {
 	v := *sent
 	if v.schemaID == lastAddedID {
@@ -199,7 +199,7 @@ func (b *viewBuilder) addVersion(sent *viewVersion) error {
 	return nil
 }
 
-// element returns the JSON of the element with an id, nil if there is none.
+// element returns the JSON of the element with an id, nil if there is no such element.
 func (b *viewBuilder) element(a arrayName, id int) []byte {
 	for other, raw := range b.elements(a) {
 		if other == int64(id) {
@@ -209,8 +209,8 @@ func (b *viewBuilder) element(a arrayName, id int) []byte {
 	return nil
 }
 
-// setCurrentVersion makes a version the one that readers get. A version that was added in the same
-// request is in the log with its own time, another with the server's.
+// setCurrentVersion makes a version the current one. A version that was added in the same request
+// gets its own time in the log, any other version the server's.
 func (b *viewBuilder) setCurrentVersion(id int) error {
 	if id == lastAddedID {
 		if !b.lastVersion.given {
@@ -256,7 +256,8 @@ func (b *viewBuilder) build() (*ViewDocument, error) {
 	return next, err
 }
 
-// checkDialects refuses to lose a query that engines of a dialect read the view by.
+// checkDialects refuses to lose the query of a dialect, because the dialect's engines could no
+// longer read the view.
 func (b *viewBuilder) checkDialects() error {
 	previous, err := b.base.version(b.base.currentVersionID)
 	if err != nil || previous == nil || strings.EqualFold(b.properties[propDropDialectAllowed], "true") {
@@ -278,7 +279,8 @@ func (b *viewBuilder) checkDialects() error {
 }
 
 // trim drops the oldest versions beyond version.history.num-entries. It keeps the current version
-// and those that were added now. The log then begins after the last entry whose version is gone.
+// and the versions that this request added. The log then begins after the last entry whose version
+// is gone.
 func (b *viewBuilder) trim() error {
 	keep := versionHistoryDefault
 	if text, ok := b.properties[propVersionHistorySize]; ok {
@@ -322,7 +324,7 @@ func (b *viewBuilder) trim() error {
 	return nil
 }
 
-// changes are what the new document has otherwise than the base.
+// changes returns the differences between the new document and the base.
 func (b *viewBuilder) changes() []memberEdit {
 	var changes []memberEdit
 	set := func(changed bool, key string, value []byte) {

@@ -8,8 +8,8 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// ViewRequirement is what a commit asks of the view it changes. It is immutable, and safe for
-// concurrent use.
+// ViewRequirement is a condition of a commit on the view that it changes. It is immutable, and safe
+// for concurrent use.
 type ViewRequirement struct {
 	kind string // type in lower case
 	uuid string // of assert-view-uuid
@@ -30,8 +30,8 @@ func decodeViewRequirement(o jsontext.Fields) (r ViewRequirement, err error) {
 	return r, err
 }
 
-// CheckView checks requirements, in order, against the view. The first that does not hold is
-// KindCommitFailed. One that is not a requirement of a view is KindValidation.
+// CheckView checks requirements, in order, against the view. The first requirement that does not
+// hold is KindCommitFailed. A requirement that is not for views is KindValidation.
 func CheckView(d *ViewDocument, requirements []ViewRequirement) error {
 	for _, r := range requirements {
 		switch {

@@ -10,8 +10,7 @@ import (
 	"moorage/metadata/schema"
 )
 
-// ViewUpdate is one change that a commit of a view asks for. It is immutable, and safe for
-// concurrent use.
+// ViewUpdate is one change in a commit of a view. It is immutable, and safe for concurrent use.
 type ViewUpdate struct {
 	action string
 	names  []string
@@ -21,13 +20,13 @@ type ViewUpdate struct {
 // Action returns the action of the update in lower case, "add-view-version".
 func (u ViewUpdate) Action() string { return u.action }
 
-// Names returns the properties that the update sets or removes, sorted; nil if it is about
-// something else. The caller must not write to it.
+// Names returns the properties that the update sets or removes, sorted; nil for other updates. The
+// caller must not write to it.
 func (u ViewUpdate) Names() []string { return u.names }
 
-// viewUpdatesMax is how many changes one commit of a view may ask for; engines ask for four. Each
-// addition is compared with all that is there, and stays even beyond version.history.num-entries.
-// So a request of many megabytes would cost minutes, and each later commit its share.
+// viewUpdatesMax is how many updates one commit of a view may have; engines send four. Each
+// addition is compared with all existing ones, and stays even beyond version.history.num-entries.
+// So a request of many megabytes would cost minutes, and each later commit a part of that.
 const viewUpdatesMax = 1000
 
 func decodeViewUpdates(r jsontext.Reader) ([]ViewUpdate, error) {
@@ -47,7 +46,7 @@ func decodeViewUpdates(r jsontext.Reader) ([]ViewUpdate, error) {
 	})
 }
 
-// decode reads what the update does.
+// decode reads the content of the update.
 func (u *ViewUpdate) decode(o jsontext.Fields) (err error) {
 	switch u.action {
 	case "set-properties":

@@ -9,7 +9,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// viewVersion is a version of a view, with the bytes it was sent as. It is immutable.
+// viewVersion is a version of a view, with its bytes from the request. It is immutable.
 type viewVersion struct {
 	id          int
 	schemaID    int
@@ -22,7 +22,7 @@ type viewVersion struct {
 	namespace []string // default-namespace
 }
 
-// viewQuery is a representation of a view. If it is not of type sql it has only a type.
+// viewQuery is a representation of a view. A representation whose type is not sql has only a type.
 type viewQuery struct {
 	kind    string // type in lower case
 	sql     string
@@ -124,7 +124,7 @@ func (v *viewVersion) check() error {
 	return nil
 }
 
-// sameAs reports whether two versions behave alike, whatever their ids and times. Source: Java
+// sameAs reports whether two versions are equal, apart from their ids and times. Source: Java
 // ViewMetadata.Builder.sameViewVersion.
 func (v *viewVersion) sameAs(o *viewVersion) bool {
 	sameCatalog := v.catalog == nil && o.catalog == nil ||
@@ -133,7 +133,7 @@ func (v *viewVersion) sameAs(o *viewVersion) bool {
 		slices.Equal(v.queries, o.queries) && slices.Equal(v.namespace, o.namespace)
 }
 
-// dialects returns the dialects that the version has a query for, in lower case, sorted.
+// dialects returns the dialects of the version's queries, in lower case, sorted.
 func (v *viewVersion) dialects() []string {
 	dialects := make([]string, 0, len(v.queries))
 	for _, q := range v.queries {

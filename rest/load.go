@@ -171,7 +171,7 @@ func (s *server) answerDocument(w http.ResponseWriter, r *http.Request, d docume
 	values := []string{strconv.Itoa(len(head) + len(text) + len(tail)), d.tag} // of two headers
 	header["Content-Length"] = values[:1:1]
 	if d.tag != "" {
-		// Not header.Set, which would spell it Etag: Java clients look it up with this case.
+		// Not header.Set, which would spell it Etag: Java clients look for this spelling.
 		header["ETag"] = values[1:]
 	}
 	w.WriteHeader(http.StatusOK)

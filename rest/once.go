@@ -78,9 +78,9 @@ func (s *server) mutate(id, commits string, read mutation) web.Handler {
 
 // admitting returns handle, the handler of the operation called id, for callers that see the
 // warehouse. Other callers are refused before a large body is read, because all requests share the
-// memory for those. A request with an Idempotency-Key may have taken effect while its caller saw
-// the warehouse. Only the body shows that, so such bodies are read. All callers that do not see the
-// warehouse share one caller's memory for them.
+// memory for large bodies. A request with an Idempotency-Key may have taken effect while its caller
+// saw the warehouse. Only the body shows that, so such bodies are read. All callers that do not see
+// the warehouse share one caller's memory for them.
 func (s *server) admitting(id string, handle web.Handler) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		warehouse, err := pathWarehouse(r)

@@ -50,7 +50,7 @@ type Router interface {
 	Forward(w http.ResponseWriter, r *http.Request, c cluster.Commit) (key string, answered bool)
 }
 
-// server holds what handlers share. It is safe for concurrent use.
+// server has the shared state of the handlers. It is safe for concurrent use.
 type server struct {
 	*web.Server
 

@@ -94,6 +94,6 @@ func writeToken(w http.ResponseWriter, status int, text []byte) error {
 	header.Set("Cache-Control", "no-store")
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // the client is gone if this fails
+	_, _ = w.Write(text) // if this fails, the client has disconnected
 	return nil
 }

@@ -7,10 +7,11 @@ import (
 )
 
 // CheckEvolved refuses s (KindValidation) as a further schema of a table if readers could then no
-// longer read its files. That is so when a field has a type to which its old one is not promoted.
-// The old type is that in current, or else in the newest of earlier that has the field's id.
-// earlier are the table's other schemas, the newest first. Nested types only have to stay of one
-// kind, because their fields have ids of their own. Source: table specification, schema evolution.
+// longer read its files. This is the case if a field has a type that its old type cannot be
+// promoted to. The old type is the field's type in current, or else in the newest of earlier that
+// has the field's id. earlier are the table's other schemas, the newest first. Nested types only
+// have to keep their kind, because their fields have their own ids. Source: table specification,
+// schema evolution.
 func (s *Schema) CheckEvolved(current *Schema, earlier []*Schema, formatVersion int) error {
 	for _, f := range s.sortedFields() {
 		before := current.field(f.id)

@@ -9,13 +9,13 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Fresh gives the schema of a new table ids from 1, and binds spec and order to them. The
-// schema gets id 0, the spec id 0 with field ids from 1000, the sort order id 1, or 0 if it is
-// unsorted. p and o may be nil. Everything else stays as it was sent. The ids of a struct's fields
-// come before the ids of the fields below them, as clients that ask for particular ids expect.
+// Fresh gives the schema of a new table ids from 1, and binds spec and order to them. The schema
+// gets id 0, the spec id 0 with field ids from 1000, the sort order id 1, or 0 if it is unsorted. p
+// and o may be nil. Everything else stays as it was sent. The ids of a struct's fields come before
+// the ids of the fields below them, which clients that request particular ids expect.
 //
 // A spec or order whose source is not in s is KindValidation. The results are not checked further:
-// parse them and call Check, which also sees the new ids. Source: Java
+// parse them and call Check, which also checks the new ids. Source: Java
 // TableMetadata.newTableMetadata, AssignFreshIds.
 func Fresh(s *Schema, p *Spec, o *SortOrder) (
 	schemaRaw, specRaw, orderRaw []byte, lastColumnID, lastPartitionID int, err error,
@@ -41,7 +41,7 @@ func Fresh(s *Schema, p *Spec, o *SortOrder) (
 	return schemaRaw, specRaw, orderRaw, f.last, lastPartitionID, nil
 }
 
-// freshIDs maps the field ids of a request to those of the table it becomes.
+// freshIDs maps the field ids of a request to the ids of the new table.
 type freshIDs struct {
 	ids     map[int]int
 	last    int
@@ -72,7 +72,7 @@ func (f *freshIDs) schema(s *Schema) ([]byte, error) {
 	return jsontext.ApplyPatches(s.Raw, patches), nil
 }
 
-// mapped returns the new ids of fields, up to the first that does not exist, and that one's id.
+// mapped returns the new ids of fields, up to the first unknown field, and the id of that field.
 func (f *freshIDs) mapped(ids []int) (fresh []int, missing int) {
 	for _, id := range ids {
 		freshID, ok := f.ids[id]
@@ -84,7 +84,7 @@ func (f *freshIDs) mapped(ids []int) (fresh []int, missing int) {
 	return fresh, 0
 }
 
-// sources are the patches that bind a partition or sort field to the new ids.
+// sources returns the patches that bind a partition or sort field to the new ids.
 func (f *freshIDs) sources(t columnTransform, members jsontext.Fields, what string) ([]jsontext.Patch, error) {
 	ids, _ := f.mapped(t.sources)
 	if len(ids) < len(t.sources) {

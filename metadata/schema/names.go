@@ -7,10 +7,10 @@ import (
 	"moorage"
 )
 
-// nameKey stands for a full name. It is the hash of the part after the last dot and of the nameKey
-// of the part before it. So a column "a.b" and the field b of a struct a have one key, as they have
-// one name. No name is ever written in full: the names of a deep schema take far more bytes than
-// the schema.
+// nameKey identifies a full name. It is the hash of the part after the last dot and of the nameKey
+// of the part before it. So a column "a.b" and the field b of a struct a have the same key, as they
+// have the same name. Full names are never written out: in a deep schema they would take far more
+// bytes than the schema.
 type nameKey [16]byte
 
 // below returns the key of a name, which may have dots, below k.
@@ -27,8 +27,8 @@ func (k nameKey) below(name string) nameKey {
 // nameIndex finds fields by their names.
 type nameIndex map[nameKey]*field
 
-// addFull adds the full names of t's fields, which lie below at. Two fields with one full name are
-// refused.
+// addFull adds the full names of t's fields, which are below at. It refuses two fields with the
+// same full name.
 func (x nameIndex) addFull(t *fieldType, at nameKey) error {
 	for _, f := range t.fields {
 		key := at.below(f.name)
@@ -45,7 +45,7 @@ func (x nameIndex) addFull(t *fieldType, at nameKey) error {
 }
 
 // addShort adds the names of t's fields that leave out "element" and "value" before a struct:
-// "points.x" as well as "points.element.x". The first field with a name keeps it.
+// "points.x" in addition to "points.element.x". The first field with a name keeps it.
 func (x nameIndex) addShort(t *fieldType, at nameKey) {
 	for _, f := range t.fields {
 		key := at.below(f.name)
@@ -69,7 +69,8 @@ func (s *Schema) ColumnNames() ColumnNames {
 	return ColumnNames{s.names, short}
 }
 
-// Find returns the id of the field with a full or else a short name; false if there is none.
+// Find returns the id of the field with a full or else a short name; false if there is no such
+// field.
 func (c ColumnNames) Find(name string) (id int, found bool) {
 	if f := c.find(name); f != nil {
 		return f.id, true
@@ -77,7 +78,7 @@ func (c ColumnNames) Find(name string) (id int, found bool) {
 	return 0, false
 }
 
-// find returns the field with a full or else a short name; nil if there is none.
+// find returns the field with a full or else a short name; nil if there is no such field.
 func (c ColumnNames) find(name string) *field {
 	key := nameKey{}.below(name)
 	if f := c.full[key]; f != nil {

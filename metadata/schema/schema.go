@@ -10,13 +10,13 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Schema is a parsed schema: what its fields are, with the bytes it was sent as. It is immutable,
-// and safe for concurrent use.
+// Schema is a parsed schema: its fields, with its bytes from the request. It is immutable, and safe
+// for concurrent use.
 //
-// Parse accepts what a metadata document may hold, so that a table written elsewhere can be
-// read. check refuses what must not be added to a document.
+// Parse accepts every schema that a metadata document may have, so that a table of another catalog
+// can be read. Check refuses schemas that must not be added to a document.
 type Schema struct {
-	ID          int    // schema-id; 0 if the schema does not say
+	ID          int    // schema-id; 0 if absent
 	Raw         []byte // as sent
 	HighestID   int    // the highest field id, 0 without fields
 	root        *fieldType
@@ -25,7 +25,7 @@ type Schema struct {
 	names       nameIndex // full names
 
 	members jsontext.Fields
-	patches []jsontext.Patch // spellings that only Java reads, and null defaults, which it does not
+	patches []jsontext.Patch // for spellings that only Java reads, and for null defaults, which Java does not read
 }
 
 // field is a field of a struct, the element of a list, or the key or the value of a map.
@@ -38,14 +38,14 @@ type field struct {
 	parent   *field  // nil for columns
 	schema   *Schema // that it belongs to
 
-	// Places in the schema's bytes.
-	initialDefault jsontext.Span // empty if there is none, or null
+	// Positions in the schema's bytes.
+	initialDefault jsontext.Span // empty if absent or null
 	writeDefault   jsontext.Span
 	idAt           jsontext.Span
 }
 
-// typeDepthMax bounds how deep types nest. Nothing that stores data nests as deep, and every
-// walk over a schema is recursive.
+// typeDepthMax bounds the nesting of types. No table with data nests as deep, and every walk over a
+// schema is recursive.
 const typeDepthMax = 100
 
 // Parse reads a schema. Malformed JSON, a missing member or an unknown type is
@@ -111,7 +111,7 @@ func (p *schemaParser) add(f *field) error {
 	return nil
 }
 
-// typeOf reads a type, whose fields get parent as their parent.
+// typeOf reads a type; parent becomes the parent of its fields.
 func (p *schemaParser) typeOf(v jsontext.Span, parent *field, depth int) (*fieldType, error) {
 	raw := p.schema.Raw
 	if depth > typeDepthMax {
@@ -141,7 +141,7 @@ func (p *schemaParser) typeOf(v jsontext.Span, parent *field, depth int) (*field
 		"Cannot parse type from json: %s", jsontext.Clip(string(raw[v.Start:v.End])))
 }
 
-// primitive returns the primitive type of that name, which stands at at.
+// primitive returns the primitive type called name. at is the position of the name.
 func (p *schemaParser) primitive(name string, at jsontext.Span) (*fieldType, error) {
 	t, ok := p.primitives[name]
 	if !ok {
@@ -263,8 +263,8 @@ func (p *schemaParser) mapType(o jsontext.Fields, parent *field, depth int) (*fi
 	return t, p.complete(value, valueJSON, depth)
 }
 
-// fullName returns the field's name and those of its parents, joined by dots. A long name is cut
-// short.
+// fullName returns the names of the field's parents and its own, joined by dots. A long name is
+// truncated.
 func (f *field) fullName() string {
 	var parts []string
 	size := 0
@@ -278,7 +278,7 @@ func (f *field) fullName() string {
 	return jsontext.Clip(strings.Join(parts, "."))
 }
 
-// label is what the Java reference prints of a field before its type.
+// label returns the text that the Java reference prints for a field before its type.
 func (f *field) label() string {
 	if f.required {
 		return fmt.Sprintf("%d: %s: required ", f.id, jsontext.Clip(f.name))
@@ -311,13 +311,13 @@ func sameDoc(a, b *string) bool {
 	return *a == *b
 }
 
-// WithID returns the schema as it was sent, with its schema-id replaced or added. Beside the id
-// only what some reader could not load differs: type names get their lower-case spelling, and
-// defaults that are null are left out.
+// WithID returns the schema as it was sent, with its schema-id replaced or added. It also changes
+// parts that some reader could not load: type names get their lower-case spelling, and null
+// defaults are left out.
 func (s *Schema) WithID(id int) []byte {
 	patches := slices.Clone(s.patches)
 	return jsontext.ApplyPatches(s.Raw, append(patches, s.members.Set("schema-id", strconv.Itoa(id))))
 }
 
-// field returns the field with an id, nil if there is none.
+// field returns the field with an id, nil if there is no such field.
 func (s *Schema) field(id int) *field { return s.byID[id] }

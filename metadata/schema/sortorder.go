@@ -9,10 +9,10 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// SortOrder is a parsed sort order, with the bytes it was sent as. It is immutable, and safe for
+// SortOrder is a parsed sort order, with its bytes from the request. It is immutable, and safe for
 // concurrent use.
 type SortOrder struct {
-	ID      int    // order-id; if the order does not say, 0 when it is unsorted, else 1
+	ID      int    // order-id; if absent, 0 for an unsorted order, else 1
 	Raw     []byte // as sent
 	fields  []sortField
 	members jsontext.Fields
@@ -27,8 +27,8 @@ type sortField struct {
 	members   jsontext.Fields
 }
 
-// ParseSortOrder reads a sort order. Malformed JSON, a missing member, an unknown direction and an
-// id that does not fit (0 is the unsorted order, and only that) are KindBadRequest.
+// ParseSortOrder reads a sort order. KindBadRequest if the JSON is malformed, a member is missing,
+// a direction is unknown or the id does not fit. Only the unsorted order has the id 0.
 func ParseSortOrder(raw []byte) (*SortOrder, error) {
 	members, err := jsontext.ParseFields(raw, "sort order")
 	if err != nil {
@@ -92,7 +92,7 @@ func (o *SortOrder) parseField(members jsontext.Fields) error {
 }
 
 // parseWord reads a member that is one of two words, in any letter case. It corrects the spelling
-// in what is stored.
+// in the stored bytes.
 func (o *SortOrder) parseWord(members jsontext.Fields, key, refusal string, words ...string) (string, error) {
 	text, at, err := members.Str(key)
 	if err != nil {
@@ -126,8 +126,8 @@ func (f sortField) String() string {
 }
 
 // Check refuses an order that must not be added to a table with the current schema s. It refuses
-// what CheckBound refuses, and what the Java reference would write and another reader could not
-// load (KindValidation).
+// every order that CheckBound refuses, and orders that the Java reference would write but another
+// reader could not load (KindValidation).
 func (o *SortOrder) Check(s *Schema) error {
 	for _, f := range o.fields {
 		if err := f.transform.checkMembers(f.members, f.String()); err != nil {
@@ -138,7 +138,7 @@ func (o *SortOrder) Check(s *Schema) error {
 }
 
 // CheckBound refuses an order that cannot be applied to the schema s (KindValidation). Source
-// columns must exist, be primitive and have a type that the transform takes. Source: Java
+// columns must exist, be primitive and have a type that the transform accepts. Source: Java
 // SortOrder.checkCompatibility.
 func (o *SortOrder) CheckBound(s *Schema) error {
 	for _, f := range o.fields {

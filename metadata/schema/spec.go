@@ -14,10 +14,10 @@ import (
 // FirstPartitionFieldID is the id of the first partition field of a table.
 const FirstPartitionFieldID = 1000
 
-// Spec is a parsed partition spec, with the bytes it was sent as. It is safe for concurrent use
-// once AssignFieldIDs, if that is called at all, has returned.
+// Spec is a parsed partition spec, with its bytes from the request. It is safe for concurrent use
+// once AssignFieldIDs, if it is called, has returned.
 type Spec struct {
-	ID          int    // spec-id; 0 if the spec does not say
+	ID          int    // spec-id; 0 if absent
 	Raw         []byte // as sent
 	LastFieldID int    // the highest partition field id, 999 without fields
 	fields      []specField
@@ -27,13 +27,13 @@ type Spec struct {
 	patches  []jsontext.Patch
 }
 
-// fieldIDs says where the ids of a spec's fields come from.
+// fieldIDs is the origin of the ids of a spec's fields.
 type fieldIDs uint8
 
 const (
 	idsSent     fieldIDs = iota
 	idsMissing           // they were not sent
-	idsAssigned          // they were not sent, and AssignFieldIDs has given them
+	idsAssigned          // they were not sent, and AssignFieldIDs has assigned them
 )
 
 // specField is a field of a partition spec.
@@ -44,11 +44,11 @@ type specField struct {
 	members   jsontext.Fields
 }
 
-// columnTransform is what specs and sort orders do with their source columns.
+// columnTransform is the transform of a partition or sort field, with its source columns.
 type columnTransform struct {
 	iceberg.Transform
 	sources []int         // source-id, or source-ids of a transform with several arguments
-	asField jsontext.Span // the transform's name
+	asField jsontext.Span // the position of the transform's name
 }
 
 // ParseSpec reads a partition spec. Malformed JSON and missing members are KindBadRequest.
@@ -118,8 +118,8 @@ func (p *Spec) parseFields(v jsontext.Span) error {
 	return nil
 }
 
-// parseColumnTransform reads transform and source-id or source-ids of a partition or sort field.
-// A transform that is not known is kept: tables that use it stay readable.
+// parseColumnTransform reads transform and source-id or source-ids of a partition or sort field. An
+// unknown transform is kept: tables that use it stay readable.
 func parseColumnTransform(members jsontext.Fields) (columnTransform, error) {
 	var t columnTransform
 	name, at, err := members.Str("transform")
@@ -139,7 +139,7 @@ func parseColumnTransform(members jsontext.Fields) (columnTransform, error) {
 		}
 	}
 	if _, ok := members.Find("source-id"); !ok && t.isVoid() {
-		t.sources = []int{0} // iceberg-go writes it so when the column is gone
+		t.sources = []int{0} // iceberg-go writes this if the column has been removed
 		return t, nil
 	}
 	id, _, err := members.Int("source-id")
@@ -174,7 +174,7 @@ func parseTransform(name string) (iceberg.Transform, error) {
 }
 
 // checkMembers refuses members that some readers cannot load: source-id together with source-ids,
-// and sources that cannot be field ids, which count from 1. what names the field.
+// and sources that cannot be field ids, which count from 1. what names the field in errors.
 func (t columnTransform) checkMembers(members jsontext.Fields, what string) error {
 	_, one := members.Find("source-id")
 	_, several := members.Find("source-ids")
@@ -189,7 +189,7 @@ func (t columnTransform) checkMembers(members jsontext.Fields, what string) erro
 	return nil
 }
 
-// spelling is the patch that gives a known transform the spelling that every reader knows.
+// spelling returns the patch that gives a known transform the spelling that every reader knows.
 func (t columnTransform) spelling() []jsontext.Patch {
 	if _, unknown := t.Transform.(iceberg.UnknownTransform); unknown {
 		return nil
@@ -206,8 +206,8 @@ func (t columnTransform) isVoid() bool {
 	return void
 }
 
-// checkSources refuses source columns that are not in s or that the transform cannot take. use
-// and what are how the messages call the field: "partition by", "partition field: …".
+// checkSources refuses source columns that are not in s or that the transform does not accept. use
+// and what name the field in errors: "partition by", "partition field: …".
 func (t columnTransform) checkSources(s *Schema, use, what string) error {
 	if _, unknown := t.Transform.(iceberg.UnknownTransform); !unknown && len(t.sources) != 1 {
 		return moorage.Errorf(moorage.KindValidation,
@@ -239,15 +239,15 @@ func (t columnTransform) String() string {
 	return t.Transform.String() + "(" + strings.Join(ids, ", ") + ")"
 }
 
-// String returns the field as the Java reference prints it, cut short when it is long.
+// String returns the field as the Java reference prints it, truncated if it is long.
 func (f specField) String() string {
 	return jsontext.Clip(strconv.Itoa(f.id) + ": " + jsontext.Clip(f.name) + ": " + f.transform.String())
 }
 
 // Check refuses a spec that must not be added to a table of the format version with the current
-// schema s. It refuses what CheckBound refuses and, in format version 1, field ids that do not
-// count from 1000. It also refuses what the Java reference would write and another reader could not
-// load (KindValidation).
+// schema s. It refuses every spec that CheckBound refuses and, in format version 1, field ids that
+// do not count from 1000. It also refuses specs that the Java reference would write but another
+// reader could not load (KindValidation).
 func (p *Spec) Check(s *Schema, formatVersion int) error {
 	if err := p.CheckBound(s); err != nil {
 		return err
@@ -269,8 +269,8 @@ func (p *Spec) Check(s *Schema, formatVersion int) error {
 	return p.checkRedundant()
 }
 
-// checkRedundant refuses two fields with equal sources and transforms: iceberg-go loads no table
-// with them.
+// checkRedundant refuses two fields with equal sources and transforms, because iceberg-go cannot
+// load a table with them.
 func (p *Spec) checkRedundant() error {
 	seen := make(map[string]specField, len(p.fields))
 	for _, f := range p.fields {
@@ -288,9 +288,9 @@ func (p *Spec) checkRedundant() error {
 }
 
 // CheckBound refuses a spec that does not fit the schema s. Names must not be empty, used twice or
-// the name of another column (KindIllegalArgument). Source columns must exist, be primitive, not
-// lie below a list or map, and have a type that the transform takes (KindValidation). A void
-// transform may have any source: it stands for a field that was dropped. Source: Java
+// the name of another column (KindIllegalArgument). Source columns must exist, be primitive, not be
+// inside a list or map, and have a type that the transform accepts (KindValidation). A void
+// transform may have any source, because it represents a dropped field. Source: Java
 // PartitionSpec.checkCompatibility, PartitionSpec.Builder.add.
 func (p *Spec) CheckBound(s *Schema) error {
 	if err := p.CheckNames(s, s.ColumnNames()); err != nil {
@@ -304,8 +304,8 @@ func (p *Spec) CheckBound(s *Schema) error {
 	return nil
 }
 
-// CheckNames refuses names that no reader could bind to s, whose columns have the names in columns.
-// It is the part of CheckBound that also holds for specs other than the default one.
+// CheckNames refuses names that a reader could not bind to s, whose columns have the names in
+// columns. It is the part of CheckBound that also applies to specs other than the default one.
 func (p *Spec) CheckNames(s *Schema, columns ColumnNames) error {
 	names := make(map[string]bool, len(p.fields))
 	for _, f := range p.fields {
@@ -351,11 +351,11 @@ func (f specField) checkSource(s *Schema) error {
 	return nil
 }
 
-// CheckJoins refuses p (KindValidation) beside another spec of its table if a field id stands for
+// CheckJoins refuses p (KindValidation) together with another spec o of its table if a field id has
 // another source or transform in it. The Java reference then cannot join the partition types of all
-// specs, which every metadata table needs. A void transform stands for a field that was dropped, so
-// it may differ. In format version 1 ids count from 1000 in every spec, and Java expects that.
-// Source: Java Partitioning.buildPartitionProjectionType.
+// specs, which every metadata table needs. A void transform represents a dropped field, so it may
+// differ. In format version 1 ids count from 1000 in every spec, and Java expects that. Source:
+// Java Partitioning.buildPartitionProjectionType.
 func (p *Spec) CheckJoins(o *Spec) error {
 	for _, f := range p.fields {
 		for _, g := range o.fields {
@@ -371,8 +371,9 @@ func (p *Spec) CheckJoins(o *Spec) error {
 	return nil
 }
 
-// SameAs reports whether two specs partition alike: they have fields with equal sources, transforms
-// and names, in the same order. Ids do not matter. Source: Java PartitionSpec.compatibleWith.
+// SameAs reports whether two specs partition in the same way: they have fields with equal sources,
+// transforms and names, in the same order. Ids do not matter. Source: Java
+// PartitionSpec.compatibleWith.
 func (p *Spec) SameAs(o *Spec) bool {
 	return slices.EqualFunc(p.fields, o.fields, func(f, g specField) bool {
 		return f.name == g.name && f.transform.sameAs(g.transform)
@@ -380,7 +381,7 @@ func (p *Spec) SameAs(o *Spec) bool {
 }
 
 // WithID returns the spec as it was sent, with its spec-id replaced or added, and the field ids
-// that AssignFieldIDs has given. Known transforms get their lower-case spelling.
+// that AssignFieldIDs has assigned. Known transforms get their lower-case spelling.
 func (p *Spec) WithID(id int) []byte {
 	patches := append(slices.Clone(p.patches), p.members.Set("spec-id", strconv.Itoa(id)))
 	if p.fieldIDs == idsAssigned {
@@ -391,12 +392,12 @@ func (p *Spec) WithID(id int) []byte {
 	return jsontext.ApplyPatches(p.Raw, patches)
 }
 
-// AssignFieldIDs gives ids to fields that were sent without field-id. They follow last, the table's
-// last-partition-id, and are at least 1000. A v1 table passes 0, because its ids must count from
-// 1000 in every spec. AssignFieldIDs does nothing if the fields have ids.
+// AssignFieldIDs assigns ids to fields that were sent without field-id. They follow last, the
+// table's last-partition-id, and are at least 1000. A v1 table passes 0, because its ids must count
+// from 1000 in every spec. AssignFieldIDs does nothing if the fields have ids.
 //
-// The Java reference counts from 1000 for every such spec. Then two fields share an id as soon as
-// there are two specs, and readers that join the partition types of all specs refuse the table.
+// The Java reference counts from 1000 for every such spec. Then two fields share an id if there are
+// two specs, and readers that join the partition types of all specs refuse the table.
 func (p *Spec) AssignFieldIDs(last int) {
 	if p.fieldIDs != idsMissing {
 		return

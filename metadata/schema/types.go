@@ -12,7 +12,7 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// typeKind distinguishes primitive types, variant among them, from nested ones.
+// typeKind distinguishes primitive types, including variant, from nested ones.
 type typeKind uint8
 
 const (
@@ -48,7 +48,7 @@ const (
 )
 
 // parsePrimitive reads the name of a primitive type. spelling is a name that every reader
-// understands. It is equal to name, unless only Java would read that.
+// understands. It is equal to name, unless only Java can read that name.
 func parsePrimitive(name string) (t *fieldType, spelling string, err error) {
 	lower := strings.ToLower(name)
 	if plain := plainType(lower); plain != nil {
@@ -70,7 +70,7 @@ func parsePrimitive(name string) (t *fieldType, spelling string, err error) {
 		"Cannot parse type string to primitive: %s", jsontext.Clip(name))
 }
 
-// plainType returns the type without parameters of that name, nil if there is none.
+// plainType returns the type without parameters of that name, nil if there is no such type.
 func plainType(name string) iceberg.Type {
 	switch name {
 	case "boolean":
@@ -126,7 +126,7 @@ func parseDecimal(name, precisionText, scaleText string) (*fieldType, string, er
 			"Decimals with precision larger than 38 are not supported: %s", jsontext.Clip(precisionText))
 	}
 	scale, err := strconv.Atoi(scaleText)
-	if err != nil || scale > precision || precision == 0 { // Java would, other readers would not
+	if err != nil || scale > precision || precision == 0 { // Java accepts this, other readers do not
 		return nil, "", moorage.Errorf(moorage.KindBadRequest,
 			"Cannot parse type string to primitive: %s", jsontext.Clip(name))
 	}
@@ -138,7 +138,7 @@ func parseDecimal(name, precisionText, scaleText string) (*fieldType, string, er
 	return &fieldType{primitive: iceberg.DecimalTypeOf(precision, scale), text: text, key: text}, spelling, nil
 }
 
-// submatch returns a group of a match; false if the group took no part in it.
+// submatch returns a group of a match; false if the group did not match.
 func submatch(text string, match []int, group int) (string, bool) {
 	if match[2*group] < 0 {
 		return "", false
@@ -193,8 +193,7 @@ func parseGeography(name string, match []int) (*fieldType, string, error) {
 
 func foldCase(text string) string { return strings.ToLower(strings.ToUpper(text)) }
 
-// isPrimitive reports whether the Java reference calls the type primitive. It does not call variant
-// so.
+// isPrimitive reports whether the type is primitive in the Java reference, where variant is not.
 func (t *fieldType) isPrimitive() bool { return t.kind == kindPrimitive && t.text != "variant" }
 
 // isNested reports whether the type has fields.
@@ -213,7 +212,8 @@ func (t *fieldType) minFormatVersion() int {
 	return 1
 }
 
-// SameAs reports whether two types are equal, the ids, names and defaults of their fields included.
+// sameAs reports whether two types are equal, including the ids, names and defaults of their
+// fields.
 func (t *fieldType) sameAs(o *fieldType) bool {
 	if t.kind != o.kind || t.key != o.key {
 		return false
@@ -221,7 +221,7 @@ func (t *fieldType) sameAs(o *fieldType) bool {
 	return sameFields(t.fields, o.fields)
 }
 
-// String returns the type as the Java reference prints it, cut short when it is long.
+// String returns the type as the Java reference prints it, truncated if it is long.
 func (t *fieldType) String() string {
 	var b strings.Builder
 	t.print(&b)

@@ -289,9 +289,10 @@ func mayPass(said keyservice.Answer) bool {
 	return said.MayPass() || said.Status == http.StatusBadRequest && newRefusal(said).kind == "ThrottlingException"
 }
 
-// refusalOf returns the error of a response that is not a success: secrets.ErrOpen for a value that
-// was changed or moved, secrets.ErrNoKey for a value of another key, else secrets.ErrAway. An
-// administrator can correct the other reasons: permissions, a disabled key, a clock, a limit.
+// refusalOf returns the error of a response that is not a success. It is secrets.ErrOpen for a
+// value that was changed or moved, secrets.ErrNoKey for a value of another key, else
+// secrets.ErrAway. An administrator can correct the other reasons: permissions, a disabled key, a
+// clock, a limit.
 func refusalOf(said keyservice.Answer) error {
 	refused := newRefusal(said)
 	switch refused.kind {

@@ -162,7 +162,7 @@ func (a Answer) MayPass() bool {
 	return false
 }
 
-// Words returns the beginning of a service's message, made fit for an error: without line breaks
+// Words returns the beginning of a service's message, prepared for an error: without line breaks
 // and other control characters.
 func Words(text string) string {
 	text = strings.Map(func(c rune) rune {
