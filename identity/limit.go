@@ -42,7 +42,8 @@ func minutesOf(now func() time.Time) func() time.Time {
 	return func() time.Time { return time.Unix(now().Unix()/60, 0) }
 }
 
-// newSharing returns a limiter of the events of all addresses together, of which each has a share.
+// newSharing returns a limiter of the events of all addresses together, in which each address has a
+// share.
 func newSharing(now func() time.Time, total, share int) *limiter {
 	return &limiter{now: now, max: share, totalMax: total, counts: map[string]int{}}
 }

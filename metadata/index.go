@@ -224,7 +224,7 @@ func readPart[T any](r *reader, byID map[int]T, parse func([]byte) (T, error), i
 
 // bytes returns the approximate memory of the index.
 func (x *index) bytes() int64 {
-	const memberBytes, refBytes, entryBytes = 48, 64, 64 // of a member with its name, though versions may share the name
+	const memberBytes, refBytes, entryBytes = 48, 64, 64 // of a member with its name, which versions may share
 	properties, _ := x.find(keyProperties)               // its texts, as JSON
 	n := int64(len(x.names))*memberBytes + x.snapshotAt.bytes() + int64(len(x.props))*entryBytes +
 		int64(properties.End-properties.Start)

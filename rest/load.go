@@ -134,7 +134,7 @@ func (e *envelope) of(d document) {
 	}
 	e.head = append(e.head, `"metadata":`...)
 	if d.config != nil {
-		e.tail = appendConfig(append(e.tail, `,"config":`...), d.config, d.credential) // some clients read only this one
+		e.tail = appendConfig(append(e.tail, `,"config":`...), d.config, d.credential) // some clients read only this
 	}
 	if d.credential != nil {
 		e.tail = appendCredential(append(e.tail, `,"storage-credentials":`...), d.prefix, d.config, d.credential)

@@ -99,7 +99,7 @@ type MaintenanceJob struct {
 	Files     int64     `json:"files"` // that will be deleted, as far as known
 	Deleted   int64     `json:"deleted"`
 	LastError string    `json:"last-error,omitempty"`
-	Paused    string    `json:"paused,omitempty"` // the caller that paused it, and the reason; empty if it is not paused
+	Paused    string    `json:"paused,omitempty"` // the pausing caller and the reason; empty if not paused
 	// Kept counts the files that were kept so far.
 	Kept []MaintenanceKept `json:"kept,omitempty"`
 }
