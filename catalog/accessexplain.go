@@ -130,8 +130,8 @@ func nameOfStep(object access.Object, g *granted) string {
 	return ident.String()
 }
 
-// orInstead returns the alternative to asked for the operation, if who has it on path and lacks
-// asked. Otherwise it returns asked.
+// orInstead returns the alternative to asked for the operation, if the caller has it on path and
+// lacks asked. Otherwise it returns asked.
 func (q AccessQuestion) orInstead(who *access.Who, path []access.Object,
 	asked access.Privileges) access.Privileges {
 	row, _ := verb.Verb(q.Operation).Row()

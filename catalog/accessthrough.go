@@ -7,8 +7,8 @@ import (
 	"moorage/access"
 )
 
-// answerThrough answers a question about g behind views, for who using an engine. As in a load,
-// views from an untrusted engine do not count.
+// answerThrough answers a question about g behind views. who is the caller in the question, which
+// uses an engine. As in a load, views from an untrusted engine do not count.
 func (a *asking) answerThrough(ctx context.Context, who *access.Who, question AccessQuestion, g *granted,
 	asked access.Privileges) (answer AccessAnswer, err error) {
 	if _, err := viewsOf(a.catalog.planner, question.Through); err != nil {

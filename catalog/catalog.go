@@ -86,8 +86,8 @@ type Config struct {
 	// NoAppendRebase refuses every append whose branch has moved, even if the table and request
 	// consent.
 	NoAppendRebase bool
-	// AppendsMoved is called with the number of appends that a new version put on top of another
-	// snapshot than they were sent for. It must not block. Default: does nothing.
+	// AppendsMoved is called with the number of appends that a new version moved on top of a newer
+	// snapshot. It must not block. Default: does nothing.
 	AppendsMoved func(appends int)
 	// AppendRefused is called with the reason when an append whose branch has moved is refused
 	// although its table and request consent to moving it. It must not block. Default: does

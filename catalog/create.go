@@ -243,8 +243,8 @@ func (p *planner) chooseLocation(ctx context.Context, path *directory.Path, iden
 		if locations, err = p.defaultLocations(path, ident); err != nil {
 			return "", claims.Claim{}, err
 		}
-		// Until its commit, a staged table has no claim of the first location. And credentials for
-		// a table must not reach the remains of an earlier table of its name.
+		// The first location is not used here. Until its commit a staged table has no claim of it.
+		// And credentials for a table must not reach the remains of an earlier table of its name.
 		if asked.stage || len(path.Warehouse.Delegation) > 0 {
 			locations = locations[1:]
 		}

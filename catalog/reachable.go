@@ -38,7 +38,7 @@ func reachableUntil(now time.Time, delegations []string, store storage.Store) ti
 }
 
 // checkPaths returns KindBadRequest if a property puts the files of a new table outside locations.
-// It does so only if the warehouse gives engines access to the table's own locations: they could
+// It does so only if the warehouse gives engines access to the table's own locations. Engines could
 // not read files elsewhere.
 func checkPaths(warehouse registry.Warehouse, properties map[string]string, locations ...string) error {
 	if len(warehouse.Delegation) == 0 {

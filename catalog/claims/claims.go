@@ -97,10 +97,10 @@ const (
 func (e *TakenError) Error() string { return "catalog: location is taken at " + e.At }
 
 // Plan reads the records of location and of the folders above it, and returns the conditions and
-// writes of who's claim. The claim of a dropped pointer passes on, unless the drop was with a
-// purge. A location at, above or below a tombstone is available if who.MayResettle returns nil and
-// the credentials that reach it have ended. The error is *TakenError if the location is not
-// available, and KindBadRequest if it is malformed or outside the warehouse's roots.
+// writes of the claim. The claim of a dropped pointer passes on, unless the drop was with a purge.
+// A location at, above or below a tombstone is available if who.MayResettle returns nil and the
+// credentials that reach it have ended. The error is *TakenError if the location is not available,
+// and KindBadRequest if it is malformed or outside the warehouse's roots.
 //
 // If the claimed location is a folder without claims, Plan marks its record in the store: see
 // emptied.

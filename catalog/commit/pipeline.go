@@ -53,8 +53,8 @@ type Config struct {
 	// RaceLost is called with a pointer on which an edit lost the compare-and-set. It must not
 	// block. Default: does nothing.
 	RaceLost func(pointer registry.ID)
-	// Moved is called with the number of commits that a version put on top of another version than
-	// they were sent for. Default: does nothing.
+	// Moved is called with the number of commits that a version moved on top of a newer version.
+	// Default: does nothing.
 	Moved func(commits int)
 
 	// TransactionBytes bounds the metadata of one transaction. Default: the maximum of two tables.

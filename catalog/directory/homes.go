@@ -35,14 +35,14 @@ func (h *home) isFresh(now time.Time) bool {
 // pointer that was not found in a warehouse.
 func (h *home) isStale() bool { return h == nil || h.stale.Load() }
 
-// confirm records that a read that began at that time found h.
+// confirm records that a read found h. began is when that read began.
 func (h *home) confirm(began time.Time) {
 	if began.After(*h.confirmed.Load()) {
 		h.confirmed.Store(&began)
 	}
 }
 
-// saw processes the record of h from a read that began at that time.
+// saw processes the record of h. began is when the read of record began.
 func (h *home) saw(record registry.Record, began time.Time) {
 	if record.Exists() && record.ETag == h.etag {
 		h.confirm(began)
@@ -65,8 +65,8 @@ func newHomes(outdated func(place string)) *homes {
 	return &homes{outdated: outdated, known: make(map[string]*home)}
 }
 
-// at returns the home for record, which a read that began at that time found for a warehouse. place
-// is the PlaceKey of its storage.
+// at returns the home of the warehouse called name for record. began is when the read of record
+// began, and place is the PlaceKey of its storage.
 func (h *homes) at(name string, record registry.Record, place string, began time.Time) *home {
 	h.mu.Lock()
 	before := h.known[name]

@@ -320,7 +320,8 @@ func (d *Directory) unchanged(ctx context.Context, key registry.Key, known level
 	return records, nil
 }
 
-// newPath begins a path at a warehouse's record, which a read that began at that time returned.
+// newPath begins a path at record, the record of a warehouse. began is when the read of record
+// began.
 func (d *Directory) newPath(ctx context.Context, record registry.Record, name string, began time.Time) (
 	*Path, error) {
 	if !record.Exists() {

@@ -131,8 +131,8 @@ func (s *storages) forget(key string) {
 	delete(s.kept, key)
 }
 
-// begin calls open, then end, in a goroutine without an owner: a system call in which open may hang
-// cannot be interrupted. end runs before the result is visible.
+// begin calls open, then end, in a goroutine that its callers may abandon: a system call in which
+// open may hang cannot be interrupted. end runs before the result is visible.
 func begin(open func() (storage.Store, func(), error), end func(*opening)) *opening {
 	now := &opening{done: make(chan struct{}), giveBack: func() {}}
 	go func() {

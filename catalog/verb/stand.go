@@ -10,10 +10,10 @@ import (
 // StandMax is how long a decision remains valid: a longer request is decided again.
 const StandMax = 10 * time.Second
 
-// Stand calls do, for an admitted request that may take long. Every StandMax it calls again, which
-// repeats the decision. When again refuses, the context of do ends, and Stand returns the refusal
-// if do fails then. Use it for requests that only read, or whose effect the caller can repeat: the
-// effects of do are not undone.
+// Stand calls do, for an admitted request that may take long. Every StandMax it repeats the
+// decision by calling again. When again refuses, the context of do ends, and Stand returns the
+// refusal if do fails then. Use it for requests that only read, or whose effect the caller can
+// repeat: the effects of do are not undone.
 func Stand(ctx context.Context, again, do func(context.Context) error) error {
 	standing, end := context.WithCancelCause(ctx)
 	deciding := make(chan struct{}) // closed when no decision is running or will start
