@@ -1,11 +1,11 @@
-// Package archtest holds the rules of this repository that a test can check. They say which package
-// may import which, what no code may call, and how long files and functions may grow. Everything
-// exported must have a comment, prose must be plain, and documents must name only what exists.
+// Package archtest checks the rules of this repository that a test can check. They define which
+// package may import which, which calls are banned, and how long a file may be. Everything exported
+// must have a comment, prose must be plain, and documents must name only what exists.
 //
-// It has no code outside its tests. The rules stand in tables at the top of their files, each with
-// its reason. An exception stands in exceptions_test.go, with its reason, and one that is no longer
-// needed fails.
+// It has no code outside its tests. The rules are in tables at the top of their files, each with
+// its reason. An exception is in exceptions_test.go, with its reason, and an unused exception
+// fails.
 //
-// Most rules parse, and look at one package at a time. Those that must know what a method belongs
-// to ask typesOf, which checks types across packages.
+// Most rules parse one package at a time. Rules that need the type of a method use typesOf, which
+// checks types across packages.
 package archtest

@@ -1,7 +1,7 @@
-// Package azuretest starts what stands for Azure Storage in tests: the emulator Azurite, and Lake,
-// a double of an account with a hierarchical namespace in front of it. Both are on 127.0.0.1, one
-// for each test binary that asks for it. Without the emulator a test that needs it fails. This
-// command installs it, below .cache:
+// Package azuretest starts doubles of Azure Storage for tests: the emulator Azurite, and Lake, a
+// double of an account with a hierarchical namespace in front of it. Both listen on 127.0.0.1, one
+// for each test binary that needs it. A test that needs the emulator fails without it. This command
+// installs the emulator, below .cache:
 //
 //	interop/setup.sh azurite
 //
@@ -28,8 +28,7 @@ import (
 	"moorage/internal/cloudtest"
 )
 
-// The account of the emulator, and the key that it is signed with, as scripts/azureserver.py has
-// them.
+// The account of the emulator and its key, the same as in scripts/azureserver.py.
 const (
 	Account    = "moorage"
 	AccountKey = "dGhlIGtleSBvZiB0aGUgYWNjb3VudCBvZiB0ZXN0cywgb2YgNTEyIGJpdHMsIGZvciBub2JvZHkgZWxzZS4uIQ=="
@@ -49,7 +48,7 @@ type Server struct {
 var shared = sync.OnceValues(start)
 
 // Start returns the emulator of this process. It starts the emulator if no test did before. The
-// emulator ends with the process, however that ends.
+// emulator ends with the process, even if the process crashes.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	server, err := shared()
@@ -59,7 +58,7 @@ func Start(tb testing.TB) *Server {
 	return server
 }
 
-// NewContainer makes an empty container, which no other test has, and returns its location.
+// NewContainer creates an empty container for the calling test alone, and returns its location.
 func (s *Server) NewContainer(tb testing.TB) string {
 	tb.Helper()
 	name := fmt.Sprintf("container-%d", s.containers.Add(1))
@@ -69,8 +68,8 @@ func (s *Server) NewContainer(tb testing.TB) string {
 	return "abfss://" + name + "@" + Account + ".dfs.core.windows.net"
 }
 
-// Names returns the names of all blobs in a container, whose location NewContainer returned, in
-// byte order.
+// Names returns the names of all blobs in a container, in byte order. location comes from
+// NewContainer.
 func (s *Server) Names(tb testing.TB, location string) []string {
 	tb.Helper()
 	name, _, _ := strings.Cut(strings.TrimPrefix(location, "abfss://"), "@")
@@ -111,7 +110,7 @@ func start() (*Server, error) {
 	return s, err
 }
 
-// olderVersion asks for a version of the API that the emulator knows.
+// olderVersion sets a version of the API that the emulator supports.
 type olderVersion struct{}
 
 // Do implements policy.Policy.
@@ -120,13 +119,14 @@ func (olderVersion) Do(request *policy.Request) (*http.Response, error) {
 	return request.Next()
 }
 
-// version is that of the API of Azure Storage.
+// version is a version of the API of Azure Storage.
 const version = "2022-11-02"
 
-// emulatedSecret is what the emulator makes user delegation keys from. It is in its source.
+// emulatedSecret is the secret from which the emulator makes user delegation keys. It is in its
+// source.
 const emulatedSecret = "I17GKLvcJUossaebtsEDZZ2RJ8GNLwLH4m7hRMxbVbkx6wNIRAABj4Rtw0FBhFuEAgmbL4gFMzUw+AStz9Sqdg=="
 
-// EmulatedKey returns the user delegation key that the emulator gives to an identity for a time.
+// EmulatedKey returns the user delegation key that the emulator gives to an identity for a period.
 func EmulatedKey(objectID, tenantID, start, expiry, version string) string {
 	mac := hmac.New(sha256.New, []byte(emulatedSecret))
 	mac.Write([]byte(strings.Join([]string{objectID, tenantID, start, expiry, "b", version}, "\n")))

@@ -24,12 +24,12 @@ import (
 )
 
 // Lake is a double of an account with a hierarchical namespace, over HTTPS. The emulator behind it
-// keeps the blobs, and has neither folders nor signatures for one. Of both Lake does what Azure
-// documents, for the API of blobs:
+// keeps the blobs, and supports neither folders nor signatures for a folder. For both, Lake does
+// what Azure documents, in the API of blobs:
 //
 //   - folders are entries, which appear with their first file and are not deleted before their last
 //   - an identity gets a token (Token) and with it a user delegation key
-//   - signatures for a directory are checked, and what they allow
+//   - signatures for a directory are verified, and their permissions are enforced
 //
 // It is safe for concurrent use.
 type Lake struct {
@@ -40,7 +40,7 @@ type Lake struct {
 
 	front, tokens *httptest.Server
 	emulated      *url.URL
-	allowed       string // the query with which the emulator lets everything through
+	allowed       string // the query with which the emulator allows everything
 	client        *http.Client
 }
 
@@ -80,9 +80,9 @@ func startLake() (*Lake, error) {
 	return lake, nil
 }
 
-// Environment returns what a process needs in its environment to have an identity for the account,
-// as a service of Azure gives it to what runs there, and to trust the double. It holds until tb
-// ends.
+// Environment returns the environment variables with which a process has an identity for the
+// account and trusts the double. A service of Azure gives its processes the identity in the same
+// way. The environment is valid until tb ends.
 func (l *Lake) Environment(tb testing.TB) map[string]string {
 	tb.Helper()
 	trusted := filepath.Join(tb.TempDir(), "lake.pem")
@@ -95,7 +95,7 @@ func (l *Lake) Environment(tb testing.TB) map[string]string {
 	}
 }
 
-// What Lake knows its one identity by.
+// The credentials of Lake's only identity.
 const (
 	Token          = "a token of the identity of tests"
 	identityHeader = "a process of tests"
@@ -149,7 +149,7 @@ func (l *Lake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve does what somebody asks for who may.
+// serve carries out an authorized request.
 func (l *Lake) serve(w http.ResponseWriter, c call) {
 	isFile := c.blob != "" && c.query.Get("comp") == ""
 	if isFile && c.Method == http.MethodDelete {
@@ -178,7 +178,7 @@ func (l *Lake) serve(w http.ResponseWriter, c call) {
 	_, _ = io.Copy(w, answer.Body) // the client may be gone
 }
 
-// makeFolders makes the folders that lead to a blob.
+// makeFolders creates the folders that lead to a blob.
 func (l *Lake) makeFolders(c call) {
 	header := http.Header{
 		"X-Ms-Version": {version}, "X-Ms-Blob-Type": {"BlockBlob"}, "X-Ms-Meta-Hdi_isfolder": {"true"},
@@ -196,7 +196,7 @@ func (l *Lake) makeFolders(c call) {
 	}
 }
 
-// forward asks the emulator, which lets it.
+// forward sends an authorized request to the emulator.
 func (l *Lake) forward(ctx context.Context, method, container, blob string, query url.Values, header http.Header,
 	body []byte,
 ) (*http.Response, error) {

@@ -21,19 +21,19 @@ func signatureParameters() []string {
 	return []string{"sv", "sr", "sdd", "sp", "st", "se", "spr", "skoid", "sktid", "skt", "ske", "sks", "skv", "sig"}
 }
 
-// delegationKey returns the user delegation key of the identity for a time. It is made from the
-// time, so nothing needs to be kept.
+// delegationKey returns the user delegation key of the identity for a period. It is computed from
+// the period, so nothing needs to be kept.
 func delegationKey(start, expiry string) string {
 	mac := hmac.New(sha256.New, []byte("what only the account knows"))
 	mac.Write([]byte(start + "\n" + expiry))
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// isSigned reports whether the request carries a signature for a directory, of a key of the
-// identity, which covers what the request names.
+// isSigned reports whether the request has a signature for a directory that contains the request's
+// path. The signature must use a key of the identity.
 //
-// Source: REST API of Azure Storage, "Create a user delegation SAS". It is written from there, and
-// shares nothing with what it checks.
+// Source: REST API of Azure Storage, "Create a user delegation SAS". The code follows that
+// document, and shares nothing with the code under test.
 func (c call) isSigned() bool {
 	depth, err := strconv.Atoi(c.query.Get("sdd"))
 	directory, found := cutDirectory(c.named(), depth)
@@ -66,17 +66,17 @@ func (c call) isSigned() bool {
 	return err == nil && hmac.Equal(mac.Sum(nil), given)
 }
 
-// named returns the path that the request is about: the blob, or what a listing begins with.
+// named returns the path of the request: the blob, or the prefix of a listing.
 func (c call) named() string {
 	if c.blob == "" && c.query.Get("comp") == "list" {
-		// Without a slash it would be what is beside the directory as well.
+		// Without a slash it would also match siblings of the directory.
 		prefix := c.query.Get("prefix")
 		return prefix[:max(0, strings.LastIndexByte(prefix, '/'))]
 	}
 	return c.blob
 }
 
-// cutDirectory returns the first segments of a path, as many as depth.
+// cutDirectory returns the first depth segments of a path.
 func cutDirectory(path string, depth int) (string, bool) {
 	segments := strings.Split(path, "/")
 	if path == "" || depth < 1 || len(segments) < depth {

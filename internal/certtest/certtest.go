@@ -1,4 +1,4 @@
-// Package certtest makes certificates for tests: an authority of its own, and what it signs for
+// Package certtest makes certificates for tests: a new authority, and certificates from it for
 // nodes that call each other.
 package certtest
 
@@ -26,7 +26,7 @@ type Authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// New returns an authority that nobody else has.
+// New returns an authority for the calling test alone.
 func New(t testing.TB) *Authority {
 	t.Helper()
 	key := newKey(t)
@@ -70,8 +70,8 @@ func (a *Authority) SignFor(t testing.TB, uses ...x509.ExtKeyUsage) (certificate
 	return encode("CERTIFICATE", der), encode("PRIVATE KEY", encoded)
 }
 
-// Flags writes the certificate of a new node into files, and returns the flags of moorage serve
-// that name them, with a peer listener on a free port of loopback.
+// Flags writes the certificate of a new node into files. It returns the flags of moorage serve with
+// these files, and with a peer listener on a free port of loopback.
 func (a *Authority) Flags(t testing.TB) []string {
 	t.Helper()
 	folder := t.TempDir()

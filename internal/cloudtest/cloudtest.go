@@ -1,7 +1,7 @@
-// Package cloudtest starts the servers that stand for a cloud's storage in tests: real ones that
-// speak its protocol, and doubles. Each is a process on 127.0.0.1 that a script of the folder
-// scripts runs, and whose program interop/setup.sh installs below .cache. Without it a test that
-// needs it fails.
+// Package cloudtest starts the servers that replace a cloud's storage in tests: real servers with
+// its protocol, and doubles. Each is a process on 127.0.0.1 that a script in the folder scripts
+// runs. interop/setup.sh installs its program below .cache. A test that needs the program fails
+// without it.
 //
 // It must not know what is tested, nor which protocol a server speaks.
 package cloudtest
@@ -19,19 +19,20 @@ import (
 	"strings"
 )
 
-// Process is a server that runs. It is safe for concurrent use.
+// Process is a running server. It is safe for concurrent use.
 type Process struct {
-	// URL is where it answers, without a slash at the end.
+	// URL is the server's address, without a slash at the end.
 	URL string
 
-	// alive keeps the server running; to lose it, even to the garbage collector, ends it.
+	// alive keeps the server running. If it is lost, even to the garbage collector, the server
+	// ends.
 	alive io.Closer
 }
 
-// Start runs a script of the folder scripts, such as s3server.py, and returns when its server
-// answers. The server ends with this process, however that ends: the script ends when the pipe to
-// it does, and the system closes the pipe even after a panic or a signal. So a server that all
-// tests of a process share needs nobody to stop it.
+// Start runs a script in the folder scripts, such as s3server.py, and returns when its server
+// answers. The server ends with this process, even after a panic or a signal: the script ends when
+// the pipe to it does, and the system closes the pipe. So tests that share a server need not stop
+// it.
 func Start(script string) (*Process, error) {
 	root, err := repository()
 	if err != nil {
@@ -59,7 +60,7 @@ func Start(script string) (*Process, error) {
 	return &Process{URL: strings.TrimSpace(line), alive: stdin}, nil
 }
 
-// repository returns the folder above the working folder that holds go.mod.
+// repository returns the folder with go.mod above the working folder.
 func repository() (string, error) {
 	folder, err := os.Getwd()
 	if err != nil {

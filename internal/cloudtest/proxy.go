@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// Proxy stands between a store and a server, and spoils what it is told to. It is safe for
+// Proxy is between a store and a server, and injects the faults of a plan. It is safe for
 // concurrent use.
 type Proxy struct {
-	// URL is where it answers.
+	// URL is the proxy's address.
 	URL string
 
 	server string
@@ -26,17 +26,17 @@ type Proxy struct {
 	seen []string // methods of the requests, in order
 }
 
-// Plan says what is done to a request, which is number call of its run; nil: nothing. It is asked
-// by one goroutine at a time.
+// Plan returns the fault for a request, which is number call of its run; nil means none. One
+// goroutine at a time calls it.
 type Plan func(call int, r *http.Request) Fault
 
 // Fault answers a request instead of the proxy.
 type Fault func(w http.ResponseWriter, r *http.Request, forward Forward)
 
-// Forward asks the server behind the proxy.
+// Forward sends a request to the server behind the proxy.
 type Forward = func(*http.Request) *http.Response
 
-// NewProxy returns a proxy before the server at a URL. It ends with the test.
+// NewProxy returns a proxy for the server at a URL. It ends with the test.
 func NewProxy(tb testing.TB, server string) *Proxy {
 	tb.Helper()
 	p := &Proxy{server: server, client: &http.Client{Transport: &http.Transport{DisableCompression: true}}}
@@ -61,7 +61,7 @@ func (p *Proxy) Requests() string {
 	return strings.Join(p.seen, " ")
 }
 
-// ServeHTTP answers as the real server does, or as the plan says.
+// ServeHTTP answers as the real server does, or with the fault of the plan.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	var do Fault
@@ -76,8 +76,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	do(w, r, p.forward)
 }
 
-// forward sends a request to the server, which must not see the difference: a signature may cover
-// path and host. A server that is gone cuts the connection.
+// forward sends a request to the server. The server must not see the difference, because a
+// signature may cover path and host. If the server is gone, forward cuts the connection.
 func (p *Proxy) forward(r *http.Request) *http.Response {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -104,7 +104,7 @@ func AnswerWith(w http.ResponseWriter, answer *http.Response, body []byte) {
 	_, _ = w.Write(body) // the client may be gone
 }
 
-// ReadBody returns the body of an answer that arrived whole.
+// ReadBody returns the body of an answer, which must arrive completely.
 func ReadBody(answer *http.Response) []byte {
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
@@ -125,7 +125,7 @@ func Cut(http.ResponseWriter, *http.Request, Forward) {
 	panic(http.ErrAbortHandler)
 }
 
-// CutAfter does something else and then ends the connection, before the server sees the request.
+// CutAfter calls do and then ends the connection, before the server sees the request.
 func CutAfter(do func()) Fault {
 	return func(http.ResponseWriter, *http.Request, Forward) {
 		do()
@@ -139,14 +139,14 @@ func CutInRequest(_ http.ResponseWriter, r *http.Request, _ Forward) {
 	panic(http.ErrAbortHandler)
 }
 
-// Lose ends the connection after the server did what it was asked to.
+// Lose ends the connection after the server has carried out the request.
 func Lose(_ http.ResponseWriter, r *http.Request, forward Forward) {
 	ReadBody(forward(r))
 	panic(http.ErrAbortHandler)
 }
 
 // CutInAnswer ends the connection in the middle of the answer's body, or of its header if there is
-// none.
+// no body.
 func CutInAnswer(w http.ResponseWriter, r *http.Request, forward Forward) {
 	answer := forward(r)
 	body := ReadBody(answer)
@@ -159,14 +159,14 @@ func CutInAnswer(w http.ResponseWriter, r *http.Request, forward Forward) {
 	panic(http.ErrAbortHandler)
 }
 
-// Silent never answers, and does not pass the request on.
+// Silent never answers, and does not forward the request.
 func Silent(_ http.ResponseWriter, r *http.Request, _ Forward) {
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// SilentInAnswer sends half of the answer's body and then nothing. Of an answer without a body it
-// sends nothing at all.
+// SilentInAnswer sends half of the answer's body and then nothing. It sends nothing at all of an
+// answer without a body.
 func SilentInAnswer(w http.ResponseWriter, r *http.Request, forward Forward) {
 	answer := forward(r)
 	body := ReadBody(answer)
@@ -180,7 +180,7 @@ func SilentInAnswer(w http.ResponseWriter, r *http.Request, forward Forward) {
 	<-r.Context().Done()
 }
 
-// Answer answers with a status and a body of a type, and does not pass the request on.
+// Answer answers with a status and a body of a type, and does not forward the request.
 func Answer(status int, contentType, body string) Fault {
 	return func(w http.ResponseWriter, r *http.Request, _ Forward) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -192,7 +192,7 @@ func Answer(status int, contentType, body string) Fault {
 	}
 }
 
-// Edit changes the body of the answer, and lets its header say so.
+// Edit changes the body of the answer, and its header accordingly.
 func Edit(change func(body []byte) []byte) Fault {
 	return func(w http.ResponseWriter, r *http.Request, forward Forward) {
 		answer := forward(r)
@@ -202,7 +202,7 @@ func Edit(change func(body []byte) []byte) Fault {
 	}
 }
 
-// Nth does a fault to the request number k of a run.
+// Nth injects a fault into the request number k of a run.
 func Nth(k int, do Fault) Plan {
 	return func(call int, _ *http.Request) Fault {
 		if call == k {
@@ -212,10 +212,10 @@ func Nth(k int, do Fault) Plan {
 	}
 }
 
-// Always does a fault to every request.
+// Always injects a fault into every request.
 func Always(do Fault) Plan { return func(int, *http.Request) Fault { return do } }
 
-// FirstN does a fault to the first n requests of a run.
+// FirstN injects a fault into the first n requests of a run.
 func FirstN(n int, do Fault) Plan {
 	return func(call int, _ *http.Request) Fault {
 		if call < n {
@@ -225,7 +225,7 @@ func FirstN(n int, do Fault) Plan {
 	}
 }
 
-// Every does a fault to each request with method.
+// Every injects a fault into each request with method.
 func Every(method string, do Fault) Plan {
 	return func(_ int, r *http.Request) Fault {
 		if r.Method == method {

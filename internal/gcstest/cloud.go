@@ -18,27 +18,28 @@ import (
 	"time"
 )
 
-// Account is the account whose key a Cloud knows, and Impersonated one that it may make tokens of.
+// Account is the account whose key a Cloud accepts. Impersonated is an account that it can
+// impersonate.
 const (
 	Account      = "moorage@test.iam.gserviceaccount.com"
 	Impersonated = "engines@test.iam.gserviceaccount.com"
 )
 
-// key is drawn once: it takes a while.
+// key is generated once, because that is slow.
 var key = sync.OnceValues(func() (*rsa.PrivateKey, error) { return rsa.GenerateKey(rand.Reader, 2048) })
 
-// Cloud is a double of what surrounds the storage, at one URL. It gives tokens for a key (/token),
-// tokens of other accounts (IAM credentials API), and narrower ones for those (security token
-// service). Before a Server it is a gate that asks for a token, and lets through what the token's
-// boundary allows, by evaluating its conditions. It is safe for concurrent use.
+// Cloud is a double of the services around the storage, at one URL. It gives tokens for a key
+// (/token), tokens of other accounts (IAM credentials API), and downscoped tokens (security token
+// service). In front of a Server it is a gate. The gate requires a token, and allows what the
+// token's boundary allows, by evaluating its conditions. It is safe for concurrent use.
 type Cloud struct {
 	URL    string
 	Server *Server
 
-	// Loosen changes what a token is narrowed to before it is kept, for a cloud that does not
-	// enforce what it was asked for. Nil: nothing. It must not be changed after the first request.
+	// Loosen changes the boundary of a token before it is stored, to imitate a cloud that does not
+	// enforce a boundary. Nil means no change. It must not be changed after the first request.
 	Loosen func(rules []Rule) []Rule
-	// Life is how long tokens of keys live. It must not be changed after the first request.
+	// Life is the lifetime of tokens for keys. It must not be changed after the first request.
 	Life time.Duration
 
 	proxy *httputil.ReverseProxy
@@ -50,11 +51,11 @@ type Cloud struct {
 	count  int
 }
 
-// grant is what a token may do until it ends.
+// grant is what a token allows until it ends.
 type grant struct {
 	ends  time.Time
 	scope string
-	// gates are those of its boundary; nil: everything.
+	// gates are the rules of its boundary; nil means no boundary.
 	gates []gate
 }
 
@@ -67,7 +68,7 @@ type Rule struct {
 	} `json:"availabilityCondition"`
 }
 
-// NewCloud returns a Cloud before the server of this process.
+// NewCloud returns a Cloud in front of the server of this process.
 func NewCloud(tb testing.TB) *Cloud {
 	tb.Helper()
 	server := Start(tb)
@@ -101,7 +102,7 @@ func NewCloud(tb testing.TB) *Cloud {
 	return c
 }
 
-// Key returns the key of Account as Google issues keys: a JSON object of texts.
+// Key returns the key of Account as Google issues keys: a JSON object of strings.
 func (c *Cloud) Key(tb testing.TB) map[string]string {
 	tb.Helper()
 	private, err := x509.MarshalPKCS8PrivateKey(c.key)
@@ -142,7 +143,7 @@ func (c *Cloud) Issued() int {
 	return c.count
 }
 
-// ScopeOf returns what a token is for; empty: it does not live.
+// ScopeOf returns the scope of a token; empty if the token is not valid.
 func (c *Cloud) ScopeOf(token string) string {
 	if found := c.grantOf(token); found != nil {
 		return found.scope
@@ -150,7 +151,7 @@ func (c *Cloud) ScopeOf(token string) string {
 	return ""
 }
 
-// bearer returns what the token of a request may do; nil: it has none that lives.
+// bearer returns what the token of a request allows; nil if the request has no valid token.
 func (c *Cloud) bearer(r *http.Request) *grant {
 	value, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	return c.grantOf(value)
@@ -208,7 +209,7 @@ func (c *Cloud) impersonate(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// narrow gives a token that is narrowed to a boundary and ends with the one that it is made from.
+// narrow gives a token that is restricted to a boundary and ends with its source token.
 func (c *Cloud) narrow(w http.ResponseWriter, r *http.Request) {
 	root := c.grantOf(r.FormValue("subject_token"))
 	if root == nil || root.gates != nil || !strings.HasSuffix(root.scope, "/cloud-platform") {

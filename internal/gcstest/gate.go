@@ -25,10 +25,10 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// forbiddenObject is what the gate says of a request that a token does not allow.
+// forbiddenObject is the gate's answer to a request that a token does not allow.
 const forbiddenObject = "The caller does not have access to the Google Cloud Storage object."
 
-// permissions of the roles that a boundary can name here. Source: Cloud Storage, "IAM roles".
+// permissions returns the permissions of a role in a boundary. Source: Cloud Storage, "IAM roles".
 func permissions(role string) []string {
 	read := []string{"storage.objects.get", "storage.objects.list"}
 	switch role {
@@ -40,11 +40,11 @@ func permissions(role string) []string {
 	return nil
 }
 
-// gate is a rule that can be asked.
+// gate is a compiled rule.
 type gate struct {
 	bucket      string
 	permissions []string
-	condition   cel.Program // nil: none
+	condition   cel.Program // nil if there is none
 }
 
 // need is a permission that a request needs.
@@ -53,7 +53,7 @@ type need struct {
 	prefix                     string // of a listing
 }
 
-// language has what conditions can speak of: the resource, and the attributes of the request.
+// language declares the names in conditions: the resource, and the attributes of the request.
 func language() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("resource", cel.MapType(cel.StringType, cel.StringType)),
@@ -73,7 +73,7 @@ func language() (*cel.Env, error) {
 	)
 }
 
-// gatesOf compiles a boundary, with the bounds that Google has for it. It has at least one rule.
+// gatesOf compiles a boundary with at least one rule, within Google's limits.
 func gatesOf(rules []Rule) ([]gate, error) {
 	if len(rules) == 0 || len(rules) > 10 {
 		return nil, errors.New("a boundary has 1 to 10 rules")
@@ -109,7 +109,7 @@ func gatesOf(rules []Rule) ([]gate, error) {
 	return gates, nil
 }
 
-// allows reports whether a rule lets a request do what it needs.
+// allows reports whether a rule grants what a request needs.
 func (g gate) allows(n need) bool {
 	if g.bucket != n.bucket || !slices.Contains(g.permissions, n.permission) {
 		return false
@@ -130,7 +130,7 @@ func (g gate) allows(n need) bool {
 	return err == nil && value == types.True
 }
 
-// allows reports whether a token lets a request do all that it needs.
+// allows reports whether a token grants everything that a request needs.
 func (g *grant) allows(needs []need) bool {
 	if g.gates == nil {
 		return true
@@ -143,7 +143,7 @@ func (g *grant) allows(needs []need) bool {
 	return len(needs) > 0
 }
 
-// pass lets a request through to the server if its token allows it.
+// pass forwards a request to the server if its token allows it.
 func (c *Cloud) pass(w http.ResponseWriter, r *http.Request) {
 	holder := c.bearer(r)
 	if holder == nil {
@@ -166,7 +166,7 @@ func (c *Cloud) pass(w http.ResponseWriter, r *http.Request) {
 	c.proxy.ServeHTTP(w, r)
 }
 
-// passBatch treats each call of a batch as a request of its own.
+// passBatch treats each call of a batch as a separate request.
 func (c *Cloud) passBatch(w http.ResponseWriter, r *http.Request, holder *grant, body []byte) {
 	_, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil {
@@ -208,7 +208,8 @@ func (c *Cloud) passBatch(w http.ResponseWriter, r *http.Request, holder *grant,
 	_, _ = w.Write(answered.Bytes()) // the client may be gone
 }
 
-// needsOf returns the permissions that a request needs; none: it is not known here, and refused.
+// needsOf returns the permissions that a request needs. It returns none for an unknown request,
+// which is refused.
 func needsOf(r *http.Request, body []byte) []need {
 	upload := false
 	path := r.URL.EscapedPath()
@@ -233,7 +234,7 @@ func needsOf(r *http.Request, body []byte) []need {
 		return nil
 	}
 	object, err := url.PathUnescape(strings.TrimPrefix(rest, "/"))
-	// A slash that is not percent-encoded separates another part, such as that of a copy.
+	// A slash that is not percent-encoded begins another part, such as the target of a copy.
 	if err != nil || object == "" || strings.Contains(rest[1:], "/") {
 		return nil
 	}
@@ -244,7 +245,7 @@ func needsOf(r *http.Request, body []byte) []need {
 	return []need{{permission: permission, bucket: bucket, object: object}}
 }
 
-// uploadNeeds returns what a write needs. One that may replace an object deletes it.
+// uploadNeeds returns what a write needs. A write that may replace an object also deletes it.
 func uploadNeeds(bucket, object string, query url.Values) []need {
 	if object == "" {
 		return nil
@@ -279,7 +280,7 @@ func uploadName(r *http.Request, query url.Values, body []byte) string {
 	return metadata.Name
 }
 
-// claims are those of an assertion.
+// claims are the claims of an assertion.
 type claims struct {
 	Issuer string `json:"iss"`
 	Scope  string `json:"scope"`

@@ -1,7 +1,6 @@
-// Package gcstest stands for Google Cloud Storage in tests. Start gives a real server that speaks
-// its JSON API, one process for each test binary, which asks nobody who he is. NewCloud puts in
-// front of it the services that make tokens and narrow them, and a gate that lets each token do
-// what it may. This command installs the server:
+// Package gcstest replaces Google Cloud Storage in tests. Start returns a real server with its JSON
+// API, one process for each test binary, without authentication. NewCloud adds the services that
+// make and downscope tokens, and a gate that enforces the tokens. This command installs the server:
 //
 //	interop/setup.sh gcs
 //
@@ -25,7 +24,7 @@ import (
 
 // Server is a running server. It is safe for concurrent use.
 type Server struct {
-	// URL is where it answers.
+	// URL is the server's address.
 	URL string
 
 	process *cloudtest.Process
@@ -41,7 +40,7 @@ var shared = sync.OnceValues(func() (*Server, error) {
 })
 
 // Start returns the server of this process. It starts the server if no test did before. The server
-// ends with the process, however that ends.
+// ends with the process, even if the process crashes.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	server, err := shared()
@@ -51,7 +50,7 @@ func Start(tb testing.TB) *Server {
 	return server
 }
 
-// NewBucket makes an empty bucket, which no other test has, and returns its name.
+// NewBucket creates an empty bucket for the calling test alone, and returns its name.
 func (s *Server) NewBucket(tb testing.TB) string {
 	tb.Helper()
 	name := fmt.Sprintf("bucket-%d", s.buckets.Add(1))

@@ -14,10 +14,10 @@ import (
 	"moorage/metadata"
 )
 
-// Names is how many names there are in a group.
+// Names is the number of names in a group.
 const Names = 3
 
-// Action is what a client may ask.
+// Action is a kind of call.
 type Action string
 
 // The actions.
@@ -25,10 +25,10 @@ const (
 	Load       Action = "load"
 	Exists     Action = "exists"
 	List       Action = "list"
-	Refresh    Action = "refresh"    // a commit without updates answers the present version
-	Set        Action = "set"        // properties, of whatever has the name
+	Refresh    Action = "refresh"    // a commit without updates returns the present version
+	Set        Action = "set"        // properties, of any table with the name
 	SetPinned  Action = "set-pinned" // properties, of the table with the table-uuid
-	Append     Action = "append"     // a snapshot, if nobody was faster
+	Append     Action = "append"     // a snapshot, if no other commit was faster
 	Create     Action = "create"
 	Drop       Action = "drop"
 	Unregister Action = "unregister"
@@ -40,38 +40,37 @@ const (
 // commits reports whether the action changes a table as a commit does.
 func (a Action) commits() bool { return a == Set || a == SetPinned || a == Append }
 
-// Writes reports whether a call that is acknowledged makes a version of a table, alone or with
-// others.
+// Writes reports whether an acknowledged call makes a version of a table, alone or with others.
 func (a Action) Writes() bool { return a == Create || a.commits() }
 
 // reads reports whether the action changes nothing.
 func (a Action) reads() bool { return a == Load || a == Exists || a == List || a == Refresh }
 
-// Call is what a client asked.
+// Call is one call of a client.
 type Call struct {
 	ID       string // "7.113": the client and its call; the property PropClient of the version that it makes
 	Client   int
 	Action   Action
 	Group    int
 	Name, To int    // To is the other name of a rename
-	Table    string // the table-uuid that it requires
-	Parent   int64  // the head of main that an append requires, 0 if none
-	Snapshot int64  // that an append adds
+	Table    string // the required table-uuid
+	Parent   int64  // the head of main that an append requires, 0 if there is none
+	Snapshot int64  // of an append
 	Sequence int64  // the snapshot's
 }
 
 // TableName returns the name of the n-th table in a group.
 func TableName(n int) string { return "t" + string(rune('0'+n)) }
 
-// propClientPrefix begins the properties that say which calls made a version.
+// propClientPrefix begins the properties with the calls that made a version.
 const propClientPrefix = "client-"
 
-// PropClient returns the property that holds the last call of a client that changed a table. A
-// create sets it too.
+// PropClient returns the property for the last call of a client that changed a table. A create sets
+// it too.
 func PropClient(client int) string { return fmt.Sprintf("%s%d", propClientPrefix, client) }
 
-// Authors returns the calls that made a version of base, in the order of their clients' properties:
-// several if commits shared the version. base is nil if the version is the first.
+// Authors returns the calls that made a version of base, in the order of their clients' properties.
+// There are several if commits shared the version. base is nil if the version is the first.
 func Authors(base, made *metadata.Document) (calls []string) {
 	before := map[string]string{}
 	if base != nil {
@@ -86,21 +85,21 @@ func Authors(base, made *metadata.Document) (calls []string) {
 	return calls
 }
 
-// Version is the version of a table that a name leads to; zero if it leads nowhere.
+// Version is the version of a table with a name; zero if there is no such table.
 type Version struct{ Table, Location string }
 
-// Answer is the answer to a call. Its version is set if the answer holds a table.
+// Answer is the answer to a call. Its version is set if the answer has a table.
 type Answer struct {
 	Err error
 	Version
-	Base   string            // the location of the version that it was made on, "" if it is the first
+	Base   string            // the location of the version before it, "" if it is the first
 	Sum    [sha256.Size]byte // of the document
 	Head   int64             // of main in it, 0 if there is none
 	Next   int64             // the sequence number of its next snapshot
 	Listed [Names]bool
 }
 
-// Found returns the answer of a call that was answered a table.
+// Found returns the answer with a table.
 func Found(location string, document *metadata.Document) Answer {
 	answer := Answer{Version: Version{document.UUID(), location}, Sum: sha256.Sum256(document.Raw()),
 		Head: Head(document), Next: 1}
@@ -113,7 +112,7 @@ func Found(location string, document *metadata.Document) Answer {
 	return answer
 }
 
-// Unknown reports whether the call may have happened, or may yet.
+// Unknown reports whether it is unknown if the call happened, or still can.
 func (a Answer) Unknown() bool {
 	return a.Err != nil && moorage.KindOf(a.Err) == moorage.KindCommitUnknown
 }
@@ -153,13 +152,13 @@ func describe(call Call, answer Answer) string {
 	return text + ": done"
 }
 
-// History is what all clients saw.
+// History is all calls and answers of all clients.
 type History struct {
 	Events  []Event
 	Failure error // of the workload itself
 }
 
-// Summary counts the calls by what became of them.
+// Summary counts the calls by outcome.
 func (h History) Summary() string {
 	counts := map[string]int{}
 	for _, event := range h.Events {
@@ -176,7 +175,7 @@ func (h History) Summary() string {
 	return fmt.Sprintf("%d calls; %s", len(h.Events), strings.Join(lines, ", "))
 }
 
-// Recorder takes down what happens. The zero value is ready for use. It is safe for concurrent use.
+// Recorder records events. The zero value is ready for use. It is safe for concurrent use.
 type Recorder struct {
 	count   atomic.Int64
 	commits atomic.Int64
@@ -186,8 +185,7 @@ type Recorder struct {
 	history History
 }
 
-// Do makes a call with ask and takes it down. A read whose answer stayed out says nothing and is
-// left out.
+// Do makes a call with ask and records it. A read without an answer shows nothing and is left out.
 func (r *Recorder) Do(call Call, ask func() Answer) Answer {
 	from := r.count.Add(1)
 	answer := ask()
@@ -210,17 +208,17 @@ func (r *Recorder) Do(call Call, ask func() Answer) Answer {
 // Commits returns how many new versions of tables were acknowledged.
 func (r *Recorder) Commits() int { return int(r.commits.Load()) }
 
-// Unknown returns how many calls that are not reads have an unknown outcome.
+// Unknown returns how many writes have an unknown outcome.
 func (r *Recorder) Unknown() int { return int(r.unknown.Load()) }
 
-// Fail takes down a failure of the workload itself.
+// Fail records a failure of the workload itself.
 func (r *Recorder) Fail(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.history.Failure = errors.Join(r.history.Failure, err)
 }
 
-// History returns what was taken down. No call may be under way.
+// History returns the recorded history. No call may be in progress.
 func (r *Recorder) History() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -28,21 +28,21 @@ const (
 // version is a version of a table, as its file describes it.
 type version struct {
 	Version
-	base     string   // the file before it, "" for the first
-	authors  []string // the calls that made it; none if the file before it is missing
+	base     string   // the previous file, "" for the first
+	authors  []string // the calls that made it; empty if the previous file is missing
 	document *metadata.Document
 }
 
-// Checker judges a history. Nothing in it looks at the catalog or its store. It is safe for
-// concurrent use.
+// Checker judges a history. It does not use the catalog or its store. It is safe for concurrent
+// use.
 type Checker struct {
-	files    map[string]version   // by location; also those that were deleted since
+	files    map[string]version   // by location; including deleted files
 	authored map[string][]version // by call
 	faults   bool
 }
 
-// NewChecker reads the metadata files that were ever created, by their locations. With faults,
-// calls may have been refused as unavailable.
+// NewChecker reads all metadata files that were ever created, by their locations. With faults, a
+// refusal as unavailable is allowed.
 func NewChecker(files map[string][]byte, faults bool) (*Checker, error) {
 	k := &Checker{files: map[string]version{}, authored: map[string][]version{}, faults: faults}
 	for location, body := range files {
@@ -65,7 +65,7 @@ func NewChecker(files map[string][]byte, faults bool) (*Checker, error) {
 	return k, nil
 }
 
-// Head returns the snapshot that main points to, 0 if there is none.
+// Head returns the snapshot of main, 0 if there is none.
 func Head(document *metadata.Document) int64 {
 	id, ok := document.CurrentSnapshotID()
 	if !ok {
@@ -74,8 +74,8 @@ func Head(document *metadata.Document) int64 {
 	return id
 }
 
-// Judge returns what is wrong with the versions in events, and whether there is an order of the
-// calls of each group.
+// Judge returns the problems of the versions in events, and whether there is an order of the calls
+// of each group.
 func (k *Checker) Judge(events []Event) (problems []string, result porcupine.CheckResult) {
 	result = porcupine.Ok
 	for _, v := range k.judgeGroups(events) {
@@ -86,7 +86,7 @@ func (k *Checker) Judge(events []Event) (problems []string, result porcupine.Che
 	return k.contents(events), result
 }
 
-// judgeGroups judges each group by itself, as many at a time as there are processors.
+// judgeGroups judges each group separately, as many at a time as there are processors.
 func (k *Checker) judgeGroups(events []Event) []verdict {
 	groups := map[int][]Event{}
 	for _, event := range events {
@@ -101,12 +101,12 @@ func (k *Checker) judgeGroups(events []Event) []verdict {
 			return nil
 		})
 	}
-	_ = search.Wait() // none returns an error
+	_ = search.Wait() // no function returns an error
 	return verdicts
 }
 
 // sightings returns the locations of the versions that certainly were current once, with the end of
-// the first call that shows it. These are the versions that were answered and those on which they
+// the first call that shows it. These are the versions in answers, and the versions on which they
 // were made.
 func (k *Checker) sightings(events []Event) map[string]int64 {
 	events = slices.Clone(events)
@@ -126,8 +126,8 @@ func (k *Checker) sightings(events []Event) map[string]int64 {
 	return seen
 }
 
-// Shared returns how many versions commits made that were current once, and how many of them
-// several commits made together.
+// Shared returns how many versions from commits were current once, and how many of them several
+// commits made together.
 func (k *Checker) Shared(events []Event) (versions, shared int) {
 	for location := range k.sightings(events) {
 		v := k.files[location]
@@ -141,9 +141,9 @@ func (k *Checker) Shared(events []Event) (versions, shared int) {
 	return versions, shared
 }
 
-// contents returns what is wrong with the versions that were current once. Each answer must be what
-// the file holds, with the effect of the call in it. Each version must be the one before it plus
-// what all its authors asked for.
+// contents returns the problems of the versions that were current once. Each answer must equal the
+// file, and contain the effect of the call. Each version must be the previous version plus the
+// changes of all its authors.
 func (k *Checker) contents(events []Event) []string {
 	var problems []string
 	calls := map[string]Event{}
@@ -164,7 +164,7 @@ func (k *Checker) contents(events []Event) []string {
 		}
 	}
 	seen := k.sightings(events)
-	happened := map[string]string{} // where, by call
+	happened := map[string]string{} // the location, by call
 	for _, location := range slices.Sorted(maps.Keys(seen)) {
 		made, ok := k.files[location]
 		if !ok {
@@ -189,7 +189,7 @@ func (k *Checker) contents(events []Event) []string {
 	return problems
 }
 
-// versionContents returns what is wrong with a version, or "".
+// versionContents returns the problem of a version, or "".
 func (k *Checker) versionContents(made version, calls map[string]Event) string {
 	if made.base == "" {
 		if len(made.authors) != 1 || calls[made.authors[0]].Call.Action != Create {
@@ -238,8 +238,8 @@ func snapshotIDs(document *metadata.Document) []int64 {
 	return ids
 }
 
-// Check fails the test unless the events are right. With -artifacts it keeps a picture of those
-// that are not.
+// Check fails the test if the events have a problem. With -artifacts it keeps a picture of such
+// events.
 func (k *Checker) Check(t testing.TB, events []Event) {
 	t.Helper()
 	for i, problem := range k.contents(events) {
@@ -266,7 +266,7 @@ func (k *Checker) Check(t testing.TB, events []Event) {
 	}
 }
 
-// unexplained describes the first calls behind the longest order that was found.
+// unexplained describes the first calls after the longest order that was found.
 func (v verdict) unexplained() []string {
 	longest := map[string]bool{}
 	for _, orders := range v.info.PartialLinearizationsOperations() {

@@ -7,7 +7,7 @@ import (
 	"moorage"
 )
 
-// Client makes one call after the other. It is not safe for concurrent use.
+// Client makes one call after another. It is not safe for concurrent use.
 type Client struct {
 	number   int
 	random   *rand.Rand
@@ -15,19 +15,19 @@ type Client struct {
 	ask      func(Call) Answer
 	habits   Habits
 	calls    int
-	seen     map[place]Answer // the version of each name that it saw last
+	seen     map[place]Answer // the last version of each name that it saw
 }
 
-// Habits are what a client does in addition to reads, creates and commits.
+// Habits are the calls of a client in addition to reads, creates and commits.
 type Habits struct {
 	Moves      bool // drops, unregisters and renames tables
-	Namespaces bool // drops and makes namespaces
+	Namespaces bool // drops and creates namespaces
 }
 
 type place struct{ group, name int }
 
 // NewClient returns the client with a number of its own, whose choices the seed decides. ask makes
-// a call and returns the answer; recorder takes both down.
+// a call and returns the answer; recorder records both.
 func NewClient(number int, seed uint64, habits Habits, recorder *Recorder, ask func(Call) Answer) *Client {
 	return &Client{
 		number: number, random: rand.New(rand.NewPCG(seed, uint64(number))), recorder: recorder, ask: ask,
@@ -36,10 +36,10 @@ func NewClient(number int, seed uint64, habits Habits, recorder *Recorder, ask f
 	}
 }
 
-// IntN draws a number below n.
+// IntN returns a random number below n.
 func (c *Client) IntN(n int) int { return c.random.IntN(n) }
 
-// Write makes a call or a few in a group, and reports whether a commit was among them.
+// Write makes a call or a few in a group, and reports whether one of them was a commit.
 func (c *Client) Write(group int) (committed bool) {
 	name := c.random.IntN(Names)
 	if !c.knows(group, name) && c.random.IntN(2) == 0 && c.Do(c.Call(Load, group, name)).Table == "" {
@@ -70,7 +70,7 @@ func (c *Client) Write(group int) (committed bool) {
 	return false
 }
 
-// create makes a table, and its namespace if that was dropped.
+// create creates a table, and its namespace if that was dropped.
 func (c *Client) create(group, name int) {
 	answer := c.Do(c.Call(Create, group, name))
 	if c.habits.Namespaces && moorage.KindOf(answer.Err) == moorage.KindNoSuchNamespace {
@@ -78,7 +78,7 @@ func (c *Client) create(group, name int) {
 	}
 }
 
-// clear drops a namespace, and all that is in it before, most of the time.
+// clear drops a namespace, and most of the time first all tables in it.
 func (c *Client) clear(group int) {
 	for name := range Names {
 		if c.random.IntN(8) > 0 {
@@ -108,7 +108,7 @@ func (c *Client) commit(group, name int) {
 	}
 }
 
-// AppendTo begins a call that appends to the version of a table that was answered.
+// AppendTo begins a call that appends to the version in an answer.
 func (c *Client) AppendTo(known Answer, group, name int) Call {
 	call := c.Call(Append, group, name)
 	call.Table, call.Parent, call.Sequence = known.Table, known.Head, known.Next
@@ -127,8 +127,8 @@ func (c *Client) readOne(group, name int) {
 // settlesMax bounds how often Settle makes one call.
 const settlesMax = 100
 
-// Settle reads the last state of a group. It repeats each call until it is answered, a bounded
-// number of times. Only faults are a reason for a refusal as unavailable.
+// Settle reads the last state of a group. It repeats each call until it gets an answer, a bounded
+// number of times. Only faults justify a refusal as unavailable.
 func (c *Client) Settle(group int) {
 	calls := []Call{c.Call(List, group, 0)}
 	for name := range Names {
@@ -149,7 +149,7 @@ func (c *Client) Settle(group int) {
 
 func (c *Client) knows(group, name int) bool { return c.seen[place{group, name}].Table != "" }
 
-// Call begins a call that Do makes.
+// Call begins a call for Do.
 func (c *Client) Call(action Action, group, name int) Call {
 	c.calls++
 	return Call{
@@ -157,7 +157,7 @@ func (c *Client) Call(action Action, group, name int) Call {
 	}
 }
 
-// Do makes a call and takes it down.
+// Do makes a call and records it.
 func (c *Client) Do(call Call) Answer {
 	answer := c.recorder.Do(call, func() Answer { return c.ask(call) })
 	at := place{call.Group, call.Name}

@@ -10,54 +10,53 @@ import (
 	"moorage"
 )
 
-// judge looks for an order of the calls of one group.
+// judge searches for an order of the calls of one group.
 //
 // A call whose outcome is unknown may happen at any time after it began, or never. To try each of
-// them at each place takes for ever once there are a dozen. So the search, which is porcupine's,
+// them at each place takes forever once there are a dozen. So the search, which is porcupine's,
 // sees little of them:
 //
-//   - a call whose version was seen has happened, before it was seen; it is like any other call
-//     that ends then;
-//   - a call whose version nobody saw matters only by what else it may explain: an effect;
-//   - calls with the same effect are as good as one another, so they are counted, from when each
-//     began.
+//   - A call whose version was seen has happened before that. It is like any other call that ends
+//     then.
+//   - A call whose version was not seen matters only by what else it may explain: an effect.
+//   - Calls with the same effect are interchangeable, so they are counted, from when each began.
 //
-// Which of them have happened is a part of the model's state. So that state is a set: the states in
-// which a group may be. If two differ only in how much may still happen, the one with less is left
-// out: the other explains everything that it could explain.
+// The calls that have happened are a part of the model's state. So that state is a set: the states
+// in which a group may be. If two differ only in how much may still happen, the state with less is
+// left out: the other explains everything that it could explain.
 //
 // It belongs to one goroutine.
 type judge struct {
 	*Checker
-	// followed holds the locations on which another version was certainly made. A table cannot have
-	// been dropped with one of them: no location comes back.
+	// followed has the locations on which another version was certainly made. A table cannot have
+	// been dropped with one of them, because no location is used twice.
 	followed map[string]bool
-	required map[string]bool // the tables that calls ask for by their table-uuid
+	required map[string]bool // the tables that calls require by their table-uuid
 	effects  []effect
 	closures map[state][]state
 }
 
-// effect is what a call with an unknown outcome may do unseen.
+// effect is what a call with an unknown outcome may have done without being seen.
 type effect struct {
 	action Action
 	name   int
 	to     int     // of a rename
-	base   Version // of an append: what it was made on
+	base   Version // for an append: the version on which it was made
 	made   Version // by a create
 }
 
-// begun marks, in the order of a group, where a call with an effect began. It is the effect's
-// number.
+// begun marks, in the order of a group, where a call with an effect began. Its value is the
+// effect's number.
 type begun int
 
-// Versions about which nobody saw more than that a name leads somewhere, or that an append is
+// Versions that no client loaded. It is only known that a name exists, or that an append is
 // refused.
 const (
 	unseenTable  = "a table that nobody loaded"
 	unseenAppend = "an append that nobody loaded"
 )
 
-// verdict is what became of the search for an order in a group.
+// verdict is the result of the search for an order in a group.
 type verdict struct {
 	events []Event
 	model  porcupine.Model
@@ -80,8 +79,8 @@ func (k *Checker) judgeGroup(events []Event) verdict {
 	return v
 }
 
-// operations returns what the search is to put into an order. possible is false if a version was
-// seen before it can have been made: then there is no order, and the search need not find that.
+// operations returns the operations to put into an order. possible is false if a version was seen
+// before it can have been made: then there is no order, and no search is needed.
 func (j *judge) operations(events []Event) (operations []porcupine.Operation, possible bool) {
 	seen := j.sightings(events)
 	for location := range seen {
@@ -97,7 +96,7 @@ func (j *judge) operations(events []Event) (operations []porcupine.Operation, po
 	}
 	for _, event := range events {
 		switch {
-		case j.faults && moorage.KindOf(event.Answer.Err) == moorage.KindUnavailable: // says nothing
+		case j.faults && moorage.KindOf(event.Answer.Err) == moorage.KindUnavailable: // shows nothing
 		case !event.Answer.Unknown():
 			event = times.narrow(event)
 			add(event, event.Answer, event.To)
@@ -116,8 +115,8 @@ func (j *judge) operations(events []Event) (operations []porcupine.Operation, po
 	return operations, times.arePossible()
 }
 
-// madeBy returns the version that a call with an unknown outcome has made, and when it was first
-// seen, if it was. A call that made two of those has happened twice, which contents finds.
+// madeBy returns the version that a call with an unknown outcome made, and when it was first seen.
+// A call that made two seen versions has happened twice, which contents finds.
 func (j *judge) madeBy(call Call, seen map[string]int64) (made version, to int64, ok bool) {
 	for _, v := range j.authored[call.ID] {
 		if at, was := seen[v.Location]; was && (!ok || at < to) {
@@ -127,8 +126,8 @@ func (j *judge) madeBy(call Call, seen map[string]int64) (made version, to int64
 	return made, to, ok
 }
 
-// effectsOf returns what a call may have done although nobody saw a version of it. A call that
-// makes a version has done nothing without a file, and properties that nobody saw explain nothing.
+// effectsOf returns the possible effects of a call whose version was not seen. A call that makes a
+// version has no effect without a file, and unseen properties explain nothing.
 func (j *judge) effectsOf(call Call, seen map[string]int64) (effects []effect) {
 	made := j.authored[call.ID]
 	switch call.Action {
@@ -142,7 +141,7 @@ func (j *judge) effectsOf(call Call, seen map[string]int64) (effects []effect) {
 		for _, v := range made {
 			e := effect{action: Create, name: call.Name, made: v.Version}
 			if !j.required[v.Table] {
-				e.made = Version{unseenTable, unseenTable} // one is like the other
+				e.made = Version{unseenTable, unseenTable} // all such versions are equivalent
 			}
 			effects = append(effects, e)
 		}
@@ -150,7 +149,7 @@ func (j *judge) effectsOf(call Call, seen map[string]int64) (effects []effect) {
 		for _, v := range made {
 			base := v.base
 			for _, was := seen[base]; !was && j.files[base].base != ""; _, was = seen[base] {
-				base = j.files[base].base // made by a commit that nobody saw either
+				base = j.files[base].base // made by another commit that was not seen
 			}
 			effects = append(effects, effect{action: Append, base: Version{v.Table, base}})
 		}
@@ -158,7 +157,7 @@ func (j *judge) effectsOf(call Call, seen map[string]int64) (effects []effect) {
 	return effects
 }
 
-// number returns the place of an effect among those of the group.
+// number returns the index of an effect in the group's effects.
 func (j *judge) number(e effect) int {
 	i := slices.Index(j.effects, e)
 	if i < 0 {
@@ -168,7 +167,7 @@ func (j *judge) number(e effect) int {
 	return i
 }
 
-// apply returns the state after an effect; s if it has none there.
+// apply returns the state after an effect; s if it has no effect there.
 func (j *judge) apply(s state, e effect) state {
 	now := s.names[e.name]
 	switch e.action {
@@ -209,7 +208,7 @@ func (s state) count(i int) int {
 	return int(s.spare[i])
 }
 
-// counted returns s with one call more, or less, that may still happen.
+// counted returns s with the count of calls that may still happen changed by change.
 func (s state) counted(i, change int) state {
 	counts := []byte(s.spare)
 	for len(counts) <= i {
@@ -220,7 +219,7 @@ func (s state) counted(i, change int) state {
 	return s
 }
 
-// covers reports whether all that can come after other can come after s.
+// covers reports whether everything that can follow other can also follow s.
 func (s state) covers(other state) bool {
 	if s.gone != other.gone || s.names != other.names {
 		return false
@@ -233,7 +232,7 @@ func (s state) covers(other state) bool {
 	return true
 }
 
-// joined returns states with s, without those that others cover.
+// joined returns states with s, without the states that others cover.
 func joined(states []state, s state) []state {
 	if slices.ContainsFunc(states, func(other state) bool { return other.covers(s) }) {
 		return states
@@ -241,8 +240,7 @@ func joined(states []state, s state) []state {
 	return append(slices.DeleteFunc(states, func(other state) bool { return s.covers(other) }), s)
 }
 
-// closure returns the states that a group in state s may come into by what may still happen, s
-// among them.
+// closure returns the states that a group in state s may reach by pending effects, including s.
 func (j *judge) closure(s state) []state {
 	if found, ok := j.closures[s]; ok {
 		return found
@@ -268,8 +266,8 @@ func (j *judge) closure(s state) []state {
 	return reached
 }
 
-// stepAll reports whether the call could be answered so in one of the states, and the states after
-// it.
+// stepAll reports whether the call could have this answer in one of the states, and returns the
+// states after it.
 func (j *judge) stepAll(states []state, call Call, answer Answer) (bool, []state) {
 	var after []state
 	for _, s := range states {
@@ -282,7 +280,7 @@ func (j *judge) stepAll(states []state, call Call, answer Answer) (bool, []state
 	return len(after) > 0, after
 }
 
-// begin returns the states after the begin of a call with an unknown outcome: its effect may come
+// begin returns the states after the begin of a call with an unknown outcome: its effect may happen
 // from now on.
 func (j *judge) begin(states []state, effect begun) []state {
 	after := make([]state, len(states))
@@ -292,7 +290,7 @@ func (j *judge) begin(states []state, effect begun) []state {
 	return after
 }
 
-// model describes what a group is to a single client.
+// model describes a group as a single client sees it.
 func (j *judge) model() porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return []state{{}} },

@@ -6,15 +6,15 @@ import (
 	"moorage"
 )
 
-// state is what the model knows about a group: whether its namespace is gone, the version that each
-// name leads to, and how many calls of each sort may still happen (see judge).
+// state is the model's state of a group: whether its namespace is gone, the version of each name,
+// and how many calls of each effect may still happen (see judge).
 type state struct {
 	gone  bool
 	names [Names]Version
-	spare string // a count for each of judge.effects, 0 for those beyond its end
+	spare string // a count for each of judge.effects, 0 for effects beyond its end
 }
 
-// find returns the name that leads to the table, -1 if none does.
+// find returns the name of the table, -1 if it has none.
 func (s state) find(table string) int {
 	return slices.IndexFunc(s.names[:], func(v Version) bool { return v.Table == table })
 }
@@ -35,7 +35,7 @@ func (s state) withNamespace(there bool) state {
 	return s
 }
 
-// step reports whether the call could be answered so in state s, and the state after it.
+// step reports whether the call could have this answer in state s, and returns the state after it.
 func (j *judge) step(s state, call Call, answer Answer) (bool, state) {
 	if answer.Err != nil {
 		return j.mayRefuse(s, call, moorage.KindOf(answer.Err)), s
@@ -69,8 +69,8 @@ func (j *judge) step(s state, call Call, answer Answer) (bool, state) {
 	return j.commit(s, call, Version{answer.Table, answer.Base}, answer.Version)
 }
 
-// commit reports whether a commit could make next out of base, and the state after it. If commits
-// shared next, the first of them in the order makes it. The others find it there already.
+// commit reports whether a commit could make next out of base, and returns the state after it. If
+// commits shared next, the first of them in the order makes it. The others find it there already.
 func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
 	at := call.Name
 	if call.Table != "" {
@@ -88,7 +88,7 @@ func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
 // mayEnd reports whether a table can have been dropped with its version v.
 func (j *judge) mayEnd(v Version) bool { return v != Version{} && !j.followed[v.Location] }
 
-// head returns the head of main in a version, 0 if there is none, -1 if nobody knows it.
+// head returns the head of main in a version, 0 if there is none, -1 if it is unknown.
 func (j *judge) head(v Version) int64 {
 	if v.Location == unseenAppend {
 		return -1
@@ -105,7 +105,7 @@ func (j *judge) mayRefuse(s state, call Call, kind moorage.Kind) bool {
 	now := s.names[call.Name]
 	switch kind {
 	case moorage.KindUnavailable:
-		return false // those that faults explain were left out
+		return false // refusals that faults explain were left out
 	case moorage.KindNoSuchNamespace:
 		return s.gone
 	case moorage.KindNamespaceNotEmpty:

@@ -6,15 +6,15 @@ import "math"
 // between from and to, and was current no longer than until.
 type period struct{ from, to, until int64 }
 
-// periods are those of the versions that certainly were current once, by location. The search for
-// an order is short if each call may stand at few places only, and commits that wait for others are
-// under way for long.
+// periods are the periods of the versions that certainly were current once, by location. The search
+// for an order is short if each call can have only few places. Without periods, commits that wait
+// for others are in progress for long.
 type periods map[string]period
 
 // periods returns the periods of the versions that were seen.
 func (k *Checker) periods(events []Event, seen map[string]int64) periods {
 	calls := map[string]Event{}
-	last := map[string]int64{} // when the last call began that was answered a version
+	last := map[string]int64{} // when the last call began whose answer had a version
 	for _, event := range events {
 		calls[event.Call.ID] = event
 		if event.Answer.Err == nil {
@@ -63,7 +63,7 @@ func (p periods) arePossible() bool {
 }
 
 // narrow returns event with the part of its time in which it can have happened, as far as the
-// version that it was answered shows that. If that leaves no time it returns event as it is.
+// version in its answer shows that. If no time remains, it returns event unchanged.
 func (p periods) narrow(event Event) Event {
 	answered, ok := p[event.Answer.Location]
 	if !ok {

@@ -1,5 +1,5 @@
-// Package hostiletest makes what a hostile client stores in its table, small as a file and large in
-// memory, and measures what reading it takes. Only tests import it.
+// Package hostiletest makes files that a hostile client stores in its table, small on disk and
+// large in memory, and measures the memory of reading them. Only tests import it.
 package hostiletest
 
 import (
@@ -41,7 +41,7 @@ const (
 			{"name":"split_offsets","field-id":132,"type":["null",{"type":"array","items":"long"}]}]}}]}`
 )
 
-// List returns a manifest list of so many manifests. Each is said to have one file.
+// List returns a manifest list with the given number of manifests. Each claims to have one file.
 func List(tb testing.TB, manifests int, name func(i int) string) []byte {
 	tb.Helper()
 	return file(tb, []string{"avro.schema", listSchema, "avro.codec", "deflate", "format-version", "2"}, manifests,
@@ -54,7 +54,7 @@ func List(tb testing.TB, manifests int, name func(i int) string) []byte {
 		})
 }
 
-// Manifest returns a manifest of so many data files, each with so many split offsets.
+// Manifest returns a manifest with the given number of data files, each with splits split offsets.
 func Manifest(tb testing.TB, files, splits int, name func(i int) string) []byte {
 	tb.Helper()
 	header := []string{

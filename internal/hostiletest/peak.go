@@ -14,7 +14,7 @@ import (
 	"moorage/internal/racetest"
 )
 
-// AboveIdleMax is how much more memory than at rest a process may take for what one client stored.
+// AboveIdleMax bounds the memory, in addition to idle memory, for the content of one client.
 const AboveIdleMax = (200 << 20) * racetest.MemoryFactor
 
 const (
@@ -22,10 +22,10 @@ const (
 	peakPrefix    = "peak above idle: "
 )
 
-// Peak runs work in a process of its own, which runs the calling test alone, and returns how much
-// more memory that took at its highest than before work, as the kernel counts it. prepare makes
-// what work needs; what it leaves in memory counts as idle. The caller goes on in the first process
-// only.
+// Peak runs work in a separate process, which runs the calling test alone. It returns the peak
+// memory of work in addition to the memory before it, as the kernel counts it. prepare makes what
+// work needs; memory that remains from it counts as idle. Only in the first process does Peak
+// return.
 func Peak(t *testing.T, prepare func(t *testing.T) (work func())) int64 {
 	t.Helper()
 	if os.Getenv(childVariable) == t.Name() {
@@ -40,7 +40,7 @@ func Peak(t *testing.T, prepare func(t *testing.T) (work func())) int64 {
 		if !t.Failed() {
 			fmt.Printf("\n%s%d\n", peakPrefix, status(t, "VmHWM")-idle)
 		}
-		t.FailNow() // the rest is for the first process, which does not ask how this one ended
+		t.FailNow() // the rest is for the first process, which does not check how this one ended
 	}
 	arguments := append([]string{"-test.run=^" + strings.ReplaceAll(t.Name(), "/", "$/^") + "$"}, os.Args[1:]...)
 	arguments = append(arguments, "-test.count=1", "-test.parallel=1", "-test.v=false")
@@ -62,7 +62,7 @@ func Peak(t *testing.T, prepare func(t *testing.T) (work func())) int64 {
 	return peak
 }
 
-// status returns a line of what the kernel knows of this process, in bytes.
+// status returns a line of the kernel's status of this process, in bytes.
 func status(t *testing.T, name string) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/self/status")

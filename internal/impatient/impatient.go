@@ -1,8 +1,8 @@
-// Package impatient gives up requests to storages that stand still. A storage may accept a
-// connection and then neither take nor send a byte, and no other bound of an HTTP client ends that
-// without bounding how long a large file may take.
+// Package impatient aborts requests to storages that stall. A storage may accept a connection and
+// then neither receive nor send a byte. An HTTP client has no other bound that ends such a request
+// and does not also bound the time for a large file.
 //
-// It must not know: which protocol the requests are of.
+// It must not know the protocol of the requests.
 package impatient
 
 import (
@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// ErrStalled ends a try whose server stands still.
+// ErrStalled ends a request whose server stalls.
 var ErrStalled = errors.New("the server took or sent nothing for too long")
 
-// Doer sends requests. An *http.Client is one.
+// Doer sends requests. *http.Client implements it.
 type Doer interface {
 	Do(request *http.Request) (*http.Response, error)
 }
 
-// Client is an HTTP client that gives a request up when no byte of a body moves for Stall. That
-// holds for the body that is sent and for the answer's, regardless of its reader. The wait for a
-// connection, and from the last byte of a request to the header of its answer, is the business of
-// Doer. It is safe for concurrent use if Doer is.
+// Client is an HTTP client that aborts a request when no byte of a body moves for Stall. That holds
+// for the request's body and for the answer's body, regardless of its reader. Doer bounds the wait
+// for a connection, and the wait from the last byte of a request to the header of its answer.
+// Client is safe for concurrent use if Doer is.
 type Client struct {
 	Doer  Doer
 	Stall time.Duration
@@ -53,8 +53,8 @@ func (c Client) Do(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// watch calls stalled if moved is not called for a while after it was. It is safe for concurrent
-// use.
+// watch calls stalled if moved is not called for stall after its last call. It is safe for
+// concurrent use.
 type watch struct {
 	stall time.Duration
 
@@ -66,7 +66,7 @@ type watch struct {
 
 func newWatch(stall time.Duration, stalled func()) *watch {
 	w := &watch{stall: stall, timer: time.AfterFunc(stall, stalled)}
-	w.timer.Stop() // nothing has moved yet: the connection has to be made first, which has a bound of its own
+	w.timer.Stop() // nothing has moved yet: first comes the connection, which has a bound of its own
 	return w
 }
 
@@ -85,19 +85,19 @@ func (w *watch) end() {
 	w.timer.Stop()
 }
 
-// sending is the body of a request. The server has to take the bytes that were read last before
+// sending is the body of a request. The server must receive the bytes that were read last before
 // more are read.
 type sending struct {
 	io.ReadCloser
 	watch *watch
 }
 
-// Read reads the bytes to send next.
+// Read reads the next bytes to send.
 func (s sending) Read(into []byte) (int, error) {
 	n, err := s.ReadCloser.Read(into)
 	if err == nil {
 		s.watch.moved()
-	} else { // all is on its way: from here on the wait for the answer's header is bounded
+	} else { // all bytes are sent: from here on the wait for the answer's header is bounded
 		s.watch.end()
 	}
 	return n, err

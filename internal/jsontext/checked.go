@@ -6,22 +6,22 @@ import (
 )
 
 const (
-	// checkDepthMax is how deep checked text may nest. The envelope of a body takes a few levels
-	// around what DepthMax allows.
+	// checkDepthMax is how deep checked text may nest. The envelope of a body adds a few levels to
+	// DepthMax.
 	checkDepthMax = DepthMax + 12
-	// checkKeysMax bounds the keys that Check remembers at a time: those of an object and of the
+	// checkKeysMax bounds the keys that Check remembers at a time: the keys of an object and of the
 	// objects around it. They take many times the memory of their text. No table has as many
 	// properties.
 	checkKeysMax = 100_000
 )
 
-// Checked is the text of one sound JSON value, without white space around it. Only this package
-// makes a Checked that holds a value; the zero Checked holds none. It refers to the text from which
-// it was made, which nobody may modify. It is safe for concurrent use.
+// Checked is the text of one valid JSON value, without white space around it. Only this package
+// makes a Checked that has a value; the zero Checked has none. It refers to its source text, which
+// must not be modified. It is safe for concurrent use.
 type Checked struct{ text []byte }
 
-// Check returns text as a Checked. text must be one JSON value with nothing but white space around
-// it, nest at most 512 deep, and have at most 100,000 keys in an object and those around it.
+// Check returns text as a Checked. text must be one JSON value with only white space around it,
+// nest at most 512 deep, and have at most 100,000 keys in an object and the objects around it.
 //
 // The error is a moorage.Error of KindBadRequest with a *SyntaxError as its cause.
 func Check(text []byte) (Checked, error) {
@@ -36,13 +36,13 @@ func Check(text []byte) (Checked, error) {
 	return Checked{value}, nil
 }
 
-// Bytes returns the text, nil if c holds no value. The caller must not modify it.
+// Bytes returns the text; nil if c has no value. The caller must not modify it.
 func (c Checked) Bytes() []byte { return c.text }
 
-// IsZero reports whether c holds no value.
+// IsZero reports whether c has no value.
 func (c Checked) IsZero() bool { return c.text == nil }
 
-// IsNull reports whether c holds null.
+// IsNull reports whether c is null.
 func (c Checked) IsNull() bool { return len(c.text) > 0 && c.text[0] == 'n' }
 
 // Type returns the type of the value.
@@ -61,12 +61,12 @@ func (c Checked) Reader() Reader { return Reader{raw: c.text, depthMax: DepthMax
 
 // Member is a member of an object.
 type Member struct {
-	Name  []byte // unescaped; part of the object's text where it can be
+	Name  []byte // unescaped; part of the object's text if possible
 	Value Checked
 }
 
-// AppendMembers appends the members of an object to dst, in their order. If c holds another value
-// it appends nothing.
+// AppendMembers appends the members of an object to dst, in their order. It appends nothing if c is
+// no object.
 func (c Checked) AppendMembers(dst []Member) []Member {
 	for name, value := range c.Members() {
 		dst = append(dst, Member{name, value})
@@ -75,7 +75,7 @@ func (c Checked) AppendMembers(dst []Member) []Member {
 }
 
 // Members ranges over the names, unescaped, and values of an object, in their order. It ranges over
-// nothing if c holds another value.
+// nothing if c is no object.
 func (c Checked) Members() iter.Seq2[[]byte, Checked] {
 	return func(yield func([]byte, Checked) bool) {
 		if c.Type() != Object {
@@ -93,8 +93,8 @@ func (c Checked) Members() iter.Seq2[[]byte, Checked] {
 	}
 }
 
-// Elements ranges over the elements of an array, in their order. It ranges over nothing if c holds
-// another value.
+// Elements ranges over the elements of an array, in their order. It ranges over nothing if c is no
+// array.
 func (c Checked) Elements() iter.Seq[Checked] {
 	return func(yield func(Checked) bool) {
 		if c.Type() != Array {
@@ -110,8 +110,8 @@ func (c Checked) Elements() iter.Seq[Checked] {
 	}
 }
 
-// parts returns a Reader in front of the first part of the object or array that c holds. The Reader
-// has no bound on depth, because Check had one.
+// parts returns a Reader before the first part of the object or array in c. The Reader has no bound
+// on depth, because Check had one.
 func (c Checked) parts() Reader {
 	return Reader{raw: c.text, pos: 1, depthMax: len(c.text), checked: true}
 }
@@ -126,7 +126,7 @@ func (r *Reader) next() bool {
 	return r.pos < len(r.raw) && r.raw[r.pos] != '}' && r.raw[r.pos] != ']'
 }
 
-// separate passes over a colon.
+// separate skips a colon.
 func (r *Reader) separate() {
 	if r.Space() == ':' {
 		r.pos++
@@ -155,7 +155,8 @@ func (t Type) String() string {
 	}[t]
 }
 
-// TypeOf returns the type of a value. It looks at how the text begins; the rest need not be sound.
+// TypeOf returns the type of a value. It checks only how the text begins; the rest need not be
+// valid.
 func TypeOf(value []byte) Type {
 	begins := func(literal string) bool { return bytes.HasPrefix(value, []byte(literal)) }
 	if len(value) == 0 {

@@ -8,7 +8,7 @@ import (
 	"moorage"
 )
 
-// Span is where a value, or a run of bytes, lies in its text.
+// Span is the place of a value, or of a run of bytes, in its text.
 type Span struct{ Start, End int }
 
 // field is a member of an object.
@@ -17,17 +17,16 @@ type field struct {
 	at  Span   // of its value
 }
 
-// Fields are the members of an object, and where they lie in a text. Their values are read only
-// when somebody asks for one: a tree of everything that a client may send is a hundred times as
-// large as the text. Errors of its methods are KindBadRequest. It is immutable, and safe for
-// concurrent use.
+// Fields are the members of an object, and their places in a text. Their values are read only on
+// demand, because a tree of everything that a client may send is a hundred times as large as the
+// text. Errors of its methods are KindBadRequest. It is immutable, and safe for concurrent use.
 type Fields struct {
 	raw     []byte
 	at      Span
 	members []field
 }
 
-// ParseFields reads an object, strictly. It refuses another value, naming it by what.
+// ParseFields reads an object, strictly. It refuses another value, and calls it what in the error.
 func ParseFields(raw []byte, what string) (Fields, error) {
 	r := NewReader(raw)
 	o, err := r.Fields(what)
@@ -37,8 +36,8 @@ func ParseFields(raw []byte, what string) (Fields, error) {
 	return o, r.End()
 }
 
-// Fields consumes an object, its members as Skip does, and returns it without looking into them. It
-// refuses another value, naming it by what.
+// Fields consumes an object, with its members as Skip does, and returns it without their contents.
+// It refuses another value, and calls it what in the error.
 func (r *Reader) Fields(what string) (Fields, error) {
 	o := Fields{raw: r.raw}
 	first := r.Space()
@@ -91,12 +90,12 @@ func (o Fields) Bytes(at Span) []byte { return o.raw[at.Start:at.End] }
 // Text is Bytes as a string.
 func (o Fields) Text(at Span) string { return string(o.raw[at.Start:at.End]) }
 
-// Object returns a member as an object. It refuses another value, naming it by what.
+// Object returns a member as an object. It refuses another value, and calls it what in the error.
 func (o Fields) Object(at Span, what string) (Fields, error) {
 	return o.readerAt(at).Fields(what)
 }
 
-// readerAt returns a Reader that is about to read a member.
+// readerAt returns a Reader before a member.
 func (o Fields) readerAt(at Span) *Reader {
 	return &Reader{raw: o.raw, pos: at.Start, depthMax: DepthMax}
 }
@@ -112,7 +111,8 @@ func (o Fields) each(at Span, visit func(r *Reader) error) (isArray bool, err er
 }
 
 // EachObject calls visit for each element of a member, an array of objects, until visit fails. It
-// refuses another element, naming it by what. It returns false if the member is not an array.
+// refuses another element, and calls it what in the error. It returns false if the member is not an
+// array.
 func (o Fields) EachObject(at Span, what string, visit func(Fields) error) (isArray bool, err error) {
 	return o.each(at, func(r *Reader) error {
 		element, err := r.Fields(what)
@@ -123,7 +123,7 @@ func (o Fields) EachObject(at Span, what string, visit func(Fields) error) (isAr
 	})
 }
 
-// Required returns a member that must be there and not null.
+// Required returns a member that must exist and not be null.
 func (o Fields) Required(key string) (Span, error) {
 	at, ok := o.Present(key)
 	if !ok {
@@ -217,8 +217,8 @@ func ApplyPatches(raw []byte, patches []Patch) []byte {
 	return append(out, raw[done:]...)
 }
 
-// Set is the Patch that gives the member key the value (JSON). It becomes the first member of the
-// object if it is not there.
+// Set returns the Patch that sets the member key to value (JSON). A new member becomes the first of
+// the object.
 func (o Fields) Set(key, value string) Patch {
 	if at, ok := o.Find(key); ok {
 		return Patch{at, value}
@@ -230,7 +230,8 @@ func (o Fields) Set(key, value string) Patch {
 	return Patch{Span{o.at.Start + 1, o.at.Start + 1}, with}
 }
 
-// Drop are the patches that remove the members for which drop returns true, with one comma each.
+// Drop returns the patches that remove the members for which drop returns true, with one comma
+// each.
 func (o Fields) Drop(drop func(key string, at Span) bool) []Patch {
 	var patches []Patch
 	kept := false
@@ -273,7 +274,8 @@ func (o Fields) LongOrAbsent(key string) (int64, bool, error) {
 	return n, true, err
 }
 
-// FirstOf returns the first of keys that the object has, or else the first of all.
+// FirstOf returns the first of keys that the object has. If it has none of them, it returns the
+// first of keys.
 func (o Fields) FirstOf(keys ...string) string {
 	for _, key := range keys {
 		if _, ok := o.Find(key); ok {

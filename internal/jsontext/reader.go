@@ -11,46 +11,46 @@ import (
 )
 
 const (
-	// DepthMax bounds how deeply arrays and objects may nest in what a Reader reads. Jackson, which
-	// most clients use, refuses more than 1,000 levels. Half of that leaves room for what metadata
-	// is embedded in.
+	// DepthMax bounds how deeply arrays and objects may nest in a Reader's text. Jackson, which
+	// most clients use, refuses more than 1,000 levels. Half of that leaves room for the text
+	// around embedded metadata.
 	DepthMax = 500
 	// keysLinearMax is the number of keys up to which a linear search looks for duplicates.
 	keysLinearMax = 32
-	// keysFirst is how many keys of open objects have room at first. Most texts are an element or
+	// keysFirst is the initial capacity for the keys of open objects. Most texts are an element or
 	// an update, which have fewer.
 	keysFirst = 8
 )
 
 // Reader reads one JSON text from front to back. Each method consumes one value, with the white
 // space before it. It fails with a moorage.Error of KindBadRequest whose cause is a *SyntaxError. A
-// Reader is used by one goroutine.
+// Reader is for one goroutine.
 type Reader struct {
 	raw   []byte
 	pos   int
 	depth int
-	// keys are those of the objects that are open, innermost last; keyStart is where the one that
-	// was read last begins.
+	// keys are the keys of the open objects, innermost last. keyStart is where the last read key
+	// begins.
 	keys     [][]byte
 	keyStart int
 	depthMax int
-	keysMax  int // the most keys of open objects; 0: any number
-	keysOpen int // those of the objects that are open, if keysMax is set
-	// checked means that the text is sound and has no key twice in an object.
+	keysMax  int // maximum number of keys of open objects; 0 means no limit
+	keysOpen int // number of keys of open objects, if keysMax is set
+	// checked is true if the text is valid and has no key twice in an object.
 	checked bool
 }
 
 // NewReader returns a Reader of raw that is strict about it: see the package comment.
 func NewReader(raw []byte) Reader { return Reader{raw: raw, depthMax: DepthMax} }
 
-// Reread returns a Reader of raw, a value within a text that a Reader has read before. It checks
-// only the depth.
+// Reread returns a Reader of raw, a value in a text that a Reader has read before. It checks only
+// the depth.
 func Reread(raw []byte) Reader { return Reader{raw: raw, depthMax: DepthMax, checked: true} }
 
 // Pos returns the position of the next byte.
 func (r *Reader) Pos() int { return r.pos }
 
-// KeyPos returns the position of the quote at which the key begins that was read last.
+// KeyPos returns the position of the opening quote of the last read key.
 func (r *Reader) KeyPos() int { return r.keyStart }
 
 // From returns the text from start, a position, up to the next byte.
@@ -59,7 +59,7 @@ func (r *Reader) From(start int) []byte { return r.raw[start:r.pos] }
 // Raw returns the whole text.
 func (r *Reader) Raw() []byte { return r.raw }
 
-// SyntaxError says what is wrong with a text, and where.
+// SyntaxError is a fault of a text with its position.
 type SyntaxError struct {
 	Reason string
 	At     int // in bytes, from 0
@@ -90,7 +90,7 @@ func (r *Reader) Space() byte {
 	return 0
 }
 
-// End fails unless nothing but white space is left.
+// End fails if anything except white space is left.
 func (r *Reader) End() error {
 	if r.Space(); r.pos != len(r.raw) {
 		return r.Fail("data after the value")
@@ -126,7 +126,7 @@ func (r *Reader) Skip() error {
 	return r.Fail("unexpected character")
 }
 
-// skipAgain is Skip in checked text. It looks for the end of the value and checks only the depth.
+// skipAgain is Skip in checked text. It finds the end of the value and checks only the depth.
 func (r *Reader) skipAgain() error {
 	for open := 0; ; {
 		switch r.Space() {
@@ -173,7 +173,7 @@ func (r *Reader) skipString() bool {
 	}
 }
 
-// endsScalar reports whether b ends a number or word that it stands behind.
+// endsScalar reports whether b, after a number or word, ends it.
 func endsScalar(b byte) bool { return b == ',' || b == '}' || b == ']' || b <= ' ' }
 
 // Value consumes any value and returns its bytes.
@@ -237,8 +237,8 @@ func (r *Reader) Object(member func(key []byte) error) error {
 	return nil
 }
 
-// unseen adds key to the keys of its object, which begin at open, and fails if it is there already.
-// The set of an object with many keys passes from call to call.
+// unseen adds key to the keys of its object, which begin at open, and fails on a duplicate. For an
+// object with many keys, seen is the set of its keys, which each call returns for the next.
 func (r *Reader) unseen(key []byte, open int, seen map[string]bool) (map[string]bool, error) {
 	switch earlier := r.keys[open:]; {
 	case r.checked:
@@ -313,7 +313,8 @@ func (r *Reader) word(word string) error {
 	return nil
 }
 
-// Null reports whether the next value is null, and consumes it then. It leaves anything else.
+// Null consumes the next value if it is null, and reports whether it was. It leaves any other
+// value.
 func (r *Reader) Null() bool {
 	return r.Space() == 'n' && r.word("null") == nil
 }

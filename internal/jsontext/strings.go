@@ -41,7 +41,7 @@ func (r *Reader) Literal() ([]byte, error) {
 	}
 }
 
-// key consumes a string and returns its text, which is part of raw where it can be.
+// key consumes a string and returns its text, which is part of raw if possible.
 func (r *Reader) key() ([]byte, error) {
 	literal, err := r.Literal()
 	if err != nil {
@@ -54,15 +54,14 @@ func (r *Reader) key() ([]byte, error) {
 }
 
 // skipPlain returns the position of the first special byte of a string from i on: a quote, a
-// backslash, a control character or a part of a longer UTF-8 sequence. It looks at eight bytes at a
+// backslash, a control character or a part of a longer UTF-8 sequence. It checks eight bytes at a
 // time, because most of a document is text.
 func skipPlain(raw []byte, i int) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	for i+8 <= len(raw) {
 		x := binary.LittleEndian.Uint64(raw[i:])
 		quote, backslash := x^(ones*'"'), x^(ones*'\\')
-		// The lowest high bit that is set marks the first such byte; borrows only spoil higher
-		// ones.
+		// The lowest set high bit marks the first such byte; borrows only corrupt higher bits.
 		special := (x | (x - ones*' ') | (quote - ones) | (backslash - ones)) & highs
 		if special != 0 {
 			return i + bits.TrailingZeros64(special)/8
@@ -118,7 +117,7 @@ func Unquote(literal []byte) string {
 	}
 	var text string
 	if err := json.Unmarshal(literal, &text); err != nil {
-		return string(literal) // not reached: a Reader has read it
+		return string(literal) // unreachable: a Reader has read it
 	}
 	return text
 }
@@ -132,7 +131,7 @@ func AppendQuoted(dst []byte, text string) []byte {
 	dst = append(dst, '"')
 	start := len(dst)
 	if dst = append(dst, text...); skipPlain(dst, start) == len(dst) {
-		return append(dst, '"') // as most are
+		return append(dst, '"') // the common case
 	}
 	dst = dst[:start]
 	copied := 0

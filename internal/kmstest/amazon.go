@@ -15,10 +15,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// Region is that of the keys of Amazon.
+// Region is the region of the Amazon keys.
 const Region = "eu-north-1"
 
-// AccessKeyID and SecretAccessKey are those of who may use the keys of Amazon.
+// AccessKeyID and SecretAccessKey are the credentials of the client that may use the Amazon keys.
 const (
 	AccessKeyID     = "AKIAKMSTEST"
 	SecretAccessKey = "kmstest-secret-access-key"
@@ -36,10 +36,10 @@ type Amazon struct {
 	// keysMu guards the field below; a leaf.
 	keysMu sync.Mutex
 	keys   map[string]*amazonKey // by their resource names
-	mute   bool                  // materials are not named
+	mute   bool                  // answers omit the materials' names
 }
 
-// amazonKey has its materials by their ids, and the id of the one that seals.
+// amazonKey has its materials by their ids, and the id of the material that seals.
 type amazonKey struct {
 	materials map[string]cipher.AEAD
 	present   string
@@ -55,10 +55,10 @@ func NewAmazon(tb testing.TB) *Amazon {
 	return a
 }
 
-// Close has nobody answer any more.
+// Close stops the server.
 func (a *Amazon) Close() { a.server.Close() }
 
-// NewKey makes a key and returns its resource name.
+// NewKey creates a key and returns its resource name.
 func (a *Amazon) NewKey(tb testing.TB) string {
 	tb.Helper()
 	name := "arn:aws:kms:" + Region + ":111122223333:key/" + uuid.NewString()
@@ -69,14 +69,14 @@ func (a *Amazon) NewKey(tb testing.TB) string {
 	return name
 }
 
-// Mute leaves the names of materials out of answers.
+// Mute omits the names of materials from answers.
 func (a *Amazon) Mute() {
 	a.keysMu.Lock()
 	defer a.keysMu.Unlock()
 	a.mute = true
 }
 
-// Rotate gives a key other material.
+// Rotate gives a key new material.
 func (a *Amazon) Rotate(tb testing.TB, name string) {
 	tb.Helper()
 	material := strings.ReplaceAll(uuid.NewString()+uuid.NewString(), "-", "")
@@ -87,7 +87,7 @@ func (a *Amazon) Rotate(tb testing.TB, name string) {
 	key.materials[material], key.present = drawn, material
 }
 
-// amazonRequest is the body of every action that is known here.
+// amazonRequest is the body of every supported action.
 type amazonRequest struct {
 	KeyID             string `json:"KeyId"`
 	Plaintext         []byte
@@ -95,7 +95,7 @@ type amazonRequest struct {
 	EncryptionContext map[string]string
 }
 
-// blobOf returns a ciphertext, which names what sealed it. Each of its bytes means something.
+// blobOf returns a ciphertext with the names of its key and material. Each of its bytes matters.
 func blobOf(key, material string, sealed []byte) []byte {
 	return append([]byte(key+"\n"+material+"\n"), sealed...)
 }
@@ -114,7 +114,7 @@ func (a *Amazon) serve(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
 }
 
-// answer returns what a request is answered, or its refusal.
+// answer returns the answer to a request, or its refusal.
 func (a *Amazon) answer(r *http.Request, body []byte) (any, *Refusal) {
 	if refusal, refused := a.next(); refused {
 		return nil, &refusal
@@ -135,7 +135,7 @@ func (a *Amazon) answer(r *http.Request, body []byte) (any, *Refusal) {
 	if key == nil {
 		return nil, &Refusal{http.StatusBadRequest, "NotFoundException", "Key '" + asked.KeyID + "' does not exist"}
 	}
-	// The service takes the pairs in any order.
+	// The service accepts the pairs in any order.
 	bound, err := json.Marshal(asked.EncryptionContext)
 	if err != nil {
 		return nil, invalid("%v", err)
@@ -166,7 +166,7 @@ func (a *Amazon) answer(r *http.Request, body []byte) (any, *Refusal) {
 }
 
 func (k *amazonKey) decrypt(asked amazonRequest, bound []byte) (map[string]any, *Refusal) {
-	corrupt := &Refusal{http.StatusBadRequest, "InvalidCiphertextException", ""} // which has no message
+	corrupt := &Refusal{http.StatusBadRequest, "InvalidCiphertextException", ""} // this error has no message
 	parts := bytes.SplitN(asked.CiphertextBlob, []byte("\n"), 3)
 	if len(parts) < 3 || asked.Plaintext != nil {
 		return nil, corrupt
@@ -190,7 +190,7 @@ func (k *amazonKey) decrypt(asked amazonRequest, bound []byte) (map[string]any, 
 	}, nil
 }
 
-// strict reads JSON whose members are all known.
+// strict reads JSON with only known members.
 func strict(content []byte, document any) error {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.DisallowUnknownFields()

@@ -17,11 +17,11 @@ import (
 	"moorage/internal/gcstest"
 )
 
-// scopeKeys is what a token must be for.
+// scopeKeys is the required scope of a token.
 const scopeKeys = "https://www.googleapis.com/auth/cloudkms"
 
-// Google is a double of Cloud KMS with symmetric keys, and of what gives tokens for it. It is safe
-// for concurrent use.
+// Google is a double of Cloud KMS with symmetric keys, and of the service that gives tokens for it.
+// It is safe for concurrent use.
 //
 // Source: Cloud KMS API, v1.
 type Google struct {
@@ -33,9 +33,9 @@ type Google struct {
 
 	// keysMu guards the fields below; a leaf.
 	keysMu   sync.Mutex
-	keys     map[string][]cipher.AEAD // versions, by the resource names of keys; the last is the primary one
+	keys     map[string][]cipher.AEAD // versions, by the resource names of keys; the last version is the primary one
 	disabled map[string]bool          // by the resource names of versions
-	damage   int                      // answers that are changed on their way
+	damage   int                      // answers to corrupt in transit
 }
 
 // NewGoogle returns a Google without keys.
@@ -48,7 +48,7 @@ func NewGoogle(tb testing.TB) *Google {
 	return g
 }
 
-// Close has nobody answer any more.
+// Close stops the server.
 func (g *Google) Close() { g.server.Close() }
 
 // CredentialsFile returns the path of a file for GOOGLE_APPLICATION_CREDENTIALS.
@@ -67,10 +67,10 @@ func (g *Google) CredentialsFile(tb testing.TB) string {
 	return path
 }
 
-// Tokens returns how many tokens were made.
+// Tokens returns how many tokens were issued.
 func (g *Google) Tokens() int { return g.cloud.Issued() }
 
-// NewKey makes a key and returns its resource name.
+// NewKey creates a key and returns its resource name.
 func (g *Google) NewKey(tb testing.TB) string {
 	tb.Helper()
 	g.keysMu.Lock()
@@ -81,7 +81,7 @@ func (g *Google) NewKey(tb testing.TB) string {
 	return name
 }
 
-// Rotate makes another version of a key, the primary one.
+// Rotate creates another version of a key, the new primary one.
 func (g *Google) Rotate(tb testing.TB, name string) {
 	tb.Helper()
 	drawn := newCipher(tb)
@@ -90,14 +90,14 @@ func (g *Google) Rotate(tb testing.TB, name string) {
 	g.keys[name] = append(g.keys[name], drawn)
 }
 
-// Disable has a version of a key, from 1, open nothing any more.
+// Disable disables a version of a key, counted from 1: it opens nothing any more.
 func (g *Google) Disable(name string, version int) {
 	g.keysMu.Lock()
 	defer g.keysMu.Unlock()
 	g.disabled[versionName(name, version)] = true
 }
 
-// Damage has the next answers changed on their way.
+// Damage corrupts the next answers in transit.
 func (g *Google) Damage(answers int) {
 	g.keysMu.Lock()
 	defer g.keysMu.Unlock()
@@ -134,7 +134,7 @@ func (g *Google) serve(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer) // the client may be gone
 }
 
-// answer returns what a request is answered, or its refusal.
+// answer returns the answer to a request, or its refusal.
 func (g *Google) answer(r *http.Request, body []byte) (map[string]any, *Refusal) {
 	if refusal, refused := g.next(); refused {
 		return nil, &refusal
@@ -184,7 +184,7 @@ func (g *Google) encryptLocked(name string, asked googleRequest) (map[string]any
 	return answer, nil
 }
 
-// decryptLocked opens with any version that is enabled. g.keysMu must be held.
+// decryptLocked opens with any enabled version. g.keysMu must be held.
 func (g *Google) decryptLocked(name string, asked googleRequest) (map[string]any, *Refusal) {
 	if asked.CiphertextSum == nil || *asked.CiphertextSum != sumOf(asked.Ciphertext) || asked.Plaintext != nil {
 		return nil, invalidArgument("the checksum of the ciphertext is wrong")
@@ -206,7 +206,7 @@ func (g *Google) decryptLocked(name string, asked googleRequest) (map[string]any
 		"plaintext": plain, "plaintextCrc32c": fmt.Sprint(sumOf(plain)), "protectionLevel": "SOFTWARE",
 	}
 	if version == len(versions) {
-		answer["usedPrimary"] = true // a false one is left out
+		answer["usedPrimary"] = true // false is omitted
 	}
 	if g.damagesLocked() {
 		plain[0] ^= 1
@@ -214,7 +214,7 @@ func (g *Google) decryptLocked(name string, asked googleRequest) (map[string]any
 	return answer, nil
 }
 
-// damagesLocked reports whether an answer is to be changed. g.keysMu must be held.
+// damagesLocked reports whether to corrupt an answer. g.keysMu must be held.
 func (g *Google) damagesLocked() bool {
 	if g.damage == 0 {
 		return false

@@ -1,6 +1,6 @@
-// Package kmstest has doubles of the services that keep keys in clouds, for tests. They verify what
-// they get: signatures, tokens, checksums, and what a value is bound to. They seal with real
-// ciphers, so that what was changed or moved does not open.
+// Package kmstest has doubles of cloud key services for tests. They verify the signatures, tokens,
+// checksums and encryption contexts of requests. They seal with real ciphers, so that a changed or
+// moved ciphertext does not open.
 package kmstest
 
 import (
@@ -20,20 +20,22 @@ const bodyBytesMax = 1 << 20
 // Refusal is an answer that is not a success.
 type Refusal struct {
 	Status int
-	Kind   string // as the service names it
+	Kind   string // the service's name of the error
 	Words  string
 }
 
-// trouble is what a double answers in place of what it is asked for. It is safe for concurrent use.
+// trouble holds the refusals that a double returns instead of answers. It is safe for concurrent
+// use.
 type trouble struct {
 	// mu guards the fields below; a leaf.
 	mu      sync.Mutex
-	left    int // requests; below 0: all that come
+	left    int // requests; below 0: all further requests
 	refusal Refusal
 	asked   int
 }
 
-// Fail has the next requests refused; below 0: all requests from now on.
+// Fail refuses the given number of next requests. If requests is below 0, it refuses all further
+// requests.
 func (t *trouble) Fail(requests int, refusal Refusal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -47,7 +49,7 @@ func (t *trouble) Asked() int {
 	return t.asked
 }
 
-// next counts a request. It returns the refusal that it gets, and whether it gets one.
+// next counts a request. It returns the request's refusal, and whether there is one.
 func (t *trouble) next() (Refusal, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +87,7 @@ func seal(with cipher.AEAD, plain, bound []byte) []byte {
 	return with.Seal(nonce, nonce, plain, bound)
 }
 
-// open returns what seal was given.
+// open returns the plain text that was sealed.
 func open(with cipher.AEAD, sealed, bound []byte) ([]byte, error) {
 	if len(sealed) < with.NonceSize() {
 		return nil, errors.New("too short")
@@ -93,7 +95,7 @@ func open(with cipher.AEAD, sealed, bound []byte) ([]byte, error) {
 	return with.Open(nil, sealed[:with.NonceSize()], sealed[with.NonceSize():], bound)
 }
 
-// decode reads a body into document, which has a field for each member that a request may have.
+// decode reads a body into document, which has a field for each allowed member.
 func decode(r *http.Request, body []byte, contentType string, document any) error {
 	if got := r.Header.Get("Content-Type"); got != contentType {
 		return errors.New("the type of the body is " + got)

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// signatureAlgorithm begins the header of a request that is signed.
+	// signatureAlgorithm begins the header of a signed request.
 	signatureAlgorithm = "AWS4-HMAC-SHA256"
 	// signatureAgeMax is how old a signature may be, or how far ahead.
 	signatureAgeMax = 5 * time.Minute
 )
 
-// signer is who may sign, and what for.
+// signer has the credentials of a signer, and the scope of its signatures.
 type signer struct{ id, secret, region, service string }
 
 // verifySignature returns an error if by did not sign a request with these headers and this body.

@@ -12,36 +12,36 @@ import (
 	"time"
 )
 
-// idleConnectionsMax is more than there are clients at once.
+// idleConnectionsMax is more than the number of concurrent clients.
 const idleConnectionsMax = 64
 
-// Outcome is what a client knows about a request that it made.
+// Outcome is what a client knows about its request.
 type Outcome uint8
 
 // The outcomes.
 const (
 	Acknowledged Outcome = iota
-	Refused              // it certainly has not happened and will not
-	Unknown              // the answer did not come, or says so
+	Refused              // it has certainly not happened and will not
+	Unknown              // the answer did not arrive, or states that the outcome is unknown
 )
 
-// Answer is a response, or that none came.
+// Answer is a response, or the lack of one.
 type Answer struct {
 	Outcome Outcome
 	Status  int         // 0 if there was no response
 	Header  http.Header // nil if there was no response
 	Text    string      // the body, or why there was no response
 	Err     error       // why there was no response
-	Table   Loaded      // of answers that hold one
+	Table   Loaded      // for answers with a table
 }
 
-// Loaded is a version of a table, as answers and metadata files hold it.
+// Loaded is a version of a table, as answers and metadata files contain it.
 type Loaded struct {
 	Location string   `json:"metadata-location"`
 	Metadata Document `json:"metadata"`
 }
 
-// Document is a metadata document, as far as tests look at it.
+// Document is the part of a metadata document that tests use.
 type Document struct {
 	UUID         string            `json:"table-uuid"`
 	Location     string            `json:"location"`
@@ -69,10 +69,10 @@ func (d Document) Head() int64 {
 type Client struct {
 	uri   string
 	http  *http.Client
-	token string // empty: the client shows nobody
+	token string // empty for an anonymous client
 }
 
-// NewClient returns a client of the server at uri. A request has timeout for its whole answer.
+// NewClient returns a client of the server at uri. timeout bounds a request with its whole answer.
 func NewClient(uri string, timeout time.Duration) *Client {
 	return &Client{uri: uri, http: &http.Client{
 		Transport: &http.Transport{MaxIdleConnsPerHost: idleConnectionsMax},
@@ -80,7 +80,7 @@ func NewClient(uri string, timeout time.Duration) *Client {
 	}}
 }
 
-// As returns a client of the same server, over the same connections, that shows token with each
+// As returns a client of the same server, over the same connections, that sends token with each
 // request.
 func (c *Client) As(token string) *Client {
 	as := *c
@@ -88,7 +88,7 @@ func (c *Client) As(token string) *Client {
 	return &as
 }
 
-// CloseIdle ends the connections that no request uses now.
+// CloseIdle closes idle connections.
 func (c *Client) CloseIdle() { c.http.CloseIdleConnections() }
 
 // Object is a JSON object to send.
@@ -134,7 +134,7 @@ func (c *Client) Metrics(ctx context.Context, prefix string) ([]string, error) {
 	return found, nil
 }
 
-// Ready asks the server whether it can do its work now, and returns why not.
+// Ready returns why the server cannot do its work now, and nil if it can.
 func (c *Client) Ready(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.uri+"/readyz", nil)
 	if err != nil {
@@ -152,7 +152,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-// Send makes one request. The path is that behind /v1/.
+// Send makes one request. path comes after /v1/.
 func (c *Client) Send(ctx context.Context, method, path string, body any) Answer {
 	return c.SendOnce(ctx, "", method, path, body)
 }
@@ -163,7 +163,7 @@ func (c *Client) SendOnce(ctx context.Context, key, method, path string, body an
 	return c.send(ctx, key, method, "/v1/"+path, body)
 }
 
-// Manage is Send for what is behind /management/v1/.
+// Manage is Send for paths after /management/v1/.
 func (c *Client) Manage(ctx context.Context, method, path string, body any) Answer {
 	return c.send(ctx, "", method, "/management/v1/"+path, body)
 }
@@ -213,18 +213,18 @@ func (c *Client) send(ctx context.Context, key, method, path string, body any) A
 	return a
 }
 
-// TablesPath is where the tables of a namespace are.
+// TablesPath is the path of the tables of a namespace.
 func TablesPath(namespace string) string { return "namespaces/" + namespace + "/tables" }
 
-// TablePath is where a table is.
+// TablePath is the path of a table.
 func TablePath(namespace, name string) string { return TablesPath(namespace) + "/" + name }
 
-// CreateNamespace makes a namespace.
+// CreateNamespace creates a namespace.
 func (c *Client) CreateNamespace(ctx context.Context, name string) Answer {
 	return c.Send(ctx, http.MethodPost, "namespaces", Object{"namespace": []string{name}})
 }
 
-// Create makes a table with one column.
+// Create creates a table with one column.
 func (c *Client) Create(ctx context.Context, namespace, name string, properties map[string]string) Answer {
 	return c.Send(ctx, http.MethodPost, TablesPath(namespace), Object{
 		"name": name, "properties": properties,
@@ -250,7 +250,7 @@ func (c *Client) Rename(ctx context.Context, namespace, from, to string) Answer 
 	return c.Send(ctx, http.MethodPost, "tables/rename", Object{"source": ident(from), "destination": ident(to)})
 }
 
-// Set sets properties, whichever table has the name by then.
+// Set sets properties of the table that then has the name.
 func (c *Client) Set(ctx context.Context, namespace, name string, properties map[string]string) Answer {
 	return c.Send(ctx, http.MethodPost, TablePath(namespace, name), Object{
 		"requirements": []Object{},
@@ -258,7 +258,7 @@ func (c *Client) Set(ctx context.Context, namespace, name string, properties map
 	})
 }
 
-// Append adds a snapshot on top of base, if that is still the last.
+// Append adds a snapshot on top of base, if base is still the last version.
 func (c *Client) Append(ctx context.Context, namespace, name string, base Document, snapshot int64,
 	properties map[string]string) Answer {
 	added := Object{

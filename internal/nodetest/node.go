@@ -18,17 +18,17 @@ import (
 	"time"
 )
 
-// startTimeout bounds how long a server takes to be ready, recovery included, and stopTimeout how
-// long to stop. Only one that hangs takes so long.
+// startTimeout bounds how long a server takes to be ready, including recovery. stopTimeout bounds
+// how long it takes to stop. Only a server that hangs takes so long.
 const (
 	startTimeout = 3 * time.Minute
 	stopTimeout  = 2 * time.Minute
 )
 
-// readyLine is what the server prints when it is ready.
+// readyLine matches the line that the server prints when it is ready.
 var readyLine = regexp.MustCompile(`^Moorage is ready at (http://\S+)$`)
 
-// Build returns the binary to run: the one that MOORAGE_BINARY names, else one that it builds.
+// Build returns the binary to run: the binary in MOORAGE_BINARY, or else a new build.
 func Build(t testing.TB) string {
 	t.Helper()
 	if given := os.Getenv("MOORAGE_BINARY"); given != "" {
@@ -45,7 +45,7 @@ func Build(t testing.TB) string {
 
 // Node is a process of the real binary. Only Stderr and PID are safe for concurrent use.
 type Node struct {
-	URI     string // where it listens: http://HOST:PORT
+	URI     string // its address: http://HOST:PORT
 	process *exec.Cmd
 	stderr  *output
 	ended   chan struct{} // closed when the process has ended
@@ -71,8 +71,8 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// Start runs `serve` with args, on a free port of 127.0.0.1 unless they say --listen, and waits
-// until it is ready. The process does not outlive that of the test.
+// Start runs `serve` with args and waits until it is ready. Unless args have --listen, the server
+// uses a free port of 127.0.0.1. The process does not outlive the process of the test.
 func Start(binary string, args ...string) (*Node, error) {
 	given := []string{"serve", "--log-level", "warn"}
 	if !slices.Contains(args, "--listen") {
@@ -100,7 +100,7 @@ func Start(binary string, args ...string) (*Node, error) {
 				ready <- found[1]
 			}
 		}
-		_ = n.process.Wait() // its state says how it ended
+		_ = n.process.Wait() // its state shows how it ended
 	}()
 	select {
 	case n.URI = <-ready:
@@ -113,7 +113,7 @@ func Start(binary string, args ...string) (*Node, error) {
 	}
 }
 
-// MustStart is Start for a test that cannot go on without.
+// MustStart is Start for a test that cannot continue without the node.
 func MustStart(t testing.TB, binary string, args ...string) *Node {
 	t.Helper()
 	n, err := Start(binary, args...)
@@ -138,16 +138,16 @@ func (n *Node) Ended() <-chan struct{} { return n.ended }
 // State returns how the process ended. The process must have ended.
 func (n *Node) State() *os.ProcessState { return n.process.ProcessState }
 
-// Kill ends the process as a crash does. It may have ended already.
+// Kill ends the process as a crash does. The process may have ended already.
 func (n *Node) Kill() {
-	_ = n.process.Process.Kill() // an error says that it has ended
+	_ = n.process.Process.Kill() // an error means that it has ended
 	<-n.ended
 }
 
-// Pause makes the process stand still, as if its machine did, until Resume.
+// Pause suspends the process, as if its machine paused, until Resume.
 func (n *Node) Pause() error { return n.process.Process.Signal(syscall.SIGSTOP) }
 
-// Resume lets the process go on.
+// Resume continues the process.
 func (n *Node) Resume() error { return n.process.Process.Signal(syscall.SIGCONT) }
 
 // Stop ends the process as an operator does.
@@ -167,7 +167,7 @@ func (n *Node) Stop() error {
 	return nil
 }
 
-// Key makes an API key and returns it. args are those behind `moorage key create`.
+// Key creates an API key and returns it. args come after `moorage key create`.
 func Key(ctx context.Context, binary string, args ...string) (key string, err error) {
 	command := exec.CommandContext(ctx, binary, append([]string{"key", "create"}, args...)...)
 	var complaint bytes.Buffer

@@ -8,14 +8,13 @@ import (
 	"time"
 )
 
-// View is a view, as answers hold it.
+// View is a view, as answers contain it.
 type View struct {
 	UUID    string   // its view-uuid
-	Queries []string // of all versions that were the view, the present one last
+	Queries []string // of all versions that were current, the present one last
 }
 
-// View reads the view that an answer holds. It is an error if a version was the view more than
-// once.
+// View returns the view in an answer. It is an error if a version was current more than once.
 func (a Answer) View() (View, error) {
 	var body struct {
 		Metadata struct {
@@ -55,13 +54,13 @@ func (a Answer) View() (View, error) {
 	return view, nil
 }
 
-// ViewsPath is where the views of a namespace are.
+// ViewsPath is the path of the views of a namespace.
 func ViewsPath(namespace string) string { return "namespaces/" + namespace + "/views" }
 
-// ViewPath is where a view is.
+// ViewPath is the path of a view.
 func ViewPath(namespace, name string) string { return ViewsPath(namespace) + "/" + name }
 
-// viewVersion is a version with this query; the server gives it its number.
+// viewVersion is a version with a query; the server assigns its number.
 func viewVersion(namespace, query string) Object {
 	return Object{
 		"version-id": 1, "schema-id": 0, "timestamp-ms": time.Now().UnixMilli(), "summary": Object{},
@@ -70,8 +69,8 @@ func viewVersion(namespace, query string) Object {
 	}
 }
 
-// NewView is a request for a view of one column that keeps all its versions, to be posted to
-// ViewsPath.
+// NewView is the body of a POST to ViewsPath. It creates a view of one column that keeps all its
+// versions.
 func NewView(namespace, name, query string) Object {
 	return Object{
 		"name": name, "view-version": viewVersion(namespace, query),
@@ -82,8 +81,8 @@ func NewView(namespace, name, query string) Object {
 	}
 }
 
-// NewVersion is a request that gives a view another query, to be posted to ViewPath; only the view
-// with this view-uuid, unless that is empty.
+// NewVersion is the body of a POST to ViewPath. It gives a view another query, only if the view has
+// this view-uuid, unless uuid is empty.
 func NewVersion(namespace, uuid, query string) Object {
 	requirements := []Object{}
 	if uuid != "" {

@@ -12,8 +12,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Bouncer is a running PgBouncer, which pools transactions: each goes to any free one of its own
-// few connections to the server. It lets in every role of the server. It is safe for concurrent
+// Bouncer is a running PgBouncer, which pools transactions: each transaction uses any free one of
+// its few connections to the server. It accepts every role of the server. It is safe for concurrent
 // use, except for Kill, Restart and Stop.
 type Bouncer struct {
 	port     int
@@ -25,9 +25,9 @@ type Bouncer struct {
 	process  *exec.Cmd
 }
 
-// StartBouncer starts a PgBouncer before the server that it reaches at dsn (Server.DSN, or the DSN
-// of a proxy). settings (name = value) are added to pgtest's own in its section [pgbouncer]. The
-// program is searched in PATH and where Debian puts it. Stop it with Stop.
+// StartBouncer starts a PgBouncer in front of the server at dsn (Server.DSN, or the DSN of a
+// proxy). settings (name = value) are added to pgtest's own in its section [pgbouncer]. The program
+// is searched in PATH and in Debian's folder. Stop it with Stop.
 func StartBouncer(dsn string, settings ...string) (*Bouncer, error) {
 	program, err := findBouncer()
 	if err != nil {
@@ -57,8 +57,8 @@ func findBouncer() (string, error) {
 	return "", errors.New("PgBouncer is not installed")
 }
 
-// BouncerPrepares reports whether the PgBouncer that is installed can keep prepared statements, by
-// its setting max_prepared_statements: from 1.21 on.
+// BouncerPrepares reports whether the installed PgBouncer supports prepared statements, by its
+// setting max_prepared_statements: from 1.21 on.
 func BouncerPrepares() (bool, error) {
 	program, err := findBouncer()
 	if err != nil {
@@ -75,7 +75,7 @@ func BouncerPrepares() (bool, error) {
 	return major > 1 || minor >= 21, nil
 }
 
-// configure writes what PgBouncer reads when it starts.
+// configure writes the files that PgBouncer reads when it starts.
 func (b *Bouncer) configure() error {
 	target, err := pgx.ParseConfig(b.target)
 	if err != nil {
@@ -83,7 +83,7 @@ func (b *Bouncer) configure() error {
 	}
 	lines := append([]string{
 		"[databases]",
-		// PgBouncer asks the server about users that are not in auth_file.
+		// PgBouncer queries the server about users that are not in auth_file.
 		fmt.Sprintf("* = host=%s port=%d auth_user=moorage", target.Host, target.Port),
 		"[pgbouncer]",
 		"listen_addr = 127.0.0.1",
@@ -103,7 +103,7 @@ func (b *Bouncer) configure() error {
 
 func (b *Bouncer) file(name string) string { return filepath.Join(b.folder, name) }
 
-// Restart starts PgBouncer on its port, after Kill too, and waits until it answers.
+// Restart starts PgBouncer on its port, also after Kill, and waits until it answers.
 func (b *Bouncer) Restart() error {
 	if err := b.configure(); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (b *Bouncer) Restart() error {
 	return nil
 }
 
-// DSN returns a connection string that leads through b, as Server.DSN does without.
+// DSN returns a connection string through b, like Server.DSN without b.
 func (b *Bouncer) DSN() string {
 	return connectionString(b.port)
 }
@@ -138,7 +138,7 @@ func (b *Bouncer) Kill() error {
 		return nil
 	}
 	err := b.process.Process.Kill()
-	_ = b.process.Wait() // says that it was killed
+	_ = b.process.Wait() // the error is that it was killed
 	b.process = nil
 	return err
 }

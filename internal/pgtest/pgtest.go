@@ -1,7 +1,7 @@
-// Package pgtest starts a PostgreSQL server for tests: a real one, on a port of 127.0.0.1 that
-// was free, with its files in a temporary folder.
+// Package pgtest starts a PostgreSQL server for tests: a real one, on a free port of 127.0.0.1,
+// with its files in a temporary folder.
 //
-// It must not know: what the tests keep in it.
+// It must not know what the tests store in it.
 package pgtest
 
 import (
@@ -25,12 +25,12 @@ import (
 )
 
 const (
-	// startTimeout bounds how long the server may take until it answers; only one that hangs takes
-	// so long.
+	// startTimeout bounds how long the server may take until it answers; only a server that hangs
+	// takes so long.
 	startTimeout = 3 * time.Minute
-	// startsMax bounds how often a server is started on another port because it ended by itself.
+	// startsMax bounds the starts of a server on another port after it ended by itself.
 	startsMax = 3
-	// options are part of all connection strings. A connection takes as long only if something
+	// options are part of all connection strings. A connection takes that long only if something
 	// hangs.
 	options = "sslmode=disable&connect_timeout=60"
 )
@@ -47,7 +47,7 @@ type Server struct {
 }
 
 // Start starts a server with settings (name=value), which are added to pgtest's own. The server's
-// programs are searched where Debian puts them, then in PATH. Stop it with Stop.
+// programs are searched in Debian's folder, then in PATH. Stop it with Stop.
 func Start(settings ...string) (*Server, error) {
 	binary, err := findPrograms()
 	if err != nil {
@@ -68,8 +68,8 @@ func Start(settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// begin prepares the folder, lets fill make the server's files, and starts the server; after an
-// error nothing is left.
+// begin prepares the folder, makes fill create the server's files, and starts the server. After an
+// error it leaves nothing behind.
 func (s *Server) begin(fill func() *exec.Cmd) error {
 	if err := s.prepare(); err != nil {
 		return errors.Join(err, os.RemoveAll(s.folder))
@@ -84,8 +84,7 @@ func (s *Server) begin(fill func() *exec.Cmd) error {
 	return nil
 }
 
-// launch starts a server on a port that was free, and on another one if somebody else took it
-// before the server did.
+// launch starts a server on a free port, and on another one if a different process took it first.
 func launch(port *int, server interface {
 	Restart() error
 	Kill() error
@@ -102,7 +101,7 @@ func launch(port *int, server interface {
 	return err
 }
 
-// findPrograms returns the folder of initdb and postgres, of the newest version that there is.
+// findPrograms returns the folder of initdb and postgres, of the newest installed version.
 func findPrograms() (string, error) {
 	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
 	if err != nil {
@@ -119,14 +118,14 @@ func findPrograms() (string, error) {
 	return filepath.Dir(path), nil
 }
 
-// prepare finds whom the server runs as.
+// prepare sets the user of the server.
 func (s *Server) prepare() (err error) {
 	s.owner, err = own(s.folder)
 	return err
 }
 
-// own gives folder to whom servers run as, and returns that: they refuse to be root, and are
-// "postgres" then.
+// own gives folder to the user of the servers, and returns the user. Servers refuse to run as root,
+// and run as "postgres" then.
 func own(folder string) (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -152,7 +151,7 @@ func (s *Server) command(name string, args ...string) *exec.Cmd {
 	return command
 }
 
-// Restart starts the server on its files and its port, after Kill too, and waits until it answers.
+// Restart starts the server on its files and its port, also after Kill, and waits until it answers.
 func (s *Server) Restart() error {
 	args := []string{"-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", "", "-c",
 		"max_connections=200",
@@ -178,11 +177,11 @@ func (s *Server) Restart() error {
 	return nil
 }
 
-// errEnded says that a server's process ended before it answered.
+// errEnded means that a server's process ended before it answered.
 var errEnded = errors.New("the server ended by itself")
 
-// await returns when the server that dsn names answers, which is the process pid, or after
-// startTimeout; errEnded when the process has ended.
+// await returns when the server at dsn answers, which is the process pid, or after startTimeout. It
+// returns errEnded when the process has ended.
 func await(dsn string, pid int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -206,15 +205,15 @@ func await(dsn string, pid int) error {
 // Programs returns the folder of the server's programs, such as psql and pgbench.
 func (s *Server) Programs() string { return s.binary }
 
-// DSN returns a connection string of the server, for its user "moorage" and database "postgres": a
-// URL, to which further options can be added with "&". Its connect_timeout is long.
+// DSN returns a connection string of the server, for its user "moorage" and database "postgres". It
+// is a URL, to which further options can be added with "&". Its connect_timeout is long.
 func (s *Server) DSN() string { return connectionString(s.port) }
 
 func connectionString(port int) string {
 	return fmt.Sprintf("postgres://moorage@127.0.0.1:%d/postgres?%s", port, options)
 }
 
-// NewSchema makes an empty schema, and returns a connection string for it.
+// NewSchema creates an empty schema, and returns a connection string for it.
 func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err error) {
 	conn, err := pgx.Connect(ctx, s.DSN())
 	if err != nil {
@@ -228,17 +227,17 @@ func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err er
 }
 
 // Kill ends the server and all its processes at once, as a power cut of its machine would. It waits
-// until they are gone, and the memory that they shared with them.
+// until the processes and their shared memory are gone.
 func (s *Server) Kill() error {
 	if s.process == nil {
 		return nil
 	}
 	pid := s.process.Process.Pid
-	// Stopped first, so that it starts no others.
+	// Stopped first, so that it starts no other processes.
 	err := s.process.Process.Signal(syscall.SIGSTOP)
 	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	err = errors.Join(err, s.process.Process.Kill())
-	_ = s.process.Wait() // says that it was killed
+	_ = s.process.Wait() // the error is that it was killed
 	s.process = nil
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
@@ -247,7 +246,7 @@ func (s *Server) Kill() error {
 		if parseErr != nil {
 			return errors.Join(err, parseErr)
 		}
-		_ = syscall.Kill(child, syscall.SIGKILL) // it may have gone already
+		_ = syscall.Kill(child, syscall.SIGKILL) // it may be gone already
 		for alive(child) && ctx.Err() == nil {
 			worker.Sleep(ctx, time.Millisecond)
 		}
@@ -255,7 +254,7 @@ func (s *Server) Kill() error {
 	return errors.Join(err, ctx.Err(), s.removeSegment())
 }
 
-// alive reports whether a process runs; one that ended and was not waited for does not.
+// alive reports whether a process runs. A process that ended and was not waited for does not.
 func alive(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	_, state, found := strings.Cut(string(stat), ") ")

@@ -14,9 +14,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Shared is a server that the tests of a package share. The first that wants a schema starts it. It
-// forgets in a power cut what it acknowledged, which makes it fast. Main stops it. It is safe for
-// concurrent use.
+// Shared is a server that the tests of a package share. The first test that needs a schema starts
+// it. It loses acknowledged writes in a power cut, which makes it fast. Main stops it. It is safe
+// for concurrent use.
 type Shared struct {
 	once   sync.Once
 	server *Server
@@ -40,7 +40,7 @@ func (s *Shared) Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// Schema makes an empty schema with a random name, and returns a connection string for it.
+// Schema creates an empty schema with a random name, and returns a connection string for it.
 func (s *Shared) Schema(ctx context.Context) (dsn string, err error) {
 	server, err := s.start()
 	if err != nil {
@@ -51,8 +51,8 @@ func (s *Shared) Schema(ctx context.Context) (dsn string, err error) {
 
 func randomName() string { return "test_" + strings.ToLower(rand.Text()) }
 
-// SchemaWithClock is Schema whose clock_timestamp() stands still: at now, until set moves it. set
-// panics if the server does not take the time.
+// SchemaWithClock is Schema with a fixed clock_timestamp(): it returns now, until set moves it. set
+// panics if the server does not accept the time.
 func (s *Shared) SchemaWithClock(ctx context.Context, now time.Time) (dsn string, set func(time.Time), err error) {
 	server, err := s.start()
 	if err != nil {
@@ -62,7 +62,7 @@ func (s *Shared) SchemaWithClock(ctx context.Context, now time.Time) (dsn string
 	if dsn, err = server.NewSchema(ctx, name); err != nil {
 		return "", nil, err
 	}
-	// The function has a schema of its own: migrations refuse a schema with what is not theirs.
+	// The function has a schema of its own: migrations refuse a schema with foreign objects.
 	clock := pgx.Identifier{name + "_clock"}.Sanitize()
 	exec := func(ctx context.Context, sql string, args ...any) error {
 		conn, err := pgx.Connect(ctx, server.DSN())

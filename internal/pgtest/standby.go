@@ -13,12 +13,12 @@ import (
 	"moorage/internal/worker"
 )
 
-// standbyName is the name by which a standby's primary knows it.
+// standbyName is the name of a standby at its primary.
 const standbyName = "standby"
 
-// Standby starts a standby of s, which reaches s at dsn (s.DSN(), or the DSN of a proxy). When it
-// returns, s answers a commit only when the standby has it on disk too. Stop it with Stop. A server
-// has one standby at most.
+// Standby starts a standby of s, which connects to s at dsn (s.DSN(), or the DSN of a proxy). When
+// it returns, s acknowledges a commit only when the standby has it on disk too. Stop it with Stop.
+// A server has at most one standby.
 func (s *Server) Standby(dsn string) (*Server, error) {
 	folder, err := os.MkdirTemp("", "moorage-pg-")
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *Server) Standby(dsn string) (*Server, error) {
 	return standby, nil
 }
 
-// awaitStandby makes s wait for its standby from now on, and returns when it does.
+// awaitStandby makes s wait for its standby from now on, and returns when that is in effect.
 func (s *Server) awaitStandby() error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()

@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	// oldXID is the oldest transaction id after NearWraparound, and newXID the next one. Fewer than
-	// 40 million ids are left then, and the server warns with each that it gives.
+	// oldXID is the oldest transaction id after NearWraparound, and newXID the next one. Then fewer
+	// than 40 million ids are left, and the server warns with each new one.
 	oldXID, newXID = 716, 2_107_490_000
-	// xidsPerSegment and segmentBytes are of a file of pg_xact, which has two bits for each
+	// xidsPerSegment and segmentBytes describe a file of pg_xact, which has two bits for each
 	// transaction id.
 	xidsPerSegment, segmentBytes = 1 << 20, 1 << 18
 )
 
-// NearWraparound starts s again as a server that has given almost all of its transaction ids. A
-// replication slot that was forgotten keeps it from taking old ones back. s needs
-// wal_level=logical.
+// NearWraparound restarts s as a server that has used almost all of its transaction ids. A
+// forgotten replication slot keeps it from reusing old ones. s needs wal_level=logical.
 func (s *Server) NearWraparound(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.DSN())
 	if err != nil {

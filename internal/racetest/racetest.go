@@ -1,27 +1,27 @@
 // Package racetest sizes tests by whether their binary has the race detector.
 //
-// The suite runs twice. With the race detector it looks for unguarded memory, for which a sample of
+// The suite runs twice. With the race detector it finds unguarded memory, for which a sample of
 // each enumeration is enough. Without it, it enumerates every call over the store in memory. Over
-// the other stores a sample is drawn there too, and -every enumerates everything everywhere.
+// the other stores it draws a sample there too. With -every it enumerates everything everywhere.
 package racetest
 
 import "flag"
 
 var every = flag.Bool("every", false, "let each call over every store meet each fault, not a sample; an hour")
 
-// Every reports whether the whole of each enumeration was asked for.
+// Every reports whether -every requires complete enumerations.
 func Every() bool { return *every }
 
-// Stores in which calls meet faults, with how far apart the calls are.
+// The distances between calls with faults, by store.
 const (
 	memoryStride = 5 // with the race detector; 1 without
 	pebbleStride = 7
 )
 
-// Stride returns how far apart the calls of an enumeration are that meet a fault: 1 lets each one.
-// store is "memory", "pebble" or "postgres"; drawn is the result for PostgreSQL, where each call
-// takes long, and depends on how many calls there are. Callers draw the first call by a seed that
-// they print.
+// Stride returns the distance between the calls of an enumeration with faults: 1 means every call.
+// store is "memory", "pebble" or "postgres". drawn is the result for PostgreSQL, where each call is
+// slow, and depends on the number of calls. Callers choose the first call by a seed that they
+// print.
 func Stride(store string, drawn int) int {
 	switch {
 	case *every:

@@ -1,8 +1,7 @@
-// Package resumed reads the content of an object of a storage behind cut connections, to the end or
-// to an error: nobody who reads it takes a part for the whole, or other bytes for those that were
-// written.
+// Package resumed reads the content of a storage object despite cut connections, to the end or to
+// an error. A reader never takes a part for the whole, or other bytes for the written ones.
 //
-// It must not know: which protocol the storage speaks.
+// It must not know the protocol of the storage.
 package resumed
 
 import (
@@ -13,16 +12,16 @@ import (
 	"io"
 )
 
-// resumesMax is how often one content goes on behind a cut connection.
+// resumesMax is how often one content is resumed after a cut connection.
 const resumesMax = 4
 
-// Content describes an object that is read.
+// Content describes an object to read.
 type Content struct {
 	Name  string // for errors
-	Bytes int64  // that it has
-	// Resume asks for the bytes from offset on, of the same version of the object.
+	Bytes int64  // size of the object
+	// Resume requests the bytes from offset on, of the same version of the object.
 	Resume func(offset int64) (io.ReadCloser, error)
-	// Sum is a hash that must end as Want. Nil: the storage has no checksum.
+	// Sum is a hash whose final value must be Want. Nil if the storage has no checksum.
 	Sum  hash.Hash
 	Want []byte
 }
@@ -33,16 +32,16 @@ type body struct {
 	stream  io.ReadCloser // of the latest answer
 	offset  int64
 	resumes int
-	end     error // what Read answers from now on, if it is set
+	end     error // what Read returns from now on, if it is set
 }
 
-// New returns what reads content, whose beginning stream has. It is for one goroutine. Its Read
-// answers io.EOF only if all is there and has the checksum. Close closes the stream.
+// New returns a reader of content, whose beginning is in stream. It is for one goroutine. Its Read
+// returns io.EOF only if all bytes are there and match the checksum. Close closes the stream.
 func New(stream io.ReadCloser, content Content) io.ReadCloser {
 	return &body{Content: content, stream: stream}
 }
 
-// Read reads on, behind a cut connection too.
+// Read continues reading, also after a cut connection.
 func (b *body) Read(into []byte) (int, error) {
 	for b.end == nil {
 		n, err := b.stream.Read(into)
@@ -53,7 +52,7 @@ func (b *body) Read(into []byte) (int, error) {
 		switch {
 		case err == nil:
 			return n, nil
-		case b.offset >= b.Bytes: // whatever err is, all is there
+		case b.offset >= b.Bytes: // all bytes are there, whatever err is
 			b.end = b.verify()
 		default:
 			b.end = b.goOn(err)
@@ -65,7 +64,7 @@ func (b *body) Read(into []byte) (int, error) {
 	return 0, b.end
 }
 
-// verify returns io.EOF if the bytes that were read are those that the storage has.
+// verify returns io.EOF if the bytes read match the storage's object.
 func (b *body) verify() error {
 	switch {
 	case b.offset > b.Bytes:
@@ -98,5 +97,5 @@ func (b *body) goOn(cause error) error {
 	return nil
 }
 
-// Close gives the connection back.
+// Close closes the connection.
 func (b *body) Close() error { return b.stream.Close() }

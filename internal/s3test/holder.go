@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// Holder is a client with credentials that a catalog gave. It is safe for concurrent use.
+// Holder is a client with credentials from a catalog. It is safe for concurrent use.
 type Holder struct{ client *s3.Client }
 
 // As returns a client with the credentials in the configuration of a loaded table.
@@ -51,7 +51,7 @@ func (h Holder) Delete(ctx context.Context, location string) error {
 	return err
 }
 
-// List lists what begins with a location.
+// List lists the keys that begin with a location.
 func (h Holder) List(ctx context.Context, location string) error {
 	bucket, key := parts(location)
 	_, err := h.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: bucket, Prefix: key})

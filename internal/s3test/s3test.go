@@ -1,5 +1,5 @@
 // Package s3test starts a real S3 server for tests: one process on 127.0.0.1 for each test binary
-// that asks for it. Without the server a test that needs it fails. This command installs it, below
+// that needs it. A test that needs the server fails without it. This command installs it, below
 // .cache:
 //
 //	interop/setup.sh s3
@@ -21,7 +21,7 @@ import (
 	"moorage/internal/cloudtest"
 )
 
-// What clients sign with, as scripts/s3server.py has it. The server refuses everybody else.
+// The credentials of clients, the same as in scripts/s3server.py. The server refuses all others.
 const (
 	Region          = "us-east-1"
 	AccessKeyID     = "moorage-test"
@@ -44,11 +44,11 @@ var (
 	sharedMinIO = sync.OnceValues(func() (*Server, error) { return start("minioserver.py") })
 )
 
-// RoleARN is the role that both servers assume. MinIO takes any.
+// RoleARN is the role that both servers assume. MinIO accepts any role.
 const RoleARN = "arn:aws:iam::000000000000:role/moorage"
 
 // Start returns the server of this process. It starts the server if no test did before. The server
-// ends with the process, however that ends.
+// ends with the process, even if the process crashes.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
 	return started(tb, shared)
@@ -69,7 +69,7 @@ func started(tb testing.TB, start func() (*Server, error)) *Server {
 	return server
 }
 
-// NewBucket makes an empty bucket, which no other test has, and returns its name.
+// NewBucket creates an empty bucket for the calling test alone, and returns its name.
 func (s *Server) NewBucket(tb testing.TB) string {
 	tb.Helper()
 	name, err := s.MakeBucket(tb.Context())
@@ -79,7 +79,7 @@ func (s *Server) NewBucket(tb testing.TB) string {
 	return name
 }
 
-// MakeBucket is NewBucket for a goroutine that may not end its test.
+// MakeBucket is NewBucket for a goroutine that must not end its test.
 func (s *Server) MakeBucket(ctx context.Context) (name string, err error) {
 	name = fmt.Sprintf("bucket-%d", s.buckets.Add(1))
 	if _, err := s.client.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &name}); err != nil {
@@ -98,7 +98,7 @@ func (s *Server) Keys(tb testing.TB, bucket string) []string {
 	return keys
 }
 
-// ListKeys is Keys for a goroutine that may not end its test.
+// ListKeys is Keys for a goroutine that must not end its test.
 func (s *Server) ListKeys(ctx context.Context, bucket string) (keys []string, err error) {
 	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &bucket})
 	for pages.HasMorePages() {

@@ -1,5 +1,5 @@
-// Package storetest gives tests stores of every kind. Those of PostgreSQL share one server, which
-// the first test that wants one starts and Main stops.
+// Package storetest gives tests stores of every kind. The PostgreSQL stores share one server. The
+// first test that needs one starts the server, and Main stops it.
 package storetest
 
 import (
@@ -24,7 +24,7 @@ import (
 // concurrent use.
 type Stores struct {
 	start  sync.Once
-	server *pgtest.Server // of all databases, once a test wants one
+	server *pgtest.Server // of all databases, once a test needs one
 	err    error
 }
 
@@ -58,11 +58,11 @@ func (s *Stores) Each(t *testing.T, test func(t *testing.T, store registry.Store
 	}
 }
 
-// NewDatabase returns what names an empty database with the tables of a store.
+// NewDatabase returns the DSN of an empty database with the tables of a store.
 func (s *Stores) NewDatabase(t testing.TB) string {
 	t.Helper()
 	s.start.Do(func() {
-		// What a test's server forgets in a power cut does not matter here.
+		// What a test's server loses in a power cut does not matter here.
 		s.server, s.err = pgtest.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 	})
 	if s.err != nil {

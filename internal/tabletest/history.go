@@ -1,5 +1,5 @@
 // Package tabletest makes histories of tables for tests: snapshots with real manifest lists and
-// manifests in a store, and a model that knows which snapshot reaches which file.
+// manifests in a store, and a model of the files that each snapshot reaches.
 package tabletest
 
 import (
@@ -28,7 +28,7 @@ type entry struct {
 type Snapshot struct {
 	ID, Parent, Sequence, TimestampMS int64
 	List                              string
-	Statistics                        string // empty for none
+	Statistics                        string // empty if there is none
 	manifests                         []stored
 }
 
@@ -50,8 +50,8 @@ type History struct {
 	Snapshots []*Snapshot
 	Heads     map[string]*Snapshot // branches
 	Tags      map[string]*Snapshot
-	Files     []string // all that were made
-	added     []entry  // of all times
+	Files     []string // all files that were made
+	added     []entry  // at any time
 	serial    int
 }
 
@@ -66,8 +66,8 @@ func New(tb testing.TB, store storage.Store, location string, random *rand.Rand,
 // NowMS returns when the last change was made.
 func (h *History) NowMS() int64 { return h.clock }
 
-// Step makes the next change, by chance, and returns the updates that commit it, as JSON. It is
-// stepMS later than the one before.
+// Step makes the next change, chosen at random, and returns the updates that commit it, as JSON.
+// The change is stepMS later than the previous one.
 func (h *History) Step(stepMS int64) []string {
 	h.clock += stepMS
 	branch := "main"
@@ -113,8 +113,9 @@ func (h *History) Append(branch string, count int) []string {
 	return h.append(branch, entries)
 }
 
-// Replace adds a snapshot that shares no manifest with the one before: it has count new ones, each
-// with a data file that is not there. It returns the updates that commit it, as JSON.
+// Replace adds a snapshot that shares no manifest with the previous one. It has count new
+// manifests, each with a data file that does not exist. Replace returns the updates that commit it,
+// as JSON.
 func (h *History) Replace(branch string, count int) []string {
 	return h.commit(branch, func(s *Snapshot) {
 		s.manifests = nil
@@ -153,7 +154,7 @@ func (h *History) vectors(branch string) []string {
 	return h.append(branch, []entry{shared, shared})
 }
 
-// removeVector removes one vector; the other one of its Puffin file stays.
+// removeVector removes one vector; the other vector of its Puffin file stays.
 func (h *History) removeVector(branch string) []string {
 	return h.commit(branch, func(s *Snapshot) {
 		for i, m := range s.manifests {
@@ -165,7 +166,7 @@ func (h *History) removeVector(branch string) []string {
 	})
 }
 
-// remove removes up to count files from everywhere on the branch, and adds others.
+// remove removes up to count files from the whole branch, and adds others.
 func (h *History) remove(branch string, count, adds int) []string {
 	return h.commit(branch, func(s *Snapshot) {
 		gone := map[entry]bool{}
@@ -194,7 +195,7 @@ func (h *History) remove(branch string, count, adds int) []string {
 	})
 }
 
-// merge puts the data manifests of a branch into one.
+// merge merges the data manifests of a branch into one.
 func (h *History) merge(branch string) []string {
 	return h.commit(branch, func(s *Snapshot) {
 		var data []entry
@@ -235,7 +236,7 @@ func (h *History) rollback(branch string) []string {
 
 func (h *History) any() *Snapshot { return h.Snapshots[h.random.IntN(len(h.Snapshots))] }
 
-// commit makes a snapshot on top of a branch, with its manifests as change leaves them.
+// commit makes a snapshot on top of a branch, with the manifests that change sets.
 func (h *History) commit(branch string, change func(*Snapshot)) []string {
 	n := int64(len(h.Snapshots) + 1)
 	s := &Snapshot{ID: 1000 + n, Sequence: n, TimestampMS: h.clock}
@@ -323,7 +324,7 @@ func (e entry) content() iceberg.ManifestEntryContent {
 
 func (h *History) data() entry { return entry{h.create("data", "parquet"), false} }
 
-// pick returns one of entries; a new data file if there is none of the kind.
+// pick returns one of entries, and a new data file if there is none of the kind.
 func (h *History) pick(entries []entry, deletes bool) entry {
 	entries = slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return e.deletes != deletes })
 	if len(entries) == 0 {

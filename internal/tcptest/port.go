@@ -9,13 +9,13 @@ import (
 	"syscall"
 )
 
-// portMin and portEnd bound the ports of FreePort. They are below those that systems give to a
-// process that asks for any.
+// portMin and portEnd bound the ports of FreePort. They are below the ports that systems assign to
+// a process that requests any port.
 const portMin, portEnd = 10_000, 30_000
 
-// FreePort returns a port of 127.0.0.1 that was free. No connection and no listener gets it by
-// chance, not before a server listens there and not while that server is dead: a server that is
-// killed and started again can keep it.
+// FreePort returns a free port of 127.0.0.1. No connection and no listener gets it by chance,
+// neither before a server listens there nor while that server is dead. So a server that is killed
+// and restarted can keep it.
 func FreePort() (int, error) {
 	for {
 		var drawn [2]byte

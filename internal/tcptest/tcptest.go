@@ -1,7 +1,7 @@
-// Package tcptest helps tests with TCP: a proxy that can be cut and can be made to stand still, and
-// ports for servers that are killed and started again.
+// Package tcptest helps tests with TCP: a proxy that can cut and stall connections, and ports for
+// servers that are killed and restarted.
 //
-// It must not know: what the bytes mean.
+// It must not know the meaning of the bytes.
 package tcptest
 
 import (
@@ -23,7 +23,7 @@ type Proxy struct {
 	gates  [2]chan struct{} // of each direction: closed while bytes may move
 }
 
-// direction is where bytes go.
+// direction is the direction of bytes.
 type direction int
 
 const (
@@ -49,8 +49,8 @@ func New(target string) (*Proxy, error) {
 // Addr returns the host and the port where the proxy listens.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Cut breaks all connections, and new ones at once, until Restore. Bytes that were sent into them
-// before may still arrive.
+// Cut breaks all connections, and new ones at once, until Restore. Bytes that were sent before may
+// still arrive.
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -59,11 +59,11 @@ func (p *Proxy) Cut() {
 }
 
 // Stall holds back all bytes in both directions until Restore. Both sides see only silence. New
-// connections are taken and stand still too.
+// connections are accepted and stall too.
 func (p *Proxy) Stall() { p.hold(toTarget, fromTarget) }
 
-// Mute holds back the target's answers until Restore. The bytes that it is sent go through. Cut
-// loses the bytes that are held back.
+// Mute holds back the target's answers until Restore. Bytes to the target pass. Cut loses the bytes
+// that are held back.
 func (p *Proxy) Mute() { p.hold(fromTarget) }
 
 func (p *Proxy) hold(directions ...direction) {
@@ -78,7 +78,7 @@ func (p *Proxy) hold(directions ...direction) {
 	}
 }
 
-// Restore undoes Cut, Stall and Mute. Bytes that were held back move on.
+// Restore undoes Cut, Stall and Mute. Held back bytes move on.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *Proxy) Close() error {
 // breakLocked closes all connections. mu must be held.
 func (p *Proxy) breakLocked() {
 	for conn := range p.conns {
-		_ = conn.Close() // it is to break
+		_ = conn.Close() // to break the connection
 	}
 }
 
@@ -123,7 +123,7 @@ func (p *Proxy) gate(d direction) <-chan struct{} {
 	return p.gates[d]
 }
 
-// keep takes conn under the proxy's care, unless it is cut.
+// keep registers conn with the proxy, unless the proxy is cut.
 func (p *Proxy) keep(conn net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -134,15 +134,15 @@ func (p *Proxy) keep(conn net.Conn) bool {
 	return true
 }
 
-// drop closes conn and forgets it.
+// drop closes conn and unregisters it.
 func (p *Proxy) drop(conn net.Conn) {
-	_ = conn.Close() // closing it twice fails, which does not matter
+	_ = conn.Close() // a second close fails, which does not matter
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, conn)
 }
 
-// accept takes connections until the proxy is closed.
+// accept accepts connections until the proxy is closed.
 func (p *Proxy) accept() {
 	for {
 		client, err := p.listener.Accept()
@@ -187,7 +187,7 @@ func (p *Proxy) copy(to, from net.Conn, d direction) {
 			}
 		}
 		if err != nil {
-			<-p.gate(d) // that the connection ended is held back too
+			<-p.gate(d) // the end of the connection is held back too
 			return
 		}
 	}

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// openingCounter is what each table's counter is at first.
+	// openingCounter is the initial counter of each table.
 	openingCounter = "1000"
 	// readsMax bounds how often Read loads all tables.
 	readsMax = 100
 )
 
-// Bank is a namespace whose tables have counters. Its fields may be used by many, its methods by
-// one goroutine at a time.
+// Bank is a namespace whose tables have counters. Many goroutines may use its fields, but only one
+// at a time its methods.
 type Bank struct {
 	Namespace string
-	Folder    string // in which the files of its tables are
+	Folder    string // contains the files of its tables
 	Tables    []string
 	Book      *Book
 	Recorder  *Recorder
 }
 
-// Open makes a namespace with some tables, whose files come to be in folder.
+// Open creates a namespace with some tables, whose files will be in folder.
 func Open(ctx context.Context, client *nodetest.Client, namespace, folder string, tables int) (*Bank, error) {
 	b := &Bank{Namespace: namespace, Folder: folder, Book: NewBook(), Recorder: &Recorder{}}
 	made := []nodetest.Answer{client.CreateNamespace(ctx, namespace)}
@@ -44,8 +44,8 @@ func Open(ctx context.Context, client *nodetest.Client, namespace, folder string
 	return b, b.Read(ctx, client)
 }
 
-// Read takes the present versions of all tables into the book, also of tables that transfers have
-// made. They are the versions of one moment, even if late transfers still happen.
+// Read adds the present versions of all tables to the book, including tables that transfers have
+// created. They are the versions of one moment, even if late transfers still happen.
 func (b *Bank) Read(ctx context.Context, client *nodetest.Client) error {
 	var before map[string]string
 	for range readsMax {

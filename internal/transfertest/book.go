@@ -22,7 +22,7 @@ type Version struct {
 	Transfer string // that made it, "" for the first
 }
 
-// fileScheme is what the locations of files begin with.
+// fileScheme is the scheme of file locations.
 const fileScheme = "file://"
 
 // readVersion reads the file at location.
@@ -45,17 +45,17 @@ func readVersion(location string) (Version, error) {
 	return v, nil
 }
 
-// Book holds the versions of tables that were current, in their order, as the last files list them.
+// Book has the versions of tables that were current, in their order, as the last files list them.
 // It is not safe for concurrent use.
 type Book struct {
 	chains map[string][]Version
-	known  map[string]bool // the locations of all versions, also of those that were forgotten
+	known  map[string]bool // the locations of all versions, including forgotten ones
 }
 
 // NewBook returns a book without tables.
 func NewBook() *Book { return &Book{map[string][]Version{}, map[string]bool{}} }
 
-// Extend adds the versions of a table that were made since the last call, up to the one at
+// Extend adds the versions of a table that were made since the last call, up to the version at
 // location.
 func (b *Book) Extend(table, location string) error {
 	chain := b.chains[table]
@@ -84,8 +84,8 @@ func (b *Book) Extend(table, location string) error {
 	return nil
 }
 
-// Chains returns the versions of each table since Forget, oldest first. Before the first one of a
-// table that a transfer made stands an empty one. The caller must not change them.
+// Chains returns the versions of each table since Forget, oldest first. The chain of a table that a
+// transfer made begins with an empty version. The caller must not change them.
 func (b *Book) Chains() map[string][]Version { return b.chains }
 
 // Forget keeps only the last version of each table.
@@ -112,8 +112,8 @@ func (b *Book) Leftovers(folder string) (locations []string, err error) {
 	return locations, err
 }
 
-// madeBySingle reports whether a commit to one table has written the file at location. Nothing but
-// such a commit, cut off, may leave a file behind. It is false for a file that is gone.
+// madeBySingle reports whether a commit to one table has written the file at location. Only such a
+// commit, cut off, may leave a file behind. It is false for a file that is gone.
 func madeBySingle(location string) bool {
 	v, err := readVersion(location)
 	return err == nil && strings.HasSuffix(v.Transfer, singleSuffix)

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// tablesMin and tablesMax bound how many tables a transfer is about.
+	// tablesMin and tablesMax bound the number of tables in a transfer.
 	tablesMin, tablesMax = 2, 5
-	// changeMax bounds what one transfer moves into or out of a table.
+	// changeMax bounds the amount that one transfer moves into or out of a table.
 	changeMax = 9
 	// sendsMax is how often a transfer with a key is sent, whatever the answers are.
 	sendsMax = 3
 	// repeatDelayMax bounds the time before a transfer is sent again.
 	repeatDelayMax = 40 * time.Millisecond
-	// impatience bounds how soon a client without patience gives an answer up.
+	// impatience bounds the time after which an impatient client stops waiting for an answer.
 	impatience = 30 * time.Millisecond
 	// resolvesMax bounds how often Resolve sends a transfer, and resolveDelay is the time between.
 	resolvesMax  = 200
@@ -33,16 +33,16 @@ const (
 // singleSuffix ends the id of a transfer that is a commit to one table.
 const singleSuffix = ".single"
 
-// Config is what a Client is made from.
+// Config configures a Client.
 type Config struct {
-	Number int // of its own
+	Number int // unique
 	Seed   uint64
 	Bank   *Bank
-	Nodes  func() []*nodetest.Client // the servers as they are now; at least one
+	Nodes  func() []*nodetest.Client // the present servers; at least one
 
-	Keyed     int  // how many in a hundred transfers are sent with a key, up to three times and to several servers
-	Impatient int  // how many in a hundred requests are given up before they can be answered
-	Faults    bool // servers may say that they are unavailable or do not know the outcome
+	Keyed     int  // percentage of transfers that are sent with a key, up to three times and to several servers
+	Impatient int  // percentage of requests that are given up before they can be answered
+	Faults    bool // servers may be unavailable or may not know the outcome
 }
 
 // Client makes transfers. It is not safe for concurrent use.
@@ -50,8 +50,8 @@ type Client struct {
 	Config
 	random    *rand.Rand
 	transfers int
-	open      []*attempt   // those with a key whose outcome it does not know yet
-	silent    map[int]bool // the servers that did not answer when they were asked last
+	open      []*attempt   // transfers with a key whose outcome is not known yet
+	silent    map[int]bool // the servers that did not answer the last request
 }
 
 // attempt is a transfer that was sent.
@@ -59,9 +59,9 @@ type attempt struct {
 	Transfer
 	from    int64
 	mu      sync.Mutex // guards the fields below; a leaf
-	done    string     // an answer that says that it has happened
-	refused string     // an answer that says that it has not, and will not
-	unsure  bool       // an answer stayed out
+	done    string     // an answer that means that it has happened
+	refused string     // an answer that means that it has not, and will not
+	unsure  bool       // an answer is missing
 }
 
 // NewClient returns a client whose choices the seed decides.
@@ -84,7 +84,7 @@ func (c *Client) Sweep(ctx context.Context) bool {
 	return true
 }
 
-// load loads a table somewhere.
+// load loads a table from any server.
 func (c *Client) load(ctx context.Context, table string) (nodetest.Loaded, bool) {
 	number, node := c.node()
 	from := c.Bank.Recorder.Now()
@@ -103,11 +103,11 @@ func (c *Client) load(ctx context.Context, table string) (nodetest.Loaded, bool)
 	return nodetest.Loaded{}, false
 }
 
-// silentAsked is how many in a hundred requests go to a server that did not answer the last one.
+// silentAsked is the percentage of requests to a server that did not answer the last one.
 const silentAsked = 5
 
-// node draws a server. It leaves out paused servers: to wait for them would leave too little time
-// for transfers.
+// node draws a server. It avoids paused servers, because waiting for them would leave too little
+// time for transfers.
 func (c *Client) node() (number int, node *nodetest.Client) {
 	nodes := c.Nodes()
 	var answering []int
@@ -128,7 +128,7 @@ func (c *Client) mayFail(a nodetest.Answer) bool {
 	return c.Faults && (a.Status == http.StatusServiceUnavailable || a.Status == http.StatusInternalServerError)
 }
 
-// Transfer makes one transfer, and reports whether some server answered.
+// Transfer makes one transfer, and reports whether a server answered.
 func (c *Client) Transfer(ctx context.Context) bool {
 	t, ok := c.plan(ctx)
 	if !ok {
@@ -201,7 +201,7 @@ func (c *Client) newUUID() string {
 type sending struct {
 	node    *nodetest.Client
 	delay   time.Duration
-	timeout time.Duration // 0: none of its own
+	timeout time.Duration // 0 means no timeout of its own
 }
 
 func (c *Client) draw() sending {
@@ -213,8 +213,8 @@ func (c *Client) draw() sending {
 	return s
 }
 
-// send sends a transfer; with a key, up to sendsMax times, one after the other or all at once. It
-// reports whether some server answered.
+// send sends a transfer. A transfer with a key is sent up to sendsMax times, one after the other or
+// all at once. send reports whether a server answered.
 func (c *Client) send(ctx context.Context, made *attempt) (answered bool) {
 	sends := 1
 	if made.Key != "" {
@@ -243,7 +243,7 @@ func (c *Client) send(ctx context.Context, made *attempt) (answered bool) {
 	return answered
 }
 
-// sendOnce sends a transfer, notes the answer, and reports whether one came. It is safe for
+// sendOnce sends a transfer, records the answer, and reports whether there was one. It is safe for
 // concurrent use.
 func (c *Client) sendOnce(ctx context.Context, made *attempt, s sending) (answered bool) {
 	select {
@@ -276,14 +276,15 @@ func (c *Client) sendOnce(ctx context.Context, made *attempt, s sending) (answer
 	return true
 }
 
-// unsent reports whether a request without a key has certainly not reached a server. One with a key
-// may have reached it and have been sent again by package net/http, which takes it for idempotent.
+// unsent reports whether a request without a key has certainly not reached a server. A request with
+// a key may have reached it and have been sent again by package net/http, which considers it
+// idempotent.
 func unsent(a nodetest.Answer) bool {
 	var operation *net.OpError
 	return errors.As(a.Err, &operation) && operation.Op == "dial"
 }
 
-// conclude takes down what became of a transfer, or keeps it for Resolve.
+// conclude records the outcome of a transfer, or keeps it for Resolve.
 func (c *Client) conclude(made *attempt) {
 	outcome := nodetest.Refused
 	switch {
@@ -303,8 +304,8 @@ func (c *Client) conclude(made *attempt) {
 	c.Bank.Recorder.note(func(h *History) { h.Events = append(h.Events, event) })
 }
 
-// Resolve sends every transfer with a key and an unknown outcome again until it is answered. The
-// transfer happens then if it has not before. Servers must be up.
+// Resolve repeats every transfer with a key and an unknown outcome until it gets an answer. The
+// transfer then happens if it has not before. Servers must be up.
 func (c *Client) Resolve(ctx context.Context) {
 	open := c.open
 	c.open = nil

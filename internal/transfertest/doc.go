@@ -1,24 +1,24 @@
 // Package transfertest moves amounts between tables by transactions. It judges what readers saw and
-// what the tables' files say.
+// what the tables' files contain.
 //
 // Each table has a counter in its properties, and the sum of all counters never changes. A Client
-// loads two to five tables, each where it likes. It sends one request that changes some of them, or
-// none. Readers load all tables one after the other. A Recorder takes down what was asked, what was
-// answered and when. Afterwards a Book is read from the metadata files. It says for every table
-// which transfer made which version, and which version came before. Judge compares both:
+// loads two to five tables, each from any server. It sends one request that changes some of them,
+// or none. Readers load all tables one after the other. A Recorder records requests, answers and
+// times. Afterwards a Book is read from the metadata files. It has for every table the versions in
+// their order, with the transfers that made them. Judge compares both:
 //
-//   - every acknowledged transfer is in all its tables, once; every refused one in none; one whose
-//     outcome is unknown in all of them or in none;
-//   - no update is lost: each version's counter is the counter of the one before it, plus what its
-//     transfer moves;
-//   - each transfer and each load has one moment, between its begin and its end, that explains all
-//     of them. A client that has seen a transfer in one table sees it in all others from then on.
-//     What a transfer required was so when it happened;
-//   - the sum is right whenever two rounds of loads find the same versions, at the beginning and at
+//   - Every acknowledged transfer is in all its tables, once. Every refused transfer is in none. A
+//     transfer whose outcome is unknown is in all of them or in none.
+//   - No update is lost: each version's counter is the previous version's counter, plus what its
+//     transfer moves.
+//   - Each transfer and each load has one moment, between its begin and its end, that explains all
+//     of them. A client that has seen a transfer in one table sees it in all others from then on. A
+//     transfer's requirements held when it happened.
+//   - The sum is right whenever two rounds of loads find the same versions, at the beginning and at
 //     the end.
 //
 // As the order of the versions of each table is known, Judge decides that exactly, and in linear
 // time.
 //
-// It looks at requests, answers and metadata files only, and must not know how the catalog works.
+// It uses only requests, answers and metadata files, and must not know how the catalog works.
 package transfertest

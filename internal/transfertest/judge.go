@@ -8,27 +8,27 @@ import (
 	"moorage/internal/nodetest"
 )
 
-// problemsMax is how many problems of one sort are reported.
+// problemsMax is how many problems of one kind are reported.
 const problemsMax = 20
 
-// judge holds a history against the versions that the tables had.
+// judge compares a history with the versions of the tables.
 type judge struct {
-	chains map[string][]Version // of each table, the first is that before the history
+	chains map[string][]Version // of each table, the first is the version before the history
 	events map[string]Event     // by transfer
 	places map[string]place     // by location
 
 	problems []string
 }
 
-// place is where a version stands in its table's chain.
+// place is the place of a version in its table's chain.
 type place struct {
 	table string
 	index int
 }
 
-// Judge returns what is wrong with a history: nothing, if it is right. For each table it takes all
-// versions that were current, from the one before the history to the last. An empty version stands
-// before the first of a table that was made.
+// Judge returns the problems of a history. For each table it takes all versions that were current,
+// from the version before the history to the last. The chain of a table that was created begins
+// with an empty version.
 func Judge(chains map[string][]Version, history History) []string {
 	j := &judge{chains: chains, events: map[string]Event{}, places: map[string]place{}, problems: history.Failures}
 	for _, event := range history.Events {
@@ -55,7 +55,7 @@ func (j *judge) report(format string, args ...any) {
 // tables returns the names of all tables, in order.
 func (j *judge) tables() []string { return slices.Sorted(maps.Keys(j.chains)) }
 
-// versions holds each version against the one before it and what its transfer asked for.
+// versions compares each version with the previous one and with its transfer.
 func (j *judge) versions() {
 	for _, table := range j.tables() {
 		chain := j.chains[table]
@@ -76,7 +76,7 @@ func (j *judge) versions() {
 	}
 }
 
-// transfers counts in which of its tables each transfer is.
+// transfers checks in which of its tables each transfer is.
 func (j *judge) transfers() {
 	made := map[string]map[string]int{}
 	for table, chain := range j.chains {
@@ -137,8 +137,8 @@ func (j *judge) sums(sweeps []Sweep) {
 	}
 }
 
-// moved returns the index of the first version behind the one at a place in which the table has
-// moved. If it has not moved, it returns the length of the chain.
+// moved returns the index of the first version after a place whose head differs. If there is none,
+// it returns the length of the chain.
 func (j *judge) moved(at place) int {
 	chain := j.chains[at.table]
 	for i := at.index + 1; i < len(chain); i++ {

@@ -8,22 +8,23 @@ import (
 	"moorage/internal/nodetest"
 )
 
-// node is a transfer that has happened, or a load: something that has one moment.
+// node is an event with one moment: a transfer that has happened, or a load.
 type node struct {
 	name     string
-	from, to int64 // the moment lies between
+	from, to int64 // the moment is between
 	later    []int // nodes whose moments are later
 
 	waits int // how many nodes before it have no moment yet
-	// earliest is the earliest moment that the node can have. cause is the node before it that does
-	// not let it be earlier, or -1 if it may be at its own begin.
+	// earliest is the earliest moment that the node can have. cause is the node before it that
+	// prevents an earlier moment, or -1 if the moment may be the node's own begin.
 	earliest int64
 	cause    int
 }
 
-// order looks for a moment for each transfer and each load. The order of a table's versions is
-// known, and so is the order of what made or saw them. Each gets the earliest moment that those
-// before it allow. If that is too late for one of them, no other choice would help.
+// order searches for a moment for each transfer and each load. The order of a table's versions is
+// known, and so is the order of the events that made or saw them. Each event gets the earliest
+// moment that the events before it allow. If that is too late for one of them, no other choice
+// would help.
 func (j *judge) order(loads []Load) {
 	nodes, makers := j.makers()
 	for _, load := range loads {
@@ -49,7 +50,7 @@ func (j *judge) order(loads []Load) {
 	j.schedule(nodes)
 }
 
-// precede notes that one node's moment is before another's.
+// precede records that one node's moment is before another's.
 func precede(nodes []node, before, after int) {
 	if before != after {
 		nodes[before].later = append(nodes[before].later, after)
@@ -57,13 +58,13 @@ func precede(nodes []node, before, after int) {
 	}
 }
 
-// makers returns a node for each transfer that has happened, and which of them made the versions of
-// each table.
+// makers returns a node for each transfer that has happened, and the makers of each table's
+// versions.
 func (j *judge) makers() (nodes []node, makers map[string][]int) {
 	makers = map[string][]int{}
 	at := map[string]int{}
 	for _, table := range j.tables() {
-		made := []int{-1} // nobody made the first
+		made := []int{-1} // the first has no maker
 		for i, v := range j.chains[table][1:] {
 			n, known := at[v.Transfer]
 			if !known {
@@ -86,7 +87,7 @@ func (j *judge) makers() (nodes []node, makers map[string][]int) {
 		for _, p := range j.events[id].Parts {
 			base, known := j.places[p.Base]
 			if p.Mode == Stamps || p.Mode == Creates || !known {
-				continue // it required nothing, or built on a version of before
+				continue // it required nothing, or built on a version before the history
 			}
 			if base.index > 0 {
 				precede(nodes, makers[p.Table][base.index], n)
@@ -99,7 +100,7 @@ func (j *judge) makers() (nodes []node, makers map[string][]int) {
 	return nodes, makers
 }
 
-// schedule gives each node its moment, those before it first.
+// schedule gives each node its moment, in order.
 func (j *judge) schedule(nodes []node) {
 	var ready []int
 	for n := range nodes {
@@ -116,7 +117,7 @@ func (j *judge) schedule(nodes []node) {
 			if late++; late <= problemsMax {
 				j.report("%s", explain(nodes, n))
 			}
-			nodes[n].earliest = nodes[n].to // report what follows from it only once
+			nodes[n].earliest = nodes[n].to // report its consequences only once
 		}
 		for _, next := range nodes[n].later {
 			if nodes[n].earliest > nodes[next].earliest {
@@ -132,7 +133,7 @@ func (j *judge) schedule(nodes []node) {
 	}
 }
 
-// explain says why a node's moment cannot be before its end.
+// explain describes why a node's moment cannot be before its end.
 func explain(nodes []node, n int) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s ended at %d, but", nodes[n].name, nodes[n].to)
@@ -151,7 +152,7 @@ func circle(nodes []node) string {
 	for nodes[at].waits == 0 {
 		at++
 	}
-	// Every node that waits has one before it that waits: going back, some node comes twice.
+	// Every waiting node has a waiting node before it. So, going back, some node comes twice.
 	before := make([]int, len(nodes))
 	for n := range nodes {
 		for _, next := range nodes[n].later {

@@ -8,27 +8,27 @@ import (
 	"moorage/internal/nodetest"
 )
 
-// Load is that a reader was answered a version.
+// Load is an answer to a reader with a version.
 type Load struct {
 	Client          int
 	Table, Location string
 	From, To        int64 // in a count of all begins and ends
 }
 
-// Event is a transfer with what became of it.
+// Event is a transfer with its outcome.
 type Event struct {
 	Transfer
 	Outcome  nodetest.Outcome
 	From, To int64 // in a count of all begins and ends
 }
 
-// Sweep is that a reader loaded all tables one after the other: the locations of their versions.
+// Sweep is a reader's loads of all tables, one after the other: the locations of their versions.
 type Sweep struct {
 	Client int
 	Tables map[string]string
 }
 
-// History is what all clients saw.
+// History is everything that all clients saw.
 type History struct {
 	Loads    []Load
 	Events   []Event
@@ -52,7 +52,7 @@ func (h History) count(outcome nodetest.Outcome) (n int) {
 	return n
 }
 
-// Recorder takes down what happens. The zero value is ready for use. It is safe for concurrent use.
+// Recorder records events. The zero value is ready for use. It is safe for concurrent use.
 type Recorder struct {
 	count atomic.Int64
 
@@ -73,15 +73,14 @@ func (r *Recorder) fail(format string, args ...any) {
 	r.note(func(h *History) { h.Failures = append(h.Failures, fmt.Sprintf(format, args...)) })
 }
 
-// Acknowledged returns how many transfers were acknowledged since Take was called last.
+// Acknowledged returns how many transfers were acknowledged since the last Take.
 func (r *Recorder) Acknowledged() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.history.count(nodetest.Acknowledged)
 }
 
-// Take returns what was taken down since the last call of Take. Calls that are still under way come
-// later.
+// Take returns what was recorded since the last Take. Calls in progress come later.
 func (r *Recorder) Take() History {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,7 +11,7 @@ import (
 // The properties of every version.
 const (
 	PropCounter  = "counter"
-	PropTransfer = "transfer" // which one made it
+	PropTransfer = "transfer" // the transfer that made it
 )
 
 // Mode is what a transfer does with a table.
@@ -19,10 +19,10 @@ type Mode uint8
 
 // The modes.
 const (
-	Moves    Mode = iota // changes the counter, and requires that nobody has since it was loaded
+	Moves    Mode = iota // changes the counter, and requires that it is unchanged since the load
 	Stamps               // writes only its name, over anything
-	Requires             // only requires that nobody has moved since it was loaded
-	Creates              // makes the table, with a counter
+	Requires             // only requires that no transfer moved the table since the load
+	Creates              // creates the table, with a counter
 )
 
 // Part is what a transfer does with one table.
@@ -30,7 +30,7 @@ type Part struct {
 	Table  string
 	Mode   Mode
 	Change int    // of the counter
-	Base   string // the location of the version that was loaded
+	Base   string // the location of the loaded version
 
 	change nodetest.Object
 }
@@ -40,7 +40,7 @@ type Transfer struct {
 	ID     string // "3.17": the client and its request
 	Parts  []Part
 	Single bool   // sent as a commit to its one table
-	Key    string // the Idempotency-Key, "" if none
+	Key    string // the Idempotency-Key, "" if there is none
 }
 
 // String names the transfer and its tables.
@@ -78,8 +78,8 @@ func (t Transfer) request(namespace string) (path string, body nodetest.Object) 
 // snapshotsKept is how many snapshots a table keeps, so that its metadata does not grow.
 const snapshotsKept = 3
 
-// plan fills in the request for a table that was loaded as base. A snapshot moves the table, so
-// that others can require that it did not move; its id is snapshot.
+// plan fills in the request for a table that was loaded as base. A new snapshot, with the id
+// snapshot, moves the table, so that others can require that it did not move.
 func (p *Part) plan(id string, base nodetest.Loaded, snapshot int64) error {
 	p.Base = base.Location
 	requirements := []nodetest.Object{{"type": "assert-table-uuid", "uuid": base.Metadata.UUID}}
@@ -108,7 +108,7 @@ func (p *Part) plan(id string, base nodetest.Loaded, snapshot int64) error {
 	return nil
 }
 
-// planCreate fills in what makes a table at a location.
+// planCreate fills in the request that creates a table at a location.
 func (p *Part) planCreate(id, uuid, location string) {
 	properties := map[string]string{PropTransfer: id, PropCounter: strconv.Itoa(p.Change)}
 	p.change = nodetest.Object{
@@ -128,8 +128,8 @@ func (p *Part) planCreate(id, uuid, location string) {
 	}
 }
 
-// moveUpdates returns the updates that put a snapshot on top of base, and remove those that are not
-// kept.
+// moveUpdates returns the updates that put a snapshot on top of base, and remove the oldest
+// snapshots.
 func moveUpdates(base nodetest.Document, snapshot int64) []nodetest.Object {
 	added := nodetest.Object{
 		"snapshot-id": snapshot, "sequence-number": base.LastSequence + 1, "timestamp-ms": time.Now().UnixMilli(),

@@ -12,14 +12,14 @@ import (
 // Event is what a client knows about a call on a view.
 type Event struct {
 	Name    string
-	Query   string // of the version that it makes, which no other call asks for; "" if it makes none
-	Creates bool   // that is the first version of a view
+	Query   string // of the version that it makes, unique to this call; "" if it makes none
+	Creates bool   // it makes the first version of a view
 	Drops   bool
 	Absent  bool // it was refused because there is no view
 	Outcome nodetest.Outcome
-	Seen    nodetest.View // what an acknowledged call was answered; nothing if it drops
-	From    time.Duration // when it was sent first, since some moment that is the same for all
-	To      time.Duration // when the answer came
+	Seen    nodetest.View // the answer of an acknowledged call; empty for a drop
+	From    time.Duration // when it was first sent, since a common moment
+	To      time.Duration // when the answer arrived
 }
 
 // String describes the event.
@@ -35,8 +35,8 @@ func (e Event) String() string {
 	return fmt.Sprintf("%s %s, %s to %s, %s", verb, e.Name, e.From, e.To, outcome)
 }
 
-// Take takes down the answer to the call. It returns an error if no server may answer that,
-// whatever others do.
+// Take records the answer to the call. It returns an error if no server may give that answer,
+// whatever other clients do.
 func (e *Event) Take(a nodetest.Answer) error {
 	e.Outcome = a.Outcome
 	switch {
@@ -57,7 +57,7 @@ func (e *Event) Take(a nodetest.Answer) error {
 	return fmt.Errorf("%s: %d %s", e, a.Status, a.Text)
 }
 
-// Undecided reports whether an answer leaves open what becomes of a request with a key.
+// Undecided reports whether an answer leaves the outcome of a request with a key open.
 func Undecided(a nodetest.Answer) bool {
 	return a.Outcome == nodetest.Unknown || a.Status == http.StatusServiceUnavailable
 }

@@ -9,13 +9,15 @@ import (
 	"moorage/internal/nodetest"
 )
 
-// Judge returns what is wrong with what clients saw of views that keep all their versions.
+// Judge returns the problems of what clients saw of views that keep all their versions.
 //
 // For each view there must be an order of its versions that all answers agree with. Every
-// acknowledged version is in it once, and no refused one. An answer must hold all that was
-// acknowledged or seen before its request was sent, and nothing that was asked for after it came.
-// Between two sights of a view nobody acknowledged a drop of its name, and nobody saw another view
-// there, or none. If somebody did after the last sight, a drop explains it.
+// acknowledged version is in it once, and no refused version. An answer must have all versions that
+// were acknowledged or seen before its request was sent, and no version that was requested after it
+// arrived.
+//
+// Between two sights of a view, no client got an acknowledged drop of its name, and no client saw
+// another view or no view there. If one did after the last sight, a drop explains it.
 func Judge(events []Event) (problems []string) {
 	problem := func(format string, arguments ...any) { problems = append(problems, fmt.Sprintf(format, arguments...)) }
 	makers := map[string]Event{}
@@ -53,7 +55,7 @@ func Judge(events []Event) (problems []string) {
 }
 
 // longest returns the longest list of versions that was seen of each view. Every other list must be
-// its beginning.
+// a prefix of it.
 func longest(events []Event, problem func(string, ...any)) map[string][]string {
 	views := map[string][]string{}
 	for _, e := range events {
@@ -69,8 +71,8 @@ func longest(events []Event, problem func(string, ...any)) map[string][]string {
 	return views
 }
 
-// judgeLosses returns which answers lack versions. An answer must hold the versions of each answer
-// that came before its request. A client that makes a version gets it in the answer.
+// judgeLosses returns the answers that lack versions. An answer must have the versions of each
+// answer that arrived before its request. A client that makes a version gets it in the answer.
 func judgeLosses(events []Event) (problems []string) {
 	began := slices.DeleteFunc(slices.Clone(events), func(e Event) bool { return e.Seen.UUID == "" })
 	ended := slices.Clone(began)
@@ -92,7 +94,7 @@ func judgeLosses(events []Event) (problems []string) {
 	return problems
 }
 
-// judgeSpans returns what happened to names while views certainly were there: from the end of the
+// judgeSpans returns what happened to names while views certainly existed: from the end of the
 // first call that saw a view to the beginning of the last.
 func judgeSpans(events []Event) (problems []string) {
 	type span struct {
@@ -126,8 +128,7 @@ func judgeSpans(events []Event) (problems []string) {
 	return problems
 }
 
-// judgeEnds returns which views are gone, or have made room for others, although nobody can have
-// dropped them.
+// judgeEnds returns the views that are gone or replaced although no client can have dropped them.
 func judgeEnds(events []Event) (problems []string) {
 	last := map[string]Event{} // sights
 	for _, e := range events {

@@ -1,6 +1,6 @@
-// Package worker runs one function again and again in the background: the only kind of loop that
-// this repository has. It knows nothing of what the function does. Those that wait between two
-// tries of something sleep here too.
+// Package worker runs a function repeatedly in the background: the only kind of loop in this
+// repository. It knows nothing of what the function does. Its Sleep is also for code that waits
+// between two attempts.
 package worker
 
 import (
@@ -16,34 +16,34 @@ import (
 	"moorage"
 )
 
-// reportPause is the time between two lines of the log about runs that fail one after the other.
+// reportPause is the time between two log lines about runs that fail one after the other.
 const reportPause = time.Minute
 
-// Config is what a Worker is made of. Fields without a default are required.
+// Config configures a Worker. Fields without a default are required.
 type Config struct {
-	// Name says in logs which worker it is.
+	// Name identifies the worker in logs.
 	Name string
 	// Run does a bounded piece of work, and calls Kick if there is more. It must return soon after
 	// its context ends.
 	Run func(ctx context.Context) error
-	// Interval is the mean pause between two runs. The worker draws each pause between half of it
-	// and one and a half times as much. So nodes which were started together do not stay in step.
+	// Interval is the mean pause between two runs. The worker draws each pause from half of it to
+	// one and a half times as much. So nodes that were started together do not stay in step.
 	Interval time.Duration
 	// Jitter draws the pauses. It belongs to the worker from now on, because it is not safe for
 	// concurrent use.
 	Jitter *rand.Rand
 
-	Logger *slog.Logger // default: discards
+	Logger *slog.Logger // by default nothing is logged
 }
 
 // Worker is a loop that can be started and stopped. It is safe for concurrent use.
 type Worker struct {
 	config Config
 	log    *slog.Logger
-	kicks  chan struct{} // holds one kick that was not heeded yet
+	kicks  chan struct{} // holds one unhandled kick
 	slot   chan struct{} // holds the right to run: runs never overlap
 
-	failures, panics spell // of the loop, which alone uses them
+	failures, panics spell // used only by the loop
 
 	mu     sync.Mutex         // guards the fields below; leaf; never held over a wait
 	cancel context.CancelFunc // ends the loop; nil while there is none
@@ -64,7 +64,7 @@ func New(config Config) *Worker {
 }
 
 // Start starts the loop: a pause, a run, a pause, and so on. It does nothing if the loop was
-// started and not stopped. Kick before or after it makes the first run come at once.
+// started and not stopped. Kick before or after it makes the first run begin at once.
 func (w *Worker) Start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -83,8 +83,8 @@ func (w *Worker) Start() {
 	}()
 }
 
-// Stop ends the context of a run that is under way in the loop, and returns when the loop has
-// ended. It may be called again, before Start too. Start may follow.
+// Stop ends the context of a run in progress, and returns when the loop has ended. It may be called
+// again, and before Start. Start may follow.
 func (w *Worker) Stop() {
 	w.mu.Lock()
 	if w.cancel != nil {
@@ -99,8 +99,8 @@ func (w *Worker) Stop() {
 }
 
 // Kick makes the loop run without waiting for the end of its pause. During a run it means one more
-// run after it; before Start it is remembered. Many kicks that were not heeded yet count as one. It
-// never blocks.
+// run after it; before Start it is remembered. Several unhandled kicks count as one. It never
+// blocks.
 func (w *Worker) Kick() {
 	select {
 	case w.kicks <- struct{}{}:
@@ -108,9 +108,9 @@ func (w *Worker) Kick() {
 	}
 }
 
-// RunOnce runs the function once, in the caller's goroutine, whether the loop is started or not. If
-// a run is under way it waits for its end first. It returns what the function returned, a
-// *PanicError if it panicked, or the context's error.
+// RunOnce runs the function once, in the caller's goroutine, whether the loop is started or not. It
+// first waits for the end of a run in progress. It returns the function's error, a *PanicError if
+// it panicked, or the context's error.
 func (w *Worker) RunOnce(ctx context.Context) error {
 	select {
 	case w.slot <- struct{}{}:
@@ -133,8 +133,8 @@ type PanicError struct {
 // Error returns the value without the stack.
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
 
-// Safely calls run and returns what it returned, or a *PanicError if it panicked. It is for work
-// whose panic must not end other work, and for goroutines, where a panic would end the process.
+// Safely calls run and returns its error, or a *PanicError if it panicked. It is for work whose
+// panic must not end other work, and for goroutines, where a panic would end the process.
 func Safely(ctx context.Context, run func(context.Context) error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -166,7 +166,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// pause returns true when it is time to run, false when the loop is to end.
+// pause returns true when it is time to run, and false when the loop must end.
 func (w *Worker) pause(ctx context.Context) bool {
 	half := w.config.Interval / 2
 	timer := time.NewTimer(half + time.Duration(w.config.Jitter.Int64N(int64(w.config.Interval)+1)))
@@ -182,8 +182,8 @@ func (w *Worker) pause(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// report logs how a run of the loop ended. A failure that stays has one line a minute, and one line
-// when it is over: a worker that runs each second would fill the log with it.
+// report logs the result of a run. A persistent failure has one line a minute, and one line when it
+// is over: otherwise a worker that runs each second would fill the log.
 func (w *Worker) report(ctx context.Context, err error) {
 	if err == nil {
 		if w.failures.runs > 0 {
@@ -203,13 +203,13 @@ func (w *Worker) report(ctx context.Context, err error) {
 	}
 }
 
-// spell is a row of runs that ended badly. It is not safe for concurrent use.
+// spell is a sequence of failed runs. It is not safe for concurrent use.
 type spell struct {
 	runs  int
-	quiet *time.Timer // fires when the next may be logged; nil before the first
+	quiet *time.Timer // fires when the next line may be logged; nil before the first
 }
 
-// isDue counts a run, and reports whether it is to be logged.
+// isDue counts a run, and reports whether to log it.
 func (s *spell) isDue() bool {
 	s.runs++
 	if s.quiet != nil {
