@@ -355,7 +355,7 @@ type nodeLocks struct {
 	// on the address leaves this one its locks.
 	withdraw func()
 	close    func() error
-	// members returns the node's view of the sessions of all nodes, and session its own session.
+	// members is the node's view of the sessions of all nodes, and session returns its own session.
 	// Both are nil for a store that has one process.
 	members cluster.Sessions
 	session func() string

@@ -26,8 +26,9 @@ import (
 	"moorage/registry"
 )
 
-// policiesPause is how often a node reads all policies. Other nodes write them, and a node may not
-// know that its own write succeeded. The monitor triggers a read at once for a policy in the log.
+// policiesPause is the pause between two reads of all policies. Other nodes write policies, and a
+// node may not know that its own write succeeded. A policy change in the log makes the monitor read
+// them at once.
 const policiesPause = 30 * time.Second
 
 // whoOpened is the caller of commands on a store, with all rights.

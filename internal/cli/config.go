@@ -51,7 +51,7 @@ type Config struct {
 	PeerCA          string        // PEM file: what signed the certificates of all nodes
 	AllowLocations  []string      // URIs below which tables may live, in addition to their warehouse's location
 	Audit           string        // a file, AuditStderr or AuditOff; empty: see AuditTo
-	AuditReads      int           // the audit log has one of so many allowed reads; 0 means only their sums
+	AuditReads      int           // the audit log has one of this many allowed reads; 0 means only their sums
 	AuditBytesMax   int64         // maximum size of the audit file, in bytes
 	AuditStrict     bool          // refuse requests while the audit log cannot be written
 	LogLevel        slog.Level    // the lowest level that is logged

@@ -7,8 +7,8 @@ import "math"
 type period struct{ from, to, until int64 }
 
 // periods are the periods of the versions that certainly were current once, by location. The search
-// for an order is short if each call can have only few places. Without periods, commits that wait
-// for others are in progress for long.
+// for an order is short only if each call can have few places. A commit that waits for others is in
+// progress for long, so its period narrows its places.
 type periods map[string]period
 
 // periods returns the periods of the versions that were seen.

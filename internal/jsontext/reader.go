@@ -157,7 +157,7 @@ func (r *Reader) skipAgain() error {
 	}
 }
 
-// skipString moves behind the string that begins here. It returns false if the string has no end.
+// skipString moves past the string that begins here. It returns false if the string has no end.
 func (r *Reader) skipString() bool {
 	for r.pos++; ; r.pos++ {
 		switch r.pos = skipPlain(r.raw, r.pos); {

@@ -111,7 +111,7 @@ func (j *judge) transfers() {
 	}
 }
 
-// sums compares the sum of all counters at the beginning with those at the end and in between.
+// sums compares the sums of all counters at the beginning, at the end and in between.
 func (j *judge) sums(sweeps []Sweep) {
 	begin, end := 0, 0
 	for _, chain := range j.chains {

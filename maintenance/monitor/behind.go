@@ -13,9 +13,9 @@ const (
 	warnPause = time.Hour
 )
 
-// fallBehind checks how far behind the monitor is. The monitor has read a change that was made at a
-// time, and there are more. Changes that are older than the retention are deleted. Long before that
-// the monitor checks all tables, which replaces the unread changes.
+// fallBehind checks how far behind the monitor is, after it has read a change that was made at a
+// time, with more changes to come. Changes that are older than the retention are deleted. Long
+// before that the monitor checks all tables, which replaces the unread changes.
 func (f *following) fallBehind(ctx context.Context, made time.Time) error {
 	now, retention := f.config.Now(), f.config.Retention
 	lag := now.Sub(made)

@@ -111,7 +111,7 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 		return true, f.fallBehind(ctx, page[pageMax-1].Change.Time)
 	}
 	if f.matcher == matcher && f.value.Policies != matcher.Hash() {
-		// All changes of policies up to f.matcher were read, and they started no walk.
+		// The log was read up to f.matcher, and no change of a policy began a walk for it.
 		err := f.begin(ctx, registry.ScopeServer, moorage.Identifier{}, "policy")
 		return true, err
 	}
@@ -135,7 +135,7 @@ type table struct {
 	facts *registry.Facts // nil if the table must be checked
 }
 
-// fold makes the tables in a page of changes due, and moves the position behind the page.
+// fold makes the tables in a page of changes due, and moves the position past the page.
 func (f *following) fold(ctx context.Context, page []registry.PositionedChange) error {
 	tables, order := make(map[registry.ID]table), []registry.ID(nil)
 	var begun []moorage.Identifier

@@ -72,7 +72,8 @@ func (f *following) beginAt(ctx context.Context, ident moorage.Identifier) error
 	return f.begin(ctx, scope, ident, "policy")
 }
 
-// begin begins a walk, or restarts it. The record of the walk has the policies that it uses.
+// begin begins a walk, or restarts it. The same Apply records the hash of the walk's policies, in the
+// position's record.
 func (f *following) begin(ctx context.Context, scope string, ident moorage.Identifier, reason string) error {
 	now, err := f.ledger.Time(ctx)
 	if err != nil {
@@ -204,7 +205,7 @@ type sighted struct {
 	sight schedule.Sight
 }
 
-// tables checks the tables of a scope that a policy applies to, behind the pointer with the ID
+// tables checks the tables of a scope that a policy applies to, after the pointer with the ID
 // after. It checks at most limit pointers, and at most documents of their documents. next is where
 // the next call begins; empty at the end.
 func (f *following) tables(ctx context.Context, scope moorage.Identifier, after string, limit, documents int) (
@@ -279,7 +280,7 @@ func (f *following) look(ctx context.Context) error {
 	return f.lookAt(ctx, shadowTables)
 }
 
-// lookAt checks the given number of tables behind a random place in the order of ids, which are
+// lookAt checks the given number of tables after a random place in the order of ids, which are
 // random.
 func (f *following) lookAt(ctx context.Context, tables int) error {
 	from, err := f.ledger.NewID()

@@ -362,13 +362,13 @@ type round struct {
 	// isDoubted is true if the clock is in doubt, so that the round checked no table.
 	isDoubted bool
 
-	next   string // the next round begins behind this ID, unless it begins at the start
+	next   string // the next round begins after this ID, unless it begins at the start
 	found  tally  // what is due
 	passed tally  // the part of found that the next round does not list
 }
 
-// page checks the tables of a page of due records. more is false if nothing behind the page is due
-// now. Otherwise the next page begins behind the ID after.
+// page checks the tables of a page of due records. more is false if nothing after the page is due
+// now. Otherwise the next page begins after the ID after.
 func (r *round) page(ctx context.Context, page []registry.Record) (after string, more bool, err error) {
 	more = len(page) == duePage
 	var others, looked []registry.Key

@@ -12,8 +12,8 @@
 // # What it promises
 //
 //   - A change is one Apply with a change record, however much the scope contains.
-//   - The conditions from Matcher.Requires fail if a policy of the warehouse has changed since the
-//     matcher was made.
+//   - The conditions from Policies.ConditionsFor fail if a policy of the warehouse has changed
+//     since the matcher was made.
 //   - Current is at least as new as the beginning of each Reload that has ended.
 //   - The package writes nothing that package policy refuses.
 //

@@ -42,8 +42,8 @@ func Named(document *metadata.Document, location string, yield func(path string)
 
 // Live adds to set all files that a document at location reaches. It reads each list and each
 // manifest of each snapshot to its end. If one cannot be read, Live returns an error, and set is
-// useless. The error is an UnreadableError if it is permanent. set should be sized for Measure's
-// Files.
+// useless. The error is an UnreadableError if it is permanent. set should be sized for the
+// Cost.Files of Manifests.
 func Live(ctx context.Context, files Reader, document *metadata.Document, location string, set *Set) error {
 	Named(document, location, set.Add)
 	manifests, err := manifestsOf(ctx, files, document, nil, always)

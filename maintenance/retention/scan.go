@@ -71,7 +71,7 @@ func (s *scan) page(ctx context.Context) ([]registry.Record, error) {
 	return records, nil
 }
 
-// advance continues behind page, and reports whether page was the last one. Then the next round
+// advance continues after page, and reports whether page was the last one. Then the next round
 // begins again.
 func (s *scan) advance(page []registry.Record) (last bool) {
 	if registry.IsLastPage(page, ledger.ScanPage) {

@@ -13,7 +13,7 @@ import (
 // operationEndWindow is the operation in change records for the end of a window.
 const operationEndWindow = "end-undrop-window"
 
-// walkEvery is the time between the ends of walks over all pointers and their next beginning. Only
+// walkEvery is the time from the end of one walk over all pointers to the begin of the next. Only
 // tables that were dropped while the clock was ahead wait for a walk, and at most that long.
 const walkEvery = 24 * time.Hour
 

@@ -36,7 +36,7 @@ type Preview struct {
 }
 
 // Preview returns what would happen now to the tables of a scope if the scope had the requested
-// policy. It covers at most limit tables, behind the pointer with the ID after. next is where the
+// policy. It covers at most limit tables, after the pointer with the ID after. next is where the
 // next page begins, and empty on the last page. A page can be empty without being the last. Preview
 // reads what the jobs would read, and changes nothing.
 //

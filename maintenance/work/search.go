@@ -32,7 +32,7 @@ const (
 	shards = "0123456789abcdef"
 )
 
-// place is where a search stopped: behind the due record with the ID after in a shard. The zero
+// place is where a search stopped: after the due record with the ID after in a shard. The zero
 // place is before all of them.
 type place struct {
 	shard int
