@@ -81,7 +81,7 @@ func newCipher(tb testing.TB) cipher.AEAD {
 	return made
 }
 
-// seal returns plain, sealed and bound.
+// seal returns plain, encrypted with bound as additional data.
 func seal(with cipher.AEAD, plain, bound []byte) []byte {
 	nonce := []byte(rand.Text())[:with.NonceSize()]
 	return with.Seal(nonce, nonce, plain, bound)

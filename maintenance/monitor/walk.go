@@ -72,8 +72,8 @@ func (f *following) beginAt(ctx context.Context, ident moorage.Identifier) error
 	return f.begin(ctx, scope, ident, "policy")
 }
 
-// begin begins a walk, or restarts it. The same Apply records the hash of the walk's policies, in the
-// position's record.
+// begin begins a walk, or restarts it. The same Apply records the hash of the walk's policies, in
+// the position's record.
 func (f *following) begin(ctx context.Context, scope string, ident moorage.Identifier, reason string) error {
 	now, err := f.ledger.Time(ctx)
 	if err != nil {

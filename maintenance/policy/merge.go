@@ -55,7 +55,7 @@ type Rule struct {
 	Type    Type
 	Enabled bool
 	From    Source // what enabled or disabled it
-	// Since is when it was enabled.
+	// Since is when the rule was enabled.
 	Since time.Time
 	// Unsafe is true if one of the policies allows values below the floor.
 	Unsafe bool

@@ -390,8 +390,8 @@ type Blocker struct {
 	Kind    string
 }
 
-// Blockers returns a page of blockers, whose IDs come after the ID after. next is the after of the next
-// page, and empty on the last page.
+// Blockers returns a page of blockers, whose IDs come after the ID after. next is the after of the
+// next page, and empty on the last page.
 func (s *Steering) Blockers(ctx context.Context, after string, limit int) (all []Blocker, next string, err error) {
 	prefix, last := registry.DueBlockedPrefix(), ""
 	err = s.Ledger.Scan(ctx, registry.TableDue, prefix, after, func(record registry.Record) (bool, error) {
