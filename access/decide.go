@@ -23,7 +23,7 @@ const (
 	ByNothing Reason = iota // the request was not allowed
 	ByOwner                 // the caller owns the object, or an object above it
 	ByGrant                 // a grant on the object or above it
-	ByBeneath               // a grant below the object, which makes the object visible
+	ByBeneath               // a grant to the caller, or an object of it, below the object
 )
 
 // Decision is the answer to one question.
@@ -98,7 +98,7 @@ func (w *Who) addGrants(t *tally, at int, grants []granted) bool {
 }
 
 // denied returns the decision if neither an owner nor a grant on the path allows the request. A
-// grant below the object may still make the object visible.
+// grant or an owned object below may still make the object visible.
 func (w *Who) denied(path []Object, t *tally) Decision {
 	decision := Decision{Outcome: Forbid, Missing: t.asked &^ t.had}
 	if t.seen {

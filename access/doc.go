@@ -28,7 +28,7 @@
 //     owners of the objects in it.
 //   - A grant never denies anything: grants only add.
 //   - Admin sees every name and grants anywhere, but reads no data: it implies no other privilege.
-//   - A caller who acts through an engine (Caller.Acting) has no privilege from grants on the
+//   - A caller that acts through an engine (Caller.Acting) has no privilege from grants on the
 //     server.
 //   - Behind a view with definer's rights, the privileges of the view's owner count (through.go).
 //

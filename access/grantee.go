@@ -7,18 +7,17 @@ import (
 	"moorage"
 )
 
-// Everyone is the role of each caller who is authenticated. It has no record, and no members can
-// be named; it may itself be the member of a role.
-const Everyone = "everyone"
-
 // Everyone is the role of each authenticated caller. It has no record and takes no members. It can
 // itself be a member of a role.
-const GranteeBytesMax = 1024
+const Everyone = "everyone"
 
 // GranteeBytesMax bounds the name of a principal or role.
-type GranteeKind uint8
+const GranteeBytesMax = 1024
 
 // GranteeKind is the kind of a grantee's name.
+type GranteeKind uint8
+
+// The kinds of grantees.
 const (
 	Nobody      GranteeKind = iota
 	IsPrincipal             // "corp:ann": an alias, a colon, a subject

@@ -53,11 +53,11 @@ type Role struct {
 type Grants struct {
 	ID   ID // ServerID for the server
 	Kind Kind
-	// Ancestors are the namespaces above the object, nearest first, and last its warehouse. The
-	// server is not named. Of a warehouse and of the server it is empty.
-	Ancestors []ID
 	// Ancestors are the namespaces above the object, nearest first, and then its warehouse. The
 	// server is not listed. Ancestors is empty for a warehouse and for the server.
+	Ancestors []ID
+	// Owner is the principal or role that the object was handed over to. It is empty if the object
+	// still belongs to its creator.
 	Owner   string
 	Managed bool // of a warehouse or namespace: owners below it lack Manage
 	Grants  []Grant

@@ -19,7 +19,7 @@
 // The name of a caller is <alias>:<name>. The alias of an issuer is in the configuration; API keys
 // and certificates have the aliases key and cert. So no issuer can speak for another.
 //
-// # Tokens of ours
+// # Tokens of the store
 //
 // Authenticator.Token is the token endpoint: it exchanges API keys for tokens that expire. Each
 // process signs with its own key. It publishes the public half through Records before it signs

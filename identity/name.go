@@ -9,7 +9,7 @@ import (
 // nameBytesMax bounds the name of a caller. OpenID Connect bounds a subject to 255 characters.
 const nameBytesMax = 512
 
-// aliasCertificate is the alias of callers who show a certificate.
+// aliasCertificate is the alias of callers with a client certificate.
 const aliasCertificate = "cert"
 
 // nameOf returns the name of a caller that an issuer calls subject. ok is false if subject is

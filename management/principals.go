@@ -125,7 +125,7 @@ func (s *server) withdrawKey(r *http.Request, _ []byte) (any, error) {
 	return client.Done{}, s.noteKey(r, audit.KeyWithdrawn, principal, id, err)
 }
 
-// noteKey notes the change of a key in the audit log, unless err is not nil. It returns err.
+// noteKey notes the change of a key in the audit log if err is nil. It returns err.
 func (s *server) noteKey(r *http.Request, event audit.Event, principal, id string, err error) error {
 	if err == nil {
 		caller := web.CallerOf(r)

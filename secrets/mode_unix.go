@@ -11,7 +11,7 @@ import (
 const (
 	ownFileMode = 0o600
 	// rootFileMode is for files of root that a process of another user reads through the group.
-	// Kubernetes mounts secrets so.
+	// Kubernetes mounts secrets in this way.
 	rootFileMode = 0o640
 )
 

@@ -109,7 +109,7 @@ type GrantsChanged struct {
 // Owner hands an object over.
 type Owner struct {
 	Object Object `json:"object"`
-	Owner  string `json:"owner"` // empty: back to its creator
+	Owner  string `json:"owner"` // empty to return it to its creator
 }
 
 // Managed sets whether a warehouse or namespace is managed: the owners of the objects in it then

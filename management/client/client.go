@@ -159,8 +159,8 @@ func New(uri, token string) *Client {
 	return &Client{uri: strings.TrimSuffix(uri, "/"), token: token, http: http.DefaultClient}
 }
 
-// Trusting returns c with the certificate authorities that it trusts. If authorities is nil, it
-// trusts the system's.
+// Trusting returns a client that trusts servers whose certificates authorities signed. If
+// authorities is nil, it trusts the system's authorities.
 func (c *Client) Trusting(authorities *x509.CertPool) *Client {
 	if authorities == nil {
 		return c

@@ -56,7 +56,7 @@ type Client struct {
 }
 
 // New returns a client that trusts servers whose certificates roots signed. If roots is nil, it
-// trusts the system's. It sends nothing.
+// trusts the system's authorities. It sends nothing.
 func New(roots *x509.CertPool) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}

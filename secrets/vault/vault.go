@@ -46,8 +46,8 @@ const prefix = "vault:v"
 
 // Config has the address of the key, and the credentials for it.
 type Config struct {
-	// Address is hcvault://HOST:PORT/MOUNT/keys/NAME. It means HTTPS, the path of the engine and
-	// the name of the key.
+	// Address is hcvault://HOST:PORT/MOUNT/keys/NAME. The scheme means HTTPS, MOUNT is the path of
+	// the engine, and NAME is the name of the key.
 	Address string
 	// TokenFile has the token. It is read for each call, so another program may renew the token
 	// there.
