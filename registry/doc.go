@@ -1,22 +1,20 @@
-// Package registry is the port to the store that says which metadata file is
-// the current one of every table. It owns the keys, the records and their
-// encoding, and the contract of Store; its sub-packages memory, pebble and
-// postgres keep the contract, and registrytest checks that they do.
+// Package registry is the port to the store that records the current metadata file of every table.
+// It owns the keys, the records and their encoding, and the contract of Store. The sub-packages
+// memory, pebble and postgres implement the contract, and registrytest tests it.
 //
 // # What a store promises
 //
-// A store is a map from Key to Record. Every write gives the record a new
-// ETag: 128 random bits, never used twice, also not after a record was deleted
-// and made again. The only way to write is Apply: a batch of writes that
-// becomes visible and durable at one moment if every one of the batch's
-// conditions holds, and that changes nothing otherwise.
+// A store is a map from Key to Record. Every write gives the record a new ETag: 128 random bits. An
+// ETag is never used twice, even when a record is deleted and made again. Apply is the only way to
+// write. Its batch becomes visible and durable at one moment if all of the batch's conditions hold.
+// Otherwise it changes nothing.
 //
-// Durable before visible: no Get, List, Changes or condition ever sees a write
-// that a power cut could still take back.
+// Durable before visible: a Get, List, Changes or condition never sees a write that a power cut
+// could still undo.
 //
-// Changes is the order in which batches that carry a Change became visible. In
-// it each key's changes stand in the order of its versions, and a batch that
-// saw another one stands after it.
+// Changes returns the batches that carry a Change in the order in which they became visible. In
+// this order the changes of a key follow the order of its versions, and a batch comes after every
+// batch that it saw.
 //
 // # What a store must not know
 //

@@ -6,8 +6,8 @@ import (
 )
 
 // Encode returns the value of a record. value is one of the structs of this package, or of txlog.
-// All values are JSON objects in which unknown members are kept, so that a later version may add
-// some.
+// All values are JSON objects in which unknown members are kept, so a later version may add
+// members.
 func Encode(value Value) ([]byte, error) {
 	encoded, err := encode(value)
 	if rest := value.Later().rest; err == nil && rest != nil {
@@ -16,7 +16,7 @@ func Encode(value Value) ([]byte, error) {
 	return encoded, err
 }
 
-// encode is Encode without what is Unknown.
+// encode is Encode without the unknown members.
 func encode(value Value) ([]byte, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {

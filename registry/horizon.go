@@ -7,47 +7,46 @@ import (
 	"time"
 )
 
-// HorizonKey is the key of the record that says how far the order of changes was deleted.
+// HorizonKey is the key of the record of how far the order of changes was deleted.
 func HorizonKey() Key { return Key{TableCursor, "horizon"} }
 
-// RetentionKey is the key of the record in which the sweep notes how long changes have been there.
+// RetentionKey is the key of the record in which the sweep notes the age of changes.
 func RetentionKey() Key { return Key{TableCursor, "retention"} }
 
-// Horizon is the value of the record HorizonKey. Only a first part of the order of changes is ever
-// deleted. The Apply that deletes changes writes the horizon too. Without a record nothing was
-// deleted.
+// Horizon is the value of the record HorizonKey. Changes are only ever deleted from the beginning
+// of their order. The Apply that deletes changes also writes the horizon. If there is no record, no
+// change was deleted.
 type Horizon struct {
 	Unknown
 	// Position is the position of the last change that was deleted, or a later one. It is zero if
-	// nothing was deleted.
+	// no change was deleted.
 	Position Position `json:"position"`
 }
 
 // Retention is the value of the record RetentionKey.
 type Retention struct {
 	Unknown
-	// Time is when the sweep looked last, by the store's clock.
+	// Time is when the sweep last ran, by the store's clock.
 	Time time.Time `json:"time"`
-	// Elapsed is how long sweeps have run in all. It only grows, and no faster than time passes,
-	// whatever the clocks say.
+	// Elapsed is the total time for which sweeps have run. It only grows, and never faster than
+	// time passes, whatever the clocks show.
 	Elapsed time.Duration `json:"elapsed-ns"`
-	// Marks say how far the order reached at some of these times, the oldest first.
+	// Marks are the positions that the order had reached at some of these times, the oldest first.
 	Marks []Mark `json:"marks,omitempty"`
 }
 
-// Mark says that the order of changes reached up to a position, or further, when so much time had
-// elapsed.
+// Mark is a position that the order of changes had reached, or passed, when Elapsed had a value.
 type Mark struct {
 	Position Position      `json:"position"`
 	Elapsed  time.Duration `json:"elapsed-ns"`
 }
 
-// ErrForgotten says that changes which a reader has not read were deleted.
+// ErrForgotten means that changes were deleted before the reader read them.
 var ErrForgotten = errors.New("registry: changes were deleted that were not read")
 
-// ReadHorizon returns the horizon of a store, zero if nothing was deleted. A reader that wants all
-// changes that are left begins there. Errors are those of Store.Get, and an error for a record that
-// cannot be read.
+// ReadHorizon returns the horizon of a store, zero if no change was deleted. A reader of all
+// remaining changes begins there. Errors are the errors of Store.Get, and an error for an
+// unreadable record.
 func ReadHorizon(ctx context.Context, store Store) (Horizon, error) {
 	records, err := store.Get(ctx, HorizonKey())
 	if err != nil || !records[0].Exists() {
@@ -56,17 +55,17 @@ func ReadHorizon(ctx context.Context, store Store) (Horizon, error) {
 	return Decode[Horizon](records[0])
 }
 
-// Follow returns what Store.Changes does, for a reader that has read all changes up to after. It
-// returns ErrForgotten if the next ones may have been deleted. Then the reader must look at the
-// records themselves, and may go on behind the horizon. Other errors are those of Store.Changes and
+// Follow is Store.Changes for a reader that has read all changes up to after. It returns
+// ErrForgotten if the next changes may have been deleted. Then the reader must read the records
+// themselves, and may continue after the horizon. Other errors are the errors of Store.Changes and
 // ReadHorizon.
 func Follow(ctx context.Context, store Store, after Position, limit int) ([]PositionedChange, error) {
 	page, err := store.Changes(ctx, after, limit)
 	if err != nil {
 		return nil, err
 	}
-	// Read after the page: changes that were deleted before the page was read are behind this
-	// horizon.
+	// Read the horizon after the page: it covers every change that was deleted before the page was
+	// read.
 	horizon, err := ReadHorizon(ctx, store)
 	if err != nil {
 		return nil, err
@@ -77,10 +76,10 @@ func Follow(ctx context.Context, store Store, after Position, limit int) ([]Posi
 	return page, nil
 }
 
-// Head returns a position that has a change, such that no change was behind it when Head was
-// called. If there is no change behind from it returns from, which must be a position that was
-// given away, or zero. It reads few changes: steps that double lead past the head, and halving
-// leads back to it. Errors are those of Store.Changes.
+// Head returns the position of a change. No change that existed when Head was called is after it.
+// If there is no change after from, it returns from, which must be zero or the position of a
+// change. It reads few changes: it doubles its steps until it is past the head, then halves them.
+// Errors are the errors of Store.Changes.
 func Head(ctx context.Context, store Store, from Position) (Position, error) {
 	next := func(after Position) (Position, error) {
 		page, err := store.Changes(ctx, after, 1)
@@ -89,7 +88,7 @@ func Head(ctx context.Context, store Store, from Position) (Position, error) {
 		}
 		return page[0].Position, nil
 	}
-	head, past := from, from // nothing is behind past
+	head, past := from, from // no change is after past
 	for step := Position(0); ; step = max(1, 2*step) {
 		past = head + step
 		found, err := next(past)
@@ -107,7 +106,7 @@ func Head(ctx context.Context, store Store, from Position) (Position, error) {
 		switch {
 		case err != nil:
 			return 0, err
-		case found > past: // it came meanwhile
+		case found > past: // a change was added meanwhile
 			return found, nil
 		case found > 0:
 			head = found

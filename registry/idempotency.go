@@ -19,22 +19,22 @@ func (h Hash) MarshalText() ([]byte, error) { return []byte(h.String()), nil }
 // UnmarshalText reads the text of String.
 func (h *Hash) UnmarshalText(text []byte) error { return unmarshalHex(h[:], text) }
 
-// IdempotencyKey is the key of the outcome of a mutation. hash is made of the sender, the
-// warehouse, and the key that the mutation was sent with.
+// IdempotencyKey is the key of the outcome of a mutation. hash covers the sender, the warehouse,
+// and the idempotency key of the request.
 func IdempotencyKey(hash Hash) Key { return Key{TableIdempotency, hash.String()} }
 
-// Idempotency is the value of an idempotency record: how a mutation ended that was sent with a key.
-// It is written once, with the effect of the mutation if it has one, and deleted some time after
-// its life.
+// Idempotency is the value of an idempotency record: the outcome of a mutation that was sent with
+// an idempotency key. The Apply that has the effect of the mutation, if there is one, writes it.
+// The record is written once, and deleted some time after its life.
 type Idempotency struct {
 	Unknown
-	// Method and Path say what the request was, for people who read the record. Path may be cut
-	// short.
+	// Method and Path describe the request for people who read the record. Path may be truncated.
 	Method string `json:"method"`
 	Path   string `json:"path"`
-	// Request is the hash of the whole request: the same key with another one is refused.
+	// Request is the hash of the whole request. The same key with another request is refused.
 	Request Hash `json:"request"`
-	// Created is by the clock of the node that wrote it. Life is how long it is kept at least.
+	// Created is by the clock of the node that wrote it. Life is the minimum time for which the
+	// record is kept.
 	Created time.Time     `json:"created"`
 	Life    time.Duration `json:"life-ns"`
 	Outcome Outcome       `json:"outcome"`
@@ -43,17 +43,18 @@ type Idempotency struct {
 // Expires returns when the life of i ends.
 func (i Idempotency) Expires() time.Time { return i.Created.Add(i.Life) }
 
-// Outcome is the answer to a mutation. If there is a Failure, the mutation was refused. Otherwise
-// it succeeded, and at most one of the other members is there: none if the answer has no content.
+// Outcome is the answer to a mutation. If Failure is set, the mutation was refused. Otherwise it
+// succeeded, and at most one of the other members is set. If no member is set, the answer has no
+// content.
 type Outcome struct {
 	Failure *Failure `json:"failure,omitempty"`
-	// Table is the version of a table that was answered.
+	// Table is the version of a table in the answer.
 	Table *TableVersion `json:"table,omitempty"`
-	// View is the version of a view that was answered; its TableUUID is the view-uuid.
+	// View is the version of a view in the answer. Its TableUUID is the view-uuid.
 	View *TableVersion `json:"view,omitempty"`
 	// Properties are the properties of a new namespace. They are empty, not nil, if it has none.
 	Properties map[string]string `json:"properties,omitzero"`
-	// Changed is what became of the properties of a namespace.
+	// Changed lists the properties of a namespace that were changed.
 	Changed *ChangedProperties `json:"changed,omitempty"`
 }
 
@@ -65,7 +66,7 @@ type Failure struct {
 
 // TableVersion is one version of a table or view.
 type TableVersion struct {
-	Ident            moorage.Identifier `json:"identifier"` // its name then
+	Ident            moorage.Identifier `json:"identifier"` // its name at that time
 	Pointer          ID                 `json:"pointer"`
 	TableUUID        string             `json:"table-uuid"`
 	MetadataLocation string             `json:"metadata-location"`

@@ -2,7 +2,7 @@ package registry
 
 import "moorage"
 
-// The kinds of the objects that a change may be about.
+// The kinds of objects that a change may affect.
 const (
 	ItemWarehouse = "warehouse"
 	ItemNamespace = "namespace"
@@ -13,38 +13,39 @@ const (
 	ItemGrants    = "grants"
 )
 
-// Item is one object that a change made, changed or ended.
+// Item is one object that a change created, changed or ended.
 type Item struct {
 	Kind  string             `json:"kind"`
 	ID    ID                 `json:"id"`
-	Ident moorage.Identifier `json:"identifier"` // after the change; of an object that ended, before it
-	// Previous is what a rename found it called; nil if the name stayed.
+	Ident moorage.Identifier `json:"identifier"` // after the change, or before it for an object that ended
+	// Previous is the name before a rename. It is nil if the name did not change.
 	Previous *moorage.Identifier `json:"previous-identifier,omitempty"`
 	UUID     string              `json:"uuid,omitempty"` // of a table or view
-	// MetadataLocation is the current one after the change, and PreviousMetadataLocation that
-	// before. Each is empty if there was none then, and for what has no metadata.
+	// MetadataLocation is the current location after the change, and PreviousMetadataLocation is
+	// the one before. Each is empty if there was no location then, or if the object has no
+	// metadata.
 	MetadataLocation         string `json:"metadata-location,omitempty"`
 	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
-	// Rule is the hash of the rule by which the server took care of a table; empty otherwise.
+	// Rule is the hash of the rule by which the server maintained a table; empty otherwise.
 	Rule string `json:"rule,omitempty"`
-	// Facts are what is known of a table's version after the change; nil if it has no new version,
+	// Facts describe a table's version after the change. It is nil if the table has no new version,
 	// or if an older version of the server wrote the change.
 	Facts *Facts `json:"facts,omitempty"`
 }
 
-// Facts are what the care of a table is planned by.
+// Facts are the facts about a table that plan its maintenance.
 type Facts struct {
 	Snapshots int64  `json:"snapshots"`
 	FirstMS   int64  `json:"first,omitempty"` // time of the first snapshot in the document
 	Refs      int64  `json:"refs"`
 	Seq       int64  `json:"seq,omitempty"`       // last sequence number
 	Operation string `json:"operation,omitempty"` // of main's head
-	// Files, Deletes and Bytes are the totals that the summary of main's head has; -1 for one that
-	// it does not have.
+	// Files, Deletes and Bytes are the totals in the summary of main's head. A total that the
+	// summary lacks is -1.
 	Files   int64 `json:"files"`
 	Deletes int64 `json:"deletes"`
 	Bytes   int64 `json:"bytes"`
-	// Rules is a hash of what the table itself says about its care; empty if it says nothing.
+	// Rules is a hash of the table's own maintenance properties. It is empty if there are none.
 	Rules string `json:"rules,omitempty"`
 }
 
@@ -57,8 +58,8 @@ func ContainerItem(ident moorage.Identifier, id ID) Item {
 	return Item{Kind: ItemNamespace, ID: id, Ident: ident}
 }
 
-// PointerItem returns the item of a table or view. before is zero for one that is made, after for
-// one that ends.
+// PointerItem returns the item of a table or view. before is zero for a new pointer, after for one
+// that ends.
 func PointerItem(before, after Pointer) Item {
 	present := after
 	if after.ID.IsZero() {

@@ -14,7 +14,7 @@ import (
 // The numbers are part of the layout and never change.
 type Table uint8
 
-// The tables, with what their keys' IDs are made of.
+// The tables, and the parts of their keys' IDs.
 const (
 	TableWarehouse   Table = 1  // name
 	TableNamespace   Table = 2  // warehouse id / parent id / level; the parent of a top level is the warehouse
@@ -30,10 +30,10 @@ const (
 	TablePrincipal   Table = 12 // name
 	TableRole        Table = 13 // name
 	TableGrants      Table = 14 // id of the object, or "server"
-	TablePolicy      Table = 15 // name; nothing writes it yet
+	TablePolicy      Table = 15 // name; not written yet
 	TableSecret      Table = 16 // id, or "store"
 	TableAccess      Table = 17 // "epoch", "recent", "store", "key/" and "maker/" with ids
-	TableCursor      Table = 18 // name of what follows the order of changes, such as "horizon"
+	TableCursor      Table = 18 // name of a reader of the order of changes, such as "horizon"
 	TableCare        Table = 19 // pointer id
 	TableDue         Table = 20 // shard / time / pointer id / kind, or DueBlockedKey, WindowKey, WaitingKey
 	TableJob         Table = 21 // pointer id / kind
@@ -57,10 +57,10 @@ var tableNames = map[Table]string{
 
 // Tables returns every table, in the order of their numbers.
 func Tables() []Table {
-	return slices.Sorted(maps.Keys(tableNames)) // numbers have gaps, which other records will fill
+	return slices.Sorted(maps.Keys(tableNames)) // unused numbers are for future records
 }
 
-// String returns the table's name, as it stands in messages and in SQL.
+// String returns the table's name in messages and in SQL.
 func (t Table) String() string {
 	if name, ok := tableNames[t]; ok {
 		return name
@@ -68,7 +68,7 @@ func (t Table) String() string {
 	return fmt.Sprintf("table %d", uint8(t))
 }
 
-// logged reports whether change records name writes to the table.
+// logged reports whether change records list writes to the table.
 func (t Table) logged() bool {
 	switch t {
 	case TableWarehouse, TableNamespace, TableEntry, TablePointer, TableSecret:
@@ -77,8 +77,8 @@ func (t Table) logged() bool {
 	return t.IsPolicy()
 }
 
-// IsPolicy reports whether decisions about who may do what are made by records of the table. Each
-// Apply that writes one counts the epoch on (see Epoch).
+// IsPolicy reports whether the table holds access policy: records that decide authorization. Each
+// Apply that writes one increments the epoch (see Epoch).
 func (t Table) IsPolicy() bool {
 	switch t {
 	case TablePrincipal, TableRole, TableGrants, TablePolicy:
@@ -87,9 +87,9 @@ func (t Table) IsPolicy() bool {
 	return false
 }
 
-// Key addresses a record. ID may hold any bytes. In the tables that changes name (warehouse,
-// namespace, entry, pointer, secret, and those of policy) it is UTF-8. Keys of one table are
-// ordered by ID.
+// Key addresses a record. ID may hold any bytes. It is UTF-8 in the tables whose writes changes
+// list: warehouse, namespace, entry, pointer, secret, and the tables of access policy. Keys of one
+// table are ordered by ID.
 type Key struct {
 	Table Table  `json:"table"`
 	ID    string `json:"id"`
@@ -192,7 +192,7 @@ func NamespaceKey(warehouse, parent ID, level string) Key {
 	return Key{TableNamespace, NamespacePrefix(warehouse, parent) + level}
 }
 
-// NamespacePrefix is what the IDs of all namespaces directly below parent start with.
+// NamespacePrefix is the prefix of the IDs of all namespaces directly below parent.
 func NamespacePrefix(warehouse, parent ID) string {
 	return warehouse.String() + "/" + parent.String() + "/"
 }
@@ -202,7 +202,7 @@ func EntryKey(namespace ID, name string) Key {
 	return Key{TableEntry, EntryPrefix(namespace) + name}
 }
 
-// EntryPrefix is what the IDs of all entries of a namespace start with.
+// EntryPrefix is the prefix of the IDs of all entries of a namespace.
 func EntryPrefix(namespace ID) string { return namespace.String() + "/" }
 
 // PointerKey is the key of the pointer with this id.
@@ -214,7 +214,7 @@ func UUIDKey(tableUUID string) Key { return Key{TableUUID, strings.ToLower(table
 // LocationKey is the key that claims a location, given in its normalised form.
 func LocationKey(normalised string) Key { return Key{TableLocation, normalised} }
 
-// TombstoneKey is the key of what is left of the table or view that lived at a location, given in
+// TombstoneKey is the key of the tombstone of a table or view that lived at a location, given in
 // its normalised form.
 func TombstoneKey(normalised string) Key { return Key{TableTombstone, normalised} }
 
@@ -227,7 +227,7 @@ func ChangeKey(commit ID) Key { return Key{TableChange, commit.String()} }
 // TaskKey is the key of a task.
 func TaskKey(id ID) Key { return Key{TableTask, id.String()} }
 
-// FormatKey is the key of the record that says which layout a store has.
+// FormatKey is the key of the record with the version of the store's layout.
 func FormatKey() Key { return Key{TableFormat, "format"} }
 
 // ClaimKey is the key of the claim on a piece of work.

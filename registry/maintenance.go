@@ -11,43 +11,45 @@ import (
 	"moorage"
 )
 
-// MaintenancePolicy is the value of a maintenance-policy record: what is asked for the tables of
-// one scope.
+// MaintenancePolicy is the value of a maintenance-policy record: the settings for the tables of one
+// scope.
 type MaintenancePolicy struct {
 	Unknown
-	// Ident is what the scope is called: all empty is the server. A table's is in its pointer.
+	// Ident is the name of the scope. All empty is the server. The name of a table is in its
+	// pointer.
 	Ident moorage.Identifier `json:"identifier,omitzero"`
-	// Jobs has one element for each type at most, in the order of their names.
+	// Jobs has at most one element for each type, ordered by name.
 	Jobs []JobPolicy `json:"jobs,omitempty"`
 }
 
-// JobPolicy is what a policy says of one type of job.
+// JobPolicy is the part of a policy for one type of job.
 type JobPolicy struct {
-	Type     string          `json:"type"`               // in the words of package policy
+	Type     string          `json:"type"`               // a name of package policy
 	Status   string          `json:"status"`             // "enabled" or "disabled"
 	Settings json.RawMessage `json:"settings,omitempty"` // an object; absent members are not set
-	// Since is when the status became what it is, by the store's clock.
+	// Since is when the status last changed, by the store's clock.
 	Since time.Time `json:"since,omitzero"`
-	By    string    `json:"by,omitempty"` // who wrote it last
-	// Unsafe says that who wrote it asked for settings below what is safe.
+	By    string    `json:"by,omitempty"` // identity of the last writer
+	// Unsafe is true if the writer requested settings below the safe bounds.
 	Unsafe bool `json:"unsafe,omitempty"`
 }
 
-// Care is the value of a care record: what is known of a table that has, or had, work to do.
+// Care is the value of a care record: the maintenance state of a table that has, or had, work to
+// do.
 type Care struct {
 	Unknown
-	Warehouse ID `json:"warehouse"` // its id
-	// Rules is the hash of those properties and refs of the table that maintenance looks at.
+	Warehouse ID `json:"warehouse"` // the id of the warehouse
+	// Rules is the hash of the table's properties and refs that maintenance reads.
 	Rules string `json:"rules,omitempty"`
-	// Seq is the highest sequence number that the server has seen, and SeqAt when it saw that, by
-	// the store's clock.
+	// Seq is the highest sequence number that the server has seen, and SeqAt is when it saw that
+	// number, by the store's clock.
 	Seq   int64     `json:"seq,omitempty"`
 	SeqAt time.Time `json:"seq-at,omitzero"`
-	// Jobs has one element for each kind at most, in the order of their names.
+	// Jobs has at most one element for each kind, ordered by name.
 	Jobs []JobCare `json:"jobs,omitempty"`
 }
 
-// Job returns what c says of a kind, zero if nothing.
+// Job returns c's state of a kind, zero if there is no such state.
 func (c Care) Job(kind string) JobCare {
 	for _, job := range c.Jobs {
 		if job.Kind == kind {
@@ -57,7 +59,7 @@ func (c Care) Job(kind string) JobCare {
 	return JobCare{Kind: kind}
 }
 
-// With returns c with job in the place of what it says of that kind.
+// With returns c with job in place of its state of that kind.
 func (c Care) With(job JobCare) Care {
 	jobs := make([]JobCare, 0, len(c.Jobs)+1)
 	placed := false
@@ -76,67 +78,70 @@ func (c Care) With(job JobCare) Care {
 	return c
 }
 
-// JobCare is what is known of one kind of job of a table.
+// JobCare is the state of one kind of job of a table.
 type JobCare struct {
 	Kind string `json:"kind"`
-	// Due is when the table is to be looked at. There is a due record for it, and no other of this
-	// table and kind. Zero: nothing is due.
+	// Due is when the table must be checked. It has the only due record of this table and kind. If
+	// Due is zero, there is no due record.
 	Due  time.Time `json:"due,omitzero"`
 	Set  time.Time `json:"set,omitzero"`   // when Due was set, by the store's clock
-	Rule string    `json:"rule,omitempty"` // hash of the rule that Due was reckoned by
-	// Mode is how Due came about: "event", "walk", "shadow" or "operator".
+	Rule string    `json:"rule,omitempty"` // hash of the rule that Due was computed from
+	// Mode is how Due was set: "event", "walk", "shadow" or "operator".
 	Mode    string    `json:"mode,omitempty"`
-	Held    string    `json:"held,omitempty"`    // why nothing happens although a rule asks for it
+	Held    string    `json:"held,omitempty"`    // why the job does not run although a rule requires it
 	Outcome string    `json:"outcome,omitempty"` // of the last run
 	Error   string    `json:"error,omitempty"`   // of the last run
-	Last    time.Time `json:"last,omitzero"`     // when that ended
+	Last    time.Time `json:"last,omitzero"`     // when the last run ended
 	Base    CareBase  `json:"base,omitzero"`
-	// Tries counts failures in a row that another try would meet again. Laters counts tries in a
-	// row that were put off since LaterSince.
+	// Tries counts consecutive failures that a retry would meet again. Laters counts consecutive
+	// tries that were postponed since LaterSince.
 	Tries      int       `json:"tries,omitempty"`
 	Laters     int       `json:"laters,omitempty"`
 	LaterSince time.Time `json:"later-since,omitzero"`
 }
 
-// CareBase is how a table was when the last job of a kind left it.
+// CareBase is the state in which the last job of a kind left a table.
 type CareBase struct {
 	Snapshots int64 `json:"snapshots,omitempty"`
 	Files     int64 `json:"files,omitempty"`
 	Deletes   int64 `json:"deletes,omitempty"`
 	Bytes     int64 `json:"bytes,omitempty"`
 	Seq       int64 `json:"seq,omitempty"`
-	// Interval is the time between two passes of a kind that has a cadence of its own.
+	// Interval is the time between two runs of a kind that has its own cadence.
 	Interval time.Duration `json:"interval-ns,omitempty"`
 }
 
-// Due is the value of a due record; the key says all, also that of WindowKey. A record of
-// DueBlockedKey says that a kind is blocked, and why. One of WaitingKey says which purge waits.
+// Due is the value of a due record. The key contains everything, and so does the key WindowKey. A
+// record of DueBlockedKey records that a kind is blocked, and why. A record of WaitingKey describes
+// the purge that waits.
 type Due struct {
 	Unknown
 	Reason string    `json:"reason,omitempty"` // why it is blocked
 	Since  time.Time `json:"since,omitzero"`
-	By     string    `json:"by,omitempty"` // who quarantined it; empty: it failed
-	// Purge says that a purge waits. The fields below belong to it.
+	By     string    `json:"by,omitempty"` // identity of the operator who quarantined it; empty if it failed
+	// Purge is true if a purge waits. The fields below belong to the purge.
 	Purge     bool `json:"purge,omitempty"`
-	Task      ID   `json:"task,omitzero"`      // that the purge gets
+	Task      ID   `json:"task,omitzero"`      // the future task of the purge
 	Warehouse ID   `json:"warehouse,omitzero"` // of the table
-	// Bytes is what the files of the table's head take; zero if the table does not say it.
+	// Bytes is the size of the files of the table's head. It is zero if the table does not record
+	// it.
 	Bytes int64 `json:"bytes,omitempty"`
 }
 
-// Job is the value of a job record: one piece of maintenance under way. Its state is
-// StateCollecting, StateWaiting, StateDeleting, StateClaimed or StateBlocked.
+// Job is the value of a job record: one maintenance job in progress. Its state is StateCollecting,
+// StateWaiting, StateDeleting, StateClaimed or StateBlocked.
 type Job struct {
 	Unknown
 	ID      ID     `json:"id"`
 	Kind    string `json:"kind"`
 	Pointer ID     `json:"pointer"`
 	UUID    string `json:"uuid"` // of the table
-	Rule    string `json:"rule"` // hash of the rule that asked for it
+	Rule    string `json:"rule"` // hash of the rule that requires it
 	Caller  string `json:"caller"`
-	// Commit is the id of the change that expired the snapshots; zero if none did.
+	// Commit is the id of the change that expired the snapshots. It is zero if there was no such
+	// change.
 	Commit ID `json:"commit,omitzero"`
-	// Folder is where the job keeps its files; no trailing slash.
+	// Folder is where the job keeps its files. It has no trailing slash.
 	Folder string    `json:"folder,omitempty"`
 	Input  *JobFile  `json:"input,omitempty"`
 	Lists  []JobFile `json:"lists,omitempty"`
@@ -147,32 +152,32 @@ type Job struct {
 	NotBefore time.Time   `json:"not-before,omitzero"`
 	WaitsFrom time.Time   `json:"waits-from,omitzero"` // when NotBefore was set
 	Progress  JobProgress `json:"progress,omitzero"`
-	// Looked is the metadata location up to which commits were looked at.
+	// Looked is the metadata location up to which commits were checked.
 	Looked string `json:"looked,omitempty"`
-	// Node is the process that works on it, and Touched when that last said so.
+	// Node is the process that works on the job, and Touched is its last heartbeat.
 	Node    ID        `json:"node,omitzero"`
 	Touched time.Time `json:"touched,omitzero"`
-	// Lease is the token of the lease of a claimed job, and Holder who holds it.
+	// Lease is the token of the lease of a claimed job, and Holder is the name of the holder.
 	Lease  uint64 `json:"lease,omitempty"`
 	Holder string `json:"holder,omitempty"`
-	// Before is the state that a blocked job was in, and goes back to.
+	// Before is the state of a job before it was blocked, to which it returns.
 	Before State `json:"before,omitempty"`
-	// Confirmed says that an operator let a job go on that would delete most of a table's files.
+	// Confirmed is true if an operator allowed a job that would delete most of a table's files.
 	Confirmed  bool      `json:"confirmed,omitempty"`
 	Paused     bool      `json:"paused,omitempty"`
-	PausedWhy  string    `json:"paused-why,omitempty"` // and by whom
+	PausedWhy  string    `json:"paused-why,omitempty"` // includes the operator's identity
 	Tries      int       `json:"tries,omitempty"`
 	Laters     int       `json:"laters,omitempty"`
 	LaterSince time.Time `json:"later-since,omitzero"`
-	// RestsUntil is when a job that failed is tried again.
+	// RestsUntil is when a failed job is retried.
 	RestsUntil time.Time `json:"rests-until,omitzero"`
 	LastError  string    `json:"last-error,omitempty"`
-	Begun      int       `json:"begun,omitempty"` // tries that have begun since one got on or failed; see BegunMax
+	Begun      int       `json:"begun,omitempty"` // tries begun since the last progress or failure; see BegunMax
 	Totals     JobTotals `json:"totals,omitzero"`
 }
 
-// AsOf returns j as it is to be read at now, by the store's clock. If that was ahead when j began
-// to wait, moved is true, and the whole wait begins now.
+// AsOf returns the state of j at now, by the store's clock. If the clock was ahead when j began to
+// wait, moved is true and the whole wait begins now.
 func (j Job) AsOf(now time.Time) (at Job, moved bool) {
 	if !IsAhead(j.WaitsFrom, now) {
 		return j, false
@@ -181,23 +186,23 @@ func (j Job) AsOf(now time.Time) (at Job, moved bool) {
 	return j, true
 }
 
-// JobFile is a file of a job. One that differs from what its record says is not used.
+// JobFile is a file of a job. A file that differs from its record is not used.
 type JobFile struct {
 	Location string `json:"location"`
-	What     string `json:"what,omitempty"` // kind of the files that it lists
+	What     string `json:"what,omitempty"` // kind of the files in the list
 	Count    int64  `json:"count"`
 	SHA256   Hash   `json:"sha256"`
 }
 
-// JobProgress is how far a job has come.
+// JobProgress is the progress of a job.
 type JobProgress struct {
-	List int   `json:"list,omitempty"` // in Lists
-	Line int64 `json:"line,omitempty"` // in that list, of those that are done
-	// After is the place in a listing behind which it goes on.
+	List int   `json:"list,omitempty"` // index in Lists
+	Line int64 `json:"line,omitempty"` // lines done in that list
+	// After is the position in a listing after which the job continues.
 	After string `json:"after,omitempty"`
 }
 
-// JobTotals is what a job did.
+// JobTotals are the totals of a job.
 type JobTotals struct {
 	Snapshots int64    `json:"snapshots,omitempty"`
 	Files     int64    `json:"files,omitempty"` // deleted
@@ -229,21 +234,21 @@ type Run struct {
 	Totals  JobTotals `json:"totals,omitzero"`
 }
 
-// Lease is the value of a lease record: who works on a table outside the server.
+// Lease is the value of a lease record: the workers outside the server that hold leases on a table.
 type Lease struct {
 	Unknown
-	// Last is the highest token that was ever given out for the table. It only grows.
+	// Last is the highest token ever issued for the table. It only grows.
 	Last  uint64 `json:"last"`
-	Holds []Hold `json:"holds,omitempty"` // in the order of their tokens
+	Holds []Hold `json:"holds,omitempty"` // ordered by token
 }
 
 // Hold is one lease on a table.
 type Hold struct {
 	Token  uint64 `json:"token"`
 	Scope  string `json:"scope"`
-	Holder string `json:"holder"` // as its holder calls itself
-	Caller string `json:"caller"` // who took it
-	// Job is the piece of work that it was taken for; zero: none.
+	Holder string `json:"holder"` // the name that the holder chose
+	Caller string `json:"caller"` // identity of the caller that acquired it
+	// Job is the job for which the lease was acquired. It is zero if there is no job.
 	Job ID `json:"job,omitzero"`
 	// Since, Expires and TTL are by the store's clock.
 	Since   time.Time     `json:"since"`
@@ -261,13 +266,13 @@ func (l Lease) Hold(token uint64, now time.Time) (Hold, bool) {
 	return Hold{}, false
 }
 
-// IsLive reports whether h has not expired at now. One that ends much later than its life allows
+// IsLive reports whether h has not expired at now. A hold that ends much later than its TTL allows
 // was written when the store's clock was ahead, and has expired.
 func (h Hold) IsLive(now time.Time) bool {
 	return h.Expires.After(now) && h.Expires.Sub(now) <= 2*h.TTL
 }
 
-// LeaseID names one lease: the table that it is on, and its token.
+// LeaseID names one lease by its table and its token.
 type LeaseID struct {
 	Pointer ID
 	Token   uint64
@@ -290,24 +295,24 @@ func ParseLeaseID(text string) (id LeaseID, err error) {
 	return id, nil
 }
 
-// Monitor is the value of the record MonitorKey: how far the log of changes was read for
-// maintenance.
+// Monitor is the value of the record MonitorKey: the position up to which maintenance has read the
+// log of changes.
 type Monitor struct {
 	Unknown
 	Position Position `json:"position"`
-	// Time is the latest by the store's clock at which the monitor has looked.
+	// Time is when the monitor last ran, by the store's clock.
 	Time time.Time `json:"time,omitzero"`
-	// Policies is a hash of all policies that were in force then.
+	// Policies is a hash of all policies in force at Time.
 	Policies string `json:"policies,omitempty"`
-	// Lost says that changes were deleted that were not read, so all policies are walked again.
+	// Lost is true if changes were deleted unread, so the monitor walks all policies again.
 	Lost bool `json:"lost,omitempty"`
 }
 
-// Walk is the value of a record of WalkKey: how far the tables of a scope were looked at.
+// Walk is the value of a record of WalkKey: the progress of a walk over the tables of a scope.
 type Walk struct {
 	Unknown
 	Ident moorage.Identifier `json:"identifier,omitzero"`
-	// After is the ID of the pointer record behind which it goes on.
+	// After is the ID of the pointer record after which the walk continues.
 	After   string    `json:"after,omitempty"`
 	Reason  string    `json:"reason"` // "policy", "lost-log", "rescan", "lag" or "clock"
 	Since   time.Time `json:"since"`
@@ -318,7 +323,7 @@ type Walk struct {
 // Pauses is the value of the record PauseKey.
 type Pauses struct {
 	Unknown
-	Pauses []Pause `json:"pauses,omitempty"` // in the order of their scopes, "server" first
+	Pauses []Pause `json:"pauses,omitempty"` // ordered by scope, "server" first
 }
 
 // Pause stops the maintenance of a scope.
@@ -330,7 +335,7 @@ type Pause struct {
 	Since  time.Time          `json:"since"`
 }
 
-// Covers reports whether p is about a table.
+// Covers reports whether p applies to a table.
 func (p Pause) Covers(table Pointer) bool {
 	if p.Scope == ScopeServer || p.Scope == TableScope(table.ID) {
 		return true
@@ -342,8 +347,8 @@ func (p Pause) Covers(table Pointer) bool {
 	return levels <= len(table.Namespace) && slices.Equal(p.Ident.Namespace, table.Namespace[:levels])
 }
 
-// ClockDoubt is the value of the record ClockKey: the store's clock cannot be believed, so nothing
-// is deleted because of its age.
+// ClockDoubt is the value of the record ClockKey. While the store's clock is in doubt, files are
+// not deleted because of their age.
 type ClockDoubt struct {
 	Unknown
 	Why   string    `json:"why"`
@@ -371,7 +376,7 @@ func CareKey(pointer ID) Key { return Key{TableCare, pointer.String()} }
 // DueShard returns the part of the due index that a table belongs to, a hexadecimal digit.
 func DueShard(pointer ID) string { return pointer.String()[:1] }
 
-// DuePrefix is what the IDs of all due records of a shard start with.
+// DuePrefix is the prefix of the IDs of all due records of a shard.
 func DuePrefix(shard string) string { return shard + "/" }
 
 // DueID is the first ID of a shard's due records at a time.
@@ -385,7 +390,7 @@ func DueKey(pointer ID, kind string, at time.Time) Key {
 	return Key{TableDue, DueID(DueShard(pointer), at) + "/" + pointer.String() + "/" + kind}
 }
 
-// ParseDue returns what DueKey was made of, by the second.
+// ParseDue returns the parts from which DueKey made key. The time is in whole seconds.
 func ParseDue(key Key) (pointer ID, kind string, at time.Time, err error) {
 	parts := strings.Split(key.ID, "/")
 	var seconds int64
@@ -401,21 +406,21 @@ func ParseDue(key Key) (pointer ID, kind string, at time.Time, err error) {
 	return pointer, parts[3], time.Unix(seconds, 0).UTC(), nil
 }
 
-// blockedPrefix begins the IDs of all blockers. No shard is called so.
+// blockedPrefix begins the IDs of all blockers. No shard has this name.
 const blockedPrefix = "blocked/"
 
-// DueBlockedPrefix is what the IDs of all records of DueBlockedKey start with.
+// DueBlockedPrefix is the prefix of the IDs of all records of DueBlockedKey.
 func DueBlockedPrefix() string { return blockedPrefix }
 
-// DueBlockedKey is the key of the record which says that a kind of job of a table is blocked.
+// DueBlockedKey is the key of the record of a blocked kind of job of a table.
 func DueBlockedKey(pointer ID, kind string) Key {
 	return Key{TableDue, blockedPrefix + pointer.String() + "/" + kind}
 }
 
-// JobKey is the key of the job of a kind on a table: there is one at most.
+// JobKey is the key of the job of a kind on a table. There is at most one.
 func JobKey(pointer ID, kind string) Key { return Key{TableJob, JobPrefix(pointer) + kind} }
 
-// JobPrefix is what the IDs of all jobs of a table start with.
+// JobPrefix is the prefix of the IDs of all jobs of a table.
 func JobPrefix(pointer ID) string { return pointer.String() + "/" }
 
 // RunKey is the key of the run of a job that ended at a time. The runs of a table are ordered by
@@ -424,25 +429,25 @@ func RunKey(pointer ID, ended time.Time, job ID) Key {
 	return Key{TableRun, fmt.Sprintf("%s%016x/%s", RunPrefix(pointer), ^uint64(max(ended.UnixMilli(), 0)), job)}
 }
 
-// RunPrefix is what the IDs of all runs of a table start with.
+// RunPrefix is the prefix of the IDs of all runs of a table.
 func RunPrefix(pointer ID) string { return pointer.String() + "/" }
 
 // LeaseKey is the key of the leases on a table.
 func LeaseKey(pointer ID) Key { return Key{TableLease, pointer.String()} }
 
-// MonitorKey is the key of the record that says how far changes were read for maintenance.
+// MonitorKey is the key of the record of how far maintenance has read the changes.
 func MonitorKey() Key { return Key{TableCursor, "monitor"} }
 
-// WalkPrefix is what the IDs of all walks start with.
+// WalkPrefix is the prefix of the IDs of all walks.
 const WalkPrefix = "walk/"
 
 // WalkKey is the key of the walk over the tables of a scope.
 func WalkKey(scope string) Key { return Key{TableCursor, WalkPrefix + scope} }
 
-// PauseKey is the key of the record that says which scopes are paused.
+// PauseKey is the key of the record of the paused scopes.
 func PauseKey() Key { return Key{TableCursor, "pause"} }
 
-// ClockKey is the key of the record which says that the store's clock is in doubt.
+// ClockKey is the key of the record that marks the store's clock as in doubt.
 func ClockKey() Key { return Key{TableCursor, "clock"} }
 
 // The names of the members of the records of maintenance.

@@ -10,101 +10,101 @@ import (
 	"moorage"
 )
 
-// Bounds of what Recent keeps.
+// Bounds of Recent.
 const (
-	// RecentChangesMax is how many changes of policy Recent names. A node that is further behind
-	// loads all policy.
+	// RecentChangesMax is how many changes of access policy Recent lists. A node that is further
+	// behind loads the whole policy.
 	RecentChangesMax = 256
-	// RecentKeysMax is how many keys Recent names at most: all of it is written with each change of
-	// policy. A change that wrote more keys than this is not named.
+	// RecentKeysMax is how many keys Recent lists at most, because each change of access policy
+	// writes all of it. A change that wrote more keys is not listed.
 	RecentKeysMax = 4096
 )
 
-// Principal is the value of a principal record: what is known of somebody who may ask. Nobody needs
-// one to ask or to be granted something.
+// Principal is the value of a principal record: the stored facts about a possible caller. A caller
+// needs no record to send requests or to be granted privileges.
 type Principal struct {
 	Unknown
 	Disabled    bool   `json:"disabled,omitempty"`
 	Description string `json:"description,omitempty"`
-	// SpeaksFor is the alias of the issuer for whose subjects it may ask, if it has the privilege
-	// to impersonate. Empty: for nobody.
+	// SpeaksFor is the alias of the issuer for whose subjects the principal may act, if it has the
+	// privilege to impersonate. It is empty if the principal may impersonate no subject.
 	SpeaksFor string    `json:"speaks-for,omitempty"`
 	Keys      []APIKey  `json:"keys,omitempty"`
 	Created   time.Time `json:"created,omitzero"`
-	// Deleted says that there is no principal of this name now. The record stays, so that a later
-	// one gets another identity. Generation is how many had the name and were deleted; see
-	// moorage.IdentityOf.
+	// Deleted is true if there is no principal of this name now. The record stays, so that a later
+	// principal of this name gets another identity. Generation counts the deleted principals of
+	// this name; see moorage.IdentityOf.
 	Deleted    bool   `json:"deleted,omitempty"`
 	Generation uint64 `json:"generation,omitempty"`
 }
 
-// APIKey is a key with which a principal shows who it is.
+// APIKey is a key that authenticates a principal.
 type APIKey struct {
 	ID          string `json:"id"` // drawn by the server
 	Description string `json:"description,omitempty"`
-	// Secrets are those that are alive, the newest last: two while a key is being replaced.
+	// Secrets are the live secrets, the newest last. There are two while a key is being replaced.
 	Secrets []KeySecret `json:"secrets"`
-	// Roles are those that the key is narrowed to; nil: it may all that the principal may.
+	// Roles are the roles to which the key is limited. Nil means all privileges of the principal.
 	Roles   []string  `json:"roles,omitempty"`
 	Created time.Time `json:"created"`
 	By      string    `json:"by"`
-	// Parent is the id of the key with which its maker, or who gave it its newest secret, asked for
-	// that; empty: it was not a key.
+	// Parent is the id of the key that requested this key or its newest secret. It is empty if the
+	// request was not authenticated by a key.
 	Parent string `json:"parent,omitempty"`
 }
 
-// KeySecret is one secret of a key. Nothing that is stored can be used as the secret.
+// KeySecret is one secret of a key. The stored form cannot be used as the secret.
 type KeySecret struct {
 	SHA256     Hash      `json:"sha256"`
 	Generation uint64    `json:"generation"`
 	Ends       time.Time `json:"ends"`
 }
 
-// Role is the value of a role record. Holders are identities of principals, roles and token roles,
-// as moorage.IdentityOf spells them: sorted, without repetitions.
+// Role is the value of a role record. Holders are identities of principals, roles and token roles
+// in the form of moorage.IdentityOf. They are sorted and unique.
 type Role struct {
 	Unknown
 	Description string    `json:"description,omitempty"`
 	Holders     []string  `json:"members"`
 	Created     time.Time `json:"created,omitzero"`
-	// Deleted and Generation are those of Principal.
+	// Deleted and Generation are as in Principal.
 	Deleted    bool   `json:"deleted,omitempty"`
 	Generation uint64 `json:"generation,omitempty"`
 }
 
-// Grants is the value of a grants record: what was granted on one object.
+// Grants is the value of a grants record: the grants on one object.
 type Grants struct {
 	Unknown
-	Kind string `json:"kind"` // as package access calls it
-	// Ident is the name of a warehouse or namespace, which stays. That of a table or view is in its
-	// pointer.
+	Kind string `json:"kind"` // a kind of package access
+	// Ident is the name of a warehouse or namespace, which never changes. The name of a table or
+	// view is in its pointer.
 	Ident moorage.Identifier `json:"identifier,omitzero"`
-	// Ancestors are the ids of the namespaces above the object, nearest first, and last that of its
-	// warehouse.
+	// Ancestors are the ids of the namespaces above the object, nearest first. The last id is the
+	// warehouse's.
 	Ancestors []ID `json:"ancestors,omitempty"`
-	// Owner is the identity of whom the object was handed over to; empty if it belongs to its
-	// creator.
+	// Owner is the identity of the new owner if the ownership was transferred. It is empty if the
+	// creator owns the object.
 	Owner string `json:"owner,omitempty"`
-	// Managed says that the owners of what is beneath cannot grant it.
+	// Managed is true if the owners of objects below cannot grant privileges on them.
 	Managed bool `json:"managed,omitempty"`
-	// Grants has one for each grantee at most, sorted by grantee.
+	// Grants has at most one grant for each grantee, sorted by grantee.
 	Grants []Grant `json:"grants,omitempty"`
 }
 
 // Grant gives privileges to one grantee.
 type Grant struct {
 	Grantee    string    `json:"grantee"`    // an identity
-	Privileges []string  `json:"privileges"` // in the words of package access
-	By         string    `json:"by"`         // who changed it last
+	Privileges []string  `json:"privileges"` // names of package access
+	By         string    `json:"by"`         // identity that changed it last
 	At         time.Time `json:"at"`
 }
 
-// IsEmpty reports whether the record says nothing, so that it need not be there.
+// IsEmpty reports whether the record has no content, so it may be missing.
 func (g Grants) IsEmpty() bool { return g.Owner == "" && !g.Managed && len(g.Grants) == 0 }
 
-// Epoch is the value of the record EpochKey: how many changes of policy there were. It is there if
-// access is on. Each Apply that writes a record of policy requires its version and writes the next
-// one. So all changes of policy have one order.
+// Epoch is the value of the record EpochKey: the number of changes of access policy. The record
+// exists if access control is on. Each Apply that writes a record of access policy requires the
+// epoch's version and writes the next epoch. So all changes of access policy have one order.
 type Epoch struct {
 	Unknown
 	Number uint64 `json:"number"`
@@ -113,19 +113,19 @@ type Epoch struct {
 // Recent is the value of the record RecentKey. It is written with each Epoch.
 type Recent struct {
 	Unknown
-	// Changes are the last changes of policy, the oldest first, without a gap. The last one made
-	// the present epoch.
+	// Changes are the last changes of access policy, the oldest first, without a gap. The last one
+	// made the present epoch.
 	Changes []PolicyChange `json:"changes"`
 }
 
-// PolicyChange is one change of policy.
+// PolicyChange is one change of access policy.
 type PolicyChange struct {
 	Epoch uint64 `json:"epoch"`
-	Keys  []Key  `json:"keys"` // that it wrote or deleted
+	Keys  []Key  `json:"keys"` // written or deleted
 }
 
-// Since returns the keys that the changes behind an epoch wrote, sorted, without repetitions. ok is
-// false if r does not name all of these changes.
+// Since returns the keys that the changes after an epoch wrote, sorted and unique. ok is false if r
+// does not list all of these changes.
 func (r Recent) Since(epoch uint64) (keys []Key, ok bool) {
 	if n := len(r.Changes); n == 0 || r.Changes[n-1].Epoch <= epoch || r.Changes[0].Epoch > epoch+1 {
 		return nil, false
@@ -139,7 +139,7 @@ func (r Recent) Since(epoch uint64) (keys []Key, ok bool) {
 	return slices.Compact(keys), true
 }
 
-// With returns r with one change more, within the bounds.
+// With returns r with change appended, within the bounds.
 func (r Recent) With(change PolicyChange) Recent {
 	next := Recent{Unknown: r.Unknown, Changes: append(slices.Clone(r.Changes), change)}
 	count := 0
@@ -156,11 +156,11 @@ func (r Recent) With(change PolicyChange) Recent {
 // never changes.
 type AccessStore struct {
 	Unknown
-	// ID names the store in the tokens that its nodes give out.
+	// ID identifies the store in the tokens that its nodes issue.
 	ID ID `json:"id"`
-	// PageKey seals page tokens, which name what their reader may not see.
+	// PageKey seals page tokens, because they contain names that their reader may not see.
 	PageKey Hash      `json:"page-key"`
-	Since   time.Time `json:"since"` // when access was switched on
+	Since   time.Time `json:"since"` // when access control was switched on
 }
 
 // PublicKey is the value of a record of PublicKeyKey: the public half of a key with which a node
@@ -169,7 +169,7 @@ type PublicKey struct {
 	Unknown
 	Algorithm string    `json:"algorithm"`
 	Key       string    `json:"key"`  // in the alphabet of base64url, without padding
-	Ends      time.Time `json:"ends"` // when the last token that it signed ends
+	Ends      time.Time `json:"ends"` // when the last token signed with it expires
 }
 
 // PrincipalKey is the key of the record of a principal.
@@ -197,27 +197,27 @@ func GrantsObject(key Key) (object ID, err error) {
 	return object, err
 }
 
-// EpochKey is the key of the record that counts the changes of policy.
+// EpochKey is the key of the record that counts the changes of access policy.
 func EpochKey() Key { return Key{TableAccess, "epoch"} }
 
-// RecentKey is the key of the record that names the last changes of policy.
+// RecentKey is the key of the record that lists the last changes of access policy.
 func RecentKey() Key { return Key{TableAccess, "recent"} }
 
-// AccessStoreKey is the key of the record that says since when access is on.
+// AccessStoreKey is the key of the record of when access control was switched on.
 func AccessStoreKey() Key { return Key{TableAccess, "store"} }
 
-// PublicKeyPrefix is what the IDs of all records of PublicKeyKey begin with.
+// PublicKeyPrefix is the prefix of the IDs of all records of PublicKeyKey.
 const PublicKeyPrefix = "key/"
 
-// Maker is the value of a record of MakerKey: somebody made something in a container, or beneath
-// it. Its maker sees the container from then on, whatever is granted to him. The record stays when
-// what he made is gone.
+// Maker is the value of a record of MakerKey: a principal has created an object in a container, or
+// below it. From then on the principal sees the container, whatever its grants. The record stays
+// when the object is gone.
 type Maker struct {
 	Unknown
 	Name string `json:"name"` // the identity of the principal
 }
 
-// makerPrefix is what the IDs of all records of MakerKey begin with.
+// makerPrefix is the prefix of the IDs of all records of MakerKey.
 const makerPrefix = "maker/"
 
 // IsMakerKey reports whether key is one of MakerKey.
@@ -225,14 +225,14 @@ func IsMakerKey(key Key) bool {
 	return key.Table == TableAccess && strings.HasPrefix(key.ID, makerPrefix)
 }
 
-// MakerPrefix is what the IDs of the records of one maker begin with.
+// MakerPrefix is the prefix of the IDs of the records of one maker.
 func MakerPrefix(maker string) string {
 	sum := sha256.Sum256([]byte(maker))
 	return makerPrefix + hex.EncodeToString(sum[:]) + "/"
 }
 
-// MakerKey is the key of the record that says that maker made something in the namespace or
-// warehouse called container.
+// MakerKey is the key of the record that maker created an object in the namespace or warehouse
+// container.
 func MakerKey(maker string, container ID) Key {
 	return Key{TableAccess, MakerPrefix(maker) + container.String()}
 }

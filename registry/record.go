@@ -14,41 +14,41 @@ import (
 
 // The versions of the layout: the keys of key.go, the states and the values below.
 const (
-	// FormatFirst is what a new store begins with, and the oldest version that this package reads.
+	// FormatFirst is the version of a new store, and the oldest version that this package reads.
 	FormatFirst = 1
-	// FormatVersion is the newest version that this package knows. A store refuses to open a newer
-	// one, and a node whose store gets a newer one while it runs ends within seconds. A version
-	// never goes down.
+	// FormatVersion is the newest version that this package knows. A store with a newer version
+	// cannot be opened. If the version becomes newer while a node runs, the node ends within
+	// seconds. A version never decreases.
 	FormatVersion = FormatFirst
 )
 
-// ErrNewer says that a store needs a newer version than this one.
+// ErrNewer means that the store needs a newer version of the program.
 var ErrNewer = errors.New("the store needs a newer version of moorage")
 
-// ShardCount is the number of parts of a namespace's registry.
+// ShardCount is the number of shards of a namespace's registry.
 const ShardCount = 16
 
-// Shard returns the part of a namespace's registry that name belongs to.
+// Shard returns the shard of a namespace's registry to which name belongs.
 func Shard(name string) uint8 { return uint8(xxhash.Sum64String(name) & (ShardCount - 1)) }
 
-// State is the part of a record that conditions can ask for without its version.
-// The numbers are part of the layout and never change.
+// State is the part of a record that conditions can require without its version. The numbers are
+// part of the layout and never change.
 type State uint8
 
 // The states, by table.
 const (
 	StateNone State = 0 // tables without states; a change that happened
 
-	StateLive     State = 1 // warehouse, namespace, pointer
-	StateDropping State = 2 // warehouse, namespace: being looked through for children; location: a folder, likewise
-	StateDropped  State = 3 // pointer: no entry names it; it can come back
-	StatePurging  State = 4 // pointer: its files are being deleted, or were until that was called off; it cannot
+	StateLive     State = 1 // live
+	StateDropping State = 2 // warehouse, namespace: being checked for children; location: a folder, likewise
+	StateDropped  State = 3 // pointer: no entry names it; it can be restored
+	StatePurging  State = 4 // pointer: being purged, or its purge was cancelled; it cannot be restored
 
 	StateTable State = 5 // entry: names a table
 	StateView  State = 6 // entry: names a view
 
 	StateOwner State = 7 // location: a table or view lives here
-	StateBelow State = 8 // location: some live beneath
+	StateBelow State = 8 // location: tables or views live below it
 
 	StateVoid State = 9 // change: fenced, its commit can no longer happen
 
@@ -56,12 +56,12 @@ const (
 	StateCommitted State = 11
 	StateAborted   State = 12
 
-	StateBlocked State = 13 // task, job: given up, an operator must look
+	StateBlocked State = 13 // task, job: failed for good, an operator must act
 
-	StateCollecting State = 14 // job: what it will do is being found out
-	StateWaiting    State = 15 // job: it goes on at its time
-	StateDeleting   State = 16 // job: files are being deleted
-	StateClaimed    State = 17 // job: somebody outside the server does it
+	StateCollecting State = 14 // job: collects what it will delete
+	StateWaiting    State = 15 // job: waits for its time
+	StateDeleting   State = 16 // job: deletes files
+	StateClaimed    State = 17 // job: a worker outside the server does it
 )
 
 var stateNames = map[State]string{
@@ -71,8 +71,8 @@ var stateNames = map[State]string{
 	StateCollecting: "collecting", StateWaiting: "waiting", StateDeleting: "deleting", StateClaimed: "claimed",
 }
 
-// IsDropped reports whether a pointer in state s is that of a dropped table or view, or of one that
-// is being purged.
+// IsDropped reports whether a pointer in state s belongs to a table or view that is dropped or
+// being purged.
 func (s State) IsDropped() bool { return s == StateDropped || s == StatePurging }
 
 // String returns the state's name.
@@ -87,48 +87,50 @@ func (s State) String() string {
 type Warehouse struct {
 	Unknown
 	ID ID `json:"id"`
-	// Location is the URI below which tables are made; no trailing slash.
+	// Location is the URI below which tables are created. It has no trailing slash.
 	Location string `json:"location"`
 	// AllowedLocations are further URIs below which tables may live.
 	AllowedLocations []string `json:"allowed-locations,omitempty"`
-	// Storage says how its storage is reached, as storage.Place.Options does. No secrets.
+	// Storage has the options of the storage, as in storage.Place.Options, without secrets.
 	Storage    map[string]string `json:"storage,omitempty"`
 	Properties map[string]string `json:"properties,omitempty"`
-	// Delegation says how engines reach its files without a key of their own, the preferred way
-	// first. Empty: not at all.
+	// Delegation lists how engines reach the files without their own key, the preferred way first.
+	// If it is empty, engines cannot.
 	Delegation []string `json:"delegation,omitempty"`
-	// Secret is what its storage is reached with besides Storage; zero: what the process has.
+	// Secret refers to the storage credentials that are not in Storage. If it is zero, the
+	// process's own credentials are used.
 	Secret SecretRef `json:"secret,omitzero"`
-	// Since is when the present state began: StateDropping by the store's clock, or by the node's
-	// if an older version wrote it; others by the node's.
+	// Since is when the present state began. For StateDropping it is by the store's clock, or by
+	// the node's if an older version wrote it. For other states it is by the node's clock.
 	Since time.Time `json:"since"`
-	// Creator is the identity of who made it, its owner unless its grants record names another. It
-	// is written at birth and never changes. Empty if an older version made it.
+	// Creator is the identity of the creator, who owns the warehouse unless its grants record names
+	// another owner. It is written at creation and never changes. It is empty if an older version
+	// created the warehouse.
 	Creator string `json:"creator,omitempty"`
-	// Granted says that it may have a grants record.
+	// Granted is true if the warehouse may have a grants record.
 	Granted bool `json:"granted,omitempty"`
 }
 
-// Trim is the metadata files that one commit deletes after its Apply.
+// Trim lists the metadata files that one commit deletes after its Apply.
 type Trim struct {
-	ID ID `json:"id"` // drawn for each
-	// Node is drawn by a process when it starts: the one that deletes them.
+	ID ID `json:"id"` // drawn for each trim
+	// Node identifies the process that deletes the files. A process draws it when it starts.
 	Node ID `json:"node"`
 	// At is when the commit was planned, by the node's clock.
 	At time.Time `json:"at"`
-	// Folder is where the files are, and Files are their names in it.
+	// Folder is the folder of the files, and Files are their names in it.
 	Folder string   `json:"folder"`
 	Files  []string `json:"files"`
 }
 
-// TrimFence is for how long no register takes a file that a commit is about to delete.
+// TrimFence is how long a register refuses a file that a commit is about to delete.
 const TrimFence = time.Minute
 
-// IsFenced reports whether t is so young that its files may be about to be deleted. Nodes differ a
-// little in their clocks.
+// IsFenced reports whether t is so young that its files may be about to be deleted. It allows for
+// small differences between the clocks of nodes.
 func (t Trim) IsFenced(now time.Time) bool { return now.Sub(t.At).Abs() < TrimFence }
 
-// FencedTrims returns those of trims that are fenced.
+// FencedTrims returns the fenced elements of trims.
 func FencedTrims(trims []Trim, now time.Time) []Trim {
 	var fenced []Trim
 	for _, t := range trims {
@@ -144,26 +146,25 @@ type Namespace struct {
 	Unknown
 	ID         ID                `json:"id"`
 	Properties map[string]string `json:"properties"`
-	// Since is when the present state began: StateDropping by the store's clock, or by the node's
-	// if an older version wrote it; others by the node's.
+	// Since is when the present state began. For StateDropping it is by the store's clock, or by
+	// the node's if an older version wrote it. For other states it is by the node's clock.
 	Since time.Time `json:"since"`
-	// Creator and Granted are as those of Warehouse.
+	// Creator and Granted are as in Warehouse.
 	Creator string `json:"creator,omitempty"`
 	Granted bool   `json:"granted,omitempty"`
 }
 
-// Entry is the value of an entry record: a name in a namespace. Its record's state says
-// whether it names a table or a view.
+// Entry is the value of an entry record: a name in a namespace. The record's state is StateTable or
+// StateView.
 type Entry struct {
 	Unknown
 	Pointer ID    `json:"pointer"`
 	Shard   uint8 `json:"shard"`
-	// Creator is that of the pointer, so that a list can tell what somebody owns.
+	// Creator is the pointer's Creator, so that a list can find a principal's own tables.
 	Creator string `json:"creator,omitempty"`
 }
 
-// Pointer is the value of a pointer record: one table or view, and which metadata
-// file is its current one.
+// Pointer is the value of a pointer record: one table or view, and its current metadata file.
 type Pointer struct {
 	Unknown
 	ID               ID                `json:"id"`
@@ -178,43 +179,46 @@ type Pointer struct {
 	// catalog wrote that file. The owner of a registered file may write it again and register it
 	// again.
 	Registration ID `json:"registration,omitzero"`
-	// Claims are the normalised locations that it has claimed, its present one last.
+	// Claims are the normalised locations that the pointer has claimed, the present one last.
 	Claims []string `json:"claims"`
-	// Since is when the present state began. If a purge was called off, that is when it was. The
-	// time of a dropped state is by the store's clock, or by the node's if an older version wrote
-	// it. Other times are by the node's clock.
+	// Since is when the present state began, or when a purge was cancelled. The time of a dropped
+	// state is by the store's clock, or by the node's if an older version wrote it. Other times are
+	// by the node's clock.
 	Since time.Time `json:"since"`
-	// Task is the purge that the drop asked for, zero if none, or if it was called off.
+	// Task is the purge that the drop requested. It is zero if there is no purge, or if the purge
+	// was cancelled.
 	Task ID `json:"task,omitzero"`
-	// PurgeDelay is how long after Since that purge waits, so that the table can come back. Zero:
-	// it may begin at once, or has begun. While it waits it has a record of WaitingKey, no task.
+	// PurgeDelay is how long after Since the purge waits, so that the table can be restored. If it
+	// is zero, the purge may begin at once, or has begun. A purge that waits has a record of
+	// WaitingKey and no task.
 	PurgeDelay time.Duration `json:"purge-delay-ns,omitempty"`
-	// Storage is the storage of the warehouse. The drop keeps it, because the warehouse may be gone
-	// before the files are.
+	// Storage is the storage of the warehouse. The drop keeps it, because the warehouse may be
+	// deleted before the files are.
 	Storage map[string]string `json:"storage,omitempty"`
-	// WarehouseID is kept by the drop too: another warehouse may get the name. Zero if the table is
-	// live, or an older version dropped it.
+	// WarehouseID is also kept by the drop, because another warehouse may get the name. It is zero
+	// if the table is live, or if an older version dropped it.
 	WarehouseID ID `json:"warehouse-id,omitzero"`
-	// Secret is the id of the secret of the warehouse, which the drop keeps likewise; zero: it has
-	// none.
+	// Secret is the id of the secret of the warehouse, also kept by the drop. It is zero if the
+	// warehouse has no secret.
 	Secret ID `json:"secret,omitzero"`
-	// ReplayableUntil is until when a version of the table may have to be answered again, zero if
-	// none may: a purge waits for it.
+	// ReplayableUntil is until when a replay may return a version of the table, and a purge waits
+	// for it. It is zero if there is no such version.
 	ReplayableUntil time.Time `json:"replayable-until,omitzero"`
 	// ReachableUntil is until when engines may hold credentials for the locations of a dropped
-	// table, by the store's clock; zero if its warehouse gives none. Nobody else can claim them
-	// before.
+	// table, by the store's clock. Until then no other table can claim the locations. It is zero if
+	// the warehouse issues no credentials.
 	ReachableUntil time.Time `json:"reachable-until,omitzero"`
-	// Trims are the metadata files that commits take out of the log and then delete. Each stands
-	// here until it is known to be gone, or for a minute. Meanwhile no register takes the file.
+	// Trims are the metadata files that commits remove from the metadata log and then delete. Each
+	// stays in the list until the file is known to be deleted, or for a minute. Meanwhile a
+	// register refuses the file.
 	Trims []Trim `json:"trims,omitempty"`
-	// Creator and Granted are as those of Warehouse. The Apply that moves or ends a pointer that is
-	// granted writes its grants record too.
+	// Creator and Granted are as in Warehouse. The Apply that moves or ends a granted pointer also
+	// writes its grants record.
 	Creator string `json:"creator,omitempty"`
 	Granted bool   `json:"granted,omitempty"`
 }
 
-// Identifier returns what the table or view is, or was last, called.
+// Identifier returns the name of the table or view, or its last name.
 func (p Pointer) Identifier() moorage.Identifier {
 	return moorage.Identifier{Warehouse: p.Warehouse, Namespace: p.Namespace, Name: p.Name}
 }
@@ -232,14 +236,14 @@ type LocationClaim struct {
 	// Since is when the claim began, by the store's clock. Older files may belong to a table that
 	// lived at the location before, so orphan removal keeps them.
 	Since time.Time `json:"since,omitzero"`
-	// Adopted is when an operator consented that orphan removal deletes older files too, and
-	// AdoptedBy is the operator. It is zero without that consent.
+	// Adopted is when an operator allowed orphan removal to delete older files too, and AdoptedBy
+	// is the operator. It is zero without that permission.
 	Adopted   time.Time `json:"adopted,omitzero"`
 	AdoptedBy string    `json:"adopted-by,omitempty"`
 }
 
 // Keeps reports whether orphan removal must keep a file of the location that was written at this
-// time: the file is older than the claim, and no operator consented to its removal.
+// time. It must if the file is older than the claim and no operator allowed its removal.
 func (c LocationClaim) Keeps(written time.Time) bool {
 	return c.Adopted.IsZero() && written.Before(c.Since)
 }
@@ -249,7 +253,7 @@ const (
 	EndedPurge      = "purge"      // the server deleted the files
 	EndedUnregister = "unregister" // the table left the catalog with its files
 	EndedWindow     = "window"     // the undrop window ended, and the files stay
-	EndedForget     = "forget"     // a purge that had begun was called off, and some files may be left
+	EndedForget     = "forget"     // a purge that had begun was cancelled, and some files may be left
 	EndedTakeover   = "takeover"   // another table or view took the location of the dropped one
 )
 
@@ -258,34 +262,35 @@ const (
 type Tombstone struct {
 	Unknown
 	Pointer     ID                 `json:"pointer"`
-	Table       moorage.Identifier `json:"table"`      // what it was called last
+	Table       moorage.Identifier `json:"table"`      // its last name
 	TableUUID   string             `json:"table-uuid"` // of a view, its view-uuid
 	WarehouseID ID                 `json:"warehouse-id,omitzero"`
-	// Ended is until when it lived there, by the store's clock, and How is one of EndedPurge and
-	// its siblings.
+	// Ended is when the claim ended, by the store's clock. How is EndedPurge or one of its
+	// siblings.
 	Ended time.Time `json:"ended"`
 	How   string    `json:"how"`
-	// Lasting says that the tombstone stays until an operator clears it. Any other one ends with
+	// Lasting is true if the tombstone stays until an operator clears it. Otherwise it ends at
 	// ReachableUntil.
 	Lasting bool `json:"lasting,omitempty"`
 	// ReachableUntil is until when engines may hold credentials for the location, by the store's
-	// clock. Until then only the table of TableUUID can claim it. It is zero if they hold none.
+	// clock. Until then only the table of TableUUID can claim the location. It is zero if there are
+	// no such credentials.
 	ReachableUntil time.Time `json:"reachable-until,omitzero"`
-	// MetadataLocation and Trims are those of the pointer when it ended. A register that brings the
-	// table back heeds them, and its pointer takes Trims over.
+	// MetadataLocation and Trims are the pointer's when it ended. A register that brings the table
+	// back obeys them, and its pointer takes over Trims.
 	MetadataLocation string `json:"metadata-location,omitempty"`
 	Trims            []Trim `json:"trims,omitempty"`
 }
 
-// Version is what a change did to one record. A zero ETag means that there was no record, or is
-// none. Old is also zero if the batch did not ask for a version.
+// Version is the change of one record. A zero Old or New means that there was, or is, no record.
+// Old is also zero if the batch did not require a version.
 type Version struct {
 	Key Key  `json:"key"`
 	Old ETag `json:"old,omitzero"`
 	New ETag `json:"new,omitzero"`
 }
 
-// Change is the value of a change record: what one Apply did. Its state is StateNone, or
+// Change is the value of a change record: the effect of one Apply. Its state is StateNone, or
 // StateVoid if the commit was fenced before it happened.
 type Change struct {
 	Unknown
@@ -296,13 +301,13 @@ type Change struct {
 	RequestID string             `json:"request-id,omitempty"`
 	Client    string             `json:"client,omitempty"` // User-Agent of the request, 200 bytes at most
 	Time      time.Time          `json:"time"`
-	// MetadataLocation is the new one of a change of one table that an older version wrote. Items
-	// say it now.
+	// MetadataLocation is the new location of a change of one table by an older version. Items
+	// contain it now.
 	MetadataLocation string `json:"metadata-location,omitempty"`
-	// Group are the requests that the change carried out together, in their order; nil if it was
-	// one.
+	// Group has the requests that the change carried out together, in their order. It is nil for a
+	// single request.
 	Group []Member `json:"members,omitempty"`
-	// Items are the objects that the change was about. A record of an older version has none.
+	// Items are the objects that the change affected. A record of an older version has no items.
 	Items []Item `json:"items,omitempty"`
 	// Versions are the records written, in the order of the batch; Apply fills it.
 	Versions []Version `json:"versions,omitempty"`
@@ -315,27 +320,27 @@ type Member struct {
 	RequestID string    `json:"request-id,omitempty"`
 	Client    string    `json:"client,omitempty"`
 	Time      time.Time `json:"time"`               // when the request came
-	Snapshot  int64     `json:"snapshot,omitempty"` // that it added; zero for none
+	Snapshot  int64     `json:"snapshot,omitempty"` // snapshot id that it added, or zero
 }
 
-// Task is the value of a task record: work that a past operation left for a worker, or for an
+// Task is the value of a task record: work that an earlier operation left to a worker, or to an
 // operator.
 type Task struct {
 	Unknown
 	ID        ID        `json:"id"`
 	Kind      string    `json:"kind"`    // TaskPurge or TaskRecovery
-	Pointer   ID        `json:"pointer"` // whose files a purge deletes; zero for a recovery
+	Pointer   ID        `json:"pointer"` // its files are purged; zero for a recovery
 	Created   time.Time `json:"created"`
-	NotBefore time.Time `json:"not-before,omitzero"` // when it may be begun; zero: at once
+	NotBefore time.Time `json:"not-before,omitzero"` // earliest start; zero: at once
 	Attempts  int       `json:"attempts,omitempty"`
 	LastError string    `json:"last-error,omitempty"`
-	// Begun is how many attempts have begun since one came to an end, whatever that was. The
-	// processes of the others died, perhaps of the work itself.
+	// Begun counts the attempts since the last one that ended, whatever its result. The processes
+	// of these attempts died, perhaps because of the task.
 	Begun int `json:"begun,omitempty"`
 }
 
-// AsOf returns t as it is to be read at now, by the store's clock. If that was ahead when t was
-// made, moved is true, and the whole wait begins now.
+// AsOf returns t as of now, by the store's clock. If the clock was ahead when t was made, moved is
+// true and the whole wait begins now.
 func (t Task) AsOf(now time.Time) (at Task, moved bool) {
 	if !IsAhead(t.Created, now) {
 		return t, false
@@ -347,30 +352,30 @@ func (t Task) AsOf(now time.Time) (at Task, moved bool) {
 	return t, true
 }
 
-// aheadMax is how far ahead of the store's clock a time may be that was the present when a node
-// wrote it.
+// aheadMax is how far a time of a node's clock may be ahead of the store's clock.
 const aheadMax = time.Minute
 
-// IsAhead reports whether written, the time at which a record was written, is ahead of now, a time
-// of the store's clock. Then one of both was wrong, and what was to happen so long after written
-// must not wait for that.
+// IsAhead reports whether written, the time of a record's write, is ahead of now, a time of the
+// store's clock. Then one of the clocks was wrong, and a wait that begins at written must begin at
+// now instead.
 func IsAhead(written, now time.Time) bool { return written.After(now.Add(aheadMax)) }
 
-// BegunMax is how many attempts of a task or tries of a job in a row may end with the death of
-// their process. After that an operator decides: to go on might end the next process too.
+// BegunMax is how many consecutive attempts of a task or tries of a job may end with the death of
+// their process. After that an operator decides, because another attempt might end the next process
+// too.
 const BegunMax = 5
 
 // The kinds of tasks.
 const (
 	// TaskPurge deletes a dropped table's files.
 	TaskPurge = "purge"
-	// TaskRecovery has the id of a transaction whose recovery was given up; its state is
+	// TaskRecovery has the id of a transaction whose recovery has failed for good. Its state is
 	// StateBlocked.
 	TaskRecovery = "recovery"
 )
 
-// DecodeTask reads the record of a task. A kind or a state that no task has, and an id that is
-// another's, are as bad as a damaged value. The error names the record's key.
+// DecodeTask reads the record of a task. It fails on an unknown kind or state, and on an id that
+// differs from the key's, as on a damaged value. The error names the record's key.
 func DecodeTask(record Record) (Task, error) {
 	task, err := Decode[Task](record)
 	switch {
@@ -385,14 +390,14 @@ func DecodeTask(record Record) (Task, error) {
 	return task, err
 }
 
-// Claim is the value of a claim record. One process does a piece of work, which the record's key
-// names, and the others leave the work alone until the claim ends. A claim saves work and protects
-// nothing. Change records do not name claims.
+// Claim is the value of a claim record. The record's key names a piece of work. One process does
+// the work, and the others leave it alone until the claim ends. A claim saves work and protects
+// nothing. Change records do not list claims.
 type Claim struct {
 	Unknown
 	// Owner is drawn by a process when it starts.
 	Owner ID `json:"owner"`
-	// Until is when the claim ends unless its owner renews it, by the store's clock.
+	// Until is when the claim ends, by the store's clock, unless its owner renews it.
 	Until time.Time `json:"until"`
 }
 
@@ -402,15 +407,15 @@ type Format struct {
 	Version int `json:"version"`
 }
 
-// FormatRecord returns the record that a new store begins with. The ETag of this version is made of
-// it and not drawn, so that stores that begin at the same time agree.
+// FormatRecord returns the first format record of a new store. Its ETag is derived from the version
+// and not drawn, so that concurrently created stores agree.
 func FormatRecord() Record {
 	// A struct of one integer cannot fail to encode.
 	value, _ := Encode(Format{Version: FormatFirst})
 	return Record{Key: FormatKey(), ETag: ETag{15: FormatFirst}, State: StateNone, Value: value}
 }
 
-// Readable returns ErrNewer if this package does not read records of the layout f.
+// Readable returns ErrNewer if this package cannot read records of the layout f.
 func (f Format) Readable() error {
 	if f.Version > FormatVersion {
 		return fmt.Errorf("%w: its records have format %d, this one reads up to %d", ErrNewer, f.Version, FormatVersion)
@@ -418,8 +423,8 @@ func (f Format) Readable() error {
 	return nil
 }
 
-// CheckFormat returns ErrNewer if the records of store have a layout that this package
-// does not read, or an error of the store.
+// CheckFormat returns ErrNewer if this package cannot read the layout of store's records, or an
+// error of the store.
 func CheckFormat(ctx context.Context, store Store) error {
 	records, err := store.Get(ctx, FormatKey())
 	if err != nil {
@@ -432,7 +437,7 @@ func CheckFormat(ctx context.Context, store Store) error {
 	return format.Readable()
 }
 
-// Decode reads the value of r as a T, with the members that a T has no field for. It fails on a
+// Decode reads the value of r as a T, and keeps the members without a field in T. It fails on a
 // record that does not exist.
 func Decode[T Value](r Record) (T, error) {
 	var value T
@@ -457,15 +462,15 @@ func Decode[T Value](r Record) (T, error) {
 	return value, nil
 }
 
-// DecodePart reads those members of the value of r that T, a struct, has a field for. Its result
-// cannot be written back.
+// DecodePart reads the members of r's value that have a field in T, a struct. Its result cannot be
+// written back.
 func DecodePart[T any](r Record) (T, error) {
 	var value T
 	err := decodeInto(r, &value)
 	return value, err
 }
 
-// decodeInto is DecodePart into value: a second value would cost memory.
+// decodeInto is DecodePart into value, because a second value would cost memory.
 func decodeInto[T any](r Record, value *T) error {
 	if !r.Exists() {
 		return fmt.Errorf("decode %T: no record", *value)

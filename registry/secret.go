@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// Secret is the value of a secret record: what a warehouse needs to reach its storage, sealed with
-// a key that is not in the store.
+// Secret is the value of a secret record: the credentials of a warehouse's storage, sealed with a
+// key that is not in the store.
 type Secret struct {
 	Unknown
-	// Warehouse is the one whose secret it is. The sealed values open for no other.
+	// Warehouse is the owner of the secret. The sealed values cannot be opened for another
+	// warehouse.
 	Warehouse ID `json:"warehouse"`
-	// Sealed are the values by name. A name says what a value is for.
-	// SealedText wrote them.
+	// Sealed has the values by name, as written by SealedText. A name is the purpose of its value.
 	Sealed map[string]string `json:"sealed"`
-	// Kinds say what each value is, by the names of Sealed, to those who cannot open it: see
-	// storage.SecretKind. An older version left them out.
+	// Kinds has the kind of each value by the names of Sealed, for readers that cannot open it; see
+	// storage.SecretKind. An older version left it out.
 	Kinds map[string]string `json:"kinds,omitempty"`
-	By    string            `json:"by"` // who changed it last
+	By    string            `json:"by"` // identity that changed it last
 	At    time.Time         `json:"at"`
 }
 
-// SecretRef is what a warehouse says of its secret.
+// SecretRef is a warehouse's reference to its secret.
 type SecretRef struct {
 	ID ID `json:"id"`
-	// Version counts the changes of what is sealed, so that nodes notice them.
+	// Version counts the changes of the sealed values, so that nodes notice them.
 	Version uint64 `json:"version"`
-	// Names are those of the sealed values, sorted.
+	// Names are the names of the sealed values, sorted.
 	Names []string `json:"names"`
 }
 
@@ -34,11 +34,11 @@ type SecretRef struct {
 // never changes.
 type SecretStore struct {
 	Unknown
-	// ID stands for the store in what is sealed. A backup has it too, so its secrets open.
+	// ID identifies the store in sealed values. A backup has the same ID, so its secrets open.
 	ID ID `json:"id"`
 }
 
-// SealedText returns a sealed value as records have it.
+// SealedText returns the text of a sealed value in a record.
 func SealedText(sealed []byte) string { return base64.StdEncoding.EncodeToString(sealed) }
 
 // ParseSealed returns the sealed value that SealedText wrote as text.
@@ -47,7 +47,7 @@ func ParseSealed(text string) ([]byte, error) { return base64.StdEncoding.Decode
 // SecretKey is the key of the secret with this id.
 func SecretKey(id ID) Key { return Key{TableSecret, id.String()} }
 
-// SecretStoreKey is the key of the record that names the store in what is sealed.
+// SecretStoreKey is the key of the record that identifies the store in sealed values.
 func SecretStoreKey() Key { return Key{TableSecret, "store"} }
 
 var (

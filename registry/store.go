@@ -11,14 +11,14 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds that every store keeps to and may rely on.
+// Bounds that every store keeps and may rely on.
 const (
 	// KeyBytesMax is the longest Key.ID. An index of PostgreSQL takes rows of up to 2,704 bytes.
 	KeyBytesMax = 2560
 	// BatchItemsMax is the largest number of conditions, and of writes, in one batch.
 	BatchItemsMax = 4096
-	// ValueBytesMax is the longest value. Requests can ask for longer ones, which package catalog
-	// refuses.
+	// ValueBytesMax is the longest value. Package catalog refuses requests that would need a longer
+	// one.
 	ValueBytesMax = 64 << 20
 	// BatchBytesMax bounds the total length of the values of one batch. The wire protocol of
 	// PostgreSQL takes messages of up to 1 GiB, and the engine of the embedded store does not
@@ -31,8 +31,8 @@ const (
 	ListBytesMax = 8 << 20
 )
 
-// ETag is the version of a record: 128 random bits, which each write draws. The zero ETag belongs
-// to no record.
+// ETag is the version of a record: 128 random bits, drawn by each write. The zero ETag belongs to
+// no record.
 type ETag [16]byte
 
 // IsZero reports whether e belongs to no record.
@@ -56,7 +56,7 @@ func NewETag(random io.Reader) (ETag, error) {
 	return e, err
 }
 
-// draw sets e to an ETag from random; to zero if that fails.
+// draw sets e to an ETag from random, or to zero if that fails.
 func (e *ETag) draw(random io.Reader) error {
 	for *e = (ETag{}); e.IsZero(); {
 		if _, err := io.ReadFull(random, e[:]); err != nil {
@@ -67,7 +67,7 @@ func (e *ETag) draw(random io.Reader) error {
 	return nil
 }
 
-// Record is one versioned value. The zero Record stands for "there is none".
+// Record is one versioned value. The zero Record means that there is no record.
 type Record struct {
 	Key   Key
 	ETag  ETag
@@ -78,10 +78,10 @@ type Record struct {
 // Exists reports whether the record was found.
 func (r Record) Exists() bool { return !r.ETag.IsZero() }
 
-// ConditionKind says what a Condition asks of a record.
+// ConditionKind is what a Condition requires of a record.
 type ConditionKind uint8
 
-// The conditions that exist. There is none on a range of keys.
+// The conditions. A condition on a range of keys does not exist.
 const (
 	CondAbsent  ConditionKind = iota + 1 // there is no record
 	CondETagIs                           // the record's version is Condition.ETag
@@ -96,8 +96,8 @@ type Condition struct {
 	State State // CondStateIs
 }
 
-// Absent holds if there is no record at key. It may stand only on a key that the same batch puts,
-// because some engines cannot hold a missing row.
+// Absent holds if there is no record at key. It is allowed only on a key that the same batch puts,
+// because some engines cannot lock a missing row.
 func Absent(key Key) Condition { return Condition{Kind: CondAbsent, Key: key} }
 
 // ETagIs holds if the record at key has the version etag.
@@ -123,7 +123,7 @@ func (c Condition) Met(r Record) bool {
 	return false
 }
 
-// String returns the condition in words, for messages.
+// String describes the condition for messages.
 func (c Condition) String() string {
 	switch c.Kind {
 	case CondAbsent:
@@ -143,44 +143,45 @@ type Write struct {
 	Value  []byte
 	Delete bool // State and Value are ignored
 	// Life is how long after the write an outcome (a record of TableIdempotency) expires, by the
-	// store's clock. Stores find expired outcomes by it. It is not part of the record. Zero means
-	// not known.
+	// store's clock. Stores use it to find expired outcomes. It is not part of the record. Zero
+	// means unknown.
 	Life time.Duration
 }
 
-// Put writes value and state at key, whatever was there.
+// Put writes value and state at key, whether or not there is a record.
 func Put(key Key, state State, value []byte) Write {
 	return Write{Key: key, State: state, Value: value}
 }
 
-// Delete removes the record at key; that there is none is not an error.
+// Delete removes the record at key. A missing record is not an error.
 func Delete(key Key) Write { return Write{Key: key, Delete: true} }
 
-// Batch is what Apply makes true at one moment. Each key is written at most once.
+// Batch is the set of writes and conditions that Apply applies at one moment. Each key is written
+// at most once.
 type Batch struct {
 	Conditions []Condition
 	Writes     []Write
 
-	// Change, if not nil, is written as the record ChangeKey(Change.ID), under the
-	// condition that there is none yet, and takes its place in Changes.
+	// Change, if not nil, is written as the record ChangeKey(Change.ID), on condition that this
+	// record is absent, and takes its place in Changes.
 	Change *Change
 }
 
 // Position is a place in the order of changes. Zero is before the first.
 type Position uint64
 
-// PositionedChange is a change and the place just behind it.
+// PositionedChange is a change and the position directly after it.
 type PositionedChange struct {
 	Position Position
 	Change   Change
-	// Unreadable says why the change's record cannot be read: it is damaged, or of a later version.
-	// Then nothing is known of the change but its ID, which is zero if the record's key is none.
-	// Nil: all is known.
+	// Unreadable is why the change's record cannot be read: it is damaged, or of a later version.
+	// Then only the ID of the change is known, and the ID is zero if the record's key is not an ID.
+	// It is nil for a readable record.
 	Unreadable error
 }
 
-// PlacedChange returns the change of a record, for stores. A record that holds another's change is
-// as bad as one that holds none: a reader that trusted it would delete the other record.
+// PlacedChange returns the change of a record, for stores. A record that holds the change of
+// another record counts as damaged, because a reader that trusted it would delete the other record.
 func PlacedChange(position Position, record Record) PositionedChange {
 	var id ID
 	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil {
@@ -197,74 +198,74 @@ func PlacedChange(position Position, record Record) PositionedChange {
 }
 
 // Store keeps the records. All methods are safe for concurrent use and return when ctx ends. They
-// return the context's error if nothing was changed. If an Apply may still happen, the error is
+// return the context's error if nothing was changed. If an Apply may still happen, its error is
 // both ErrUnknown and the context's.
 //
-// Every store holds the record FormatKey from its first moment. Errors other than those named here
-// mean that the store could not be asked, and that nothing was changed.
+// Every store holds the record FormatKey from its first moment. Any error not listed here means
+// that the store could not be reached, and that nothing was changed.
 type Store interface {
 	Clock
 
-	// Get returns the records of keys, in their order, in one round trip and as of one
-	// moment. A missing key yields a zero Record. The values are the caller's to read,
-	// not to write; nothing that happens later changes them.
+	// Get returns the records of keys, in their order, in one round trip and as of one moment. A
+	// missing key yields a zero Record. The caller may read but not write the values, and later
+	// calls do not change them.
 	Get(ctx context.Context, keys ...Key) ([]Record, error)
 
 	// List returns the records of table whose ID starts with prefix, in byte order of their IDs and
-	// as of one moment. It begins after the ID after (exclusive; empty: from the start) and returns
-	// at most limit records (1 to ListLimitMax). The page ends with the record with which its
-	// values reach ListBytesMax. IsLastPage reports whether it is the last.
+	// as of one moment. It begins after the ID after (exclusive), or at the start if after is
+	// empty. It returns at most limit records (1 to ListLimitMax). The page ends with the record at
+	// which its values reach ListBytesMax. IsLastPage reports whether it is the last.
 	List(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
 
-	// ListKeys is List without the values, which it does not read: the records have none. A page
-	// shorter than limit is the last.
+	// ListKeys is List without the values, which it does not read. A page shorter than limit is the
+	// last.
 	ListKeys(ctx context.Context, table Table, prefix, after string, limit int) ([]Record, error)
 
 	// Apply makes all writes durable and visible at one moment if every condition holds. It returns
-	// the new ETags in the order of batch.Writes (zero for a delete). What its conditions saw is
-	// durable when it succeeds, also if it writes nothing, even where Get and List show what a
-	// standby does not have yet.
+	// the new ETags in the order of batch.Writes (zero for a delete). On success, everything that
+	// its conditions saw is durable, even if it writes nothing. That holds even if Get and List
+	// show writes that a standby does not have yet.
 	//
-	// If a condition does not hold Apply changes nothing. It returns a *FailedError that names the
-	// first such condition in the order of batch.Conditions; the condition of batch.Change comes
-	// last. ErrUnknown: it may have happened, now or later. ErrFailed, ErrUnavailable: it did not
-	// and will not. ErrBadBatch: it breaks a rule of this package (see Batch.Check).
+	// If a condition does not hold, Apply changes nothing. It returns a *FailedError with the first
+	// such condition in the order of batch.Conditions. The condition of batch.Change comes last.
+	// After ErrUnknown the batch may have been applied, now or later. After ErrFailed or
+	// ErrUnavailable it was not and will not be. ErrBadBatch means that it breaks a rule of this
+	// package (see Batch.Check).
 	//
-	// The caller may use the batch again when Apply returns, except the values of its writes: the
-	// store may keep them, and nobody may write to them any more.
+	// The caller may reuse the batch when Apply returns, except the values of its writes. The store
+	// may keep the values, so they must not be modified.
 	Apply(ctx context.Context, batch Batch) ([]ETag, error)
 
-	// Changes returns the changes behind position after, oldest first, at most limit (1 to
-	// ListLimitMax). Each key's changes stand in the order of its versions, and an Apply that saw
-	// another one stands after it. Positions only grow and are never used twice, but may have gaps.
-	// A later write or delete of a change's record removes it from this order. A record that
-	// Batch.Change did not write was never in it. A record that cannot be read keeps its place (see
-	// PositionedChange).
+	// Changes returns at most limit (1 to ListLimitMax) changes after position after, oldest first.
+	// The changes of a key are in the order of its versions, and an Apply comes after every Apply
+	// that it saw. Positions only grow and are never used twice, but may have gaps. A later write
+	// or delete of a change's record removes it from this order. Only records written by
+	// Batch.Change are in it. An unreadable record keeps its place (see PositionedChange).
 	Changes(ctx context.Context, after Position, limit int) ([]PositionedChange, error)
 
-	// Close ends the store. Calls under way end first; later ones return ErrClosed,
-	// except Close itself, which may be called again.
+	// Close ends the store. Calls in progress end first. Later calls return ErrClosed, but Close
+	// may be called again.
 	Close() error
 }
 
-// Clock is the clock of a store. All nodes that share the store judge by it what is late, because
-// their own clocks may differ.
+// Clock is the clock of a store. All nodes that share the store use it to decide what is late,
+// because their own clocks may differ.
 type Clock interface {
 	// Time returns the time by the store's clock. Compare it with other times of this clock only.
-	// Like any clock it may be set, so a later call may return an earlier time. Errors are those of
-	// Store.Get.
+	// Like any clock it may be set, so a later call may return an earlier time. Errors are the
+	// errors of Store.Get.
 	Time(ctx context.Context) (time.Time, error)
 }
 
-// Wrapper is implemented by stores that hand their calls on to another one, which may be asked for
-// more than a Store can.
+// Wrapper is implemented by stores that delegate to another store, which may implement more than
+// Store.
 type Wrapper interface {
 	// Unwrap returns the store behind this one.
 	Unwrap() Store
 }
 
-// Find returns the first T among store and the stores that it wraps. T is one of the interfaces
-// which some stores implement in addition to Store.
+// Find returns the first T among store and the stores that it wraps. T is an interface that some
+// stores implement in addition to Store.
 func Find[T any](store Store) (found T, ok bool) {
 	for store != nil {
 		if found, ok = store.(T); ok {
@@ -280,23 +281,22 @@ func Find[T any](store Store) (found T, ok bool) {
 }
 
 // Numberer is implemented by stores whose changes get their places some time after they became
-// visible. Changes gives places to those that have none yet, so nobody needs to call Number.
-// A caller of Number spares readers that work.
+// visible. Changes gives places to changes without one, so calling Number is optional. It saves
+// readers that work.
 type Numberer interface {
-	// Number gives places to the oldest changes that have none, a bounded number of them, if the
-	// first of these has waited for at least so long, by the store's clock. It reports whether
+	// Number gives places to a bounded number of the oldest changes without one. It does so only if
+	// the first of them has waited for at least waited, by the store's clock. It reports whether
 	// there may be more. Any number of processes may call it at once: one of them does the work.
-	// Errors are those of Store.Get. After an error it is not known what was done, and the caller
-	// may call it again.
+	// Errors are the errors of Store.Get. After an error the effect is unknown, and the caller may
+	// call it again.
 	Number(ctx context.Context, waited time.Duration) (more bool, err error)
 }
 
-// Expirer is implemented by stores that find the outcomes which have expired without reading the
-// others.
+// Expirer is implemented by stores that find expired outcomes without reading the others.
 type Expirer interface {
 	// Expired returns at most limit outcomes (records of TableIdempotency), without their values,
-	// which expire before a time by their Write.Life, the earliest first. Errors are those of
-	// Store.List.
+	// that expire before a time by their Write.Life. The earliest comes first. Errors are the
+	// errors of Store.List.
 	Expired(ctx context.Context, before time.Time, limit int) ([]Record, error)
 	// Undated is Store.List of the outcomes that were written without Write.Life.
 	Undated(ctx context.Context, after string, limit int) ([]Record, error)
@@ -304,7 +304,7 @@ type Expirer interface {
 
 // HealthChecker is implemented by stores that can fail for good or lose their server.
 type HealthChecker interface {
-	// Healthy returns nil if the store can be written to, and the reason if not.
+	// Healthy returns nil if the store accepts writes, and the reason if not.
 	Healthy(ctx context.Context) error
 }
 
@@ -312,26 +312,27 @@ type HealthChecker interface {
 var (
 	// ErrUnknown: the outcome of an Apply is not known; it may still happen.
 	ErrUnknown = errors.New("registry: outcome unknown")
-	// ErrFailed: the store met an error that it does not survive and refuses writes.
+	// ErrFailed: the store met an error from which it cannot recover, and refuses writes.
 	ErrFailed = errors.New("registry: store has failed")
 	// ErrUnavailable: the store cannot be reached now; nothing was or will be applied.
 	ErrUnavailable = errors.New("registry: store unavailable")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("registry: store is closed")
-	// ErrBadBatch: a batch or call breaks a rule that its author should have kept.
+	// ErrBadBatch: a batch or call breaks a rule of the contract, which is a fault of the caller's
+	// code.
 	ErrBadBatch = errors.New("registry: malformed call")
 )
 
-// FailedError says that a batch was not applied because a condition did not hold.
+// FailedError means that a batch was not applied because a condition did not hold.
 type FailedError struct {
-	Index     int // in batch.Conditions; len(batch.Conditions) is the one of batch.Change
+	Index     int // in batch.Conditions; len(batch.Conditions) is the condition of batch.Change
 	Condition Condition
 }
 
 // Error names the condition.
 func (e *FailedError) Error() string { return "registry: condition failed: " + e.Condition.String() }
 
-// FailedCondition returns the condition that err names, if it names one.
+// FailedCondition returns the condition in err, if there is one.
 func FailedCondition(err error) (Condition, bool) {
 	var failed *FailedError
 	if errors.As(err, &failed) {
@@ -340,11 +341,12 @@ func FailedCondition(err error) (Condition, bool) {
 	return Condition{}, false
 }
 
-// Check reports ErrBadBatch if b breaks a rule. The rules forbid a key written twice or too long, a
-// value too long or all together too long, and a write of the format record that makes it one of no
-// version from FormatFirst to FormatVersion. They forbid Absent on a key that is not put, too many
-// items, an unknown table or condition, and a Change without an ID. The ID of a record that changes
-// name (warehouse, namespace, entry, pointer, policy) must be UTF-8. Every store calls Check first.
+// Check reports ErrBadBatch if b breaks a rule. The rules forbid a key that is written twice or too
+// long, and values that are too long, alone or in total. They forbid a write of the format record
+// with a version outside FormatFirst to FormatVersion. They forbid Absent on a key that is not put,
+// too many items, an unknown table or condition, and a Change without an ID. The ID of a record
+// that changes list (warehouse, namespace, entry, pointer, access policy) must be UTF-8. Every
+// store calls Check first.
 func (b Batch) Check() error {
 	if len(b.Conditions) > BatchItemsMax || len(b.Writes) > BatchItemsMax {
 		return fmt.Errorf("%w: %d conditions and %d writes, at most %d each", ErrBadBatch, len(b.Conditions),
@@ -403,8 +405,8 @@ func (w Write) check() error {
 	return nil
 }
 
-// checkFormat reports ErrBadBatch unless w, a write of the format record, makes it one of a version
-// that this package knows.
+// checkFormat reports ErrBadBatch unless w, a write of the format record, sets a version that this
+// package knows.
 func (w Write) checkFormat() error {
 	record := Record{Key: w.Key, ETag: ETag{15: FormatVersion}, Value: w.Value}
 	format, err := Decode[Format](record)
@@ -424,9 +426,9 @@ func (c Condition) check() error {
 	return fmt.Errorf("%w: %s", ErrBadBatch, c)
 }
 
-// NewETags draws the ETags that b's writes give their records, in their order and zero for a
-// delete. If there is a b.Change, one more ETag, for its record, follows. So there is an ETag for
-// each write of the sealed batch.
+// NewETags draws the ETags of b's writes, in their order and zero for a delete. If there is a
+// b.Change, one more ETag follows for its record. So there is an ETag for each write of the sealed
+// batch.
 func (b Batch) NewETags(random io.Reader) ([]ETag, error) {
 	etags := make([]ETag, len(b.Writes), len(b.Writes)+1)
 	if b.Change != nil {
@@ -443,9 +445,9 @@ func (b Batch) NewETags(random io.Reader) ([]ETag, error) {
 	return etags, nil
 }
 
-// Seal returns b with its Change, if it has one, turned into a condition and a write:
-// the form in which a store applies it. etags come from NewETags; they and the ETags
-// that b's own conditions name become the change's versions.
+// Seal returns b with its Change, if there is one, turned into a condition and a write, as a store
+// applies it. etags come from NewETags. They and the ETags in b's own conditions become the
+// change's versions.
 func (b Batch) Seal(etags []ETag) (Batch, error) {
 	if b.Change == nil {
 		return b, nil
@@ -470,7 +472,7 @@ func (b Batch) Seal(etags []ETag) (Batch, error) {
 	return sealed, nil
 }
 
-// requiredETag returns the version that b requires key to have, zero if none.
+// requiredETag returns the version of key that b requires, zero if there is no such condition.
 func (b Batch) requiredETag(key Key) ETag {
 	for _, c := range b.Conditions {
 		if c.Kind == CondETagIs && c.Key == key {

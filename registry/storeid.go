@@ -1,6 +1,6 @@
 package registry
 
-// StoreID is the value of the record StoreIDKey: what the store is called in files that others may
+// StoreID is the value of the record StoreIDKey: the name of the store in files that others may
 // find.
 type StoreID struct {
 	Unknown

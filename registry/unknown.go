@@ -11,52 +11,51 @@ import (
 	"moorage/internal/jsontext"
 )
 
-// Value is the value of a record: a struct that embeds Unknown and returns what MembersOf has of
-// it.
+// Value is the value of a record: a struct that embeds Unknown and returns its MembersOf.
 type Value interface {
-	// Members returns the names that the value's struct has a field for.
+	// Members returns the names of the members for which the value's struct has a field.
 	Members() *Members
 	Later() Unknown
 }
 
-// Unknown are the members of a record's value that this version has no field for, because a later
-// version wrote them. Decode keeps them, also those of objects within the value, and Encode writes
-// them. Unknown members of an object in a list stay with it, wherever it stands in the list, as
-// long as its known members stay the same. Code that makes a value for a record that is there
-// already carries Unknown on from the old value; a copy of the struct has it. The zero Unknown has
-// none. It never changes.
+// Unknown holds the members of a record's value without a field in this version, because a later
+// version wrote them. Decode keeps them, also for objects within the value, and Encode writes them.
+// Unknown members of an object in a list stay with the object, wherever it moves in the list, as
+// long as its known members stay the same. Code that makes a new value for an existing record
+// copies Unknown from the old value; a copy of the struct has it. The zero Unknown is empty. It
+// never changes.
 type Unknown struct{ rest *unknown }
 
-// Later returns u, of a value that embeds it.
+// Later returns u for a value that embeds it.
 func (u Unknown) Later() Unknown { return u }
 
 func (u *Unknown) keep(rest *unknown) { u.rest = rest }
 
-// unknown are the members of one object, and of those within it.
+// unknown holds the unknown members of one object, and of the objects within it.
 type unknown struct {
-	members []byte // as they stood, each behind a comma
+	members []byte // as they were written, each after a comma
 	within  []within
 }
 
-// within are the members of an object in a member that is known.
+// within holds the unknown members of an object in a known member.
 type within struct {
-	name string // "" in a list
-	at   int    // in a list, when it was read
-	like []byte // in a list: what Encode writes of the object without its unknown members; nil: it is no object
+	name string // empty in a list
+	at   int    // in a list, its index when it was read
+	like []byte // in a list: the encoded object without its unknown members; nil if it is not an object
 	*unknown
 }
 
-// Members are the names of the members of an object, and of those within it. It never changes.
+// Members are the names of the members of an object, and of the objects within it. It never
+// changes.
 type Members struct {
 	names  []string
-	values []*Members // those of objects, or of the objects in a list; nil for what has no names of its own
+	values []*Members // the members of each object, or of the objects in each list; nil for other values
 }
 
-// MembersOf returns the members of T, a struct that package encoding/json reads and writes by its
-// fields.
+// MembersOf returns the members of T, a struct that package encoding/json encodes by its fields.
 func MembersOf[T any]() *Members { return membersOf(reflect.TypeFor[T]()) }
 
-// membersOf returns nil for a type that is not a struct, or that reads itself.
+// membersOf returns nil for a type that is not a struct, or that decodes itself.
 func membersOf(t reflect.Type) *Members {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()
@@ -82,9 +81,9 @@ func readsItself(t reflect.Type) bool {
 		pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
 
-// find returns the place of a name, at which it looks from next on: values are mostly written in
-// the order of their fields. It returns -1 if there is none. Like package encoding/json it takes
-// names that differ in case only.
+// find returns the index of a name. It searches from next on, because most values are written in
+// the order of their fields. It returns -1 if the name is unknown. Like package encoding/json it
+// ignores case.
 func (m *Members) find(name []byte, next int) int {
 	for i := range m.names {
 		if at := (next + i) % len(m.names); m.names[at] == string(name) {
@@ -94,10 +93,10 @@ func (m *Members) find(name []byte, next int) int {
 	return slices.IndexFunc(m.names, func(known string) bool { return strings.EqualFold(known, string(name)) })
 }
 
-// unknownIn returns the members of value, which is valid JSON, that m has no name for; nil if there
-// are none. It fails on JSON that nests more than 500 deep.
+// unknownIn returns the members of value, valid JSON, whose names m lacks. It returns nil if there
+// are no such members. It fails on JSON that nests more than 500 deep.
 func (m *Members) unknownIn(value []byte) (*unknown, error) {
-	var members []byte // apart from the result, which takes memory only if there is one
+	var members []byte // separate from the result, which is allocated only if needed
 	var inner []within
 	next := 0
 	err := eachPart(value, func(p part) (err error) {
@@ -126,14 +125,14 @@ func (m *Members) unknownIn(value []byte) (*unknown, error) {
 
 // part is a member of an object or an element of a list.
 type part struct {
-	name   []byte // of a member, unescaped; nil: it is an element
+	name   []byte // of a member, unescaped; nil for an element
 	at     int    // of an element
 	before []byte // the text from the name of a member up to its value
 	value  []byte
 }
 
-// eachPart calls visit for each part of value, which is valid JSON, until visit fails. A value that
-// is no object and no list has none.
+// eachPart calls visit for each part of value, valid JSON, until visit fails. It does nothing for a
+// value that is not an object or list.
 func eachPart(value []byte, visit func(part) error) error {
 	r, at := jsontext.Reread(value), 0
 	switch r.Space() {
@@ -160,7 +159,7 @@ func eachPart(value []byte, visit func(part) error) error {
 	return nil
 }
 
-// anchor notes by what objects in lists are found again. value is what Encode writes without u.
+// anchor notes how objects in lists are found again. value is Encode's result without u.
 func (u *unknown) anchor(value []byte) error {
 	return eachPart(value, func(p part) error {
 		for i := range u.within {
@@ -179,8 +178,8 @@ func (u *unknown) anchor(value []byte) error {
 	})
 }
 
-// into returns value, which Encode writes without u, with the members of u. Those of an object that
-// is not in it any more are gone with it.
+// into returns value, Encode's result without u, with the members of u. The unknown members of a
+// removed object are dropped.
 func (u *unknown) into(value []byte) ([]byte, error) {
 	if kind := jsontext.TypeOf(value); kind != jsontext.Object && kind != jsontext.Array {
 		return value, nil

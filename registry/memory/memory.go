@@ -3,7 +3,7 @@
 //
 // It promises the whole contract of registry.Store except durability: when the process ends, the
 // records are gone. One mutex orders all calls, so each of them happens at one moment. It must not
-// know anything that registry does not say.
+// rely on anything outside the contract in registry.
 package memory
 
 import (
@@ -24,12 +24,12 @@ type Store struct {
 	random io.Reader        // read only with mu held for writing
 	now    func() time.Time // the store's clock
 
-	// mu guards the fields below; leaf; nothing is waited for while it is held.
+	// mu guards the fields below; leaf; never held during a wait.
 	mu      sync.RWMutex
 	closed  bool
 	records map[registry.Key]*registry.Record
 	ids     map[registry.Table]*btree.Set[string] // the IDs in records, in byte order
-	last    registry.Position                     // the position last given away
+	last    registry.Position                     // the last assigned position
 	changes []positioned                          // by position
 }
 
@@ -41,8 +41,8 @@ type positioned struct {
 
 var _ registry.Store = (*Store)(nil)
 
-// New returns an empty store that draws its ETags from random. Nobody else may read random at the
-// same time unless it is safe for concurrent use.
+// New returns an empty store that draws its ETags from random. If random is not safe for concurrent
+// use, it must not be read elsewhere at the same time.
 func New(random io.Reader) *Store { return NewWithClock(random, time.Now) }
 
 // NewWithClock is New with the store's clock, which must be safe for concurrent use.
@@ -112,7 +112,7 @@ func (s *Store) ListKeys(ctx context.Context, table registry.Table, prefix, afte
 	return records, err
 }
 
-// list calls visit for the records of a page, until it answers false.
+// list calls visit for the records of a page, until visit returns false.
 func (s *Store) list(ctx context.Context, table registry.Table, prefix, after string, limit int,
 	visit func(registry.Record) bool) error {
 	if err := registry.CheckList(table, limit); err != nil {
@@ -220,7 +220,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// usableLocked returns why a call may not go on, nil if it may. mu must be held.
+// usableLocked returns why a call must fail, or nil if it may go on. mu must be held.
 func (s *Store) usableLocked(ctx context.Context) error {
 	if s.closed {
 		return registry.ErrClosed

@@ -14,8 +14,8 @@ type request struct {
 	conditions []registry.Condition
 	writes     []storedWrite
 	hasChange  bool // the last write is a change that gets a place
-	// alone, if not nil, is called instead of writing, between two groups: then all that was
-	// written is on disk. Its result is the answer.
+	// alone, if not nil, is called between two groups instead of a write. All earlier writes are on
+	// disk then. Its result is the answer.
 	alone  func() error
 	answer chan error // buffered: gets nil if the batch was applied
 
@@ -49,10 +49,10 @@ func newRequest(sealed registry.Batch, etags []registry.ETag) *request {
 	return r
 }
 
-// isOwnChange reports whether write i is the write of the change which the request carries.
+// isOwnChange reports whether write i is the request's own change.
 func (r *request) isOwnChange(i int) bool { return r.hasChange && i == len(r.writes)-1 }
 
-// bytes returns about how much the request writes.
+// bytes returns the approximate size of the request's writes.
 func (r *request) bytes() int {
 	bytes := 0
 	for _, w := range r.writes {
@@ -97,8 +97,8 @@ func (s *instance) newETags(batch registry.Batch) ([]registry.ETag, error) {
 	return batch.NewETags(s.random)
 }
 
-// wait returns how a request ended. It does not wait for a committer that is held up by
-// a store that has failed, or longer than ctx.
+// wait returns the result of a request. It waits for the committer until ctx ends. If the store has
+// failed, it does not wait for a committer that is held up.
 func (s *instance) wait(ctx context.Context, r *request) error {
 	select {
 	case err := <-r.answer:
@@ -112,7 +112,7 @@ func (s *instance) wait(ctx context.Context, r *request) error {
 			return ctx.Err()
 		}
 	}
-	// The answer may have come at the same moment.
+	// The answer may have arrived at the same moment.
 	select {
 	case err := <-r.answer:
 		return err

@@ -18,11 +18,11 @@ import (
 	"moorage/registry"
 )
 
-// unfinishedEnding is what the name of a folder ends in while a backup is written to it.
+// unfinishedEnding ends the name of a backup's folder while the backup is being written.
 const unfinishedEnding = ".unfinished"
 
-// errWithin says that a backup is asked for in the folder of the store, where the engine may take
-// it for a file of its own.
+// errWithin means that the backup would be in the folder of the store, where the engine may take it
+// for its own file.
 var errWithin = errors.New("it lies within the folder of the store")
 
 // Backup is Store.Backup.
@@ -54,8 +54,8 @@ func (s *instance) Backup(ctx context.Context, dir, name string,
 	}
 	if err == nil && prepare != nil {
 		// Opening moves the changes from the engine's log to a table. Opening would notice a lost
-		// table, but not a lost log, and some tools leave out files that are called so when they
-		// copy a folder.
+		// table, but not a lost log. Some tools leave out files with such names when they copy a
+		// folder.
 		err = s.prepare(ctx, copied, func(context.Context, registry.Store) error { return nil })
 	}
 	if err == nil {
@@ -76,15 +76,14 @@ func (s *instance) Backup(ctx context.Context, dir, name string,
 	return records, nil
 }
 
-// IsUnfinished reports whether dir, as Open takes it, is in the folder of a backup that was not
-// completed. Such a copy may still hold records that make a server delete files of the original
-// store.
+// IsUnfinished reports whether dir, as passed to Open, is in the folder of an incomplete backup.
+// Such a copy may still hold records that make a server delete files of the original store.
 func IsUnfinished(dir string) bool {
 	absolute, err := filepath.Abs(dir)
 	return err == nil && strings.HasSuffix(filepath.Dir(absolute), unfinishedEnding)
 }
 
-// unfinishedName draws the name under which the backup dir is written.
+// unfinishedName draws the temporary name of the backup dir.
 func (s *instance) unfinishedName(dir string) (string, error) {
 	var unique [8]byte
 	s.randomMu.Lock()
@@ -105,7 +104,7 @@ func (s *instance) unfinishedName(dir string) (string, error) {
 	return dir + "." + hex.EncodeToString(unique[:]) + unfinishedEnding, nil
 }
 
-// checkAbsent returns fs.ErrExist if there is something at name.
+// checkAbsent returns fs.ErrExist if name exists.
 func checkAbsent(files vfs.FS, name string) error {
 	switch _, err := files.Stat(name); {
 	case err == nil:
@@ -118,11 +117,12 @@ func checkAbsent(files vfs.FS, name string) error {
 }
 
 // checkpoint lets the committer copy the engine's files to the folder name in the new folder dir.
-// An error leaves nothing there. If the store has failed, nothing is left once the store is closed.
+// After an error nothing remains there. If the store has failed, that holds once the store is
+// closed.
 //
-// The committer does it because the engine's log then holds nothing that is not on disk. A copy of
-// a log that grows meanwhile may have new pages behind old ones, which looks like damage. For the
-// same reason the engine need not flush its log first.
+// The committer does it because all of the engine's log is on disk then. If the log grew during the
+// copy, the copy could have new pages after old ones, which looks like damage. For the same reason
+// the engine need not flush its log first.
 func (s *instance) checkpoint(ctx context.Context, dir, name string) error {
 	r := &request{answer: make(chan error, 1)}
 	r.alone = func() error {
@@ -133,7 +133,7 @@ func (s *instance) checkpoint(ctx context.Context, dir, name string) error {
 		defer s.guard.apart.Store(nil)
 		err := s.checkpointEngine(dir, name)
 		if failed := s.failure.get(); failed != nil {
-			err = failed // what the engine believes to have written may not be there
+			err = failed // the engine may have failed to write what it reports
 		}
 		if err != nil {
 			err = errors.Join(err, s.guard.FS.RemoveAll(dir))
@@ -162,15 +162,15 @@ func (s *instance) checkpoint(ctx context.Context, dir, name string) error {
 	}
 }
 
-// checkpointEngine writes what the engine needs to open again to the folder name in the new folder
-// dir.
+// checkpointEngine writes the files that the engine needs to open again to the folder name in the
+// new folder dir.
 func (s *instance) checkpointEngine(dir, name string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicked(p)
 		}
 	}()
-	// The engine would sync the folder that contains dir, and take an error there for one of its
+	// Otherwise the engine would sync the folder that contains dir, and take an error there for its
 	// own.
 	if err := s.guard.FS.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -178,8 +178,8 @@ func (s *instance) checkpointEngine(dir, name string) (err error) {
 	return s.db.Checkpoint(s.guard.FS.PathJoin(dir, name))
 }
 
-// panicked returns what the engine panicked with, which for some errors of the file system is that
-// error.
+// panicked returns the error of an engine's panic. Some errors of the file system are the panic's
+// value.
 func panicked(reason any) error {
 	if err, ok := reason.(error); ok {
 		return fmt.Errorf("the engine panicked: %w", err)
@@ -189,7 +189,7 @@ func panicked(reason any) error {
 
 // prepare lets do change the copy of the store in dir, durably.
 func (s *instance) prepare(ctx context.Context, dir string, do func(context.Context, registry.Store) error) error {
-	// A copy that fails must stay so: one that opened itself again could lack what do did.
+	// A copy that fails must stay failed: one that reopened itself could lack changes made by do.
 	copied, err := open(dir, Options{FS: s.guard.FS}, func(*engine.Options) {})
 	if err != nil {
 		return fmt.Errorf("open the copy: %w", err)
@@ -201,7 +201,7 @@ func (s *instance) prepare(ctx context.Context, dir string, do func(context.Cont
 	return nil
 }
 
-// verify opens the copy of the store in dir, reads all of it and returns how many records it holds.
+// verify opens the copy of the store in dir, reads all of it and returns the number of records.
 func (s *instance) verify(dir string) (records int, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -227,8 +227,8 @@ func (s *instance) verify(dir string) (records int, err error) {
 	return records, nil
 }
 
-// countRecords reads all that db holds and returns how many records there are; none is an error,
-// because every store has some.
+// countRecords reads all of db and returns the number of records. Zero is an error, because every
+// store has some.
 func countRecords(db *engine.DB) (records int, err error) {
 	iter, err := db.NewIter(nil)
 	if err != nil {
@@ -251,7 +251,7 @@ func countRecords(db *engine.DB) (records int, err error) {
 	return records, nil
 }
 
-// moveDurably gives the folder from the name to, in the same folder. An error leaves nothing at to.
+// moveDurably renames the folder from to to, within one folder. After an error nothing is at to.
 func moveDurably(files vfs.FS, from, to string) error {
 	if err := syncFolder(files, from); err != nil {
 		return err

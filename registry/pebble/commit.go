@@ -9,8 +9,8 @@ import (
 	"moorage/registry"
 )
 
-// commitLoop is the committer: it carries out requests until the queue is closed and
-// empty. Only this goroutine writes to the engine.
+// commitLoop is the committer: it executes requests until the queue is closed and empty. Only this
+// goroutine writes to the engine.
 func (s *instance) commitLoop() {
 	buf := new([]byte)
 	for group := s.queue.take(); group != nil; group = s.queue.take() {
@@ -22,7 +22,7 @@ func (s *instance) commitLoop() {
 	}
 }
 
-// commit carries out a group of requests with one sync. It overwrites *buf.
+// commit executes a group of requests with one sync. It overwrites *buf.
 func (s *instance) commit(requests []*request, buf *[]byte) {
 	if err := s.failure.get(); err != nil {
 		answer(requests, err)
@@ -40,8 +40,8 @@ func (s *instance) commit(requests []*request, buf *[]byte) {
 	g.filter.close()
 	if len(g.applied) > 0 {
 		if err := s.write(g); err != nil {
-			// Requests that were applied may still come true. Requests that lost to one of those,
-			// or saw one, wrote nothing.
+			// Requests that were applied may still become durable. Requests that lost to such a
+			// request, or saw one, wrote nothing.
 			answer(g.applied, s.failure.unknown())
 			for _, w := range g.waiting {
 				w.request.answer <- err
@@ -57,15 +57,15 @@ func (s *instance) commit(requests []*request, buf *[]byte) {
 	}
 }
 
-// answer ends requests in the same way.
+// answer ends requests with the same error.
 func answer(requests []*request, err error) {
 	for _, r := range requests {
 		r.answer <- err
 	}
 }
 
-// write makes the group durable and then visible. An error means that the store
-// has failed and that nobody knows whether the group will be there when it is opened again.
+// write makes the group durable and then visible. An error means that the store has failed. Then it
+// is unknown whether the group exists after the next opening.
 func (s *instance) write(g *group) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -77,8 +77,7 @@ func (s *instance) write(g *group) (err error) {
 	if err := g.batch.Commit(engine.Sync); err != nil {
 		s.fail(err)
 	}
-	// The engine does not return the error of a sync, and the guard let it believe that all is
-	// well.
+	// The engine does not return the error of a sync, and the guard has reported success to it.
 	if err := s.failure.get(); err != nil {
 		return err
 	}
@@ -87,7 +86,7 @@ func (s *instance) write(g *group) (err error) {
 	return nil
 }
 
-// group is what the committer has decided to write at once.
+// group is the set of writes that the committer makes at once.
 type group struct {
 	view  *view // before the group
 	batch *engine.Batch
@@ -95,20 +94,20 @@ type group struct {
 	buf   *[]byte
 
 	written map[registry.Key]header // by the group; the zero header for a delete
-	filter  filter                  // of view, for records that are probably not there
+	filter  filter                  // of view, for records that probably do not exist
 	applied []*request
 	waiting []verdict
 }
 
-// verdict is how a request that writes nothing ends if the part of its own group that it saw
-// becomes durable.
+// verdict is the result of a request that writes nothing, provided that the part of its own group
+// that it saw becomes durable.
 type verdict struct {
 	request *request
 	err     error
 }
 
-// decide applies the request within the group if its conditions hold. If it ends without
-// anything that is not yet durable having to do with it, it is answered at once.
+// decide applies the request within the group if its conditions hold. A request that ends without
+// depending on undurable changes is answered at once.
 func (g *group) decide(r *request) {
 	sawGroup, unplaced, err := g.look(r)
 	if err == nil && len(r.writes) > 0 {
@@ -123,10 +122,10 @@ func (g *group) decide(r *request) {
 	r.answer <- err
 }
 
-// look reads all that the request depends on: whether it saw the group, the error of its first
-// condition that does not hold, and the positions of the changes that it writes again, which they
-// lose. It puts nothing into the group. So a panic of the engine is the request's own failure, like
-// one in a reader's goroutine.
+// look reads everything on which the request depends. It returns whether the request saw the group,
+// and the error of the first condition that does not hold. It also returns the positions that
+// changes lose because the request writes them again. It adds nothing to the group. So a panic of
+// the engine fails only this request, like a panic in a reader's goroutine.
 func (g *group) look(r *request) (sawGroup bool, unplaced []registry.Position, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -140,8 +139,8 @@ func (g *group) look(r *request) (sawGroup bool, unplaced []registry.Position, e
 	return sawGroup, unplaced, err
 }
 
-// check returns a FailedError for the first condition that does not hold, and whether it
-// looked at a record that the group has written.
+// check returns a FailedError for the first condition that does not hold. sawGroup reports whether
+// it read a record that the group has written.
 func (g *group) check(conditions []registry.Condition) (sawGroup bool, err error) {
 	for i, c := range conditions {
 		h, written, err := g.conditionHeader(c)
@@ -156,9 +155,9 @@ func (g *group) check(conditions []registry.Condition) (sawGroup bool, err error
 	return sawGroup, nil
 }
 
-// conditionHeader is header for the record of a condition. A record that must not exist hardly ever
-// does: change IDs and keys are new. The engine's filters say so without a read of a block, which
-// could be anywhere in what the store holds.
+// conditionHeader is header for the record of a condition. A record that must not exist rarely
+// does: change IDs and keys are new. The engine's filters show that without reading a block, which
+// could be anywhere in the store.
 func (g *group) conditionHeader(c registry.Condition) (h header, written bool, err error) {
 	if _, written := g.written[c.Key]; !written && c.Kind == registry.CondAbsent {
 		*g.buf = appendRecordKey((*g.buf)[:0], c.Key)
@@ -169,8 +168,8 @@ func (g *group) conditionHeader(c registry.Condition) (h header, written bool, e
 	return g.header(c.Key)
 }
 
-// header returns the header of a record as the group leaves it so far, and whether the group
-// has written it.
+// header returns the header of a record after the group's writes so far, and whether the group has
+// written it.
 func (g *group) header(key registry.Key) (h header, written bool, err error) {
 	if h, written = g.written[key]; written {
 		return h, true, nil

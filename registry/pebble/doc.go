@@ -3,9 +3,9 @@
 //
 // # Durable before visible
 //
-// The engine shows a batch to readers before its log is on disk. So this package lets nobody read
-// the engine's latest state. Readers look through a view, a snapshot of the engine that was taken
-// after a sync. One goroutine, the committer, is the only one that writes:
+// The engine shows a batch to readers before its log is on disk. So this package does not let
+// readers see the engine's latest state. Readers use a view, a snapshot of the engine that was
+// taken after a sync. One goroutine, the committer, makes all writes:
 //
 //	Apply ──► queue ──► committer: take what queued during the last sync
 //	                     │  check each request's conditions, in order, against
@@ -17,31 +17,31 @@
 //	                     ▼
 //	                    answer the requests
 //
-// A request that was refused because of a record of its own group is answered after the sync too:
-// until then that record may still be taken back. Overlaying the old values on the engine's state
+// If a request was refused because of a record of its own group, it is also answered after the
+// sync. Until then that record may still be lost. Overlaying the old values on the engine's state
 // was rejected: it costs every List a merge, where a view costs every group one snapshot.
 //
 // # Failure
 //
 // The engine does not survive an error of the file system while it writes. It calls its logger's
-// Fatalf, which is meant to end the process, or panics in a way that nobody can recover from. So it
-// never sees such an error. A guard stands between the engine and the file system. At the first
-// error it marks the store failed and freezes: whatever the engine writes from then on waits, and
-// never reaches the disk. Applies under way are answered with ErrUnknown, later ones with
-// ErrFailed. Reads go on from the last view. When the store is closed, the guard lets the engine
-// believe that all is well, so that it can end. Opening the directory again brings back what had
-// reached the disk. It moves what the log holds to a new table and syncs that. So it does not
+// Fatalf, which is meant to end the process, or panics in a way that cannot be recovered. So the
+// store hides such errors from it. A guard lies between the engine and the file system. At the
+// first error it marks the store failed and freezes: later writes of the engine wait, and never
+// reach the disk. Applies in progress are answered with ErrUnknown, later ones with ErrFailed.
+// Reads go on from the last view. When the store is closed, the guard reports success to the
+// engine, so that it can end. Opening the directory again restores everything that reached the
+// disk. Opening moves the content of the log to a new table and syncs that table. So it does not
 // matter whether the pages of a log whose sync failed are on disk.
 //
 // An instance is the store from one opening to the next, and ends with its first error. If the disk
-// was full, Store closes the failed instance and opens another one when there is room. Other errors
-// say that the disk may be broken, and an operator has to look.
+// was full, Store closes the failed instance and opens another when there is room. Other errors may
+// mean that the disk is broken, so an operator must check it.
 //
 // # Layout
 //
 // Keys of the engine, and their values:
 //
-//	'm' "position"              8 bytes: the position that was given away last, big-endian
+//	'm' "position"              8 bytes: the last assigned position, big-endian
 //	'p' position (8, big-end.)  the ID of the change record that has this place
 //	'r' table (1) ID            ETag (16) state (1) value
 //	                            for a change: ETag (16) state (1) position (8) value;

@@ -23,9 +23,9 @@ func (s *instance) engineOptions(cache *engine.Cache, tune func(*engine.Options)
 		CompactionConcurrencyRange: func() (lower, upper int) { return 1, compactionsMax },
 		Logger:                     engineLogger{s.logger, s.fail},
 		EventListener: &engine.EventListener{
-			// The engine would try again at once, without end.
+			// Otherwise the engine would retry at once, without end.
 			BackgroundError: func(err error) { s.fail(fmt.Errorf("in the background: %w", err)) },
-			// Else the engine says it with stack traces, a hundred lines of them.
+			// Otherwise the engine logs it with a hundred lines of stack traces.
 			DataCorruption: func(info engine.DataCorruptionInfo) {
 				s.fail(fmt.Errorf("%s is damaged; replace the store by a backup: %w", info.Path, info.Details))
 			},
@@ -34,7 +34,7 @@ func (s *instance) engineOptions(cache *engine.Cache, tune func(*engine.Options)
 			},
 		},
 	}
-	// Else a reader now and then waits for the list of files to be synced.
+	// Otherwise a reader sometimes waits for a sync of the list of files.
 	options.Experimental.ReadSamplingMultiplier = -1
 	for level := range options.Levels {
 		options.Levels[level].FilterPolicy = bloom.FilterPolicy(bloomBitsPerKey)
@@ -43,7 +43,7 @@ func (s *instance) engineOptions(cache *engine.Cache, tune func(*engine.Options)
 	return options
 }
 
-// openEngine opens the engine, which panics at some errors.
+// openEngine opens the engine, which panics on some errors.
 func (s *instance) openEngine(cacheBytes int64, tune func(*engine.Options)) (db *engine.DB, err error) {
 	if err := s.checkFiles(); err != nil {
 		return nil, err
@@ -58,14 +58,14 @@ func (s *instance) openEngine(cacheBytes int64, tune func(*engine.Options)) (db 
 	return engine.Open(s.dir, s.engineOptions(cache, tune))
 }
 
-// checkFiles reports ErrNewerFormat if the engine's files have a format that this version of the
-// engine does not know. The engine keeps the format in the name of a file. checkFiles also refuses
-// a directory that is not a whole store: the engine would make a new store there, and delete the
+// checkFiles reports ErrNewerFormat if the format of the engine's files is unknown to this version
+// of the engine. The engine keeps the format in the name of a file. checkFiles also refuses a
+// directory that is not a complete store. There the engine would make a new store and delete the
 // tables.
 func (s *instance) checkFiles() error {
 	names, err := s.guard.List(s.dir)
 	if err != nil {
-		return nil // there is no such directory yet, or the engine will say what is wrong
+		return nil // there is no such directory yet, or the engine will report the fault
 	}
 	for _, name := range names {
 		rest, isMarker := strings.CutPrefix(name, "marker.format-version.")
@@ -83,22 +83,21 @@ func (s *instance) checkFiles() error {
 	return nil
 }
 
-// manifestMarker begins the name of the file that says which file has the list of tables. A store
-// that is made gets it before its first log, and without it the engine takes the directory for
-// empty.
+// manifestMarker begins the name of the file that names the list of tables. A new store gets it
+// before its first log, and without it the engine takes the directory for empty.
 const manifestMarker = "marker.manifest."
 
 func isManifestMarker(name string) bool { return strings.HasPrefix(name, manifestMarker) }
 
-// isContent reports whether a file may hold records: a table or a log of the engine, whose name is
-// a number.
+// isContent reports whether a file may hold records. Such a file is a table or a log of the engine,
+// whose name is a number.
 func isContent(name string) bool {
 	number, ending, _ := strings.Cut(name, ".")
 	return number != "" && strings.Trim(number, "0123456789") == "" && (ending == "sst" || ending == "log")
 }
 
 // load checks that the engine's content is a store of a format that this version can read. It makes
-// an empty one a store, and reads the position that was given away last.
+// an empty engine a store, and reads the last assigned position.
 func (s *instance) load() error {
 	v := newView(s.db, &s.retired)
 	defer v.release()
@@ -120,7 +119,7 @@ func (s *instance) load() error {
 	if err := s.db.Set(appendRecordKey(nil, record.Key), stored, engine.Sync); err != nil {
 		return fmt.Errorf("write the format record: %w", err)
 	}
-	// The engine does not return the error of a sync; it logs it.
+	// The engine logs the error of a sync, but does not return it.
 	if err := s.failure.get(); err != nil {
 		return err
 	}
@@ -128,7 +127,7 @@ func (s *instance) load() error {
 	return nil
 }
 
-// loadFormat returns the format of the store; its version is 0 if the engine is empty.
+// loadFormat returns the format of the store. Its version is 0 if the engine is empty.
 func (s *instance) loadFormat(v *view) (format registry.Format, err error) {
 	key := registry.FormatKey()
 	found, err := v.read(appendRecordKey(nil, key), func(stored []byte) error {
@@ -166,7 +165,7 @@ func (s *instance) loadFormat(v *view) (format registry.Format, err error) {
 	return format, nil
 }
 
-// closeEngine closes the engine. It must not be called while anything uses it.
+// closeEngine closes the engine, which must not be in use.
 func (s *instance) closeEngine() (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -7,19 +7,19 @@ import (
 	"moorage/registry"
 )
 
-// failure is why the store has failed, if it has. It is safe for concurrent use.
+// failure is the reason why the store has failed, if it has. It is safe for concurrent use.
 type failure struct {
 	happened chan struct{} // closed when there is a reason
 
 	// mu guards the fields below; leaf.
 	mu     sync.Mutex
 	reason error
-	opened bool // the error of Open cannot give the reason any more
+	opened bool // Open has returned, so its error cannot give the reason
 }
 
 func (f *failure) init() { f.happened = make(chan struct{}) }
 
-// set records the reason unless there is one, and reports whether the caller has to log it.
+// set records the reason unless there is one, and reports whether the caller must log it.
 func (f *failure) set(reason error) (toLog bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -31,8 +31,8 @@ func (f *failure) set(reason error) (toLog bool) {
 	return f.opened
 }
 
-// open says that the store is open: from now on the log has to have the reason. It returns one that
-// came before.
+// open marks the store as open: from now on the reason must be logged. It returns an earlier
+// reason.
 func (f *failure) open() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -40,7 +40,7 @@ func (f *failure) open() error {
 	return f.reason
 }
 
-// get returns an ErrFailed with the reason, nil if the store has not failed.
+// get returns an ErrFailed with the reason, or nil if the store has not failed.
 func (f *failure) get() error {
 	select {
 	case <-f.happened:
@@ -50,13 +50,12 @@ func (f *failure) get() error {
 	}
 }
 
-// unknown returns an ErrUnknown with the reason, for an Apply that was under way when the
-// store failed.
+// unknown returns an ErrUnknown with the reason, for an Apply in progress when the store failed.
 func (f *failure) unknown() error {
 	return fmt.Errorf("%w: %w", registry.ErrUnknown, f.why())
 }
 
-// why returns the reason, nil if there is none.
+// why returns the reason, or nil if there is none.
 func (f *failure) why() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

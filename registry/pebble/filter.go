@@ -7,18 +7,18 @@ import (
 	engine "github.com/cockroachdb/pebble/v2"
 )
 
-// filter looks for keys of a view that are probably not there. The engine's Get reads a block of
-// the last level, which holds nearly all records, for each of them. An iterator also asks the
-// filters of that level. These take about a byte for each record and stay in the cache. One
-// iterator serves a whole group, because making one costs more than a look.
+// filter looks for keys of a view that probably do not exist. For such a key the engine's Get reads
+// a block of the last level, which holds nearly all records. An iterator also uses the filters of
+// that level. These take about a byte for each record and stay in the cache. One iterator serves a
+// whole group, because making one costs more than a lookup.
 //
-// A filter is not safe for concurrent use. It is ready when it has a view; close ends it.
+// A filter is not safe for concurrent use. It is ready when view is set; close ends it.
 type filter struct {
 	view *view
-	iter *engine.Iterator // nil until the first look, and after close
+	iter *engine.Iterator // nil before the first lookup, and after close
 }
 
-// exists reports whether there is something under key.
+// exists reports whether there is a value for key.
 func (f *filter) exists(key []byte) (bool, error) {
 	if f.iter == nil {
 		iter, err := f.view.snapshot.NewIter(&engine.IterOptions{UseL6Filters: true})
@@ -28,7 +28,7 @@ func (f *filter) exists(key []byte) (bool, error) {
 		f.iter = iter
 	}
 	if f.iter.SeekPrefixGE(key) {
-		// The engine's comparer takes the whole key for its prefix.
+		// The engine's comparer uses the whole key as its prefix.
 		return bytes.Equal(f.iter.Key(), key), nil
 	}
 	if err := f.iter.Error(); err != nil {
@@ -38,7 +38,7 @@ func (f *filter) exists(key []byte) (bool, error) {
 	return false, nil
 }
 
-// close gives the iterator back. exists has returned its errors before.
+// close closes the iterator. exists has already returned its errors.
 func (f *filter) close() {
 	if f.iter != nil {
 		_ = f.iter.Close()
@@ -46,5 +46,5 @@ func (f *filter) close() {
 	}
 }
 
-// abandon forgets an iterator in which the engine panicked: it may hold locks of its own.
+// abandon forgets an iterator in which the engine panicked: it may hold internal locks.
 func (f *filter) abandon() { f.iter = nil }

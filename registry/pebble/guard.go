@@ -14,33 +14,33 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// guard is the file system that the engine sees: the real one until a change of it fails. Then it
-// calls fail, which freezes it: each change that the engine asks for waits, and does not happen.
-// letGo ends the waiting: from then on changes seem to succeed. guard passes reads on as they are,
-// and the removal of files, on which nothing depends. It also passes on what concerns the folder of
-// a backup, which the engine does not need.
+// guard is the engine's file system: the real one until a change of it fails. Then it calls fail,
+// which freezes it. Each later change that the engine requests waits, and does not happen. letGo
+// ends the waiting: from then on changes seem to succeed. guard passes on reads, and removals of
+// files, on which nothing depends. It also passes on all calls for the folder of a backup, which
+// the engine does not need.
 type guard struct {
 	vfs.FS
 	fail func(error)
 
-	apart  atomic.Pointer[string] // the folder of a backup under way; nil: none
+	apart  atomic.Pointer[string] // the folder of the current backup; nil if there is none
 	frozen atomic.Bool            // no change reaches the file system; set by fail
 	once   sync.Once              // closes gone
 	gone   chan struct{}          // closed by letGo
-	void   vfs.FS                 // holds what is created after letGo
+	void   vfs.FS                 // holds files that are created after letGo
 }
 
 func newGuard(inner vfs.FS, fail func(error)) *guard {
 	return &guard{FS: inner, fail: fail, gone: make(chan struct{}), void: vfs.NewMem()}
 }
 
-// isApart reports whether name is the folder of a backup under way, or in it.
+// isApart reports whether name is the folder of the current backup, or in it.
 func (g *guard) isApart(name string) bool {
 	apart := g.apart.Load()
 	return apart != nil && (name == *apart || strings.HasPrefix(name, *apart+string(filepath.Separator)))
 }
 
-// freeze lets no further change reach the file system.
+// freeze keeps later changes from the file system.
 func (g *guard) freeze() { g.frozen.Store(true) }
 
 // letGo freezes g and ends the waiting.
@@ -76,7 +76,7 @@ func (g *guard) open(what, name string, do func() (vfs.File, error)) (vfs.File, 
 	return &guardedFile{File: file, guard: g, name: name}, nil
 }
 
-// nowhere returns a file that is on no disk.
+// nowhere returns a file that is not on any disk.
 func (g *guard) nowhere() (vfs.File, error) {
 	return g.void.Create("nowhere", vfs.WriteCategoryUnspecified)
 }
@@ -135,7 +135,7 @@ func (g *guard) MkdirAll(dir string, perm fs.FileMode) error {
 	return nil
 }
 
-// Remove implements vfs.FS. That a file stays is not a failure.
+// Remove implements vfs.FS. A file that remains is not a failure.
 func (g *guard) Remove(name string) error {
 	if g.frozen.Load() && !g.isApart(name) {
 		return nil
@@ -151,7 +151,7 @@ func (g *guard) RemoveAll(name string) error {
 	return g.FS.RemoveAll(name)
 }
 
-// Lock implements vfs.FS. That another process has the lock is ErrLocked.
+// Lock implements vfs.FS. It returns ErrLocked if another process has the lock.
 func (g *guard) Lock(name string) (io.Closer, error) {
 	lock, err := g.FS.Lock(name)
 	var path *fs.PathError
@@ -162,14 +162,14 @@ func (g *guard) Lock(name string) (io.Closer, error) {
 	case errors.As(err, &path): // the file could not be made
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES): // another process has the lock
 		return nil, ErrLocked
-	case !errors.As(err, &code): // this process has it: the engine keeps a list of its own
+	case !errors.As(err, &code): // this process has it: the engine keeps its own list
 		return nil, ErrLocked
 	}
 	return nil, err
 }
 
-// GetDiskUsage implements vfs.FS. The engine asks for it to pace itself, and takes an
-// error for one of its own.
+// GetDiskUsage implements vfs.FS. The engine uses it to pace itself, and takes an error for its
+// own.
 func (g *guard) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 	usage, err := g.FS.GetDiskUsage(path)
 	if err != nil {
@@ -181,7 +181,7 @@ func (g *guard) GetDiskUsage(path string) (vfs.DiskUsage, error) {
 // Unwrap implements vfs.FS.
 func (g *guard) Unwrap() vfs.FS { return g.FS }
 
-// guardedFile is a file, or directory, that was opened through a guard.
+// guardedFile is a file or directory that was opened through a guard.
 type guardedFile struct {
 	vfs.File
 	guard *guard

@@ -14,8 +14,8 @@ import (
 	"moorage/registry"
 )
 
-// instance is a store from when the engine opens its files to when it closes them. An instance that
-// has failed stays so. It is safe for concurrent use.
+// instance is a store from the moment when the engine opens its files until it closes them. A
+// failed instance stays failed. It is safe for concurrent use.
 type instance struct {
 	dir    string
 	logger *slog.Logger
@@ -23,14 +23,14 @@ type instance struct {
 	guard  *guard
 	now    func() time.Time // the store's clock
 
-	randomMu *sync.Mutex // guards random, which the next instance draws from too; leaf
+	randomMu *sync.Mutex // guards random, from which the next instance draws too; leaf
 	random   io.Reader
 
 	queue     queue
 	committer sync.WaitGroup // the goroutine that runs commitLoop
-	// The fields below are the committer's alone while it runs.
-	last   registry.Position // the position last given away
-	broken bool              // the engine panicked; it may hold locks of its own
+	// Only the committer uses the fields below while it runs.
+	last   registry.Position // the last assigned position
+	broken bool              // the engine panicked; it may hold internal locks
 
 	// viewMu guards view and the entry into readers; leaf, never held over I/O.
 	viewMu  sync.RWMutex
@@ -70,7 +70,7 @@ func open(dir string, options Options, tune func(*engine.Options)) (*instance, e
 	return s, nil
 }
 
-// start opens the engine, reads what the store has to know, and starts the committer.
+// start opens the engine, loads the store's state, and starts the committer.
 func (s *instance) start(cacheBytes int64, tune func(*engine.Options)) error {
 	stop := s.watch()
 	defer stop()
@@ -86,15 +86,15 @@ func (s *instance) start(cacheBytes int64, tune func(*engine.Options)) error {
 		s.retired.stop()
 		err = errors.Join(err, s.closeEngine())
 	}
-	// What the engine says after the store has failed follows from that.
+	// Errors of the engine after the store has failed are consequences.
 	if reason := s.failure.why(); reason != nil {
 		return reason
 	}
 	return err
 }
 
-// watch lets the engine go as soon as the store fails, until stop is called: while the engine opens
-// or closes, somebody waits for it to end.
+// watch releases the engine as soon as the store fails, until stop is called. While the engine
+// opens or closes, a goroutine waits for it to end.
 func (s *instance) watch() (stop func()) {
 	stopped := make(chan struct{})
 	var watcher sync.WaitGroup
@@ -111,7 +111,7 @@ func (s *instance) watch() (stop func()) {
 	}
 }
 
-// Healthy returns why the store has failed, nil if it has not.
+// Healthy returns why the store has failed, or nil if it has not.
 func (s *instance) Healthy(context.Context) error { return s.failure.get() }
 
 // Close is Store.Close.
@@ -135,7 +135,7 @@ func (s *instance) Close() error {
 	return s.closeErr
 }
 
-// setView puts the view in place that readers get from now on, nil to let none in.
+// setView makes next the view of readers from now on. Nil refuses readers.
 func (s *instance) setView(next *view) {
 	s.viewMu.Lock()
 	last := s.view
@@ -146,8 +146,8 @@ func (s *instance) setView(next *view) {
 	}
 }
 
-// fail marks the store failed, for the first of its reasons, and lets nothing reach the
-// disk any more. It may be called from anywhere in the engine, with its locks held.
+// fail marks the store failed, for its first reason, and keeps later changes from the disk. It may
+// be called from anywhere in the engine, with the engine's locks held.
 func (s *instance) fail(reason error) {
 	s.guard.freeze()
 	if s.failure.set(reason) {

@@ -20,12 +20,11 @@ const (
 
 	etagBytes     = len(registry.ETag{})
 	positionBytes = 8
-	// headerBytes stand before the value of each record; those of a change are
-	// followed by its position.
+	// headerBytes precede the value of each record. In a change its position follows them.
 	headerBytes = etagBytes + 1
 )
 
-// positionKey is where the position is kept that was given away last.
+// positionKey is the key of the last assigned position.
 func positionKey() []byte { return []byte{spaceMeta, 'p', 'o', 's', 'i', 't', 'i', 'o', 'n'} }
 
 // appendRecordKey appends the engine's key of the record at key.
@@ -39,8 +38,7 @@ func appendPlaceKey(buf []byte, position registry.Position) []byte {
 	return binary.BigEndian.AppendUint64(append(buf, spacePosition), uint64(position))
 }
 
-// header is what is known of a record without its value. The zero header stands for a record that
-// does not exist.
+// header is a record without its value. The zero header means that the record does not exist.
 type header struct {
 	etag     registry.ETag
 	state    registry.State
@@ -52,7 +50,7 @@ func (h header) record(key registry.Key) registry.Record {
 	return registry.Record{Key: key, ETag: h.etag, State: h.state}
 }
 
-// valueOffset returns where the value begins in what is stored for a record of table.
+// valueOffset returns where the value begins in the stored form of a record of table.
 func valueOffset(table registry.Table) int {
 	if table == registry.TableChange {
 		return headerBytes + positionBytes
@@ -60,7 +58,7 @@ func valueOffset(table registry.Table) int {
 	return headerBytes
 }
 
-// appendRecord appends what is stored for a write that gives its record this ETag.
+// appendRecord appends the stored form of a write that gives its record this ETag.
 func appendRecord(buf []byte, w registry.Write, etag registry.ETag) []byte {
 	buf = append(buf, etag[:]...)
 	buf = append(buf, byte(w.State))
@@ -70,13 +68,13 @@ func appendRecord(buf []byte, w registry.Write, etag registry.ETag) []byte {
 	return append(buf, w.Value...)
 }
 
-// setPosition writes the position into what is stored for a change.
+// setPosition writes the position into the stored form of a change.
 func setPosition(stored []byte, position registry.Position) {
 	binary.BigEndian.PutUint64(stored[headerBytes:], uint64(position))
 }
 
-// splitRecord returns the header and the value of what is stored for the record at key.
-// The value is a part of stored.
+// splitRecord returns the header and the value from the stored form of the record at key. The value
+// is a part of stored.
 func splitRecord(key registry.Key, stored []byte) (header, []byte, error) {
 	offset := valueOffset(key.Table)
 	if len(stored) < offset {
@@ -90,7 +88,7 @@ func splitRecord(key registry.Key, stored []byte) (header, []byte, error) {
 	return h, stored[offset:], nil
 }
 
-// wholeRecord returns the record at key from what is stored for it, sharing nothing with it.
+// wholeRecord returns the record at key from its stored form, without sharing memory with it.
 func wholeRecord(key registry.Key, stored []byte) (registry.Record, error) {
 	h, value, err := splitRecord(key, stored)
 	if err != nil {
@@ -101,8 +99,8 @@ func wholeRecord(key registry.Key, stored []byte) (registry.Record, error) {
 	return record, nil
 }
 
-// afterPrefix returns the first key behind all that start with prefix, whose first byte
-// is not 0xff.
+// afterPrefix returns the first key after all keys that start with prefix, whose first byte is not
+// 0xff.
 func afterPrefix(prefix []byte) []byte {
 	end := bytes.Clone(prefix)
 	for end[len(end)-1] == 0xff {
@@ -112,7 +110,7 @@ func afterPrefix(prefix []byte) []byte {
 	return end
 }
 
-// splitPosition returns the position that a key or a value of 8 bytes holds.
+// splitPosition returns the position in a key or a value of 8 bytes.
 func splitPosition(stored []byte) (registry.Position, error) {
 	if len(stored) != positionBytes {
 		return 0, fmt.Errorf("position is damaged: %d bytes, want %d", len(stored), positionBytes)

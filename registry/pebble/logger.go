@@ -5,14 +5,14 @@ import (
 	"log/slog"
 )
 
-// engineLogger passes the engine's messages on. The engine expects that Fatalf does not return;
-// here it does, and the store has failed.
+// engineLogger passes on the engine's messages. The engine expects that Fatalf does not return.
+// Here it returns, and the store has failed.
 type engineLogger struct {
 	logger *slog.Logger
 	fail   func(error)
 }
 
-// Infof logs what the engine does, which only its own authors can read: at debug level.
+// Infof logs the engine's activity at debug level, because only the engine's authors understand it.
 func (l engineLogger) Infof(format string, args ...any) {
 	l.logger.Debug("store engine", "message", fmt.Sprintf(format, args...))
 }

@@ -3,24 +3,24 @@ package pebble
 import "moorage/registry"
 
 const (
-	// valuesChunkBytes is how long values are that share an allocation. A caller that keeps one of
-	// them keeps all, so that is not a whole page.
+	// valuesChunkBytes is the size of an allocation that values share. A caller that keeps one
+	// value keeps its whole chunk, so a chunk is smaller than a page.
 	valuesChunkBytes = 32 << 10
-	// pageKeptBytes bounds what a page that is used again keeps. Most are shorter.
+	// pageKeptBytes bounds the memory that a reused page keeps. Most pages are shorter.
 	pageKeptBytes = 1 << 20
 )
 
-// page collects what a list reads. The records are made when it is complete, because an allocation
-// for each ID and each value would be half the work of a list.
+// page collects the result of a list. The records are made when it is complete, because an
+// allocation for each ID and each value would be half the work of a list.
 type page struct {
 	ids, values []byte // of all items, one behind the other
 	items       []pageItem
 }
 
-// pageItem is one record of a page. It has no pointers, so the collector passes over it.
+// pageItem is one record of a page. It has no pointers, so the garbage collector skips it.
 type pageItem struct {
 	header
-	idEnd, valueEnd int // in ids and values; an item begins where the one before it ends
+	idEnd, valueEnd int // in ids and values; an item begins at the end of the item before it
 }
 
 // add appends the record of table that is stored under id, without its value. It returns the value,
@@ -28,7 +28,7 @@ type pageItem struct {
 func (p *page) add(table registry.Table, id, stored []byte) (value []byte, err error) {
 	h, value, err := splitRecord(registry.Key{Table: table}, stored)
 	if err != nil {
-		_, _, err = splitRecord(registry.Key{Table: table, ID: string(id)}, stored) // says which one it is
+		_, _, err = splitRecord(registry.Key{Table: table, ID: string(id)}, stored) // names the record in its error
 		return nil, err
 	}
 	p.ids = append(p.ids, id...)
@@ -42,7 +42,8 @@ func (p *page) addValue(value []byte) {
 	p.items[len(p.items)-1].valueEnd = len(p.values)
 }
 
-// records returns the records, which share nothing with p. Those of a list of keys have no values.
+// records returns the records, which share no memory with p. The records of ListKeys have no
+// values.
 func (p *page) records(table registry.Table, withValues bool) []registry.Record {
 	if len(p.items) == 0 {
 		return nil
@@ -67,7 +68,7 @@ func (p *page) records(table registry.Table, withValues bool) []registry.Record 
 	return records
 }
 
-// page returns an empty page, which goes back with putPage.
+// page returns an empty page, to be returned with putPage.
 func (s *instance) page() *page {
 	if p, ok := s.pages.Get().(*page); ok {
 		return p
@@ -75,7 +76,7 @@ func (s *instance) page() *page {
 	return new(page)
 }
 
-// putPage takes back what page returned.
+// putPage takes back a page from page.
 func (s *instance) putPage(p *page) {
 	if cap(p.ids)+cap(p.values) > pageKeptBytes {
 		return

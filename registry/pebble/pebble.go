@@ -24,26 +24,26 @@ import (
 
 // Defaults and settings of the engine: a catalog's records are small and few.
 const (
-	// CacheBytesDefault is the memory for blocks read from files, if Options does not say.
+	// CacheBytesDefault is the memory for blocks read from files, if Options does not set it.
 	CacheBytesDefault = 32 << 20
 	// memTableBytes is the memory in which new records gather before they become a file.
 	memTableBytes = 8 << 20
 	// openFilesMax bounds the files that the engine keeps open.
 	openFilesMax = 256
-	// bloomBitsPerKey makes one read in a hundred of a missing key look into a file for nothing.
+	// bloomBitsPerKey lets one in a hundred reads of a missing key read a file in vain.
 	bloomBitsPerKey = 10
-	// compactionsMax bounds the merges of files that run side by side. The engine begins a second
-	// one only when it falls behind. More would take the processors from the commits.
+	// compactionsMax bounds concurrent merges of files. The engine begins a second one only when it
+	// falls behind. More would take the processors from the commits.
 	compactionsMax = 2
-	// engineFormat is the engine's own format. Fewer versions of the engine can read a higher one,
-	// so it is raised on purpose and not with the library. With this one the engine can distinguish
-	// a log that a crash tore from one that was damaged later.
+	// engineFormat is the engine's own format. Fewer versions of the engine can read a higher
+	// format, so it is raised on purpose and not with the library. With this format the engine can
+	// distinguish a log that a crash cut short from a log that was damaged later.
 	engineFormat = engine.FormatWALSyncChunks
 )
 
 // Errors that Open returns. Callers distinguish them with errors.Is.
 var (
-	// ErrLocked: another process has the directory open, or this one has.
+	// ErrLocked: the directory is open in another process, or already in this one.
 	ErrLocked = errors.New("the store is in use by another process")
 	// ErrNewerFormat: the directory was written by a later version.
 	ErrNewerFormat = errors.New("the store was written by a newer version of moorage")
@@ -51,13 +51,13 @@ var (
 	ErrForeign = errors.New("the directory holds a database that is not a moorage store")
 )
 
-// Options are what a store is made from. The zero value is usable.
+// Options configure a store. The zero value is usable.
 type Options struct {
 	FS     vfs.FS       // default: the operating system's
 	Random io.Reader    // source of ETags; default crypto/rand.Reader
 	Logger *slog.Logger // default: discards
-	// CacheBytes bounds the memory for blocks read from files; default CacheBytesDefault.
-	// Beside it the store holds at most about five times memTableBytes of new records.
+	// CacheBytes bounds the memory for blocks read from files; default CacheBytesDefault. In
+	// addition, the store holds at most about five times memTableBytes of new records.
 	CacheBytes int64
 	// Now is the store's clock; default time.Now.
 	Now func() time.Time
@@ -67,16 +67,16 @@ type Options struct {
 
 // Store keeps records in a directory. It is safe for concurrent use.
 //
-// A Store fails when its engine meets an error that the engine does not survive. If that was a full
-// disk, the Store opens itself again when there is room. After any other error the disk may be
-// broken: the Store stays failed until a process opens it.
+// A Store fails when its engine meets an error that the engine does not survive. If the disk was
+// full, the Store reopens itself when there is room. After any other error the disk may be broken:
+// the Store stays failed until a process opens it.
 type Store struct {
 	dir     string
 	options Options
 	tune    func(*engine.Options)
 
 	current   atomic.Pointer[instance] // never nil
-	freeBytes atomic.Int64             // on the disk of the store when it was last measured; -1: not known
+	freeBytes atomic.Int64             // free bytes on the store's disk at the last measurement; -1 if unknown
 	closed    atomic.Bool
 	stop      chan struct{} // closed by Close
 	watcher   sync.WaitGroup
@@ -90,15 +90,15 @@ var (
 	_ registry.HealthChecker = (*Store)(nil)
 )
 
-// Open opens the store in the directory dir, which it makes if it is missing. It returns an
-// error that is ErrLocked, ErrNewerFormat or ErrForeign, each a sentence with dir in it, or
-// one of the file system. Everything that an earlier process acknowledged is there.
+// Open opens the store in the directory dir, and creates the directory if it is missing. Its errors
+// are ErrLocked, ErrNewerFormat and ErrForeign, each a sentence with dir in it, and errors of the
+// file system. The store has everything that an earlier process acknowledged.
 func Open(dir string, options Options) (*Store, error) {
 	return openWatched(dir, options, func(*engine.Options) {}, watchPause)
 }
 
-// openWatched is Open with a chance for tests to change the engine's settings, and the pause
-// between two looks at the disk.
+// openWatched is Open for tests, which can set the engine's options, and the pause between two
+// checks of the disk.
 func openWatched(dir string, options Options, tune func(*engine.Options), pause time.Duration) (*Store, error) {
 	dir, options, err := options.complete(dir)
 	if err != nil {
@@ -115,13 +115,13 @@ func openWatched(dir string, options Options, tune func(*engine.Options), pause 
 	return s, nil
 }
 
-// complete returns the options with their defaults, and dir as the engine's lock knows it.
+// complete returns the options with their defaults, and dir in the form of the engine's lock.
 func (o Options) complete(dir string) (string, Options, error) {
 	if o.FS == nil {
 		o.FS = vfs.Default
 	}
 	if o.FS == vfs.Default {
-		absolute, err := filepath.Abs(dir) // the engine's lock goes by the name of the directory
+		absolute, err := filepath.Abs(dir) // the engine's lock uses the name of the directory
 		if err != nil {
 			return dir, o, err
 		}
@@ -145,8 +145,8 @@ func (o Options) complete(dir string) (string, Options, error) {
 	return dir, o, nil
 }
 
-// use calls do with the instance that is open now. An instance that was closed to be opened again
-// answers ErrUnavailable: nothing was and nothing will be applied.
+// use calls do with the open instance. While an instance is being replaced, use returns
+// ErrUnavailable: nothing was or will be applied.
 func (s *Store) use(do func(*instance) error) error {
 	in := s.current.Load()
 	err := do(in)
@@ -214,21 +214,21 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// Backup writes a copy of the store to the folder name in the folder dir, and returns how many
-// records the copy holds. dir must not exist, nor lie within the store; the folder that dir is in
-// must exist. The copy can be opened like the store itself.
+// Backup writes a copy of the store to the folder name in the folder dir, and returns the number of
+// records in the copy. dir must not exist, nor lie within the store, and its parent folder must
+// exist. The copy can be opened like the store itself.
 //
-// The copy holds every Apply that had returned when Backup was called. It holds no Apply by halves,
-// and nothing that a power cut could take from the store. Backup calls prepare with the copy, open
-// as a store of its own, and the copy is as prepare left it. prepare must not keep the store; nil
-// means that there is nothing to prepare. Backup reads the copy from the first record to the last,
-// and the copy is durable when Backup returns. An error, also of prepare, leaves nothing at dir:
-// fs.ErrExist if there was something, the file system's if it has no room. The store goes on in
-// either case.
+// The copy holds every Apply that had returned when Backup was called. It holds no part of an
+// Apply, and nothing that a power cut could take from the store. Backup opens the copy as a
+// separate store and calls prepare with it. The copy keeps the changes of prepare, which must not
+// keep the store. A nil prepare changes nothing. Backup reads the whole copy, and the copy is
+// durable when Backup returns. After an error, also of prepare, nothing is at dir. The error is
+// fs.ErrExist if dir existed, or the file system's if there is no room. The store goes on in either
+// case.
 //
-// Applies wait while the files are linked, or copied if dir is on another file system. One backup
-// is written at a time. A process that dies in the middle leaves a folder next to dir whose name
-// ends in ".unfinished" and may be deleted.
+// Applies wait while the files are linked, or copied if dir is on another file system. Only one
+// backup is written at a time. A process that dies during a backup leaves a folder next to dir
+// whose name ends in ".unfinished" and may be deleted.
 func (s *Store) Backup(ctx context.Context, dir, name string,
 	prepare func(context.Context, registry.Store) error) (records int, err error) {
 	err = s.use(func(in *instance) (err error) {
@@ -238,9 +238,9 @@ func (s *Store) Backup(ctx context.Context, dir, name string,
 	return records, err
 }
 
-// Healthy implements registry.HealthChecker. It returns ErrFailed with the reason for a store that
-// has failed. It returns ErrUnavailable, with ENOSPC, for one whose disk has less than
-// spareBytesMin left: commits to files on that disk fail before the store does.
+// Healthy implements registry.HealthChecker. It returns ErrFailed with the reason for a failed
+// store. It returns ErrUnavailable, with ENOSPC, if the disk has less than spareBytesMin left:
+// commits to files on that disk fail before the store does.
 func (s *Store) Healthy(ctx context.Context) error {
 	if err := s.current.Load().Healthy(ctx); err != nil {
 		return err
@@ -252,8 +252,8 @@ func (s *Store) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// Close implements registry.Store. It first carries out Applies that are queued. It returns nil for
-// a store that has failed, which Healthy reports.
+// Close implements registry.Store. It first executes queued Applies. It returns nil for a failed
+// store, which Healthy reports.
 func (s *Store) Close() error {
 	s.closeOnce.Do(func() {
 		s.closed.Store(true)
@@ -264,9 +264,9 @@ func (s *Store) Close() error {
 	return s.closeErr
 }
 
-// Exists reports whether there is a store in the directory dir, or one that Open would find
-// damaged. It makes and changes nothing. There is no store in a directory that is missing or empty,
-// or in which the making of a store was not completed. An error comes from the file system.
+// Exists reports whether there is a store in the directory dir, even a damaged one. It changes
+// nothing. A directory that is missing or empty, or in which the creation of a store was not
+// completed, has no store. An error comes from the file system.
 func Exists(dir string) (bool, error) {
 	files, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -6,12 +6,12 @@ import (
 	"moorage/registry"
 )
 
-// groupBytesMax bounds what the committer writes at once: beyond it more data makes
-// the sync slower, and not the store faster. A larger request is a group of its own.
+// groupBytesMax bounds the bytes that the committer writes at once. More data makes the sync slower
+// without making the store faster. A larger request is a group of its own.
 const groupBytesMax = 1 << 20
 
-// queue holds the requests that wait for the committer. It has no bound of its own: each request is
-// a call of Apply that waits, and the layer that lets calls in bounds those. It is safe for
+// queue holds the requests that wait for the committer. It has no bound, because each request is a
+// waiting call of Apply, and the layer that admits calls bounds their number. It is safe for
 // concurrent use.
 type queue struct {
 	arrived sync.Cond // on mu: requests or closed have changed
@@ -36,8 +36,7 @@ func (q *queue) add(r *request) error {
 	return nil
 }
 
-// withdraw takes a request back and reports whether that was possible: the committer must not have
-// taken it.
+// withdraw removes a request that the committer has not taken, and reports whether it did.
 func (q *queue) withdraw(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -49,7 +48,7 @@ func (q *queue) withdraw(r *request) bool {
 }
 
 // take waits for requests and returns the first of them, up to groupBytesMax, or one that must be
-// alone. It returns none when the queue is closed and empty.
+// alone. It returns an empty result when the queue is closed and empty.
 func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,7 +88,7 @@ func (q *queue) takeLocked() []*request {
 	return group
 }
 
-// close lets no more requests in. The committer still takes those that wait.
+// close refuses further requests. The committer still takes the waiting requests.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"moorage/registry"
 )
 
-// enter returns the newest view, to be given back with leave.
+// enter returns the newest view, to be returned with leave.
 func (s *instance) enter(ctx context.Context) (*view, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func (s *instance) List(ctx context.Context, table registry.Table, prefix, after
 	return found.records(table, true), nil
 }
 
-// errPageFull ends a scan that has read as much as a page may hold.
+// errPageFull ends a scan when its page is full.
 var errPageFull = errors.New("page is full")
 
 // ListKeys is Store.ListKeys.
@@ -99,7 +99,7 @@ func (s *instance) ListKeys(ctx context.Context, table registry.Table, prefix, a
 	return found.records(table, false), nil
 }
 
-// list calls visit with the IDs of the keys of a page and what is stored there. visit must keep
+// list calls visit with the IDs of the keys of a page and their stored values. visit must keep
 // neither.
 func (s *instance) list(ctx context.Context, table registry.Table, prefix, after string, limit int,
 	visit func(id, stored []byte) error) error {
@@ -145,7 +145,7 @@ func (s *instance) Changes(ctx context.Context, after registry.Position, limit i
 	return changes, nil
 }
 
-// buffer returns a buffer for an engine's key, which goes back to s.buffers.
+// buffer returns a buffer for an engine's key, to be returned to s.buffers.
 func (s *instance) buffer() *[]byte {
 	if buf, ok := s.buffers.Get().(*[]byte); ok {
 		return buf

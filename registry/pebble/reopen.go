@@ -12,24 +12,24 @@ import (
 )
 
 const (
-	// watchPause is the pause between two looks at the disk of a store.
+	// watchPause is the pause between two checks of a store's disk.
 	watchPause = time.Second
-	// spareBytesMin is what a store needs on its disk to be healthy. It is enough for a flush of
-	// what the engine has in memory, and for the metadata file of nearly every commit.
+	// spareBytesMin is the free disk space that a healthy store needs. It is enough to flush the
+	// engine's memory, and for the metadata file of nearly every commit.
 	spareBytesMin = 2 * memTableBytes
-	// reopenSpareBytes is what opening writes besides what the engine's logs hold: a log, the list
-	// of tables, and the settings.
+	// reopenSpareBytes is what opening writes in addition to the content of the engine's logs: a
+	// log, the list of tables, and the settings.
 	reopenSpareBytes = 4 << 20
-	// roomFile is the name of the file by which the store finds out whether its disk has room.
+	// roomFile is the name of the file with which the store tests whether its disk has room.
 	roomFile = "room.tmp"
 )
 
-// watchDisk measures the disk of the store, until Close. It opens a store again that failed because
-// its disk was full, once there is room.
+// watchDisk measures the disk of the store, until Close. If a store failed because its disk was
+// full, it reopens the store when there is room.
 func (s *Store) watchDisk(pause time.Duration) {
 	ticker := time.NewTicker(pause)
 	defer ticker.Stop()
-	logged := "" // why the store could not be opened again
+	logged := "" // why the store could not be reopened
 	for {
 		select {
 		case <-s.stop:
@@ -41,7 +41,7 @@ func (s *Store) watchDisk(pause time.Duration) {
 		if reason := failed.failure.why(); reason == nil || !isFull(reason) || !s.hasRoom() {
 			continue
 		}
-		// Reads went on from the failed instance. Its engine has to close before another can open.
+		// Reads continued on the failed instance. Its engine must close before another can open.
 		// Nothing that it still writes reaches the disk.
 		_ = failed.Close() // returns nil, because it has failed
 		next, err := open(s.dir, s.options, s.tune)
@@ -57,12 +57,12 @@ func (s *Store) watchDisk(pause time.Duration) {
 	}
 }
 
-// isFull reports whether a store failed because its disk, or its share of it, was full.
+// isFull reports whether a store failed because its disk, or its quota, was full.
 func isFull(reason error) bool {
 	return errors.Is(reason, syscall.ENOSPC) || errors.Is(reason, syscall.EDQUOT)
 }
 
-// measure stores in freeBytes what is left of the disk.
+// measure stores the free space of the disk in freeBytes.
 func (s *Store) measure() {
 	usage, err := s.options.FS.GetDiskUsage(s.dir)
 	if err != nil {
@@ -70,14 +70,14 @@ func (s *Store) measure() {
 		return
 	}
 	free := usage.AvailBytes
-	if os.Geteuid() == 0 { // root may use what the file system keeps back from others
+	if os.Geteuid() == 0 { // root may use space that the file system reserves
 		free = max(free, usage.TotalBytes-usage.UsedBytes)
 	}
 	s.freeBytes.Store(int64(free))
 }
 
-// hasRoom reports whether the disk takes what opening the store writes. It writes a file of that
-// size and removes it: a quota shows in no measure.
+// hasRoom reports whether the disk can take what opening the store writes. It writes a file of that
+// size and removes it, because free space does not show a quota.
 func (s *Store) hasRoom() bool {
 	files := s.options.FS
 	needed := s.logBytes() + reopenSpareBytes
@@ -99,7 +99,7 @@ func (s *Store) hasRoom() bool {
 	return err == nil
 }
 
-// logBytes returns the size of the engine's logs, which opening moves to tables.
+// logBytes returns the size of the engine's logs, whose content opening moves to tables.
 func (s *Store) logBytes() (bytes int64) {
 	names, err := s.options.FS.List(s.dir)
 	if err != nil {

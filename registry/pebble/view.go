@@ -13,8 +13,8 @@ import (
 	"moorage/registry"
 )
 
-// view is the state of the engine after a sync. When its last user releases it, it is
-// retired; the store itself is a user of the newest one.
+// view is the state of the engine after a sync. When its last user releases it, it is retired. The
+// store itself is a user of the newest view.
 type view struct {
 	snapshot *engine.Snapshot
 	users    atomic.Int64
@@ -36,9 +36,8 @@ func (v *view) release() {
 	}
 }
 
-// retired closes the views that nobody uses any more, in a goroutine of its own. The engine makes
-// the closer of a snapshot wait while it syncs the list of its files. It is safe for concurrent
-// use.
+// retired closes unused views in its own goroutine. The engine makes the closer of a snapshot wait
+// while it syncs the list of its files. It is safe for concurrent use.
 type retired struct {
 	arrived sync.Cond      // on mu: the fields below have changed
 	closer  sync.WaitGroup // the goroutine that runs loop
@@ -54,7 +53,7 @@ func (r *retired) start() {
 	r.closer.Go(r.loop)
 }
 
-// add lets a view be closed.
+// add queues a view to be closed.
 func (r *retired) add(v *view) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +61,7 @@ func (r *retired) add(v *view) {
 	r.arrived.Signal()
 }
 
-// loop closes views until stop is called and none is left.
+// loop closes views until stop is called and all are closed.
 func (r *retired) loop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -77,7 +76,7 @@ func (r *retired) loop() {
 		r.views = nil
 		r.mu.Unlock()
 		for _, v := range views {
-			// It fails only if it was closed before.
+			// It fails only if it was already closed.
 			_ = v.snapshot.Close()
 		}
 		r.mu.Lock()
@@ -93,8 +92,8 @@ func (r *retired) stop() {
 	r.closer.Wait()
 }
 
-// read calls use with what is stored under key, and reports whether there is something. use must
-// not keep its argument.
+// read calls use with the stored value of key, and reports whether there is one. use must not keep
+// its argument.
 func (v *view) read(key []byte, use func(stored []byte) error) (found bool, err error) {
 	stored, closer, err := v.snapshot.Get(key)
 	if errors.Is(err, engine.ErrNotFound) {
@@ -130,7 +129,7 @@ func (v *view) header(key registry.Key, buf *[]byte) (h header, err error) {
 	return h, err
 }
 
-// change returns the change that the engine keeps the ID of under a place.
+// change returns the change whose ID is stored under a place.
 func (v *view) change(placeKey, id []byte) (registry.PositionedChange, error) {
 	position, err := splitPosition(placeKey[1:])
 	if err != nil {
@@ -141,14 +140,14 @@ func (v *view) change(placeKey, id []byte) (registry.PositionedChange, error) {
 	if err != nil {
 		return registry.PositionedChange{}, err
 	}
-	record.Key = key // of one that is missing too
+	record.Key = key // also for a missing record
 	return registry.PlacedChange(position, record), nil
 }
 
-// scanCheck is how many keys scan visits between looks at its context.
+// scanCheck is how many keys scan visits between checks of its context.
 const scanCheck = 256
 
-// scan calls visit with the keys from lower to upper (exclusive) and what is stored there, in byte
+// scan calls visit with the keys from lower to upper (exclusive) and their stored values, in byte
 // order, at most limit times. visit must not keep its arguments.
 func (v *view) scan(ctx context.Context, lower, upper []byte, limit int,
 	visit func(key, stored []byte) error) (err error) {
@@ -178,5 +177,5 @@ func (v *view) scan(ctx context.Context, lower, upper []byte, limit int,
 		}
 		visited++
 	}
-	return nil // Close returns what ended the iteration early
+	return nil // Close returns the error that ended the iteration early
 }

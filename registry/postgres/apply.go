@@ -15,15 +15,16 @@ import (
 	"moorage/registry"
 )
 
-// sendAttemptsMax bounds how often one Apply is sent. It is sent again after a unique violation, a
+// sendAttemptsMax bounds how often one Apply is sent. It is resent after a unique violation, a
 // serialization failure or a deadlock, which certainly changed nothing.
 const sendAttemptsMax = 20
 
-// What send returns in addition to the errors of Store.Apply. The transaction was undone.
+// Errors that send returns in addition to the errors of Store.Apply. The transaction was rolled
+// back.
 var (
-	// errSendAgain is for a reason that may not come again.
+	// errSendAgain has a cause that may be gone at the next send.
 	errSendAgain = errors.New("postgres: send again")
-	// errUnnamed is because of rows that were not found.
+	// errUnnamed means that the failed condition is unknown, because rows were not found.
 	errUnnamed = errors.New("postgres: a condition failed that the rows do not name")
 )
 
@@ -61,7 +62,7 @@ func (s *Store) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETa
 	return nil, fmt.Errorf("%w: gave up after %d tries: %w", registry.ErrUnavailable, sendAttemptsMax, err)
 }
 
-// nameFailed returns the first of conditions that does not hold as of one moment, as a
+// nameFailed returns the first of conditions that does not hold, read as of one moment, as a
 // *registry.FailedError. It returns errSendAgain if all hold by then.
 func (s *Store) nameFailed(ctx context.Context, conditions []registry.Condition) error {
 	keys := make([]registry.Key, len(conditions))
@@ -87,17 +88,17 @@ func (s *Store) newETags(batch registry.Batch) ([]registry.ETag, error) {
 	return batch.NewETags(s.random)
 }
 
-// plan is a sealed batch as statements see it.
+// plan is a sealed batch in the form that statements use.
 type plan struct {
 	batch  registry.Batch // sealed: a change is its last write and has a condition
 	etags  []registry.ETag
 	touch  []touch // every key of the batch once, in order
-	change bool    // the last write is a change that is to have a place
+	change bool    // the last write is a change that needs a place
 
 	written map[registry.Key]bool // every key of the batch, and whether it is written
 }
 
-// touch is a key that a batch writes or asks for.
+// touch is a key that a batch writes or requires.
 type touch struct {
 	key    registry.Key
 	writes bool
@@ -119,13 +120,13 @@ func newPlan(sealed registry.Batch, etags []registry.ETag) *plan {
 	return p
 }
 
-// compareKeys is the order in which rows are locked.
+// compareKeys defines the order in which rows are locked.
 func compareKeys(a, b registry.Key) int {
 	return cmp.Or(cmp.Compare(a.Table, b.Table), strings.Compare(a.ID, b.ID))
 }
 
-// sendSealed sends a batch that was sent so often before. One that was undone is not joined with
-// others again. Errors are those of Store.Apply, errSendAgain and errUnnamed.
+// sendSealed sends a batch that has been sent sends times. A batch that was rolled back is not
+// joined with others again. Errors are the errors of Store.Apply, errSendAgain and errUnnamed.
 func (s *Store) sendSealed(ctx context.Context, sealed registry.Batch, etags []registry.ETag, sends int) error {
 	m, ok := newMove(sealed, etags)
 	switch {
@@ -137,7 +138,7 @@ func (s *Store) sendSealed(ctx context.Context, sealed registry.Batch, etags []r
 	return s.sendMove(ctx, m)
 }
 
-// send carries the plan out in one pipeline. Errors are those of sendSealed.
+// send executes the plan in one pipeline. Errors are the errors of sendSealed.
 func (s *Store) send(ctx context.Context, p *plan) error {
 	found := make(map[registry.Key]registry.Record, len(p.touch))
 	return s.write(ctx, s.pipeline(ctx, pipelined{
@@ -151,7 +152,7 @@ func (s *Store) send(ctx context.Context, p *plan) error {
 	}))
 }
 
-// statements returns the pipeline; visit gets every row that is locked.
+// statements returns the pipeline. It calls visit for every locked row.
 func (p *plan) statements(visit func(registry.Record)) *pgx.Batch {
 	batch := &pgx.Batch{}
 	for run := range runs(p.touch) {
@@ -185,7 +186,7 @@ func (p *plan) statements(visit func(registry.Record)) *pgx.Batch {
 	return batch
 }
 
-// runs cuts touched into runs of one table and one lock mode, keeping the order.
+// runs splits touched into runs of one table and one lock mode, in the same order.
 func runs(touched []touch) func(yield func([]touch) bool) {
 	return func(yield func([]touch) bool) {
 		for len(touched) > 0 {
@@ -211,8 +212,8 @@ func touchedIDs(run []touch) [][]byte {
 }
 
 // guard queues statements that fail with a division by zero unless all conditions hold. A row may
-// have come since the rows were locked. It cannot have the version that a condition asks for,
-// because no version is given twice, but it may have the state. So those rows are locked here as
+// have appeared since the rows were locked. It cannot have the version that a condition requires,
+// because no version is used twice, but it may have the state. So those rows are locked here as
 // well.
 func (p *plan) guard(batch *pgx.Batch) {
 	for _, table := range registry.Tables() {
@@ -248,25 +249,25 @@ func (p *plan) guard(batch *pgx.Batch) {
 	}
 }
 
-// guardKind distinguishes what one statement of the guard asks for.
+// guardKind is the kind of condition that one statement of the guard checks.
 type guardKind int
 
 const (
 	guardAbsent guardKind = iota
 	guardETag
 	guardState
-	guardWrittenState // a state of a key that the batch writes too
+	guardWrittenState // a state of a key that the batch also writes
 	guardKinds
 )
 
-// guardGroup are the conditions of one statement of the guard, column by column.
+// guardGroup has the conditions of one statement of the guard, column by column.
 type guardGroup struct {
 	keys   [][]byte
 	etags  []pgtype.UUID
 	states []int16
 }
 
-// guarded returns the conditions on a table by what asks for them, each once.
+// guarded returns the distinct conditions on a table, by their kind.
 func (p *plan) guarded(table registry.Table) (groups [guardKinds]guardGroup) {
 	seen := make(map[registry.Condition]bool)
 	for _, c := range p.batch.Conditions {
@@ -291,9 +292,9 @@ func (p *plan) guarded(table registry.Table) (groups [guardKinds]guardGroup) {
 	return groups
 }
 
-// keepPrepared lets the statements of batch stay prepared when query, one of them, is a guard that
-// fails. The driver forgets the statements of a batch that met an error, because one of them could
-// be to blame.
+// keepPrepared lets the statements of batch stay prepared when query, its guard, fails. Otherwise
+// the driver forgets the statements of a batch with an error, because one of them could be the
+// cause.
 func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
 	query.Fn = func(results pgx.BatchResults) error {
 		_, err := results.Exec()
@@ -305,8 +306,8 @@ func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
 }
 
 // writeChange queues the insert of the change record, with the versions of all rows that the batch
-// found. It comes when the batch holds every row, because its time must show that: behind the
-// inserts, before the versions are overwritten.
+// found. It is queued when the batch holds every row, because the time of the change must show
+// that: after the inserts, and before the versions are overwritten.
 func (p *plan) writeChange(batch *pgx.Batch) {
 	last := len(p.batch.Writes) - 1
 	w := p.batch.Writes[last]
@@ -334,7 +335,7 @@ func (p *plan) writeChange(batch *pgx.Batch) {
 		args...)
 }
 
-// uuid is an ETag as pgx sends it, also to a server that was not asked for the parameter's type.
+// uuid is an ETag as pgx sends it, even to a server that was not asked for the parameter's type.
 func uuid(etag registry.ETag) pgtype.UUID { return pgtype.UUID{Bytes: etag, Valid: true} }
 
 func wroteETags(etags []registry.ETag) []pgtype.UUID {
@@ -347,15 +348,15 @@ func wroteETags(etags []registry.ETag) []pgtype.UUID {
 	return wrote
 }
 
-// columns are rows to be written, column by column.
+// columns has rows to write, column by column.
 type columns struct {
 	keys   [][]byte
 	etags  []pgtype.UUID
 	states []int16
 	values [][]byte
-	absent []bool // the row must not be there
+	absent []bool // the row must not exist
 
-	lives []pgtype.Interval // of outcomes; null if that was not said
+	lives []pgtype.Interval // of outcomes; null if not given
 }
 
 func (c *columns) add(w registry.Write, etag registry.ETag, absent bool) {
@@ -371,14 +372,14 @@ func (c *columns) add(w registry.Write, etag registry.ETag, absent bool) {
 	c.lives = append(c.lives, pgtype.Interval{Microseconds: w.Life.Microseconds(), Valid: w.Life != 0})
 }
 
-// tableWrites are the writes of one table. A put of a key that must be absent is an insert, one of
-// a key that must be there an update, any other one both. A delete of a key that may be missing is
-// both too: a missing row cannot be held, and a batch that makes it would otherwise be both before
-// this one and after it.
+// tableWrites are the writes of one table. A put of a key that must be absent is an insert, a put
+// of a key that must exist is an update, and any other put is both. A delete of a key that may be
+// missing is also both, because a missing row cannot be locked. Otherwise a concurrent batch that
+// makes the row would be both before this batch and after it.
 type tableWrites struct{ inserts, updates, deletes columns }
 
-// writes returns the batch's writes by table, each in the order of keys, without the change that
-// writeChange writes.
+// writes returns the batch's writes by table, each in the order of keys. It leaves out the change,
+// which writeChange writes.
 func (p *plan) writes() map[registry.Table]*tableWrites {
 	asked := map[registry.Key]registry.ConditionKind{}
 	for _, c := range p.batch.Conditions {
@@ -423,10 +424,10 @@ const newRows = "unnest($1::bytea[], $2::uuid[], $3::smallint[], $4::bytea[]"
 // fromLife is when a new outcome expires.
 const fromLife = "clock_timestamp() + new.life"
 
-// insert queues the statement that inserts those rows of c into table that are not there. It does
-// not use ON CONFLICT: if a row that must be absent is there, that is a unique violation. It locks
-// a row that is there, because the row may have come since the rows were locked, and could be gone
-// again when update comes to it.
+// insert queues the statement that inserts the rows of c that do not exist in table. It does not
+// use ON CONFLICT, because an existing row that must be absent has to be a unique violation. It
+// locks existing rows. Such a row may have appeared since the rows were locked, and could be
+// deleted before the update.
 func insert(batch *pgx.Batch, table registry.Table, c columns) {
 	if len(c.keys) == 0 {
 		return
@@ -444,17 +445,17 @@ func insert(batch *pgx.Batch, table registry.Table, c columns) {
 		" AS t WHERE t.key = new.key FOR UPDATE) ORDER BY new.key", args...)
 }
 
-// update queues the statement that puts c where there are rows, except for those just inserted.
-// remove queues the one that deletes c's keys.
+// update queues the statement that puts c into existing rows, except the rows just inserted. remove
+// queues the statement that deletes c's keys.
 func update(batch *pgx.Batch, table registry.Table, c columns) {
 	if len(c.keys) == 0 {
 		return
 	}
 	place := ""
 	switch table {
-	case registry.TableChange: // one that is overwritten loses its place
+	case registry.TableChange: // a change that is overwritten loses its place
 		place = ", awaits = false, position = NULL, reads = NULL, wrote = NULL, at = NULL"
-	case registry.TableIdempotency: // none is overwritten; if one is, the sweep reads when it expires
+	case registry.TableIdempotency: // not overwritten normally; if one is, the sweep reads its expiry
 		place = ", expires = NULL"
 	}
 	batch.Queue("UPDATE "+tableName(table)+" AS t SET etag = new.etag, state = new.state, "+

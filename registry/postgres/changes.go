@@ -16,32 +16,34 @@ import (
 )
 
 // numberedMax is how many changes get their places in one step. More would hold the row of the head
-// for longer than a reader that waits for it should wait.
+// for longer than a waiting reader should wait.
 const numberedMax = 4096
 
-// pageSteps are the sizes of a reader's steps: it numbers about as many changes as its page holds,
-// not more. Each is a statement with the number in it, because the server plans by that number.
+// pageSteps are the sizes of a reader's steps. A reader numbers about as many changes as its page
+// holds. Each size is a statement with the number in its text, because the server plans by that
+// number.
 var pageSteps = [...]int{64, 1024, numberedMax}
 
-// waitingOrder is the order in which changes get their places. seq is drawn by a batch when it
-// holds all of its rows. So it is greater than that of each batch which this one saw, also if the
-// server's clock was set back between the two.
+// waitingOrder is the order in which changes get their places. A batch draws seq when it holds all
+// of its rows. So its seq is greater than the seq of each batch that it saw, even if the server's
+// clock was set back between the two.
 //
-// A step numbers a first part, in this order, of the changes that it sees. It sees every change
-// that one of these saw, because that was committed before. So what is numbered later saw nothing
-// that is numbered later still.
+// A step numbers the first changes that it sees, in this order. If it sees a change, it also sees
+// the changes on which that one depends, because they were committed before. So a change depends
+// only on changes that are numbered before it.
 const waitingOrder = "seq"
 
-// planSQL makes the server plan what follows in the transaction for many changes that wait. It
-// believes what the table was when it looked last, and mostly none waits then. With a pile of
-// 50,000 it read all of them for the first one, and took 15 s for a step. Without sorts it goes by
-// the index of waitingOrder, and without these joins by the keys of the changes. It passes over
-// settings that a server does not have. It plans for the parameters that are sent, unlike planOnce.
+// planSQL makes the server plan the rest of the transaction for many waiting changes. The server
+// plans by the last statistics of the table, in which mostly no change waits. With 50,000 waiting
+// changes it read all of them to find the first one, and a step took 15 s. Without sorts it uses
+// the index of waitingOrder, and without these joins the keys of the changes. The statement skips
+// settings that a server does not have. Unlike planOnce it plans for the actual parameters.
 const planSQL = "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN 'auto' ELSE 'off' END, true) " +
 	"FROM pg_settings WHERE name IN ('enable_sort', 'enable_hashjoin', 'enable_mergejoin', 'plan_cache_mode')"
 
 // numberSQL gives places to the first changes that wait, at most %[1]d. IS NOT FALSE keeps the
-// server from the index of waiting changes. There it would look for each of them among all.
+// server from using the index of waiting changes, in which it would search for each change among
+// all of them.
 const numberSQL = "UPDATE moorage_change AS c SET awaits = false, reads = NULL, wrote = NULL, " +
 	"position = (SELECT last FROM moorage_change_head WHERE one) + batch.place " +
 	"FROM (SELECT key, row_number() OVER (ORDER BY " + waitingOrder + ") AS place FROM " +
@@ -49,23 +51,23 @@ const numberSQL = "UPDATE moorage_change AS c SET awaits = false, reads = NULL, 
 	" LIMIT %[1]d) AS first) AS batch " +
 	"WHERE c.key = batch.key AND c.awaits IS NOT FALSE"
 
-// headSQL moves the head behind the last place that was given away.
+// headSQL moves the head after the last assigned place.
 const headSQL = "UPDATE moorage_change_head SET last = top.position " +
 	"FROM (SELECT position FROM moorage_change WHERE position IS NOT NULL ORDER BY position DESC LIMIT 1) AS top " +
 	"WHERE one AND last < top.position"
 
-// firstWaits returns whether the first change that waits has waited for so long.
+// firstWaits returns whether the first waiting change has waited for at least $1.
 const firstWaits = "SELECT at IS NULL OR at <= clock_timestamp() - $1::interval OR at > clock_timestamp() FROM " +
 	"moorage_change " +
 	"WHERE awaits ORDER BY " + waitingOrder + " LIMIT 1"
 
-// Changes implements registry.Store. Its page is read when every change that was there at its begin
-// has a place, or is full.
+// Changes implements registry.Store. Its page is complete when it is full, or when every change
+// that existed at the beginning of the call has a place.
 func (s *Store) Changes(ctx context.Context, after registry.Position, limit int) ([]registry.PositionedChange, error) {
 	if err := registry.CheckPage(limit); err != nil {
 		return nil, err
 	}
-	begun := int64(-1) // no change that was there at the begin has a greater seq; not known yet
+	begun := int64(-1) // the greatest seq at the beginning of the call; not known yet
 	for {
 		found, err := s.look(ctx, after, limit)
 		if err != nil {
@@ -83,15 +85,15 @@ func (s *Store) Changes(ctx context.Context, after registry.Position, limit int)
 	}
 }
 
-// looked is what a reader of changes finds.
+// looked is the result of a reader's look.
 type looked struct {
 	drawn   int64 // the seq that was drawn last
 	waiting bool  // a change waits for its place
-	first   int64 // the seq of the first that does, 0 if it has none
+	first   int64 // the seq of the first waiting change, 0 if there is none
 	page    []registry.PositionedChange
 }
 
-// stepFor returns the size of the steps of a reader whose pages have at most limit changes.
+// stepFor returns the step size of a reader whose pages have at most limit changes.
 func stepFor(limit int) int {
 	for _, size := range pageSteps {
 		if size >= limit {
@@ -108,7 +110,7 @@ const (
 		"BY position LIMIT $2::bigint"
 )
 
-// look looks for changes that wait, and then reads a page: in this order, so that nothing is missed
+// look looks for changes that wait and then reads a page. In this order it cannot miss a change
 // that got its place between the two.
 func (s *Store) look(ctx context.Context, after registry.Position, limit int) (found looked, err error) {
 	from := strconv.FormatUint(uint64(min(after, math.MaxInt64)), 10)
@@ -123,7 +125,7 @@ func (s *Store) look(ctx context.Context, after registry.Position, limit int) (f
 		if err != nil {
 			return err
 		}
-		results = results[1:] // behind that of planSQL
+		results = results[1:] // skip the result of planSQL
 		found = looked{drawn: bigintOf(results[0].Rows[0][0]),
 			page: make([]registry.PositionedChange, len(results[2].Rows))}
 		for _, columns := range results[1].Rows {
@@ -140,20 +142,20 @@ func (s *Store) look(ctx context.Context, after registry.Position, limit int) (f
 // bigintOf returns a bigint as the server sends it.
 func bigintOf(sent []byte) int64 { return int64(binary.BigEndian.Uint64(sent)) }
 
-// changeOf returns a row of changesSQL as the server sends it.
+// changeOf decodes a row of changesSQL.
 func changeOf(columns [][]byte) registry.PositionedChange {
 	r := row{key: columns[1], etag: [16]byte(columns[2]), state: int16(binary.BigEndian.Uint16(columns[3])),
 		value: columns[4]}
 	return registry.PlacedChange(registry.Position(bigintOf(columns[0])), r.record(registry.TableChange))
 }
 
-// step numbers the first changes that wait, at most size, and reports whether there may be more.
+// step numbers at most size of the first waiting changes, and reports whether there may be more.
 //
-// It locks the row of the head first, in a statement of its own: a step that waited for another
-// must see what that did. Only ctx bounds a step. If a step gave up while it waits for a standby,
-// it would go on waiting on the server, and so would the next one.
+// It locks the row of the head first, in its own statement, because a step that waited for another
+// must see the other's result. Only ctx bounds a step. A step that gave up while waiting for a
+// standby would go on waiting on the server, and so would the next one.
 func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
-	// Not more itself: after an error the write may still set full, and returning sets more.
+	// Not more itself: after an error the write may still set full, and the return sets more.
 	var full bool
 	err = s.writeAgain(ctx, func(detached context.Context, conn *pgxpool.Conn) error {
 		results, err := sendUnprepared(detached, conn, func(batch *pgconn.Batch) {
@@ -175,8 +177,8 @@ func (s *Store) step(ctx context.Context, size int) (more bool, err error) {
 }
 
 // Number implements registry.Numberer. A change waits from its time on, by the server's clock. A
-// change whose time is yet to come was written before that clock was set back. Nobody can say how
-// long it has waited, so it counts as late.
+// change with a future time was written before the clock was set back. Its wait is unknown, so it
+// counts as late.
 func (s *Store) Number(ctx context.Context, waited time.Duration) (more bool, err error) {
 	due := false
 	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {

@@ -12,12 +12,12 @@ import (
 	"moorage/registry"
 )
 
-// ErrConnectionString says that a connection string is not valid. It does not quote the string,
-// because a password may stand in it.
+// ErrConnectionString means that a connection string is not valid. It does not quote the string,
+// which may contain a password.
 var ErrConnectionString = errors.New("it is neither postgres://USER@HOST:PORT,HOST:PORT/DATABASE?NAME=VALUE nor " +
 	"NAME=VALUE pairs, or a value is not allowed")
 
-// SQLSTATEs that mean something to this package. Source: PostgreSQL, appendix "Error Codes".
+// SQLSTATEs that this package handles. Source: PostgreSQL, appendix "Error Codes".
 const (
 	stateDivisionByZero       = "22012" // a guard
 	stateUniqueViolation      = "23505"
@@ -30,7 +30,7 @@ const (
 	stateDuplicateStatement   = "42P05"
 	stateDuplicateTable       = "42P07"
 	stateUndefinedObject      = "42704"
-	stateDuplicateObject      = "42710" // of the type that each table has
+	stateDuplicateObject      = "42710" // the row type of each table
 	stateLockNotAvailable     = "55P03" // not within lock_timeout
 	stateInternalError        = "XX000" // also when two sessions changed one row of the catalogs
 	classConnection           = "08"    // a proxy has lost its server; 08007 is "resolution unknown"
@@ -38,7 +38,7 @@ const (
 	classOperator             = "57P"   // the server starts or stops
 )
 
-// stateOf returns the SQLSTATE of an error that the server answered, "" of any other.
+// stateOf returns the SQLSTATE of an error that the server returned, and "" for any other error.
 func stateOf(err error) string {
 	var answered *pgconn.PgError
 	if errors.As(err, &answered) {
@@ -47,20 +47,20 @@ func stateOf(err error) string {
 	return ""
 }
 
-// severityOf returns the severity of what the server answered, in English where the server says it
-// in English too.
+// severityOf returns the severity of the server's answer, in English if the server sends that too.
 func severityOf(answered *pgconn.PgError) string {
 	return cmp.Or(answered.SeverityUnlocalized, answered.Severity)
 }
 
-// undone reports whether the server's answer says for certain that the transaction was undone.
+// undone reports whether the server's answer means for certain that the transaction was rolled
+// back.
 func undone(answered *pgconn.PgError) bool {
 	return severityOf(answered) == "ERROR" && answered.Code != stateCompletionUnknown &&
 		!strings.HasPrefix(answered.Code, classConnection)
 }
 
-// failure gives the failure of a pipeline its kind. named names that of a statement which met a
-// guard or a row with the same key.
+// failure gives the failure of a pipeline its kind. named returns the error of a statement that met
+// a guard or a row with the same key.
 func failure(ctx context.Context, err error, named func(*pgconn.PgError) error) error {
 	var answered *pgconn.PgError
 	if !errors.As(err, &answered) || !undone(answered) {
@@ -72,15 +72,16 @@ func failure(ctx context.Context, err error, named func(*pgconn.PgError) error) 
 	case stateSerializationFailure, stateDeadlockDetected, stateReadOnly:
 		return fmt.Errorf("%w: %w", errSendAgain, err)
 	}
-	if ctx.Err() != nil { // the server undid it because it was told that nobody waits for it any more
+	if ctx.Err() != nil { // the server rolled it back because the caller has gone
 		return ctx.Err()
 	}
 	return fmt.Errorf("%w: %w", registry.ErrUnavailable, explain(err))
 }
 
-// failedCondition returns the first condition that did not hold as a *registry.FailedError, or
-// errUnnamed if the rows do not show which that is. The rows that were found are held, so all of
-// them were so when the last was locked. But a row that was not found may have come in between.
+// failedCondition returns the first condition that did not hold as a *registry.FailedError. It
+// returns errUnnamed if the rows do not show which one that is. The rows that were found are
+// locked, so all of them were in this state when the last was locked. But a missing row may have
+// appeared in between.
 func (p *plan) failedCondition(found map[registry.Key]registry.Record) error {
 	for i, c := range p.batch.Conditions {
 		record := found[c.Key]
@@ -94,7 +95,7 @@ func (p *plan) failedCondition(found map[registry.Key]registry.Record) error {
 	return errUnnamed
 }
 
-// unknownError is ErrUnknown, and the error of ctx too if that has ended.
+// unknownError is ErrUnknown, and also the error of ctx if ctx has ended.
 func unknownError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w: %w", registry.ErrUnknown, ctx.Err(), err)

@@ -12,11 +12,11 @@ import (
 
 // Bounds of reads that are joined.
 const (
-	// statementsMax is how many statements of Get are under way before calls are joined. The fewer,
-	// the more calls one statement answers and the longer they wait for it. With two, reads cost a
-	// seventh more processor time on both sides, for the same rate.
+	// statementsMax is how many statements of Get are in progress before calls are joined. With
+	// fewer, one statement answers more calls, but the calls wait longer for it. With two, reads
+	// cost a seventh more processor time on both sides, for the same rate.
 	statementsMax = 1
-	// slowStatement is after how long a statement does not count any more: one that hangs must not
+	// slowStatement is the time after which a statement no longer counts: one that hangs must not
 	// keep others waiting.
 	slowStatement = 20 * time.Millisecond
 	// joinedKeysMax bounds the keys of a joined statement, and of a call that is joined with
@@ -24,16 +24,16 @@ const (
 	joinedKeysMax = 256
 )
 
-// gatherer joins the reads by key of one node. While statementsMax of them are under way, calls
-// wait for one to end, and then all that wait, up to joinedKeysMax keys, become one statement. So
-// the busier a node is, the more each round trip carries; with few clients each call is a statement
-// of its own, at once.
+// gatherer joins the reads by key of one node. While statementsMax statements are in progress,
+// calls wait for one to end. Then all waiting calls, up to joinedKeysMax keys, become one
+// statement. So the busier a node is, the more each round trip carries. With few clients each call
+// is its own statement, at once.
 //
-// A statement is sent after all calls that it answers began, so that each sees what was committed
-// before it, and it reads all keys as of one moment. It is safe for concurrent use.
+// A statement is sent after all calls that it answers began, so each call sees everything committed
+// before it. The statement reads all keys as of one moment. It is safe for concurrent use.
 type gatherer struct {
-	// read returns the records that there are at keys with one statement. Keys may be repeated.
-	// Errors are those of Store.Get.
+	// read returns the existing records at keys with one statement. Keys may be repeated. Errors
+	// are the errors of Store.Get.
 	read func(ctx context.Context, keys []registry.Key) ([]registry.Record, error)
 
 	mu       sync.Mutex // guards the fields below; leaf
@@ -41,7 +41,7 @@ type gatherer struct {
 	waiting  []*gathered
 }
 
-// gathered is a call that waits for a statement of others.
+// gathered is a call that waits for a shared statement.
 type gathered struct {
 	keys []registry.Key
 	done chan struct{} // closed when records and err are set
@@ -50,7 +50,7 @@ type gathered struct {
 	err     error
 }
 
-// get returns the records at keys, in their order, with a statement of its own or with others.
+// get returns the records at keys, in their order, with its own statement or a shared one.
 func (g *gatherer) get(ctx context.Context, keys []registry.Key) ([]registry.Record, error) {
 	if len(keys) > joinedKeysMax {
 		return g.readAlone(ctx, keys)
@@ -74,7 +74,7 @@ func (g *gatherer) get(ctx context.Context, keys []registry.Key) ([]registry.Rec
 	}
 }
 
-// readAlone returns the records at keys, in their order, with a statement of its own.
+// readAlone returns the records at keys, in their order, with its own statement.
 func (g *gatherer) readAlone(ctx context.Context, keys []registry.Key) ([]registry.Record, error) {
 	read, err := g.read(ctx, keys)
 	if err != nil {
@@ -92,7 +92,7 @@ func index(found map[registry.Key]registry.Record, records []registry.Record) {
 	}
 }
 
-// inOrder returns the records at keys; the zero Record where there is none.
+// inOrder returns the records at keys, with the zero Record for a missing one.
 func inOrder(keys []registry.Key, found map[registry.Key]registry.Record) []registry.Record {
 	records := make([]registry.Record, len(keys))
 	for i, key := range keys {
@@ -101,7 +101,7 @@ func inOrder(keys []registry.Key, found map[registry.Key]registry.Record) []regi
 	return records
 }
 
-// leave takes call out of those that wait, if it is there.
+// leave removes call from the waiting calls, if it is there.
 func (g *gatherer) leave(call *gathered) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -110,7 +110,7 @@ func (g *gatherer) leave(call *gathered) {
 	}
 }
 
-// begin begins a statement, which counts as under way until end, or until it is slow.
+// begin begins a statement, which counts as in progress until end, or until it is slow.
 func (g *gatherer) begin() (end func()) {
 	next := sync.OnceFunc(g.next)
 	slow := time.AfterFunc(slowStatement, next)
@@ -120,7 +120,7 @@ func (g *gatherer) begin() (end func()) {
 	}
 }
 
-// next gives the place of a statement to those who wait.
+// next starts the next statement for the waiting calls.
 func (g *gatherer) next() {
 	g.mu.Lock()
 	calls := g.take()
@@ -133,8 +133,7 @@ func (g *gatherer) next() {
 	}
 }
 
-// take returns the first of the calls that wait, as many as one statement answers; g.mu must be
-// held.
+// take returns the first waiting calls, as many as one statement answers. g.mu must be held.
 func (g *gatherer) take() []*gathered {
 	keys, n := 0, 0
 	for n < len(g.waiting) && keys+len(g.waiting[n].keys) <= joinedKeysMax {
@@ -146,7 +145,8 @@ func (g *gatherer) take() []*gathered {
 	return calls
 }
 
-// answer reads for all of calls. None of their contexts ends it: the others go on waiting.
+// answer reads for all of calls. None of their contexts ends the read, because the others still
+// wait.
 func (g *gatherer) answer(calls []*gathered) {
 	defer g.begin()()
 	var keys []registry.Key

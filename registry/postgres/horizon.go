@@ -11,27 +11,28 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// Horizon finds what keeps the server from clearing away old versions of rows: open transactions,
-// prepared ones, and slots of replicas. Each commit to a table leaves such versions, so a table
-// with many commits becomes slow meanwhile. It is not safe for concurrent use.
+// Horizon finds what keeps the server from removing old versions of rows: open transactions,
+// prepared transactions, and slots of replicas. Each commit to a table leaves such versions, so a
+// table with many commits becomes slow meanwhile. It is not safe for concurrent use.
 type Horizon struct {
 	store *Store
 	seen  map[string]time.Time // since when a holder has kept the same transaction id
 }
 
-// Holder is what has kept old versions of rows for the longest time.
+// Holder is the session, transaction or slot that has kept old versions of rows for the longest
+// time.
 type Holder struct {
-	// Age is how long, as far as this process could see it. 0: there is none.
+	// Age is for how long, as far as this process could observe. It is 0 if there is no holder.
 	Age time.Duration
-	// What says what it is: "process 4711 of user backup (pg_dump)".
+	// What describes the holder: "process 4711 of user backup (pg_dump)".
 	What string
 }
 
 // Horizon returns a Horizon of the database.
 func (s *Store) Horizon() *Horizon { return &Horizon{store: s, seen: make(map[string]time.Time)} }
 
-// holders are the sessions, prepared transactions and slots that old versions of rows are kept for.
-// A role without pg_monitor does not see since when sessions of other roles have been open.
+// holders selects the sessions, prepared transactions and slots for which old versions of rows are
+// kept. A role without pg_monitor cannot see how long sessions of other roles have been open.
 const holders = `SELECT 'process ' || pid || coalesce(' of user ' || usename, '') ||
        coalesce(' (' || nullif(application_name, '') || ')', ''),
        pid || ' ' || backend_xmin::text, coalesce(extract(epoch FROM clock_timestamp() - xact_start), 0)::float8
@@ -45,9 +46,9 @@ UNION ALL
 SELECT 'the replication slot ' || slot_name, slot_name || ' ' || xmin::text, 0::float8
   FROM pg_replication_slots WHERE xmin IS NOT NULL`
 
-// Oldest looks at the server. Where that does not say how old something is, its age is the time
-// since Oldest saw it first. A server that keeps no such lists has nothing that is old. Errors are
-// those of Store.Get.
+// Oldest queries the server. If the server does not report how old a holder is, its age is the time
+// since Oldest first saw it. A server without these lists has no holder. Errors are the errors of
+// Store.Get.
 func (h *Horizon) Oldest(ctx context.Context) (oldest Holder, err error) {
 	type row struct {
 		what, key string

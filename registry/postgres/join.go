@@ -16,37 +16,37 @@ import (
 
 // Bounds of moves that are joined.
 const (
-	// movesMax is how many transactions of moves are under way before moves are joined, unless the
-	// store has fewer connections that write. The server lets those that wait for the disk share a
-	// sync, so a few more cost little. With two, eight clients got half of the rate that they had
-	// without joining. With eight they get all of it, and 64 clients twice as much.
+	// movesMax is how many transactions of moves are in progress before moves are joined, unless
+	// the store has fewer connections that write. Commits that wait for the disk share a sync on
+	// the server, so a few more cost little. With two, eight clients got half of the rate that they
+	// had without joining. With eight they get all of it, and 64 clients get twice as much.
 	movesMax = 8
 	// joinedMovesMax is how many moves go as one transaction. All of them wait for the slowest row,
-	// and an error of one makes all go again.
+	// and an error of one makes all of them go again.
 	joinedMovesMax = 16
-	// joinedBytesMax bounds the values of a move that is joined, far above those of a usual commit.
+	// joinedBytesMax bounds the values of a move that is joined, far above a usual commit.
 	joinedBytesMax = 64 << 10
 )
 
-// joins reports whether m may go with others in one transaction: it updates one pointer.
+// joins reports whether m may share a transaction with others: it updates one pointer.
 func (m *move) joins() bool {
 	return m.follows() && m.moved().Key.Table == registry.TablePointer && m.bytes <= joinedBytesMax
 }
 
-// joiner joins the moves of one node. While most transactions are under way, moves wait for one to
-// end. Then those that wait, up to joinedMovesMax, become one transaction. No move waits for
-// others to come. A transaction without an answer after slowStatement does not hold up the next
-// one. It is safe for concurrent use.
+// joiner joins the moves of one node. While movesMax transactions are in progress, moves wait for
+// one to end. Then up to joinedMovesMax waiting moves become one transaction. A move never waits
+// for later ones. A transaction that takes longer than slowStatement does not hold up the next one.
+// It is safe for concurrent use.
 type joiner struct {
 	store *Store
 	most  int
 
-	mu       sync.Mutex // guards the fields below, and those of a joining; leaf
+	mu       sync.Mutex // guards the fields below, and the fields of each joining; leaf
 	underWay int
 	waiting  []*joining
 }
 
-// joining is a move that waits for a transaction with others, or is in one.
+// joining is a move that waits for a shared transaction, or is in one.
 type joining struct {
 	move *move
 	done chan struct{} // closed when err is set
@@ -56,15 +56,15 @@ type joining struct {
 	joint *joint // nil while it waits
 }
 
-// joint are moves that go as one transaction.
+// joint is a set of moves that go as one transaction.
 type joint struct {
 	calls   []*joining
 	here    int                // callers that have not gone
 	abandon context.CancelFunc // ends the context of carryOut
-	sent    bool               // to the server, or about to be
+	sent    bool               // to the server, or about to be sent
 }
 
-// apply carries m out, alone or with others. Errors are those of sendSealed.
+// apply carries out m, alone or with others. Errors are the errors of sendSealed.
 func (j *joiner) apply(ctx context.Context, m *move) error {
 	j.mu.Lock()
 	if j.underWay < j.most {
@@ -84,7 +84,8 @@ func (j *joiner) apply(ctx context.Context, m *move) error {
 	}
 }
 
-// leave returns the error of a call whose ctx has ended: that of ctx, unless the move was sent.
+// leave returns the error of a call whose ctx has ended: the error of ctx, unless the move was
+// sent.
 func (j *joiner) leave(ctx context.Context, call *joining) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -107,7 +108,7 @@ func (j *joiner) leave(ctx context.Context, call *joining) error {
 	return unknownError(ctx, errGivenUp)
 }
 
-// begin begins a transaction, which counts as under way until end, or until it is slow.
+// begin begins a transaction, which counts as in progress until end, or until it is slow.
 func (j *joiner) begin() (end func()) {
 	next := sync.OnceFunc(j.next)
 	slow := time.AfterFunc(slowStatement, next)
@@ -117,7 +118,7 @@ func (j *joiner) begin() (end func()) {
 	}
 }
 
-// next gives the place of a transaction to moves that wait.
+// next starts the next transaction for the waiting moves.
 func (j *joiner) next() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -131,8 +132,8 @@ func (j *joiner) next() {
 	go j.carryOut(ctx, t)
 }
 
-// takeLocked takes the first of those that wait, of each pointer one; mu must be held. There is one
-// that waits.
+// takeLocked takes the first waiting moves, one for each pointer. At least one move must wait, and
+// mu must be held.
 func (j *joiner) takeLocked() *joint {
 	t := &joint{}
 	pointers := make(map[registry.Key]bool)
@@ -150,7 +151,8 @@ func (j *joiner) takeLocked() *joint {
 	return t
 }
 
-// carryOut carries out the moves of t, and answers their callers. ctx ends when all have gone.
+// carryOut carries out the moves of t and answers their callers. ctx ends when all callers have
+// gone.
 func (j *joiner) carryOut(ctx context.Context, t *joint) {
 	defer j.begin()()
 	defer t.abandon()
@@ -167,9 +169,9 @@ func (j *joiner) carryOut(ctx context.Context, t *joint) {
 	}
 }
 
-// send sends the moves of t whose callers are there as one transaction, and returns what became of
-// each. An error is that of all: nothing was sent, it is not known what happened, or (errSendAgain)
-// nothing did.
+// send sends the moves of t whose callers remain as one transaction, and returns the result of
+// each. An error is the result of all moves: nothing was sent, the outcome is unknown, or
+// (errSendAgain) nothing happened.
 func (j *joiner) send(ctx context.Context, t *joint) (verdict func(*move) error, err error) {
 	conn, release, err := j.store.acquireToWrite(ctx)
 	if err != nil {
@@ -184,12 +186,12 @@ func (j *joiner) send(ctx context.Context, t *joint) (verdict func(*move) error,
 	sent.undone = func(answered *pgconn.PgError) error { return fmt.Errorf("%w: %w", errSendAgain, answered) }
 	err = j.store.writeOn(ctx, conn, release, j.store.pipeline(ctx, sent.pipelined))
 	if err != nil && !errors.Is(err, registry.ErrUnknown) && !errors.Is(err, errSendAgain) {
-		err = fmt.Errorf("%w: %w", errSendAgain, err) // one member may be the reason
+		err = fmt.Errorf("%w: %w", errSendAgain, err) // one member may be the cause
 	}
 	return func(m *move) error { return m.refusal(sent.updated) }, err
 }
 
-// seal returns the moves of t whose callers have not gone. From now on they may happen.
+// seal returns the moves of t whose callers have not gone. From now on the moves may happen.
 func (j *joiner) seal(t *joint) (moves []*move) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -19,13 +19,14 @@ import (
 
 const (
 	// leaseConnectionsMax bounds the connections for leases. Few are enough, because calls are
-	// short. They are not the store's connections, because a heartbeat must not wait for those.
+	// short. They are separate from the store's connections, because a heartbeat must not wait for
+	// those.
 	leaseConnectionsMax = 4
 	// heartbeatConnectionsMax bounds the connections for heartbeats. One is used at a time. Another
-	// is made while one that does not answer is being closed, which takes seconds.
+	// is made while an unresponsive one is being closed, which takes seconds.
 	heartbeatConnectionsMax = 3
-	// leaseSendsMax bounds how often one call is sent: again after a serialization failure or a
-	// deadlock, which certainly changed nothing.
+	// leaseSendsMax bounds how often one call is sent. It is resent after a serialization failure
+	// or a deadlock, which certainly changed nothing.
 	leaseSendsMax = 10
 	// leaseAcquireTimeout bounds how long a call waits for a free connection.
 	leaseAcquireTimeout = 5 * time.Second
@@ -33,27 +34,27 @@ const (
 	stripes = 1024
 )
 
-// Leases keeps the leases of a cluster's locks in a database, next to the records and independently
-// of them. It has the methods of the port locks.Leases, which says what they promise. It is safe
-// for concurrent use.
+// Leases keeps the leases of a cluster's locks in a database, next to the records and independent
+// of them. It has the methods and the contract of the port locks.Leases. It is safe for concurrent
+// use.
 //
-// A Try takes the stripes of its paths in order, so that no two look at one path at the same time.
-// It decides and writes while it has them. A call that only takes leases away needs no stripe. Each
-// statement judges by the server's clock which sessions are silent. Transactions are committed
+// A Try takes the stripes of its paths in order, so no two Trys read one path at the same time. It
+// decides and writes while it has them. A call that only removes leases needs no stripe. Each
+// statement decides by the server's clock which sessions are silent. Transactions are committed
 // without waiting for the disk, or for standbys.
 type Leases struct {
 	connections *Store // only its connections are used
-	heartbeats  *Store // the same, for Renew alone: calls that wait for each other must not make a node silent
+	heartbeats  *Store // the same, for Renew only: calls that wait for each other must not make a node silent
 }
 
-// lease is a lease as locks.Lease has it.
+// lease has the type of locks.Lease.
 type lease = struct {
 	ID   int64
 	Path string
 	Mode uint8
 }
 
-// session is a session as locks.Session has it.
+// session has the type of locks.Session.
 type session = struct {
 	Name    string
 	Version string
@@ -62,7 +63,7 @@ type session = struct {
 	Silence time.Duration
 }
 
-// OpenLeases connects to the database that dsn names, as Open does, with its own few connections.
+// OpenLeases connects to the database of dsn, as Open does, with a few connections of its own.
 func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
 	connections, err := connectLeases(ctx, dsn, leaseConnectionsMax)
 	if err != nil {
@@ -79,7 +80,7 @@ func OpenLeases(ctx context.Context, dsn string) (*Leases, error) {
 	return l, nil
 }
 
-// connectLeases returns a pool of at most so many connections. It makes none yet.
+// connectLeases returns a pool of at most so many connections. It opens none of them yet.
 func connectLeases(ctx context.Context, dsn string, most int32) (*Store, error) {
 	config, err := newConfig(dsn)
 	if err != nil {
@@ -88,7 +89,7 @@ func connectLeases(ctx context.Context, dsn string, most int32) (*Store, error) 
 	config.MaxConns = most
 	config.MinConns = min(config.MinConns, most)
 	config.MinIdleConns = min(config.MinIdleConns, most)
-	config.AfterConnect = prepareCancelled // a call that is given up must not leave a process of the server behind
+	config.AfterConnect = prepareCancelled // an abandoned call must not leave a process of the server behind
 	lines := newLines()
 	config.ConnConfig.DialFunc = lines.dial(config.ConnConfig.DialFunc)
 	pool, err := pgxpool.NewWithConfig(ctx, config)
@@ -98,37 +99,37 @@ func connectLeases(ctx context.Context, dsn string, most int32) (*Store, error) 
 	return storeOver(pool, lines, Options{Random: rand.Reader, AcquireTimeout: leaseAcquireTimeout, Now: time.Now}), nil
 }
 
-// Close waits for calls that are under way and closes the connections. Later calls fail with
+// Close waits for calls in progress and closes the connections. Later calls fail with
 // registry.ErrClosed.
 func (l *Leases) Close() error {
 	var beating error
 	var closing sync.WaitGroup
-	closing.Go(func() { beating = l.heartbeats.Close() }) // at once: each may wait for a server that stands still
+	closing.Go(func() { beating = l.heartbeats.Close() }) // concurrently: each may wait for a server that hangs
 	err := l.connections.Close()
 	closing.Wait()
 	return errors.Join(err, beating)
 }
 
 // dontSync lets the transaction end without waiting for the disk or for standbys. It is part of the
-// statements that begin a transaction, so that it needs no statement of its own. If it is not
-// evaluated, nothing is written.
+// statements that begin a transaction, so that it needs no statement of its own. If the server does
+// not evaluate it, the transaction writes nothing.
 const dontSync = "set_config('synchronous_commit', 'off', true)"
 
-// call makes a call over the connections of all but heartbeats.
+// call makes a call over the connections for calls other than heartbeats.
 func (l *Leases) call(ctx context.Context, queue func(*pgx.Batch)) error {
 	return callLeases(ctx, l.connections, queue)
 }
 
 // callLeases sends statements as one transaction in one pipeline, at most leaseSendsMax times.
-// queue adds them to a batch, and must forget the results of the batch before.
+// queue adds them to a batch, and must discard the results of an earlier batch.
 func callLeases(ctx context.Context, connections *Store, queue func(*pgx.Batch)) error {
 	var err error
 	for range leaseSendsMax {
 		var failed error
 		err = connections.with(ctx, func(conn *pgxpool.Conn) error {
 			var batch pgx.Batch
-			// Each statement has to see what was committed before it began, regardless of the
-			// server's default.
+			// Each statement must see everything committed before it began, whatever the server's
+			// default is.
 			batch.Queue("BEGIN ISOLATION LEVEL READ COMMITTED")
 			queue(&batch)
 			batch.Queue("COMMIT")
@@ -161,8 +162,8 @@ func (l *Leases) Open(ctx context.Context, s session) error {
 	})
 }
 
-// Announce says where the node of a session listens, and ends the other sessions of that address on
-// that host.
+// Announce records where the node of a session listens, and ends the other sessions of that address
+// on that host.
 func (l *Leases) Announce(ctx context.Context, session, address, host string) (ended int, alive bool, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`UPDATE moorage_lease_session SET address = nullif($2::text, ''), host = nullif($3::text, '')
@@ -181,7 +182,7 @@ func (l *Leases) Announce(ctx context.Context, session, address, host string) (e
 	return ended, true, nil
 }
 
-// queueSweep adds the statements that delete what sessions left that are gone.
+// queueSweep adds the statements that delete the leases and wants of sessions that have ended.
 func queueSweep(batch *pgx.Batch) {
 	batch.Queue("DELETE FROM moorage_lease AS l WHERE NOT EXISTS (SELECT 1 FROM moorage_lease_session AS s " +
 		"WHERE s.session = l.session) AND (SELECT " + dontSync + ") IS NOT NULL")
@@ -189,8 +190,8 @@ func queueSweep(batch *pgx.Batch) {
 		"WHERE s.session = w.session) AND (SELECT " + dontSync + ") IS NOT NULL")
 }
 
-// Renew says that a session is not silent and what it knows. It takes from the session what that
-// does not know, and returns what the session lost.
+// Renew records that a session is alive, and what it knows. It takes unknown leases from the
+// session, and returns what the session lost.
 func (l *Leases) Renew(ctx context.Context, session string, known []int64, orphaned time.Duration) (
 	lost []int64, alive bool, err error,
 ) {
@@ -235,7 +236,7 @@ func (l *Leases) Release(ctx context.Context, session string, ids []int64) error
 	})
 }
 
-// Wanted returns the ids of a session's leases that are in the way of other sessions' tickets.
+// Wanted returns the ids of a session's leases that block other sessions' tickets.
 func (l *Leases) Wanted(ctx context.Context, session string, silence time.Duration) (wanted []int64, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue(`SELECT DISTINCT l.id FROM moorage_lease AS l JOIN moorage_lease_want AS w ON w.place = l.place
@@ -248,8 +249,8 @@ func (l *Leases) Wanted(ctx context.Context, session string, silence time.Durati
 	return wanted, err
 }
 
-// Reap ends silent sessions, and deletes what sessions left that are gone. The clock may have been
-// set back, or be another server's.
+// Reap ends silent sessions, and deletes what ended sessions left. The clock may have been set
+// back, or may belong to another server.
 func (l *Leases) Reap(ctx context.Context, ttl time.Duration) (ended int, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue("UPDATE moorage_lease_session SET renewed = clock_timestamp() " +
@@ -271,7 +272,7 @@ func (l *Leases) End(ctx context.Context, session string) error {
 	})
 }
 
-// place returns the place of a path, and the stripe on which it falls.
+// place returns the place of a path, and its stripe.
 func place(path string) (place []byte, stripe int16) {
 	sum := sha256.Sum256([]byte(path))
 	return sum[:], int16(binary.BigEndian.Uint16(sum[:]) % stripes)

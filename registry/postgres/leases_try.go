@@ -9,14 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// asked is what a Try asks for, as a table of SQL. In every statement $1 is the session and $7 the
-// ticket.
+// asked is the list of leases that a Try requests, as a table of SQL. In every statement $1 is the
+// session and $7 the ticket.
 const asked = `unnest($2::bigint[], $3::bytea[], $4::text[], $5::smallint[], $6::integer[])
 	AS asked (id, place, path, mode, n)`
 
-// unavailableLeases selects those of asked that cannot be had. A lease in the way is in the same
-// place, excludes the mode, and belongs to another session. That session is not silent for longer
-// than it may be: $8 microseconds if it does not say. Wants count if their ticket is older.
+// unavailableLeases selects the unavailable elements of asked. A blocking lease is in the same
+// place, excludes the mode, and belongs to another session. That session has not been silent for
+// longer than its limit, or $8 microseconds if it has none. Wants count if their ticket is older.
 const unavailableLeases = `SELECT asked.n FROM ` + asked + `
 	WHERE EXISTS (
 		SELECT 1 FROM moorage_lease AS l JOIN moorage_lease_session AS s ON s.session = l.session
@@ -29,11 +29,11 @@ const unavailableLeases = `SELECT asked.n FROM ` + asked + `
 		AND (w.since, w.session, w.ticket) < (` + ticketSince + `, $1::text, $7::bigint)
 	)`
 
-// ticketSince is the age of the ticket, or the age of all tickets still to come.
+// ticketSince is the age of the ticket, or the age of every future ticket.
 const ticketSince = `coalesce((SELECT min(mine.since) FROM moorage_lease_want AS mine
 	WHERE mine.session = $1::text AND mine.ticket = $7::bigint), 'infinity'::timestamptz)`
 
-// granted is true, behind insertLeases, if that inserted.
+// granted is true, after insertLeases, if that inserted.
 const granted = `EXISTS (SELECT 1 FROM moorage_lease AS got 
 	WHERE got.session = $1::text AND got.id = ($2::bigint[])[1])`
 
@@ -43,7 +43,7 @@ const (
 
 	selectSession = "SELECT session FROM moorage_lease_session WHERE session = $1::text"
 
-	// judge looks at the state before insertLeases.
+	// judge reads the state before insertLeases.
 	judge = `SELECT EXISTS (` + selectSession + `),
 		(SELECT min(blocked.n) FROM (` + unavailableLeases + `) AS blocked),
 		EXISTS (SELECT 1 FROM ` + asked + ` JOIN moorage_lease AS l ON l.place = asked.place
@@ -66,7 +66,7 @@ const (
 	deleteWants = "DELETE FROM moorage_lease_want WHERE session = $1::text AND ticket = $2::bigint AND " + dontSync +
 		" IS NOT NULL"
 
-	// Leases that were in the way of granted ones belong to sessions that were silent.
+	// Leases that blocked granted ones belong to silent sessions.
 	deletePassedOver = `DELETE FROM moorage_lease AS l USING ` + asked + `
 		WHERE l.place = asked.place AND (l.mode | asked.mode) = 7 AND l.session <> $1::text
 		AND ` + granted + " AND " + dontSync + " IS NOT NULL"
@@ -75,14 +75,14 @@ const (
 // verdict is the result of judge.
 type verdict struct {
 	alive    bool
-	blocked  *int32 // the first of asked that is not to be had
-	overlaps bool   // leases of others exclude some of asked; if all can be had, silent ones
+	blocked  *int32 // the first unavailable element of asked
+	overlaps bool   // leases of others exclude some of asked; if all are available, those sessions are silent
 	waits    bool   // the ticket has wants
-	lacks    bool   // some of asked are not among them
+	lacks    bool   // some of asked are not among its wants
 }
 
-// Try takes all of leases or none. If nobody is in the way that is one round trip. Another one
-// leaves the wants of a ticket that is blocked for the first time, or ends what a grant ends.
+// Try takes all of leases or none. If no lease or want blocks it, that is one round trip. Another
+// round trip leaves the wants of a newly blocked ticket, or cleans up after a grant.
 func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases []lease,
 	silence time.Duration) (blocked int, alive bool, err error) {
 	r := newLeaseRows(leases)
@@ -97,14 +97,13 @@ func (l *Leases) Try(ctx context.Context, session string, ticket int64, leases [
 		case found.blocked != nil:
 			return int(*found.blocked), true, l.leaveWants(ctx, found, ticket, r, those)
 		}
-		// Leases that were free at the look were not free when they were to be taken: a silent
-		// session has renewed itself in between, or the taker's own has ended. Another look shows
-		// which; no session does that twice.
+		// Leases that were free at the look could not be taken: a silent session has renewed
+		// itself, or the taker's own session has ended. Another look shows which, and no session
+		// does that twice.
 	}
 }
 
-// tryOnce looks at the leases that are asked for, and takes them if they are still free a moment
-// later.
+// tryOnce reads the requested leases, and takes them if they are still free a moment later.
 func (l *Leases) tryOnce(ctx context.Context, r leaseRows, judged []any) (inserted int, found verdict, err error) {
 	err = l.call(ctx, func(batch *pgx.Batch) {
 		inserted, found = 0, verdict{}
@@ -117,7 +116,7 @@ func (l *Leases) tryOnce(ctx context.Context, r leaseRows, judged []any) (insert
 	return inserted, found, err
 }
 
-// leaveWants leaves the wants of a ticket that is blocked for the first time.
+// leaveWants leaves the wants of a newly blocked ticket.
 func (l *Leases) leaveWants(ctx context.Context, found verdict, ticket int64, r leaseRows, those []any) error {
 	if ticket == 0 || !found.lacks {
 		return nil
@@ -128,7 +127,7 @@ func (l *Leases) leaveWants(ctx context.Context, found verdict, ticket int64, r 
 	})
 }
 
-// endPassed ends the wants of a ticket that was granted, and the leases that it passed over.
+// endPassed deletes the wants of a granted ticket, and the leases that it passed over.
 func (l *Leases) endPassed(ctx context.Context, found verdict, ticket int64, those []any) error {
 	if !found.overlaps && !found.waits {
 		return nil
@@ -139,7 +138,7 @@ func (l *Leases) endPassed(ctx context.Context, found verdict, ticket int64, tho
 	})
 }
 
-// leaseRows are leases column by column.
+// leaseRows has leases column by column.
 type leaseRows struct {
 	ids     []int64
 	places  [][]byte
@@ -163,7 +162,7 @@ func newLeaseRows(leases []lease) leaseRows {
 	return r
 }
 
-// affected returns a function that hands on how many rows a statement wrote.
+// affected returns a function that passes on the number of rows that a statement wrote.
 func affected(to func(rows int64)) func(pgconn.CommandTag) error {
 	return func(tag pgconn.CommandTag) error {
 		to(tag.RowsAffected())

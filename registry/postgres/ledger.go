@@ -10,16 +10,16 @@ import (
 	"moorage/registry"
 )
 
-// taken is a step that the ledger says was taken.
+// taken is a migration step that is recorded as taken.
 type taken struct {
 	version  int
 	checksum string
-	oldest   int // the last step that a binary must know to run on what this one left
+	oldest   int // the last step that a binary must know to use the resulting tables
 }
 
-// makeLedgers makes the table of the steps that were taken, and that of the migrators. moorage_step
-// has a first row, 0, which each step locks that runs in a transaction. moorage_migrator has one
-// row, which a node locks while it makes indexes of large tables.
+// makeLedgers makes the table of the taken steps and the table of the migrators. moorage_step has a
+// first row, 0, which each step that runs in a transaction locks. moorage_migrator has one row,
+// which a node locks while it makes indexes of large tables.
 func makeLedgers(ctx context.Context, conn *pgx.Conn) error {
 	if err := makeLedger(ctx, conn, "moorage_step", `
 		CREATE TABLE moorage_step (version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL,
@@ -32,8 +32,8 @@ func makeLedgers(ctx context.Context, conn *pgx.Conn) error {
 		INSERT INTO moorage_migrator VALUES (true)`)
 }
 
-// makeLedger makes the table that name names by sql, unless it is there. Two that make it at the
-// same time meet on its name.
+// makeLedger makes the table name with sql, unless it exists. Two concurrent makers conflict on its
+// name.
 func makeLedger(ctx context.Context, conn *pgx.Conn, name, sql string) error {
 	for {
 		var there bool
@@ -43,21 +43,21 @@ func makeLedger(ctx context.Context, conn *pgx.Conn, name, sql string) error {
 		}
 		_, err := conn.Exec(ctx, sql)
 		switch stateOf(err) {
-		case stateDuplicateTable, stateDuplicateObject, stateUniqueViolation: // somebody else makes it
+		case stateDuplicateTable, stateDuplicateObject, stateUniqueViolation: // another node makes it
 		default:
 			return err
 		}
 	}
 }
 
-// record writes that step was taken.
+// record records that step was taken.
 func record(ctx context.Context, tx pgx.Tx, step migrations.Step) error {
 	_, err := tx.Exec(ctx, "INSERT INTO moorage_step (version, name, checksum, oldest) VALUES ($1, $2, $3, $4)",
 		step.Version, step.Name, step.Checksum, step.Oldest)
 	return err
 }
 
-// querier is what reading the ledger takes.
+// querier is the interface needed to read the ledger.
 type querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
@@ -78,7 +78,7 @@ func readTaken(ctx context.Context, conn querier) (all []taken, err error) {
 }
 
 // compare reports ErrSchema unless a binary that knows the steps all may use the tables that the
-// steps in ledger made.
+// recorded steps made.
 func compare(ledger []taken, all []migrations.Step) error {
 	for i, step := range ledger {
 		switch {

@@ -11,8 +11,8 @@ import (
 )
 
 // lines are the network connections of a store. A pool waits for the server when it closes a
-// connection, and a call waits for its answer. A server that stands still would make them wait for
-// longer than a process has that must end. It is safe for concurrent use.
+// connection, and a call waits for its answer. If the server hangs, both would wait for longer than
+// a process may take to end. It is safe for concurrent use.
 type lines struct {
 	mu   sync.Mutex // guards the fields below; leaf
 	open map[*line]bool
@@ -27,7 +27,7 @@ type line struct {
 
 func newLines() *lines { return &lines{open: make(map[*line]bool)} }
 
-// dial wraps a way to make connections.
+// dial wraps a function that dials.
 func (l *lines) dial(dial pgconn.DialFunc) pgconn.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := dial(ctx, network, address)
@@ -45,14 +45,14 @@ func (l *lines) dial(dial pgconn.DialFunc) pgconn.DialFunc {
 	}
 }
 
-// cutAll closes all connections without a word, and lets no new ones be made. Requests that were
-// sent and not answered may yet happen.
+// cutAll closes all connections without notice, and refuses new ones. Requests that were sent and
+// not answered may still happen.
 func (l *lines) cutAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.cut = true
 	for line := range l.open {
-		_ = line.Conn.Close() // there is nobody to tell
+		_ = line.Conn.Close() // an error has no receiver
 	}
 }
 
@@ -64,7 +64,7 @@ func (l *line) Close() error {
 	return l.Conn.Close()
 }
 
-// lineOf returns the network connection below conn; nil if that was not made by lines.
+// lineOf returns the network connection below conn, or nil if lines did not make it.
 func lineOf(conn net.Conn) *line {
 	if encrypted, ok := conn.(*tls.Conn); ok {
 		conn = encrypted.NetConn()

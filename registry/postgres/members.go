@@ -12,19 +12,19 @@ import (
 	"moorage/registry"
 )
 
-// memberReadsMax bounds how often one call reads the members, because others raise the number of
-// the view meanwhile.
+// memberReadsMax bounds how often one call reads the members, because other nodes raise the number
+// of the view meanwhile.
 const memberReadsMax = 4
 
-// member is a member as cluster.Member has it.
+// member has the type of cluster.Member.
 type member = struct {
 	Session string
 	Address string
 	Version string
 }
 
-// Join says at which address the node of session answers other nodes; empty: no longer. It has the
-// contract of cluster.Sessions.
+// Join records the address at which the node of session answers other nodes. An empty address ends
+// that. It has the contract of cluster.Sessions.
 func (l *Leases) Join(ctx context.Context, session, address string) error {
 	return l.call(ctx, func(batch *pgx.Batch) {
 		batch.Queue("UPDATE moorage_lease_session SET peer = nullif($2::text, '') WHERE session = $1::text AND "+
@@ -35,9 +35,9 @@ func (l *Leases) Join(ctx context.Context, session, address string) error {
 // Members returns the sessions whose nodes answer others, and the number of the view. It has the
 // contract of cluster.Sessions.
 //
-// Sessions end in several ways, also by binaries that know no view. So the view's row has a hash of
-// the sessions at its number, and the first reader that finds other sessions raises the number.
-// That the number did not rise in between is the condition of its write.
+// Sessions end in several ways, even by binaries that know no view. So the view's row has a hash of
+// the sessions at its number. The first reader that finds other sessions raises the number, on
+// condition that it has not changed.
 func (l *Leases) Members(ctx context.Context) (number int64, members []member, err error) {
 	for range memberReadsMax {
 		number, hash, members, err := l.readMembers(ctx)

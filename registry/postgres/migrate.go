@@ -14,15 +14,14 @@ import (
 	"moorage/registry"
 )
 
-// ErrSchema says that the tables are missing, or are not those that this package was written for.
+// ErrSchema means that the tables are missing, or do not fit this package.
 var ErrSchema = errors.New("the database does not have the tables of this version of moorage")
 
-// Migrate brings the tables in the database that dsn names to the version of this package, and
-// returns how many steps that took. Any number of nodes may call it at once, and others may work on
-// the tables meanwhile. An index of a large table takes as long as the server needs to read the
-// table, and to end the transactions that it has; only ctx bounds that. A database that is newer
-// stays as it is. Migrate returns ErrSchema if a step of the database needs a newer binary, or if
-// other files than those of package migrations made it.
+// Migrate brings the tables in the database of dsn to the version of this package, and returns how
+// many steps that took. Any number of nodes may call it at once, and others may use the tables
+// meanwhile. To index a large table, the server must read the table and wait for open transactions.
+// Only ctx bounds that. A newer database stays as it is. Migrate returns ErrSchema if a step of the
+// database needs a newer binary, or if other files than the files of package migrations made it.
 func Migrate(ctx context.Context, dsn string) (steps int, err error) {
 	all, err := migrations.Steps()
 	if err != nil {
@@ -31,13 +30,13 @@ func Migrate(ctx context.Context, dsn string) (steps int, err error) {
 	return migrate(ctx, dsn, all)
 }
 
-// migrate takes those of all that were not taken.
+// migrate takes the steps of all that were not taken.
 func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int, err error) {
 	config, err := newConfig(dsn)
 	if err != nil {
 		return 0, err
 	}
-	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // nothing is asked often enough to be prepared
+	config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec // nothing is sent often enough to be prepared
 	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
 	if err != nil {
 		return 0, fmt.Errorf("migrate: %w", err)
@@ -61,13 +60,13 @@ func migrate(ctx context.Context, dsn string, all []migrations.Step) (steps int,
 }
 
 const (
-	// attemptsMax is how often a step is tried that does not get its locks. Commits go on during
-	// attemptsPause, which is between two attempts. Together they last some minutes.
+	// attemptsMax is how often a step that does not get its locks is tried. attemptsPause is the
+	// pause between two attempts, in which commits go on. Together they last some minutes.
 	attemptsMax   = 80
 	attemptsPause = 2 * time.Second
-	// othersPause is the time between two looks at whether another migrator has ended.
+	// othersPause is the time between two checks whether another migrator has ended.
 	othersPause = 200 * time.Millisecond
-	// smallBytesMax is the size of a table whose indexes are made in a transaction: it takes
+	// smallBytesMax is the size of a table whose indexes are made in a transaction. That takes
 	// milliseconds, and does not wait for all other transactions of the database.
 	smallBytesMax = 4 << 20
 )
@@ -75,37 +74,37 @@ const (
 const (
 	// unlimitedSQL is the rest of a list of columns: an index may take hours.
 	unlimitedSQL = ", set_config('statement_timeout', '0', false), set_config('lock_timeout', '0', false)"
-	// lockTimeoutSQL bounds the waits for locks in a transaction, because others wait behind them.
-	// A wait must be longer than the server's deadlock_timeout. After that the server ends an
-	// autovacuum that is in the way.
+	// lockTimeoutSQL bounds the waits for locks in a transaction, because other transactions wait
+	// behind them. A wait must be longer than the server's deadlock_timeout, after which the server
+	// ends an autovacuum that blocks it.
 	lockTimeoutSQL = "SELECT set_config('lock_timeout', least(setting::bigint + 500, 5000)::text, true) FROM " +
 		"pg_settings WHERE name = 'deadlock_timeout'"
-	// patientSQL lets its transaction be idle for as long as it likes. keepOutSQL locks the row of
-	// the migrators, or finds none.
+	// patientSQL lets its transaction stay idle without limit. keepOutSQL locks the row of the
+	// migrators, or finds no row.
 	patientSQL = "SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN " +
 		"('idle_in_transaction_session_timeout', 'transaction_timeout')"
 	keepOutSQL = "SELECT one FROM moorage_migrator WHERE one FOR UPDATE SKIP LOCKED"
 )
 
-// keepOut waits until nobody else makes indexes of large tables, and keeps others from that until
-// letIn. The lock belongs to a transaction of a connection of its own, so that it works behind a
-// proxy. It saves work only: the row of version 0, and the locks of indexSQL, keep steps apart too.
+// keepOut waits until no other node makes indexes of large tables, and keeps others from that until
+// letIn. The lock belongs to a transaction on its own connection, so that it works behind a proxy.
+// It only saves work: the row of version 0, and the locks of indexSQL, also keep steps apart.
 //
-// The server ends the build of an index when all transactions have ended that it met in the middle
-// of a statement. A migrator that waited for its turn in one would never end. So each try is a
-// transaction of its own, and the one that got the lock stays idle.
+// The server completes an index when all transactions that it met in the middle of a statement have
+// ended. If a migrator waited for its turn in a statement, neither would ever end. So each try is
+// its own transaction, and the transaction that got the lock stays idle.
 func (m *migrator) keepOut(ctx context.Context) (err error) {
 	if m.others, err = pgx.ConnectConfig(ctx, m.conn.Config()); err != nil {
 		return err
 	}
 	for {
-		// Under another level than READ COMMITTED it would keep its view of the tables.
+		// Under a level other than READ COMMITTED it would keep its view of the tables.
 		tx, err := m.others.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
 		if err != nil {
 			return err
 		}
-		// A query of the extended protocol would leave its portal open, and that its view of the
-		// tables. Exec without arguments uses the simple one.
+		// A query of the extended protocol would leave its portal open, and the portal its view of
+		// the tables. Exec without arguments uses the simple protocol.
 		if _, err := tx.Exec(ctx, patientSQL); err != nil {
 			return err
 		}
@@ -128,10 +127,10 @@ func (m *migrator) letIn(ctx context.Context) {
 	}
 }
 
-// migrator takes steps.
+// migrator takes the steps of a migration.
 type migrator struct {
 	conn   *pgx.Conn
-	others *pgx.Conn // keeps other migrators out; nil as long as none has to be
+	others *pgx.Conn // keeps other migrators out; nil as long as that is not necessary
 	all    []migrations.Step
 	tries  int           // how often a step is tried
 	pause  time.Duration // between two tries
@@ -146,11 +145,11 @@ func (m *migrator) next(ctx context.Context) (done bool, err error) {
 		}
 		if err == nil && m.others == nil {
 			if err = m.keepOut(ctx); err == nil {
-				continue // and see what others left
+				continue // see what the others left
 			}
 		} else if err == nil {
 			if _, err = m.conn.Exec(ctx, outside); err == nil {
-				continue // and see what it left
+				continue // see what it left
 			}
 		}
 		if step != nil {
@@ -172,13 +171,13 @@ func (m *migrator) next(ctx context.Context) (done bool, err error) {
 	}
 }
 
-// take takes the next step in one transaction, and returns it; nil if there was none. If the step
-// needs something outside a transaction first, take returns the statement. The caller keeps other
-// migrators out, or executes the statement if they are, and takes the step again. The step comes
-// with an error that is its own.
+// take takes the next step in one transaction, and returns it. It returns nil if there was none. If
+// the step first needs a statement outside a transaction, take returns that statement. The caller
+// keeps other migrators out, or executes the statement if they already are, and takes the step
+// again. A failing step is returned with its error.
 func (m *migrator) take(ctx context.Context) (step *migrations.Step, outside string, err error) {
-	// A node that waited for the lock must see what its owner did, regardless of the server's
-	// default.
+	// A node that waited for the lock must see what the lock's owner did, whatever the server's
+	// default is.
 	err = pgx.BeginTxFunc(ctx, m.conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, lockTimeoutSQL); err != nil {
 			return err
@@ -208,12 +207,12 @@ func (m *migrator) take(ctx context.Context) (step *migrations.Step, outside str
 	return step, outside, err
 }
 
-// indexSQL returns what is to be done for a step that makes an index: either in this transaction,
-// before the step is recorded, or outside of any, before the step is taken again.
+// indexSQL returns the statements for a step that makes an index. They run in this transaction,
+// before the step is recorded, or outside any transaction, before the step is taken again.
 func (m *migrator) indexSQL(ctx context.Context, tx pgx.Tx, step *migrations.Step) (within, outside string, err error) {
 	if m.others != nil {
-		// With this lock nobody else makes an index of the table. A migrator that died may have
-		// left a server's process that still does. Its index is not valid before it ends.
+		// With this lock no other node makes an index of the table. A migrator that died may have
+		// left a server process that still does. Its index is not valid before that process ends.
 		if _, err := tx.Exec(ctx, "LOCK TABLE "+step.Table+" IN SHARE UPDATE EXCLUSIVE MODE"); err != nil {
 			return "", "", err
 		}
@@ -227,7 +226,7 @@ func (m *migrator) indexSQL(ctx context.Context, tx pgx.Tx, step *migrations.Ste
 	switch {
 	case valid != nil && *valid:
 		return "", "", nil
-	case valid != nil: // what made it did not come to its end
+	case valid != nil: // its maker did not finish
 		return "", "DROP INDEX CONCURRENTLY " + step.Index, nil
 	case bytes <= smallBytesMax:
 		return strings.Replace(step.SQL, " CONCURRENTLY", "", 1), "", nil
@@ -235,8 +234,8 @@ func (m *migrator) indexSQL(ctx context.Context, tx pgx.Tx, step *migrations.Ste
 	return "", step.SQL, nil
 }
 
-// checkSchema reports ErrSchema unless the database has the tables of this package, and perhaps
-// more that it can do without.
+// checkSchema reports ErrSchema unless the database has the tables of this package. Further tables
+// that this package can do without are allowed.
 func (s *Store) checkSchema(ctx context.Context) error {
 	all, err := migrations.Steps()
 	if err != nil {
@@ -282,8 +281,8 @@ func (s *Store) checkFormat(ctx context.Context) error {
 }
 
 // CheckFit returns registry.ErrNewer if the database has come to need a newer version since it was
-// opened: by a step of a migration that shuts this one out, or by the format of its records. Other
-// errors say that CheckFit could not find out.
+// opened. A migration step that shuts this version out does that, or the format of its records.
+// Other errors mean that CheckFit could not find out.
 func (s *Store) CheckFit(ctx context.Context) error {
 	all, err := migrations.Steps()
 	if err != nil {

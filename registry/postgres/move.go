@@ -13,64 +13,64 @@ import (
 	"moorage/registry"
 )
 
-// move is an Apply in which each write is a put with one condition: that the record has a version,
-// or that there is none. It has a change. A commit is a move. It takes fewer statements than other
+// move is an Apply with a change in which each write is a put with one condition: that the record
+// has a version, or that it is absent. A commit is a move. It takes fewer statements than other
 // Applies, because each condition is on a row that the move writes:
 //
 //	lock    the rows of a table, in the order of keys, if the move updates several of them
-//	update  the rows that still have the versions asked for; the server returns their keys
+//	update  the rows that still have the required versions; the server returns their keys
 //	insert  the rows that must be absent
 //	change  the change record
 //
-// A commit of one table without an idempotency key is the second and the last.
+// A commit of one table without an idempotency key consists of the second and the last.
 //
 // # Why two writers cannot both win
 //
-// An update holds its row until its transaction ends. Another one that asks for the same version
-// waits for it. Then it looks at the row again (READ COMMITTED), or the server undoes it
+// An update holds its row until its transaction ends. Another update that requires the same version
+// waits for it. Then it checks the row again (READ COMMITTED), or the server rolls it back
 // (SERIALIZABLE, REPEATABLE READ). It does not find the version, because no ETag is drawn twice,
 // and leaves the row alone. Two inserts of one key meet in the primary key. The second waits for
-// the first, and fails unless the first was undone.
+// the first, and fails unless the first was rolled back.
 //
-// All of a move happens or nothing does. If it updates one row, the inserts behind it write only
-// where that row has the move's own new ETag, and nobody else can have written that. So a move that
-// lost its row writes nothing, and its transaction has nothing to undo. If it updates several rows,
-// the insert of the change divides by zero unless all of them have their new ETags. An insert that
-// meets a row fails. Both undo the transaction.
+// A move happens as a whole or not at all. If it updates one row, the later inserts write only
+// where that row has the move's own new ETag, which no other transaction can have written. So a
+// move that lost its row writes nothing, and its transaction has nothing to roll back. If it
+// updates several rows, the insert of the change divides by zero unless all of them have their new
+// ETags. An insert that meets an existing row fails. Both roll back the transaction.
 //
-// The inserts come behind the updates, as in the long form. So an Apply in the long form and a move
-// that meet in several rows take them in one order, and neither waits for the other for ever.
+// The inserts come after the updates, as in the long form. So an Apply in the long form and a move
+// with several rows in common take them in one order. Neither waits for the other for ever.
 //
 // # Why a lost answer can be settled
 //
 // The change record is inserted by the transaction that updates the rows, under an id that only
-// this move has. So it is there if and only if the move happened. If a fence is there instead, the
-// insert meets it, and the transaction is undone whenever it comes. A fence that comes while the
-// transaction is under way waits for its end, because both insert one key. Thus the record or the
-// fence is there in the end, and never both. A move that was refused inserts no record. The rows
-// that its update returned say so, whatever the server then says of the commit.
+// this move has. So it exists if and only if the move happened. If there is a fence instead, the
+// insert meets it, and the transaction is rolled back whenever it runs. A fence that is written
+// while the transaction is in progress waits for its end, because both insert one key. So finally
+// either the record or the fence exists, never both. A move that was refused inserts no record. The
+// rows that its update returned show that, whatever the server then reports about the commit.
 //
 // # Why changes keep their order
 //
 // The change is the last statement. It draws its sequence number when the move holds all of its
-// rows, as that of every Apply does (package comment).
+// rows, as in every Apply (package comment).
 //
 // # Moves that are joined
 //
-// Several moves can go as one transaction (joiner) if each updates one pointer, and no two the same
-// one. The lock comes first, so that two such transactions cannot wait for each other. Each member
-// is judged by its own row, and has a change record of its own, by which it is settled. So the
-// argument above holds for each. An error undoes the transaction for all members, though it may be
-// due to one. Then each is sent alone.
+// Several moves can go as one transaction (joiner) if each updates one pointer, and no two update
+// the same one. The lock comes first, so that two such transactions cannot wait for each other.
+// Each member depends only on its own row, and has its own change record, by which it is settled.
+// So the argument above holds for each. An error rolls back the transaction for all members, though
+// it may be due to one. Then each is sent alone.
 type move struct {
-	batch   registry.Batch // sealed: the change is its last write, and Absent of it its last condition
+	batch   registry.Batch // sealed: the change is its last write, and the change's Absent its last condition
 	etags   []registry.ETag
 	swaps   []swap // in the order of keys
 	inserts []int  // indexes of batch.Writes, in the order of keys
 	bytes   int    // of all values
 }
 
-// swap is a put of a record that must have a version.
+// swap is a put of a record that must have a certain version.
 type swap struct {
 	write int           // index of batch.Writes
 	old   registry.ETag // the version
@@ -99,7 +99,7 @@ func newMove(sealed registry.Batch, etags []registry.ETag) (m *move, ok bool) {
 			m.swaps = append(m.swaps, swap{i, c.ETag})
 		case c.Kind == registry.CondAbsent:
 			m.inserts = append(m.inserts, i)
-		default: // there is none, or a state is asked for
+		default: // unconditional, or a required state
 			return nil, false
 		}
 	}
@@ -109,14 +109,14 @@ func newMove(sealed registry.Batch, etags []registry.ETag) (m *move, ok bool) {
 	return m, true
 }
 
-// follows reports whether what m inserts is written only if it moved its one row.
+// follows reports whether the inserts of m are written only if it moved its one row.
 func (m *move) follows() bool { return len(m.swaps) == 1 }
 
-// moved is the row that a move which follows it updates.
+// moved is the one row that the move updates if follows is true.
 func (m *move) moved() registry.Write { return m.batch.Writes[m.swaps[0].write] }
 
 // refusal returns the first condition of m that does not hold as a *registry.FailedError, or nil if
-// all held on rows that were updated. It returns errUnnamed if that is not known.
+// all held on updated rows. It returns errUnnamed if the condition is not known.
 func (m *move) refusal(updated map[registry.Key]bool) error {
 	if !slices.ContainsFunc(m.swaps, func(u swap) bool { return !updated[m.batch.Writes[u.write].Key] }) {
 		return nil
@@ -125,26 +125,26 @@ func (m *move) refusal(updated map[registry.Key]bool) error {
 		switch {
 		case c.Kind == registry.CondETagIs && !updated[c.Key]:
 			return &registry.FailedError{Index: i, Condition: c}
-		case c.Kind == registry.CondAbsent && m.follows(): // it was not inserted, so nobody looked
+		case c.Kind == registry.CondAbsent && m.follows(): // not inserted, so not checked
 			return errUnnamed
 		}
 	}
 	return errUnnamed
 }
 
-// undone returns why the server undid m, which met a guard or a row with the same key. The rows
-// that were updated had the versions asked for.
+// undone returns why the server rolled back m, which met a guard or a row with the same key. The
+// updated rows had the required versions.
 func (m *move) undone(answered *pgconn.PgError, updated map[registry.Key]bool) error {
 	if answered.Code == stateDivisionByZero {
 		return m.refusal(updated)
 	}
-	// Nothing is inserted if a row was not updated, or it is undone by the guard, which comes last.
+	// If a row was not updated, nothing is inserted, or the guard, which comes last, rolls it back.
 	if m.refusal(updated) != nil {
 		return errUnnamed
 	}
 	change := len(m.batch.Conditions) - 1
 	for i, c := range m.batch.Conditions {
-		// All others were inserted before the change. One other was inserted alone.
+		// All other records were inserted before the change. One other was inserted alone.
 		if c.Kind == registry.CondAbsent && tableName(c.Key.Table) == answered.TableName &&
 			(i == change || len(m.inserts) == 1) {
 			return &registry.FailedError{Index: i, Condition: c}
@@ -153,7 +153,7 @@ func (m *move) undone(answered *pgconn.PgError, updated map[registry.Key]bool) e
 	return errUnnamed
 }
 
-// sendMove carries m out in a pipeline of its own. Errors are those of sendSealed.
+// sendMove executes m in its own pipeline. Errors are the errors of sendSealed.
 func (s *Store) sendMove(ctx context.Context, m *move) error {
 	sent := newSent([]*move{m})
 	sent.undone = func(answered *pgconn.PgError) error { return m.undone(answered, sent.updated) }
@@ -163,8 +163,8 @@ func (s *Store) sendMove(ctx context.Context, m *move) error {
 	return m.refusal(sent.updated)
 }
 
-// sent are moves of one pipeline, and what the server answered. They are one move of any kind, or
-// several that can be joined.
+// sent has the moves of one pipeline, and the server's answers. That is one move of any kind, or
+// several moves that can be joined.
 type sent struct {
 	pipelined
 	moves   []*move
@@ -206,12 +206,12 @@ func (s *sent) queue() *pgx.Batch {
 	return batch
 }
 
-// movedRows are rows of one table, column by column.
+// movedRows has rows of one table, column by column.
 type movedRows struct {
 	columns
 	olds []pgtype.UUID // the version that the row must have, or that the moved row had
-	// The row that the move updates, and its new ETag. They are empty if the move updates none, or
-	// several.
+	// The row that the move updates, and its new ETag. Both are empty if the move updates no row,
+	// or several.
 	of   [][]byte
 	made []pgtype.UUID
 }
@@ -235,7 +235,7 @@ func (r *movedRows) add(m *move, write int, old registry.ETag) {
 	}
 }
 
-// column returns the values of a column, the first of them, and their type in SQL.
+// column returns the values of a column, the first value, and their type in SQL.
 func (r *movedRows) column(name string) (values, first any, kind string) {
 	switch name {
 	case "key":
@@ -257,8 +257,8 @@ func (r *movedRows) column(name string) (values, first any, kind string) {
 	}
 }
 
-// source returns r as an item of FROM, called new, with its columns of these names. The server
-// would plan a statement over arrays each time, which takes longer than to carry it out.
+// source returns r as an item of FROM, named new, with the columns names. A plan for arrays would
+// be made at each execution, and would take longer than the execution.
 func (r *movedRows) source(names ...string) (sql string, args []any) {
 	parts := make([]string, len(names))
 	for i, name := range names {
@@ -277,8 +277,8 @@ func (r *movedRows) source(names ...string) (sql string, args []any) {
 	return "unnest(" + strings.Join(parts, ", ") + ") AS new (" + strings.Join(names, ", ") + ")", args
 }
 
-// updateRows queues the statement that updates rows, behind one that locks them in order if there
-// are several.
+// updateRows queues the statement that updates rows. If there are several, it first queues one that
+// locks them in order.
 func (s *sent) updateRows(batch *pgx.Batch, table registry.Table, rows *movedRows) {
 	name, expires, several := tableName(table), "", ""
 	if len(rows.keys) > 1 {
@@ -301,9 +301,8 @@ func (s *sent) updateRows(batch *pgx.Batch, table registry.Table, rows *movedRow
 		})
 }
 
-// ifMoved is the condition that the row of a move which follows it has the move's ETag. It is not
-// written as a join, so that the server looks for that row by its key whatever it believes of the
-// table.
+// ifMoved is the condition that the one updated row has the move's ETag. It is not written as a
+// join, so that the server finds that row by its key whatever its statistics are.
 func (s *sent) ifMoved() string {
 	return " WHERE new.made = (SELECT t.etag FROM " + tableName(s.moves[0].moved().Key.Table) +
 		" AS t WHERE t.key = new.of)"
@@ -341,8 +340,8 @@ func (s *sent) insertChanges(batch *pgx.Batch) {
 		"ARRAY[new.old], clock_timestamp() FROM "+source+s.ifMoved(), args...)
 }
 
-// insertChange queues the insert of the change of m, which does not follow one row. It divides by
-// zero unless all rows have been updated.
+// insertChange queues the insert of the change of m, for which follows is false. It divides by zero
+// unless all rows have been updated.
 func (m *move) insertChange(batch *pgx.Batch) {
 	last := len(m.batch.Writes) - 1
 	w := m.batch.Writes[last]

@@ -12,35 +12,35 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// ErrPooling says that a proxy between here and the server hands out the server's connections
-// transaction by transaction, and does not keep the statements that are prepared on them. So no
-// statement may be prepared.
+// ErrPooling means that a proxy assigns the server's connections transaction by transaction, and
+// does not keep the statements prepared on them. So no statement may be prepared.
 var ErrPooling = errors.New("a proxy that pools transactions does not keep prepared statements: add " +
 	"default_query_exec_mode=exec " +
 	"to the connection string, or have them kept (max_prepared_statements of PgBouncer from 1.21 on)")
 
-// errSilent says that warnings would not come.
+// errSilent means that warnings would not arrive.
 var errSilent = errors.New("the server does not send its warnings, and settings do not last behind a proxy; " +
 	"make it one of the role: ALTER ROLE … SET client_min_messages = notice")
 
-// errNoResult says that the answering server is not PostgreSQL.
+// errNoResult means that the answering server is not PostgreSQL.
 var errNoResult = errors.New("the server, or a proxy before it, does not answer a statement with its result")
 
-// pooled is the key in a connection's custom data that marks a proxy before the server. Then
-// settings and prepared statements may belong to others.
+// pooled is the key in a connection's custom data that marks a proxy in front of the server. Then
+// settings and prepared statements may belong to other clients.
 const pooled = "moorage pooled"
 
-// prepareSession sets what the statements of this package need. The server must report a standby
-// that it did not wait for. A statement that was planned when a table was small must not go on to
-// read all of it when it has grown. Behind a proxy nothing is set, because it would hold for
-// others, and not for the next transaction. There Warnings reports what is missing.
+// prepareSession makes the settings that the statements of this package need. The server must
+// report a standby for which it did not wait. A statement that was planned when a table was small
+// must not read all of it when it has grown. Behind a proxy nothing is set, because the setting
+// would hold for other clients, and not for the next transaction. There Warnings reports what is
+// missing.
 func prepareSession(ctx context.Context, conn *pgx.Conn) error {
 	return prepareWith(ctx, conn, "")
 }
 
-// prepareCancelled is prepareSession for connections whose statements end on the server when nobody
-// waits for them any more. The driver cancels them, or, if the node is gone, the server does by
-// itself. They must not commit anything that waits for a standby (see uncancelled).
+// prepareCancelled is prepareSession for connections whose statements end on the server when their
+// callers have gone. The driver cancels them. If the node has died, the server ends them on its
+// own. They must not commit anything that waits for a standby (see uncancelled).
 func prepareCancelled(ctx context.Context, conn *pgx.Conn) error {
 	limit := fmt.Sprintf(", set_config('statement_timeout', '%d', false)", (readTimeout + serverGrace).Milliseconds())
 	err := prepareWith(ctx, conn, limit)
@@ -51,7 +51,7 @@ func prepareCancelled(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // prepareReading is prepareCancelled for the connections of reads, with plans as in prepareWriting.
-// Its statements go by keys too, or bring a plan of their own (planSQL).
+// Its statements also use keys, or have their own plan (planSQL).
 func prepareReading(ctx context.Context, conn *pgx.Conn) error {
 	if err := prepareCancelled(ctx, conn); err != nil || behindProxy(conn) {
 		return err
@@ -59,10 +59,10 @@ func prepareReading(ctx context.Context, conn *pgx.Conn) error {
 	return setPlanner(ctx, conn, planOnce)
 }
 
-// prepareWith is prepareSession with more columns that set something if there is no proxy.
+// prepareWith is prepareSession with more settings, made if there is no proxy.
 func prepareWith(ctx context.Context, conn *pgx.Conn, more string) error {
 	raw := conn.PgConn()
-	// A proxy hands out process ids of its own.
+	// A proxy assigns its own process ids.
 	set, err := rowsOf(ctx, raw, fmt.Sprintf("SELECT set_config('client_min_messages', 'notice', false), "+
 		"(SELECT "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = pg_backend_pid())%s WHERE "+
 		"pg_backend_pid() = %d", more, raw.PID()))
@@ -79,9 +79,9 @@ func prepareWith(ctx context.Context, conn *pgx.Conn, more string) error {
 	return setPlanner(ctx, conn, "enable_seqscan = off")
 }
 
-// prepareWriting is prepareSession for connections whose statements are few and go by keys. The
-// server plans each only once: it would plan those over arrays each time, which takes longer than
-// to carry them out.
+// prepareWriting is prepareSession for connections with few statements that use keys. The server
+// plans each only once. Otherwise it would plan statements over arrays at each execution, which
+// takes longer than the execution.
 func prepareWriting(ctx context.Context, conn *pgx.Conn) error {
 	if err := prepareSession(ctx, conn); err != nil || behindProxy(conn) {
 		return err
@@ -89,11 +89,11 @@ func prepareWriting(ctx context.Context, conn *pgx.Conn) error {
 	return setPlanner(ctx, conn, planOnce)
 }
 
-// planOnce is the setting by which a prepared statement is planned when it is used first, and never
-// again while its tables' statistics stay.
+// planOnce is the setting by which a prepared statement is planned at its first use, and not again
+// until its tables' statistics change.
 const planOnce = "plan_cache_mode = force_generic_plan"
 
-// setPlanner makes a setting of the planner, unless the server has a planner of its own.
+// setPlanner makes a setting of the planner, unless the server has a different planner.
 func setPlanner(ctx context.Context, conn *pgx.Conn, setting string) error {
 	if _, err := conn.Exec(ctx, "SET "+setting); stateOf(err) != stateUndefinedObject {
 		return err
@@ -107,7 +107,7 @@ func behindProxy(conn *pgx.Conn) bool {
 	return met
 }
 
-// checkWarnings reports errSilent if the server keeps its warnings to itself.
+// checkWarnings reports errSilent if the server does not send its warnings.
 func checkWarnings(ctx context.Context, raw *pgconn.PgConn) error {
 	got, err := rowsOf(ctx, raw, "SHOW client_min_messages")
 	if err != nil {
@@ -122,8 +122,8 @@ func checkWarnings(ctx context.Context, raw *pgconn.PgConn) error {
 	return nil
 }
 
-// rowsOf returns the rows of one statement. It runs where connections are made, in goroutines of
-// the pool. A panic there would end the process.
+// rowsOf returns the rows of one statement. It runs in the pool's goroutines that connect, where a
+// panic would end the process.
 func rowsOf(ctx context.Context, conn *pgconn.PgConn, sql string) ([][][]byte, error) {
 	results, err := conn.Exec(ctx, sql).ReadAll()
 	if err != nil {
@@ -140,9 +140,9 @@ func (s *Store) preparesStatements() bool {
 	return s.pool.Config().ConnConfig.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement
 }
 
-// checkPooling reports ErrPooling if statements are to be prepared behind a proxy that was seen to
-// mix them up. That shows only when the server's connections change hands. So a later call may
-// report what this one does not.
+// checkPooling reports ErrPooling if the store would prepare statements behind a proxy that is
+// known to mix them up. That shows only when the server's connections change hands, so a later call
+// may report what this one does not.
 func (s *Store) checkPooling(ctx context.Context) error {
 	if !s.preparesStatements() {
 		return nil
@@ -162,7 +162,7 @@ func (s *Store) checkPooling(ctx context.Context) error {
 	return err
 }
 
-// mixesStatements reports whether a statement that one connection prepares is met on another, or
+// mixesStatements reports whether a statement prepared on one connection is found on another, or
 // missing on its own.
 func mixesStatements(ctx context.Context, config *pgconn.Config) (bool, error) {
 	owner, err := pgconn.ConnectConfig(ctx, config)
@@ -179,7 +179,7 @@ func mixesStatements(ctx context.Context, config *pgconn.Config) (bool, error) {
 	name := "moorage_" + rand.Text()
 	kept, err := prepareAndLook(ctx, owner, name)
 	if err != nil || !kept {
-		// A proxy that gives statements names of its own keeps them.
+		// A proxy that renames statements keeps them.
 		return false, err
 	}
 	for _, look := range []struct {
@@ -191,14 +191,14 @@ func mixesStatements(ctx context.Context, config *pgconn.Config) (bool, error) {
 			return false, err
 		}
 		if has != look.want {
-			_, _ = look.conn.Exec(ctx, fmt.Sprintf("DEALLOCATE %q", name)).ReadAll() // where it has it
+			_, _ = look.conn.Exec(ctx, fmt.Sprintf("DEALLOCATE %q", name)).ReadAll() // on the connection that has it
 			return true, nil
 		}
 	}
 	return false, nil
 }
 
-// prepareAndLook prepares a statement and reports whether the server has it under its name, all on
+// prepareAndLook prepares a statement and reports whether the server has it under its name. It uses
 // one connection of the server.
 func prepareAndLook(ctx context.Context, conn *pgconn.PgConn, name string) (kept bool, err error) {
 	if _, err := conn.Exec(ctx, "BEGIN").ReadAll(); err != nil {
@@ -214,15 +214,15 @@ func prepareAndLook(ctx context.Context, conn *pgconn.PgConn, name string) (kept
 	return kept, err
 }
 
-// hasStatement reports whether the server's connection that conn has now knows a prepared
+// hasStatement reports whether the server's connection that now serves conn knows a prepared
 // statement.
 func hasStatement(ctx context.Context, conn *pgconn.PgConn, name string) (bool, error) {
 	got, err := rowsOf(ctx, conn, fmt.Sprintf("SELECT 1 FROM pg_prepared_statements WHERE name = '%s'", name))
 	return len(got) > 0, err
 }
 
-// explain adds the cause to an error of the server that only a proxy brings about which mixes
-// statements up.
+// explain adds the cause to an error of the server that only a proxy that mixes up statements can
+// bring about.
 func explain(err error) error {
 	switch stateOf(err) {
 	case stateUndefinedStatement, stateDuplicateStatement:

@@ -19,50 +19,51 @@ import (
 	"moorage/registry"
 )
 
-// Defaults of connections, for connection strings that do not say otherwise.
+// Defaults of connections, for connection strings without these parameters.
 const (
 	// connsMax is the default of pool_max_conns. A connection may have to wait for rows that others
-	// write, so there are more than a server of this size could use at once. With those for leases
-	// and heartbeats a node has 24, so that three nodes leave room in max_connections = 100.
+	// write, so there are more than a server of this size could use at once. With the connections
+	// for leases and heartbeats a node has 24, so that three nodes leave room in max_connections =
+	// 100.
 	connsMax = 17
-	// readConnsMax is how many of them only read, at most; else it is one of readConnsShare, but at
+	// readConnsMax is the most of them that only read. Otherwise one in readConnsShare does, but at
 	// least one. They are few, because calls of Get share statements.
 	readConnsMax   = 8
 	readConnsShare = 3
 	// connectTimeout is the default of connect_timeout: a host that does not answer must leave time
 	// for the next.
 	connectTimeout = 2 * time.Second
-	// pingTimeout bounds the question whether a connection that was idle for a second is alive.
+	// pingTimeout bounds the check whether a connection that was idle for a second is alive.
 	pingTimeout = 2 * time.Second
 )
 
-// Waits between two sends of what the server undid: none at first, then at random up to a limit
+// Waits between two sends of a rolled-back transaction: none at first, then random up to a limit
 // that doubles from pauseMin to pauseMax.
 const (
 	pauseMin = time.Millisecond
 	pauseMax = 64 * time.Millisecond
 )
 
-// Options are what a store is made from. The zero value is usable.
+// Options configure a store. The zero value is usable.
 type Options struct {
 	Random io.Reader // source of ETags and of random waits; default crypto/rand.Reader
-	// AcquireTimeout bounds how long a call waits for a connection, free or new; then it is
-	// ErrUnavailable. Default 5 s.
+	// AcquireTimeout bounds how long a call waits for a connection, free or new. After it the call
+	// fails with ErrUnavailable. Default 5 s.
 	AcquireTimeout time.Duration
 	Now            func() time.Time // the clock that Warnings compares with the server's; default time.Now
 }
 
 // Store keeps records in a database. It is safe for concurrent use.
 type Store struct {
-	pool           *pgxpool.Pool // whose statements may write, and are not cancelled
+	pool           *pgxpool.Pool // its statements may write, and are not cancelled
 	slots          *slots        // of pool
-	reads          *pgxpool.Pool // whose statements only read, and are cancelled; that of leases is pool
+	reads          *pgxpool.Pool // its statements only read, and are cancelled; for leases the same as pool
 	lines          *lines        // of both
 	kept           kept
 	gets           *gatherer
 	moves          *joiner
 	acquireTimeout time.Duration
-	readTimeout    time.Duration // the constant of that name, but in tests
+	readTimeout    time.Duration // the constant of that name, except in tests
 	now            func() time.Time
 
 	randomMu sync.Mutex // guards random; leaf
@@ -70,7 +71,7 @@ type Store struct {
 
 	closed  atomic.Bool
 	closing chan struct{}  // closed when closed is set
-	calls   sync.WaitGroup // entered by every call that uses a connection, until it gives that back
+	calls   sync.WaitGroup // entered by every call that uses a connection, until it returns the connection
 	enter   sync.RWMutex   // orders entering calls and closing; leaf, held over no I/O
 }
 
@@ -80,11 +81,11 @@ var (
 	_ registry.Numberer      = (*Store)(nil)
 )
 
-// Open connects to the database that dsn names, a connection string of libpq (URL or key=value). It
-// may list several hosts, which are tried in turn. Open uses only one that accepts writes, whatever
-// its target_session_attrs says. The tables must be there (Migrate makes them). Open returns
-// ErrSchema if they are not, or are older or newer than this package. It returns ErrPooling if it
-// found that a proxy before the server mixes up prepared statements.
+// Open connects to the database of dsn, a connection string of libpq (URL or key=value). It may
+// list several hosts, which are tried in turn. Open uses only a host that accepts writes, whatever
+// its target_session_attrs is. The tables must exist (Migrate makes them). Open returns ErrSchema
+// if they do not, or if they are older or newer than this package. It returns ErrPooling if it
+// found that a proxy mixes up prepared statements.
 func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	config, err := newConfig(dsn)
 	if err != nil {
@@ -120,7 +121,7 @@ func Open(ctx context.Context, dsn string, options Options) (*Store, error) {
 	return s, nil
 }
 
-// storeOver returns a store that reads and writes over pool, whose options are all set.
+// storeOver returns a store that reads and writes over pool, with complete options.
 func storeOver(pool *pgxpool.Pool, lines *lines, options Options) *Store {
 	s := &Store{
 		pool: pool, reads: pool, lines: lines, slots: newSlots(int(pool.Config().MaxConns), slotPatience),
@@ -133,7 +134,7 @@ func storeOver(pool *pgxpool.Pool, lines *lines, options Options) *Store {
 	return s
 }
 
-// check returns an error unless the store can be used as it is connected.
+// check returns an error unless the store can be used over its connections.
 func (s *Store) check(ctx context.Context) error {
 	if err := s.checkPooling(ctx); err != nil {
 		return fmt.Errorf("open the store: %w", err)
@@ -141,14 +142,14 @@ func (s *Store) check(ctx context.Context) error {
 	return s.checkSchema(ctx)
 }
 
-// newConfig reads dsn and sets what the store relies on.
+// newConfig parses dsn and sets what the store relies on.
 func newConfig(dsn string) (*pgxpool.Config, error) {
-	// The error of the driver quotes the string, in which it may not find the password.
+	// The driver's error quotes the string, and may fail to redact the password.
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
 		return nil, errConnectionString(err)
 	}
-	plain, err := pgx.ParseConfig(dsn) // here the settings of the pool are still there
+	plain, err := pgx.ParseConfig(dsn) // still has the settings of the pool
 	if err != nil {
 		return nil, errConnectionString(err)
 	}
@@ -173,7 +174,7 @@ func newConfig(dsn string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// splitConfig takes from config, which keeps the rest, the part for connections that only read.
+// splitConfig removes from config the connections that only read, and returns a config for them.
 // Both have at least one connection.
 func splitConfig(config *pgxpool.Config) (reads *pgxpool.Config) {
 	reads = config.Copy()
@@ -188,7 +189,7 @@ func splitConfig(config *pgxpool.Config) (reads *pgxpool.Config) {
 	return reads
 }
 
-// errConnectionString says what is wrong with a connection string, without quoting it.
+// errConnectionString describes the fault of a connection string without quoting it.
 func errConnectionString(err error) error {
 	var parse *pgconn.ParseConfigError
 	if errors.As(err, &parse) {
@@ -197,11 +198,11 @@ func errConnectionString(err error) error {
 	return fmt.Errorf("read the connection string: %w", err)
 }
 
-// closePatience is how long Close waits for a server that may stand still.
+// closePatience is how long Close waits for a server that may hang.
 const closePatience = 2 * time.Second
 
-// Close implements registry.Store. Calls that have no answer after closePatience are cut off: an
-// Apply among them is ErrUnknown.
+// Close implements registry.Store. Calls without an answer after closePatience are cut off. The
+// outcome of an Apply among them is ErrUnknown.
 func (s *Store) Close() error {
 	s.enter.Lock()
 	if !s.closed.Swap(true) {
@@ -216,7 +217,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Healthy asks the server whether it accepts writes.
+// Healthy queries whether the server accepts writes.
 func (s *Store) Healthy(ctx context.Context) error {
 	var readOnly string
 	bounded, cancel := context.WithTimeout(ctx, healthTimeout)
@@ -241,8 +242,8 @@ func (s *Store) with(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	return do(conn)
 }
 
-// acquire returns a connection of pool, and a function that gives it back. Until then Close waits.
-// Errors are ErrClosed, ErrUnavailable and the error of ctx.
+// acquire returns a connection of pool, and a function that returns it to the pool. Until then
+// Close waits. Errors are ErrClosed, ErrUnavailable and the error of ctx.
 func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpool.Conn, release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -267,8 +268,8 @@ func (s *Store) acquire(ctx context.Context, pool *pgxpool.Pool) (conn *pgxpool.
 	}, nil
 }
 
-// unconnectedError is the error of a call that got no connection in time. It is not wrapped: that
-// the wait for a connection has ended must not look as if ctx had.
+// unconnectedError is the error of a call that got no connection in time. It does not wrap err: the
+// end of the wait for a connection must not look like the end of ctx.
 func unconnectedError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -276,9 +277,9 @@ func unconnectedError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: no connection: %v", registry.ErrUnavailable, err)
 }
 
-// pause waits before a call is sent again that was sent that many times already. It does not wait
-// the first two times, because the obstacle is likely to be gone. It returns the error of ctx when
-// that ends.
+// pause waits before a call is sent again. sends is how often it was sent. The first two times it
+// does not wait, because the obstacle is likely to be gone. It returns the error of ctx when ctx
+// ends.
 func (s *Store) pause(ctx context.Context, sends int) error {
 	if sends < 2 {
 		return ctx.Err()
@@ -307,13 +308,13 @@ func tableName(table registry.Table) string {
 	case registry.TableMaintenancePolicy:
 		return "moorage_maintenance_policy"
 	case registry.TableLease:
-		return "moorage_table_lease" // moorage_lease is that of locks
+		return "moorage_table_lease" // moorage_lease belongs to locks
 	default:
 		return "moorage_" + table.String()
 	}
 }
 
-// row is a record as a table has it.
+// row is a record as stored in a table.
 type row struct {
 	key   []byte
 	etag  [16]byte

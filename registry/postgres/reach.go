@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Reach returns nil if the database that dsn names lets this program in and accepts writes. It asks
-// once, and changes nothing. IsAway reports of an error whether it may pass by itself.
+// Reach returns nil if this program can connect to the database of dsn and the database accepts
+// writes. It tries once, and changes nothing. IsAway reports whether its error may be temporary.
 func Reach(ctx context.Context, dsn string) error {
 	config, err := newConfig(dsn)
 	if err != nil {
@@ -25,9 +25,9 @@ func Reach(ctx context.Context, dsn string) error {
 	return conn.Close(ctx)
 }
 
-// IsAway reports whether err, of Reach, says that no server is there, or that none takes
-// connections and writes at the moment. It is false of an error by which the server refuses this
-// program for good, such as a wrong password.
+// IsAway reports whether err, from Reach, means that no server is there, or that the server accepts
+// no connections or writes at the moment. It is false if the server refuses this program for good,
+// for example because of a wrong password.
 func IsAway(err error) bool {
 	var answered *pgconn.PgError
 	if errors.As(err, &answered) {

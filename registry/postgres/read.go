@@ -19,20 +19,19 @@ import (
 // readAttemptsMax bounds how often one read is sent.
 const readAttemptsMax = 10
 
-// readTimeout bounds one read, far above what the largest page takes. A server that has not
-// answered by then is away, and the caller must learn that, even if the connection stands still
-// without an error. healthTimeout is for a read of a few bytes, by which others decide whom to ask.
+// readTimeout bounds one read, far above the time for the largest page. If the server has not
+// answered by then, the caller must learn that, even if the connection hangs without an error.
+// healthTimeout is for a read of a few bytes, by which others choose a node.
 const (
 	readTimeout   = 15 * time.Second
 	healthTimeout = 3 * time.Second
-	// serverGrace is how much longer than the node that asked for it the server itself lets a read
-	// go on.
+	// serverGrace is how much longer than the node the server lets a read run.
 	serverGrace = time.Second
 )
 
-// lateError returns the error of a read that had a bound in addition to ctx. The end of its
-// caller's context is not a fault of the server. The end of the bound must not look as if ctx had
-// ended, so it is not wrapped.
+// lateError returns the error of a read that had a bound in addition to ctx. If ctx has ended, that
+// is not a fault of the server. The end of the bound must not look as if ctx had ended, so
+// lateError does not wrap it.
 func lateError(ctx context.Context, err error) error {
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return fmt.Errorf("%w: no answer: %v", registry.ErrUnavailable, err)
@@ -40,7 +39,7 @@ func lateError(ctx context.Context, err error) error {
 	return err
 }
 
-// Time implements registry.Clock: it asks the server.
+// Time implements registry.Clock: it returns the server's time.
 func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 	err = s.readInTime(ctx, func(ctx context.Context, conn *pgxpool.Conn) error {
 		return conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&now)
@@ -48,8 +47,8 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 	return now, err
 }
 
-// Get implements registry.Store: one statement, so that all records are as of one moment. It may
-// answer other calls too.
+// Get implements registry.Store with one statement, so that all records are as of one moment. The
+// statement may answer other calls too.
 func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	if err := registry.CheckKeys(keys); err != nil {
 		return nil, err
@@ -60,7 +59,7 @@ func (s *Store) Get(ctx context.Context, keys ...registry.Key) ([]registry.Recor
 	return s.gets.get(ctx, keys)
 }
 
-// readKeys returns the records that there are at keys, with one statement.
+// readKeys returns the existing records at keys, with one statement.
 func (s *Store) readKeys(ctx context.Context, keys []registry.Key) ([]registry.Record, error) {
 	sql, args := getSQL(keys)
 	return s.records(ctx, sql, args)
@@ -80,7 +79,7 @@ func (s *Store) records(ctx context.Context, sql string, args []any) (records []
 	return records, err
 }
 
-// readInTime is read for at most s.readTimeout.
+// readInTime is read, bounded by s.readTimeout.
 func (s *Store) readInTime(ctx context.Context, do func(context.Context, *pgxpool.Conn) error) error {
 	bounded, cancel := context.WithTimeout(ctx, s.readTimeout)
 	defer cancel()
@@ -88,8 +87,8 @@ func (s *Store) readInTime(ctx context.Context, do func(context.Context, *pgxpoo
 }
 
 // read calls do, which only reads, with a connection. It calls do again, a bounded number of times,
-// if the server undid its transaction or the connection broke. When ctx ends, the server learns to
-// end its work. Errors are those of Store.Get.
+// if the server rolled back its transaction or the connection broke. When ctx ends, the server is
+// told to end its work. Errors are the errors of Store.Get.
 func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	return s.again(ctx, func() (bool, error) {
 		conn, release, err := s.acquire(ctx, s.reads)
@@ -101,8 +100,8 @@ func (s *Store) read(ctx context.Context, do func(*pgxpool.Conn) error) error {
 	})
 }
 
-// again calls try, which reports whether it had a connection, until it succeeds, fails for good, or
-// failed readAttemptsMax times.
+// again calls try until it succeeds, fails for good, or has failed readAttemptsMax times. try
+// reports whether it had a connection.
 func (s *Store) again(ctx context.Context, try func() (connected bool, err error)) error {
 	var err error
 	for sends := range readAttemptsMax {
@@ -125,17 +124,17 @@ func (s *Store) again(ctx context.Context, try func() (connected bool, err error
 	return err
 }
 
-// limitSQL makes the server end the statements behind it in the same transaction that take longer
-// than a number of milliseconds.
+// limitSQL makes the server end later statements of the same transaction that take longer than a
+// number of milliseconds.
 const limitSQL = "SELECT set_config('statement_timeout', $1::text, true)"
 
-// limit returns the parameter of limitSQL: when the node has given a read up for sure.
+// limit returns the parameter of limitSQL: a time after which the node has certainly given up.
 func (s *Store) limit() string {
 	return strconv.FormatInt((s.readTimeout + serverGrace).Milliseconds(), 10)
 }
 
-// limitOnServer puts limitSQL before what follows in batch, which only reads. Behind a proxy
-// nothing else ends it: there the driver cannot cancel, and no session has a limit. It costs no
+// limitOnServer puts limitSQL before the other statements of batch, which only read. Behind a proxy
+// nothing else bounds them: there the driver cannot cancel, and sessions have no limit. It costs no
 // round trip.
 func (s *Store) limitOnServer(conn *pgxpool.Conn, batch *pgx.Batch) {
 	if behindProxy(conn.Conn()) {
@@ -143,9 +142,9 @@ func (s *Store) limitOnServer(conn *pgxpool.Conn, batch *pgx.Batch) {
 	}
 }
 
-// sendUnprepared sends the statements that queue queues, in one round trip, as one transaction. The
-// server plans each when it comes. It would keep the plan of a prepared statement, even one that it
-// made when the table was empty: to read it from end to end.
+// sendUnprepared sends the statements that queue adds, in one round trip, as one transaction. The
+// server plans each statement when it arrives. For a prepared statement it could keep a plan made
+// when the table was empty: to scan the whole table.
 func sendUnprepared(ctx context.Context, conn *pgxpool.Conn, queue func(*pgconn.Batch)) ([]*pgconn.Result, error) {
 	batch := &pgconn.Batch{}
 	queue(batch)
@@ -168,8 +167,8 @@ func (s *Store) readUnprepared(ctx context.Context, conn *pgxpool.Conn, queue fu
 	return results[1:], nil
 }
 
-// mayReadAgain reports whether a read that failed with err may succeed at once: the server undid
-// its transaction, or was not there to answer.
+// mayReadAgain reports whether a read that failed with err may succeed at once: the server rolled
+// back its transaction, or was not there to answer.
 func mayReadAgain(err error) bool {
 	switch stateOf(err) {
 	case "", stateSerializationFailure, stateDeadlockDetected:
@@ -180,8 +179,8 @@ func mayReadAgain(err error) bool {
 		strings.HasPrefix(answered.Code, classConnection))
 }
 
-// getSQL returns the statement that reads keys. Its text depends on their tables alone, so that
-// there are few texts.
+// getSQL returns the statement that reads keys. Its text depends only on their tables, so there are
+// few texts.
 func getSQL(keys []registry.Key) (sql string, args []any) {
 	byTable := map[registry.Table][][]byte{}
 	for _, key := range keys {
@@ -202,7 +201,7 @@ func getSQL(keys []registry.Key) (sql string, args []any) {
 }
 
 // List implements registry.Store. The server adds up the lengths of the values without reading
-// them, and sends no more values than a page holds.
+// them, and sends no more values than fit on a page.
 func (s *Store) List(ctx context.Context, table registry.Table, prefix, after string, limit int) ([]registry.Record,
 	error) {
 	page, args, err := pageSQL(table, "value", prefix, after, limit)
@@ -212,8 +211,8 @@ func (s *Store) List(ctx context.Context, table registry.Table, prefix, after st
 	return s.records(ctx, withinBytes(page, len(args)+1), append(args, registry.ListBytesMax))
 }
 
-// withinBytes returns the statement that reads as much of page as a page of List holds, with the
-// bound as parameter n.
+// withinBytes returns the statement that limits the statement page to the bytes of a page of List,
+// with the bound as parameter n.
 func withinBytes(page string, n int) string {
 	return fmt.Sprintf("SELECT source, key, etag, state, value FROM "+
 		"(SELECT page.*, sum(octet_length(value)) OVER (ORDER BY key ROWS UNBOUNDED PRECEDING) - "+
@@ -236,7 +235,7 @@ func pageSQL(table registry.Table, value, prefix, after string, limit int) (sql 
 	if err := registry.CheckList(table, limit); err != nil {
 		return "", nil, err
 	}
-	// From prefix on, or from behind after: the byte 0 makes the next key that there can be.
+	// Begin at prefix, or after after: appending the byte 0 makes the next possible key.
 	from := []byte(prefix)
 	if after != "" && after >= prefix {
 		from = append([]byte(after), 0)
@@ -252,7 +251,7 @@ func pageSQL(table registry.Table, value, prefix, after string, limit int) (sql 
 	return sql + fmt.Sprintf(" ORDER BY key LIMIT $%d::bigint", len(args)), args, nil
 }
 
-// afterPrefix returns the first key behind all that start with prefix, nil if there is none.
+// afterPrefix returns the first key after all keys that start with prefix, or nil if there is none.
 func afterPrefix(prefix []byte) []byte {
 	end := slices.Clone(prefix)
 	for i := len(end) - 1; i >= 0; i-- {

@@ -8,35 +8,37 @@ import (
 	"time"
 )
 
-// slotPatience is how long calls that write wait while none of the slots comes free. A commit takes
-// milliseconds, so that by then all that are under way are likely to be held up by the same cause.
+// slotPatience is how long calls that write wait while no slot becomes free. A commit takes
+// milliseconds. So after that time all commits in progress are likely to be held up by the same
+// cause.
 const slotPatience = 2 * time.Second
 
-// errNoSlot says that commits stand still.
+// errNoSlot means that commits hang.
 var errNoSlot = errors.New("all connections that write have been busy for 2 s: look for commits that wait in " +
 	"pg_stat_activity, " +
 	"for a synchronous standby or a lock")
 
-// slots are the places of calls that write, one for each connection that may. A call waits for one
-// in turn as long as some come free. When none has come free for a while, those that wait are
-// turned away, and so is each new call at once until one does. It is safe for concurrent use.
+// slots limits the calls that write, with one slot for each connection. A call waits for a slot in
+// turn as long as some become free. When none has become free for a while, the waiting calls are
+// refused. New calls are then refused at once until a slot becomes free. It is safe for concurrent
+// use.
 type slots struct {
 	patience time.Duration
 
 	mu      sync.Mutex // guards the fields below; leaf
 	free    int
 	waiting []chan error // each gets one answer: nil is a slot
-	stalled bool         // none has come free for patience
+	stalled bool         // none has become free for patience
 	timer   *time.Timer  // runs while none is free
-	runs    int          // counts the runs of timer, so that one that was ended too late does nothing
+	runs    int          // counts the runs of timer, so that a late expiry does nothing
 }
 
 func newSlots(count int, patience time.Duration) *slots {
 	return &slots{free: count, patience: patience}
 }
 
-// take takes a slot, which the caller gives back. It returns errNoSlot, or the error of ctx when
-// that ends first.
+// take takes a slot, which the caller must return with give. It returns errNoSlot, or the error of
+// ctx when ctx ends first.
 func (s *slots) take(ctx context.Context) error {
 	s.mu.Lock()
 	if s.free > 0 {
@@ -65,13 +67,13 @@ func (s *slots) take(ctx context.Context) error {
 		s.waiting = slices.Delete(s.waiting, i, i+1)
 	}
 	s.mu.Unlock()
-	if i < 0 && <-answer == nil { // it got one at the same moment
+	if i < 0 && <-answer == nil { // it got a slot at the same moment
 		s.give()
 	}
 	return ctx.Err()
 }
 
-// give gives a slot back.
+// give returns a slot.
 func (s *slots) give() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,14 +88,14 @@ func (s *slots) give() {
 	s.endRunLocked()
 }
 
-// beginRunLocked starts the wait for a slot to come free, from now on; s.mu must be held.
+// beginRunLocked starts the wait for a slot to become free. s.mu must be held.
 func (s *slots) beginRunLocked() {
 	s.endRunLocked()
 	run := s.runs
 	s.timer = time.AfterFunc(s.patience, func() { s.end(run) })
 }
 
-// endRunLocked ends the wait, if there is one; s.mu must be held.
+// endRunLocked ends the wait, if there is one. s.mu must be held.
 func (s *slots) endRunLocked() {
 	s.runs++
 	if s.timer != nil {
@@ -101,7 +103,7 @@ func (s *slots) endRunLocked() {
 	}
 }
 
-// end turns away those that wait, if no slot has come free since run began.
+// end refuses the waiting calls, if no slot has become free since run began.
 func (s *slots) end(run int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

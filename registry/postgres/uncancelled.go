@@ -11,14 +11,14 @@ import (
 
 // uncancelled is a connection whose statements cannot be cancelled, unless allowCancel was called.
 //
-// The driver asks the server to cancel a connection's work when it gives the connection up. A
-// commit that waits for a synchronous standby then stops waiting, and everybody sees it, though the
-// standby does not have it. If that standby is promoted, what was seen, or acknowledged after a
-// look, is gone. A commit that is not cancelled stays unseen until the standby has it. So only
-// connections that do not write may be cancelled, and connections for leases, which wait for no
-// standby.
+// When the driver abandons a connection, it asks the server to cancel the connection's work. A
+// commit that waits for a synchronous standby then stops waiting and becomes visible, though the
+// standby does not have it. If that standby is promoted, changes that were seen, or even
+// acknowledged, are lost. A commit that is not cancelled stays invisible until the standby has it.
+// So only two kinds of connections may be cancelled: connections that do not write, and connections
+// for leases, which do not wait for a standby.
 //
-// A request to cancel goes to the address of the connection, and this one has none.
+// A cancel request goes to the address of the connection, and this one has no address.
 type uncancelled struct {
 	net.Conn
 	allowed atomic.Bool
@@ -33,9 +33,9 @@ func (u *uncancelled) RemoteAddr() net.Addr {
 	return nowhere{}
 }
 
-// allowCancel lets the driver cancel the statements of a connection that dialUncancelled made. Do
-// not call it behind a proxy: connections of the server change hands there, so a late request could
-// meet the statement of another client.
+// allowCancel lets the driver cancel the statements of a connection made by dialUncancelled. Do not
+// call it behind a proxy: there connections of the server change hands, so a late request could
+// cancel another client's statement.
 func allowCancel(conn net.Conn) {
 	if made := lineOf(conn); made != nil {
 		conn = made.Conn
@@ -45,7 +45,7 @@ func allowCancel(conn net.Conn) {
 	}
 }
 
-// nowhere is an address of nothing.
+// nowhere is an address that does not exist.
 type nowhere struct{}
 
 // Network returns a network that does not exist.
@@ -54,7 +54,7 @@ func (nowhere) Network() string { return "nowhere" }
 // String returns an address that does not exist.
 func (nowhere) String() string { return "nowhere" }
 
-// dialUncancelled wraps a way to make connections.
+// dialUncancelled wraps a function that dials.
 func dialUncancelled(dial pgconn.DialFunc) pgconn.DialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if network == (nowhere{}).Network() {

@@ -13,18 +13,18 @@ import (
 // warned is the key in a connection's custom data under which a warning of the server is noted.
 const warned = "moorage warned"
 
-// noteWarning notes a warning of the server. The driver calls it when it comes to the warning among
-// the server's messages.
+// noteWarning notes a warning of the server. The driver calls it when it reads the warning from the
+// server's messages.
 func noteWarning(conn *pgconn.PgConn, notice *pgconn.Notice) {
 	if cmp.Or(notice.SeverityUnlocalized, notice.Severity) == "WARNING" {
 		conn.CustomData()[warned] = notice
 	}
 }
 
-// forgetWarnings makes batch forget the warnings that come up to the end of its last statement.
-// They say nothing about its commit: a server whose transaction ids run out warns with each that it
-// gives, and commits. The warning about a standby that the server did not wait for comes behind the
-// end of the last statement. Its text and its code do not distinguish it from others.
+// forgetWarnings makes batch forget the warnings that arrive before the end of its last statement.
+// They do not concern the commit: a server that runs out of transaction ids warns with each id, and
+// commits. The warning about a standby for which the server did not wait comes after the end of the
+// last statement. Its text and code are the same as in other warnings.
 func forgetWarnings(conn *pgconn.PgConn, batch *pgx.Batch) {
 	delete(conn.CustomData(), warned)
 	if len(batch.QueuedQueries) == 0 {
@@ -45,8 +45,8 @@ func forgetWarnings(conn *pgconn.PgConn, batch *pgx.Batch) {
 	}
 }
 
-// commitWarning returns ErrUnknown if the server warned since forgetWarnings, which is when it
-// committed.
+// commitWarning returns ErrUnknown if the server has warned since forgetWarnings, which means
+// during the commit.
 func commitWarning(conn *pgconn.PgConn) error {
 	notice, ok := conn.CustomData()[warned].(*pgconn.Notice)
 	if !ok {

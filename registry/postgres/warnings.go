@@ -10,13 +10,13 @@ import (
 )
 
 // clockDifferenceMax is by how much a node's clock may differ from the server's before Warnings
-// reports it. Clocks that are kept in step differ by less, and times in records do not suffer from
-// so little.
+// reports it. Synchronized clocks differ by less, and times in records tolerate that much.
 const clockDifferenceMax = 10 * time.Second
 
-// Warnings returns what an operator should know about the server's settings, and about the clock of
-// this machine compared with the server's, a sentence each. It returns no sentence if the server
-// keeps what it acknowledges and stays fast, and both clocks agree.
+// Warnings returns what an operator should know about the server's settings, and about the
+// difference between this machine's clock and the server's. It returns one sentence for each
+// problem. It returns no sentence if the server keeps what it acknowledges and stays fast, and both
+// clocks agree.
 func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	var settings map[string]string
 	var clocks []string
@@ -35,7 +35,7 @@ func (s *Store) Warnings(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !s.preparesStatements() { // each is planned each time
+	if !s.preparesStatements() { // each is planned at every use
 		delete(settings, "enable_seqscan")
 	}
 	return append(warnings(settings), clocks...), nil
@@ -56,7 +56,7 @@ func readSettings(ctx context.Context, conn *pgxpool.Conn) (map[string]string, e
 	return settings, err
 }
 
-// warnings returns a sentence for each of settings that lets the server lose what it acknowledged,
+// warnings returns a sentence for each of settings that lets the server lose acknowledged changes,
 // or become slow.
 func warnings(settings map[string]string) []string {
 	var found []string
@@ -81,8 +81,8 @@ func warnings(settings map[string]string) []string {
 	return found
 }
 
-// clockWarnings returns a sentence if the server's clock shows another time. It was read between
-// began and ended, times of this machine's clock.
+// clockWarnings returns a sentence if the server's clock differs. It was read between began and
+// ended, times of this machine's clock.
 func clockWarnings(began, server, ended time.Time) []string {
 	// Without monotonic readings, because the server's time has none.
 	behind, ahead := server.Sub(ended.Round(0)), began.Round(0).Sub(server)

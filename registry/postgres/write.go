@@ -16,18 +16,19 @@ import (
 	"moorage/registry"
 )
 
-// errGivenUp says that the caller of a write has gone, while the server has not answered.
+// errGivenUp means that the caller of a write gave up before the server answered.
 var errGivenUp = errors.New("the caller gave up before the server answered")
 
-// write calls do, once, with a connection that may write. It returns when do does, or when ctx
-// ends: then with ErrUnknown, while do goes on with a context that does not end.
+// write calls do once with a connection that may write. It returns when do returns, or when ctx
+// ends. In the second case it returns ErrUnknown, and do continues with a context that does not
+// end.
 //
 // The connection and the slot of do stay taken until the server has answered or its process has
-// ended. So the slots bound not only the connections of this node. They also bound the processes of
-// the server that work for it, or wait for a standby, with nobody waiting for them.
+// ended. So the slots bound the connections of this node. They also bound the server processes that
+// work, or wait for a standby, for callers that have gone.
 //
 // If write returns ErrClosed, ErrUnavailable or the error of ctx alone without having called do,
-// nothing was sent. After an error the caller must not look at what do sets.
+// nothing was sent. After an error the caller must not read the variables that do sets.
 func (s *Store) write(ctx context.Context, do func(detached context.Context, conn *pgxpool.Conn) error) error {
 	conn, release, err := s.acquireToWrite(ctx)
 	if err != nil {
@@ -36,8 +37,8 @@ func (s *Store) write(ctx context.Context, do func(detached context.Context, con
 	return s.writeOn(ctx, conn, release, do)
 }
 
-// writeAgain is write of what may happen twice, and again, as read does it. It returns the error of
-// ctx when that ends.
+// writeAgain is write for statements that may happen twice. It repeats them as read does. It
+// returns the error of ctx when ctx ends.
 func (s *Store) writeAgain(ctx context.Context, do func(detached context.Context, conn *pgxpool.Conn) error) error {
 	return s.again(ctx, func() (bool, error) {
 		conn, release, err := s.acquireToWrite(ctx)
@@ -56,7 +57,7 @@ func (s *Store) writeOn(ctx context.Context, conn *pgxpool.Conn, release func(),
 		w.err = worker.Safely(context.WithoutCancel(ctx),
 			func(detached context.Context) error { return do(detached, conn) })
 		if _, panicked := errors.AsType[*worker.PanicError](w.err); panicked {
-			// Some of it may have been sent: nobody may take this for a write that did not happen.
+			// Part of it may have been sent, so this must not count as a write that did not happen.
 			w.err = fmt.Errorf("%w: %w", registry.ErrUnknown, w.err)
 		}
 		release()
@@ -71,22 +72,22 @@ func (s *Store) writeOn(ctx context.Context, conn *pgxpool.Conn, release func(),
 	return unknownError(ctx, errGivenUp)
 }
 
-// pipelined is what one pipeline carries out.
+// pipelined is the content of one pipeline.
 type pipelined struct {
 	statements *pgx.Batch
-	// refused reports whether the statements wrote nothing, when none failed. Nil: they wrote.
+	// refused reports whether successful statements wrote nothing. If it is nil, they wrote.
 	refused func() bool
-	// undone names the failure of a statement that met a guard or a row with the same key.
+	// undone returns the error of a statement that met a guard or a row with the same key.
 	undone func(*pgconn.PgError) error
 }
 
-// pipeline returns what sends p, for write. Errors are those of Store.Apply, errSendAgain and what
-// p.undone returns.
+// pipeline returns a function for write that sends p. Errors are the errors of Store.Apply,
+// errSendAgain and the errors of p.undone.
 func (s *Store) pipeline(ctx context.Context, p pipelined) func(context.Context, *pgxpool.Conn) error {
 	return func(detached context.Context, conn *pgxpool.Conn) error {
 		raw := conn.Conn().PgConn()
-		// The driver also calls some errors safe to send again that come when everything was sent
-		// and committed. So this code does not ask it.
+		// The driver also marks some errors as safe to resend when everything was sent and
+		// committed. So this code does not rely on that mark.
 		if raw.IsClosed() {
 			return errSendAgain
 		}
@@ -94,11 +95,11 @@ func (s *Store) pipeline(ctx context.Context, p pipelined) func(context.Context,
 		err := conn.SendBatch(detached, p.statements).Close()
 		switch {
 		case err == nil && p.refused != nil && p.refused():
-			return nil // whatever became of its commit
+			return nil // whatever the result of its commit
 		case err == nil:
 			return commitWarning(raw)
 		case stateOf(err) == stateReadOnly:
-			// The server has become a standby: the next connections are made to one that is none.
+			// The server has become a standby. The next connections go to a primary.
 			_ = conn.Conn().Close(detached)
 			s.reads.Reset()
 		}
@@ -106,7 +107,7 @@ func (s *Store) pipeline(ctx context.Context, p pipelined) func(context.Context,
 	}
 }
 
-// acquireToWrite is acquire of pool, behind a slot.
+// acquireToWrite is acquire of pool, after taking a slot.
 func (s *Store) acquireToWrite(ctx context.Context) (conn *pgxpool.Conn, release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, nil, err
@@ -129,37 +130,37 @@ func (s *Store) acquireToWrite(ctx context.Context) (conn *pgxpool.Conn, release
 
 // Bounds of the work for writes whose callers have gone.
 const (
-	// keptInterval is the time between two looks at whether the server still works on them.
+	// keptInterval is the time between two checks whether the server still works on them.
 	keptInterval = 5 * time.Second
-	// missesMax is how many looks in a row must miss a process before its connection is cut: its
-	// answer may be on the way.
+	// missesMax is how many consecutive checks must miss a process before its connection is cut:
+	// its answer may be on the way.
 	missesMax = 2
-	// looksMax is how many looks a connection is kept whose process is not known, because a proxy
-	// is before it: 5 minutes.
+	// looksMax is for how many checks a connection with an unknown process is kept, because it is
+	// behind a proxy: 5 minutes.
 	looksMax = 60
 )
 
-// process is a process of a server. No other has the same two.
+// process identifies a process of a server by two values that are unique together.
 type process struct {
 	pid   int32
 	began string // as processBegan
 }
 
-// processKey is the key in a connection's custom data for the process that serves it; there is none
-// behind a proxy.
+// processKey is the key in a connection's custom data for the process that serves it. Behind a
+// proxy there is none.
 const processKey = "moorage process"
 
-// processBegan is the SQL that says when a process a of pg_stat_activity began.
+// processBegan is the SQL for when a process a of pg_stat_activity began.
 const processBegan = "extract(epoch FROM a.backend_start)::text"
 
-// sending is a write that is under way.
+// sending is a write in progress.
 type sending struct {
 	process process // zero behind a proxy
 	line    *line
-	ended   chan struct{} // closed when err is set and the connection was given back
+	ended   chan struct{} // closed when err is set and the connection was returned
 	err     error
 
-	looks, misses int // of watchKept alone
+	looks, misses int // used only by watchKept
 }
 
 func newSending(conn *pgxpool.Conn) *sending {
@@ -168,7 +169,7 @@ func newSending(conn *pgxpool.Conn) *sending {
 	return &sending{process: serving, line: lineOf(raw.Conn()), ended: make(chan struct{})}
 }
 
-// kept are the writes whose callers have gone. It is safe for concurrent use.
+// kept has the writes whose callers have gone. It is safe for concurrent use.
 type kept struct {
 	interval time.Duration
 
@@ -177,7 +178,7 @@ type kept struct {
 	watched  bool // watchKept runs
 }
 
-// keep looks after w from now on.
+// keep watches w from now on.
 func (s *Store) keep(w *sending) {
 	s.kept.mu.Lock()
 	defer s.kept.mu.Unlock()
@@ -194,9 +195,9 @@ func (s *Store) keep(w *sending) {
 	s.calls.Go(s.watchKept)
 }
 
-// watchKept cuts the connections of writes whose callers have gone when the server no longer works
-// on them, until there are none. It may have been ended, or stand still for good while another has
-// taken its place: no answer comes then, and no error.
+// watchKept cuts the connections of abandoned writes when the server no longer works on them, until
+// there are none. A server may have been ended, or may hang for good while another has taken its
+// place. Then neither an answer nor an error arrives.
 func (s *Store) watchKept() {
 	ticker := time.NewTicker(s.kept.interval)
 	defer ticker.Stop()
@@ -214,7 +215,8 @@ func (s *Store) watchKept() {
 	}
 }
 
-// left returns those that have not ended, and notes that nobody watches them if there are none.
+// left returns the writes that have not ended. If there are none, it notes that no goroutine
+// watches them.
 func (k *kept) left() []*sending {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -230,7 +232,7 @@ func (k *kept) left() []*sending {
 	return slices.Clone(k.sendings)
 }
 
-// cutEnded cuts those of sendings for which no process of the server works any more.
+// cutEnded cuts the connections of sendings for which no process of the server works any more.
 func (s *Store) cutEnded(sendings []*sending) {
 	var pids []int32
 	for _, w := range sendings {
@@ -243,7 +245,7 @@ func (s *Store) cutEnded(sendings []*sending) {
 		case w.process == process{} && w.looks < looksMax:
 			continue
 		case w.process == process{}: // cut
-		case err != nil: // which may pass
+		case err != nil: // may be temporary
 			continue
 		case alive[w.process]:
 			w.misses = 0
@@ -254,13 +256,13 @@ func (s *Store) cutEnded(sendings []*sending) {
 			}
 		}
 		if w.line != nil {
-			_ = w.line.Close() // there is nobody to tell
+			_ = w.line.Close() // an error has no receiver
 		}
 	}
 }
 
-// processes returns the server's processes that have one of pids and work, or wait for a standby.
-// One that is idle has answered, or never got what was sent: then the answer never comes.
+// processes returns the server's processes among pids that work, or wait for a standby. An idle
+// process has answered, or never got what was sent, so the answer never arrives.
 func (s *Store) processes(pids []int32) (found map[process]bool, err error) {
 	err = s.readInTime(context.Background(), func(ctx context.Context, conn *pgxpool.Conn) error {
 		rows, err := conn.Query(ctx, "SELECT a.pid, "+processBegan+" FROM pg_stat_activity AS a WHERE a.pid = "+

@@ -137,7 +137,7 @@ func changesRefused(h *harness) {
 	h.wantChanges(h.changes(0), 1, 3)
 }
 
-// fence returns the batch that makes sure that change n can no longer happen.
+// fence returns the batch that ensures that change n can no longer happen.
 func fence(n int) registry.Batch {
 	k := registry.ChangeKey(id(n))
 	return registry.Batch{
@@ -198,7 +198,7 @@ func changesDeleted(h *harness) {
 		registry.Delete(registry.ChangeKey(id(4))), registry.Delete(registry.ChangeKey(id(77)))}})
 	h.wantChanges(h.changes(0), 0, 2, 3)
 	h.wantMissing(registry.ChangeKey(id(4)))
-	// The id is free again; its change takes a place that nobody had.
+	// The id is free again. Its change takes a new place.
 	h.applyChange(4)
 	h.wantChanges(h.changes(0), 0, 2, 3, 4)
 	if got := h.changes(last); len(got) != 1 {
@@ -255,8 +255,8 @@ func changesKeyOrder(h *harness) {
 	}
 }
 
-// changesCausalOrder lets each goroutine note in its change which version of its neighbour's record
-// it has seen. The change that wrote that version must stand before it.
+// changesCausalOrder lets each goroutine record in its change the version of its neighbour's record
+// that it has seen. The change that wrote that version must come before it.
 func changesCausalOrder(h *harness) {
 	h.together(contenders, func(i int) error {
 		for round := range contentionRounds {
@@ -283,8 +283,8 @@ func changesCausalOrder(h *harness) {
 	}
 }
 
-// changesFollow lets readers follow the order while it grows: a reader that has seen a
-// position must never miss a change that takes a place before it.
+// changesFollow lets readers follow the order while it grows. A reader that has seen a position
+// must never miss a change that takes an earlier place.
 func changesFollow(h *harness) {
 	const total, followers = contenders * contentionRounds, 2
 	var followed [followers][]registry.PositionedChange
@@ -327,8 +327,8 @@ func changesFollow(h *harness) {
 	}
 }
 
-// changesClocksSetBack applies changes whose writers' clocks are set back between one and the next.
-// Each has seen the one before it.
+// changesClocksSetBack applies changes whose writers' clocks are set back between changes. Each
+// change has seen the one before it.
 func changesClocksSetBack(h *harness) {
 	const count = 20
 	var want []int
@@ -345,8 +345,8 @@ func changesClocksSetBack(h *harness) {
 	h.wantChanges(h.changes(0), want...)
 }
 
-// changesHorizon deletes the first changes together with the record that says so, as a reader sees
-// both.
+// changesHorizon deletes the first changes and writes the horizon in one batch, as a reader must
+// see both.
 func changesHorizon(h *harness) {
 	for n := range 4 {
 		h.applyChange(n)

@@ -2,8 +2,8 @@ package registrytest
 
 import "time"
 
-// clockDifferenceMax is by how much a store's clock may differ from this process's in a test: both
-// are of one machine.
+// clockDifferenceMax is by how much a store's clock may differ from this process's in a test. Both
+// are on one machine.
 const clockDifferenceMax = time.Minute
 
 func timeOneClock(h *harness) {

@@ -11,8 +11,8 @@ import (
 	"moorage/registry"
 )
 
-// Sizes of the tests under contention: enough to meet, few enough for a store that syncs
-// a disk for each write.
+// Sizes of the tests under contention: enough for conflicts, few enough for a store that syncs a
+// disk for each write.
 const (
 	contenders       = 8
 	contentionRounds = 25
@@ -35,8 +35,8 @@ func applyCreateOnce(h *harness) {
 	}
 }
 
-// createOrRead makes the record at k unless it is there, and reports whether it did. If a record is
-// in the way, createOrRead must be able to read it. It may be called from any goroutine.
+// createOrRead creates the record at k unless it exists, and reports whether it did. If the record
+// exists, createOrRead must be able to read it. It may be called from any goroutine.
 func (h *harness) createOrRead(k registry.Key, i int) (created bool, err error) {
 	_, err = h.store.Apply(h.ctx, registry.Batch{
 		Conditions: []registry.Condition{registry.Absent(k)},
@@ -108,8 +108,8 @@ func applyCounters(h *harness) {
 	}
 }
 
-// writeSkew lets two batches meet: each closes its own door on condition that the
-// other's is open, and does not write the other's record. Both must never succeed.
+// writeSkew lets two batches race: each closes its own door on condition that the other's is open,
+// without writing the other's record. At most one may succeed.
 func writeSkew(h *harness, isOpen func(k registry.Key, etag registry.ETag) registry.Condition) {
 	doors := [2]registry.Key{key("a"), key("b")}
 	for round := range contentionRounds {
@@ -144,7 +144,7 @@ func applyWriteSkewState(h *harness) {
 func applyWriteSkewETag(h *harness) { writeSkew(h, registry.ETagIs) }
 
 // applyWriteSkewMadeAgain is writeSkew by state with doors that are deleted and made again, open,
-// as long as nobody has closed them.
+// until one is closed.
 func applyWriteSkewMadeAgain(h *harness) {
 	const lives, tries = 4, 8
 	for round := range contentionRounds {
@@ -176,8 +176,8 @@ func applyWriteSkewMadeAgain(h *harness) {
 	}
 }
 
-// liveAgain deletes the record at k and makes it again, live, several times, unless somebody else
-// changes it.
+// liveAgain deletes the record at k and makes it again, live, several times, unless another
+// goroutine changes it.
 func (h *harness) liveAgain(k registry.Key, etag registry.ETag, times int) error {
 	for range times {
 		_, err := h.store.Apply(h.ctx, registry.Batch{
@@ -205,8 +205,8 @@ func (h *harness) liveAgain(k registry.Key, etag registry.ETag, times int) error
 
 // applyStateOfNewLife deletes a record and makes it again, several times, while batches require its
 // state and write records of their own. Then it closes the record. A reader that saw it closed must
-// have seen all that was written on condition that it is open. So a batch that met the record
-// between two of its lives must hold it too.
+// have seen all writes that required it open. So a batch that met the record between two of its
+// lives must also lock it.
 func applyStateOfNewLife(h *harness) {
 	const lives = 4
 	for round := range contentionRounds {
@@ -263,8 +263,8 @@ func applyVisible(h *harness) {
 	})
 }
 
-// applyAndRead writes the only entry of id(i), with a change, and returns an error unless both are
-// there when Apply has returned. It may be called from any goroutine.
+// applyAndRead writes the only entry of id(i), with a change, and returns an error unless both
+// exist when Apply has returned. It may be called from any goroutine.
 func (h *harness) applyAndRead(i, round int) error {
 	k, c := registry.EntryKey(id(i), "name"), change(i*contentionRounds+round)
 	etags, err := h.store.Apply(h.ctx, registry.Batch{
@@ -325,7 +325,7 @@ func closeUnderWay(h *harness) {
 			<-running
 			return h.store.Close()
 		}
-		defer isRunning() // also if it fails
+		defer isRunning() // also after a failure
 		for round := 0; ; round++ {
 			_, err := h.store.Apply(h.ctx, registry.Batch{
 				Writes: []registry.Write{registry.Put(key(fmt.Sprint(i)), registry.StateOwner, fmt.Append(nil, round))},

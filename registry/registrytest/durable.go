@@ -7,7 +7,7 @@ import (
 	"moorage/registry"
 )
 
-// reopen closes the harness's store and goes on with the one that open returns.
+// reopen closes the harness's store and continues with the result of open.
 func (h *harness) reopen(open Open) {
 	h.Helper()
 	if err := h.store.Close(); err != nil {

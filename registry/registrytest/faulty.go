@@ -13,8 +13,8 @@ import (
 // Action is what happens to one call of a FaultyStore.
 type Action uint8
 
-// The actions. A call that fails before it happened, or a read whose answer is lost, is
-// answered with ErrUnavailable; an Apply whose answer is lost with ErrUnknown.
+// The actions. A call that fails before it happened returns ErrUnavailable, and so does a read
+// whose answer is lost. An Apply whose answer is lost returns ErrUnknown.
 const (
 	Pass     Action = iota // the call goes through
 	Fail                   // the call fails and nothing happens
@@ -24,7 +24,7 @@ const (
 	DieAfter               // the process dies after the call, which goes through
 )
 
-// Names of the methods, as a Plan gets them.
+// Names of the methods in calls of a Plan.
 const (
 	MethodGet     = "Get"
 	MethodList    = "List"
@@ -33,12 +33,12 @@ const (
 	MethodTime    = "Time"
 )
 
-// Plan decides what happens to a call. Calls are counted from 0 over all methods. It is
-// called for one call at a time, and not after the process died. Ports that must be cut off in one
-// sequence with the store's calls can count in a variable that their plans share.
+// Plan decides what happens to a call. Calls are counted from 0 over all methods. A Plan is called
+// for one call at a time, and not after the process died. If other ports must fail in one sequence
+// with the store's calls, their plans can share a counter.
 type Plan func(call int, method string) Action
 
-// Nth is the plan that does action to call k and lets all others pass.
+// Nth is the plan that applies action to call k and lets all others pass.
 func Nth(k int, action Action) Plan {
 	return func(call int, _ string) Action {
 		if call == k {
@@ -48,8 +48,8 @@ func Nth(k int, action Action) Plan {
 	}
 }
 
-// NthApply is the plan that does action to the k-th Apply, counted from 0, and lets all
-// other calls pass.
+// NthApply is the plan that applies action to the k-th Apply, counted from 0, and lets all other
+// calls pass.
 func NthApply(k int, action Action) Plan {
 	applies := 0
 	return func(_ int, method string) Action {
@@ -64,11 +64,11 @@ func NthApply(k int, action Action) Plan {
 	}
 }
 
-// ErrInjected is in the chain of every error that a FaultyStore made up.
+// ErrInjected is in the chain of every error that a FaultyStore injects.
 var ErrInjected = errors.New("registrytest: injected fault")
 
-// FaultyStore is a store that fails as its plan says. Calls from several goroutines
-// are safe, but their order, and so the plan's counting, is theirs.
+// FaultyStore is a store that fails as its plan requires. Calls from several goroutines are safe,
+// but their order decides how the plan counts them.
 type FaultyStore struct {
 	store registry.Store
 
@@ -78,7 +78,7 @@ type FaultyStore struct {
 	calls   int
 	dead    bool
 	delayed []registry.Batch
-	// malformed lets malformed batches be answered as the plan says.
+	// malformed makes the plan apply to malformed batches too.
 	malformed bool
 }
 
@@ -89,8 +89,8 @@ func Faulty(store registry.Store, plan Plan) *FaultyStore {
 	return &FaultyStore{store: store, plan: plan}
 }
 
-// TakeMalformed lets malformed batches meet the faults of the plan too, instead of a panic. It is
-// for tests that send such batches on purpose. It returns f.
+// TakeMalformed lets malformed batches meet the faults of the plan, instead of a panic. It is for
+// tests that send such batches on purpose. It returns f.
 func (f *FaultyStore) TakeMalformed() *FaultyStore {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,15 +98,15 @@ func (f *FaultyStore) TakeMalformed() *FaultyStore {
 	return f
 }
 
-// Calls returns how many calls were made before the process died, the last included.
+// Calls returns how many calls were made before the process died, including the last.
 func (f *FaultyStore) Calls() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.calls
 }
 
-// Dead reports whether the process died. A test that simulates its death lets other ports refuse
-// their calls too from then on.
+// Dead reports whether the process died. A test that simulates its death makes other ports refuse
+// their calls from then on.
 func (f *FaultyStore) Dead() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -120,8 +120,8 @@ func (f *FaultyStore) Delayed() int {
 	return len(f.delayed)
 }
 
-// Release lets the delayed Applies happen, in the order in which they were made, and
-// returns for each how the store answered.
+// Release lets the delayed Applies happen, in the order in which they were made, and returns the
+// store's error for each.
 func (f *FaultyStore) Release(ctx context.Context) []error {
 	f.mu.Lock()
 	delayed := f.delayed
@@ -176,8 +176,8 @@ func (f *FaultyStore) Time(ctx context.Context) (time.Time, error) {
 	return times[0], nil
 }
 
-// Apply implements registry.Store. A lost answer is lost whatever it was: the caller does not learn
-// of a failed condition either. A malformed batch panics, except after TakeMalformed.
+// Apply implements registry.Store. If the answer is lost, so is a failed condition. A malformed
+// batch panics, except after TakeMalformed.
 func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	call, action, err := f.next(MethodApply)
 	if err != nil {
@@ -205,7 +205,7 @@ func (f *FaultyStore) Apply(ctx context.Context, batch registry.Batch) ([]regist
 // Close closes the store that f wraps. It is not counted and has no faults.
 func (f *FaultyStore) Close() error { return f.store.Close() }
 
-// mustBeWellFormed panics if the store refused a batch as malformed, unless f takes such batches.
+// mustBeWellFormed panics if the store refused a batch as malformed, unless f accepts such batches.
 // Tests with injected faults expect errors, and would not notice this one.
 func (f *FaultyStore) mustBeWellFormed(err error) {
 	f.mu.Lock()
@@ -215,7 +215,7 @@ func (f *FaultyStore) mustBeWellFormed(err error) {
 	}
 }
 
-// next counts a call and returns its number and what happens to it.
+// next counts a call and returns its number and its action.
 func (f *FaultyStore) next(method string) (call int, action Action, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -229,7 +229,7 @@ func (f *FaultyStore) next(method string) (call int, action Action, err error) {
 	return call, action, nil
 }
 
-// read makes a call that changes nothing, unless the plan says otherwise.
+// read makes a call that changes nothing, unless the plan requires a fault.
 func read[T any](f *FaultyStore, method string, do func() ([]T, error)) ([]T, error) {
 	call, action, err := f.next(method)
 	if err != nil {
@@ -245,7 +245,7 @@ func fault(kind error, call int, method string) error {
 	return fmt.Errorf("%w: %w in call %d, %s", kind, ErrInjected, call, method)
 }
 
-// clone returns a copy of batch that shares nothing which its author may write to.
+// clone returns a copy of batch that shares nothing that its author may modify.
 func clone(batch registry.Batch) registry.Batch {
 	copied := registry.Batch{Conditions: append([]registry.Condition(nil), batch.Conditions...)}
 	for _, w := range batch.Writes {

@@ -8,10 +8,10 @@ import (
 	"moorage/registry"
 )
 
-// filler gives values to all parts of a value, except one slot.
+// filler fills all parts of a value, except one slot.
 type filler struct {
-	zeroed int // the slot that gets none; beyond the last: all do
-	slots  int // that were met
+	zeroed int // the slot that stays empty; beyond the last, all are filled
+	slots  int // slots met so far
 }
 
 func (f *filler) fill(v reflect.Value) {
@@ -25,7 +25,7 @@ func (f *filler) fill(v reflect.Value) {
 		return
 	}
 	if v.Type() == reflect.TypeFor[registry.Unknown]() {
-		return // what a record was read with
+		return // the members kept from reading
 	}
 	switch v.Kind() {
 	case reflect.Struct:

@@ -36,11 +36,11 @@ func getMissing(h *harness) {
 	}
 }
 
-// momentRounds is how many times the tests of one moment write.
+// momentRounds is how often the tests of one moment write.
 const momentRounds = 200
 
-// whileWriting writes all keys with one new value at a time, again and again, and calls
-// read meanwhile in several goroutines.
+// whileWriting writes all keys with one new value at a time, repeatedly. Meanwhile it calls read in
+// several goroutines.
 func (h *harness) whileWriting(keys []registry.Key, read func() error) {
 	var done atomic.Bool
 	h.together(4, func(i int) error {
@@ -66,7 +66,7 @@ func (h *harness) whileWriting(keys []registry.Key, read func() error) {
 	})
 }
 
-// oneValue returns an error unless all n records are there with one value.
+// oneValue returns an error unless all n records exist and have one value.
 func oneValue(records []registry.Record, n int) error {
 	if len(records) != 0 && len(records) != n {
 		return fmt.Errorf("%d records of %d were seen", len(records), n)
@@ -103,7 +103,7 @@ func getValuesNeverChange(h *harness) {
 	}
 }
 
-// badKeys are keys that every call refuses.
+// badKeys are keys that every call must refuse.
 func badKeys() map[string]registry.Key {
 	return map[string]registry.Key{
 		"zero":          {},

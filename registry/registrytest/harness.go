@@ -17,15 +17,15 @@ import (
 	"moorage/registry"
 )
 
-// harness is one test's store with calls that fail the test where they fail.
-// Its methods must be called from the test's own goroutine unless they say otherwise.
+// harness is one test's store, with calls that fail the test on an error. Its methods must be
+// called from the test's own goroutine unless their comment allows others.
 type harness struct {
 	*testing.T
 	ctx   context.Context
 	store registry.Store
 }
 
-// testTimeout is far beyond what any test here takes: a store that hangs fails.
+// testTimeout is far beyond the duration of any test here: a store that hangs fails.
 const testTimeout = 5 * time.Minute
 
 func newHarness(t *testing.T, store registry.Store) *harness {
@@ -59,7 +59,7 @@ func (h *harness) remove(key registry.Key) {
 	h.apply(registry.Batch{Writes: []registry.Write{registry.Delete(key)}})
 }
 
-// refuse applies a batch whose condition with this index must be the first to fail.
+// refuse applies a batch in which the condition with this index must be the first to fail.
 func (h *harness) refuse(batch registry.Batch, index int) {
 	h.Helper()
 	_, err := h.store.Apply(h.ctx, batch)
@@ -111,7 +111,7 @@ func (h *harness) listKeys(table registry.Table, prefix, after string, limit int
 	return records
 }
 
-// changes reads all changes behind a position, a few at a time.
+// changes reads all changes after a position, a few at a time.
 func (h *harness) changes(after registry.Position) []registry.PositionedChange {
 	h.Helper()
 	const limit = 7
@@ -144,7 +144,7 @@ func (h *harness) wantRecord(got registry.Record, key registry.Key, etag registr
 	}
 }
 
-// wantMissing fails unless key has no record and is answered by the zero Record.
+// wantMissing fails unless key has no record and Get returns the zero Record.
 func (h *harness) wantMissing(key registry.Key) {
 	h.Helper()
 	if got := h.get(key); !reflect.DeepEqual(got, registry.Record{}) {
@@ -178,8 +178,8 @@ func (h *harness) random() *rand.Rand {
 	return rand.New(rand.NewPCG(seed, 0))
 }
 
-// together calls f(0) to f(n-1), each in a goroutine of its own that starts when all
-// are there, waits for them and fails on their errors.
+// together calls f(0) to f(n-1), each in its own goroutine, which starts when all are ready. It
+// waits for them and fails on their errors.
 func (h *harness) together(n int, f func(i int) error) {
 	h.Helper()
 	start := make(chan struct{})
@@ -198,7 +198,7 @@ func (h *harness) together(n int, f func(i int) error) {
 	}
 }
 
-// describe returns a record in words.
+// describe describes a record.
 func describe(r registry.Record) string {
 	if !r.Exists() {
 		return "no record"
@@ -214,10 +214,10 @@ func id(n int) registry.ID {
 	return id
 }
 
-// key returns a key of a table whose IDs are free.
+// key returns a key of a table with unrestricted IDs.
 func key(id string) registry.Key { return registry.LocationKey(id) }
 
-// change returns a change record to apply; n distinguishes it from others.
+// change returns change record n, which differs from all others.
 func change(n int) *registry.Change {
 	return &registry.Change{
 		ID:        id(n),
@@ -229,7 +229,7 @@ func change(n int) *registry.Change {
 	}
 }
 
-// isRefused reports whether err says that a condition did not hold.
+// isRefused reports whether err means that a condition did not hold.
 func isRefused(err error) bool {
 	_, refused := registry.FailedCondition(err)
 	return refused

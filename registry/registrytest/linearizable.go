@@ -11,7 +11,8 @@ import (
 	"moorage/registry"
 )
 
-// Sizes of a history: a check over several keys grows fast with the calls that overlap.
+// Sizes of a history. The cost of a check over several keys grows fast with the number of
+// overlapping calls.
 const (
 	historyClients = 5
 	historyCalls   = 30
@@ -19,7 +20,7 @@ const (
 	historyTimeout = 5 * time.Minute
 )
 
-// historyVersion is what a history knows of one record; the zero value is none.
+// historyVersion is the version of one record in a history. The zero value means no record.
 type historyVersion struct {
 	etag  registry.ETag
 	state registry.State
@@ -35,11 +36,11 @@ type historyInput struct {
 	batch registry.Batch
 }
 
-// historyOutput is the answer: what was read, or how the batch ended.
+// historyOutput is the answer: the records that were read, or the result of the batch.
 type historyOutput struct {
 	seen   historyState
 	etags  []registry.ETag
-	failed int // index of the failed condition, -1 if none
+	failed int // index of the failed condition, -1 if all held
 }
 
 func historyKey(n int) registry.Key { return key(fmt.Sprintf("history/%d", n)) }
@@ -89,9 +90,9 @@ func historyModel() porcupine.Model {
 	}
 }
 
-// applyLinearizable lets clients read and write a few keys at random, also on conditions on what
-// they saw last, and has the history checked. There must be an order of all calls, each at a moment
-// between its begin and its end, that one thread could have made.
+// applyLinearizable lets clients read and write a few keys at random, with conditions on the
+// versions that they saw last, and checks the history. There must be an order of all calls that a
+// single thread could have made. In it each call happens at a moment between its start and its end.
 func applyLinearizable(h *harness) {
 	random := h.random()
 	seeds := make([]uint64, historyClients)

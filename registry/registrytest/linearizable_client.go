@@ -12,7 +12,7 @@ import (
 type historyClient struct {
 	h      *harness
 	random *rand.Rand
-	seen   historyState // what it saw last
+	seen   historyState // the versions that it saw last
 }
 
 func newHistoryClient(h *harness, seed uint64) *historyClient {

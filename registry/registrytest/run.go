@@ -6,11 +6,11 @@ import (
 	"moorage/registry"
 )
 
-// Open returns a new, empty store for one test, which closes it; open may clean up
-// what is left with t.Cleanup. Tests run in parallel.
+// Open returns a new, empty store for one test, which closes it. Open may register t.Cleanup to
+// remove the rest. Tests run in parallel.
 type Open func(t *testing.T) registry.Store
 
-// Run holds the stores that open returns against the contract of registry.Store.
+// Run tests the stores that open returns against the contract of registry.Store.
 func Run(t *testing.T, open Open) {
 	tests := []struct {
 		name string
@@ -91,9 +91,9 @@ func Run(t *testing.T, open Open) {
 	}
 }
 
-// RunDurable checks a store that outlives its process. It calls place once for each test. place
-// returns a function that opens the store kept at one place, again and again, each time after the
-// one before was closed.
+// RunDurable tests a store that outlives its process. It calls place once for each test. place
+// returns a function that opens the store at one place repeatedly, each time after the previous one
+// was closed.
 func RunDurable(t *testing.T, place func(t *testing.T) Open) {
 	tests := []struct {
 		name string

@@ -12,8 +12,8 @@ import (
 	"moorage/registry"
 )
 
-// KeepsUnknown fails t unless a T that is read and written keeps the members that it has no field
-// for: in the value itself, and in every object within it that is a struct of T.
+// KeepsUnknown fails t unless reading and writing a T keeps the members without a field. It checks
+// the value itself, and every object within it that is a struct of T.
 func KeepsUnknown[T registry.Value](t *testing.T) {
 	t.Helper()
 	sample, added := laterSample(reflect.TypeFor[T](), 0)
@@ -26,7 +26,7 @@ func KeepsUnknown[T registry.Value](t *testing.T) {
 	if err != nil {
 		t.Fatalf("decode %s: %v", value, err)
 	}
-	changed := read // as by an operation that goes by what it read
+	changed := read // as an operation that changes what it read
 	written, err := registry.Encode(changed)
 	if err != nil {
 		t.Fatal(err)
@@ -54,11 +54,11 @@ func KeepsUnknown[T registry.Value](t *testing.T) {
 	}
 }
 
-// laterName begins the name of each member of a later version.
+// laterName is the prefix of the members of a later version.
 const laterName = "member of a later version"
 
-// laterSample returns what a value of type t may be in JSON, with a member of a later version in
-// every struct, and how many those are. n tells values apart.
+// laterSample returns the JSON form of a value of type t, with a member of a later version in every
+// struct, and the number of such members. n makes values differ.
 func laterSample(t reflect.Type, n int) (sample any, added int) {
 	if t.Kind() == reflect.Pointer {
 		return laterSample(t.Elem(), n)
@@ -99,7 +99,7 @@ func laterObject(t reflect.Type, n int) (sample map[string]any, added int) {
 	return sample, added
 }
 
-// textOf returns a text that a t, which reads itself, can read.
+// textOf returns a text that t, which decodes itself, accepts.
 func textOf(t reflect.Type, n int) string {
 	value := reflect.New(t).Elem()
 	filled := filler{zeroed: -1, slots: n}
