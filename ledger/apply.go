@@ -10,16 +10,16 @@ import (
 	"moorage/registry"
 )
 
-// errFenced says that the outcome of an Apply was unknown for a while, and that its batch has since
-// been kept from ever happening.
+// errFenced means that the outcome of an Apply was unknown, and that its batch was then fenced so
+// that it never happens.
 var errFenced = fmt.Errorf("%w: a write was lost and fenced", ErrRetry)
 
-// ErrAnswered says that a key of a mutation had an outcome before. The mutation did not and never
-// will happen. It is neither ErrRetry nor a failed condition, so what was prepared is undone. It is
-// always an AnsweredError.
+// ErrAnswered means that an idempotency key of the mutation already has an outcome. The mutation
+// did not and never will happen. It is neither ErrRetry nor a failed condition, so prepared work is
+// undone. It is always an AnsweredError.
 var ErrAnswered = errors.New("ledger: a key of the mutation has an outcome")
 
-// AnsweredError is ErrAnswered, and the key.
+// AnsweredError is ErrAnswered with the key.
 type AnsweredError struct{ Key *Key }
 
 // Error returns the text of the error.
@@ -33,8 +33,9 @@ type Mutation struct {
 	Change     registry.Change
 	Conditions []registry.Condition
 	Writes     []registry.Write
-	// Answers are the outcomes of the idempotency keys of the requests that the mutation carries
-	// out. They are written in the same Apply, which requires first of all that there are none.
+	// Answers are the outcomes of the idempotency keys of the requests that the mutation executes.
+	// They are written in the same Apply, whose first conditions are that these keys have no
+	// outcome.
 	Answers []Answer
 }
 
@@ -44,13 +45,13 @@ type Answer struct {
 	Outcome registry.Outcome
 }
 
-// Key is an idempotency key in a store, and the request that it stands for.
+// Key is an idempotency key in a store, and its request.
 type Key struct {
 	Record  registry.Key
 	Request registry.Idempotency // without the outcome
 }
 
-// Put returns the condition that the key has no outcome, and the write that makes outcome its own.
+// Put returns the condition that the key has no outcome, and the write that stores outcome.
 func (k *Key) Put(outcome registry.Outcome) (registry.Condition, registry.Write, error) {
 	value := k.Request
 	value.Outcome = outcome
@@ -62,21 +63,22 @@ func (k *Key) Put(outcome registry.Outcome) (registry.Condition, registry.Write,
 	return registry.Absent(k.Record), writes[0], nil
 }
 
-// Apply makes a mutation true. Without a change record go to the store only steps that recovery,
-// sweeps and fences take (see Step). Apply returns the ETags of the writes, in their order; none if
-// the mutation happened and the store's answer was lost. The error is
+// Apply applies a mutation. Only steps of recovery, sweeps and fences write without a change record
+// (see Step). Apply returns the ETags of the writes, in their order. They are nil if the mutation
+// happened and the store's answer was lost. The error is
 //
 //   - nil: it happened;
-//   - a *registry.FailedError: it did not, because of this condition;
-//   - an *AnsweredError: it did not and never will, because the key has an outcome;
-//   - ErrRetry: it did not and never will, but may be tried again;
-//   - an error of KindUnavailable: it did not and never will, and trying again now is no use;
-//   - an error of KindCommitUnknown: it may have happened, or may yet.
+//   - a *registry.FailedError: it did not happen, because of this condition;
+//   - an *AnsweredError: it did not and never will happen, because the key has an outcome;
+//   - ErrRetry: it did not and never will happen, but may be tried again;
+//   - an error of KindUnavailable: it did not and never will happen, and an immediate retry is
+//     useless;
+//   - an error of KindCommitUnknown: it may have happened, or may still happen.
 //
-// The change record alone settles an unknown outcome. If it is there, the batch happened. If it is
-// not, the same key is written as VOID. After that the batch, which requires the key to be absent,
-// can no longer happen. Both hold only once they are confirmed. The pointer is never asked: others
-// may have committed on top since.
+// The change record alone settles an unknown outcome. If it exists, the batch happened. If not,
+// Apply writes the same key as VOID. After that the batch, which requires the key to be absent, can
+// no longer happen. Both hold only once they are confirmed. Apply does not read the pointer,
+// because other commits may have followed.
 func (l *Ledger) Apply(ctx context.Context, m Mutation) ([]registry.ETag, error) {
 	batch := registry.Batch{Change: &m.Change, Conditions: m.Conditions, Writes: m.Writes}
 	if len(m.Answers) == 0 {
@@ -85,7 +87,8 @@ func (l *Ledger) Apply(ctx context.Context, m Mutation) ([]registry.ETag, error)
 	unanswered := make([]registry.Condition, len(m.Answers), len(m.Answers)+len(m.Conditions))
 	writes := slices.Grow(slices.Clip(batch.Writes), len(m.Answers))
 	for i, answer := range m.Answers {
-		// A process that slept for so long may have missed that a retry was refused, and forgotten.
+		// A process that slept for so long may have missed that a retry was refused and its outcome
+		// deleted.
 		if !l.now().Before(answer.Key.Request.Expires()) {
 			return nil, moorage.Errorf(moorage.KindUnavailable,
 				"The request took longer than its Idempotency-Key is kept; nothing was changed")
@@ -120,15 +123,15 @@ func (l *Ledger) applyOrSettle(ctx context.Context, batch registry.Batch) ([]reg
 	return nil, StoreError("ledger.applyOrSettle", err)
 }
 
-// Step writes without a change record: fences, notes in tasks, marks of sweeps, outcomes without an
-// effect, states of transactions, claims on work, and the removal of what is old. Who takes
-// such a step may take it again. The errors are those of registry.Store.Apply.
+// Step writes without a change record. Such writes are fences, notes in tasks, marks of sweeps,
+// outcomes without an effect, states of transactions, claims on work, and the removal of old
+// records. Each step must be safe to repeat. The errors are the errors of registry.Store.Apply.
 func (l *Ledger) Step(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	return l.store.Apply(ctx, batch)
 }
 
-// Answer stores outcome as that of a key, unless it has one: then a condition fails. The errors are
-// those of registry.Store.Apply, and KindTooLarge.
+// Answer stores outcome for a key. If the key has an outcome, a condition fails. The errors are the
+// errors of registry.Store.Apply, and KindTooLarge.
 func (l *Ledger) Answer(ctx context.Context, key *Key, outcome registry.Outcome) error {
 	unanswered, write, err := key.Put(outcome)
 	if err != nil {
@@ -167,14 +170,14 @@ func (l *Ledger) settle(ctx context.Context, change registry.Change) error {
 	}
 }
 
-// StopsLooking pauses after a failed look for an outcome. It reports whether another look is no
-// use.
+// StopsLooking pauses after a failed look for an outcome. It reports whether another look is
+// useless.
 func (l *Ledger) StopsLooking(ctx context.Context, attempt int, err error) bool {
 	return errors.Is(err, registry.ErrFailed) || errors.Is(err, registry.ErrClosed) || l.Pause(ctx, attempt) != nil
 }
 
 // LookOrFence reports whether a change happened, or writes it as VOID so that it never will.
-// settled says that one of both is certain. An error means that nothing was learnt.
+// settled reports whether the result is certain. After an error the outcome is still unknown.
 func (l *Ledger) LookOrFence(ctx context.Context, change registry.Change) (happened, settled bool, err error) {
 	key := registry.ChangeKey(change.ID)
 	records, err := l.store.Get(ctx, key)
@@ -197,10 +200,10 @@ func (l *Ledger) LookOrFence(ctx context.Context, change registry.Change) (happe
 	return false, err == nil, err
 }
 
-// Confirm returns nil if record, which says how a write ended whose answer was lost, is there to
-// stay. A primary can show a commit that its synchronous standby does not have yet: the wait was
-// cancelled, or the primary was restarted. A successful Apply waits for the standby. So an Apply
-// that only checks the record proves that it is replicated.
+// Confirm returns nil if record, which shows the result of a write whose answer was lost, is
+// permanent. A primary can show a commit that its synchronous standby does not have yet, if the
+// wait was cancelled or the primary was restarted. A successful Apply waits for the standby. So an
+// Apply that only checks the record proves that it is replicated.
 func (l *Ledger) Confirm(ctx context.Context, record registry.Record) error {
 	_, err := l.Step(ctx, registry.Batch{Conditions: []registry.Condition{Unchanged(record)}})
 	return err

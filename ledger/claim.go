@@ -10,31 +10,30 @@ import (
 	"moorage/registry"
 )
 
-// Errors of Claim, told apart with errors.Is.
+// Errors of Claim, for errors.Is.
 var (
-	// ErrClaimed says that another owner has the claim, or that this one has it already. The work
+	// ErrClaimed means that another owner has the claim, or that this one already has it. The work
 	// was not begun.
 	ErrClaimed = errors.New("ledger: the work is claimed")
-	// ErrClaimLost is the cause with which the context of the work ends when its owner could not
-	// renew the claim in time, or another owner has it.
+	// ErrClaimLost is the cause with which the work's context ends when the owner did not renew the
+	// claim in time, or when another owner has it.
 	ErrClaimLost = errors.New("ledger: the claim was lost")
 )
 
 const (
-	// LifeMin is the shortest life of a claim: a renewal must have time for a slow answer of the
-	// store.
+	// LifeMin is the shortest life of a claim. A renewal needs time for a slow answer of the store.
 	LifeMin = time.Second
 	// renewalsInLife is how often an owner renews its claim in one life, so that it may miss one.
 	renewalsInLife = 3
-	// retriesInLife is how often in one life an owner tries to renew again after a renewal has
-	// failed.
+	// retriesInLife is how often in one life an owner retries a failed renewal.
 	retriesInLife = 12
-	// livesAhead is how many lives a claim may end in the future. One that ends later was written
-	// when the store's clock was ahead, and has ended.
+	// livesAhead is how many lives ahead a claim may end. A claim that ends later was written when
+	// the store's clock was ahead, and has ended.
 	livesAhead = 2
-	// releaseTimeout bounds the release of a claim. One that is not released ends by itself.
+	// releaseTimeout bounds the release of a claim. A claim that is not released expires.
 	releaseTimeout = 5 * time.Second
-	// claimedPage is how many claims Claimed reads at a time; there are mostly a few for each node.
+	// claimedPage is how many claims Claimed reads at a time. Usually there are a few for each
+	// node.
 	claimedPage = 1000
 )
 
@@ -42,28 +41,28 @@ const (
 type Claimer struct {
 	store registry.Store
 	owner registry.ID
-	now   func() time.Time // measures how long this process has not renewed a claim
+	now   func() time.Time // measures the time since the last renewal of a claim
 
 	mu   sync.Mutex      // guards the field below; leaf
-	held map[string]bool // the works that this process does
+	held map[string]bool // the works in progress in this process
 }
 
-// NewClaimer returns a Claimer over store. owner must be drawn by each process that starts: two
-// that share one take each other's claims.
+// NewClaimer returns a Claimer over store. Each process must draw its owner when it starts. Two
+// processes with the same owner take each other's claims.
 func NewClaimer(store registry.Store, owner registry.ID) *Claimer {
 	return &Claimer{store: store, owner: owner, now: time.Now, held: make(map[string]bool)}
 }
 
 // Claim takes the claim on a piece of work, calls do, and releases the claim when do returns.
-// Meanwhile it renews the claim, in a goroutine that has ended when Claim returns.
+// Meanwhile a goroutine renews the claim, and has ended when Claim returns.
 //
-// work is the ID of the claim's key: a path of the name of the work and what it is about, such as
+// work is the ID of the claim's key: a path of the name of the work and its subject, such as
 // "purge/" and the id of a task. life is how long the claim holds without a renewal, at least
-// LifeMin. After so much silence of its owner another may take it. All claims of one work should
-// have the same life.
+// LifeMin. After that time another owner may take it. All claims of one work should have the same
+// life.
 //
 // The context of do ends, with the cause ErrClaimLost, before another owner can have the claim.
-// Claim returns what do returned. If it did not call do, it returns ErrClaimed or an error of the
+// Claim returns the error of do. If it did not call do, it returns ErrClaimed or an error of the
 // store or of ctx.
 func (c *Claimer) Claim(ctx context.Context, work string, life time.Duration,
 	do func(ctx context.Context) error) error {
@@ -92,9 +91,8 @@ func (c *Claimer) Claim(ctx context.Context, work string, life time.Duration,
 	return do(held)
 }
 
-// Claimed returns the works whose names begin with prefix and that other owners have claimed. life
-// is the life of these claims, as in Claim. Claimed removes the claims that have ended; owners that
-// died leave such claims behind.
+// Claimed returns the works with prefix that other owners have claimed. life is the life of these
+// claims, as in Claim. Claimed removes expired claims, which dead owners leave behind.
 func (c *Claimer) Claimed(ctx context.Context, prefix string, life time.Duration) (map[string]bool, error) {
 	claimed := make(map[string]bool)
 	for after := ""; ; {
@@ -110,7 +108,7 @@ func (c *Claimer) Claimed(ctx context.Context, prefix string, life time.Duration
 	}
 }
 
-// sort adds to claimed the works in records that others do, and removes the claims that have ended.
+// sort adds to claimed the works of other owners in records, and removes expired claims.
 func (c *Claimer) sort(ctx context.Context, records []registry.Record, life time.Duration,
 	claimed map[string]bool) error {
 	now, err := c.store.Time(ctx)
@@ -133,7 +131,7 @@ func (c *Claimer) sort(ctx context.Context, records []registry.Record, life time
 	return nil
 }
 
-// enter notes that this process does the work, and reports whether it did not do it before.
+// enter notes that this process does the work, and reports whether it was not doing it already.
 func (c *Claimer) enter(work string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -150,8 +148,8 @@ func (c *Claimer) leave(work string) {
 	delete(c.held, work)
 }
 
-// holding is one claim of this process. Its record belongs to the goroutine that renews, and after
-// its end to Claim.
+// holding is one claim of this process. Its record belongs to the renewing goroutine, and after
+// that goroutine's end to Claim.
 type holding struct {
 	*Claimer
 	key    registry.Key
@@ -161,11 +159,11 @@ type holding struct {
 	end    *time.Timer     // calls lose when the claim was not renewed in time
 }
 
-// left returns how much of a life is left. By this process's clock the life began at began, no
-// later than the store's clock was read for it.
+// left returns the rest of a life. By this process's clock the life began at began, no later than
+// the store's clock was read for it.
 func (h *holding) left(began time.Time) time.Duration { return h.life - h.now().Sub(began) }
 
-// take makes the claim this process's, or returns ErrClaimed if another has it.
+// take acquires the claim for this process, or returns ErrClaimed if another owner has it.
 func (h *holding) take(ctx context.Context) error {
 	record, claim, err := h.read(ctx)
 	if err != nil {
@@ -175,7 +173,7 @@ func (h *holding) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A claim of this process that it does not hold is left from an answer that was lost.
+	// If this process owns a claim that it does not hold, an earlier answer was lost.
 	if record.Exists() && claim.Owner != h.owner && !isOver(claim, now, h.life) {
 		return fmt.Errorf("%w: %s belongs to %s until %s", ErrClaimed, h.key, claim.Owner,
 			claim.Until.UTC().Format(time.RFC3339))
@@ -187,15 +185,15 @@ func (h *holding) take(ctx context.Context) error {
 	return err
 }
 
-// isOver reports whether another owner may take claim at now, a time of the store's clock. A claim
-// that cannot be read reads as the zero Claim, and is over: else its work would never be done. If
-// its owner lives, it learns of its loss at its next renewal.
+// isOver reports whether another owner may take claim at now, a time of the store's clock. An
+// unreadable claim decodes as the zero Claim, and is over: otherwise its work would never be done.
+// If its owner is alive, its next renewal shows the loss.
 func isOver(claim registry.Claim, now time.Time, life time.Duration) bool {
 	return !claim.Until.After(now) || claim.Until.Sub(now) > livesAhead*life
 }
 
-// read returns the claim as it is now. It returns the zero Claim if there is none or if it cannot
-// be read.
+// read returns the current claim. It returns the zero Claim if there is none or if it cannot be
+// read.
 func (h *holding) read(ctx context.Context) (registry.Record, registry.Claim, error) {
 	records, err := h.store.Get(ctx, h.key)
 	if err != nil {
@@ -204,7 +202,7 @@ func (h *holding) read(ctx context.Context) (registry.Record, registry.Claim, er
 	return records[0], decodeClaim(records[0]), nil
 }
 
-// decodeClaim returns the claim that record holds, or the zero Claim if it cannot be read.
+// decodeClaim returns the claim in record, or the zero Claim if it cannot be read.
 func decodeClaim(record registry.Record) registry.Claim {
 	claim, err := registry.Decode[registry.Claim](record)
 	if err != nil {
@@ -234,7 +232,7 @@ func (h *holding) write(ctx context.Context, record registry.Record, claim regis
 	return err
 }
 
-// renewUntil renews the claim until ctx ends; the life under way began at began.
+// renewUntil renews the claim until ctx ends. The current life began at began.
 func (h *holding) renewUntil(ctx context.Context, began time.Time) {
 	next := time.NewTimer(h.left(began) / renewalsInLife)
 	defer next.Stop()
@@ -258,7 +256,8 @@ func (h *holding) renewUntil(ctx context.Context, began time.Time) {
 	}
 }
 
-// renew gives the claim another life, or returns ErrClaimLost if this process no longer has it.
+// renew extends the claim by another life, or returns ErrClaimLost if this process no longer has
+// it.
 func (h *holding) renew(ctx context.Context) error {
 	now, err := h.store.Time(ctx)
 	if err != nil {
@@ -284,7 +283,7 @@ func (h *holding) renew(ctx context.Context) error {
 	return h.write(ctx, record, claim, now)
 }
 
-// release removes the claim if this process still has it. If that fails, the claim ends by itself.
+// release removes the claim if this process still has it. If that fails, the claim expires.
 func (h *holding) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
@@ -293,11 +292,11 @@ func (h *holding) release(ctx context.Context) {
 	}
 	record, claim, err := h.read(ctx)
 	if err == nil && claim.Owner == h.owner {
-		_ = remove(ctx, h.store, record) // else the claim ends by itself
+		_ = remove(ctx, h.store, record) // otherwise the claim expires
 	}
 }
 
-// remove deletes a claim unless it changed since it was read.
+// remove deletes a claim unless it has changed since it was read.
 func remove(ctx context.Context, store registry.Store, record registry.Record) error {
 	_, err := store.Apply(ctx, registry.Batch{
 		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},

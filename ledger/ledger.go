@@ -17,25 +17,25 @@ import (
 	"moorage/registry"
 )
 
-// settleTimeout bounds how long the outcome of one Apply is looked for.
+// settleTimeout bounds the search for the outcome of one Apply.
 const settleTimeout = 10 * time.Second
 
-// Config is what Deps are made of. All fields but Alone are required.
+// Config configures Deps. All fields but Alone are required.
 type Config struct {
 	Store registry.Store
-	// Alone says that no other process uses the store. Then the claims of an earlier process do not
-	// hold up this one.
+	// Alone is true if no other process uses the store. Then the claims of an earlier process do
+	// not delay this one.
 	Alone  bool
 	Now    func() time.Time
 	Random io.Reader // ids and jitter; safe for concurrent use
 	Logger *slog.Logger
 }
 
-// Deps is what all parts of a process share that work on one store: a ledger, a name, and a clock.
+// Deps is shared by all parts of a process that work on one store: a ledger, a name, and a clock.
 type Deps struct {
 	Config
 	Ledger *Ledger
-	// Owner is what the process is called in its claims.
+	// Owner is the name of the process in its claims.
 	Owner registry.ID
 }
 
@@ -46,16 +46,16 @@ type Ledger struct {
 	now    func() time.Time
 	random io.Reader
 	log    *slog.Logger
-	// SettleTimeout bounds how long the outcome of one Apply is looked for. Set it before the first
-	// use. Default 10 s.
+	// SettleTimeout bounds the search for the outcome of one Apply. Set it before the first use.
+	// Default 10 s.
 	SettleTimeout time.Duration
 
 	jitterMu sync.Mutex // guards jitter, which is not safe for concurrent use; a leaf
 	jitter   *rand.Rand
 }
 
-// New returns a ledger over the store of config, and what belongs to it. It fails if a required
-// field is missing, or if the source of random bits fails.
+// New returns a ledger over the store of config, and the rest of Deps. It fails if a required field
+// is missing, or if the source of random bits fails.
 func New(config Config) (Deps, error) {
 	if config.Store == nil || config.Now == nil || config.Random == nil || config.Logger == nil {
 		return Deps{}, errors.New("ledger: Store, Now, Random and Logger are required")
@@ -64,7 +64,7 @@ func New(config Config) (Deps, error) {
 	if err != nil {
 		return Deps{}, fmt.Errorf("seed the jitter: %w", err)
 	}
-	owner := registry.ID{15: 1} // always the same, so that the claims of an earlier process are its own
+	owner := registry.ID{15: 1} // constant, so that this process owns the claims of an earlier one
 	if !config.Alone {
 		if owner, err = registry.NewID(config.Random); err != nil {
 			return Deps{}, fmt.Errorf("draw the owner of claims: %w", err)
@@ -103,7 +103,8 @@ func (l *Ledger) NewUUID() (string, error) {
 	return id.String(), nil
 }
 
-// NewChange begins a mutation: it draws the commit id and says who does what to which object.
+// NewChange begins a mutation: it draws the commit id and records the caller, the operation and its
+// object.
 func (l *Ledger) NewChange(ctx context.Context, caller moorage.Caller, operation string, ident moorage.Identifier) (
 	registry.Change, error) {
 	id, err := l.NewID()
@@ -117,7 +118,7 @@ func (l *Ledger) NewChange(ctx context.Context, caller moorage.Caller, operation
 }
 
 // Pause waits between two attempts: up to 2 ms after the first, doubling to 100 ms. It returns the
-// error of ctx if that ends first.
+// error of ctx if ctx ends first.
 func (l *Ledger) Pause(ctx context.Context, attempt int) error {
 	limit := min(2*time.Millisecond<<min(attempt, 10), 100*time.Millisecond)
 	l.jitterMu.Lock()
@@ -129,12 +130,12 @@ func (l *Ledger) Pause(ctx context.Context, attempt int) error {
 	return nil
 }
 
-// ErrRetry says that one attempt of an operation changed nothing, because a record changed
-// meanwhile. The operation begins again with its reads.
+// ErrRetry means that one attempt of an operation changed nothing, because a record changed
+// meanwhile. The operation starts again with its reads.
 var ErrRetry = errors.New("ledger: a record changed meanwhile")
 
-// Retry calls try until it returns another error than ErrRetry, or ctx ends. Then it returns an
-// error of kind exhausted, which must say that nothing was applied.
+// Retry calls try until it returns an error other than ErrRetry, or ctx ends. Then it returns an
+// error of kind exhausted, which must mean that nothing was applied.
 func (l *Ledger) Retry(ctx context.Context, exhausted moorage.Kind, try func(attempt int) error) error {
 	for attempt := 0; ; attempt++ {
 		err := try(attempt)
@@ -156,7 +157,7 @@ func RetryOnConflict(err error) error {
 	return err
 }
 
-// IgnoreRetry turns ErrRetry into nil, for callers that look again in any case.
+// IgnoreRetry turns ErrRetry into nil, for callers that retry in any case.
 func IgnoreRetry(err error) error {
 	if errors.Is(err, ErrRetry) {
 		return nil

@@ -6,18 +6,19 @@ import (
 	"moorage/registry"
 )
 
-// Policy is what an Apply must require and write to change policy. The zero value changes nothing.
+// Policy has the conditions and writes of an Apply that changes access policy. The zero value
+// changes nothing.
 type Policy struct {
 	Conditions []registry.Condition
 	Writes     []registry.Write
-	// Epoch is the number of the change; zero if nothing counts it.
+	// Epoch is the number of the change. It is zero if changes are not counted.
 	Epoch uint64
 }
 
-// ChangePolicy returns what an Apply requires and writes to change records of policy, in one order
-// with all other changes of policy: the epoch and what it wrote last go with it. While access is
-// not on nothing follows the epoch, and only puts are written. Who loses a race for the epoch plans
-// again.
+// ChangePolicy returns the conditions and writes of an Apply that changes records of access policy.
+// The epoch and its list of recent changes are among them, so all changes of access policy have one
+// order. While access control is off, it returns only the puts. A caller that loses a race for the
+// epoch plans again.
 func (l *Ledger) ChangePolicy(ctx context.Context, puts ...Write) (Policy, error) {
 	writes, err := Encode(puts...)
 	if err != nil {
@@ -26,8 +27,8 @@ func (l *Ledger) ChangePolicy(ctx context.Context, puts ...Write) (Policy, error
 	return l.countEpoch(ctx, writes)
 }
 
-// EndGrants returns what the Apply that ends an object requires and writes so that its grants end
-// with it; nothing if the object does not say that it is granted.
+// EndGrants returns the conditions and writes by which the Apply that ends an object also ends its
+// grants. It returns nothing if granted is false.
 func (l *Ledger) EndGrants(ctx context.Context, granted bool, object registry.ID) (Policy, error) {
 	if !granted {
 		return Policy{}, nil
@@ -47,7 +48,7 @@ func (l *Ledger) DropPolicy(ctx context.Context, gone []registry.Key, puts ...Wr
 	return l.countEpoch(ctx, writes)
 }
 
-// countEpoch adds to writes, of records of policy, that the epoch counts them.
+// countEpoch adds the epoch to writes, which change records of access policy.
 func (l *Ledger) countEpoch(ctx context.Context, writes []registry.Write) (Policy, error) {
 	records, err := l.Get(ctx, registry.EpochKey(), registry.RecentKey())
 	if err != nil || !records[0].Exists() {
@@ -60,7 +61,7 @@ func (l *Ledger) countEpoch(ctx context.Context, writes []registry.Write) (Polic
 	var recent registry.Recent
 	if records[1].Exists() {
 		if recent, err = Decode[registry.Recent](records[1]); err != nil {
-			recent = registry.Recent{} // nodes that follow load all policy
+			recent = registry.Recent{} // nodes that follow load the whole policy
 		}
 	}
 	epoch.Number++

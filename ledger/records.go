@@ -10,7 +10,7 @@ import (
 	"moorage/registry"
 )
 
-// ScanPage is how many records a scan reads at once.
+// ScanPage is how many records a scan reads at a time.
 const ScanPage = 1000
 
 // Get reads records as of one moment. An error of the store is KindUnavailable.
@@ -22,8 +22,8 @@ func (l *Ledger) Get(ctx context.Context, keys ...registry.Key) ([]registry.Reco
 	return records, nil
 }
 
-// Time returns the time by the clock of the store, which all nodes share. What one node writes and
-// another judges by its age goes by this clock: their own may differ.
+// Time returns the time by the store's clock, which all nodes share. Use it for times that one node
+// writes and another compares, because the nodes' clocks may differ.
 func (l *Ledger) Time(ctx context.Context) (time.Time, error) {
 	now, err := l.store.Time(ctx)
 	if err != nil {
@@ -57,8 +57,8 @@ func (l *Ledger) Scan(ctx context.Context, table registry.Table, prefix, after s
 	return scanPages(ctx, l.List, table, prefix, after, ScanPage, visit)
 }
 
-// ScanKeys is Scan of records without their values. Its first page has first records; a caller that
-// goes on after those has met many that it does not want.
+// ScanKeys is Scan without the values. Its first page has first records. A caller that needs more
+// than those has met many that it skips.
 func (l *Ledger) ScanKeys(ctx context.Context, table registry.Table, prefix, after string,
 	first int, visit Visit) error {
 	return scanPages(ctx, l.ListKeys, table, prefix, after, first, visit)
@@ -86,20 +86,20 @@ func scanPages(ctx context.Context, list lister, table registry.Table, prefix, a
 	}
 }
 
-// Decode reads the value of a record that exists. A value that cannot be read is a fault of the
-// store: KindInternal.
+// Decode reads the value of an existing record. An unreadable value is a fault of the store:
+// KindInternal.
 func Decode[T registry.Value](record registry.Record) (T, error) {
 	value, err := registry.Decode[T](record)
 	return value, Undecoded(record, err)
 }
 
-// Undecoded gives the failure to read the value of record its kind; nil stays nil.
+// Undecoded gives the failure to decode record its kind. Nil stays nil.
 func Undecoded(record registry.Record, err error) error {
 	return moorage.E("ledger.Undecoded", record.Key.String(), moorage.KindInternal, err)
 }
 
 // UnknownOf returns the members of record, which holds a T, that this version does not know. A new
-// value in its place carries them on. A record that is missing, or cannot be read, has none.
+// value in its place keeps them. They are empty if the record is missing or unreadable.
 func UnknownOf[T registry.Value](record registry.Record) registry.Unknown {
 	value, err := registry.Decode[T](record)
 	if err != nil {
@@ -113,7 +113,7 @@ func Unchanged(record registry.Record) registry.Condition {
 	return registry.ETagIs(record.Key, record.ETag)
 }
 
-// Write is a write whose value is still a struct of package registry.
+// Write is a write whose value is not encoded yet.
 type Write struct {
 	Key   registry.Key
 	State registry.State
@@ -125,8 +125,8 @@ func Put(key registry.Key, state registry.State, value registry.Value) Write {
 	return Write{key, state, value}
 }
 
-// Encode returns the writes of puts. A value that no store takes is KindTooLarge: only a client can
-// make one so long.
+// Encode returns the writes of puts. A value that is too long for every store is KindTooLarge,
+// because only a client's request can cause it.
 func Encode(puts ...Write) ([]registry.Write, error) {
 	writes := make([]registry.Write, 0, len(puts))
 	for _, p := range puts {
@@ -144,8 +144,8 @@ func Encode(puts ...Write) ([]registry.Write, error) {
 	return writes, nil
 }
 
-// StoreError gives the failure of a read, or of a batch that certainly was not applied, its kind;
-// nil stays nil.
+// StoreError gives the failure of a read, or of a batch that certainly was not applied, its kind.
+// Nil stays nil.
 func StoreError(op string, err error) error {
 	if errors.Is(err, registry.ErrBadBatch) {
 		return moorage.E(op, "", moorage.KindInternal, err)
@@ -153,7 +153,7 @@ func StoreError(op string, err error) error {
 	return moorage.E(op, "", moorage.KindUnavailable, err)
 }
 
-// StepError gives the failure of a step that may be taken again its kind; nil stays nil.
+// StepError gives the failure of a repeatable step its kind. Nil stays nil.
 func StepError(op string, err error) error {
 	if errors.Is(err, registry.ErrUnknown) {
 		return moorage.E(op, "", moorage.KindCommitUnknown, fmt.Errorf("the store did not answer: %w", err))

@@ -1,4 +1,4 @@
-// Package ledgertest makes ledgers for tests. It promises nothing to others.
+// Package ledgertest makes ledgers for tests. It has no contract for other uses.
 package ledgertest
 
 import (
@@ -12,9 +12,9 @@ import (
 	"moorage/registry"
 )
 
-// Deps returns the ledger of a process over config.Store, and what belongs to it. Where config
-// leaves them out it takes the clock and the random bits of this machine, and a logger that
-// discards. It panics without a store.
+// Deps returns the ledger of a process over config.Store, and the rest of Deps. By default it uses
+// the clock and the random bits of this machine, and a logger that discards. It panics without a
+// store.
 func Deps(config ledger.Config) ledger.Deps {
 	if config.Now == nil {
 		config.Now = time.Now
