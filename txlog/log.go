@@ -10,28 +10,28 @@ import (
 	"moorage/registry"
 )
 
-// Log is the transactions in a store. It is safe for concurrent use.
+// Log has the transactions in a store. It is safe for concurrent use.
 //
-// Its methods return errors of the store as they are. A *registry.FailedError means that the
-// transaction is not as the caller believes. registry.ErrUnknown means that the step may have been
-// taken, or may yet be.
+// Its methods return errors of the store unchanged. A *registry.FailedError means that the
+// transaction has changed since the caller read it. registry.ErrUnknown means that the step may
+// have been taken, or may still be.
 type Log struct{ ledger *ledger.Ledger }
 
-// New returns the log that the store of l holds.
+// New returns the log in the store of l.
 func New(l *ledger.Ledger) *Log { return &Log{l} }
 
-// Begin records t as PENDING; it is durable when this returns. No file of t may be written before.
-// Call it once for each id: after registry.ErrUnknown the id and the names of the files may not be
-// used again.
+// Begin records t as PENDING, durably when it returns. No file of t may be written before. Call it
+// once for each id: after registry.ErrUnknown the id and the names of the files must not be used
+// again.
 func (l *Log) Begin(ctx context.Context, t Transaction) (Entry, error) {
 	key := registry.TransactionKey(t.ID)
 	return l.put(ctx, registry.Absent(key), Entry{Transaction: t, State: registry.StatePending})
 }
 
-// Extend adds to the record of a transaction that is as e says. It records what the transaction now
-// expects of its participants, and files that it will write besides those recorded. The record is
-// durable when this returns. After registry.ErrUnknown, Get reports whether it happened, but not
-// whether it yet may.
+// Extend adds to the record of a transaction that still has the version of e. It records the
+// versions that the transaction now expects of its participants, and further files that it will
+// write. The record is durable when Extend returns. After registry.ErrUnknown, Get reports whether
+// the write happened, but it may also happen later.
 func (l *Log) Extend(ctx context.Context, e Entry, participants []Participant, files []string) (Entry, error) {
 	if err := e.checkPending("extend"); err != nil {
 		return Entry{}, err
@@ -59,18 +59,18 @@ func (l *Log) put(ctx context.Context, condition registry.Condition, e Entry) (E
 	return e, nil
 }
 
-// Commit returns what makes the transaction true, for the Apply that publishes the files. That is
-// the condition that the transaction is still as e says, and the write that ends it. If the
-// transaction wrote only the files that it publishes, the write deletes its record. Else it writes
-// COMMITTED, and Finish is due once the surplus is deleted. Commit fails if e is not PENDING or a
-// published file was not recorded.
+// Commit returns the condition and the write that make the transaction take effect, for the Apply
+// that publishes the files. The condition is that the transaction still has the version of e. If
+// all its files are published, the write deletes its record. Otherwise it writes COMMITTED, and
+// Finish is due once the surplus is deleted. Commit fails if e is not PENDING or a published file
+// was not recorded.
 func (e Entry) Commit(published []string) (registry.Condition, registry.Write, error) {
 	key := registry.TransactionKey(e.ID)
 	if err := e.checkPending("commit"); err != nil {
 		return registry.Condition{}, registry.Write{}, err
 	}
 	condition := registry.ETagIs(key, e.ETag)
-	if slices.Equal(published, e.Files) { // as nearly always: it was built once
+	if slices.Equal(published, e.Files) { // usually: it was built once
 		return condition, registry.Delete(key), nil
 	}
 	for _, file := range published {
@@ -90,13 +90,13 @@ func (e Entry) Commit(published []string) (registry.Condition, registry.Write, e
 	return condition, registry.Put(key, registry.StateCommitted, value), nil
 }
 
-// abortTriesMax bounds how often Abort meets a coordinator that extends its transaction just then.
-// A coordinator does so a few times in its life.
+// abortTriesMax bounds how often Abort can meet a coordinator that is extending its transaction. A
+// coordinator does so a few times in its life.
 const abortTriesMax = 10
 
-// Abort keeps a PENDING transaction from ever becoming true, whatever was added to it since e, and
-// returns it as it then is. A transaction that is not PENDING any more stays as it is, and Abort
-// returns it. One that cannot be read is an error.
+// Abort keeps a PENDING transaction from ever taking effect, even if it was extended since e, and
+// returns its new state. A transaction that is no longer PENDING stays unchanged, and Abort returns
+// it. An unreadable one is an error.
 func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 	for try := 1; ; try++ {
 		if err := e.checkReadable("abort"); err != nil {
@@ -125,10 +125,10 @@ func (l *Log) Abort(ctx context.Context, e Entry) (Entry, error) {
 	}
 }
 
-// Finish deletes the records of transactions with no work left to do, and their blockers. These are
-// COMMITTED ones whose surplus was deleted and ABORTED ones whose files were deleted. They are also
-// those that their own coordinator gives up after it deleted the files. Finish works once or many
-// times, and fences like Abort. If one cannot be read it fails and deletes none.
+// Finish deletes the records of transactions whose work is done, and their blockers. These are
+// COMMITTED transactions whose surplus was deleted and ABORTED ones whose files were deleted. They
+// are also transactions that their own coordinator abandons after it deleted the files. Finish may
+// be repeated, and fences like Abort. If one is unreadable, it fails and deletes none.
 func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -144,9 +144,9 @@ func (l *Log) Finish(ctx context.Context, entries ...Entry) error {
 	return err
 }
 
-// DropBlocker removes the blocker of a transaction that came to its end after it was given up: its
-// coordinator was slow and knew nothing of the blocker. It reports whether the transaction is gone.
-// One that is gone never comes back.
+// DropBlocker removes the blocker of a transaction that finished after it was given up: its
+// coordinator was slow and did not know of the blocker. It reports whether the transaction is gone.
+// Such a transaction never comes back.
 func (l *Log) DropBlocker(ctx context.Context, blocker registry.Record, id registry.ID) (gone bool, err error) {
 	_, found, err := l.Get(ctx, id)
 	if err != nil || found {
@@ -156,18 +156,19 @@ func (l *Log) DropBlocker(ctx context.Context, blocker registry.Record, id regis
 		Conditions: []registry.Condition{ledger.Unchanged(blocker)},
 		Writes:     []registry.Write{registry.Delete(blocker.Key)},
 	})
-	if _, failed := registry.FailedCondition(err); failed { // somebody else removed it
+	if _, failed := registry.FailedCondition(err); failed { // it was removed meanwhile
 		err = nil
 	}
 	return true, err
 }
 
-// deletes returns the writes after which nothing of a transaction is in the store.
+// deletes returns the writes that remove a transaction from the store.
 func deletes(id registry.ID) []registry.Write {
 	return []registry.Write{registry.Delete(registry.TransactionKey(id)), registry.Delete(registry.TaskKey(id))}
 }
 
-// Get returns a transaction, which may be Unreadable, and false if it is not in the log.
+// Get returns a transaction, which may be Unreadable. It returns false if the transaction is not in
+// the log.
 func (l *Log) Get(ctx context.Context, id registry.ID) (Entry, bool, error) {
 	records, err := l.ledger.Get(ctx, registry.TransactionKey(id))
 	if err != nil || !records[0].Exists() {
@@ -176,9 +177,9 @@ func (l *Log) Get(ctx context.Context, id registry.ID) (Entry, bool, error) {
 	return decodeEntry(records[0]), true, nil
 }
 
-// Unfinished returns transactions in the order of their ids, behind after (exclusive; zero: from
-// the start), at most limit of them (1 to registry.ListLimitMax). A page shorter than limit is the
-// last. Those that are Unreadable are among them, unless they have no id.
+// Unfinished returns at most limit (1 to registry.ListLimitMax) transactions in the order of their
+// ids. It begins after the id after (exclusive), or at the start if after is zero. A page shorter
+// than limit is the last. It includes Unreadable transactions, unless they have no id.
 func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]Entry, error) {
 	var behind string
 	if !after.IsZero() {
@@ -199,8 +200,8 @@ func (l *Log) Unfinished(ctx context.Context, after registry.ID, limit int) ([]E
 	}
 }
 
-// page returns the transactions of at most limit records behind a key, and the key of the last
-// record. The key is "" if no more follow.
+// page returns the transactions of at most limit records after a key, and the key of the last
+// record. The key is "" if there are no more.
 func (l *Log) page(ctx context.Context, behind string, limit int) (entries []Entry, last string, err error) {
 	records, err := l.ledger.List(ctx, registry.TableTransaction, "", behind, limit)
 	if err != nil {
@@ -216,8 +217,8 @@ func (l *Log) page(ctx context.Context, behind string, limit int) (entries []Ent
 	return entries, last, nil
 }
 
-// All returns every transaction, page by page, in the order of their keys. Unreadable ones are
-// among them, also those without an id. It ends with the first error.
+// All returns every transaction, page by page, in the order of their keys. It includes Unreadable
+// ones, even without an id. It ends with the first error.
 func (l *Log) All(ctx context.Context) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for behind := ""; ; {

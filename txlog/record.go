@@ -18,40 +18,41 @@ type Transaction struct {
 	// ID is the commit id. The change that commits the transaction has the same id.
 	ID        registry.ID `json:"id"`
 	Warehouse string      `json:"warehouse"`
-	// Place says how the files are reached. It is kept because the warehouse may be gone when they
-	// are deleted.
+	// Place describes how the files are reached. It is kept because the warehouse may be gone when
+	// they are deleted.
 	Place        Place         `json:"place"`
 	Participants []Participant `json:"participants"`
-	// Files are the locations of all files that the transaction has written or may yet write, in
+	// Files are the locations of all files that the transaction has written or may still write, in
 	// all its tries.
 	Files []string `json:"files"`
-	// Published are those of Files that pointers name, or named. It is empty before the transaction
-	// is committed.
+	// Published are the elements of Files to which pointers refer, or referred. It is empty before
+	// the transaction is committed.
 	Published []string  `json:"published,omitempty"`
 	Began     time.Time `json:"began"`
-	// Deadline is the time from which anybody may abort the transaction.
+	// Deadline is the time from which any node may abort the transaction.
 	Deadline  time.Time `json:"deadline"`
 	Principal string    `json:"principal"`
 	RequestID string    `json:"request-id,omitempty"`
 }
 
-// Place says which locations can be reached, and how, as storage.Place does. No secrets.
+// Place describes which locations can be reached, and how, as storage.Place does. It has no
+// secrets.
 type Place struct {
 	Roots   []string          `json:"roots"`
 	Options map[string]string `json:"options,omitempty"`
-	// Secret is the id of the secret that it is reached with, and Warehouse that of the warehouse
-	// whose secret it is; zero: there is none.
+	// Secret is the id of the secret for its storage, and Warehouse is the id of the warehouse that
+	// owns the secret. Both are zero if there is no secret.
 	Secret    registry.ID `json:"secret,omitzero"`
 	Warehouse registry.ID `json:"warehouse,omitzero"`
 }
 
-// Participant is a table that a transaction changes, or asks something of.
+// Participant is a table that a transaction changes, or on which it has requirements.
 type Participant struct {
 	Ident   moorage.Identifier `json:"identifier"`
 	Pointer registry.ID        `json:"pointer"`
-	// ETag is the version that the pointer is expected to have; zero for a table that is created.
+	// ETag is the version that the pointer must have. It is zero for a table that is created.
 	ETag registry.ETag `json:"etag,omitzero"`
-	// Writes is false for a table that carries only requirements.
+	// Writes is false for a table with requirements only.
 	Writes bool `json:"writes,omitempty"`
 }
 
@@ -60,10 +61,10 @@ var transactionMembers = registry.MembersOf[Transaction]()
 // Members implements registry.Value.
 func (Transaction) Members() *registry.Members { return transactionMembers }
 
-// Surplus returns the files that no pointer ever named or, if the transaction is not committed,
-// ever will: Files without Published, in their order.
+// Surplus returns the unpublished files: Files without Published, in their order. No pointer ever
+// referred to them and, if the transaction is not committed, none ever will.
 func (t Transaction) Surplus() []string {
-	if slices.Equal(t.Files, t.Published) { // as nearly always: it was built once
+	if slices.Equal(t.Files, t.Published) { // usually: it was built once
 		return nil
 	}
 	published := make(map[string]bool, len(t.Published))
@@ -79,29 +80,28 @@ func (t Transaction) Surplus() []string {
 	return surplus
 }
 
-// Entry is a transaction as it stands in the log. State is StateNone, and ETag zero, if it does not
-// stand there any more.
+// Entry is a transaction in the log. State is StateNone, and ETag zero, if it is no longer there.
 type Entry struct {
 	Transaction
 	State registry.State
 	ETag  registry.ETag
-	// Unreadable says why the record cannot be read: it is damaged, or of a later version. Then
-	// only ID, State and ETag are known, and the log takes no step with it. Nil means that all is
-	// known. A record whose key is not an id has the zero ID, and only All
-	// returns it: nobody can have begun that transaction.
+	// Unreadable is why the record cannot be read: it is damaged, or of a later version. Then only
+	// ID, State and ETag are known, and the log takes no step with it. It is nil for a readable
+	// record. A record whose key is not an id has the zero ID, and only All returns it. Such a
+	// transaction cannot have been begun.
 	Unreadable error
 }
 
 // Exists reports whether the transaction was in the log.
 func (e Entry) Exists() bool { return e.State != registry.StateNone }
 
-// LockPatience is how long after its deadline a transaction is left alone because others hold the
-// locks of its tables.
+// LockPatience is how long after its deadline a transaction is left alone because the locks of its
+// tables are held.
 const LockPatience = 5 * time.Minute
 
-// IsDue reports whether others than its coordinator may end a transaction at now: it is COMMITTED,
-// ABORTED, past its deadline, or began before abandonedBefore. Nobody may end one that cannot be
-// read.
+// IsDue reports whether a node other than its coordinator may end a transaction at now. It may if
+// the transaction is COMMITTED, ABORTED, past its deadline, or began before abandonedBefore. An
+// unreadable transaction is never due.
 func (e Entry) IsDue(now, abandonedBefore time.Time) bool {
 	if e.Unreadable != nil {
 		return false
@@ -128,8 +128,8 @@ func (e Entry) checkPending(step string) error {
 	return nil
 }
 
-// decodeEntry reads a transaction record. A key that none of this package's records has gives an
-// Entry without an id.
+// decodeEntry reads a transaction record. If the key is not in this package's form, the Entry has
+// no id.
 func decodeEntry(record registry.Record) Entry {
 	e := Entry{State: record.State, ETag: record.ETag}
 	var id registry.ID
@@ -144,9 +144,9 @@ func decodeEntry(record registry.Record) Entry {
 	return e
 }
 
-// decodeTransaction reads the value of the record of the transaction id. An unknown state and
-// another transaction's id are as bad as a damaged value: a reader that trusted them would delete
-// files that do not belong to the transaction.
+// decodeTransaction reads the value of the record of the transaction id. An unknown state or
+// another transaction's id counts as damage: a reader that trusted them would delete files of other
+// transactions.
 func decodeTransaction(record registry.Record, id registry.ID) (Transaction, error) {
 	switch record.State {
 	case registry.StatePending, registry.StateCommitted, registry.StateAborted:
