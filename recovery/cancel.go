@@ -9,15 +9,15 @@ import (
 	"moorage/registry"
 )
 
-// Cancelled is what CancelDeletions cancelled.
+// Cancelled counts what CancelDeletions cancelled.
 type Cancelled struct {
-	Transactions int // were forgotten
-	Purges       int // dropped tables that stay as they are
-	Jobs         int // of maintenance, which were removed
+	Transactions int // forgotten
+	Purges       int // of dropped tables, which stay dropped
+	Jobs         int // jobs of maintenance, which were removed
 }
 
-// forgetName removes the id of the store: the copy is another store, and draws one of its own. Two
-// stores of one id would each take the files of the other for orphans.
+// forgetName removes the id of the store: the copy is another store, and draws its own. Two stores
+// with one id would each take the other's files for orphans.
 func forgetName(ctx context.Context, l *ledger.Ledger) error {
 	records, err := l.Get(ctx, registry.StoreIDKey())
 	if err != nil || !records[0].Exists() {
@@ -30,25 +30,25 @@ func forgetName(ctx context.Context, l *ledger.Ledger) error {
 }
 
 // CancelDeletions removes from a store everything that would make a server delete files:
-// transactions, pending purges and jobs of maintenance, also those whose records cannot be read. It
-// deletes no file. It is for a copy of a store, and the last resort for records that cannot be
-// read. It pauses maintenance, and lets the store draw an id of its own.
+// transactions, pending purges and jobs of maintenance, even if their records cannot be read. It
+// deletes no file. It is for a copy of a store, and the last resort for unreadable records. It
+// pauses maintenance, and lets the store draw a new id.
 //
-// A server on a copy would act on what was so when the copy was made. So it would delete files that
+// A server on a copy would act on the state at the time of the copy. So it would delete files that
 // the original, or a newer copy, has made current since:
 //
-//   - A PENDING transaction may have come true. The files of the others may have been registered,
-//     once an operator had them forgotten. So transactions are forgotten in every state. What they
-//     wrote and did not publish is left over.
-//   - A table that was to be purged may have come back. So it is made one that was dropped without
-//     a purge. If files may have been deleted already it cannot come back. The others are left
-//     over.
+//   - A PENDING transaction may have taken effect. The files of the others may have been
+//     registered, after an operator had them forgotten. So transactions are forgotten in every
+//     state. Their unpublished files remain.
+//   - A table that was being purged may have been restored. So its drop becomes one without a
+//     purge. If files may already have been deleted, it cannot be restored. The others remain.
 //
 // now is when a purge that had begun was cancelled: the undrop window of its table begins. No
-// server may use the store before this has returned without an error. After an error, call it
-// again.
+// server may use the store before CancelDeletions has returned without an error. After an error,
+// call it again.
 //
-// Errors: KindUnavailable, if somebody else writes to the store too; else those of the store.
+// Errors are KindUnavailable if another process writes to the store too, and the errors of the
+// store.
 func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (cancelled Cancelled, err error) {
 	const op = "recovery.CancelDeletions"
 	remove := func(record registry.Record) ([]registry.Write, error) {
@@ -68,7 +68,7 @@ func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (canc
 		count   *int
 	}{
 		{registry.TableTransaction, remove, &cancelled.Transactions},
-		{registry.TableTask, remove, new(int)}, // purges, and why transactions were given up
+		{registry.TableTask, remove, new(int)}, // purges, and reasons why transactions were given up
 		{registry.TablePointer, func(record registry.Record) ([]registry.Write, error) {
 			return withoutPurge(record, now)
 		}, &cancelled.Purges},
@@ -82,12 +82,12 @@ func CancelDeletions(ctx context.Context, l *ledger.Ledger, now time.Time) (canc
 	return cancelled, nil
 }
 
-// tokensSkipped is how many tokens of leases a copy leaves out: the original may have given them
-// out since the copy was made.
+// tokensSkipped is how many tokens of leases a copy skips: the original may have issued them since
+// the copy was made.
 const tokensSkipped = 1 << 32
 
-// withoutHolds returns the write of the lease that record is without its holds, and none if it has
-// none. One that cannot be read is removed.
+// withoutHolds returns the write that removes the holds of the lease in record, and nothing if it
+// has no holds. An unreadable lease is removed.
 func withoutHolds(record registry.Record) ([]registry.Write, error) {
 	lease, err := ledger.Decode[registry.Lease](record)
 	if err != nil {
@@ -126,13 +126,14 @@ func pauseMaintenance(ctx context.Context, l *ledger.Ledger, now time.Time) erro
 	return stepAlone(ctx, l, registry.Batch{Writes: writes})
 }
 
-// withoutPurge returns the writes of the pointer that record is without the purge that it awaits,
-// and of the record of its window. There are none if it awaits no purge. A pointer that cannot be
-// read stays: no purge is done because of it.
+// withoutPurge returns the writes that cancel the pending purge of the pointer in record, and the
+// write of the record of its window. There are none if no purge is pending. An unreadable pointer
+// stays, because it causes no purge.
 //
-// A table whose purge had not begun is as one that was dropped without, and can come back until its
-// window ends. One whose files may be gone cannot. It stays purging, for a window from now on: what
-// nobody can register no pointer comes to name.
+// If the purge had not begun, the table becomes one that was dropped without a purge. It can be
+// restored until its window ends. If its files may be gone, it cannot be restored. It stays
+// purging, for a window from now on: a table that cannot be registered cannot get a pointer to
+// those files.
 func withoutPurge(record registry.Record, now time.Time) ([]registry.Write, error) {
 	if !record.State.IsDropped() {
 		return nil, nil
@@ -155,11 +156,10 @@ func withoutPurge(record registry.Record, now time.Time) ([]registry.Write, erro
 	return writes, err
 }
 
-// replacement returns what is to be written in the place of a record, and with it; nothing if the
-// record stays.
+// replacement returns the writes that replace a record, or nothing if the record stays.
 type replacement func(registry.Record) ([]registry.Write, error)
 
-// replaceAll replaces the records of a table, page by page, and returns how many those were.
+// replaceAll replaces the records of a table, page by page, and returns how many it replaced.
 func replaceAll(ctx context.Context, l *ledger.Ledger, table registry.Table,
 	replace replacement) (replaced int, err error) {
 	for after := ""; ; {
@@ -189,7 +189,7 @@ func replaceAll(ctx context.Context, l *ledger.Ledger, table registry.Table,
 	}
 }
 
-// stepAlone takes a step in a store that nobody else uses.
+// stepAlone takes a step in a store that no other process uses.
 func stepAlone(ctx context.Context, l *ledger.Ledger, batch registry.Batch) error {
 	if len(batch.Writes) == 0 {
 		return nil

@@ -11,25 +11,24 @@ import (
 	"moorage/txlog"
 )
 
-// Unfinished is a transaction with work left to do, by its coordinator, by recovery or by an
-// operator.
+// Unfinished is a transaction with remaining work for its coordinator, recovery or an operator.
 type Unfinished struct {
 	txlog.Entry
-	Blocker *Blocker // nil unless recovery gave it up
+	Blocker *Blocker // nil unless recovery gave up the transaction
 }
 
-// Blocker says why recovery gave a transaction up.
+// Blocker is the reason why recovery gave up a transaction.
 type Blocker struct {
 	Since     time.Time
 	Attempts  int
 	LastError string
-	// Unreadable says why the record of it cannot be read. Then nothing else is known.
+	// Unreadable is why the blocker's record cannot be read. Then nothing else is known.
 	Unreadable error
 }
 
-// Unfinished returns at most limit transactions of the log (0: all) in the order of their ids,
-// behind the id after ("": from the start). next is the id after which the next page begins, "" if
-// there is none. KindBadRequest says that after is no id.
+// Unfinished returns at most limit transactions of the log in the order of their ids. A limit of 0
+// means all. It begins after the id after, or at the start if after is "". next is the last id of
+// the page, or "" if there is no next page. KindBadRequest means that after is not an id.
 func (r *Recovery) Unfinished(ctx context.Context, after string, limit int) (
 	page []Unfinished, next string, err error) {
 	const op = "recovery.Unfinished"
@@ -41,7 +40,7 @@ func (r *Recovery) Unfinished(ctx context.Context, after string, limit int) (
 	}
 	read := ledger.ScanPage
 	if limit > 0 {
-		read = min(read, limit+1) // one more says whether there is a next page
+		read = min(read, limit+1) // one more shows whether there is a next page
 	}
 	for {
 		entries, err := r.transactions.Unfinished(ctx, behind, read)
@@ -65,8 +64,8 @@ func (r *Recovery) Unfinished(ctx context.Context, after string, limit int) (
 	}
 }
 
-// blockers returns the blocker of each transaction, in their order; the zero record where there is
-// none.
+// blockers returns the blocker of each transaction, in their order. A transaction without a blocker
+// has the zero record.
 func (r *Recovery) blockers(ctx context.Context, entries []txlog.Entry) ([]registry.Record, error) {
 	if len(entries) == 0 {
 		return nil, nil
@@ -89,7 +88,7 @@ func blockerOf(record registry.Record) *Blocker {
 	return &Blocker{Since: task.Created, Attempts: task.Attempts, LastError: task.LastError}
 }
 
-// Kind is what an operator's word is about.
+// Kind is a kind of unfinished work.
 type Kind string
 
 // The kinds of unfinished work.
@@ -98,27 +97,27 @@ const (
 	KindPurge       Kind = "purge"
 )
 
-// Retried is what became of something that an operator had tried again.
+// Retried is the result of a retry by an operator.
 type Retried struct {
 	Kind   Kind
-	Ended  bool  // nothing is left to do; else a worker goes on trying
-	Reason error // why it was not ended at once; nil if it was, or if that was not tried
+	Ended  bool  // all work is done; otherwise a worker goes on trying
+	Reason error // why it did not end at once; nil if it ended, or if that was not tried
 }
 
 // retryTimeout bounds the attempt that Retry makes itself.
 const retryTimeout = 30 * time.Second
 
 // Retry removes the blocker of the transaction or the purge with this id, so that the workers of
-// all nodes try it again from the start. It tries a transaction once before it returns. A purge
-// that waits for its time begins at once.
+// all nodes start it again. It tries a transaction once before it returns. A purge that waits for
+// its time begins at once.
 //
-// Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it,
-// KindUnprocessable if its record cannot be read. A blocker that cannot be read is removed too.
+// Errors: KindBadRequest if id is not an id, KindNotFound if no unfinished work has it,
+// KindUnprocessable if its record cannot be read. An unreadable blocker is removed too.
 func (r *Recovery) Retry(ctx context.Context, id string) (Retried, error) {
 	const op = "recovery.Retry"
 	entry, blocker, err := r.find(ctx, id)
 	if moorage.KindOf(err) == moorage.KindNotFound && err != nil && !entry.ID.IsZero() {
-		err = r.config.RetryPurge(ctx, entry.ID) // one that waits for its time has no task
+		err = r.config.RetryPurge(ctx, entry.ID) // a purge that waits for its time has no task
 		return Retried{Kind: KindPurge}, moorage.Annotate(op, id, err)
 	}
 	if err != nil {
@@ -140,9 +139,9 @@ func (r *Recovery) Retry(ctx context.Context, id string) (Retried, error) {
 	return Retried{Kind: KindTransaction, Ended: err == nil, Reason: err}, nil
 }
 
-// find returns the transaction called id, and its blocker if it has one. For a task that is no
-// transaction's it returns an Entry that has the id alone, and the task. Its errors are those of
-// Retry.
+// find returns the transaction with the id text, and its blocker if it has one. If the id belongs
+// to a task only, it returns the task and an Entry with nothing but the id. Its errors are the
+// errors of Retry.
 func (r *Recovery) find(ctx context.Context, text string) (entry txlog.Entry, blocker registry.Record, err error) {
 	const op = "recovery.find"
 	id, err := parseID(text)
@@ -181,21 +180,22 @@ func (r *Recovery) find(ctx context.Context, text string) (entry txlog.Entry, bl
 	return entry, blocker, nil
 }
 
-// Aborted is what became of a transaction that an operator ended.
+// Aborted is the result of an abort by an operator.
 type Aborted struct {
 	Was registry.State
-	// Forgotten says that its record is gone, because recovery had given it up. Else recovery
-	// deletes its files and then its record.
+	// Forgotten is true if the record is gone, because recovery had given up the transaction.
+	// Otherwise recovery deletes its files and then its record.
 	Forgotten bool
-	// Left are the files of a forgotten transaction that nobody will delete, as far as they exist.
+	// Left are the files of a forgotten transaction that the server does not delete. They may not
+	// exist.
 	Left []string
 }
 
-// Abort ends the transaction with this id. A pending one can no longer become true. One that
+// Abort ends the transaction with this id. A pending one can no longer take effect. One that
 // recovery gave up is forgotten, and its files are left to the operator. That is safe in every
-// state: what is published stays, what is not never will be, and no file is deleted.
+// state. Published files stay, unpublished files are never published, and no file is deleted.
 //
-// Errors: KindBadRequest if id is no id, KindNotFound if nothing unfinished has it,
+// Errors: KindBadRequest if id is not an id, KindNotFound if no unfinished work has it.
 // KindUnprocessable if it is a task of another kind, if its record cannot be read, or if it is
 // neither pending nor given up.
 func (r *Recovery) Abort(ctx context.Context, id string) (aborted Aborted, err error) {
@@ -212,7 +212,8 @@ func (r *Recovery) Abort(ctx context.Context, id string) (aborted Aborted, err e
 	return aborted, nil
 }
 
-// abort is one attempt of Abort; ledger.ErrRetry if the transaction comes true just then.
+// abort is one attempt of Abort. It returns ledger.ErrRetry if the transaction takes effect
+// meanwhile.
 func (r *Recovery) abort(ctx context.Context, id string) (Aborted, error) {
 	const op = "recovery.abort"
 	entry, blocker, err := r.find(ctx, id)
@@ -227,7 +228,7 @@ func (r *Recovery) abort(ctx context.Context, id string) (Aborted, error) {
 	switch {
 	case err != nil:
 		return Aborted{}, ledger.StepError(op, err)
-	case !fenced.Exists(): // its coordinator came to the end, and nobody may delete what it published
+	case !fenced.Exists(): // its coordinator finished, so its published files must stay
 		return Aborted{}, errNothingUnfinished(entry.ID)
 	case blocker.Exists():
 		return r.forget(ctx, entry.State, fenced)
@@ -239,9 +240,9 @@ func (r *Recovery) abort(ctx context.Context, id string) (Aborted, error) {
 	return Aborted{Was: entry.State}, nil
 }
 
-// forget removes the record of a transaction that was given up. First it writes the change of the
-// transaction as VOID if it has not come true: a coordinator that wakes up later then leaves the
-// files alone, which are the operator's.
+// forget removes the record of a transaction that was given up. If the transaction has not taken
+// effect, forget first writes its change as VOID. A coordinator that wakes up later then leaves
+// alone the files, which belong to the operator.
 func (r *Recovery) forget(ctx context.Context, was registry.State, entry txlog.Entry) (Aborted, error) {
 	const op = "recovery.forget"
 	ident := moorage.Identifier{Warehouse: entry.Warehouse}

@@ -22,56 +22,57 @@ const (
 	// pauseMin and pauseMax bound the pause between two attempts, which doubles.
 	pauseMin = 50 * time.Millisecond
 	pauseMax = time.Second
-	// attemptsMax and patience are how often, and for how long, an attempt may fail before the
+	// attemptsMax and patience are how often, and for how long, attempts may fail before the
 	// transaction is given up.
 	attemptsMax = 50
 	patience    = 5 * time.Minute
-	// attemptTimeout bounds one attempt: a storage may never answer.
+	// attemptTimeout bounds one attempt, because a storage may never answer.
 	attemptTimeout = 30 * time.Second
 )
 
-// ErrBusy says that the transaction belongs to its coordinator, or that others hold the locks of
-// its tables. The worker then tries again and does not count a failure.
+// ErrBusy means that the transaction belongs to its coordinator, or that other operations hold the
+// locks of its tables. The worker then tries again and does not count a failure.
 var ErrBusy = errors.New("recovery: others work on the transaction's tables")
 
-// Config is what a Recovery is made from. Fields without a default are required.
+// Config configures a Recovery. Fields without a default are required.
 type Config struct {
 	ledger.Deps
 	Locks locks.Manager
-	// DeleteSurplus deletes the files of a transaction that no pointer names, ever named or will
-	// name. It is called on several nodes at once, and at the same time for transactions of
-	// different warehouses. A panic is a failure.
+	// DeleteSurplus deletes the files of a transaction to which no pointer refers, ever referred or
+	// will refer. It is called on several nodes at once, and at the same time for transactions of
+	// different warehouses. A panic counts as a failure.
 	DeleteSurplus func(ctx context.Context, t txlog.Transaction) error
-	// RetryPurge has the workers try the purge with this id again from the start. Its errors are
-	// those of Retry.
+	// RetryPurge makes the workers start the purge with this id again. Its errors are the errors of
+	// Retry.
 	RetryPurge func(ctx context.Context, id registry.ID) error
-	// AbandonedBefore makes every PENDING transaction that began earlier due, whatever its deadline
-	// says. A process that has the store to itself knows that the coordinators of an earlier
+	// AbandonedBefore makes every PENDING transaction that began earlier due, whatever its
+	// deadline. A process with exclusive use of the store knows that the coordinators of an earlier
 	// process are gone. Zero means no transaction.
 	AbandonedBefore time.Time
-	// Jitter draws the pauses. It belongs to the recovery from now on. Default: seeded at random.
+	// Jitter draws the pauses. The recovery owns it from now on. Default: seeded at random.
 	Jitter *rand.Rand
-	// Interval is the mean pause between two looks at the log. Default 1 minute.
+	// Interval is the mean pause between two reads of the log. Default 1 minute.
 	Interval time.Duration
 }
 
 // Recovery is the worker that ends transactions whose coordinators did not. Every node runs one.
-// Two may end the same transaction at once; that is normal. It is safe for concurrent use.
+// Two may end the same transaction at once, which is normal. It is safe for concurrent use.
 //
-// It goes through the log in rounds, with 50 ms to 1 s between two. Each round ends the
-// transactions of up to 8 warehouses side by side, because their files may be in different
-// storages. It ends those of one warehouse in turn. So a storage that hangs holds up only its own
-// warehouse: an attempt must end after 30 s, and the rest of the warehouse waits for the next
-// round. That round begins with the transactions that were tried least recently. A turn that lasts
-// longer than 10 s gives up its place, and rounds go on during it, whether it ends or not. An
-// attempt that has not ended after 5 minutes is given up like one that fails, and its warehouse has
-// another turn. When four attempts of a warehouse do not end, the rest of it waits until one does;
-// a look at the log every Interval shows that.
+// It goes through the log in rounds, 50 ms to 1 s apart. Each round ends the transactions of up to
+// 8 warehouses concurrently, because their files may be in different storages. It ends the
+// transactions of one warehouse in turn. So a storage that hangs holds up only its own warehouse:
+// an attempt must end after 30 s, and the rest of the warehouse waits for the next round.
 //
-// The next round tries a transaction again that could not be ended, at most 50 times in 5 minutes.
-// Then the transaction gets a blocker, a task in state blocked with its id. Recovery leaves it
-// alone until an operator has removed the blocker. It leaves a record that cannot be read alone as
-// well, and logs it once.
+// That round begins with the transactions that were tried least recently. A turn that lasts longer
+// than 10 s gives up its place, and rounds continue during it, whether it ends or not. An attempt
+// that has not ended after 5 minutes counts as failed for good, and its warehouse has another turn.
+// When four attempts of a warehouse hang, the rest of it waits until one ends. A read of the log
+// every Interval shows that.
+//
+// The next round retries a transaction that could not be ended, at most 50 times in 5 minutes. Then
+// the transaction gets a blocker, a task in state blocked with its id. Recovery leaves it alone
+// until an operator has removed the blocker. It also leaves an unreadable record alone, and logs it
+// once.
 type Recovery struct {
 	config       Config
 	ledger       *ledger.Ledger
@@ -79,36 +80,37 @@ type Recovery struct {
 	log          *slog.Logger
 	worker       *worker.Worker
 
-	// Only a run touches the fields below, and runs never overlap.
+	// Only a run uses the fields below, and runs never overlap.
 	jitter     *rand.Rand
 	rounds     int64                  // how many were begun
-	tries      map[registry.ID]*tries // due in the last round; a turn's goroutine owns those of its warehouse
+	tries      map[registry.ID]*tries // due in the last round; a turn's goroutine owns the entries of its warehouse
 	unreadable map[registry.ID]bool   // unreadable in the last round, and logged
-	underWay   map[string]*turn       // by warehouse, not given up; those that have ended go with takeEnded
+	underWay   map[string]*turn       // by warehouse, not given up; takeEnded removes ended ones
 	givenUp    map[string]int         // turns that were given up and have not ended, by warehouse
 
 	wake chan struct{} // holds a value once a turn has ended
 
 	mu    sync.Mutex // guards the fields below; leaf
 	stats Stats
-	ended []*turn // that nobody has taken
+	ended []*turn // not yet taken
 }
 
-// tries is what a Recovery remembers about a transaction that it could not end yet.
+// tries is a Recovery's memory of a transaction that it could not end yet.
 type tries struct {
 	failures int
-	first    time.Time // when it was tried first; zero: not yet
-	round    int64     // in which it was tried last; zero: not yet
+	first    time.Time // when it was tried first; zero if not yet
+	round    int64     // in which it was tried last; zero if not yet
 }
 
-// Stats is what a Recovery has seen and done. The first two are from its last look at the log.
+// Stats counts what a Recovery has seen and done. The first two fields are from its last read of
+// the log.
 type Stats struct {
-	Unfinished int // transactions in the log, those under way included
-	Blocked    int // those that were given up, or cannot be read
+	Unfinished int // transactions in the log, including those in progress
+	Blocked    int // transactions that were given up, or cannot be read
 
 	Attempts  int64 // attempts to end a transaction
-	Failures  int64 // those that failed
-	Recovered int64 // those that succeeded
+	Failures  int64 // failed attempts
+	Recovered int64 // successful attempts
 }
 
 // New returns a recovery that is not started. It panics if a required field of config is missing.
@@ -131,8 +133,8 @@ func New(config Config) *Recovery {
 		jitter: config.Jitter, tries: make(map[registry.ID]*tries), underWay: make(map[string]*turn),
 		givenUp: make(map[string]int), wake: make(chan struct{}, 1),
 	}
-	// The worker draws its pauses while no run is under way, and a run draws its own within it. But
-	// others may call RunOnce at any time, so each needs a generator.
+	// The worker draws its pauses between runs, and a run draws its own pauses. But RunOnce may be
+	// called at any time, so each needs a generator.
 	pauses := rand.New(rand.NewPCG(config.Jitter.Uint64(), config.Jitter.Uint64()))
 	r.worker = worker.New(worker.Config{
 		Name: "recovery", Run: r.run, Interval: config.Interval, Jitter: pauses, Logger: config.Logger,
@@ -140,20 +142,20 @@ func New(config Config) *Recovery {
 	return r
 }
 
-// Start starts the worker and makes it look at once.
+// Start starts the worker, which reads the log at once.
 func (r *Recovery) Start() {
 	r.worker.Start()
 	r.worker.Kick()
 }
 
 // Stop ends the worker and waits for it, but not for attempts that do not end within some seconds.
-// It may be called again; Start may follow.
+// It may be called again. Start may follow.
 func (r *Recovery) Stop() { r.worker.Stop() }
 
-// Kick makes the worker look at the log soon. It never blocks.
+// Kick makes the worker read the log soon. It never blocks.
 func (r *Recovery) Kick() { r.worker.Kick() }
 
-// RunOnce returns when every transaction that is due was ended or given up, or ctx has ended.
+// RunOnce returns when every due transaction was ended or given up, or when ctx has ended.
 func (r *Recovery) RunOnce(ctx context.Context) error { return r.worker.RunOnce(ctx) }
 
 // Stats returns what the recovery has seen and done.
@@ -169,7 +171,7 @@ func (r *Recovery) count(change func(*Stats)) {
 	change(&r.stats)
 }
 
-// run looks at the log again and again until no transaction that is due needs another try.
+// run reads the log repeatedly until no due transaction needs another try.
 func (r *Recovery) run(ctx context.Context) error {
 	for n := 1; ; n++ {
 		again, err := r.round(ctx)
@@ -188,9 +190,9 @@ func (r *Recovery) pause(n int) time.Duration {
 	return limit/2 + time.Duration(r.jitter.Int64N(int64(limit/2)+1))
 }
 
-// finishTransaction brings a transaction whose coordinator is gone to its end, as the package's
-// comment shows. entry is as it was a moment before; what became of it since is met here or is
-// harmless. It returns ErrBusy, and changes nothing, while others work on it. The caller must hold
+// finishTransaction ends a transaction whose coordinator is gone, as the package comment shows.
+// entry was read a moment before; later changes are detected here or are harmless. While other
+// operations work on the transaction, it changes nothing and returns ErrBusy. The caller must hold
 // no locks.
 func (r *Recovery) finishTransaction(ctx context.Context, entry txlog.Entry) error {
 	if entry.State == registry.StatePending {
@@ -205,9 +207,9 @@ func (r *Recovery) finishTransaction(ctx context.Context, entry txlog.Entry) err
 	return r.transactions.Finish(ctx, entry)
 }
 
-// abortAbandoned fences the coordinator of a transaction that is PENDING. The locks only spare the
-// work of a coordinator that is slow and lives. On tables that are never free, the fence goes
-// without them after txlog.LockPatience.
+// abortAbandoned fences the coordinator of a PENDING transaction. The locks only save the work of a
+// slow coordinator that is alive. If the tables are never free, it fences without the locks after
+// txlog.LockPatience.
 func (r *Recovery) abortAbandoned(ctx context.Context, entry txlog.Entry) (txlog.Entry, error) {
 	now := r.config.Now()
 	if !entry.IsDue(now, r.config.AbandonedBefore) {

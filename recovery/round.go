@@ -16,34 +16,35 @@ import (
 
 // Bounds of a round.
 const (
-	// warehousesAtOnce is of how many warehouses a round ends transactions side by side, those
-	// whose turns are over time not counted.
+	// warehousesAtOnce is for how many warehouses a round ends transactions concurrently. Turns
+	// that are over time do not count.
 	warehousesAtOnce = 8
 	// turnMax is how long after its first attempt a warehouse begins further ones in the same turn.
-	// It is less than attemptTimeout: an attempt that timed out is the last. A turn that lasts
-	// longer is over time: rounds do not wait for it.
+	// It is less than attemptTimeout, so an attempt that timed out is the last. A turn that lasts
+	// longer is over time, and rounds do not wait for it.
 	turnMax = 10 * time.Second
-	// turnsMax bounds the turns that have not ended, over time or given up or not. Of those that
-	// hang each has a goroutine, and may have a thread.
+	// turnsMax bounds the turns that have not ended, including those over time or given up. Each
+	// hanging turn has a goroutine, and may have a thread.
 	turnsMax = 64
-	// givenUpMax bounds the turns of one warehouse that were given up and have not ended. Beyond
-	// one, such turns take half of turnsMax at most: the rest is for other warehouses.
+	// givenUpMax bounds the turns of one warehouse that were given up and have not ended. Apart
+	// from the first of each warehouse, such turns take at most half of turnsMax, so the rest is
+	// for other warehouses.
 	givenUpMax = 4
 	// stopGrace is how long a round that must end waits for turns that may hang.
 	stopGrace = 5 * time.Second
 )
 
-// outcome is what became of a transaction that was due in a round.
+// outcome is the result of a round for a transaction that was due.
 type outcome uint8
 
 const (
-	waiting outcome = iota // its turn did not come
-	ended                  // nothing is left to do
-	failed                 // to be tried again
-	blocked                // left to an operator
+	waiting outcome = iota // it had no turn
+	ended                  // all work is done
+	failed                 // it must be tried again
+	blocked                // it is left to an operator
 )
 
-// due is a transaction that a round is to end.
+// due is a transaction that a round must end.
 type due struct {
 	id        registry.ID
 	warehouse string
@@ -51,16 +52,16 @@ type due struct {
 	became    outcome
 }
 
-// survey is what one look at the log found.
+// survey is the result of one read of the log.
 type survey struct {
 	unfinished int                  // all
-	blocked    int                  // those that were given up, or cannot be read
-	due        []*due               // least recently tried first; none of a warehouse whose turn is under way
-	all        map[registry.ID]bool // that are due, in warehouses that may have a turn
+	blocked    int                  // given up, or unreadable
+	due        []*due               // least recently tried first, without warehouses whose turn is in progress
+	all        map[registry.ID]bool // the due transactions of warehouses that may have a turn
 }
 
-// turn is the turn of one warehouse: its transactions that were due, tried one after another in a
-// goroutine.
+// turn is the turn of one warehouse. A goroutine tries the warehouse's due transactions, one after
+// another.
 type turn struct {
 	warehouse string
 	due       []*due
@@ -68,15 +69,15 @@ type turn struct {
 
 	// Recovery.mu guards the fields below.
 	overTime bool        // it lasts longer than turnMax
-	givenUp  bool        // its attempt does not end, and the transaction has a blocker because of that
+	givenUp  bool        // its attempt hangs, so the transaction has a blocker
 	trying   txlog.Entry // the transaction that is being tried
-	since    time.Time   // from when on; zero between two
+	since    time.Time   // when that began; zero between two
 	err      error       // set when it has ended
 }
 
-// round looks at the whole log once and tries what is due. It reports whether some of it needs
-// another try. Turns that are over time go on during the rounds that follow, which leave their
-// warehouses out.
+// round reads the whole log once and tries the due transactions. It reports whether some of them
+// need another try. Turns that are over time continue during later rounds, which leave out their
+// warehouses.
 func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 	r.rounds++
 	for _, turn := range r.takeEnded() {
@@ -96,7 +97,7 @@ func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 	taken, err := r.takeTurns(ctx, turns(found.due))
 	for _, turn := range taken {
 		for _, d := range turn.due {
-			if found.all[d.id] { // else it was ended before the look
+			if found.all[d.id] { // otherwise it was ended before the look
 				counts[d.became]++
 			}
 		}
@@ -108,9 +109,9 @@ func (r *Recovery) round(ctx context.Context) (again bool, err error) {
 	return counts[waiting]+counts[failed] > 0 || len(r.underWay) > 0, err
 }
 
-// mayTake reports whether a warehouse without a turn under way may have one. A turn that was given
-// up does not keep the rest of its warehouse waiting, up to a bound: what answers again may do so
-// for all calls but that one.
+// mayTake reports whether a warehouse without a turn in progress may have one. A turn that was
+// given up does not make the rest of its warehouse wait, up to a bound: a recovered storage may
+// answer all calls but that one.
 func (r *Recovery) mayTake(warehouse string) bool {
 	mine, all := r.givenUp[warehouse], r.givenUpTurns()
 	return all < turnsMax && (mine == 0 || mine < givenUpMax && all < turnsMax/2)
@@ -124,9 +125,9 @@ func (r *Recovery) givenUpTurns() (n int) {
 	return n
 }
 
-// takeTurns begins turns, as many at a time as may be, and waits for them, but not for those that
-// are over time. It returns the turns that have ended, also of earlier rounds, and the first error
-// of one.
+// takeTurns runs turns, as many at a time as allowed, and waits for them, except for turns that are
+// over time. It returns the turns that have ended, including those of earlier rounds, and the first
+// error of one.
 func (r *Recovery) takeTurns(ctx context.Context, turns []*turn) (ended []*turn, err error) {
 	for {
 		inTime := r.inTime()
@@ -155,7 +156,7 @@ func (r *Recovery) takeTurns(ctx context.Context, turns []*turn) (ended []*turn,
 // hasRoom reports whether one more turn may begin.
 func (r *Recovery) hasRoom() bool { return len(r.underWay)+r.givenUpTurns() < turnsMax }
 
-// inTime returns how many turns are under way and not over time.
+// inTime returns how many turns are in progress and not over time.
 func (r *Recovery) inTime() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -181,7 +182,7 @@ func (r *Recovery) begin(ctx context.Context, t *turn) {
 	go func() { // rounds wait for it until it is over time
 		err := worker.Safely(ctx, func(ctx context.Context) error { return r.take(ctx, t) })
 		timer.Stop()
-		if ctx.Err() != nil { // its own run reports that, and no later one
+		if ctx.Err() != nil { // its own run reports that, but no later one
 			err = nil
 		}
 		r.mu.Lock()
@@ -192,7 +193,7 @@ func (r *Recovery) begin(ctx context.Context, t *turn) {
 	}()
 }
 
-// wakeUp makes the round that waits look at its turns.
+// wakeUp makes the waiting round check its turns.
 func (r *Recovery) wakeUp() {
 	select {
 	case r.wake <- struct{}{}:
@@ -200,8 +201,7 @@ func (r *Recovery) wakeUp() {
 	}
 }
 
-// takeEnded returns the turns that have ended since it was called last, except those that were
-// given up.
+// takeEnded returns the turns that have ended since its last call, except those that were given up.
 func (r *Recovery) takeEnded() (ended []*turn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,8 +219,8 @@ func (r *Recovery) takeEnded() (ended []*turn) {
 	return ended
 }
 
-// awaitAll waits a bounded time for the end of all turns, which were told to end, except those that
-// were given up.
+// awaitAll waits a bounded time for the end of all turns, whose contexts have ended, except those
+// that were given up.
 func (r *Recovery) awaitAll() {
 	timer := time.NewTimer(stopGrace)
 	defer timer.Stop()
@@ -244,8 +244,8 @@ func (r *Recovery) awaitAll() {
 	}
 }
 
-// giveUpHanging gives up the transactions whose attempts have not ended within patience, although
-// they were told to end, and their turns.
+// giveUpHanging gives up turns whose attempts have not ended within patience, although their
+// contexts have, and the transactions of these attempts.
 func (r *Recovery) giveUpHanging(ctx context.Context) error {
 	for warehouse, turn := range r.underWay {
 		r.mu.Lock()
@@ -268,11 +268,11 @@ func (r *Recovery) giveUpHanging(ctx context.Context) error {
 	return nil
 }
 
-// errHangs is why a transaction is given up whose attempt does not end.
+// errHangs is the reason for giving up a transaction whose attempt does not end.
 var errHangs = errors.New("an attempt to end it does not return: its storage hangs")
 
-// look reads the whole log, reports records that cannot be read, and forgets the tries of
-// transactions that are not due any more.
+// look reads the whole log, reports unreadable records, and forgets the tries of transactions that
+// are no longer due.
 func (r *Recovery) look(ctx context.Context) (survey, error) {
 	found := survey{all: make(map[registry.ID]bool)}
 	now := r.config.Now()
@@ -313,7 +313,7 @@ func (r *Recovery) look(ctx context.Context) (survey, error) {
 	return found, nil
 }
 
-// tellUnreadable logs that a record cannot be read, unless that is known.
+// tellUnreadable logs once that a record cannot be read.
 func (r *Recovery) tellUnreadable(ctx context.Context, e txlog.Entry) {
 	if !r.unreadable[e.ID] {
 		r.log.ErrorContext(ctx, "the record of a transaction cannot be read, and recovery leaves it alone; "+
@@ -322,7 +322,7 @@ func (r *Recovery) tellUnreadable(ctx context.Context, e txlog.Entry) {
 	}
 }
 
-// turns returns the turns of the warehouses of all, which are in order.
+// turns returns the turns of the warehouses of all, in the order of all.
 func turns(all []*due) []*turn {
 	var turns []*turn
 	of := make(map[string]*turn)
@@ -353,7 +353,7 @@ func (r *Recovery) take(ctx context.Context, t *turn) error {
 	return nil
 }
 
-// try resolves a transaction, and gives it up if that failed too often. Its errors are those of
+// try resolves a transaction, and gives it up after too many failures. Its errors are the errors of
 // take.
 func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	e, found, err := r.transactions.Get(ctx, d.id)
@@ -363,7 +363,7 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	case !found:
 		return ended, nil // by its coordinator or another node
 	case e.Unreadable != nil:
-		return failed, nil // it may be by now: the next look shows that
+		return failed, nil // it may have ended by now: the next look shows that
 	}
 	if !r.noteTrying(t, e, r.config.Now()) {
 		return failed, nil
@@ -391,8 +391,8 @@ func (r *Recovery) try(ctx context.Context, t *turn, d *due) (outcome, error) {
 	return r.failed(ctx, e, d.tries, cause)
 }
 
-// noteTrying notes what the turn t tries, and from when on. It reports whether t may go on: if it
-// was given up, another may be at work on its transactions and their tries.
+// noteTrying notes which transaction the turn t tries, and since when. It reports whether t may
+// continue. If t was given up, another turn may be working on its transactions and their tries.
 func (r *Recovery) noteTrying(t *turn, e txlog.Entry, since time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -400,7 +400,7 @@ func (r *Recovery) noteTrying(t *turn, e txlog.Entry, since time.Time) bool {
 	return !t.givenUp
 }
 
-// failed notes that an attempt failed, and gives the transaction up if too many have.
+// failed notes a failed attempt, and gives up the transaction after too many.
 func (r *Recovery) failed(ctx context.Context, e txlog.Entry, t *tries, cause error) (outcome, error) {
 	t.failures++
 	r.count(func(s *Stats) { s.Failures++ })
@@ -434,8 +434,8 @@ func (r *Recovery) giveUp(ctx context.Context, e txlog.Entry, attempts int, caus
 	return err
 }
 
-// block gives a transaction its blocker, unless the transaction or the blocker changes just then.
-// It replaces a blocker that is there already.
+// block writes the blocker of a transaction, unless the transaction or the blocker changes
+// meanwhile. It replaces an existing blocker.
 func (r *Recovery) block(ctx context.Context, id registry.ID, task registry.Task) (bool, error) {
 	key := registry.TaskKey(id)
 	records, err := r.ledger.Get(ctx, registry.TransactionKey(id), key)
@@ -445,7 +445,7 @@ func (r *Recovery) block(ctx context.Context, id registry.ID, task registry.Task
 	unchanged := registry.Absent(key)
 	if before := records[1]; before.Exists() {
 		unchanged = registry.ETagIs(key, before.ETag)
-		if replaced, err := registry.Decode[registry.Task](before); err == nil { // else nothing of it is known
+		if replaced, err := registry.Decode[registry.Task](before); err == nil { // else it is unreadable
 			task.Unknown = replaced.Unknown
 		}
 	}
