@@ -6,26 +6,26 @@ import (
 	"time"
 )
 
-// acquisition is one Acquire at a node of a cluster, and the hold that it becomes.
+// acquisition is one Acquire at a node of a cluster, and its hold.
 type acquisition struct {
 	node *Distributed
 	plan []Grant
 	hold Hold
 	lose func() // ends the context of hold
 
-	wants  bool     // its ticket stands in the store's queue; only the goroutine of the Acquire uses this
+	wants  bool     // its ticket is in the store's queue; used only by the goroutine of the Acquire
 	leases []*lease // guarded by session.mu: the leases that it uses
-	leads  []*share // guarded by session.mu: shares that it tries to take for all
+	leads  []*share // guarded by session.mu: shares that it tries to take for all operations
 
 	mu        sync.Mutex // guards the fields below; leaf
-	session   *session   // nil before the first; changed by the goroutine of the Acquire only
+	session   *session   // nil before the first; only the goroutine of the Acquire changes it
 	missed    bool       // it lost a lease before it had them all
 	granted   bool
 	grantedAt time.Time
 	over      bool
 }
 
-// newAcquisition returns an acquisition that holds its locks in the process, and no lease.
+// newAcquisition returns an acquisition that holds its locks in the process, and no lease yet.
 func newAcquisition(ctx context.Context, node *Distributed, plan []Grant) *acquisition {
 	op := &acquisition{node: node, plan: plan}
 	op.hold, op.lose = NewHold(ctx, op.giveBack)
@@ -39,7 +39,7 @@ func (op *acquisition) enter(s *session) {
 	op.session, op.missed, op.wants = s, false, false
 }
 
-// complete makes a hold of the operation. It says false if a lease was lost since it was taken.
+// complete makes the operation's hold. It returns false if a lease has been lost.
 func (op *acquisition) complete() bool {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -71,8 +71,8 @@ func (op *acquisition) lost(s *session) {
 	op.hold.Release()
 }
 
-// giveBack gives back the leases, and then the locks in the process. It is the release of the hold.
-// An operation that was granted nothing does not wait for the store.
+// giveBack releases the leases, and then the locks in the process. It is the release of the hold.
+// An operation without a grant does not wait for the store.
 func (op *acquisition) giveBack() {
 	op.mu.Lock()
 	op.over = true

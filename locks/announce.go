@@ -5,18 +5,19 @@ import (
 	"fmt"
 )
 
-// announcement is where a node listens.
+// announcement is the address of a node.
 type announcement struct {
 	address, host string
-	made          bool // the store knows, and has ended what the node comes after
+	made          bool // the store has recorded it, and has ended the predecessor's session
 }
 
-// Announce says where this node listens. From now on the node has a session even if it holds
-// nothing, and its sessions have this address. Announce ends the session of another node of the
-// same address and host once, so that nobody waits for the locks of this process's predecessor.
+// Announce records the address where this node listens. From now on the node has a session even if
+// it holds nothing, and its sessions have this address. Announce ends the session of another node
+// of the same address and host once, so that operations need not wait for the locks of this
+// process's predecessor.
 //
 // Call it when the node listens: then no other process does. host must be precise enough to make
-// this certain. An empty host ends nobody. Announce does not wait: the sweep carries it out at
+// this certain. An empty host ends no session. Announce does not wait: the sweep carries it out at
 // once, and again later if it fails.
 func (d *Distributed) Announce(address, host string) {
 	d.mu.Lock()
@@ -25,12 +26,12 @@ func (d *Distributed) Announce(address, host string) {
 	d.sweep.Kick()
 }
 
-// Withdraw takes Announce back. From now on the sessions of this node have no host: it ends nobody,
-// and the process that listens on its address next does not end it. So what is still under way here
-// keeps its locks.
+// Withdraw undoes Announce. From now on the sessions of this node have no host. So the node ends no
+// session, and the next process that listens on its address does not end the node's session.
+// Operations in progress here keep their locks.
 //
-// Call it before the node stops listening. It returns when the store knows, or with an error; the
-// sweep tries again.
+// Call it before the node stops listening. It returns when the store has recorded it, or with an
+// error. In that case the sweep tries again.
 func (d *Distributed) Withdraw(ctx context.Context) error {
 	d.mu.Lock()
 	d.announced = announcement{address: d.announced.address}
@@ -38,7 +39,7 @@ func (d *Distributed) Withdraw(ctx context.Context) error {
 	return d.sweep.RunOnce(ctx)
 }
 
-// Session returns the name of this node's session, "" if it has none that has not ended.
+// Session returns the name of this node's session, or "" if no live session exists.
 func (d *Distributed) Session() string {
 	if s := d.presentSession(); s != nil && !s.isEnded() {
 		return s.name
@@ -46,15 +47,14 @@ func (d *Distributed) Session() string {
 	return ""
 }
 
-// announcement returns what was announced, or zero if nothing was.
+// announcement returns the announcement, or zero if there is none.
 func (d *Distributed) announcement() announcement {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.announced
 }
 
-// keepAnnounced opens a session for a node that has none and was announced, and carries out the
-// announcement.
+// keepAnnounced makes sure that an announced node has a session, and carries out the announcement.
 func (d *Distributed) keepAnnounced(ctx context.Context) error {
 	a := d.announcement()
 	if a == (announcement{}) {
@@ -72,8 +72,8 @@ func (d *Distributed) keepAnnounced(ctx context.Context) error {
 	}
 	if !alive {
 		// The next session has the address from the start. The node that ended this one may have
-		// announced the same address. Then it is not certain which of the two is older, and this
-		// node ends nobody.
+		// announced the same address. Then it is not certain which of the two is older, so this
+		// node ends no session.
 		d.lose(s, "another node ended it")
 	}
 	if ended > 0 {

@@ -11,17 +11,19 @@ import (
 const (
 	// shareIdleMax is how long a node keeps a share that it does not use.
 	shareIdleMax = time.Second
-	// wantsInterval is the mean pause between two looks whether others want what the node shares.
+	// wantsInterval is the mean pause between two checks whether other nodes want this node's
+	// shares.
 	wantsInterval = 150 * time.Millisecond
 )
 
 // Coalesced is a Distributed in which a node takes leases in the modes RA, WA and R once, for all
-// of its operations: these modes do not exclude themselves. Such a lease is a share.
+// of its operations. That is possible because none of these modes excludes itself. Such a lease is
+// a share.
 //
-// The node keeps a share for a second after its last use, so that the next operation takes only the
-// leases that it alone needs. It gives the share up when another node wants something that the
-// share excludes: nobody joins it then, and its last user gives it back. Until then non-blocking
-// takers of other nodes may be refused for a share that nobody uses.
+// The node keeps a share for a second after its last use, so that the next operation takes only its
+// own leases. The node gives up the share when another node wants a lease that the share excludes.
+// Then operations can no longer join it, and its last user releases it. Until then non-blocking
+// takers of other nodes may be refused for an unused share.
 //
 // A Coalesced must be closed. It is safe for concurrent use.
 type Coalesced struct {
@@ -29,7 +31,8 @@ type Coalesced struct {
 	give *worker.Worker
 }
 
-// NewCoalesced returns a Coalesced over a Distributed that nobody else uses, and that it closes.
+// NewCoalesced returns a Coalesced over a Distributed that has no other user. Close closes the
+// Distributed.
 func NewCoalesced(over *Distributed) *Coalesced {
 	c := &Coalesced{Distributed: over}
 	c.give = over.worker("lock shares", wantsInterval, c.giveUp)
@@ -37,7 +40,7 @@ func NewCoalesced(over *Distributed) *Coalesced {
 	return c
 }
 
-// Acquire implements Manager. It makes no call if all that it takes is shared already.
+// Acquire implements Manager. It makes no call if all leases that it needs are already shared.
 func (c *Coalesced) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
 	return c.acquire(ctx, request, options, c.take)
 }
@@ -69,12 +72,14 @@ func (c *Coalesced) take(ctx context.Context, op *acquisition, ticket int64) (bl
 	return blocked, nil, err
 }
 
-// join makes op a user of the shares that are held. It also makes op the operation that tries to
-// take those that nobody has. It returns the leases to be taken, in the order of the plan. If op
-// may follow, it may return instead the share that another operation is trying to take: op must
-// leave and wait until that is settled. An operation that follows leads nobody, so there is no
-// circle of followers. An operation that stands in the store's queue must not follow either. Its
-// leader may be newer, and wait for others that wait behind op there.
+// join makes op a user of the held shares that it needs. For shares without a holder or leader, op
+// becomes the leader, which tries to take them. It returns the leases to be taken, in the order of
+// the plan.
+//
+// If op may follow, join may instead return a share that another operation is trying to take. Then
+// op must leave and wait until that is settled. An operation that follows leads no share, so
+// followers form no cycle. An operation in the store's queue must not follow either. Its leader may
+// be newer, and wait for others that wait behind op in the queue.
 func (s *session) join(op *acquisition, mayFollow bool) (leases []*lease, busy *share, alive bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +101,7 @@ func (s *session) join(op *acquisition, mayFollow bool) (leases []*lease, busy *
 		case sh.lease != nil:
 			sh.lease.users[op] = struct{}{}
 			op.leases = append(op.leases, sh.lease)
-		case sh.leader == op: // it waited for this one
+		case sh.leader == op: // it waited for this share
 			leases = append(leases, s.newLeaseLocked(grant, sh))
 		case mayFollow:
 			return nil, sh, true
@@ -107,7 +112,7 @@ func (s *session) join(op *acquisition, mayFollow bool) (leases []*lease, busy *
 	return leases, nil, true
 }
 
-// giveUp gives up the shares that others want, and those that nobody needs.
+// giveUp gives up the shares that other nodes want, and unused ones.
 func (c *Coalesced) giveUp(ctx context.Context) error {
 	s := c.presentSession()
 	if s == nil || !s.hasShares() {
@@ -131,7 +136,7 @@ func (s *session) hasShares() bool {
 	return len(s.shares) > 0
 }
 
-// retire lets nobody join the shares that are wanted, or that were not used since idle. Those
+// retire closes to further users the shares that are wanted, or were not used since idle. Shares
 // without users become unneeded.
 func (s *session) retire(wanted []int64, idle time.Time) {
 	s.mu.Lock()
@@ -148,7 +153,7 @@ func (s *session) retire(wanted []int64, idle time.Time) {
 	}
 }
 
-// retireLocked lets nobody join a share; mu must be held.
+// retireLocked closes a share to further users; mu must be held.
 func (s *session) retireLocked(l *lease) {
 	if l.share.retired {
 		return

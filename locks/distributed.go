@@ -14,42 +14,43 @@ import (
 	"moorage/internal/worker"
 )
 
-// Times of leases. A node may lose one heartbeat before others pass it over, and loses only what
-// they need. It may lose many before its session ends, because a slow database is not a reason to
+// Times of leases. A node may miss one heartbeat before others pass it over, and loses only what
+// they need. It may miss many before its session ends, because a slow database is not a reason to
 // lose everything.
 const (
 	// SessionTTL is how long a session may be silent before it is ended.
 	SessionTTL = 15 * time.Second
 	// HeartbeatMax is the longest pause between two heartbeats of a node.
 	HeartbeatMax = time.Second
-	// SweepInterval is the mean pause between two looks of a node for silent sessions.
+	// SweepInterval is the mean pause between a node's checks for silent sessions.
 	SweepInterval = 5 * time.Second
-	// SilenceMax is how long a session may be silent before takers pass it over. It is a pause, a
-	// heartbeat that is given up after beatMax, and a second for the next heartbeat, which follows
-	// at once.
+	// SilenceMax is how long a session may be silent before takers pass it over. It is the sum of a
+	// pause, a heartbeat that is abandoned after beatMax, and a second for the next heartbeat,
+	// which follows at once.
 	SilenceMax = HeartbeatMax + beatMax + time.Second
 
-	// beatMax bounds a heartbeat, unless the one before it took longer: then the database is slow,
-	// and callMax does. A connection on which nothing comes back must leave time for another one.
+	// beatMax bounds a heartbeat, unless the previous one took longer: then the database is slow,
+	// and callMax bounds it. A dead connection must leave time for another one.
 	beatMax = time.Second
-	// beatSayPause is the shortest pause between two reports of heartbeats that fail.
+	// beatSayPause is the shortest pause between two reports of failing heartbeats.
 	beatSayPause = 10 * time.Second
-	// unstatedSilenceMax is SilenceMax of sessions of nodes that do not state theirs. These send a
-	// heartbeat every 5 s. Blocking takers allow them SessionTTL, as they do themselves.
+	// unstatedSilenceMax is SilenceMax for sessions of nodes that do not state theirs. These nodes
+	// send a heartbeat every 5 s. Blocking takers allow them SessionTTL, as these nodes do
+	// themselves.
 	unstatedSilenceMax = 6 * time.Second
 
 	pollPauseMin = 5 * time.Millisecond
 	pollPauseMax = 200 * time.Millisecond
 	// callMax bounds each call to the store. Twice that must be less than SessionTTL, after which
-	// Renew takes leases for orphans.
+	// Renew takes unknown leases as orphans.
 	callMax = 5 * time.Second
 	// sessionsMax bounds how many sessions may be lost during one Acquire.
 	sessionsMax = 10
 )
 
 // Distributed is a Manager for one node of a cluster. A Local orders the operations of the node.
-// What it grants is then taken from the store of leases, all at once. The package comment says why
-// that cannot deadlock. A Distributed must be closed. It is safe for concurrent use.
+// Each operation then takes its leases from the store, all at once. The package comment explains
+// why that cannot deadlock. A Distributed must be closed. It is safe for concurrent use.
 type Distributed struct {
 	leases   Leases
 	name     string
@@ -74,17 +75,16 @@ type Distributed struct {
 	closed    bool
 }
 
-// DistributedConfig is what a Distributed is made from. Fields without a default are required.
+// DistributedConfig configures a Distributed. Fields without a default are required.
 type DistributedConfig struct {
 	Leases Leases
-	// Jitter draws pauses. It belongs to the manager from now on, because it is not safe for
-	// concurrent use.
+	// Jitter draws pauses. The manager owns it from now on, because it is not safe for concurrent
+	// use.
 	Jitter *mathrand.Rand
-	// Name is the first part of the names of this node's sessions, for people who look into the
-	// store. Default "node".
+	// Name is the first part of the names of this node's sessions, for people who read the store.
+	// Default "node".
 	Name string
-	// Version is the build that the node runs, for the store's record of its sessions. May be
-	// empty.
+	// Version is the build that the node runs, recorded with its sessions. It may be empty.
 	Version string
 	// Random is read for the rest of a session's name: 16 bytes. Default crypto/rand.
 	Random   io.Reader
@@ -93,8 +93,8 @@ type DistributedConfig struct {
 	Logger   *slog.Logger     // default: discards
 }
 
-// NewDistributed returns a Distributed on which nothing is held. It panics if a required field of
-// config is missing. Before the first Acquire only sweeps call the store.
+// NewDistributed returns a Distributed without locks. It panics if a required field of config is
+// missing. Before the first Acquire only sweeps call the store.
 func NewDistributed(config DistributedConfig) *Distributed {
 	if config.Leases == nil || config.Jitter == nil {
 		panic("locks: Leases and Jitter are required")
@@ -120,7 +120,7 @@ func NewDistributed(config DistributedConfig) *Distributed {
 		d.log = slog.New(slog.DiscardHandler)
 	}
 	d.local = NewLocal(LocalConfig{Now: d.now, Observer: d.observer})
-	// A worker pauses for one and a half intervals at most.
+	// A worker pauses for at most one and a half intervals.
 	d.heartbeat = d.worker("lock heartbeat", HeartbeatMax*2/3, d.beat)
 	d.sweep = d.worker("lock sweep", SweepInterval, d.sweepOnce)
 	d.heartbeat.Start()
@@ -136,8 +136,7 @@ func (d *Distributed) worker(name string, interval time.Duration, run func(conte
 	})
 }
 
-// Stats returns the state of this moment: of the locks in the process, and of the leases that the
-// node holds.
+// Stats returns the present state of the locks in the process and of the node's leases.
 func (d *Distributed) Stats() Stats {
 	stats := d.local.Stats()
 	if s := d.presentSession(); s != nil {
@@ -148,14 +147,14 @@ func (d *Distributed) Stats() Stats {
 	return stats
 }
 
-// Acquire implements Manager. In the process it waits in the order of arrival, then it polls the
-// store.
+// Acquire implements Manager. In the process it waits in the order of arrival, and then it polls
+// the store.
 func (d *Distributed) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
 	return d.acquire(ctx, request, options, d.take)
 }
 
-// takeFunc makes one try to take what op lacks. blocked is the lock that was not to be had, zero if
-// all were. settled, if not nil, is closed when it makes sense to try again.
+// takeFunc tries once to take what op lacks. blocked is the first unavailable lock, or zero if all
+// were taken. settled, if not nil, is closed when it makes sense to try again.
 type takeFunc func(ctx context.Context, op *acquisition, ticket int64) (
 	blocked Grant, settled <-chan struct{}, err error)
 
@@ -196,7 +195,7 @@ func (d *Distributed) takeLeases(ctx context.Context, op *acquisition, patience 
 	return fmt.Errorf("%w: %d sessions ended during one operation", ErrUnavailable, sessionsMax)
 }
 
-// takeInSession tries until op has everything. While it waits op uses no lease.
+// takeInSession tries until op has everything. While op waits, it uses no lease.
 func (d *Distributed) takeInSession(ctx context.Context, op *acquisition, patience *patience,
 	take takeFunc) (err error) {
 	nonBlocking := patience.options.NonBlocking
@@ -244,7 +243,7 @@ func (d *Distributed) takeInSession(ctx context.Context, op *acquisition, patien
 	}
 }
 
-// pause waits for a while, between half of longest and all of it.
+// pause waits between half of longest and all of it.
 func (d *Distributed) pause(ctx context.Context, patience *patience, longest time.Duration) error {
 	d.jitterMu.Lock()
 	shortened := time.Duration(d.jitter.Int64N(int64(longest/2) + 1))
@@ -261,7 +260,7 @@ func (d *Distributed) take(ctx context.Context, op *acquisition, ticket int64) (
 	return blocked, nil, err
 }
 
-// try asks the store for leases, and notes for op that it has them unless one is blocked.
+// try requests leases from the store, and notes for op that it has them unless one is blocked.
 func (d *Distributed) try(ctx context.Context, op *acquisition, ticket int64, leases []*lease) (blocked Grant,
 	err error) {
 	if len(leases) == 0 { // all are shares
@@ -280,7 +279,8 @@ func (d *Distributed) try(ctx context.Context, op *acquisition, ticket int64, le
 	at, alive, err := d.leases.Try(bounded, op.session.name, ticket, asked, silence)
 	switch {
 	case err != nil:
-		// It may have happened, or may yet. What cannot be given back now ends as an orphan.
+		// It may have happened, or may still happen. Leases that cannot be released now end as
+		// orphans.
 		op.session.discard(leases)
 		d.releaseInBackground(op.session)
 		return Grant{}, unavailable(ctx, "try leases", err)
@@ -296,11 +296,11 @@ func (d *Distributed) try(ctx context.Context, op *acquisition, ticket int64, le
 	return Grant{}, nil
 }
 
-// errSessionEnded says that an operation must start again in another session.
+// errSessionEnded means that an operation must start again in another session.
 var errSessionEnded = errors.New("locks: session ended")
 
-// unavailable returns the error of a call that was made under a bounded ctx. The bound is not the
-// caller's, so its end must not look like the end of the caller's context.
+// unavailable returns the error of a call under a bounded ctx. The bound is not the caller's, so
+// its end must not look like the end of the caller's context.
 func unavailable(ctx context.Context, what string, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("locks: %s: %w", what, ctx.Err())
@@ -308,12 +308,12 @@ func unavailable(ctx context.Context, what string, err error) error {
 	return fmt.Errorf("%w: %s: %v", ErrUnavailable, what, err)
 }
 
-// queue reports to an Observer what one operation waits for. It belongs to one goroutine.
+// queue reports an operation's waits to an Observer. It belongs to one goroutine.
 type queue struct {
 	observer Observer
 	now      func() time.Time
 
-	blocked Grant // zero: nothing now
+	blocked Grant // zero while it does not wait
 	since   time.Time
 }
 
@@ -327,7 +327,7 @@ func (q *queue) at(blocked Grant) {
 	q.observer.LockConflicted(blocked.Path.Level())
 }
 
-// left notes that the operation waits no longer, and why.
+// left notes that the operation no longer waits, and why.
 func (q *queue) left(err error) {
 	if q.blocked.Path.IsZero() {
 		return

@@ -2,11 +2,11 @@ package locks
 
 import "context"
 
-// GrantAll is a Manager that grants everything at once and excludes nobody. It exists to
-// show that no lock is load-bearing: every test of the catalog must pass with it too.
+// GrantAll is a Manager that grants everything at once and excludes no operation. It exists to show
+// that no commit depends on a lock: every test of the catalog must pass with it too.
 type GrantAll struct{}
 
-// Acquire checks that request can be planned and ctx has not ended, and grants.
+// Acquire checks that request can be planned and ctx has not ended, and grants the request.
 func (GrantAll) Acquire(ctx context.Context, request Request, _ Options) (Hold, error) {
 	Plan(request)
 	if err := ctx.Err(); err != nil {

@@ -11,10 +11,10 @@ import (
 	"moorage/internal/worker"
 )
 
-// sessionNameBytes is how much chance is in the name of a session.
+// sessionNameBytes is how many random bytes the name of a session has.
 const sessionNameBytes = 16
 
-// presentSession returns the session that was opened last, nil before the first.
+// presentSession returns the session that was opened last, or nil before the first.
 func (d *Distributed) presentSession() *session {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -28,9 +28,9 @@ type opening struct {
 	err     error
 }
 
-// openSession returns the node's session, and opens one if there is none. An operation that comes
-// while a session is being opened waits for that, and gets its error too. If each asked the store
-// again, one after the other, the last of many would wait for long.
+// openSession returns the node's session, and opens one if necessary. An operation that arrives
+// while a session is being opened waits for it, and shares its error. If each called the store
+// again, one after the other, the last of many would wait long.
 func (d *Distributed) openSession(ctx context.Context) (*session, error) {
 	for {
 		s, under, mine, err := d.enterOpening()
@@ -46,16 +46,15 @@ func (d *Distributed) openSession(ctx context.Context) (*session, error) {
 			if under.session != nil || errors.Is(under.err, ErrUnavailable) {
 				return under.session, under.err
 			}
-			// The operation that opened it has gone away.
+			// The operation that opened it has been cancelled.
 		case <-ctx.Done():
 			return nil, fmt.Errorf("locks: open session: %w", ctx.Err())
 		}
 	}
 }
 
-// enterOpening returns the session if there is one that has not ended. Otherwise it returns the
-// attempt to open one that is under way; mine says that it has just begun and is the caller's to
-// make.
+// enterOpening returns the session if it has not ended. Otherwise it returns the current attempt to
+// open one. mine is true if the attempt is new and the caller must make it.
 func (d *Distributed) enterOpening() (s *session, under *opening, mine bool, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -71,9 +70,9 @@ func (d *Distributed) enterOpening() (s *session, under *opening, mine bool, err
 	return nil, d.opening, true, nil
 }
 
-// finishOpening opens a session and wakes everybody who waits for it.
+// finishOpening opens a session and wakes all operations that wait for it.
 func (d *Distributed) finishOpening(ctx context.Context, under *opening) {
-	under.err = fmt.Errorf("%w: open session", ErrUnavailable) // of a panic
+	under.err = fmt.Errorf("%w: open session", ErrUnavailable) // after a panic
 	defer func() {
 		d.mu.Lock()
 		d.opening = nil
@@ -111,13 +110,13 @@ func (d *Distributed) newSession(ctx context.Context) (*session, error) {
 	return s, nil
 }
 
-// beats is what a heartbeat knows about those before it. It belongs to the worker.
+// beats is a heartbeat's memory of earlier ones. It belongs to the worker.
 type beats struct {
 	slow bool      // the last one took longer than beatMax
 	said time.Time // when a failure was last reported
 }
 
-// beat is one heartbeat. Failures are reported now and then, because there are many in a row.
+// beat is one heartbeat. Failures are reported only now and then, because they come in series.
 func (d *Distributed) beat(ctx context.Context) error {
 	err := d.renew(ctx)
 	now := d.now()
@@ -128,7 +127,7 @@ func (d *Distributed) beat(ctx context.Context) error {
 	return err
 }
 
-// renew reports to the store what the session knows, and learns what it lost.
+// renew reports to the store what the session knows, and learns what it has lost.
 func (d *Distributed) renew(ctx context.Context) error {
 	s := d.presentSession()
 	if s == nil || s.isEnded() {
@@ -144,7 +143,7 @@ func (d *Distributed) renew(ctx context.Context) error {
 	lost, alive, err := d.leases.Renew(bounded, s.name, s.known(), SessionTTL)
 	slow := d.now().Sub(began) >= beatMax
 	if err != nil && slow && !d.beats.slow {
-		d.heartbeat.Kick() // the next one may have a connection that works
+		d.heartbeat.Kick() // the next one may have a working connection
 	}
 	d.beats.slow = slow
 	if err != nil {
@@ -154,7 +153,7 @@ func (d *Distributed) renew(ctx context.Context) error {
 		d.lose(s, "another node ended it")
 		return nil
 	}
-	// The store counts from when it heard of us, which was after began.
+	// The store counts from when it received the call, which was after began.
 	s.renewed(SessionTTL - d.now().Sub(began))
 	if victims := s.dropLost(lost); len(victims) > 0 {
 		d.log.WarnContext(ctx, "other nodes took leases from this node, which had been silent", "session", s.name,
@@ -184,7 +183,7 @@ func (d *Distributed) reap(ctx context.Context) error {
 	return nil
 }
 
-// lose ends a session that is lost, if it has not ended yet. The next operation opens another.
+// lose ends a lost session, unless it has already ended. The next operation opens another.
 func (d *Distributed) lose(s *session, reason string) {
 	victims, first := s.end()
 	if !first {
@@ -203,7 +202,7 @@ func (d *Distributed) tell(s *session, victims []*acquisition) {
 	}
 }
 
-// endSession makes the store forget a session. If that fails, it is reaped.
+// endSession removes a session from the store. If that fails, the session is reaped later.
 func (d *Distributed) endSession(s *session) {
 	ctx, cancel := context.WithTimeout(context.Background(), callMax)
 	defer cancel()
@@ -212,8 +211,7 @@ func (d *Distributed) endSession(s *session) {
 	}
 }
 
-// releaseUnneeded gives back what nobody needs any longer. What the store does not hear of now it
-// hears of later.
+// releaseUnneeded releases unneeded leases. If the call fails, a later call releases them.
 func (d *Distributed) releaseUnneeded(s *session) {
 	ids := s.takeUnneeded()
 	if len(ids) == 0 {
@@ -221,8 +219,7 @@ func (d *Distributed) releaseUnneeded(s *session) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), callMax)
 	defer cancel()
-	// A panic must not keep giveBack, in whichever goroutine, from giving back the locks in the
-	// process.
+	// A panic must not keep giveBack, in any goroutine, from releasing the locks in the process.
 	err := worker.Safely(ctx, func(ctx context.Context) error { return d.leases.Release(ctx, s.name, ids) })
 	if err != nil {
 		s.keepUnneeded(ids)
@@ -231,7 +228,7 @@ func (d *Distributed) releaseUnneeded(s *session) {
 	}
 }
 
-// releaseInBackground gives back what nobody needs any longer without making anybody wait.
+// releaseInBackground releases unneeded leases without making its caller wait.
 func (d *Distributed) releaseInBackground(s *session) {
 	if s.hasUnneeded() {
 		d.inBackground(func() { d.releaseUnneeded(s) })
@@ -249,7 +246,7 @@ func (d *Distributed) inBackground(f func()) {
 	d.background.Go(func() { d.safely(f) })
 }
 
-// safely calls f, in a goroutine in which a panic would end the process, and logs the panic.
+// safely calls f and logs its panic. It is for goroutines in which a panic would end the process.
 func (d *Distributed) safely(f func()) {
 	d.tellPanic(worker.Safely(context.Background(), func(context.Context) error {
 		f()
@@ -265,8 +262,8 @@ func (d *Distributed) tellPanic(err error) {
 }
 
 // Close ends the node's session and with it all holds, which must still be released. It waits for
-// at most five seconds for each call that is under way. Later calls of Acquire fail with
-// ErrUnavailable. It may be called again.
+// at most five seconds for each call in progress. Later calls of Acquire fail with ErrUnavailable.
+// It may be called again.
 func (d *Distributed) Close() {
 	d.heartbeat.Stop()
 	d.sweep.Stop()

@@ -5,21 +5,22 @@ import (
 	"sync"
 )
 
-// NewHold returns a Hold for managers. Its Release ends the context and calls release, once; a
-// second caller returns when that is done. lose ends the context with ErrLost; it may be called at
-// any time, also again.
+// NewHold returns a Hold for managers. Its Release ends the context and calls release once. A
+// second caller returns when that is done. lose ends the context with ErrLost. It may be called at
+// any time, and repeatedly.
 func NewHold(ctx context.Context, release func()) (held Hold, lose func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	h := &hold{ctx: ctx}
 	h.release = sync.OnceFunc(func() {
-		// First the context, so that work under the hold ends before somebody else begins.
+		// End the context first, so that work under the hold ends before the next operation begins.
 		cancel(context.Canceled)
 		release()
 	})
 	return h, func() { cancel(ErrLost) }
 }
 
-// hold keeps a context, which nothing else here does: handing it out is its purpose.
+// hold keeps a context. That is an exception in this package, because a Hold's purpose is to
+// provide the context.
 type hold struct {
 	ctx     context.Context
 	release func()

@@ -8,34 +8,34 @@ import (
 	"time"
 )
 
-// nodesKeptMax is how many paths the map of an idle Local may once have held before Local replaces
-// it: a Go map keeps the memory of its largest size.
+// nodesKeptMax is how many paths the map of an idle Local may have held before Local replaces it: a
+// Go map keeps the memory of its largest size.
 const nodesKeptMax = 1024
 
-// nodesSpareMax is how many nodes are kept for the next paths: more than most transactions need.
+// nodesSpareMax is how many nodes are kept for reuse: more than most transactions need.
 const nodesSpareMax = 64
 
-// Local is a Manager for one process. An Acquire costs time in proportion to the depth of its
-// paths, however many locks are held. A path that nobody holds or waits for costs no memory, except
-// for nodesSpareMax of them. Local never loses a lock. It is safe for concurrent use.
+// Local is a Manager for one process. The cost of an Acquire grows with the depth of its paths, not
+// with the number of held locks. A path without holders and waiters costs no memory, except for
+// nodesSpareMax of them. Local never loses a lock. It is safe for concurrent use.
 type Local struct {
 	now      func() time.Time
 	observer Observer
 
-	mu    sync.Mutex // guards the fields below and everything they lead to; leaf; never held over a wait
+	mu    sync.Mutex // guards the fields below and everything reachable from them; leaf; never held during a wait
 	nodes map[Path]*node
-	spare []*node // nobody holds or waits for them: for the next paths
+	spare []*node // unused nodes, kept for other paths
 	peak  int     // the most nodes since the map was made
-	steps int64   // nodes and waiters looked at: the work done, which the tests bound
+	steps int64   // nodes and waiters visited: the work done, which the tests bound
 }
 
-// LocalConfig is what a Local is made from. The zero value is usable.
+// LocalConfig configures a Local. The zero value is usable.
 type LocalConfig struct {
 	Now      func() time.Time // default time.Now; measures the Observer's times
 	Observer Observer         // default: none
 }
 
-// NewLocal returns a Local on which nothing is held.
+// NewLocal returns a Local without locks.
 func NewLocal(config LocalConfig) *Local {
 	l := &Local{now: config.Now, observer: config.Observer, nodes: make(map[Path]*node)}
 	if l.now == nil {
@@ -47,28 +47,28 @@ func NewLocal(config LocalConfig) *Local {
 	return l
 }
 
-// node is the state of one path. It is in nodes while somebody holds the path or waits for it.
+// node is the state of one path. It is in nodes while the path has holders or waiters.
 type node struct {
 	held  [W + 1]int // how many hold it in each mode
 	wants [W + 1]int // how many of queue wait for each mode
-	queue list.List  // of *waiter, the first to come in front
+	queue list.List  // of *waiter, in the order of arrival
 }
 
-// waiter is one Acquire at the one lock that it waits for.
+// waiter is one Acquire that waits for one lock.
 type waiter struct {
 	mode    Mode
 	element *list.Element // its place in the queue; nil when it was granted
 	granted chan struct{} // closed when it was granted
 }
 
-// Stats says what a manager keeps in memory.
+// Stats has the sizes of a manager's state in memory.
 type Stats struct {
 	Paths   int // paths that are held or waited for
 	Waiters int // Acquires that wait for others in the process
 	Leases  int // rows that are held in a store of leases
 }
 
-// Stats returns the state of this moment.
+// Stats returns the present state.
 func (l *Local) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,8 +79,8 @@ func (l *Local) Stats() Stats {
 	return stats
 }
 
-// Acquire implements Manager. It takes free locks in one go, and waits for the others in the order
-// of arrival.
+// Acquire implements Manager. It takes free locks in one pass, and waits for the others in the
+// order of arrival.
 func (l *Local) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
 	plan := Plan(request)
 	patience := newPatience(options, l.now)
@@ -121,8 +121,8 @@ func (l *Local) acquire(ctx context.Context, plan []Grant, patience *patience) e
 	}
 }
 
-// take takes the locks of plan until one is not to be had at once. It returns how many it took, and
-// unless nonBlocking a place in the queue of the next.
+// take takes the locks of plan until one is unavailable. It returns how many it took and, unless
+// nonBlocking, a place in the queue of the unavailable lock.
 func (l *Local) take(plan []Grant, nonBlocking bool) (taken int, turn *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -149,7 +149,7 @@ func (l *Local) take(plan []Grant, nonBlocking bool) (taken int, turn *waiter) {
 	return len(plan), nil
 }
 
-// newNodeLocked returns the node of a path that nobody holds or waits for. mu must be held.
+// newNodeLocked returns the node of a path without holders and waiters. mu must be held.
 func (l *Local) newNodeLocked() *node {
 	last := len(l.spare) - 1
 	if last < 0 {
@@ -160,7 +160,8 @@ func (l *Local) newNodeLocked() *node {
 	return n
 }
 
-// wait returns nil when turn was granted. Otherwise the lock is not held, and nobody waits for it.
+// wait returns nil when turn was granted. Otherwise the lock is not held, and turn is no longer in
+// the queue.
 func (l *Local) wait(ctx context.Context, grant Grant, turn *waiter, patience *patience) error {
 	began := l.now()
 	err := patience.wait(ctx, turn.granted, nil)
@@ -171,8 +172,7 @@ func (l *Local) wait(ctx context.Context, grant Grant, turn *waiter, patience *p
 	return err
 }
 
-// abandon takes turn out of the queue, or gives the lock back that it was granted in the same
-// moment.
+// abandon removes turn from the queue, or releases the lock if turn was granted at the same moment.
 func (l *Local) abandon(path Path, turn *waiter) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,7 +186,7 @@ func (l *Local) abandon(path Path, turn *waiter) {
 	l.settleLocked(path, n)
 }
 
-// release gives the locks of plan back, the last first.
+// release releases the locks of plan, the last first.
 func (l *Local) release(plan []Grant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,9 +197,9 @@ func (l *Local) release(plan []Grant) {
 	}
 }
 
-// settleLocked grants what has become free to waiters, in the order of their arrival, and forgets a
-// node that nobody needs. A waiter that must go on waiting keeps back those behind it that it
-// excludes. mu must be held.
+// settleLocked grants free locks to waiters, in the order of their arrival, and drops an unused
+// node. A waiter that must go on waiting holds back the later waiters that it excludes. mu must be
+// held.
 func (l *Local) settleLocked(path Path, n *node) {
 	l.steps++
 	var passedOver modeSet
@@ -230,8 +230,8 @@ func (l *Local) settleLocked(path Path, n *node) {
 	}
 }
 
-// canGrant reports whether any mode that is waited for could still be granted, behind waiters for
-// the modes of passedOver. Without it a release would walk a long queue in vain.
+// canGrant reports whether any waited-for mode could still be granted behind waiters for the modes
+// of passedOver. Without this check a release would walk a long queue in vain.
 func (n *node) canGrant(passedOver modeSet) bool {
 	excluding := modesIn(&n.held) | passedOver
 	for _, mode := range [...]Mode{RA, R, WA, W} {

@@ -2,11 +2,12 @@ package locks
 
 import "time"
 
-// Observer gets reports on how locks are used, for metrics. Managers call its methods without any
-// internal lock held, possibly from many goroutines at once. The methods must return quickly.
+// Observer receives reports on the use of locks, for metrics. Managers call its methods without
+// holding any internal lock, possibly from many goroutines at once. The methods must return
+// quickly.
 type Observer interface {
-	// LockConflicted reports a lock that could not be had at once, whether it was then waited for
-	// or not.
+	// LockConflicted reports a lock that was not available at once, whether or not the Acquire then
+	// waited for it.
 	LockConflicted(level Level)
 	// LockWaited reports the end of a wait for one lock. err is nil, ErrTimeout, or the context's
 	// error.

@@ -11,7 +11,7 @@ import (
 // Shards is the number of shards of a namespace's registry.
 const Shards = 16
 
-// Level says what a path stands for.
+// Level is the kind of object that a path locks.
 type Level uint8
 
 // The levels of the tree, coarsest first. The zero Path has the zero Level.
@@ -41,8 +41,8 @@ func (l Level) String() string {
 // keys of a map, and be ordered with Compare. The zero Path addresses nothing and may not be
 // locked.
 type Path struct {
-	// text is the segments, each after a slash, names escaped. It is at once the identity, the
-	// order (an ancestor is a prefix, hence smaller) and what people read.
+	// text is the segments, each after a slash, with escaped names. It is the identity, the order
+	// (an ancestor is a prefix, hence smaller) and the readable form.
 	text string
 }
 
@@ -59,8 +59,8 @@ func NamespacePath(warehouse string, ns moorage.Namespace) Path {
 	return path
 }
 
-// Pointer returns the path of a pointer of the warehouse p. Pointers stand next to the namespaces,
-// not below them, because a pointer stays itself when its table is renamed.
+// Pointer returns the path of a pointer of the warehouse p. Pointers are next to the namespaces,
+// not below them, because a pointer does not change when its table is renamed.
 func (p Path) Pointer(id string) Path {
 	if p.Level() != LevelWarehouse {
 		panic(fmt.Sprintf("locks: %s %q has no pointers", p.Level(), p.text))
@@ -68,10 +68,10 @@ func (p Path) Pointer(id string) Path {
 	return p.child("@", id)
 }
 
-// Attempt returns the path on which attempts of one mutation meet that belongs to the warehouse p.
-// key distinguishes mutations; it has letters, digits and dashes. The path stands among the
-// pointers and before all of them, whose ids are hexadecimal. So an operation that asks for both
-// learns of the attempt if that is held.
+// Attempt returns the path that attempts of one mutation in the warehouse p lock. key identifies
+// the mutation and has letters, digits and dashes. The path is ordered among the pointers and
+// before all of them, whose ids are hexadecimal. So an operation that needs both meets the attempt
+// first if it is held.
 func (p Path) Attempt(key string) Path { return p.Pointer("!" + key) }
 
 // Namespace returns the path of the namespace called level directly below p, which must be a
@@ -90,9 +90,9 @@ func (p Path) Shard(n uint8) Path {
 	return p.child("#", fmt.Sprintf("%x", n))
 }
 
-// String returns the path with its names percent-encoded as far as different paths need it to stay
-// different. That is every byte that is not printable ASCII, and % / # @ and space. The zero Path
-// is the empty string.
+// String returns the path with its names percent-encoded just enough to keep different paths
+// different. It encodes every byte that is not printable ASCII, and % / # @ and space. The zero
+// Path is the empty string.
 func (p Path) String() string { return p.text }
 
 // IsZero reports whether p addresses nothing.
@@ -102,7 +102,7 @@ func (p Path) IsZero() bool { return p.text == "" }
 // descendants.
 func (p Path) Compare(other Path) int { return strings.Compare(p.text, other.text) }
 
-// Level says what p stands for.
+// Level returns the level of p.
 func (p Path) Level() Level {
 	switch slash := strings.LastIndexByte(p.text, '/'); {
 	case slash < 0:
@@ -123,7 +123,7 @@ func (p Path) Contains(other Path) bool {
 	return below && (rest == "" || rest[0] == '/')
 }
 
-// Parent returns the path directly above p; the zero Path above a warehouse.
+// Parent returns the path directly above p. It is the zero Path above a warehouse.
 func (p Path) Parent() Path {
 	return Path{p.text[:max(0, strings.LastIndexByte(p.text, '/'))]}
 }
@@ -155,7 +155,7 @@ func escape(name string) string {
 	const hexDigits = "0123456789ABCDEF"
 	plain := func(c byte) bool { return ' ' < c && c < 0x7f && c != '%' && c != '/' && c != '#' && c != '@' }
 
-	first := 0 // to be escaped
+	first := 0 // of the part to be escaped
 	for first < len(name) && plain(name[first]) {
 		first++
 	}

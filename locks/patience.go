@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// patience is how long one Acquire is ready to wait, for all its waits together. It belongs to one
+// patience is how long one Acquire may wait, for all its waits together. It belongs to one
 // goroutine.
 type patience struct {
 	options Options
@@ -20,8 +20,8 @@ func newPatience(options Options, now func() time.Time) *patience {
 	return &patience{options: options, now: now, began: now()}
 }
 
-// wait returns nil when granted is closed or another has come, ErrTimeout, or the context's error.
-// Only an operation that waits may call it. A nil channel never comes.
+// wait returns nil when granted or another is ready, ErrTimeout, or the context's error. Only an
+// operation that may wait may call it. A nil channel is never ready.
 func (p *patience) wait(ctx context.Context, granted <-chan struct{}, another <-chan time.Time) error {
 	if p.expired == nil {
 		p.expired = time.After(p.options.Limit())
@@ -38,8 +38,8 @@ func (p *patience) wait(ctx context.Context, granted <-chan struct{}, another <-
 	}
 }
 
-// ended teaches the Timeout how the Acquire went. An Acquire that did not wait, or was cancelled,
-// says nothing about how long waiting takes.
+// ended reports the result of the Acquire to the Timeout. An Acquire that did not wait, or was
+// cancelled, is no measure of how long waiting takes.
 func (p *patience) ended(err error) {
 	switch {
 	case p.expired == nil || p.options.Timeout == nil:
@@ -50,5 +50,5 @@ func (p *patience) ended(err error) {
 	}
 }
 
-// errWait names the lock that was waited for in vain.
+// errWait adds to err the lock for which the wait failed.
 func errWait(blocked Grant, err error) error { return fmt.Errorf("%w: wait for %s", err, blocked) }

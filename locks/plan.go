@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Mode says what a lock on a path allows and excludes. Its bits are chosen so that the least mode
-// that includes two others is their union.
+// Mode decides what a lock on a path allows and excludes. Its bits are chosen so that the least
+// mode that includes two others is their union.
 type Mode uint8
 
 // The modes; the package comment has their matrix. The zero Mode is not a lock.
@@ -46,7 +46,7 @@ type modeSet uint8
 
 func setOf(m Mode) modeSet { return 1 << m }
 
-// conflicts lists for each mode those that it excludes.
+// conflicts lists the modes that each mode excludes.
 var conflicts = [W + 1]modeSet{
 	RA: setOf(W),
 	R:  setOf(WA) | setOf(W),
@@ -65,13 +65,13 @@ func (g Grant) String() string { return g.Mode.String() + " " + g.Path.String() 
 
 // Plan returns the locks that request needs, in the order in which every manager takes them: by
 // path, so ancestors first. Each path occurs once, in the least mode that includes all that the
-// request implies for it. Plan leaves out what lies below a path in mode R or W, because that mode
-// covers it. A request with a zero Path is a mistake of the programmer, and panics.
+// request implies for it. Plan leaves out paths below a path in mode R or W, because that mode
+// covers them. A request with a zero Path is a mistake of the programmer, and panics.
 func Plan(request Request) []Grant {
 	const aboveUsual = 2
 	plan := make([]Grant, 0, len(request.Reads)+len(request.Writes)+aboveUsual)
 	add := func(paths []Path, own, above Mode) {
-		var parent Path // of the path before
+		var parent Path // the previous path
 		for _, path := range paths {
 			if path.IsZero() {
 				panic("locks: request for the zero Path")
@@ -99,7 +99,7 @@ func Plan(request Request) []Grant {
 		}
 		return false
 	}
-	if !slices.ContainsFunc(plan, isCovered) { // as nearly always
+	if !slices.ContainsFunc(plan, isCovered) { // usually
 		return plan
 	}
 	var uncovered []Grant

@@ -8,39 +8,39 @@ import (
 	"time"
 )
 
-// session is what a node knows about its session in the store of leases: what it holds there, and
-// for which operations. It calls nobody.
+// session is a node's view of its session in the store of leases: the session's leases, and the
+// operations that use them. It makes no calls.
 type session struct {
 	name string
 
-	mu       sync.Mutex // guards the fields below and all that say so; leaf; never held over a call
+	mu       sync.Mutex // guards the fields below and all fields that refer to it; leaf; never held over a call
 	lastID   int64
 	held     map[int64]*lease
-	tickets  map[int64]struct{} // with which operations wait
+	tickets  map[int64]struct{} // of waiting operations
 	shares   map[Grant]*share   // leases for all operations: see Coalesced
 	unneeded []int64            // leases and tickets that are still to be given back
 	expiry   *time.Timer        // ends the session by this node's clock
 	ended    bool
 }
 
-// lease is one row in the store, held or asked for.
+// lease is one row in the store, held or requested.
 type lease struct {
 	id    int64
 	grant Grant
 	share *share // nil for the lease of one operation
 
-	users     map[*acquisition]struct{} // guarded by session.mu: operations that lose a lock with this
-	idleSince time.Time                 // guarded by session.mu: of a share without users
+	users     map[*acquisition]struct{} // guarded by session.mu: operations that lose a lock if this lease is lost
+	idleSince time.Time                 // guarded by session.mu: when a share lost its last user
 }
 
-// share is the place of a lease that all operations of a node use together. It is held, or somebody
-// tries to take it.
+// share is a lease that all operations of a node use together. It is held, or an operation tries to
+// take it.
 type share struct {
 	grant   Grant
 	leader  *acquisition  // guarded by session.mu: the operation that tries; nil when held
-	lease   *lease        // guarded by session.mu: nil while somebody tries
-	settled chan struct{} // closed when it is held, or nobody tries any longer
-	retired bool          // guarded by session.mu: another node wants it, so nobody may join; released by its last user
+	lease   *lease        // guarded by session.mu: nil while an operation tries
+	settled chan struct{} // closed when it is held, or when the attempt has ended
+	retired bool          // guarded by session.mu: wanted by another node; cannot be joined, its last user releases it
 }
 
 func newSession(name string) *session {
@@ -48,7 +48,7 @@ func newSession(name string) *session {
 		shares: make(map[Grant]*share)}
 }
 
-// isEnded reports whether everything in the session is lost.
+// isEnded reports whether the session has ended, so that all its leases are lost.
 func (s *session) isEnded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *session) drawTicket() int64 {
 	return s.lastID
 }
 
-// returnTicket forgets a ticket whose wants a grant has ended.
+// returnTicket forgets a ticket whose wants ended with a grant.
 func (s *session) returnTicket(ticket int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,13 +79,13 @@ func (s *session) withdrawTicket(ticket int64) {
 	s.unneeded = append(s.unneeded, ticket)
 }
 
-// newLeaseLocked returns a lease to be asked for; mu must be held.
+// newLeaseLocked returns a new lease to be requested; mu must be held.
 func (s *session) newLeaseLocked(grant Grant, of *share) *lease {
 	s.lastID++
 	return &lease{id: s.lastID, grant: grant, share: of, users: make(map[*acquisition]struct{})}
 }
 
-// wish returns a lease of its own for each lock of plan.
+// wish returns a new lease for each lock of plan.
 func (s *session) wish(plan []Grant) []*lease {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,9 +115,9 @@ func (s *session) granted(op *acquisition, leases []*lease) bool {
 	return true
 }
 
-// detach takes op's name from all leases that it uses. Leases that nobody needs any longer become
-// unneeded, the last taken first. A share that is not retired is kept for its next user, which has
-// to come soon after now. op does not try to take any shares then, except the one for kept.
+// detach removes op from all leases that it uses. Leases without users become unneeded, the last
+// taken first. A share that is not retired is kept for its next user, which must come soon after
+// now. op then leads no share, except the one for kept.
 func (s *session) detach(op *acquisition, now time.Time, kept Grant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -146,14 +146,14 @@ func (s *session) dropLocked(l *lease) {
 	s.unneeded = append(s.unneeded, l.id)
 }
 
-// abandonLocked lets others try to take a share; mu must be held.
+// abandonLocked lets other operations try to take a share; mu must be held.
 func (s *session) abandonLocked(sh *share) {
 	sh.leader = nil
 	delete(s.shares, sh.grant)
 	close(sh.settled)
 }
 
-// discard makes ids unneeded that the store may have or not.
+// discard makes leases unneeded that the store may or may not have.
 func (s *session) discard(leases []*lease) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +162,7 @@ func (s *session) discard(leases []*lease) {
 	}
 }
 
-// takeUnneeded returns the leases to be given back, and forgets them. An ended session has none.
+// takeUnneeded returns the leases to be released, and forgets them. An ended session has none.
 func (s *session) takeUnneeded() []int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,21 +174,21 @@ func (s *session) takeUnneeded() []int64 {
 	return ids
 }
 
-// hasUnneeded reports whether there are leases to be given back.
+// hasUnneeded reports whether there are leases to be released.
 func (s *session) hasUnneeded() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.ended && len(s.unneeded) > 0
 }
 
-// keepUnneeded takes ids back that could not be given back.
+// keepUnneeded takes back ids that could not be released.
 func (s *session) keepUnneeded(ids []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.unneeded = append(s.unneeded, ids...)
 }
 
-// known returns every id that means something to the session, sorted.
+// known returns every id that the session knows, sorted.
 func (s *session) known() []int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,7 +213,7 @@ func (s *session) expires(d time.Duration, lose func()) {
 	s.expiry = time.AfterFunc(d, lose)
 }
 
-// renewed puts the end of the session off: it now ends in d.
+// renewed postpones the end of the session: it now ends in d.
 func (s *session) renewed(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -241,8 +241,8 @@ func (s *session) dropLost(ids []int64) []*acquisition {
 	return slices.Collect(maps.Keys(victims))
 }
 
-// end ends the session as far as this node is concerned, and returns the operations that used its
-// leases. Only the first call returns true.
+// end ends the session for this node, and returns the operations that used its leases. Only the
+// first call returns true.
 func (s *session) end() (victims []*acquisition, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// How a Timeout adapts: after every timeoutWindow waits it looks at how they went.
+// How a Timeout adapts: after every timeoutWindow waits it evaluates their results.
 const (
 	timeoutWindow = 16
-	// timeoutGrowthMax bounds growth, as a multiple of the initial value: callers do not wait for
-	// ever either.
+	// timeoutGrowthMax bounds growth, as a multiple of the initial value, because callers do not
+	// wait for ever either.
 	timeoutGrowthMax = 4
 )
 
-// Timeout bounds the waits of one class of operations and learns from them, in windows of 16 waits.
+// Timeout bounds the waits of one class of operations and adapts to them, in windows of 16 waits.
 // When more than a third of a window timed out, it grows by a quarter, to at most four times its
-// initial value. When at most a tenth did, it shrinks, halfway towards twice the longest wait that
-// succeeded, never below its floor. Only Acquires that had to wait are counted: the others say
-// nothing about how long waiting takes. It is safe for concurrent use.
+// initial value. When at most a tenth did, it shrinks, halfway towards twice the longest successful
+// wait, never below its floor. Only Acquires that had to wait are counted: the others are no
+// measure of how long waiting takes. It is safe for concurrent use.
 type Timeout struct {
 	floor, ceiling time.Duration
 
@@ -25,10 +25,10 @@ type Timeout struct {
 	current  time.Duration
 	waits    int
 	timeouts int
-	longest  time.Duration // of the waits that succeeded
+	longest  time.Duration // of the successful waits
 }
 
-// NewTimeout returns a Timeout that begins at initial and never falls below floor, which is at most
+// NewTimeout returns a Timeout that begins at initial and never falls below floor. floor is at most
 // initial.
 func NewTimeout(initial, floor time.Duration) *Timeout {
 	return &Timeout{floor: min(floor, initial), ceiling: timeoutGrowthMax * initial, current: initial}
@@ -68,8 +68,8 @@ func (t *Timeout) Succeeded(waited time.Duration) {
 	t.countLocked()
 }
 
-// TimedOut records an Acquire that waited for the whole Duration in vain. A cancelled Acquire says
-// nothing, and is not recorded.
+// TimedOut records an Acquire that waited for the whole Duration in vain. A cancelled Acquire is no
+// measure, and is not recorded.
 func (t *Timeout) TimedOut() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"moorage/locks"
 )
 
-// Around is a locks.Leases whose every call can be counted, held up, refused, or made without its
-// answer. It is as safe for concurrent use as the Leases behind it.
+// Around is a locks.Leases that can count, delay or refuse every call, or drop its answer. It is as
+// safe for concurrent use as the Leases behind it.
 type Around struct {
 	leases locks.Leases
 
@@ -19,8 +19,8 @@ type Around struct {
 	rows  map[string]int
 }
 
-// Hook stands in the way of a call: method is its name, call makes it. An error that Hook returns
-// replaces the call's error. Many goroutines may call it at once.
+// Hook wraps a call. method is the name of the method, and call makes the call. If Hook returns an
+// error, it replaces the call's error. Many goroutines may call it at once.
 type Hook func(ctx context.Context, method string, call func()) error
 
 // NewAround returns an Around without a hook.
@@ -28,21 +28,21 @@ func NewAround(leases locks.Leases) *Around {
 	return &Around{leases: leases, calls: make(map[string]int), rows: make(map[string]int)}
 }
 
-// SetHook makes hook stand in the way of every later call. Nil: nothing does.
+// SetHook makes hook wrap every later call. Nil removes the hook.
 func (a *Around) SetHook(hook Hook) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.hook = hook
 }
 
-// Calls returns how often method was called since the last Reset, refused calls too.
+// Calls returns how often method was called since the last Reset, including refused calls.
 func (a *Around) Calls(method string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.calls[method]
 }
 
-// Rows returns how many leases or ids were given to method since the last Reset.
+// Rows returns how many leases or ids were passed to method since the last Reset.
 func (a *Around) Rows(method string) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()

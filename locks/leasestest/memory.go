@@ -1,5 +1,5 @@
-// Package leasestest holds what tests of leases need: Memory, the reference model, and Around,
-// which counts calls and stands in their way.
+// Package leasestest has helpers for tests of leases: Memory, the reference model, and Around,
+// which counts calls and can interfere with them.
 package leasestest
 
 import (
@@ -13,15 +13,15 @@ import (
 	"moorage/locks"
 )
 
-// Memory is the reference model of locks.Leases, in one process and as plain as can be: it looks at
-// everything in each call. It is safe for concurrent use.
+// Memory is the reference model of locks.Leases, in one process and as simple as possible: each
+// call scans everything. It is safe for concurrent use.
 type Memory struct {
 	now func() time.Time
 
 	mu       sync.Mutex // guards the fields below; leaf
 	sessions map[string]life
 	leases   []entry
-	wants    []entry // a ticket's wants stand where the oldest tickets come first
+	wants    []entry // sorted by age of their tickets, the oldest first
 	tickets  int64
 }
 
@@ -32,7 +32,7 @@ type entry struct {
 	path    string
 	mode    uint8
 	since   time.Time
-	age     int64 // of a want: the place of its ticket in the order of all tickets
+	age     int64 // of a want: the index of its ticket in the order of all tickets
 }
 
 // life is a session that has not ended.
@@ -56,7 +56,7 @@ func (m *Memory) Rows() (leases, wants int) {
 	return len(m.leases), len(m.wants)
 }
 
-// Held returns what session holds, as "W /wh/ns", in the order in which it was taken.
+// Held returns the leases of session, as "W /wh/ns", in the order in which they were taken.
 func (m *Memory) Held(session string) []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -69,7 +69,7 @@ func (m *Memory) Held(session string) []string {
 	return held
 }
 
-// Sessions returns the names of those that are alive, sorted.
+// Sessions returns the names of live sessions, sorted.
 func (m *Memory) Sessions() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,7 +117,7 @@ func (m *Memory) Announce(ctx context.Context, session, address, host string) (e
 	return ended, true, nil
 }
 
-// Session returns what is known of a session, and false if it has ended.
+// Session returns a session, and false if it has ended.
 func (m *Memory) Session(name string) (locks.Session, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -203,7 +203,7 @@ func (m *Memory) Try(ctx context.Context, session string, ticket int64, leases [
 	return -1, true, nil
 }
 
-// wantLocked adds leases to the wants of a ticket that it does not yet want; mu must be held.
+// wantLocked adds leases to the wants of a ticket unless it already wants them; mu must be held.
 func (m *Memory) wantLocked(session string, ticket int64, leases []locks.Lease, age int64, now time.Time) {
 	m.tickets = max(m.tickets, age)
 	for _, l := range leases {

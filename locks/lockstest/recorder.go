@@ -1,4 +1,4 @@
-// Package lockstest holds Recorder, which notes what locks an operation takes.
+// Package lockstest has Recorder, which records the locks that an operation takes.
 package lockstest
 
 import (
@@ -9,8 +9,8 @@ import (
 	"moorage/locks"
 )
 
-// Recorder is a Manager that notes every Acquire and hands it on, for tests that compare what an
-// operation takes with what it should take. It is safe for concurrent use.
+// Recorder is a Manager that records every Acquire and passes it on, for tests that compare the
+// locks of an operation with the expected ones. It is safe for concurrent use.
 type Recorder struct {
 	manager locks.Manager
 
@@ -22,15 +22,15 @@ type Recorder struct {
 type Call struct {
 	Request locks.Request
 	Options locks.Options
-	Grants  []locks.Grant // what locks.Plan makes of Request, ancestors included, in the order of taking
-	Err     error         // what Acquire returned
-	// Nested means that the caller's context belongs to a hold which was not released: a second
-	// Acquire while holding, which the order of locks forbids.
+	Grants  []locks.Grant // the result of locks.Plan for Request, ancestors included, in the order of taking
+	Err     error         // the error of Acquire
+	// Nested is true if the caller's context belongs to a hold that was not released. The order of
+	// locks forbids such a second Acquire while holding.
 	Nested bool
 }
 
-// Named returns the grants in mode R or W, as "W /wh/ns/#3", in order: what the operation asked
-// for, without the ancestor modes that follow from it.
+// Named returns the grants in mode R or W, as "W /wh/ns/#3", in order. These are the requested
+// locks, without the ancestor modes that follow from them.
 func (c Call) Named() []string {
 	var named []string
 	for _, grant := range c.Grants {
@@ -44,14 +44,14 @@ func (c Call) Named() []string {
 // NewRecorder returns a Recorder over manager.
 func NewRecorder(manager locks.Manager) *Recorder { return &Recorder{manager: manager} }
 
-// Calls returns what was recorded, in the order in which the calls returned.
+// Calls returns the recorded calls, in the order in which they returned.
 func (r *Recorder) Calls() []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.calls)
 }
 
-// Reset forgets what was recorded.
+// Reset forgets the recorded calls.
 func (r *Recorder) Reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
