@@ -9,12 +9,12 @@ import (
 const (
 	// HeatLasts is how long a pointer is hot after a lost race.
 	HeatLasts = 30 * time.Second
-	// heatMax bounds how many pointers are remembered. More of them in 30 s share no owner that
-	// would help: the oldest are forgotten.
+	// heatMax bounds how many pointers are remembered. If more are hot in 30 s, an owner would not
+	// help: the oldest are forgotten.
 	heatMax = 4096
 )
 
-// Heat knows on which pointers this node has lost a race in the last 30 s. It is safe for
+// Heat remembers the pointers on which this node has lost a race in the last 30 s. It is safe for
 // concurrent use.
 type Heat struct {
 	now   func() time.Time
@@ -24,7 +24,7 @@ type Heat struct {
 	lost map[Pointer]time.Time
 }
 
-// NewHeat returns a Heat on which nothing is hot. now is time.Now, except in tests.
+// NewHeat returns a Heat without hot pointers. now is time.Now, except in tests.
 func NewHeat(now func() time.Time) *Heat {
 	return &Heat{now: now, lost: make(map[Pointer]time.Time)}
 }
@@ -41,8 +41,8 @@ func (h *Heat) Lost(pointer Pointer) {
 	h.count.Store(int64(len(h.lost)))
 }
 
-// makeRoomLocked forgets the pointers that have cooled down, or the one that lost longest ago. mu
-// must be held.
+// makeRoomLocked forgets the pointers that have cooled down, or else the one whose race is oldest.
+// mu must be held.
 func (h *Heat) makeRoomLocked(now time.Time) {
 	var oldest Pointer
 	var since time.Time

@@ -18,29 +18,29 @@ const (
 	callMax = 5 * time.Second
 )
 
-// Sessions is the port to what the store knows of the nodes: the sessions of their locks. Calls
-// fail if the store does not answer; they may be repeated.
+// Sessions is the port to the store's records of the nodes: the sessions of their locks. Calls fail
+// if the store does not answer. They may be repeated.
 type Sessions interface {
-	// Join says at which address the node of session answers other nodes. Empty: no longer. It
-	// changes nothing if the session has ended, or has that address.
+	// Join records the address at which the node of session answers other nodes. An empty address
+	// ends that. It changes nothing if the session has ended, or already has that address.
 	Join(ctx context.Context, session, address string) error
 	// Members returns the sessions that have an address, in any order, with the number of the view.
-	// Both are as of one moment. The number is greater than that of every call before which had
+	// Both are as of one moment. The number is greater than in every earlier call that returned
 	// other sessions or addresses.
 	Members(ctx context.Context) (number int64, members []Member, err error)
 }
 
-// MembershipConfig is what a Membership is made from. All fields are required.
+// MembershipConfig configures a Membership. All fields are required.
 type MembershipConfig struct {
 	Sessions Sessions
-	Session  func() string // the session of this node's locks, "" while it has none
-	Address  string        // where this node answers others
+	Session  func() string // the session of this node's locks, or "" if there is none
+	Address  string        // where this node answers other nodes
 	Jitter   *mathrand.Rand
 	Now      func() time.Time
 	Logger   *slog.Logger
 }
 
-// Membership keeps this node among the members, and knows the others. It is safe for concurrent
+// Membership keeps this node among the members, and reads the others. It is safe for concurrent
 // use.
 type Membership struct {
 	config MembershipConfig
@@ -60,7 +60,7 @@ func NewMembership(config MembershipConfig) *Membership {
 // Start begins to read the members, and joins them.
 func (m *Membership) Start() { m.worker.Start() }
 
-// Leave takes this node out of the members and ends what Start began. If the store does not answer,
+// Leave removes this node from the members and ends what Start began. If the store does not answer,
 // the node leaves when its session ends.
 func (m *Membership) Leave(ctx context.Context) error {
 	m.worker.Stop()

@@ -14,7 +14,7 @@ import (
 	"moorage"
 )
 
-// The headers that travel between nodes. HeaderPrefix is what begins all of them.
+// The headers between nodes. HeaderPrefix is their common prefix.
 const (
 	HeaderPrefix    = "Moorage-"
 	headerForwarded = "Moorage-Forwarded"
@@ -23,12 +23,13 @@ const (
 	headerRequestID = "X-Request-Id"
 )
 
-// callerBytesMax bounds a caller on its way between nodes, as JSON. It is room for what a token of
-// 16 KiB says, with an alias before each of its roles.
+// callerBytesMax bounds a caller sent between nodes, as JSON. It has room for the content of a
+// token of 16 KiB, with an alias before each of its roles.
 const callerBytesMax = 64 << 10
 
-// checkNode refuses a certificate that is not for a server too. Those of nodes are for both; those
-// of clients are for clients alone, also where an authority signs them for nodes and for others.
+// checkNode refuses a certificate that is not also for a server. Node certificates are for both
+// uses. Client certificates are for clients only, even if one authority signs them for nodes and
+// for others.
 func checkNode(state tls.ConnectionState) error {
 	for _, use := range state.PeerCertificates[0].ExtKeyUsage {
 		if use == x509.ExtKeyUsageServerAuth || use == x509.ExtKeyUsageAny {
@@ -38,10 +39,10 @@ func checkNode(state tls.ConnectionState) error {
 	return errors.New("the certificate is not a node's: it lacks extendedKeyUsage=serverAuth")
 }
 
-// NewTLS returns how a node answers its peers and how it calls them. certificate and key are of
-// this node, authority is what signed the certificates of all nodes; all are PEM. Each side refuses
-// one that authority did not sign. A node that calls another also wants the host of its address in
-// the certificate.
+// NewTLS returns the TLS settings with which a node answers its peers and calls them. certificate
+// and key belong to this node. authority is the authority that signed the certificates of all
+// nodes. All are PEM. Each side refuses a certificate that authority did not sign. A node that
+// calls another also requires the host of its address in the certificate.
 func NewTLS(certificate, key, authority []byte) (server, client *tls.Config, err error) {
 	pair, err := tls.X509KeyPair(certificate, key)
 	if err != nil {
@@ -60,17 +61,17 @@ func NewTLS(certificate, key, authority []byte) (server, client *tls.Config, err
 	return server, client, nil
 }
 
-// Protocols is what peers speak: HTTP/2 over TLS.
+// Protocols returns the protocol of peers: HTTP/2 over TLS.
 func Protocols() *http.Protocols {
 	var protocols http.Protocols
 	protocols.SetHTTP2(true)
 	return &protocols
 }
 
-// Arrive returns what answers on the peer listener: handler, with what another node says about a
-// request (moorage.ArrivalOf). It answers 421 to what it does not understand: then the other node
-// carries the request out itself. It belongs behind the TLS of NewTLS only, because it believes the
-// caller.
+// Arrive returns the handler of the peer listener. It passes requests to handler with the data that
+// another node has sent about them (moorage.ArrivalOf). It answers 421 to a request that it does
+// not understand, so that the other node executes the request. It must run only behind the TLS of
+// NewTLS, because it trusts the caller.
 func Arrive(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := decodeCaller(r.Header.Get(headerCaller))
@@ -81,7 +82,7 @@ func Arrive(handler http.Handler) http.Handler {
 		}
 		arrival := moorage.Arrival{From: from, Caller: caller, Key: r.Header.Get(headerKey)}
 		dropHeaders(r.Header)
-		// The node that forwards has decided whether it answers to this name and this page.
+		// The forwarding node has already checked the Host and Origin.
 		r.Host = ""
 		for _, decided := range []string{"Origin", "Sec-Fetch-Site"} {
 			r.Header.Del(decided)
@@ -90,8 +91,8 @@ func Arrive(handler http.Handler) http.Handler {
 	})
 }
 
-// DropHeaders returns handler behind the removal of what only nodes may say. It belongs in front
-// of every port that clients reach.
+// DropHeaders returns handler behind a filter that removes headers that only nodes may send. Every
+// port that clients reach needs it.
 func DropHeaders(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		dropHeaders(r.Header)
@@ -108,7 +109,7 @@ func dropHeaders(header http.Header) {
 	}
 }
 
-// encodeCaller returns a caller with all that it has, fit for a header.
+// encodeCaller returns the complete caller, encoded for a header.
 func encodeCaller(caller moorage.Caller) (string, error) {
 	text, err := json.Marshal(caller)
 	if err != nil {
@@ -120,8 +121,8 @@ func encodeCaller(caller moorage.Caller) (string, error) {
 	return base64.StdEncoding.EncodeToString(text), nil
 }
 
-// decodeCaller reads what encodeCaller returned. It refuses members that it does not know, because
-// they may restrict the caller.
+// decodeCaller decodes the result of encodeCaller. It refuses unknown members, because they may
+// restrict the caller.
 func decodeCaller(header string) (caller moorage.Caller, err error) {
 	text, err := base64.StdEncoding.DecodeString(header)
 	if err != nil {

@@ -28,43 +28,43 @@ const (
 	PassedOver = 6 * time.Second
 	// connectMax bounds how long a node waits for a connection to a peer, and for the handshake.
 	connectMax = time.Second
-	// silenceMax is how long a peer may send nothing before it is asked for a sign, and how long
-	// that may take. A peer that stands still accepts connections, but gives no sign.
+	// silenceMax is how long a peer may send nothing before it is pinged, and how long it may take
+	// to answer the ping. A peer that hangs accepts connections, but does not answer.
 	silenceMax = time.Second
-	// answerMax bounds a forwarded request. The owner gives up a commit sooner.
+	// answerMax bounds a forwarded request. The owner abandons a commit sooner.
 	answerMax = 45 * time.Second
-	// forwardsMax bounds the requests that are being forwarded. Further ones are carried out here.
+	// forwardsMax bounds the requests that are being forwarded. Further ones are executed here.
 	forwardsMax = 256
-	// answerBytesKept is how much of an answer is read before the client gets any of it. Up to then
-	// a connection that is lost costs nothing: the commit is carried out here.
+	// answerBytesKept is how much of an answer is read before the client gets any of it. If the
+	// connection is lost earlier, the commit is executed here, at no cost to the client.
 	answerBytesKept = 1 << 20
 	// idlePeerTimeout is how long a connection to a peer is kept without requests.
 	idlePeerTimeout = 90 * time.Second
 )
 
-// Result is what became of a request that a node meant to forward.
+// Result is the result of an attempt to forward.
 type Result string
 
-// The results. After all but Answered the node carries the request out itself.
+// The results. After all but Answered the node executes the request itself.
 const (
-	Answered    Result = "answered"    // the owner did
-	Refused     Result = "refused"     // the owner did nothing, and said so
+	Answered    Result = "answered"    // the owner answered
+	Refused     Result = "refused"     // the owner did nothing, and reported that
 	Unreachable Result = "unreachable" // there was no connection
 	Lost        Result = "lost"        // no answer came, or 500; the outcome is not known
-	Skipped     Result = "skipped"     // the owner was passed over, is of another version, or too many were under way
+	Skipped     Result = "skipped"     // the owner was passed over, has another version, or too many requests ran
 )
 
 // Results returns all results.
 func Results() []Result { return []Result{Answered, Refused, Unreachable, Lost, Skipped} }
 
-// RouterConfig is what a Router is made from. Fields without a default are required.
+// RouterConfig configures a Router. Fields without a default are required.
 type RouterConfig struct {
 	View    func() View // the present view
 	Address string      // of this node
-	Version string      // that this node runs: only nodes of the same version mean the same by a caller
-	TLS     *tls.Config // how this node calls others
+	Version string      // of this node: only nodes of the same version interpret a caller alike
+	TLS     *tls.Config // with which this node calls others
 	Heat    *Heat
-	// PointerOf returns the pointer that a name of a table or view led to last. It reads nothing.
+	// PointerOf returns the last known pointer of the name of a table or view. It reads nothing.
 	PointerOf func(moorage.Identifier) (Pointer, bool)
 	// Observe is called with each result. It must not block. Default: does nothing.
 	Observe func(Result)
@@ -79,7 +79,7 @@ type Router struct {
 	underWay  atomic.Int64
 
 	mu         sync.Mutex           // guards the field below; leaf
-	passedOver map[string]time.Time // by address: until when; entries of nodes that are gone are deleted
+	passedOver map[string]time.Time // by address: until when; entries of former nodes are deleted
 }
 
 // NewRouter returns a Router. It must be closed.
@@ -105,7 +105,7 @@ func NewRouter(config RouterConfig) *Router {
 	}
 }
 
-// Close closes the connections to other nodes that are idle.
+// Close closes idle connections to other nodes.
 func (r *Router) Close() { r.transport.CloseIdleConnections() }
 
 // Commit is a request for one table or view, whose body has been read.
@@ -113,14 +113,15 @@ type Commit struct {
 	Ident  moorage.Identifier
 	Caller moorage.Caller
 	Body   []byte
-	HasKey bool // the request has an Idempotency-Key of the client's
+	HasKey bool // the request has the client's Idempotency-Key
 }
 
-// Forward has the owner of a commit answer request, if there is one that this node forwards to.
+// Forward lets the owner of a commit answer request, if there is an owner to which this node
+// forwards.
 //
-// If it returns false, nothing was answered, and this node carries the commit out. Then key is the
-// internal key under which the owner may have done so already, or may do yet. It is empty if the
-// owner did and will do nothing, or if the request has a key of its own. Forward panics with
+// If it returns false, nothing was answered, and this node must execute the commit. Then key is the
+// internal key under which the owner may have executed it, or may still do so. key is empty if the
+// owner did and will do nothing, or if the request has its own key. Forward panics with
 // http.ErrAbortHandler if the answer broke off after the client got a part of it.
 func (r *Router) Forward(w http.ResponseWriter, request *http.Request, c Commit) (key string, answered bool) {
 	if _, arrived := moorage.ArrivalOf(request.Context()); arrived {
@@ -171,8 +172,8 @@ func (r *Router) mayAsk(owner Member) bool {
 	return true
 }
 
-// passOver keeps requests from the node at address for a while, unless it is the client that left.
-// why is what the node's silence looked like.
+// passOver keeps requests from the node at address for a while, unless the client disconnected. why
+// is the error of the failed request.
 func (r *Router) passOver(ctx context.Context, address string, result Result, why error) {
 	if ctx.Err() != nil {
 		return
@@ -193,8 +194,8 @@ func (r *Router) passOver(ctx context.Context, address string, result Result, wh
 	}
 }
 
-// ask sends the request to the node at address, and passes its answer on. If there is none, it
-// returns why.
+// ask sends the request to the node at address, and passes on its answer. If there is no answer, it
+// returns the reason.
 func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, address, key string) (Result, error) {
 	ctx, cancel := context.WithTimeout(request.Context(), answerMax)
 	defer cancel()
@@ -220,7 +221,7 @@ func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, add
 		return Refused, nil
 	}
 	if answer.StatusCode >= http.StatusInternalServerError {
-		// The owner does not know either. This node may find out.
+		// The owner does not know the outcome either. This node may find out.
 		return Lost, fmt.Errorf("the answer was %s", answer.Status)
 	}
 	var kept bytes.Buffer
@@ -234,7 +235,7 @@ func (r *Router) ask(w http.ResponseWriter, request *http.Request, c Commit, add
 	}
 	w.WriteHeader(answer.StatusCode)
 	if _, err := w.Write(kept.Bytes()); err != nil || whole {
-		return Answered, nil // or the client is gone
+		return Answered, nil // or the client has disconnected
 	}
 	if _, err := io.Copy(w, answer.Body); err != nil {
 		panic(http.ErrAbortHandler)
@@ -257,7 +258,7 @@ func (r *Router) forwardOf(ctx context.Context, request *http.Request, c Commit,
 		header.Set(headerKey, key)
 	}
 	if len(header.Values("User-Agent")) == 0 {
-		header["User-Agent"] = []string{""} // else there would be one of this library
+		header["User-Agent"] = []string{""} // otherwise this library would add its own
 	}
 	path := request.URL.RawPath
 	if path == "" {
@@ -265,20 +266,20 @@ func (r *Router) forwardOf(ctx context.Context, request *http.Request, c Commit,
 	}
 	forwarded := &http.Request{
 		Method: request.Method,
-		// Opaque is sent as it is. A path would be spelled in another way.
+		// Opaque is sent unchanged. A Path would be re-encoded.
 		URL:    &url.URL{Scheme: "https", Host: address, Opaque: path, RawQuery: request.URL.RawQuery},
 		Header: header, ContentLength: int64(len(c.Body)),
 	}
 	if len(c.Body) > 0 {
-		// GetBody lets the transport send a request again that the peer certainly did not begin.
+		// GetBody lets the transport resend a request that the peer certainly did not begin.
 		forwarded.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.Body)), nil }
 		forwarded.Body = io.NopCloser(bytes.NewReader(c.Body))
 	}
 	return forwarded.WithContext(ctx), nil
 }
 
-// endToEnd returns a copy of header without what belongs to one connection, only to nodes, or to
-// this node alone. It has found out who the caller is, so no secret of the caller's travels.
+// endToEnd returns a copy of header without headers for one connection, for nodes only, or for this
+// node only. This node has authenticated the caller, so the caller's secrets are not forwarded.
 func endToEnd(header http.Header) http.Header {
 	copied := header.Clone()
 	if copied == nil {

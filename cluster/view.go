@@ -21,16 +21,17 @@ type Member = struct {
 // Pointer is the id of the record of a table or view. A rename keeps it.
 type Pointer = [16]byte
 
-// View is which nodes there were at one moment. It is not changed once it is made.
+// View is the set of nodes at one moment. It is immutable.
 type View struct {
-	// Number is raised by every join and leave. Of two views the one with the greater is newer.
+	// Number is raised by every join and leave. Of two views the one with the greater number is
+	// newer.
 	Number int64
-	// Members has one session of each address, sorted by address.
+	// Members has one session for each address, sorted by address.
 	Members []Member
 }
 
-// NewView returns the view of members, in any order. Sessions of one address are one node: it
-// started again, and its former session has not ended yet.
+// NewView returns the view of members, in any order. Sessions of one address are one node: it was
+// restarted, and its former session has not ended yet.
 func NewView(number int64, members []Member) View {
 	members = slices.Clone(members)
 	slices.SortFunc(members, func(a, b Member) int {
@@ -43,8 +44,8 @@ func NewView(number int64, members []Member) View {
 	return View{Number: number, Members: members}
 }
 
-// Owner returns the member that commits of pointer go to: the one with the greatest xxhash64 of its
-// address and pointer. found is false if there is no member.
+// Owner returns the member that receives commits of pointer: the one with the greatest xxhash64 of
+// its address and pointer. found is false if there is no member.
 func (v View) Owner(pointer Pointer) (owner Member, found bool) {
 	var greatest uint64
 	var room [128]byte
@@ -57,7 +58,7 @@ func (v View) Owner(pointer Pointer) (owner Member, found bool) {
 	return owner, found
 }
 
-// viewsKept bounds how many views a node remembers, for people who look into it.
+// viewsKept bounds how many views a node remembers, for people who inspect it.
 const viewsKept = 8
 
 // Seen is a view with the time at which this node read it first.
@@ -66,7 +67,7 @@ type Seen struct {
 	Since time.Time
 }
 
-// views are those that a node has read. It is safe for concurrent use.
+// views are the views that a node has read. It is safe for concurrent use.
 type views struct {
 	present atomic.Pointer[View] // nil before the first
 
@@ -89,7 +90,7 @@ func (v *views) learn(view View, now time.Time) bool {
 	return true
 }
 
-// now returns the present view, without members before the first.
+// now returns the present view. Before the first it has no members.
 func (v *views) now() View {
 	if present := v.present.Load(); present != nil {
 		return *present
