@@ -14,28 +14,28 @@ import (
 	"moorage/storage"
 )
 
-// Bounds on what is asked of a storage that does not answer.
+// Bounds for a storage that does not answer.
 const (
 	// fileTimeout is how long one file may take. A storage that needs longer does not answer.
 	fileTimeout = 10 * time.Second
-	// refusalsMax is how many files in a row a storage may refuse to read. Then it refuses all: as
-	// it does when credentials are wrong.
+	// refusalsMax is how many consecutive files a storage may refuse. Then it refuses all, as it
+	// does when credentials are wrong.
 	refusalsMax = 3
 )
 
-// answering holds how the storages have answered in both looks of a run. It is not safe for
-// concurrent use.
+// answering has the results of each storage in both looks of a run. It is not safe for concurrent
+// use.
 type answering struct {
-	places map[string]*placeAnswers // by what the place is made of
+	places map[string]*placeAnswers // by the settings of the place
 }
 
-// placeAnswers are those of one storage.
+// placeAnswers has the results of one storage.
 type placeAnswers struct {
 	whose   string // the warehouse and the location
-	refused int    // files in a row
-	over    bool   // it is not asked any more
-	files   int    // that could not be read, or were not asked for, in the present look
-	failure error  // the first
+	refused int    // consecutive files
+	over    bool   // no more requests are sent to it
+	files   int    // unreadable or skipped in the present look
+	failure error  // the first one
 }
 
 // at returns the answers of the storage that reaches location in place.
@@ -56,7 +56,7 @@ func (a *answering) at(warehouse, location string, place storage.Place) *placeAn
 	return answers
 }
 
-// again forgets the counts of the look before, and keeps which storages do not answer.
+// again resets the counts of the previous look, but remembers which storages do not answer.
 func (a *answering) again() {
 	for _, answers := range a.places {
 		answers.files = 0
@@ -83,7 +83,7 @@ func counted(files int) string {
 	return fmt.Sprintf("%d files", files)
 }
 
-// plain returns what went wrong, without the names of functions that errors carry for logs.
+// plain returns the error text without the function names that errors have for logs.
 func plain(err error) string {
 	for {
 		e, ok := err.(*moorage.Error)
@@ -98,9 +98,9 @@ func plain(err error) string {
 	}
 }
 
-// ask reads something of a storage, within fileTimeout. It returns false if that could not be read
-// because of the storage, which is remembered, or was not asked for because it does not answer. The
-// error is then nil. Any other error is about what was to be read.
+// ask reads from a storage, within fileTimeout. It returns false and no error if the storage
+// failed, which it remembers, or if it was skipped because it does not answer. Any other error is
+// about the file.
 func (p *placeAnswers) ask(ctx context.Context, read func(context.Context) error) (bool, error) {
 	if p.over {
 		p.files++
@@ -129,8 +129,8 @@ func (p *placeAnswers) ask(ctx context.Context, read func(context.Context) error
 	return false, nil
 }
 
-// isAboutFile reports whether err says what a file is or where it lies, and not that its storage
-// did not hand it out.
+// isAboutFile reports whether err describes the file or its location, and not a failure of its
+// storage.
 func isAboutFile(err error) bool {
 	for _, kind := range []error{storage.ErrNotFound, storage.ErrOutside, storage.ErrLocation} {
 		if errors.Is(err, kind) {
@@ -144,8 +144,9 @@ func isAboutFile(err error) bool {
 	return true
 }
 
-// files reports live tables whose metadata file is missing, does not parse or is not theirs. It
-// leaves out dropped tables: some engines delete the files themselves once the name is gone.
+// files reports live tables whose metadata file is missing, does not parse or belongs to another
+// table. It leaves out dropped tables: some engines delete the files themselves once the name is
+// gone.
 func (l *look) files(ctx context.Context) error {
 	l.storages.again()
 	pointers := slices.SortedFunc(maps.Values(l.pointers), func(a, b pointerAt) int {
@@ -170,9 +171,9 @@ func (l *look) files(ctx context.Context) error {
 	return nil
 }
 
-// readUUID reads a table's metadata file. It reports a table at a location that its warehouse does
-// not allow. It then reads the file by what the table has claimed. It returns false where the
-// storage let it read nothing.
+// readUUID reads a table's metadata file. If the table is at a location that its warehouse does not
+// allow, it reports that. It then reads the file through the table's own claims. It returns false
+// if the storage failed.
 func (l *look) readUUID(ctx context.Context, pointer pointerAt) (uuid string, read bool, err error) {
 	at := pointer.value
 	readIn := func(place storage.Place) {

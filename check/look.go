@@ -14,11 +14,12 @@ import (
 	"moorage/txlog"
 )
 
-// recoveryGrace is how long after its deadline a transaction may stay without being given up. It is
-// longer than recovery leaves it alone for the locks of its tables and then tries to end it.
+// recoveryGrace is how long after its deadline a transaction may stay without being given up.
+// Recovery first leaves it alone for the locks of its tables and then tries to end it.
+// recoveryGrace is longer than both.
 const recoveryGrace = txlog.LockPatience + 10*time.Minute
 
-// look is one look at everything.
+// look is one pass over the whole store.
 type look struct {
 	*Checker
 
@@ -28,16 +29,16 @@ type look struct {
 	levels     map[registry.Key]registry.ID // of warehouses and namespaces
 	pointers   map[registry.ID]pointerAt
 	named      map[registry.ID]int           // how many entries name a pointer
-	identified map[registry.ID]bool          // the pointers whose claim of their table-uuid names them
+	identified map[registry.ID]bool          // the pointers named by the claim of their table-uuid
 	unfinished map[registry.ID]bool          // transactions
-	ended      []registry.ID                 // transactions that are gone and have a blocker
-	tasks      map[registry.Key]bool         // all of them
-	waiting    map[registry.Key]bool         // the records of purges that wait
-	unreadable map[registry.Key]error        // why a record cannot be read, except those of transactions
-	callers    map[registry.Key]registry.Key // the entries of pointers that cannot be read
+	ended      []registry.ID                 // transactions that have ended and have a blocker
+	tasks      map[registry.Key]bool         // all tasks
+	waiting    map[registry.Key]bool         // the records of waiting purges
+	unreadable map[registry.Key]error        // why a record cannot be read, except for transactions
+	callers    map[registry.Key]registry.Key // the entries of unreadable pointers
 	granted    map[registry.Key]policyAt
-	policy     int  // records of policy
-	on         bool // access
+	policy     int  // records of access policy
+	on         bool // access control is on
 	storages   *answering
 }
 
@@ -52,7 +53,7 @@ type pointerAt struct {
 	state registry.State
 }
 
-// kindOf returns what a pointer is, and the state of its entry.
+// kindOf returns the noun for a pointer, and the state of its entry.
 func kindOf(pointer registry.Pointer) (noun string, entry registry.State) {
 	if pointer.View {
 		return "view", registry.StateView
@@ -66,7 +67,7 @@ func (p pointerAt) String() string {
 	return fmt.Sprintf("%s %s.%s (%s)", noun, p.value.Warehouse, p.value.Identifier(), p.value.ID)
 }
 
-// awaits reports whether a dropped table is to be purged by task.
+// awaits reports whether task is the purge of a dropped table.
 func (p pointerAt) awaits(task registry.Key) bool {
 	return p.state.IsDropped() && !p.value.Task.IsZero() && registry.TaskKey(p.value.Task) == task
 }
@@ -90,7 +91,7 @@ func (c *Checker) lookOnce(ctx context.Context, storages *answering) (Report, er
 		granted:    map[registry.Key]policyAt{},
 	}
 	m := &maintained{look: l, dues: map[kindOn][]registry.Key{}, says: map[kindOn]registry.Key{}}
-	// In an order in which what a record names is read before the record itself.
+	// In an order in which the records that a record names are read before the record itself.
 	if err := l.readTransactions(ctx); err != nil {
 		return Report{}, err
 	}
@@ -174,7 +175,7 @@ func (l *look) namespace(record registry.Record) {
 	l.levels[record.Key] = value.ID
 }
 
-// splitNamespaceKey reads what registry.NamespaceKey made.
+// splitNamespaceKey parses a key of registry.NamespaceKey.
 func splitNamespaceKey(key registry.Key) (namespaceAt, error) {
 	parts := strings.SplitN(key.ID, "/", 3)
 	if len(parts) != 3 {
@@ -251,13 +252,13 @@ func (l *look) uuid(record registry.Record) {
 	l.identified[value.Pointer] = true
 }
 
-// outcome reads the outcome of an idempotency key, which must only be readable.
+// outcome checks that the outcome of an idempotency key is readable.
 func (l *look) outcome(record registry.Record) {
 	readRecord[registry.Idempotency](l, record, registry.StateNone)
 }
 
-// readTransactions reports transactions that no worker seems to see, and those that cannot be read.
-// It does not look for published files: files looks for those that a pointer still names.
+// readTransactions reports transactions that workers seem to miss, and unreadable ones. It does not
+// look for published files: the method files checks those that a pointer still names.
 func (l *look) readTransactions(ctx context.Context) error {
 	for entry, err := range l.transactions.All(ctx) {
 		if err != nil {
@@ -320,7 +321,7 @@ func (l *look) task(record registry.Record) {
 func (l *look) removeBlockers(ctx context.Context) error {
 	for _, id := range l.ended {
 		entry, found, err := l.transactions.Get(ctx, id)
-		if err == nil && !found { // else it began after readTransactions, and was given up
+		if err == nil && !found { // otherwise it began after readTransactions, and was given up
 			entry.ID = id
 			err = l.transactions.Finish(ctx, entry)
 		}
@@ -331,9 +332,8 @@ func (l *look) removeBlockers(ctx context.Context) error {
 	return nil
 }
 
-// purges reports dropped tables whose purge was asked for, but has no task, nor a record that says
-// when it may begin. No worker would purge or forget them. It also reports such records without a
-// table.
+// purges reports dropped tables whose purge was requested, but has no task, nor a record of when it
+// may begin. No worker would purge or forget them. It also reports such records without a table.
 func (l *look) purges() {
 	awaited := make(map[registry.Key]bool)
 	for _, pointer := range l.pointers {
@@ -370,8 +370,8 @@ func (l *look) parents() {
 	}
 }
 
-// names reports live tables that lack the claim of their table-uuid, or have not exactly one name,
-// or whose namespace does not have the path that the table says.
+// names reports live tables without the claim of their table-uuid, or without exactly one name. It
+// also reports tables whose namespace does not have the path in the table's record.
 func (l *look) names() {
 	for id, pointer := range l.pointers {
 		if pointer.state != registry.StateLive {
@@ -391,11 +391,11 @@ func (l *look) names() {
 	}
 }
 
-// path returns the names that lead to a namespace, nil if it does not exist or does not lie in a
-// warehouse.
+// path returns the names that lead to a namespace. It is nil if the namespace does not exist or is
+// not in a warehouse.
 func (l *look) path(id registry.ID) moorage.Namespace {
 	var path moorage.Namespace
-	for range len(l.namespaces) { // a longer path would lie within itself
+	for range len(l.namespaces) { // a longer path would contain itself
 		at, ok := l.namespaces[id]
 		if !ok {
 			return nil
@@ -410,8 +410,8 @@ func (l *look) path(id registry.ID) moorage.Namespace {
 	return nil
 }
 
-// locations reports claims that do not belong to the table that lives there, live tables that live
-// within each other, and tombstones that a claim could miss.
+// locations reports claims that do not belong to the table at their location, live tables within
+// each other, and tombstones that a claim could miss.
 func (l *look) locations(ctx context.Context) error {
 	held, known := map[string]registry.ID{}, map[string]bool{}
 	err := l.scan(ctx, registry.TableLocation, func(record registry.Record) {
@@ -455,7 +455,7 @@ func (l *look) locations(ctx context.Context) error {
 	return nil
 }
 
-// nesting reports if a folder above claim is the location of another table.
+// nesting reports a problem if a folder above claim is the location of another table.
 func (l *look) nesting(held map[string]registry.ID, claim string) {
 	for at := strings.LastIndexByte(claim, '/'); at > 0; at = strings.LastIndexByte(claim[:at], '/') {
 		if _, ok := held[claim[:at]]; ok {

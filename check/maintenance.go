@@ -10,7 +10,8 @@ import (
 	"moorage/storage"
 )
 
-// jobGrace is how long after its time a job may stay on a table that is gone: a worker ends it.
+// jobGrace is how long after its time a job may stay on a table that is gone. A worker ends it by
+// then.
 const jobGrace = time.Hour
 
 // kindOn is one kind of maintenance of one table.
@@ -19,11 +20,11 @@ type kindOn struct {
 	kind    string
 }
 
-// maintained is what a look has met of maintenance.
+// maintained is what a look has found about maintenance.
 type maintained struct {
 	look *look
 	dues map[kindOn][]registry.Key // records of the due index
-	says map[kindOn]registry.Key   // what is due, as care says
+	says map[kindOn]registry.Key   // the due records that care records require
 	jobs []registry.Job
 }
 
@@ -53,7 +54,7 @@ func (m *maintained) care(record registry.Record) {
 	}
 }
 
-// pointerOf reads the id of a pointer that is the key of a record.
+// pointerOf parses the id of a pointer from the key of a record.
 func (m *maintained) pointerOf(record registry.Record, pointer *registry.ID) bool {
 	err := pointer.UnmarshalText([]byte(record.Key.ID))
 	if err != nil {
@@ -68,7 +69,7 @@ func (m *maintained) due(record registry.Record) {
 		return
 	}
 	if strings.HasPrefix(record.Key.ID, registry.WindowPrefix()) {
-		// It is a hint: the pointer may have come back, or be gone.
+		// It is a hint: the pointer may have been restored, or be gone.
 		if _, _, err := registry.ParseWindow(record.Key); err != nil {
 			m.look.unreadable[record.Key] = err
 		}
@@ -98,7 +99,7 @@ func (m *maintained) lease(record registry.Record) {
 	}
 }
 
-// run and rule read records which must only be readable.
+// run and rule check that records are readable.
 func (m *maintained) run(record registry.Record) {
 	readRecord[registry.Run](m.look, record, registry.StateNone)
 }
@@ -107,9 +108,8 @@ func (m *maintained) rule(record registry.Record) {
 	readRecord[registry.MaintenancePolicy](m.look, record, registry.StateNone)
 }
 
-// report reports records of the due index that no care record stands behind, and what is due
-// without a record there. It also reports jobs on tables that are long gone, and jobs whose files
-// are missing.
+// report reports records of the due index without a care record, and the reverse. It also reports
+// jobs on tables that are long gone, and jobs whose files are missing.
 func (m *maintained) report(ctx context.Context) error {
 	for on, keys := range m.dues {
 		for _, key := range keys {
@@ -119,7 +119,7 @@ func (m *maintained) report(ctx context.Context) error {
 		}
 	}
 	for on, key := range m.says {
-		if len(m.dues[on]) == 0 && !m.look.hidden(key) { // another time is a problem already
+		if len(m.dues[on]) == 0 && !m.look.hidden(key) { // a record at another time is already a problem
 			m.look.problem("%s is due as the care of the table says, and is not in the index: nothing looks at it", key)
 		}
 	}

@@ -7,13 +7,13 @@ import (
 	"moorage/registry"
 )
 
-// policyAt is a grants record, and the object that it is on.
+// policyAt is a grants record and its object.
 type policyAt struct {
 	object registry.ID
 	value  registry.Grants
 }
 
-// principal and role read records which must only be readable.
+// principal and role check that records are readable.
 func (l *look) principal(record registry.Record) {
 	readRecord[registry.Principal](l, record, registry.StateNone)
 	l.policy++
@@ -38,7 +38,7 @@ func (l *look) grants(record registry.Record) {
 	l.granted[record.Key] = policyAt{object, value}
 }
 
-// access reads the records that say whether access is on.
+// access reads the records that show whether access control is on.
 func (l *look) access(record registry.Record) {
 	switch {
 	case record.Key == registry.EpochKey():
@@ -56,8 +56,9 @@ func (l *look) access(record registry.Record) {
 	}
 }
 
-// policies reports grants on objects that are gone, or that do not say that they are granted, or
-// are elsewhere than the grants say. It also reports policy in a store whose access is not on.
+// policies reports grants on objects that are gone, that are not marked as granted, or that are in
+// another place than the grants record. It also reports access policy in a store with access
+// control off.
 func (l *look) policies() {
 	if l.policy > 0 && !l.on && !l.hidden(registry.EpochKey()) {
 		l.problem("there are %d records of access, and %s is missing: nothing heeds them",
@@ -80,8 +81,8 @@ func (l *look) policies() {
 	}
 }
 
-// above returns the ids of what an object is in, nearest first; nil if that cannot be said. marked
-// reports whether the object says that it is granted.
+// above returns the ids of the containers of an object, nearest first, or nil if they are unknown.
+// marked reports whether the object is marked as granted.
 func (l *look) above(object registry.ID) (ancestors []registry.ID, marked, found bool) {
 	if pointer, ok := l.pointers[object]; ok {
 		if pointer.state != registry.StateLive || l.path(pointer.value.NamespaceID) == nil {
@@ -96,7 +97,7 @@ func (l *look) above(object registry.ID) (ancestors []registry.ID, marked, found
 	return l.chain(at.parent), at.granted, true
 }
 
-// chain returns id and the ids of what it is in, nearest first; nil if one is missing.
+// chain returns id and the ids of its containers, nearest first, or nil if one is missing.
 func (l *look) chain(id registry.ID) (ids []registry.ID) {
 	for range len(l.namespaces) {
 		at, ok := l.namespaces[id]
@@ -111,7 +112,7 @@ func (l *look) chain(id registry.ID) (ids []registry.ID) {
 	return nil
 }
 
-// mayBeHidden reports whether the object of a grants record may be one that cannot be read.
+// mayBeHidden reports whether the object of a grants record may have an unreadable record.
 func mayBeHidden(l *look, at policyAt) bool {
 	if l.hidden(registry.PointerKey(at.object)) {
 		return true

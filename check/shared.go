@@ -11,11 +11,11 @@ import (
 	"moorage/internal/worker"
 )
 
-// runs lets callers of Check share one run: each reads every record and every metadata file, and
-// holds all pointers in memory. It is safe for concurrent use.
+// runs lets callers of Check share one run, because each run reads every record and every metadata
+// file, and holds all pointers in memory. It is safe for concurrent use.
 type runs struct {
-	mu      sync.Mutex // guards the field below and those of the run; a leaf
-	current *run       // nil if none is under way
+	mu      sync.Mutex // guards the field below and the fields of the run; a leaf
+	current *run       // nil if no run is in progress
 }
 
 // run is one run. It ends when it is done, or when its last caller has left.
@@ -27,7 +27,7 @@ type run struct {
 	err     error
 }
 
-// do returns what look returns, to all callers that come before it does.
+// do calls look. Callers during a run share its result.
 func (r *runs) do(ctx context.Context, look func(context.Context) (Report, error)) (Report, error) {
 	run := r.join(ctx, look)
 	defer r.leave(run)
@@ -41,7 +41,7 @@ func (r *runs) do(ctx context.Context, look func(context.Context) (Report, error
 	}
 }
 
-// join returns the run that is under way, or begins one. A panic of look is an error of the run.
+// join returns the current run, or begins one. A panic of look is an error of the run.
 func (r *runs) join(ctx context.Context, look func(context.Context) (Report, error)) *run {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"moorage/registry"
 )
 
-// readRecord reads the value of record, which must be in one of states. It returns false if it
-// cannot, and l remembers why: the record is damaged, or of a later version. The caller goes on
-// with the other records.
+// readRecord reads the value of record, whose state must be in states. It returns false if it
+// cannot, and l remembers the reason: the record is damaged, or of a later version. The caller
+// continues with the other records.
 func readRecord[T registry.Value](l *look, record registry.Record, states ...registry.State) (T, bool) {
 	value, err := registry.Decode[T](record)
 	if err == nil && !slices.Contains(states, record.State) {
@@ -25,8 +25,8 @@ func readRecord[T registry.Value](l *look, record registry.Record, states ...reg
 	return value, err == nil
 }
 
-// identifies reports whether id, which record must hold, identifies something. A record without it
-// cannot be read.
+// identifies reports whether id, a required member of record, is not zero. Otherwise record counts
+// as unreadable.
 func (l *look) identifies(record registry.Record, id registry.ID) bool {
 	if id.IsZero() {
 		l.unreadable[record.Key] = fmt.Errorf("it holds no id")
@@ -34,11 +34,11 @@ func (l *look) identifies(record registry.Record, id registry.ID) bool {
 	return !id.IsZero()
 }
 
-// hidden reports whether there is a record of key that cannot be read.
+// hidden reports whether the record of key is unreadable.
 func (l *look) hidden(key registry.Key) bool { return l.unreadable[key] != nil }
 
-// hiddenIn reports whether the warehouse has a namespace that cannot be read, or may be one that
-// cannot be read itself. Then a namespace that seems to be missing may be that one.
+// hiddenIn reports whether the warehouse has an unreadable namespace, or may itself be unreadable.
+// Then a namespace that seems to be missing may be the unreadable one.
 func (l *look) hiddenIn(warehouse registry.ID) bool {
 	_, known := l.namespaces[warehouse]
 	for key := range l.unreadable {
@@ -56,8 +56,8 @@ func (l *look) hiddenIn(warehouse registry.ID) bool {
 	return false
 }
 
-// hiddenPath reports whether the record of the namespace, of one above it, or of its warehouse
-// cannot be read.
+// hiddenPath reports whether the record of the namespace, of one above it, or of its warehouse is
+// unreadable.
 func (l *look) hiddenPath(warehouse string, namespace moorage.Namespace) bool {
 	key := registry.WarehouseKey(warehouse)
 	root := l.levels[key]
@@ -70,8 +70,8 @@ func (l *look) hiddenPath(warehouse string, namespace moorage.Namespace) bool {
 	return l.hidden(key)
 }
 
-// unread reports the records that cannot be read. It must use the same words each time: Check does
-// not report what two looks say differently.
+// unread reports the unreadable records. It must use the same words each time, because Check
+// reports only problems that two looks describe alike.
 func (l *look) unread() {
 	holders := l.holders()
 	for key, err := range l.unreadable {
@@ -79,8 +79,8 @@ func (l *look) unread() {
 	}
 }
 
-// holders returns to which table or view the records belong that cannot be read, as far as
-// pointers know.
+// holders returns the table or view to which each unreadable record belongs, as far as pointers
+// show.
 func (l *look) holders() map[registry.Key]pointerAt {
 	holders := map[registry.Key]pointerAt{}
 	for _, pointer := range l.pointers {
@@ -102,8 +102,8 @@ func (l *look) holders() map[registry.Key]pointerAt {
 	return holders
 }
 
-// succeeds reports whether a claim is more likely to name p than other. That is the live one of the
-// two, or the one that was dropped last.
+// succeeds reports whether a claim is more likely to belong to p than to other. The live one of the
+// two is more likely, or else the one that was dropped last.
 func (p pointerAt) succeeds(other pointerAt) bool {
 	if live := p.state == registry.StateLive; live != (other.state == registry.StateLive) {
 		return live
@@ -111,7 +111,7 @@ func (p pointerAt) succeeds(other pointerAt) bool {
 	return cmp.Or(p.value.Since.Compare(other.value.Since), bytes.Compare(other.value.ID[:], p.value.ID[:])) > 0
 }
 
-// concern says what a record is about that cannot be read, as far as other records know.
+// concern describes what an unreadable record belongs to, as far as other records show.
 func (l *look) concern(key registry.Key, holders map[registry.Key]pointerAt) string {
 	holder, held := holders[key]
 	whose := "a table or view"
@@ -149,7 +149,7 @@ func (l *look) concern(key registry.Key, holders map[registry.Key]pointerAt) str
 	return "what a request with an Idempotency-Key was answered"
 }
 
-// remedy says what an operator can do about a record that cannot be read.
+// remedy describes what an operator can do about an unreadable record.
 func remedy(key registry.Key) string {
 	switch key.Table {
 	case registry.TableTask:
@@ -160,7 +160,7 @@ func remedy(key registry.Key) string {
 	return "run the version that wrote it, or restore a backup"
 }
 
-// taskName says what a task belongs to. A dropped table may be awaiting it.
+// taskName describes the owner of a task. awaiting is the dropped table that awaits it, if any.
 func (l *look) taskName(task registry.Key, awaiting pointerAt) string {
 	var id registry.ID
 	switch err := id.UnmarshalText([]byte(task.ID)); {
@@ -181,7 +181,7 @@ func (l *look) namespaceName(key registry.Key) string {
 	return "the namespace " + append(l.path(at.parent), at.name).String()
 }
 
-// entryName returns the name that an entry gives, with the namespace if there is one.
+// entryName returns the name of an entry, with the namespace if it is known.
 func (l *look) entryName(entry registry.Key) string {
 	namespace, name, _ := strings.Cut(entry.ID, "/")
 	var parent registry.ID
