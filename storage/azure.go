@@ -6,11 +6,11 @@ import "strings"
 //
 //	abfss://container@account.dfs.core.windows.net/path
 //
-// Hadoop's drivers also write abfs, wasb and wasbs, the last two with the host that speaks of
-// blobs. All name the same files.
+// Hadoop's drivers also write abfs, wasb and wasbs, the last two with the host for blobs. All name
+// the same files.
 const (
-	azureFolders = "dfs"  // the label of a host that speaks of folders and files
-	azureBlobs   = "blob" // and of one that speaks of blobs
+	azureFolders = "dfs"  // the label of a host for folders and files
+	azureBlobs   = "blob" // the label of a host for blobs
 
 	azureContainerBytesMin, azureContainerBytesMax = 3, 63
 	azureAccountBytesMin, azureAccountBytesMax     = 3, 24
@@ -26,7 +26,7 @@ func isAzure(scheme string) bool {
 }
 
 // azureAuthority returns the normal form of the authority of a location in Azure: lower case, with
-// the host that speaks of folders.
+// the host for folders.
 func azureAuthority(location, authority string) (string, error) {
 	container, host, found := strings.Cut(lowerASCII(authority), "@")
 	switch {
@@ -44,8 +44,8 @@ func azureAuthority(location, authority string) (string, error) {
 	return container + "@" + account + zone + "." + azureFolders + "." + suffix, nil
 }
 
-// cutAzureHost cuts the host of an account into the account, the zone of its name with the dot
-// before it, the word for what the host speaks of, and the rest. Few accounts have a zone, such as
+// cutAzureHost splits the host of an account into the account, the zone of its name with the dot
+// before it, the label of its kind, and the rest. Few accounts have a zone, such as
 // account.z01.dfs.storage.azure.net.
 func cutAzureHost(host string) (account, zone, kind, suffix string) {
 	account, rest, _ := strings.Cut(host, ".")
@@ -57,15 +57,15 @@ func cutAzureHost(host string) (account, zone, kind, suffix string) {
 	return account, zone, kind, suffix
 }
 
-// isAzureContainer reports whether name can be that of a container: letters, digits, and hyphens
-// that stand alone between them.
+// isAzureContainer reports whether name has the form of a container's name: letters, digits, and
+// single hyphens between them.
 func isAzureContainer(name string) bool {
 	plain := strings.ReplaceAll(name, "-", "0")
 	return isAzureName(plain, azureContainerBytesMin, azureContainerBytesMax) &&
 		name[0] != '-' && name[len(name)-1] != '-' && !strings.Contains(name, "--")
 }
 
-// isAzureName reports whether name has nothing but letters, which are small, and digits.
+// isAzureName reports whether name has only lower-case letters and digits.
 func isAzureName(name string, bytesMin, bytesMax int) bool {
 	if len(name) < bytesMin || len(name) > bytesMax {
 		return false
@@ -78,7 +78,7 @@ func isAzureName(name string, bytesMin, bytesMax int) bool {
 	return true
 }
 
-// isHostName reports whether name, in lower case, is the end of a host's name.
+// isHostName reports whether name, in lower case, is the end of a host name.
 func isHostName(name string) bool {
 	for label := range strings.SplitSeq(name, ".") {
 		if !isAzureName(strings.ReplaceAll(label, "-", "0"), 1, 63) {
@@ -88,9 +88,9 @@ func isHostName(name string) bool {
 	return true
 }
 
-// checkAzurePath returns ErrLocation for a path, in the form of Location.Path, that Azure may take
-// for another. It reads a backslash as a slash, and drops the dot at the end of a name. An account
-// with folders has no folder without a name.
+// checkAzurePath returns ErrLocation for a path, in the form of Location.Path, that Azure may
+// confuse with another. Azure reads a backslash as a slash, and drops the dot at the end of a name.
+// An account with folders has no folder without a name.
 func checkAzurePath(location, path string) error {
 	switch path += "/"; {
 	case strings.Contains(path, `\`):
@@ -103,7 +103,7 @@ func checkAzurePath(location, path string) error {
 	return nil
 }
 
-// lowerASCII returns text with small letters for A to Z, and everything else as it is.
+// lowerASCII returns text with A to Z in lower case, and everything else unchanged.
 func lowerASCII(text string) string {
 	return strings.Map(func(c rune) rune {
 		if 'A' <= c && c <= 'Z' {
@@ -113,8 +113,8 @@ func lowerASCII(text string) string {
 	}, text)
 }
 
-// AzureBlobHost returns the host that speaks of blobs, of an account whose host in the normal form
-// of a location is host.
+// AzureBlobHost returns the host for blobs of an account. host is the account's host in the normal
+// form of a location.
 func AzureBlobHost(host string) string {
 	account, zone, _, suffix := cutAzureHost(host)
 	return account + zone + "." + azureBlobs + "." + suffix

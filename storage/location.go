@@ -10,36 +10,36 @@ import (
 )
 
 const (
-	// LocationBytesMax is the longest location that Parse accepts, in bytes; no file system
-	// or object store in use takes a longer path.
+	// LocationBytesMax is the longest location that Parse accepts, in bytes. No file system or
+	// object store in use takes a longer path.
 	LocationBytesMax = 4096
 
-	// MetadataEnding ends the names of the catalog's own files, also of those that are compressed.
-	// Engines write no files that are named so.
+	// MetadataEnding ends the names of the catalog's own files, also of compressed ones. Engines do
+	// not write files with such names.
 	MetadataEnding = ".metadata.json"
 
-	// escapedBytesMax is the longest result of Escape. File systems end at 255 bytes for one name;
+	// escapedBytesMax is the longest result of Escape. File systems limit a name to 255 bytes, and
 	// the rest is for a suffix that makes the folder of a table unique.
 	escapedBytesMax = 200
 )
 
 // Location is a parsed URI of a file or folder.
 //
-// Nothing is percent-decoded, in no scheme. Hadoop's Path, PyIceberg, DuckDB and Trino all take the
-// bytes behind the scheme as they stand, so file:///a%20b is the file called "a%20b". A reader that
-// decoded it would look at another file than the engines do.
+// No scheme percent-decodes a location. Hadoop's Path, PyIceberg, DuckDB and Trino all take the
+// bytes behind the scheme literally, so file:///a%20b is the file "a%20b". A reader that decoded it
+// would read another file than the engines do.
 type Location struct {
 	Scheme string // SchemeFile, SchemeMemory, SchemeS3, SchemeGCS or SchemeAzure
-	// Authority is the bucket, or the container and the host of its account; empty for file, may be
-	// empty for memory.
+	// Authority is the bucket, or the container and the host of its account. It is empty for file,
+	// and may be empty for memory.
 	Authority string
-	// Path is absolute and has no "." or ".." segments and no trailing slash; the root is "/". Only
+	// Path is absolute and has no "." or ".." segments and no trailing slash. The root is "/". Only
 	// s3 and gs, where the names of objects are opaque, allow empty segments.
 	Path string
 }
 
-// The schemes that Parse accepts. It takes s3a and s3n, which name the same objects, for s3, and
-// abfs, wasb and wasbs for abfss.
+// The schemes that Parse accepts. It normalises s3a and s3n, which name the same objects, to s3,
+// and abfs, wasb and wasbs to abfss.
 const (
 	SchemeFile   = "file"
 	SchemeMemory = "memory"
@@ -51,8 +51,8 @@ const (
 // Parse reads a location in any spelling that clients use: file:/x, file:///x, file://localhost/x
 // and the bare path /x; memory://a/x; s3://bucket/key; gs://bucket/name;
 // abfss://container@account-host/path. Anything else is ErrLocation: relative paths, ".." segments,
-// '?' and '#' (some engines end the path there and some do not), control characters, bytes that are
-// not UTF-8, what Azure may read in two ways.
+// '?' and '#', control characters, invalid UTF-8, and names that Azure may read in two ways. Some
+// engines end the path at '?' or '#', and some do not.
 func Parse(location string) (Location, error) {
 	if hasQuery(location) {
 		return Location{}, malformed(location, "it has a query or fragment")
@@ -60,9 +60,9 @@ func Parse(location string) (Location, error) {
 	return ParseFile(location)
 }
 
-// ParseFile is Parse of the location of a file, as a storage lists it or a table names it. There
-// '?' and '#' are bytes like all others: storages keep files that have such names. What clients
-// name themselves, such as the location of a table, goes through Parse.
+// ParseFile is Parse for the location of a file, as listed by a storage or recorded by a table.
+// There '?' and '#' are ordinary bytes, because storages have files with such names. Parse is for
+// locations that clients choose, such as the location of a table.
 func ParseFile(location string) (Location, error) {
 	if err := checkCharacters(location); err != nil {
 		return Location{}, err
@@ -109,13 +109,13 @@ func ParseFile(location string) (Location, error) {
 }
 
 // String returns the one normalised spelling of the place, in which locations are compared. It is
-// for claims and stores; clients are answered their own spelling.
+// for claims and stores. Clients get their own spelling back.
 func (l Location) String() string {
 	return l.Scheme + "://" + l.Authority + l.Path
 }
 
-// Normalise returns the one spelling of the place that location names, whatever spelling location
-// has. It returns ErrLocation if Parse refuses location.
+// Normalise returns the one spelling of the place of location. It returns ErrLocation if Parse
+// refuses location.
 func Normalise(location string) (string, error) {
 	parsed, err := Parse(location)
 	if err != nil {
@@ -124,7 +124,7 @@ func Normalise(location string) (string, error) {
 	return parsed.Normal(location), nil
 }
 
-// NormaliseFile is Normalise of what ParseFile reads.
+// NormaliseFile is Normalise with ParseFile.
 func NormaliseFile(location string) (string, error) {
 	parsed, err := ParseFile(location)
 	if err != nil {
@@ -133,8 +133,8 @@ func NormaliseFile(location string) (string, error) {
 	return parsed.Normal(location), nil
 }
 
-// Normal returns the String of l, which Parse made of location. It returns location itself if that
-// is spelled so, as nearly always.
+// Normal returns the String of l, the result of Parse for location. It returns location itself if
+// that is already normal, as it usually is.
 func (l Location) Normal(location string) string {
 	rest, scheme := strings.CutPrefix(location, l.Scheme)
 	rest, separator := strings.CutPrefix(rest, "://")
@@ -163,7 +163,7 @@ func Trim(location string) string {
 	return location
 }
 
-// Join appends segments to location, whose own spelling it keeps, minus trailing slashes.
+// Join appends segments to location. It keeps location's spelling, without trailing slashes.
 func Join(location string, segments ...string) string {
 	var joined strings.Builder
 	bytes := len(location)
@@ -186,14 +186,15 @@ func Join(location string, segments ...string) string {
 
 // Escape turns any non-empty name into one segment of a location. Different names have different
 // segments, and every engine reads every segment back as the same folder. ASCII letters, digits,
-// '-', '_' and '.' stay, except in "." and "..". Every other byte becomes %XX, also non-ASCII ones,
-// because a JVM in the C locale cannot name them. A name too long for a folder ends in a hash.
+// '-', '_' and '.' stay, except in "." and "..". Every other byte becomes %XX, even a non-ASCII
+// byte, because a JVM in the C locale cannot write it. A name that is too long for a folder ends in
+// a hash.
 func Escape(name string) string {
 	if name == "." || name == ".." {
 		return strings.Repeat("%2E", len(name))
 	}
 	var escaped strings.Builder
-	cut := 0 // how much stays if the name is too long: whole characters that leave room for the hash
+	cut := 0 // length to keep of a name that is too long: whole characters that leave room for the hash
 	for i := range len(name) {
 		if escaped.Len() <= escapedBytesMax-hashBytes-1 {
 			cut = escaped.Len()
@@ -212,8 +213,8 @@ func Escape(name string) string {
 }
 
 // EscapeBelow is Escape for a name that becomes a segment right below location. Azure drops a dot
-// at the end of a name, and its clients for Java decode %XX, which others take as it stands. So
-// there such a dot is a byte to spell, and a byte is spelled =XX.
+// at the end of a name, and its clients for Java decode %XX, which others take literally. So there
+// such a dot is escaped, and an escaped byte is =XX.
 func EscapeBelow(location, name string) string {
 	escaped := Escape(name)
 	scheme, _, _ := strings.Cut(location, ":")
@@ -226,10 +227,10 @@ func EscapeBelow(location, name string) string {
 	return strings.ReplaceAll(escaped, "%", "=")
 }
 
-// hashBytes is the length of the hexadecimal hash that stands for the rest of a long name.
+// hashBytes is the length of the hexadecimal hash that replaces the end of a long name.
 const hashBytes = 32
 
-// Within reports whether location is root or lies below it, whatever spelling each has.
+// Within reports whether location is root or lies below it, whatever their spellings.
 func Within(root, location string) (bool, error) {
 	above, err := Parse(root)
 	if err != nil {
@@ -242,7 +243,7 @@ func Within(root, location string) (bool, error) {
 	return above.Contains(parsed), nil
 }
 
-// Contains reports whether other is the place l or lies below it. Links are not looked at.
+// Contains reports whether other is the place l or lies below it. It does not follow links.
 func (l Location) Contains(other Location) bool {
 	if l.Scheme != other.Scheme || l.Authority != other.Authority {
 		return false
@@ -251,7 +252,7 @@ func (l Location) Contains(other Location) bool {
 	return found && (strings.HasPrefix(below, "/") || l.Path == other.Path)
 }
 
-// Parent returns the folder that holds l; the root is its own.
+// Parent returns the folder that holds l. The root is its own parent.
 func (l Location) Parent() Location {
 	l.Path = strings.TrimRight(l.Path[:strings.LastIndexByte(l.Path, '/')], "/")
 	if l.Path == "" {
@@ -260,8 +261,8 @@ func (l Location) Parent() Location {
 	return l
 }
 
-// Ancestors returns the folders in which l lies, the nearest first. The highest folder of its disk
-// or bucket is not among them.
+// Ancestors returns the folders that contain l, the nearest first. It leaves out the root of the
+// disk or bucket.
 func (l Location) Ancestors() []Location {
 	var ancestors []Location
 	for folder := l.Parent(); folder.Path != "/"; folder = folder.Parent() {
@@ -270,7 +271,7 @@ func (l Location) Ancestors() []Location {
 	return ancestors
 }
 
-// split cuts location into its parts. A bare absolute path is a file.
+// split splits location into its parts. A bare absolute path is a file.
 func split(location string) (scheme, authority, path string, err error) {
 	if strings.HasPrefix(location, "//") {
 		return "", "", "", malformed(location, "a path that starts with // may be taken for a host")
@@ -298,9 +299,9 @@ func split(location string) (scheme, authority, path string, err error) {
 	return scheme, authority, path, nil
 }
 
-// clean brings path to the form of Location.Path.
+// clean converts path to the form of Location.Path.
 func clean(location, path string, opaque bool) (string, error) {
-	if isClean(path) { // as nearly all are
+	if isClean(path) { // usually true
 		return path, nil
 	}
 	var cleaned strings.Builder
@@ -325,7 +326,7 @@ func clean(location, path string, opaque bool) (string, error) {
 	return cleaned.String(), nil
 }
 
-// isClean reports whether path, which begins with a slash, certainly has nothing to take out.
+// isClean reports whether path, which begins with a slash, certainly needs no cleaning.
 func isClean(path string) bool {
 	for {
 		path = path[1:]
@@ -359,7 +360,7 @@ func checkCharacters(location string) error {
 // hasQuery reports whether location has a character at which some readers of URIs end the path.
 func hasQuery(location string) bool { return strings.ContainsAny(location, "?#") }
 
-// ordinary has the characters of locations that need no second look.
+// ordinary has the characters of locations that need no further check.
 var ordinary = func() (set [256]bool) {
 	for c := ' '; c <= '~'; c++ {
 		set[c] = true
@@ -367,7 +368,7 @@ var ordinary = func() (set [256]bool) {
 	return set
 }()
 
-// isOrdinary reports whether location has nothing but characters that need no second look.
+// isOrdinary reports whether location has only characters that need no further check.
 func isOrdinary(location string) bool {
 	for i := range len(location) {
 		if !ordinary[location[i]] {

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// Schemes is a Store made of one Store for each scheme, for places that lie in several kinds of
-// storage. A location with another scheme is ErrOutside. Schemes has the optional powers of its
-// parts, each for its own locations, except those of a Batcher. It must not be changed after its
-// first use.
+// Schemes is a Store made of one Store for each scheme, for places that span several kinds of
+// storage. A location with another scheme is ErrOutside. Schemes has the optional interfaces of its
+// parts, each for its own locations, except Batcher. It must not be changed after its first use.
 type Schemes map[string]Store
 
 // Create writes a new file.
@@ -64,7 +63,7 @@ func (s Schemes) Delete(ctx context.Context, locations ...string) error {
 	return errors.Join(append(failures, ctx.Err())...)
 }
 
-// MakeFolder makes a folder where there are folders.
+// MakeFolder makes a folder if the store has folders.
 func (s Schemes) MakeFolder(ctx context.Context, location string) error {
 	store, err := s.at(ctx, location)
 	if err != nil {
@@ -76,7 +75,7 @@ func (s Schemes) MakeFolder(ctx context.Context, location string) error {
 	return reach(ctx, store, location)
 }
 
-// RemoveEmptyFolder removes a folder where there are folders.
+// RemoveEmptyFolder removes a folder if the store has folders.
 func (s Schemes) RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error) {
 	store, err := s.at(ctx, location)
 	if err != nil {
@@ -88,8 +87,8 @@ func (s Schemes) RemoveEmptyFolder(ctx context.Context, location string, age tim
 	return false, reach(ctx, store, location)
 }
 
-// reach returns ErrOutside if location is out of store's reach, which only the store knows. Whether
-// anything is there does not matter.
+// reach returns ErrOutside if location is outside store's roots, which only the store knows. The
+// location need not exist.
 func reach(ctx context.Context, store Store, location string) error {
 	if _, err := store.Stat(ctx, location); errors.Is(err, ErrOutside) {
 		return err
@@ -110,7 +109,7 @@ func (s Schemes) List(ctx context.Context, folder, after string, limit int) (Pag
 	return lister.List(ctx, folder, after, limit)
 }
 
-// MayBeGone says what the store of location says.
+// MayBeGone returns the answer of the store of location.
 func (s Schemes) MayBeGone(location string) bool {
 	parsed, err := ParseFile(location)
 	if err != nil {
@@ -120,7 +119,7 @@ func (s Schemes) MayBeGone(location string) bool {
 	return ok && local.MayBeGone(location)
 }
 
-// Probe probes all parts that can be probed.
+// Probe probes all parts that implement Prober.
 func (s Schemes) Probe(ctx context.Context) error {
 	var failures []error
 	for _, scheme := range slices.Sorted(maps.Keys(s)) {
@@ -131,7 +130,7 @@ func (s Schemes) Probe(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Features returns what all parts found out.
+// Features returns the features of all parts.
 func (s Schemes) Features() (features []Feature) {
 	for _, scheme := range slices.Sorted(maps.Keys(s)) {
 		if featured, ok := s[scheme].(Featured); ok {
@@ -141,7 +140,7 @@ func (s Schemes) Features() (features []Feature) {
 	return features
 }
 
-// ClientConfig returns what all parts have to say; their names differ by scheme.
+// ClientConfig returns the settings of all parts. Their names differ by scheme.
 func (s Schemes) ClientConfig() map[string]string {
 	var config map[string]string
 	for _, store := range s {

@@ -1,12 +1,11 @@
 package storage
 
-// KindUnknown is the kind of a secret whose members are of no known kind.
+// KindUnknown is the kind of a secret with unknown members.
 const KindUnknown = "unknown"
 
-// SecretKind says what a secret is, by the names of its members: access-key for S3, service-account
-// for Google Cloud Storage, client-secret or account-key for
-// Azure, else KindUnknown. It holds nothing of the
-// secret.
+// SecretKind returns the kind of a secret, from the names of its members: access-key for S3,
+// service-account for Google Cloud Storage, client-secret or account-key for Azure, else
+// KindUnknown. The result has no part of the secret.
 func SecretKind(secret map[string]string) string {
 	for _, kind := range []struct{ member, name string }{
 		{"secret-access-key", "access-key"}, {"private_key", "service-account"}, {"client-secret", "client-secret"},

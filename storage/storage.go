@@ -1,10 +1,10 @@
-// Package storage is the port to the places where files are. The catalog writes metadata files
-// there once, under names never used before. It reads and deletes the files of tables when it
-// purges a table. Its sub-packages file, gcs, memory and s3 keep the contract of Store; storagetest
-// checks that they do.
+// Package storage is the port to the places of files. The catalog writes metadata files there once,
+// under names never used before. It reads and deletes the files of tables when it purges a table.
+// Its sub-packages file, gcs, memory and s3 implement the contract of Store, and storagetest tests
+// it.
 //
-// It also owns how a location is spelled (Location): what clients may send, what the server
-// answers, and the normalised form in which locations are compared.
+// It also defines the spelling of locations (Location): the forms that clients may send, the form
+// in answers, and the normalised form in which locations are compared.
 package storage
 
 import (
@@ -20,121 +20,124 @@ type Info struct {
 	Modified time.Time
 }
 
-// Store reads and writes files at locations, which are URIs in any spelling that
-// ParseFile accepts. All methods are safe for concurrent use. A location outside the
-// store's allowed roots is ErrOutside, whatever the method, links in the path included.
+// Store reads and writes files at locations, which are URIs in any spelling that ParseFile accepts.
+// All methods are safe for concurrent use. Every method returns ErrOutside for a location outside
+// the store's allowed roots, even through a link in the path.
 type Store interface {
 	// Create writes body as a new file and makes it durable, with the folders that lead to it,
-	// before it returns. A file that exists is ErrExists and stays as it is. ErrNotFound: no file
-	// can have that name here. After any other error the file may be there, whole, or not at all.
-	// The store may keep body: nobody may write to it any more.
+	// before it returns. An existing file is ErrExists and stays unchanged. ErrNotFound means that
+	// no file can have that name here. After any other error the complete file may be there, or no
+	// file. The store may keep body, so it must not be modified.
 	Create(ctx context.Context, location string, body []byte) error
 
-	// Open returns the content of a file, for the caller to close. ErrNotFound if there is none.
+	// Open returns the content of a file, which the caller must close. It returns ErrNotFound if
+	// there is no file.
 	Open(ctx context.Context, location string) (io.ReadCloser, Info, error)
 
-	// Stat describes a file without reading it. ErrNotFound if there is none.
+	// Stat describes a file without reading it. It returns ErrNotFound if there is no file.
 	Stat(ctx context.Context, location string) (Info, error)
 
-	// Delete removes files; those that do not exist are not an error. It goes on
-	// after a failure and returns all failures joined.
+	// Delete removes files. A missing file is not an error. It continues after a failure and
+	// returns all failures joined.
 	Delete(ctx context.Context, locations ...string) error
 }
 
-// File is the name and the content of a file that is to be made. A caller that hands one over does
-// not write to its body any more.
+// File is the name and the content of a file to create. After passing it on, a caller must not
+// modify its body.
 type File struct {
 	Location string
 	Body     []byte
 }
 
-// Batcher is implemented by stores that make several files durable together sooner than each alone.
-// Stores that are one compare equal: so it is seen which files can be made together.
+// Batcher is implemented by stores that make several files durable together faster than separately.
+// Values of one store compare equal, which shows which files can be made together.
 type Batcher interface {
-	// CreateAll is Create of each of files. It returns the errors in their order, nil for a file
-	// that was made; the failure of one does not keep others from being made. Of two with the same
-	// location only one is made; if that fails, so does the other, likewise.
+	// CreateAll is Create for each of files. It returns the errors in their order, nil for a file
+	// that was made. The failure of one file does not stop the others. Of two files with the same
+	// location only one is made. If that fails, both have the error.
 	CreateAll(ctx context.Context, files []File) []error
 }
 
-// Folders is implemented by stores in which a folder must exist before an engine can
-// write into it. A store of objects has none.
+// Folders is implemented by stores in which a folder must exist before an engine can write into it.
+// Object stores have no folders.
 type Folders interface {
-	// MakeFolder creates the folder at location, and those that lead to it. ErrNotFound: no folder
-	// can have that name.
+	// MakeFolder creates the folder at location, and the folders that lead to it. ErrNotFound means
+	// that no folder can have that name.
 	MakeFolder(ctx context.Context, location string) error
 	// RemoveEmptyFolder removes the folder at location if it is empty and older than age, and
-	// reports whether it did. It leaves a folder that is missing or not empty, without an error.
+	// reports whether it did. If the folder is missing or not empty, it does nothing and returns no
+	// error.
 	RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (bool, error)
 }
 
-// Local is implemented by stores in which looking for a file costs next to nothing, so that each
-// load of a table can afford it.
+// Local is implemented by stores in which checking for a file is so cheap that each load of a table
+// can do it.
 type Local interface {
-	// MayBeGone reports whether a file that was at location may be gone. If it says yes, Stat knows
-	// whether it is; where looking is not cheap, it says no.
+	// MayBeGone reports whether a file that was at location may be gone. If it returns true, Stat
+	// gives the certain answer. If the check is not cheap, it returns false.
 	MayBeGone(location string) bool
 }
 
-// Prober is implemented by stores that can be asked whether they answer.
+// Prober is implemented by stores that can check whether they answer.
 type Prober interface {
-	// Probe checks that all that the store is to reach can be reached, and ends with ctx.
+	// Probe checks that all the store's roots can be reached, and ends with ctx.
 	Probe(ctx context.Context) error
 }
 
-// Feature is something that not every storage of a kind can do.
+// Feature is a capability that only some storages of a kind have.
 type Feature struct {
-	// Name says what it is about, such as "bulk deletes".
+	// Name is the subject, such as "bulk deletes".
 	Name string
-	// Value says what the storage does about it, for people.
+	// Value describes the storage's behaviour, for people.
 	Value string
 }
 
-// Featured is implemented by stores that find out what their storage can do.
+// Featured is implemented by stores that detect what their storage can do.
 type Featured interface {
-	// Features returns what was found out so far, in the same order each time. It sends nothing.
+	// Features returns the features detected so far, in the same order each time. It sends nothing.
 	Features() []Feature
 }
 
 // Remote is implemented by stores behind a network.
 type Remote interface {
-	// Probe checks that all that the store is to reach can be reached and written to, and finds out
-	// what the server there can do. ErrNotFound if what should hold the files, such as a bucket, is
-	// missing.
+	// Probe checks that all the store's roots can be reached and written to, and detects the
+	// server's capabilities. It returns ErrNotFound if the container of the files, such as a
+	// bucket, is missing.
 	Prober
-	// ClientConfig returns what an engine must know to reach the same files, by the names that
-	// Iceberg's clients have for it. It holds no secrets, is the same each time, and must not be
-	// changed; nil for nothing.
+	// ClientConfig returns the settings with which an engine reaches the same files, under the
+	// names of Iceberg's clients. It contains no secrets, is the same each time, and must not be
+	// modified. It is nil if there are no settings.
 	ClientConfig() map[string]string
 }
 
-// Place says which locations a Store is to reach, and how.
+// Place is a set of locations for a Store, and how to reach them.
 type Place struct {
 	// Roots are locations. Every location that is not at or below one of them is outside.
 	Roots []string
-	// Options say how the storage is reached, by the names of ClientConfig. They hold no secrets.
-	// The settings of the process fill in what they leave open.
+	// Options are the access settings of the storage, by the names of ClientConfig. They contain no
+	// secrets. The settings of the process are the defaults.
 	Options map[string]string
-	// Secret is what it is reached with besides. Zero: what the process has.
+	// Secret has the credentials. If it is zero, the process's own credentials are used.
 	Secret Secret
-	// Warehouse is the name of the warehouse whose place it is, for metrics and the log; empty: of
-	// none, or of one that is only tried. It makes no other place.
+	// Warehouse is the name of the warehouse that owns the place, for metrics and the log. It is
+	// empty for a place without a warehouse, or for one that is only tried. Places that differ only
+	// in Warehouse are the same.
 	Warehouse string
 }
 
-// Secret names what a place is reached with, and has it in a sealed form. Who opens a Store opens
-// the values too; nobody else sees them.
+// Secret identifies the credentials of a place, and has them in sealed form. Only the code that
+// opens a Store opens these values.
 type Secret struct {
-	// ID, Store and Warehouse are what the values are sealed for.
+	// The values are sealed for ID, Store and Warehouse.
 	ID, Store, Warehouse string
-	// Version differs for values that differ.
+	// Version changes when the values change.
 	Version uint64
-	// Sealed are the values by name, see SecretServer. Nil: they were not read yet.
+	// Sealed are the values by name, see SecretServer. It is nil if they were not read yet.
 	Sealed map[string][]byte
 }
 
-// SecretServer names the value of a Secret that the server reaches the storage with: a JSON object
-// of texts.
+// SecretServer is the name of the value with the server's own credentials for the storage: a JSON
+// object of strings.
 const SecretServer = "server"
 
 // Errors that a Store returns. Callers distinguish them with errors.Is.
@@ -144,15 +147,15 @@ var (
 	ErrOutside  = errors.New("storage: outside the allowed locations")
 	ErrLocation = errors.New("storage: malformed location")
 	// ErrUnavailable: the storage did not answer in time. The call may still take effect: a file
-	// that was to be made may appear, whole, and one that was to be deleted may go.
+	// that was being created may appear, complete, and a file that was being deleted may disappear.
 	ErrUnavailable = errors.New("storage: no answer")
-	// ErrNoCredentials: the process has nothing to reach the storage with, so nothing was sent.
+	// ErrNoCredentials: the process has no credentials for the storage, so nothing was sent.
 	ErrNoCredentials = errors.New("storage: no credentials")
-	// ErrSlowDown: the storage asks for fewer requests, and did so until the tries were over.
+	// ErrSlowDown: the storage demands fewer requests, and still did after all retries.
 	ErrSlowDown = errors.New("storage: too many requests")
 )
 
-// ReadAll reads the whole file at location, at most bytesMax of it; a longer file is an error.
+// ReadAll reads the whole file at location. A file longer than bytesMax is an error.
 func ReadAll(ctx context.Context, store Store, location string, bytesMax int64) ([]byte, error) {
 	body, info, err := store.Open(ctx, location)
 	if err != nil {

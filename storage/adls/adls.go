@@ -19,11 +19,11 @@ import (
 const (
 	// nameCharactersMax is the longest name of a blob.
 	nameCharactersMax = 1024
-	// folderKey is the metadata that says that an entry is a folder.
+	// folderKey is the metadata key that marks an entry as a folder.
 	folderKey = "hdi_isfolder"
 )
 
-// The names that PyIceberg has for how an account is reached.
+// PyIceberg's names for the access settings of an account.
 const (
 	clientAccountName   = "adls.account-name"
 	clientBlobAuthority = "adls.blob-storage-authority"
@@ -32,7 +32,7 @@ const (
 	clientDFSScheme     = "adls.dfs-storage-scheme"
 )
 
-// Store is a storage.Store over the blobs of accounts. It is safe for concurrent use, also by
+// Store is a storage.Store over the blobs of accounts. It is safe for concurrent use, even by
 // several processes.
 type Store struct {
 	client       *Client
@@ -42,14 +42,14 @@ type Store struct {
 
 // blobName names a blob.
 type blobName struct {
-	location  string // as the caller spelled it
+	location  string // in the caller's spelling
 	account   *account
 	container string
 	name      string
 }
 
-// Within returns a store of the blobs at and below roots, which are locations. It sends nothing.
-// ErrLocation if one is not a location of Azure.
+// Within returns a store of the blobs at and below roots, which are locations. It sends nothing. It
+// returns ErrLocation if one is not a location of Azure.
 func (c *Client) Within(roots []string) (*Store, error) {
 	store := &Store{client: c}
 	for _, root := range roots {
@@ -73,14 +73,14 @@ func (c *Client) Within(roots []string) (*Store, error) {
 	return store, nil
 }
 
-// hostOf returns the host of the account in which a location is.
+// hostOf returns the host of a location's account.
 func hostOf(location storage.Location) string {
 	_, host, _ := strings.Cut(location.Authority, "@")
 	return host
 }
 
-// newClientConfig returns how an engine reaches the same account, as far as it does not see it in
-// the location. There is nothing to say if there are several.
+// newClientConfig returns how an engine reaches the same account, as far as the location does not
+// show it. It is empty if there are several accounts.
 func newClientConfig(options Options, roots []storage.Location) map[string]string {
 	var hosts []string
 	for _, root := range roots {
@@ -102,13 +102,13 @@ func newClientConfig(options Options, roots []storage.Location) map[string]strin
 	return config
 }
 
-// ClientConfig returns what PyIceberg needs to reach the account. Other clients see it in the
-// location.
+// ClientConfig returns the settings with which PyIceberg reaches the account. For other clients the
+// location is enough.
 func (s *Store) ClientConfig() map[string]string { return s.clientConfig }
 
-// Open returns the content of a blob. If a caller reads it to the end, it is whole and has the MD5
-// that Azure keeps. It ends when ctx does. Open connects again, a few times, if the connection is
-// cut during the read.
+// Open returns the content of a blob. If the caller reads it to the end, it is complete and has
+// Azure's MD5. It ends when ctx does. Open reconnects a few times if the connection breaks during
+// the read.
 func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	b, err := s.locate(ctx, location)
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 	return storage.Info{Bytes: value(found.ContentLength), Modified: value(found.LastModified).UTC()}, nil
 }
 
-// head asks for the description of a blob.
+// head requests the properties of a blob.
 func (b blobName) head(ctx context.Context) (blob.GetPropertiesResponse, error) {
 	found, err := b.client().GetProperties(ctx, nil)
 	if err != nil {
@@ -146,24 +146,24 @@ func (b blobName) head(ctx context.Context) (blob.GetPropertiesResponse, error) 
 	return found, nil
 }
 
-// client returns what sends requests about a blob.
+// client returns the SDK's client for a blob.
 func (b blobName) client() *blockblob.Client { return b.in().NewBlockBlobClient(b.name) }
 
-// in returns what sends requests about the container of a blob.
+// in returns the SDK's client for the container of a blob.
 func (b blobName) in() *container.Client { return b.account.service.NewContainerClient(b.container) }
 
-// errFolder says that a blob is a folder.
+// errFolder is the error for a blob that is a folder.
 func (b blobName) errFolder() error {
 	return fmt.Errorf("%w: %s: it is a folder", storage.ErrNotFound, b.location)
 }
 
-// isFolder reports whether metadata are those of a folder of a hierarchical account.
+// isFolder reports whether metadata mark a folder of a hierarchical account.
 func isFolder(metadata map[string]*string) bool {
 	return strings.EqualFold(metadatum(metadata, folderKey), "true")
 }
 
-// metadatum returns a value of a blob's metadata; empty without it. On the way to here, names get
-// capital letters.
+// metadatum returns a value of a blob's metadata, or "" if it is missing. The HTTP client
+// capitalizes the names.
 func metadatum(metadata map[string]*string, name string) string {
 	for key, found := range metadata {
 		if strings.EqualFold(key, name) {
@@ -173,7 +173,7 @@ func metadatum(metadata map[string]*string, name string) string {
 	return ""
 }
 
-// locate returns the blob at location. A location that no blob can have is ErrNotFound.
+// locate returns the blob at location. It returns ErrNotFound if no blob can have that location.
 func (s *Store) locate(ctx context.Context, location string) (blobName, error) {
 	if err := ctx.Err(); err != nil {
 		return blobName{}, fmt.Errorf("%s: %w", location, err)
@@ -209,7 +209,7 @@ func (s *Store) contains(location storage.Location) bool {
 	return slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(location) })
 }
 
-// value returns what a pointer of the SDK points to; the zero value of nil.
+// value returns the target of an SDK's pointer, or the zero value for nil.
 func value[T int64 | string | time.Time](pointer *T) (found T) {
 	if pointer != nil {
 		found = *pointer

@@ -2,7 +2,7 @@ package adls
 
 import (
 	"context"
-	"crypto/md5" // what Azure keeps; it guards against accidents, not against people
+	"crypto/md5" // kept by Azure; it guards against accidents, not against attacks
 	"errors"
 	"fmt"
 	"io"
@@ -15,7 +15,7 @@ import (
 	"moorage/storage"
 )
 
-// get asks for a blob. The answer ends with ctx, and not before the body is closed.
+// get requests a blob. The answer ends with ctx, but not before the body is closed.
 func (b blobName) get(ctx context.Context) (io.ReadCloser, storage.Info, error) {
 	answer, err := b.client().DownloadStream(ctx, nil)
 	if err != nil {
@@ -32,14 +32,14 @@ func (b blobName) get(ctx context.Context) (io.ReadCloser, storage.Info, error) 
 		Name: b.location, Bytes: *answer.ContentLength,
 		Resume: func(offset int64) (io.ReadCloser, error) { return b.getFrom(ctx, answer.ETag, offset) },
 	}
-	if len(answer.ContentMD5) == md5.Size { // blobs that were written in blocks may have none
+	if len(answer.ContentMD5) == md5.Size { // blobs written in blocks may have none
 		content.Sum, content.Want = md5.New(), answer.ContentMD5
 	}
 	info := storage.Info{Bytes: content.Bytes, Modified: value(answer.LastModified).UTC()}
 	return resumed.New(answer.Body, content), info, nil
 }
 
-// getFrom asks for the bytes from offset on, of a blob that still has the version etag.
+// getFrom requests the bytes from offset on, of a blob that still has the version etag.
 func (b blobName) getFrom(ctx context.Context, etag *azcore.ETag, offset int64) (io.ReadCloser, error) {
 	answer, err := b.client().DownloadStream(ctx, &blob.DownloadStreamOptions{
 		Range: blob.HTTPRange{Offset: offset},

@@ -19,33 +19,33 @@ import (
 )
 
 const (
-	// serviceVersion is the version of the REST API that requests ask for, and in which signatures
-	// for engines are made. All of Azure's clouds have it.
+	// serviceVersion is the version of the REST API in requests and in signatures for engines. All
+	// of Azure's clouds have it.
 	serviceVersion = "2022-11-02"
-	// headerVersion is the header that names it.
+	// headerVersion is the header that contains it.
 	headerVersion = "x-ms-version"
 	// attemptsMax bounds how often one request is sent.
 	attemptsMax = 5
-	// retryDelay is the first pause before another try; the next ones are longer.
+	// retryDelay is the first pause before a retry; the next pauses are longer.
 	retryDelay = 200 * time.Millisecond
-	// dialTimeout is for a connection on which nobody answers.
+	// dialTimeout bounds connecting to a host that does not answer.
 	dialTimeout = 5 * time.Second
-	// idleConnectionsMax is how many connections are kept: as many as a busy node has requests
-	// under way.
+	// idleConnectionsMax is how many connections are kept: as many as a busy node has concurrent
+	// requests.
 	idleConnectionsMax = 256
-	// idleTimeout is shorter than what Azure's load balancers wait.
+	// idleTimeout is shorter than the timeout of Azure's load balancers.
 	idleTimeout = 90 * time.Second
 )
 
-// Client is an identity and how it reaches Azure, for any number of Stores. It is safe for
+// Client is an identity and its access settings for Azure, for any number of Stores. It is safe for
 // concurrent use.
 type Client struct {
 	options  Options
 	core     azcore.ClientOptions
-	identity azcore.TokenCredential // nil: there is the key of an account
+	identity azcore.TokenCredential // nil if the key of an account is used
 	now      func() time.Time
 
-	// accounts holds an *account for each host that was asked for.
+	// accounts has an *account for each host that was used.
 	accounts sync.Map
 }
 
@@ -53,11 +53,11 @@ type Client struct {
 type account struct {
 	name    string // the first label of its host
 	service *service.Client
-	// keys signs for engines; nil if there is no identity that could ask for its keys.
+	// keys signs for engines. It is nil if there is no identity that could request its keys.
 	keys *delegationKeys
 }
 
-// Connect returns a client for what options say. It reads the environment, and sends nothing.
+// Connect returns a client for options. It reads the environment, and sends nothing.
 func Connect(options Options) (*Client, error) {
 	options.StallTimeout = cmp.Or(options.StallTimeout, 10*time.Second)
 	options.RetryDelayMax = cmp.Or(options.RetryDelayMax, 5*time.Second)
@@ -76,12 +76,12 @@ func Connect(options Options) (*Client, error) {
 	return c, nil
 }
 
-// newCore says how requests are sent, those for tokens too.
+// newCore returns the settings of requests, including requests for tokens.
 func newCore(options Options) azcore.ClientOptions {
 	transport := &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		// It runs from the last byte of the request on. impatient.Client bounds the time before and
+		// It begins after the last byte of the request. impatient.Client bounds the time before and
 		// after.
 		ResponseHeaderTimeout: options.StallTimeout,
 		TLSHandshakeTimeout:   options.StallTimeout,
@@ -99,7 +99,7 @@ func newCore(options Options) azcore.ClientOptions {
 	}
 }
 
-// newIdentity returns who asks Azure.
+// newIdentity returns the identity of the requests to Azure.
 func newIdentity(options Options, core azcore.ClientOptions) (azcore.TokenCredential, error) {
 	switch {
 	case options.ClientSecret != "":
@@ -115,7 +115,7 @@ func newIdentity(options Options, core azcore.ClientOptions) (azcore.TokenCreden
 		workload, err := azidentity.NewWorkloadIdentityCredential(&azidentity.WorkloadIdentityCredentialOptions{
 			ClientOptions: core, ClientID: options.ClientID, TenantID: options.TenantID,
 		})
-		if err != nil { // the machine has no token of a workload
+		if err != nil { // the machine has no workload token
 			return managed, nil
 		}
 		return azidentity.NewChainedTokenCredential([]azcore.TokenCredential{workload, managed}, nil)
@@ -125,7 +125,7 @@ func newIdentity(options Options, core azcore.ClientOptions) (azcore.TokenCreden
 	})
 }
 
-// account returns the account behind an authority of a location, as package storage spells it.
+// account returns the account of a location's authority, in the spelling of package storage.
 func (c *Client) account(authority string) (*account, error) {
 	_, host, _ := strings.Cut(authority, "@")
 	if found, ok := c.accounts.Load(host); ok {
@@ -144,7 +144,7 @@ func (c *Client) account(authority string) (*account, error) {
 			made.service, err = service.NewClientWithSharedKeyCredential(endpoint, key, options)
 		}
 	} else if err = c.checkHost(host); err == nil {
-		// The client of the SDK with an identity would ask for a token for whatever the server
+		// The SDK's client with an identity would request a token for whatever resource the server
 		// names.
 		options.PerRetryPolicies = tokenPolicies(c.identity)
 		if made.service, err = service.NewClientWithNoCredential(endpoint, options); err == nil {
@@ -158,7 +158,7 @@ func (c *Client) account(authority string) (*account, error) {
 	return kept.(*account), nil
 }
 
-// pinVersion asks for serviceVersion in place of the newest that the SDK knows.
+// pinVersion sets serviceVersion instead of the newest version that the SDK knows.
 type pinVersion struct{}
 
 // Do implements policy.Policy.

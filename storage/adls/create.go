@@ -3,7 +3,7 @@ package adls
 import (
 	"bytes"
 	"context"
-	"crypto/md5" // what Azure checks; it guards against accidents, not against people
+	"crypto/md5" // checked by Azure; it guards against accidents, not against attacks
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -19,13 +19,13 @@ import (
 )
 
 const (
-	// writeIDKey is the metadata in which a blob carries the id of the call that made it.
+	// writeIDKey is the metadata key of the id of the call that made a blob.
 	writeIDKey = "moorage_write_id"
-	// writeIDBytes makes sure that no two calls draw the same id.
+	// writeIDBytes ensures that no two calls draw the same id.
 	writeIDBytes = 16
 )
 
-// Create writes a new blob. See the package's comment.
+// Create writes a new blob, as described in the package comment.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
 	b, err := s.locate(ctx, location)
 	if err != nil {
@@ -48,7 +48,7 @@ func (b blobName) create(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// put sends body as the content of a blob that is not there yet.
+// put sends body as the content of a blob that does not exist yet.
 func (b blobName) put(ctx context.Context, body []byte, id string) error {
 	sum := md5.Sum(body)
 	_, err := b.client().Upload(ctx, streaming.NopCloser(bytes.NewReader(body)), &blockblob.UploadOptions{
@@ -65,13 +65,13 @@ func (b blobName) put(ctx context.Context, body []byte, id string) error {
 	return nil
 }
 
-// settle finds out what is in the way of a write that Azure refused because of refusal. A blob is
-// there whole or not at all, so one that carries our id is ours.
+// settle finds out why Azure refused a write with refusal. A blob is complete or does not exist, so
+// a blob with our id is ours.
 func (b blobName) settle(ctx context.Context, body []byte, id string, refusal error) error {
 	found, err := b.head(ctx)
 	switch {
 	case statusOf(err) == http.StatusNotFound:
-		// Perhaps a file has the name of a folder that leads there; perhaps somebody deleted it.
+		// Perhaps a file has the name of a folder on the way, or the blob was deleted.
 		return fmt.Errorf("create %s: %w", b.location, refusal)
 	case err != nil:
 		return fmt.Errorf("create %s: the name is taken, and the look at its blob failed: %w", b.location, err)

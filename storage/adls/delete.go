@@ -9,7 +9,7 @@ import (
 	"moorage/storage"
 )
 
-// deletesMax is how many blobs are deleted at a time. Azure's request for many blobs is not for
+// deletesMax is how many blobs are deleted at a time. Azure's batch request does not support
 // hierarchical accounts.
 const deletesMax = 16
 

@@ -13,7 +13,7 @@ import (
 	"moorage/storage"
 )
 
-// Azure's words for what went wrong, as far as they decide something.
+// Azure's error codes that decide something.
 const (
 	codeContainerNotFound   = "ContainerNotFound"
 	codeDirectoryIsNotEmpty = "DirectoryIsNotEmpty"
@@ -21,17 +21,16 @@ const (
 	codeOperationTimedOut   = "OperationTimedOut"
 )
 
-// impossibleNames are the words for a name that no blob can have.
+// impossibleNames are the codes for a name that no blob can have.
 var impossibleNames = []string{"InvalidUri", "InvalidResourceName", "OutOfRangeInput"}
 
-// reply is an answer of Azure that is an error. The SDK's own error has the whole answer in its
-// text.
+// reply is an error answer of Azure. The SDK's own error contains the whole answer in its text.
 type reply struct {
 	status int
 	code   string // may be empty
 }
 
-// Error says what Azure answered.
+// Error returns Azure's status and message.
 func (r *reply) Error() string {
 	if r.code == "" {
 		return fmt.Sprintf("Azure answered %d %s", r.status, http.StatusText(r.status))
@@ -39,20 +38,20 @@ func (r *reply) Error() string {
 	return fmt.Sprintf("Azure answered %d %s", r.status, r.code)
 }
 
-// Is reports whether Azure asks for fewer requests, if target is storage.ErrSlowDown. It throttles
-// by a time-out, too. Source: "Performance and scalability checklist for Blob storage", throttling.
+// Is reports whether Azure demands fewer requests, if target is storage.ErrSlowDown. A timeout can
+// be throttling too. Source: "Performance and scalability checklist for Blob storage", throttling.
 func (r *reply) Is(target error) bool {
 	return target == storage.ErrSlowDown && (r.status == http.StatusTooManyRequests ||
 		r.status == http.StatusServiceUnavailable || r.code == codeOperationTimedOut)
 }
 
-// textBytesMax bounds what is told of an error of the SDK.
+// textBytesMax bounds the text of an SDK's error.
 const textBytesMax = 600
 
-// errNoToken: there is no identity, or Microsoft Entra refused it.
+// errNoToken means that there is no identity, or that Microsoft Entra refused it.
 var errNoToken = errors.New("no token of Microsoft Entra")
 
-// shorten returns an error of the SDK in one line, which has neither the answer nor any header.
+// shorten returns an error of the SDK in one line, without the answer or any header.
 func shorten(err error) error {
 	var response *azcore.ResponseError
 	var refused *azidentity.AuthenticationFailedError
@@ -77,7 +76,7 @@ func (o oneLine) Error() string {
 // Unwrap returns the error itself.
 func (o oneLine) Unwrap() error { return o.error }
 
-// statusOf returns the status that Azure answered with; 0 if there was no answer.
+// statusOf returns the status of Azure's answer, or 0 if there was no answer.
 func statusOf(err error) int {
 	var answered *reply
 	if errors.As(err, &answered) {
@@ -86,7 +85,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// codeOf returns Azure's word for what went wrong; empty if it said none.
+// codeOf returns Azure's error code, or "" if there is none.
 func codeOf(err error) string {
 	var answered *reply
 	if errors.As(err, &answered) {
@@ -95,8 +94,8 @@ func codeOf(err error) string {
 	return ""
 }
 
-// translate gives the error of reading a blob the port's meaning. A missing container is not
-// ErrNotFound: nobody should conclude from it that a file is gone for good.
+// translate converts the error of reading a blob to an error of the port. A missing container is
+// not ErrNotFound, because callers must not conclude that a file is gone for good.
 func translate(b blobName, err error) error {
 	status, code := statusOf(err), codeOf(err)
 	if status == http.StatusNotFound && code != codeContainerNotFound ||

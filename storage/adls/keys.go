@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// keyDuration is how long a user delegation key is asked for. Azure gives at most 7 days. A
-	// revoked one is used until then at most, and what it signed is dead at once.
+	// keyDuration is the requested lifetime of a user delegation key. Azure's limit is 7 days. A
+	// revoked key is used until it expires, and its signatures are invalid at once.
 	keyDuration = 24 * time.Hour
-	// keyMargin is for clocks that differ: Azure refuses a key that begins in its future.
+	// keyMargin allows for different clocks: Azure refuses a key that begins in its future.
 	keyMargin = 15 * time.Minute
-	// keyBytesMax bounds the answer that has a key.
+	// keyBytesMax bounds the answer with a key.
 	keyBytesMax = 64 << 10
-	// storageScope is what a token for Azure Storage is asked for.
+	// storageScope is the scope of a token for Azure Storage.
 	storageScope = "https://storage.azure.com/.default"
 )
 
-// delegationKeys keeps the user delegation key of an account. The SDK has a request for it, and
-// does not show what it was answered. It is safe for concurrent use.
+// delegationKeys keeps the user delegation key of an account. The SDK can request a key, but does
+// not return it. It is safe for concurrent use.
 type delegationKeys struct {
 	endpoint string // of the account's blob service
 	pipeline runtime.Pipeline
 	now      func() time.Time
 
-	// asking has room for one that asks; the others wait.
+	// asking has a buffer of one: one caller requests a key while the others wait.
 	asking chan struct{}
 	// mu guards the fields below; leaf, never held over I/O.
 	mu   sync.Mutex
@@ -45,8 +45,8 @@ func newDelegationKeys(endpoint string, identity azcore.TokenCredential, core az
 	return &delegationKeys{endpoint: endpoint, pipeline: pipeline, now: now, asking: make(chan struct{}, 1)}
 }
 
-// get returns a key that is good until a time at least, which is no later than keyDuration from
-// now. A key is used for half of its life, so that not every credential ends with it.
+// get returns a key that is valid at least until a time, which is at most keyDuration from now. A
+// key is used for half of its lifetime, so that not every credential expires with it.
 func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKey, error) {
 	if key, ok := k.usable(until); ok {
 		return key, nil
@@ -57,7 +57,7 @@ func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKe
 	case <-ctx.Done():
 		return delegationKey{}, context.Cause(ctx)
 	}
-	if key, ok := k.usable(until); ok { // somebody else asked meanwhile
+	if key, ok := k.usable(until); ok { // another caller requested one meanwhile
 		return key, nil
 	}
 	key, err := k.ask(ctx)
@@ -73,7 +73,7 @@ func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKe
 	return key, nil
 }
 
-// usable returns the key that is kept, and whether it is to be used for something that ends then.
+// usable returns the kept key, and whether it may be used for a credential that expires then.
 func (k *delegationKeys) usable(until time.Time) (delegationKey, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -88,7 +88,7 @@ type keyInfo struct {
 	Expiry  string
 }
 
-// ask asks Azure for a key.
+// ask requests a key from Azure.
 func (k *delegationKeys) ask(ctx context.Context) (key delegationKey, err error) {
 	request, err := runtime.NewRequest(ctx, http.MethodPost, k.endpoint+"/?restype=service&comp=userdelegationkey")
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 const (
 	// listMax is how many blobs Azure lists in one answer.
 	listMax = 5000
-	// directoryType is what a listing of a hierarchical account calls a folder.
+	// directoryType is the type of a folder in a listing of a hierarchical account.
 	directoryType = "directory"
 )
 
-// List implements storage.Lister by one request. Folders are left out.
+// List implements storage.Lister with one request. Folders are left out.
 func (s *Store) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
 	under, err := s.locate(ctx, folder)
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	return page, nil
 }
 
-// list asks for a page of the blobs whose names begin with that of b.
+// list requests a page of the blobs whose names begin with b's name.
 func (b blobName) list(ctx context.Context, after string, limit int) (container.ListBlobsFlatResponse, error) {
 	options := &container.ListBlobsFlatOptions{
 		Prefix: &b.name, MaxResults: to.Ptr(int32(min(limit, listMax))),

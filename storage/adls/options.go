@@ -10,34 +10,35 @@ import (
 	"time"
 )
 
-// Options say how Azure is reached. The zero value is Azure itself, with the identity that the
-// environment gives to the process.
+// Options describe how to reach Azure. The zero value is Azure itself, with the identity in the
+// process's environment.
 type Options struct {
 	// Endpoint is the URL of the blob service of an account, such as
-	// http://127.0.0.1:10000/devstoreaccount1 for an emulator. Empty: that of each account.
+	// http://127.0.0.1:10000/devstoreaccount1 for an emulator. Default: the endpoint of each
+	// account.
 	Endpoint string
-	// TenantID and ClientID name an application or a managed identity. Empty: what the environment
-	// says.
+	// TenantID and ClientID name an application or a managed identity. Default: the environment's.
 	TenantID, ClientID string
-	// ClientSecret is that of the application. Empty: a workload identity or a managed identity.
+	// ClientSecret is the secret of the application. If it is empty, a workload identity or a
+	// managed identity is used.
 	ClientSecret string
-	// AccountKey is the key of the account, for development. No credentials for engines can be made
-	// with it.
+	// AccountKey is the key of the account, for development. It cannot make credentials for
+	// engines.
 	AccountKey string
 
-	// Hierarchical says that the accounts have a hierarchical namespace.
+	// Hierarchical is true if the accounts have a hierarchical namespace.
 	Hierarchical bool
-	// Duration is how long credentials for engines live, from 15 minutes to 12 hours. Default 1
+	// Duration is the lifetime of credentials for engines, from 15 minutes to 12 hours. Default 1
 	// hour.
 	Duration time.Duration
 
-	// StallTimeout is how long the server may be silent, or take nothing of what it is sent, before
-	// the client gives a try up. Default 10 s.
+	// StallTimeout is how long the server may send and receive nothing before the client abandons a
+	// try. Default 10 s.
 	StallTimeout time.Duration
 	// RetryDelayMax bounds the pause between two tries. Default 5 s.
 	RetryDelayMax time.Duration
 
-	// endpointIsPlaces is whether Endpoint is that of a place, and not that of the process.
+	// endpointIsPlaces is true if Endpoint comes from a place, and not from the process.
 	endpointIsPlaces bool
 }
 
@@ -50,25 +51,24 @@ const (
 	OptionDuration     = "adls.sas.duration"
 )
 
-// The members of a secret: one of them.
+// The members of a secret, which has one of them.
 const (
 	SecretClientSecret = "client-secret"
 	SecretAccountKey   = "account-key"
 )
 
-// Bounds of how long a credential lives.
+// Bounds of a credential's lifetime.
 const (
 	durationMin     = 15 * time.Minute
 	durationMax     = 12 * time.Hour
 	durationDefault = time.Hour
 )
 
-// idPattern is the form of the ids of tenants and applications. A tenant may have a name of a
-// domain.
+// idPattern is the form of the ids of tenants and applications. A tenant may have a domain name.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,127}$`)
 
-// With returns o with the options of a place in place of its own. An option that is not known, or
-// has an invalid value, is an error. Connect refuses an endpoint to which no tokens are sent.
+// With returns o with the options of a place. An unknown option or an invalid value is an error.
+// Connect refuses an endpoint to which tokens must not be sent.
 func (o Options) With(place map[string]string) (Options, error) {
 	for _, name := range slices.Sorted(maps.Keys(place)) {
 		value := place[name]
@@ -105,8 +105,8 @@ func (o Options) With(place map[string]string) (Options, error) {
 	return o, nil
 }
 
-// WithSecret returns o with a secret in place of what the process has. Its errors hold nothing of
-// the secret.
+// WithSecret returns o with a secret instead of the process's credentials. Its errors contain no
+// part of the secret.
 func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	o.ClientSecret, o.AccountKey = secret[SecretClientSecret], secret[SecretAccountKey]
 	if len(secret) != 1 || o.ClientSecret == "" && o.AccountKey == "" {
@@ -120,7 +120,7 @@ func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	return o, nil
 }
 
-// CheckEndpoint returns an error that says what is wrong with the URL of a blob service, or nil.
+// CheckEndpoint returns an error that describes the fault in the URL of a blob service, or nil.
 func CheckEndpoint(endpoint string) error {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil ||

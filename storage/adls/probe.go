@@ -14,11 +14,11 @@ import (
 const (
 	// probePrefix begins the names of the blobs that a probe makes and deletes.
 	probePrefix = "moorage-probe-"
-	// probeEndTimeout bounds how long a probe tries to delete what it wrote.
+	// probeEndTimeout bounds how long a probe tries to delete the blobs that it wrote.
 	probeEndTimeout = 5 * time.Second
 )
 
-// Probe checks that the containers of the roots exist and can be written to. It writes a small blob
+// Probe checks that the containers of the roots exist and are writable. It writes a small blob
 // below each root and deletes it. It returns ErrNotFound if a container is missing.
 func (s *Store) Probe(ctx context.Context) error {
 	var failures []error
@@ -49,7 +49,7 @@ func (s *Store) probed(root storage.Location, id string) (blobName, error) {
 	return s.name(root)
 }
 
-// remove deletes what a probe wrote, also if its caller is gone by now.
+// remove deletes a probe's blob, even if the probe's caller has gone.
 func (b blobName) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
 	defer cancel()
@@ -59,7 +59,7 @@ func (b blobName) remove(ctx context.Context) error {
 	return nil
 }
 
-// explain adds to a refusal what it needs.
+// explain adds the missing role to a refusal.
 func explain(err error) error {
 	switch {
 	case statusOf(err) == http.StatusForbidden:

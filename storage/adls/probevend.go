@@ -13,8 +13,8 @@ import (
 	"moorage/storage"
 )
 
-// ProbeVending makes credentials for a folder below each root and tries them there, and in folders
-// whose names Azure may take for it. It writes a few small blobs and deletes them.
+// ProbeVending issues credentials for a folder below each root and tries them there, and in folders
+// whose names Azure may confuse with it. It writes a few small blobs and deletes them.
 func (s *Store) ProbeVending(ctx context.Context) error {
 	for _, root := range s.roots {
 		if err := s.probeVending(ctx, root); err != nil {
@@ -24,15 +24,15 @@ func (s *Store) ProbeVending(ctx context.Context) error {
 	return nil
 }
 
-// vendProbe is what a probe tries below one root.
+// vendProbe is the probe below one root.
 type vendProbe struct {
 	store    *Store
-	location storage.Location // of the folder that credentials are for
+	location storage.Location // of the folder in the credentials' scope
 	inside   blobName         // a blob in it
 	beside   []sibling
 }
 
-// sibling is a blob that credentials are not for.
+// sibling is a blob outside the credentials' scope.
 type sibling struct {
 	what string // where it is
 	blob blobName
@@ -63,7 +63,8 @@ func (s *Store) probeVending(ctx context.Context, root storage.Location) (err er
 	return nil
 }
 
-// clean deletes all that the probe may have written, and the folders that Azure made for it.
+// clean deletes all blobs that the probe may have written, and the folders that Azure made for
+// them.
 func (p *vendProbe) clean(ctx context.Context) (err error) {
 	for _, written := range append(p.beside, sibling{blob: p.inside}) {
 		err = errors.Join(err, written.blob.remove(ctx), written.blob.below("2").remove(ctx),
@@ -72,13 +73,13 @@ func (p *vendProbe) clean(ctx context.Context) (err error) {
 	return err
 }
 
-// below returns the blob whose name goes on with suffix.
+// below returns the blob whose name is b's name followed by suffix.
 func (b blobName) below(suffix string) blobName {
 	b.name, b.location = b.name+suffix, b.location+suffix
 	return b
 }
 
-// besides returns the blob in whose name the last segment begins with other in place of prefix.
+// besides returns the sibling blob whose name's last segment begins with other instead of prefix.
 func (b blobName) besides(prefix, other string) blobName {
 	folder := b.name[:strings.LastIndexByte(b.name, '/')+1]
 	b.location = strings.TrimSuffix(b.location, b.name)
@@ -87,7 +88,7 @@ func (b blobName) besides(prefix, other string) blobName {
 	return b
 }
 
-// parent returns the folder in which a blob is.
+// parent returns the folder of a blob.
 func (b blobName) parent() blobName {
 	b.name = b.name[:strings.LastIndexByte(b.name, '/')]
 	b.location = b.location[:strings.LastIndexByte(b.location, '/')]
@@ -100,7 +101,7 @@ type trial struct {
 	do   func(context.Context) error
 }
 
-// try makes credentials, to write or to read only, and tries them.
+// try issues credentials, to write or only to read, and tries them.
 func (p *vendProbe) try(ctx context.Context, write bool) error {
 	made, err := p.store.Vend(ctx, storage.Scope{
 		Locations: []string{p.location.String()}, Write: write, Session: "probe", Duration: durationMin,
@@ -131,7 +132,7 @@ func (p *vendProbe) try(ctx context.Context, write bool) error {
 	return nil
 }
 
-// engine returns the account as somebody reaches it who has nothing but a signature.
+// engine returns the account as an engine with only a signature reaches it.
 func (c *Client) engine(reached *account, signature string) (*account, error) {
 	core := c.core
 	core.PerCallPolicies = []policy.Policy{pinVersion{}}
@@ -149,7 +150,7 @@ func (b blobName) by(engine *account) blobName {
 	return b
 }
 
-// allowed returns what credentials are for.
+// allowed returns the requests that must be allowed to the credentials.
 func (p *vendProbe) allowed(engine *account, write bool) []trial {
 	var trials []trial
 	if write {
@@ -159,7 +160,7 @@ func (p *vendProbe) allowed(engine *account, write bool) []trial {
 		trial{"list", p.inside.parent().below("/").by(engine).lists})
 }
 
-// forbidden returns what credentials must not be able to do.
+// forbidden returns the requests that must be refused to the credentials.
 func (p *vendProbe) forbidden(engine *account, write bool) []trial {
 	var trials []trial
 	for _, other := range p.beside {

@@ -11,23 +11,23 @@ import (
 	"time"
 )
 
-// The permissions of a signature, in the order that Azure wants: read, add, create, write, delete
-// and list.
+// The permissions of a signature, in the order that Azure requires: read, add, create, write,
+// delete and list.
 const (
 	permissionsRead  = "rl"
 	permissionsWrite = "racwdl"
 )
 
 const (
-	// sasTime is how a signature spells times.
+	// sasTime is the layout of times in a signature.
 	sasTime = "2006-01-02T15:04:05Z"
-	// sasDirectory is the word for a signature for what is at and below a directory.
+	// sasDirectory marks a signature for the blobs at and below a directory.
 	sasDirectory = "d"
-	// sasHTTPS is the word for a signature that is good over HTTPS only.
+	// sasHTTPS marks a signature that is valid only over HTTPS.
 	sasHTTPS = "https"
 )
 
-// delegationKey is a user delegation key: what Azure gives to an identity, to sign with. It is a
+// delegationKey is a user delegation key, which Azure issues to an identity to sign with. It is a
 // secret.
 type delegationKey struct {
 	ObjectID string    `xml:"SignedOid"`
@@ -39,19 +39,18 @@ type delegationKey struct {
 	Value    string    `xml:"Value"` // base64
 }
 
-// grant is what a signature allows.
+// grant is the access that a signature allows.
 type grant struct {
 	account, container string
-	directory          string // segments with a slash between each two, at least one
+	directory          string // segments separated by slashes, at least one
 	permissions        string
 	expiry             time.Time
 }
 
-// sign returns a shared access signature: the query of URLs that it makes good, without the
-// question mark.
+// sign returns a shared access signature: a URL's query, without the question mark.
 //
 // Source: REST API of Azure Storage, "Create a user delegation SAS", for the versions from
-// 2020-12-06 on to those before 2025-07-05.
+// 2020-12-06 to before 2025-07-05.
 func (g grant) sign(key delegationKey) (string, error) {
 	secret, err := base64.StdEncoding.DecodeString(key.Value)
 	if err != nil || len(secret) == 0 {
@@ -82,12 +81,12 @@ func (g grant) sign(key delegationKey) (string, error) {
 // depth returns how many segments of a path Azure compares.
 func (g grant) depth() int { return strings.Count(g.directory, "/") + 1 }
 
-// stringToSign returns what is signed. Its fields that are empty narrow a signature in ways that
+// stringToSign returns the text to sign. Its empty fields could restrict a signature in ways that
 // are not used here.
 func (g grant) stringToSign(key delegationKey) string {
 	return strings.Join([]string{
 		g.permissions,
-		"", // from when on it is good: at once
+		"", // start of validity: at once
 		g.expiry.UTC().Format(sasTime),
 		"/blob/" + g.account + "/" + g.container + "/" + g.directory,
 		key.ObjectID,
@@ -96,15 +95,15 @@ func (g grant) stringToSign(key delegationKey) string {
 		key.Expiry.UTC().Format(sasTime),
 		key.Service,
 		key.Version,
-		"", // the user on whose behalf it is used, who needs no check of his own
-		"", // the same, who needs one
-		"", // the id by which logs know it
-		"", // the addresses from which it is good
+		"", // the user on whose behalf it is used, without a check of that user
+		"", // the same, with a check
+		"", // the id in logs
+		"", // allowed addresses
 		sasHTTPS,
 		serviceVersion,
 		sasDirectory,
-		"", // the time of a snapshot
-		"", // the scope of an encryption
+		"", // snapshot time
+		"", // encryption scope
 		"", // five headers of answers
 		"",
 		"",

@@ -11,12 +11,12 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
 )
 
-// storageDomains returns the domains of Azure's clouds below which storage accounts are.
+// storageDomains returns the domains of storage accounts in Azure's clouds.
 func storageDomains() []string {
 	return []string{"core.windows.net", "storage.azure.net", "core.chinacloudapi.cn", "core.usgovcloudapi.net"}
 }
 
-// isAzures reports whether a host is one of a storage account of Azure's.
+// isAzures reports whether a host belongs to an Azure storage account.
 func isAzures(host string) bool {
 	for _, domain := range storageDomains() {
 		if strings.HasSuffix(host, "."+domain) {
@@ -26,7 +26,7 @@ func isAzures(host string) bool {
 	return false
 }
 
-// checkEndpointForTokens returns an error if tokens would go to a host that a place named.
+// checkEndpointForTokens returns an error if tokens would be sent to a host of a place.
 func (o Options) checkEndpointForTokens() error {
 	if o.Endpoint == "" || !o.endpointIsPlaces {
 		return nil
@@ -39,8 +39,8 @@ func (o Options) checkEndpointForTokens() error {
 		"server is started with, or reach the account with its key", OptionEndpoint, o.Endpoint)
 }
 
-// checkHost returns an error if tokens would go to a host that a location names and that is not
-// Azure's. With an endpoint they go there.
+// checkHost returns an error if tokens would be sent to a location's host that is not Azure's. With
+// an endpoint, they are sent to that endpoint.
 func (c *Client) checkHost(host string) error {
 	if c.options.Endpoint != "" || isAzures(host) {
 		return nil
@@ -49,13 +49,13 @@ func (c *Client) checkHost(host string) error {
 		"named when Moorage is started", host)
 }
 
-// tokenPolicies returns what adds tokens of an identity to requests. Their scope is that of Azure
-// Storage, whatever a server asks for.
+// tokenPolicies returns the policies that add an identity's tokens to requests. Their scope is
+// always Azure Storage, whatever a server requests.
 func tokenPolicies(identity azcore.TokenCredential) []policy.Policy {
 	return []policy.Policy{runtime.NewBearerTokenPolicy(identity, []string{storageScope}, nil), noChallenge{}}
 }
 
-// noChallenge hides from the policies before it what kind of token a server asks for.
+// noChallenge hides from earlier policies which kind of token a server requests.
 type noChallenge struct{}
 
 // Do implements policy.Policy.

@@ -13,8 +13,8 @@ import (
 	"moorage/storage"
 )
 
-// The parts of a credential, by the names that Iceberg's clients have for them. Java looks for the
-// host of the account, or for its name when it renews; PyIceberg for the last.
+// The parts of a credential, under the names of Iceberg's clients. Java looks for the account's
+// host, or for its name when it renews; PyIceberg looks for the last.
 const (
 	configSASHost    = "adls.sas-token."
 	configExpiryHost = "adls.sas-token-expires-at-ms."
@@ -22,7 +22,7 @@ const (
 	configRefresh    = "adls.refresh-credentials-endpoint"
 )
 
-// Vend signs a credential for the present location of scope. Others than that are left out: a
+// Vend signs a credential for the first location of scope. It leaves out the others, because a
 // signature is for one directory.
 func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credential, error) {
 	location, err := s.scoped(scope.Locations)
@@ -58,7 +58,7 @@ func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credenti
 	return newCredential(location, signature, expiry), nil
 }
 
-// CredentialLife returns how long a credential lives.
+// CredentialLife returns the lifetime of a credential.
 func (s *Store) CredentialLife() time.Duration { return s.client.options.Duration }
 
 // scoped returns the first of locations. All must be within the roots of the store.
@@ -82,7 +82,8 @@ func (s *Store) scoped(locations []string) (storage.Location, error) {
 	return first, nil
 }
 
-// directory returns how a signature spells a location. ErrUnscopable: none says exactly this.
+// directory returns the directory of a location for a signature. It returns ErrUnscopable if no
+// signature can express exactly this location.
 func (s *Store) directory(location storage.Location) (string, error) {
 	refuse := func(reason string) error {
 		return fmt.Errorf("%w: %s: %s", storage.ErrUnscopable, location, reason)
@@ -100,8 +101,8 @@ func (s *Store) directory(location storage.Location) (string, error) {
 	}
 }
 
-// newCredential spells a signature for the clients of Iceberg. Some look for the host that the
-// location of the table has, which may be that for blobs.
+// newCredential encodes a signature for the clients of Iceberg. Some look for the host in the
+// location of the table, which may be the host for blobs.
 func newCredential(location storage.Location, signature string, expiry time.Time) storage.Credential {
 	host := hostOf(location)
 	name, _, _ := strings.Cut(host, ".")
@@ -113,7 +114,7 @@ func newCredential(location storage.Location, signature string, expiry time.Time
 	return storage.Credential{Config: config, Expires: expiry, RefreshedAt: configRefresh}
 }
 
-// vendError gives the error of asking for a key the port's meaning.
+// vendError converts the error of requesting a key to an error of the port.
 func vendError(ctx context.Context, err error) error {
 	status := statusOf(err)
 	switch {

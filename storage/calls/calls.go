@@ -1,16 +1,16 @@
 // Package calls watches the calls of storages: how each ended, how long it took, and which storages
-// fail at the moment.
+// are failing.
 //
 // # What it promises
 //
 //   - A watched store keeps the contract of the store behind it, with the same optional interfaces.
-//   - The log has one line when the storage of a warehouse begins to fail, and one when it ceases,
-//     for reads and writes apart: a full disk can be read.
-//   - The number of warehouses that an Ended sees is bounded; the rest are Other.
+//   - The log has one line when the storage of a warehouse begins to fail, and one when it stops
+//     failing. Reads and writes have separate lines, because a full disk can be read.
+//   - The number of warehouses in calls of Ended is bounded; the rest are Other.
 //
 // # What it must not know
 //
-// What is in the files, and how metrics are kept.
+// It does not know the contents of the files, or how metrics are kept.
 package calls
 
 import (
@@ -31,28 +31,29 @@ const (
 	callHead   = "head"
 	callList   = "list"
 	callDelete = "delete"
-	callFolder = "folder" // a folder is made or removed
+	callFolder = "folder" // creating or removing a folder
 	callProbe  = "probe"
 	callVend   = "vend"
 	callSign   = "sign"
 )
 
 const (
-	// WarehousesMax bounds the warehouses that an Ended sees by their names.
+	// WarehousesMax bounds the warehouses that are passed to Ended by name.
 	WarehousesMax = 30
-	// Other is what an Ended sees for all further warehouses, and for storages of none.
+	// Other is passed to Ended for all further warehouses, and for storages without a warehouse.
 	Other = "(other)"
-	// quiet is how long no call may fail before a storage has ceased to fail.
+	// quiet is how long no call may fail before a storage counts as working again.
 	quiet = 30 * time.Second
-	// canceledMin and lateMin are how long a call must have taken for the storage to be at fault,
-	// where the caller went away, and where the caller's time was over.
+	// canceledMin and lateMin are how long a call must have taken to count as a fault of the
+	// storage. canceledMin applies if the caller went away, and lateMin if the caller's deadline
+	// passed.
 	canceledMin = 10 * time.Second
 	lateMin     = time.Second
-	// errorBytesMax bounds the error that is kept of a storage.
+	// errorBytesMax bounds the error that is kept for a storage.
 	errorBytesMax = 500
 )
 
-// group are calls that fail for reasons of their own.
+// group is a group of calls that fail for separate reasons.
 type group int
 
 const (
@@ -62,14 +63,14 @@ const (
 	groups
 )
 
-// String returns how the log and people call g.
+// String returns the name of g in the log.
 func (g group) String() string { return [...]string{"reads", "writes", "credentials"}[g] }
 
-// Config is what a Watch needs.
+// Config configures a Watch.
 type Config struct {
-	// Ended is called for each call that has ended. It must not block.
+	// Ended is called after each call. It must not block.
 	Ended func(warehouse, call, outcome string, took time.Duration)
-	// Logger gets the lines about storages that fail. Default: none.
+	// Logger receives the lines about failing storages. Default: none.
 	Logger *slog.Logger
 	// Now returns the time. Default time.Now.
 	Now func() time.Time
@@ -94,15 +95,15 @@ func New(config Config) *Watch {
 	return &Watch{config: config, warehouses: make(map[string]*warehouse)}
 }
 
-// warehouse is what is known of the storage of a warehouse.
+// warehouse is the state of the storage of a warehouse.
 type warehouse struct {
 	watch  *Watch
-	name   string // "": of none, so nobody is told that it fails
+	name   string // "" for no warehouse, whose failures are not logged
 	label  string
 	spells [groups]spell
 }
 
-// of returns what is known of a warehouse. One pointer stands for each, so stores that are one
+// of returns the state of a warehouse. There is one pointer for each, so that wrappers of one store
 // still compare equal.
 func (w *Watch) of(name string) *warehouse {
 	w.mu.Lock()
@@ -118,29 +119,29 @@ func (w *Watch) of(name string) *warehouse {
 	return found
 }
 
-// Opened notes how an attempt that began at that time to open the storage of a warehouse ended.
+// Opened notes the result of an attempt, begun at began, to open the storage of a warehouse.
 func (w *Watch) Opened(warehouse string, began time.Time, err error) {
 	w.of(warehouse).ended(context.Background(), callOpen, w.config.Now().Sub(began), err)
 }
 
-// Fails reports whether the storage of a warehouse fails at the moment.
+// Fails reports whether the storage of a warehouse is failing.
 func (w *Watch) Fails(warehouse string) bool { return len(w.of(warehouse).failures()) > 0 }
 
-// Failure says that calls of a storage fail.
+// Failure describes failing calls of a storage.
 type Failure struct {
 	Warehouse string
-	// Label is what Config.Ended gets for the warehouse.
+	// Label is the name of the warehouse in calls of Config.Ended.
 	Label string
-	// Calls says which ones fail: reads, writes or credentials.
+	// Calls is the group that fails: reads, writes or credentials.
 	Calls string
 	// Since and Last are when the first and the last of them failed.
 	Since, Last time.Time
-	// Error is why the last one failed, in one line.
+	// Error is the error of the last failure, in one line.
 	Error string
 }
 
-// Failures returns what fails at the moment, in the order of the warehouses' names. It logs what
-// has ceased to fail.
+// Failures returns the present failures, in the order of the warehouses' names. It logs the
+// storages that work again.
 func (w *Watch) Failures() (failures []Failure) {
 	w.mu.Lock()
 	known := slices.Collect(maps.Values(w.warehouses))

@@ -12,18 +12,18 @@ import (
 	"moorage/storage"
 )
 
-// spell is a time in which calls of one group fail. It is safe for concurrent use.
+// spell is a period in which calls of one group fail. It is safe for concurrent use.
 type spell struct {
-	failing atomic.Bool // whether since is set; so calls that succeed take no lock
+	failing atomic.Bool // whether since is set, so that successful calls take no lock
 
 	mu          sync.Mutex // guards the fields below; leaf
-	since, last time.Time  // of the first and the last failure; zero: none
-	works       time.Time  // when a call succeeded after the last failure; zero: none did
+	since, last time.Time  // of the first and the last failure; zero if there is none
+	works       time.Time  // when a call succeeded after the last failure; zero if none did
 	failed      int
 	why         string
 }
 
-// ended notes how a call ended that took so long.
+// ended notes the result of a call that took so long.
 func (w *warehouse) ended(ctx context.Context, call string, took time.Duration, err error) {
 	outcome := outcomeOf(ctx, took, err)
 	w.watch.config.Ended(w.label, call, outcome, took)
@@ -34,7 +34,7 @@ func (w *warehouse) ended(ctx context.Context, call string, took time.Duration, 
 	case outcomeSlowDown, outcomeNoCredentials, outcomeUnavailable, outcomeTimeout, outcomeError:
 		w.fail(groupOf(call), err)
 	case outcomeDone, outcomeMissing, outcomeExists:
-		if missing := call == callProbe && err != nil; missing { // what is to hold the files
+		if missing := call == callProbe && err != nil; missing { // the container of the files
 			w.fail(reads, err)
 			return
 		}
@@ -42,7 +42,7 @@ func (w *warehouse) ended(ctx context.Context, call string, took time.Duration, 
 	}
 }
 
-// groupOf returns the group of a call. What has to be opened is nothing but read for a start.
+// groupOf returns the group of a call. Opening counts as a read, because a read is its first use.
 func groupOf(call string) group {
 	switch call {
 	case callPut, callDelete, callFolder:
@@ -105,7 +105,7 @@ func (w *warehouse) settle(g group) {
 	}
 }
 
-// failures returns what fails of a warehouse, after those spells have ended that are over.
+// failures returns the present failures of a warehouse, after settling its spells.
 func (w *warehouse) failures() (failures []Failure) {
 	for g := range groups {
 		w.settle(g)
@@ -126,7 +126,7 @@ const (
 	outcomeDone          = "done"
 	outcomeMissing       = "missing"
 	outcomeExists        = "exists"
-	outcomeRefused       = "refused" // by the server itself: nothing was sent
+	outcomeRefused       = "refused" // by the server itself; nothing was sent
 	outcomeCanceled      = "canceled"
 	outcomeTimeout       = "timeout"
 	outcomeSlowDown      = "slow-down"
@@ -135,8 +135,8 @@ const (
 	outcomeError         = "error"
 )
 
-// outcomeOf names how a call ended. A caller that goes away soon, or had hardly any time left, says
-// nothing about the storage.
+// outcomeOf names the result of a call. If the caller goes away soon, or had hardly any time left,
+// the result is no sign of the storage's state.
 func outcomeOf(ctx context.Context, took time.Duration, err error) string {
 	if err == nil {
 		return outcomeDone

@@ -20,7 +20,7 @@ type FileStore interface {
 	storage.Lister
 }
 
-// CloudStore is a store behind a network that makes credentials.
+// CloudStore is a store behind a network that issues credentials.
 type CloudStore interface {
 	storage.Store
 	storage.Remote
@@ -29,42 +29,43 @@ type CloudStore interface {
 	storage.Limited
 }
 
-// SigningStore is a CloudStore that signs requests too.
+// SigningStore is a CloudStore that also signs requests.
 type SigningStore interface {
 	CloudStore
 	storage.Signer
 	storage.Featured
 }
 
-// Files returns store, of a warehouse, watched. Those of one store and one warehouse compare equal.
+// Files returns store, of a warehouse, with a watch. The results for one store and one warehouse
+// compare equal.
 func (w *Watch) Files(warehouse string, store FileStore) FileStore {
 	return files{watched[FileStore]{store, w.of(warehouse)}, store}
 }
 
-// Cloud returns store, of a warehouse, watched.
+// Cloud returns store, of a warehouse, with a watch.
 func (w *Watch) Cloud(warehouse string, store CloudStore) CloudStore {
 	return cloudOf(w.of(warehouse), store)
 }
 
-// Signing returns store, of a warehouse, watched.
+// Signing returns store, of a warehouse, with a watch.
 func (w *Watch) Signing(warehouse string, store SigningStore) SigningStore {
 	return signing{cloudOf(w.of(warehouse), store), store, store}
 }
 
-// listing is what all stores can do.
+// listing is the common interface of all stores.
 type listing interface {
 	storage.Store
 	storage.Lister
 	storage.Prober
 }
 
-// watched watches what all stores can do.
+// watched watches the methods of listing.
 type watched[S listing] struct {
 	store S
 	of    *warehouse
 }
 
-// begin begins a call. The function that it returns ends it; err is then that of the call.
+// begin begins a call. The returned function ends it with the call's error.
 func (w watched[S]) begin(ctx context.Context, call string) (end func(err *error)) {
 	began := w.of.watch.config.Now()
 	return func(err *error) { w.of.ended(ctx, call, w.of.watch.config.Now().Sub(began), *err) }
@@ -76,7 +77,7 @@ func (w watched[S]) Create(ctx context.Context, location string, body []byte) (e
 	return w.store.Create(ctx, location, body)
 }
 
-// Open implements storage.Store. The call has ended when the content was read or closed.
+// Open implements storage.Store. The call ends when the content has been read or closed.
 func (w watched[S]) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	began := w.of.watch.config.Now()
 	content, info, err := w.store.Open(ctx, location)
@@ -118,11 +119,11 @@ func (w watched[S]) Probe(ctx context.Context) (err error) {
 	return w.store.Probe(ctx)
 }
 
-// body is the content of a file. What its reader does between two reads is no time of the storage.
+// body is the content of a file. The time between two reads does not count for the storage.
 type body struct {
 	content io.ReadCloser
 	now     func() time.Time
-	ended   func(err error) // does something once
+	ended   func(err error) // acts only once
 	took    atomic.Int64    // nanoseconds in the storage
 	reading atomic.Bool
 }
@@ -144,7 +145,7 @@ func (b *body) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// Close implements io.Closer. A read under way has not ended by then.
+// Close implements io.Closer. A read in progress may continue after it.
 func (b *body) Close() error {
 	err := b.content.Close()
 	if b.reading.Load() {
@@ -154,13 +155,13 @@ func (b *body) Close() error {
 	return err
 }
 
-// files is a FileStore that is watched.
+// files is a FileStore with a watch.
 type files struct {
 	watched[FileStore]
 	storage.Local
 }
 
-// CreateAll implements storage.Batcher. Each file is a call, which took as long as all.
+// CreateAll implements storage.Batcher. Each file counts as a call with the duration of the whole.
 func (f files) CreateAll(ctx context.Context, all []storage.File) []error {
 	began := f.of.watch.config.Now()
 	failures := f.store.CreateAll(ctx, all)
@@ -183,7 +184,7 @@ func (f files) RemoveEmptyFolder(ctx context.Context, location string, age time.
 	return f.store.RemoveEmptyFolder(ctx, location, age)
 }
 
-// cloud is a CloudStore that is watched.
+// cloud is a CloudStore with a watch.
 type cloud struct {
 	watched[CloudStore]
 	storage.Limited
@@ -202,10 +203,11 @@ func (c cloud) Vend(ctx context.Context, scope storage.Scope) (_ storage.Credent
 	return c.store.Vend(ctx, scope)
 }
 
-// ProbeVending implements storage.Vender. Its calls are meant to be refused, so they do not count.
+// ProbeVending implements storage.Vender. Its calls are meant to be refused, so they are not
+// counted.
 func (c cloud) ProbeVending(ctx context.Context) error { return c.store.ProbeVending(ctx) }
 
-// signing is a SigningStore that is watched.
+// signing is a SigningStore with a watch.
 type signing struct {
 	cloud
 	storage.Featured
@@ -219,5 +221,6 @@ func (s signing) Sign(ctx context.Context, request storage.SignRequest) (_ stora
 	return s.signer.Sign(ctx, request)
 }
 
-// ProbeSigning implements storage.Signer. Its calls are meant to be refused, so they do not count.
+// ProbeSigning implements storage.Signer. Its calls are meant to be refused, so they are not
+// counted.
 func (s signing) ProbeSigning(ctx context.Context) error { return s.signer.ProbeSigning(ctx) }

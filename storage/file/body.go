@@ -9,20 +9,19 @@ import (
 // pieceBytes is how much of a file one call reads. Nearly all metadata files are shorter.
 const pieceBytes = 256 << 10
 
-// body is a file that is being read, piece by piece. Each piece is a call of its own, into memory
-// of its own: a call that does not return must not write to the memory that the caller gave to
-// Read.
+// body is a file that is being read, piece by piece. Each piece is a separate call, into separate
+// memory: a call that does not return must not write to the memory that the caller passed to Read.
 type body struct {
 	content handle // nil once it is closed
-	piece   []byte // of pieceBytes, or what the file has and one more
-	left    []byte // of piece, what was not returned yet
-	failure error  // how reading ended; io.EOF at the end
+	piece   []byte // of pieceBytes, or of the file's size plus one
+	left    []byte // the part of piece that was not returned yet
+	failure error  // the end of reading; io.EOF at the end of the file
 	calls   *calls
 	fill    func() error // reads the next piece, for Read
 }
 
-// newBody returns the body of content, which has so many bytes, with its first piece. A file that
-// ends with it is closed.
+// newBody returns the body of content, a file of size bytes, with its first piece. If the file ends
+// with that piece, it is closed.
 func newBody(content handle, size int64) *body {
 	b := &body{content: content, piece: make([]byte, min(size, pieceBytes-1)+1)}
 	b.next()
@@ -44,13 +43,13 @@ func (b *body) next() {
 	b.left = b.piece[:n]
 }
 
-// within lets calls of Read be ones of c, until ctx ends.
+// within makes calls of Read count as calls of c, until ctx ends.
 func (b *body) within(ctx context.Context, c *calls) {
 	b.calls = c
 	b.fill = func() error {
 		ctx, cancel := context.WithTimeout(ctx, answerMax)
 		defer cancel()
-		next := *b // what a call that is left behind works on
+		next := *b // used by a call that is left behind
 		_, err := ask(ctx, c, aLook(), func() (struct{}, error) { next.next(); return struct{}{}, nil }, nil)
 		if err == nil {
 			b.left, b.failure = next.left, next.failure
@@ -63,7 +62,7 @@ func (b *body) within(ctx context.Context, c *calls) {
 func (b *body) Read(p []byte) (int, error) {
 	if len(b.left) == 0 && b.failure == nil {
 		if err := b.fill(); err != nil {
-			b.failure = err // the call may still be at work on the piece
+			b.failure = err // the call may still be using the piece
 		}
 	}
 	if len(b.left) == 0 && b.failure != nil {

@@ -19,42 +19,42 @@ const (
 	// callsMax is how many threads a Store may hold inside the operating system. A disk serves
 	// fewer at a time, and the process dies at 10,000 threads.
 	callsMax = 128
-	// openerCallsMax is how many threads the Stores of an Opener may hold together, besides
-	// callsFew each: many warehouses may be on one mount.
+	// openerCallsMax is how many threads the Stores of an Opener may hold together, in addition to
+	// callsFew each. Many warehouses may be on one mount.
 	openerCallsMax = 2048
 	callsFew       = 16
-	// bytesMax bounds the bodies of the calls of a Store that have bytesOfCall or more each, also
-	// when nobody waits for them any more. Smaller ones are bound by callsMax to as much.
+	// bytesMax bounds the bodies in the calls of a Store that have bytesOfCall or more each, even
+	// abandoned ones. callsMax bounds smaller bodies to the same total.
 	bytesMax    = callsMax * bytesOfCall
 	bytesOfCall = 4 << 20
-	// stuckAfter is for how long no call may end while all of callsMax are taken. After that
-	// callers are refused at once.
+	// stuckAfter is how long no call may end while all of callsMax are taken. After that callers
+	// are refused at once.
 	stuckAfter = 2 * time.Second
-	// queueMax bounds the wait for one of callsMax, and for bytes, in times of stuckAfter.
+	// queueMax bounds the wait for a slot, and for bytes, in multiples of stuckAfter.
 	queueMax = 5
-	// answerMax bounds the wait for one look at a file, or one piece of it. Writes end with their
-	// contexts only.
+	// answerMax bounds the wait for one lookup of a file, or one piece of it. Writes end only with
+	// their contexts.
 	answerMax = 10 * time.Second
 	// writeGrace is how long a write may take to end after its context has ended. A write that does
-	// not hang takes no further step, and then its caller knows what became of it.
+	// not hang takes no further step, and then its caller knows the result.
 	writeGrace = time.Second
 	// closeMax bounds the wait for a file or folder to be closed.
 	closeMax = time.Second
 )
 
-// calls bounds how many calls of a Store are inside the operating system, and lets callers go on
-// without those that do not return. It is safe for concurrent use.
+// calls bounds how many calls of a Store are inside the operating system, and lets callers abandon
+// calls that do not return. It is safe for concurrent use.
 type calls struct {
-	bytes  *semaphore.Weighted // of large bodies; apart, so that small calls do not queue behind one
+	bytes  *semaphore.Weighted // of large bodies; separate, so that small calls do not queue behind one
 	slots  *semaphore.Weighted
-	shared *semaphore.Weighted // with other Stores
-	few    *semaphore.Weighted // slots of its own when shared has none
+	shared *semaphore.Weighted // shared with other Stores
+	few    *semaphore.Weighted // own slots for when shared has none
 
 	lookers *lookers
 
 	inside atomic.Int64 // slots that are taken
 	ended  atomic.Int64 // how many calls have ended
-	stuck  atomic.Bool  // no call ended for stuckAfter while somebody waited for a slot
+	stuck  atomic.Bool  // no call ended for stuckAfter while a caller waited for a slot
 }
 
 func newCalls(shared *semaphore.Weighted) *calls {
@@ -65,8 +65,8 @@ func newCalls(shared *semaphore.Weighted) *calls {
 	}
 }
 
-// enter takes what t says, or is storage.ErrUnavailable if it does not come free in time. It ends
-// with ctx.
+// enter takes the slots and bytes of t. It returns storage.ErrUnavailable if they do not become
+// free in time. It ends with ctx.
 func (c *calls) enter(ctx context.Context, t *terms) error {
 	if c.enterBy(t, (*semaphore.Weighted).TryAcquire) {
 		return nil
@@ -84,7 +84,7 @@ func (c *calls) enter(ctx context.Context, t *terms) error {
 			return nil
 		case ctx.Err() != nil:
 			return unanswered(ctx)
-		case c.ended.Load() == seen && t.from == nil: // large bodies hang, and perhaps nothing else
+		case c.ended.Load() == seen && t.from == nil: // large bodies hang, but perhaps only they
 			return c.refused()
 		case c.ended.Load() == seen:
 			c.stuck.Store(true)
@@ -97,9 +97,9 @@ func (c *calls) refused() error {
 	return fmt.Errorf("%w: %d calls are waiting for the operating system", storage.ErrUnavailable, c.inside.Load())
 }
 
-// enterBy takes what t says by take, all or nothing, and reports whether it did.
+// enterBy takes the slots and bytes of t with take, all or nothing, and reports whether it did.
 func (c *calls) enterBy(t *terms, take func(s *semaphore.Weighted, n int64) bool) bool {
-	if t.from = nil; t.bytes > 0 && !take(c.bytes, t.bytes) { // none would queue for none
+	if t.from = nil; t.bytes > 0 && !take(c.bytes, t.bytes) { // a call without large bodies does not queue for bytes
 		return false
 	}
 	t.from = c.shared
@@ -118,7 +118,7 @@ func (c *calls) enterBy(t *terms, take func(s *semaphore.Weighted, n int64) bool
 	return false
 }
 
-// leave gives back what enter took.
+// leave returns what enter took.
 func (c *calls) leave(t terms) {
 	c.inside.Add(-t.slots)
 	c.ended.Add(1)
@@ -135,19 +135,19 @@ func unanswered(ctx context.Context) error {
 	return fmt.Errorf("%w: %w", storage.ErrUnavailable, context.Cause(ctx))
 }
 
-// terms are what a call takes, and how long its caller waits for it.
+// terms are the slots and bytes of a call, and how long its caller waits for it.
 type terms struct {
 	slots int64
 	bytes int64               // of large bodies
 	grace time.Duration       // after the end of its context
-	from  *semaphore.Weighted // by enter: where its slots count; nil without bytes
+	from  *semaphore.Weighted // set by enter: the owner of its slots; nil without bytes
 }
 
-// aLook returns the terms of a call that changes nothing: nobody needs its answer later.
+// aLook returns the terms of a call that changes nothing, so its answer can be dropped.
 func aLook() terms { return terms{slots: 1} }
 
-// aWrite returns the terms of a call that works on so many files or folders at a time, batchAtOnce
-// at most, with bodies of so many bytes.
+// aWrite returns the terms of a call that works on several files or folders at a time, batchAtOnce
+// at most. bytes is the size of their bodies.
 func aWrite(files int, bytes int64) terms {
 	if bytes < bytesOfCall {
 		bytes = 0
@@ -155,7 +155,7 @@ func aWrite(files int, bytes int64) terms {
 	return terms{slots: int64(max(files, 1)), bytes: min(bytes, bytesMax), grace: writeGrace}
 }
 
-// answer is what a call returned.
+// answer is the result of a call.
 type answer[T any] struct {
 	value T
 	err   error
@@ -164,15 +164,15 @@ type answer[T any] struct {
 // errGone is the answer of a call whose goroutine ended without one.
 var errGone = errors.New("the goroutine of a call ended")
 
-// run calls call in a goroutine of its own and returns what it returns. If ctx has ended and the
-// grace is over, run returns storage.ErrUnavailable. The caller has entered; the goroutine leaves
-// when call returns. A panic of call becomes a panic of run. If call returns without an error after
-// run has returned, late gets its result. late may be nil.
+// run runs call in its own goroutine and returns its result. If ctx has ended and the grace is
+// over, run returns storage.ErrUnavailable. The caller has entered; the goroutine leaves when call
+// returns. A panic of call becomes a panic of run. If call succeeds after run has returned, late
+// gets its result. late may be nil.
 //
-// The goroutine has no owner that waits for it: nobody can end a system call.
+// The goroutine has no owner that waits for it, because a system call cannot be ended.
 func run[T any](ctx context.Context, c *calls, t terms, call func() (T, error), late func(T)) (T, error) {
 	answers := make(chan answer[T], 1)
-	var taken atomic.Bool // by the caller, which returns, or by the goroutine, whose answer counts
+	var taken atomic.Bool // by the caller, which returns, or by the goroutine, whose answer then counts
 	go func() {
 		given := answer[T]{err: errGone}
 		defer func() {
@@ -226,8 +226,7 @@ func ask[T any](ctx context.Context, c *calls, t terms, call func() (T, error), 
 	return run(ctx, c, t, call, late)
 }
 
-// close closes what a call has opened and waits for that for a bounded time. It closes also when
-// there is no slot.
+// close closes a handle and waits for that for a bounded time. It closes even if there is no slot.
 func (c *calls) close(closeIt func() error) error {
 	closed := make(chan error, 1)
 	go func() { // as in run

@@ -24,21 +24,21 @@ const (
 // Create writes a new file.
 //
 // It writes and syncs the body under a temporary name, which ends in ".tmp", in the file's own
-// folder. Then it links the file to the final name: link(2) refuses a name that is taken, and a
-// file that a crash cut short never has its final name. Then it syncs the folder. A crash can leave
-// the temporary file, which sweep removes.
+// folder. Then it links the file to the final name. link(2) refuses an existing name, and a file
+// that a crash cut short never has its final name. Then it syncs the folder. A crash can leave the
+// temporary file, which sweep removes.
 //
-// A file without a name, of open(2) with O_TMPFILE, would leave nothing. But nothing promises that
-// a sync of it counts once it has a name: after a power cut it can be empty on btrfs, and gone on
-// ext4 without a journal. To sync it again comes too late, because the name may be durable before
-// that.
+// A file without a name, from open(2) with O_TMPFILE, would leave nothing. But a sync before it has
+// a name need not count. After a power cut the file can be empty on btrfs, and missing on ext4
+// without a journal. Another sync afterwards is too late, because the name may be durable before
+// it.
 //
-// The folders that lead to the file and are not known to be durable are synced at the end, together
-// with the file's own.
+// The folders that lead to the file and may not be durable are synced at the end, together with the
+// file's own.
 //
 // If ctx ends, Create returns although its present step may not have ended, and no other step
-// follows. If the file has its name by then, or gets it with that step, Create takes the name away
-// when the step ends.
+// follows. If the file has its name by then, or gets it in that step, Create removes the name when
+// the step ends.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
 	c, err := s.newCreation(ctx, storage.File{Location: location, Body: body})
 	if err != nil {
@@ -62,15 +62,15 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	return atLocation(location, err)
 }
 
-// creation is a Create under way.
+// creation is a Create in progress.
 type creation struct {
 	root *root
 	name string
 	file storage.File
 	mine *writing // set by start
-	// unsettled are folders that have to be durable before anybody hears of the file.
+	// unsettled are folders that must be durable before the file is reported.
 	unsettled []string
-	// atOnce is how many folders are synced at a time. Each counts as a call of its own.
+	// atOnce is how many folders are synced at a time. Each counts as a call.
 	atOnce int
 }
 
@@ -79,7 +79,8 @@ func (s *Store) newCreation(ctx context.Context, file storage.File) (*creation, 
 	return &creation{root: root, name: name, file: file, atOnce: 1}, err
 }
 
-// start waits until nobody else in this process makes the file; if it succeeds, end must be called.
+// start waits until no other call in this process makes the file. If it succeeds, end must be
+// called.
 func (c *creation) start(ctx context.Context) (err error) {
 	c.mine, err = c.root.startWriting(ctx, c.name)
 	return err
@@ -90,7 +91,7 @@ func (c *creation) end() { c.root.endWriting(c.name, c.mine) }
 // folder returns the name of the folder that holds the file.
 func (c *creation) folder() string { return path.Dir(c.name) }
 
-// explain returns the error that a failed Create returns.
+// explain returns the error of a failed Create.
 func (c *creation) explain(err error) error {
 	switch {
 	case err == nil:
@@ -122,21 +123,21 @@ func (s *Store) create(ctx context.Context, c *creation) error {
 	}))
 }
 
-// isImpossible reports whether err says that nothing can have such a name: a part of it is too
-// long, or is a file.
+// isImpossible reports whether err means that such a name is impossible: a part of it is too long,
+// or is a file.
 func isImpossible(err error) bool {
 	return errors.Is(err, syscall.ENAMETOOLONG) || errors.Is(err, syscall.ENOTDIR)
 }
 
 // writing is a file that is being made.
 type writing struct {
-	done chan struct{} // closed when it is made, or not
-	// hidden is set if the file was not there before. Then it is not there for readers until it is
-	// done: it may have its name already and still be lost in a power cut.
+	done chan struct{} // closed when it is made, or has failed
+	// hidden is set if the file did not exist before. Then readers must not see it until it is
+	// complete: it may already have its name and still be lost in a power cut.
 	hidden atomic.Bool
 }
 
-// startWriting waits until nobody else in this process makes the file called name.
+// startWriting waits until no other call in this process makes the file name.
 func (r *root) startWriting(ctx context.Context, name string) (*writing, error) {
 	mine := &writing{done: make(chan struct{})}
 	for {
@@ -157,15 +158,15 @@ func (r *root) endWriting(name string, w *writing) {
 	close(w.done)
 }
 
-// isHidden reports whether readers must not see the file called name, whatever they find. They ask
-// before they look. They ask again when they have found the file, because it may have got its name
-// meanwhile.
+// isHidden reports whether readers must not see the file name, whatever they find. They check
+// before they look for the file. They check again when they have found it, because it may have got
+// its name meanwhile.
 func (r *root) isHidden(name string) bool {
 	w, ok := r.writing.Load(name)
 	return ok && w.(*writing).hidden.Load()
 }
 
-// taken says why a file could not have its name.
+// taken returns the reason why a file could not have its name.
 func (r *root) taken(location, name string) error {
 	if _, err := r.files.Stat(name); isEscape(err) {
 		return translate(location, err)
@@ -173,8 +174,8 @@ func (r *root) taken(location, name string) error {
 	return fmt.Errorf("%w: %s", storage.ErrExists, location)
 }
 
-// draft is a file on its way: sync, publish and settle take it there, in this order, each if the
-// one before succeeded. A step that fails leaves nothing behind, as far as it can.
+// draft is a file in progress. The steps sync, publish and settle complete it, in this order, each
+// after the success of the one before. A failing step leaves nothing behind, as far as it can.
 type draft struct {
 	*creation
 	parent    folderFS
@@ -182,13 +183,13 @@ type draft struct {
 	content   handle
 }
 
-// exists returns fs.ErrExist, which says of a file that it is durable, or why that is not known.
+// exists returns fs.ErrExist if the file exists and is durable, or why its durability is unknown.
 func (c *creation) exists(ctx context.Context) error {
 	return cmp.Or(c.root.settleFolders(ctx, c.unsettled, c.atOnce), ctx.Err(), fs.ErrExist)
 }
 
-// newDraft writes the file of c under a temporary name, in its folder; close must be called.
-// fs.ErrExist if the file is there already.
+// newDraft writes the file of c under a temporary name in its folder. close must be called. It
+// returns fs.ErrExist if the file already exists.
 func (s *Store) newDraft(ctx context.Context, c *creation) (*draft, error) {
 	parent, err := c.root.files.Folder(c.folder())
 	if err != nil {
@@ -208,7 +209,7 @@ func (s *Store) newDraft(ctx context.Context, c *creation) (*draft, error) {
 // base returns the file's name in its folder.
 func (d *draft) base() string { return path.Base(d.name) }
 
-// write makes the temporary file. From now on nobody finds the final one.
+// write makes the temporary file. From now on readers do not find the final one.
 func (d *draft) write(ctx context.Context) error {
 	_, err := d.parent.Lstat(d.base())
 	if err == nil {
@@ -229,8 +230,8 @@ func (d *draft) write(ctx context.Context) error {
 	return err
 }
 
-// sync makes the content of the draft durable, but not its name. It does nothing if nobody waits
-// for the draft any more.
+// sync makes the content of the draft durable, but not its name. It does nothing if the draft's
+// caller has gone.
 func (d *draft) sync(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
@@ -242,7 +243,7 @@ func (d *draft) sync(ctx context.Context) error {
 	return err
 }
 
-// publish gives the draft the file's name.
+// publish gives the draft its final name.
 func (d *draft) publish(ctx context.Context) error {
 	err := ctx.Err()
 	if err == nil {
@@ -257,8 +258,8 @@ func (d *draft) publish(ctx context.Context) error {
 	return err
 }
 
-// isLinked reports whether the file's name is the draft's. A network file system whose answer was
-// lost makes a link again, and then says that the name is taken.
+// isLinked reports whether the final name is the draft's. A network file system that lost an answer
+// repeats the link, and then reports that the name is taken.
 func (d *draft) isLinked() bool {
 	temporary, err := d.parent.Lstat(d.temporary)
 	if err != nil {
@@ -268,12 +269,12 @@ func (d *draft) isLinked() bool {
 	return err == nil && os.SameFile(temporary, named)
 }
 
-// settle makes the file's name durable, and the folders that lead to it, unless nobody waits for
-// the draft any more.
+// settle makes the file's name durable, and the folders that lead to it. It does nothing if the
+// draft's caller has gone.
 func (d *draft) settle(ctx context.Context) error {
 	err := cmp.Or(d.root.settleFolders(ctx, d.unsettled, d.atOnce, d.parent.Sync), ctx.Err())
 	if err != nil {
-		// Nobody knew of the file or could read it: if this removes it, it was never there.
+		// The file was not visible to any reader. If this removes it, it never existed.
 		_ = d.parent.Remove(d.base())
 	}
 	return err
@@ -281,5 +282,5 @@ func (d *draft) settle(ctx context.Context) error {
 
 func (d *draft) close() { _ = d.parent.Close() } // nothing was written through it
 
-// discard removes the temporary name. It is useless after the link, and harmless if it stays.
+// discard removes the temporary name, which is useless after the link and harmless if it stays.
 func (d *draft) discard() { _ = d.parent.Remove(d.temporary) }

@@ -26,13 +26,13 @@ type batched struct {
 	index   int
 	started bool
 	draft   *draft // once it is written
-	err     error  // why it takes no further step
+	err     error  // the reason why it takes no further step
 }
 
 // CreateAll implements storage.Batcher. The files take each step of Create together, batchMax at a
 // time. CreateAll writes all, syncs all, gives all their names, then syncs all folders. A file
-// system with a journal writes that once for all that wait for it, and again for each that comes
-// later.
+// system with a journal then writes its journal once for all concurrent syncs, instead of once for
+// each.
 func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 	failures := make([]error, len(files))
 	byRoot := make(map[*root][]*batched)
@@ -55,8 +55,8 @@ func (s *Store) CreateAll(ctx context.Context, files []storage.File) []error {
 // createBatch makes the files of batch, which are all in root, and returns their errors, by index
 // in the request.
 func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) map[int]error {
-	// All callers that make some of the same files start them in the same order. So none waits for
-	// one that waits for it.
+	// Callers that make some of the same files start them in the same order, so they do not wait
+	// for each other in a cycle.
 	slices.SortFunc(batch, func(a, b *batched) int {
 		return cmp.Or(cmp.Compare(a.name, b.name),
 			cmp.Compare(a.index, b.index))
@@ -81,7 +81,7 @@ func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) m
 			return s.createStarted(ctx, root, batch), nil
 		}, nil)
 	}
-	if err != nil { // a call that was left behind may be at work on batch
+	if err != nil { // a call that was left behind may still use batch
 		failures = make(map[int]error, len(batch))
 		for _, b := range batch {
 			failures[b.index] = b.explain(err)
@@ -90,8 +90,7 @@ func (s *Store) createBatch(ctx context.Context, root *root, batch []*batched) m
 	return failures
 }
 
-// createStarted makes the files of batch that were started, ends them, and returns the errors of
-// all.
+// createStarted makes the started files of batch, ends them, and returns the errors of all.
 func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched) map[int]error {
 	for _, b := range batch {
 		if b.started {
@@ -104,7 +103,7 @@ func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched)
 	failures := make(map[int]error, len(batch))
 	for i, b := range batch {
 		switch {
-		case isRepeated(batch, i) && batch[i-1].err != nil: // if it was not made, it does not exist
+		case isRepeated(batch, i) && batch[i-1].err != nil: // if that was not made, this does not exist
 			b.err = batch[i-1].err
 		case errors.Is(b.err, fs.ErrNotExist): // its folder was removed meanwhile
 			b.err = s.create(ctx, b.creation)
@@ -120,7 +119,7 @@ func (s *Store) createStarted(ctx context.Context, root *root, batch []*batched)
 // which is made instead.
 func isRepeated(batch []*batched, i int) bool { return i > 0 && batch[i].name == batch[i-1].name }
 
-// createTogether makes all of batch that have no error.
+// createTogether makes all files of batch without an error.
 func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched) {
 	leave, err := root.enterFolders(ctx)
 	if err != nil {
@@ -153,8 +152,8 @@ func (s *Store) createTogether(ctx context.Context, root *root, batch []*batched
 	}
 }
 
-// each calls do for all of batch that have no error, several at a time, and keeps the errors. A
-// panic becomes an error of its own file.
+// each calls do for all files of batch without an error, several at a time, and keeps the errors. A
+// panic becomes the error of its file.
 func (s *Store) each(ctx context.Context, batch []*batched, do func(context.Context, *batched) error) {
 	var group errgroup.Group
 	group.SetLimit(s.atOnce)
@@ -163,7 +162,7 @@ func (s *Store) each(ctx context.Context, batch []*batched, do func(context.Cont
 			group.Go(func() error {
 				b.err = worker.Safely(ctx, func(ctx context.Context) error { return do(ctx, b) })
 				if errors.Is(b.err, fs.ErrNotExist) {
-					b.root.durable.forget(b.folder()) // another process may have made it again, not durable
+					b.root.durable.forget(b.folder()) // another process may have recreated it, not durably
 				}
 				return nil
 			})

@@ -1,37 +1,37 @@
-// Package file keeps files in folders of the operating system. It stays inside the folders that it
-// was given: neither ".." nor a link leads out of them.
+// Package file keeps files in folders of the operating system. It stays inside its given folders:
+// neither ".." nor a link leads out of them.
 //
 // # What it promises
 //
-// Create returns after the file, and every folder on the way to it, would survive a power cut. A
-// file has its final name only once it is whole. Open and Stat of the same Store find it only once
-// it is durable.
+// Create returns after the file, and every folder that leads to it, would survive a power cut. A
+// file has its final name only when it is complete. Open and Stat of the same Store find it only
+// when it is durable.
 //
 // # What a killed process leaves
 //
 // A killed process leaves temporary files next to the files that it was making. The next process
-// that creates or deletes a file in that folder removes them, a minute or more later. A Store looks
-// into each folder until it has found none that is too young, and then no more.
+// that creates or deletes a file in that folder removes them, a minute or more later. A Store
+// checks each folder until it has found no file that is too young to remove.
 //
 // # What hangs
 //
-// A call on a mount that hangs does not return, and nothing can end it. Each call of a Store runs
-// in a goroutine of its own, so its caller goes on when the context ends, or after some seconds for
-// a look at a file. The error is storage.ErrUnavailable. At most 128 calls of a Store are inside
-// the operating system. Beyond that callers wait for two seconds; if no call ends, they are refused
+// A call on a mount that hangs does not return, and cannot be ended. Each call of a Store runs in
+// its own goroutine, so its caller continues when the context ends, or after some seconds for a
+// lookup. The error is storage.ErrUnavailable. At most 128 calls of a Store are inside the
+// operating system. Beyond that callers wait for two seconds. If no call ends, they are refused
 // with the same error. A Create that was left behind takes no further step after the one that
 // hangs.
 //
 // # What it needs
 //
-// A file system with hard links, and an fsync that makes data durable. Others, or another Store,
-// must not remove a folder and make it again under the same name while a Store is open: the Store
-// may take the new folder for one that is durable already. RemoveEmptyFolder of the Store itself is
-// the way to remove one.
+// It needs a file system with hard links, and an fsync that makes data durable. Other processes, or
+// another Store, must not remove a folder and make it again under the same name while a Store is
+// open. The Store may take the new folder for one that is already durable. RemoveEmptyFolder of the
+// Store itself is the way to remove a folder.
 //
 // # What it must not know
 //
-// What is in the files.
+// It does not know the contents of the files.
 package file
 
 import (
@@ -57,39 +57,39 @@ import (
 )
 
 // Store is a storage.Store, storage.Batcher and storage.Folders over the operating system's files.
-// It is safe for concurrent use, also by several processes.
+// It is safe for concurrent use, even by several processes.
 type Store struct {
 	roots  []*root
 	calls  *calls
 	now    func() time.Time
 	atOnce int // how many files one CreateAll works on at a time
 
-	// temporary and serial name files that are being written, as newTemporary does; no two
-	// processes draw the same.
+	// temporary and serial name files in progress, as newTemporary does. No two processes draw the
+	// same.
 	temporary string
 	serial    atomic.Uint64
 }
 
-// New returns a store of the files below roots, which are locations of folders. It makes those that
-// do not exist. It returns ErrLocation if one is not a file location. Links that lead to a root are
-// followed; links inside must be relative and stay inside. A root that is not open within two
-// seconds, because its mount hangs, is opened in the background, and calls below that root wait for
-// it.
+// New returns a store of the files below roots, which are locations of folders. It creates missing
+// folders. It returns ErrLocation if one is not a file location. Links that lead to a root are
+// followed. Links inside must be relative and stay inside. If a root does not open within two
+// seconds, because its mount hangs, it is opened in the background, and calls below that root wait
+// for it.
 func New(roots []string) (*Store, error) { return NewOpener().New(roots) }
 
-// NewExisting is New that makes no folders. Below a root that is missing, no file is found, none
-// can be made, and there is none to delete. This stays so when the folder is made later.
+// NewExisting is New without creating folders. Below a missing root no file is found, none can be
+// made, and there is none to delete. That does not change when the folder is made later.
 func NewExisting(roots []string) (*Store, error) { return NewOpener().NewExisting(roots) }
 
-// Opener opens Stores that bound together how many threads they hold inside the operating system:
-// 2,048, and 16 more each. It is safe for concurrent use.
+// Opener opens Stores with a common bound on the threads that they hold inside the operating
+// system: 2,048, and 16 more each. It is safe for concurrent use.
 type Opener struct {
 	calls    *semaphore.Weighted // inside the operating system
 	openings *semaphore.Weighted // roots that are being opened
 }
 
-// openingsMax bounds how many roots the operating system is asked to open at a time. Each takes a
-// thread for as long as it does not answer, and a store that failed to open is asked for again.
+// openingsMax bounds how many roots are being opened at a time. Each takes a thread for as long as
+// the operating system does not answer, and a store that failed to open is retried.
 const openingsMax = 256
 
 // NewOpener returns an Opener.
@@ -97,10 +97,10 @@ func NewOpener() *Opener {
 	return &Opener{semaphore.NewWeighted(openerCallsMax), semaphore.NewWeighted(openingsMax)}
 }
 
-// New is the function New.
+// New is the function New with the bound of o.
 func (o *Opener) New(roots []string) (*Store, error) { return o.open(roots, openRoot) }
 
-// NewExisting is the function NewExisting.
+// NewExisting is the function NewExisting with the bound of o.
 func (o *Opener) NewExisting(roots []string) (*Store, error) {
 	return o.openAs(roots, func(folder string) (fileSystem, error) {
 		files, err := openRoot(folder)
@@ -135,7 +135,7 @@ func (o *Opener) openAs(roots []string, openAsRoot func(folder string) (fileSyst
 	for i, attempt := range attempts {
 		select {
 		case <-attempt.done:
-		case <-ctx.Done(): // what asks for it says so
+		case <-ctx.Done(): // the caller reports it
 		}
 		if attempt.hasFailed() {
 			failures = append(failures, fmt.Errorf("open %s: %w", parsed[i], attempt.err))
@@ -170,8 +170,8 @@ func outermost(locations []string) ([]storage.Location, error) {
 	return outer, nil
 }
 
-// Close gives up the roots. Files that are open stay so; every later call fails. What hangs is
-// closed when it no longer does.
+// Close closes the roots. Open files stay open; every later call fails. A handle that hangs is
+// closed when it no longer hangs.
 func (s *Store) Close() error {
 	s.calls.lookers.close()
 	var failures []error
@@ -181,12 +181,12 @@ func (s *Store) Close() error {
 	return errors.Join(failures...)
 }
 
-// Busy reports whether calls of s are inside the operating system, such as those that hang.
+// Busy reports whether calls of s are inside the operating system, such as hanging calls.
 func (s *Store) Busy() bool {
 	return s.calls.inside.Load() > 0 || slices.ContainsFunc(s.roots, (*root).isOpening)
 }
 
-// Probe implements storage.Prober: it looks at each root. It ends with ctx.
+// Probe implements storage.Prober: it reads each root. It ends with ctx.
 func (s *Store) Probe(ctx context.Context) error {
 	failures := make([]error, len(s.roots))
 	var looks sync.WaitGroup
@@ -197,7 +197,7 @@ func (s *Store) Probe(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// Open returns the content of a file. To read from it ends with ctx too.
+// Open returns the content of a file. Reading it also ends with ctx.
 func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	root, name, err := s.locate(ctx, location)
 	if err != nil {
@@ -225,7 +225,7 @@ func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, stora
 	return content, found, nil
 }
 
-// open opens the regular file called name.
+// open opens the regular file name.
 func (r *root) open(location, name string) (handle, storage.Info, error) {
 	if r.isHidden(name) {
 		return nil, storage.Info{}, notFile(location)
@@ -236,7 +236,7 @@ func (r *root) open(location, name string) (handle, storage.Info, error) {
 		return nil, storage.Info{}, translate(location, err)
 	}
 	found, err := file.Stat()
-	if err != nil || !found.Mode().IsRegular() || r.isHidden(name) { // hidden since
+	if err != nil || !found.Mode().IsRegular() || r.isHidden(name) { // hidden meanwhile
 		if err == nil {
 			err = notFile(location)
 		}
@@ -257,7 +257,7 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 	return found, atLocation(location, err)
 }
 
-// stat describes the regular file called name.
+// stat describes the regular file name.
 func (r *root) stat(location, name string) (storage.Info, error) {
 	if r.isHidden(name) {
 		return storage.Info{}, notFile(location)
@@ -266,13 +266,14 @@ func (r *root) stat(location, name string) (storage.Info, error) {
 	if err != nil {
 		return storage.Info{}, translate(location, err)
 	}
-	if !found.Mode().IsRegular() || r.isHidden(name) { // hidden since
+	if !found.Mode().IsRegular() || r.isHidden(name) { // hidden meanwhile
 		return storage.Info{}, notFile(location)
 	}
 	return info(found), nil
 }
 
-// MayBeGone implements storage.Local. What does not answer within a second may be there.
+// MayBeGone implements storage.Local. If the answer takes longer than a second, the file may be
+// there, so MayBeGone returns false.
 func (s *Store) MayBeGone(location string) bool {
 	root, name, err := s.rootOf(location)
 	if err != nil {
@@ -285,10 +286,10 @@ func (s *Store) MayBeGone(location string) bool {
 	return answered && !seen
 }
 
-// Delete removes files, and the checksum files that Hadoop keeps next to those it writes. It leaves
-// what is not a file, such as a folder. A power cut may bring back what it removed. It also removes
-// what killed processes left next to the files, as far as it can. If ctx ends, the file that it is
-// at may still go, and no further one.
+// Delete removes files, and the checksum files that Hadoop keeps next to its files. It leaves
+// anything that is not a file, such as a folder. A power cut may bring removed files back. It also
+// removes what killed processes left next to the files, as far as it can. If ctx ends, the current
+// file may still be removed, but no other.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	var failures []error
 	var reached []string
@@ -309,7 +310,7 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	return errors.Join(failures...)
 }
 
-// removeAll deletes the files at locations, which are all in roots that are open.
+// removeAll deletes the files at locations, which are all in open roots.
 func (s *Store) removeAll(ctx context.Context, locations []string) error {
 	var failures []error
 	for _, location := range locations {
@@ -323,7 +324,7 @@ func (s *Store) removeAll(ctx context.Context, locations []string) error {
 	return errors.Join(failures...)
 }
 
-// remove deletes the file at location. Of a link to a file the link is removed.
+// remove deletes the file at location. It removes a link itself, not the link's target.
 func (s *Store) remove(ctx context.Context, location string) error {
 	root, name, err := s.locate(ctx, location)
 	if err != nil {
@@ -333,9 +334,10 @@ func (s *Store) remove(ctx context.Context, location string) error {
 	if err != nil || !found.Mode().IsRegular() {
 		return ignoreMissing(translate(location, err))
 	}
-	// The checksum goes first, because once the file is gone nobody asks for it again.
+	// The checksum goes first, because once the file is gone, a repeated Delete does not look for
+	// it.
 	for _, each := range []string{checksumOf(name), name} {
-		if err := ctx.Err(); err != nil { // a caller that gave up may have heard that the file stays
+		if err := ctx.Err(); err != nil { // a caller that gave up may have been told that the file stays
 			return err
 		}
 		if err := ignoreMissing(translate(location, root.files.Remove(each))); err != nil {
@@ -345,8 +347,8 @@ func (s *Store) remove(ctx context.Context, location string) error {
 	return nil
 }
 
-// checksumOf returns the name of the file in which Hadoop's local file system keeps the checksum
-// of the file called name.
+// checksumOf returns the name of the file in which Hadoop's local file system keeps the checksum of
+// the file name.
 func checksumOf(name string) string { return path.Join(path.Dir(name), "."+path.Base(name)+".crc") }
 
 func ignoreMissing(err error) error {
@@ -356,7 +358,7 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// locate returns the root that location lies in, which is open then, and its name there.
+// locate returns the root that contains location, and location's name there. The root is open then.
 func (s *Store) locate(ctx context.Context, location string) (*root, string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, "", fmt.Errorf("%s: %w", location, err)
@@ -368,7 +370,7 @@ func (s *Store) locate(ctx context.Context, location string) (*root, string, err
 	return root, name, err
 }
 
-// rootOf returns the root that location is in, and its name there.
+// rootOf returns the root that contains location, and location's name there.
 func (s *Store) rootOf(location string) (*root, string, error) {
 	parsed, err := storage.ParseFile(location)
 	if err != nil {
@@ -383,7 +385,7 @@ func (s *Store) rootOf(location string) (*root, string, error) {
 	return nil, "", fmt.Errorf("%w: %s", storage.ErrOutside, location)
 }
 
-// translate gives the errors of the operating system the port's meaning.
+// translate converts errors of the operating system to errors of the port.
 func translate(location string, err error) error {
 	switch {
 	case err == nil:
@@ -396,8 +398,8 @@ func translate(location string, err error) error {
 	return fmt.Errorf("%s: %w", location, err)
 }
 
-// atLocation names the location at which the operating system did not answer; other errors do so
-// themselves.
+// atLocation adds the location to the error when the operating system did not answer. Other errors
+// already contain it.
 func atLocation(location string, err error) error {
 	if errors.Is(err, storage.ErrUnavailable) {
 		return fmt.Errorf("%s: %w", location, err)

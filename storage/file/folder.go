@@ -18,17 +18,17 @@ import (
 )
 
 const (
-	// attemptsMax bounds how often a folder is made again that others keep removing.
+	// attemptsMax bounds how often a folder is made again when other processes keep removing it.
 	attemptsMax = 5
-	// knownMax bounds how many folders a root remembers; about 10 MB.
+	// knownMax bounds how many folders a root remembers, which take about 10 MB.
 	knownMax = 1 << 16
 	// foldersAtOnce is how many folders a Create in a new folder syncs at a time: the metadata
 	// folder, the table's and the namespace's.
 	foldersAtOnce = 3
 )
 
-// MakeFolder creates the folder at location, and those that lead to it, durably. A folder that is
-// there becomes as young as a new one.
+// MakeFolder creates the folder at location, and the folders that lead to it, durably. An existing
+// folder gets a new modification time.
 func (s *Store) MakeFolder(ctx context.Context, location string) error {
 	root, name, err := s.locate(ctx, location)
 	if err != nil {
@@ -64,9 +64,8 @@ func (s *Store) RemoveEmptyFolder(ctx context.Context, location string, age time
 	return removed, ignoreMissing(translate(location, err))
 }
 
-// removeFolder removes the folder called name if it is empty and was not changed after limit.
-// It waits for files that are being made, and others wait behind it; not for long, because one may
-// hang.
+// removeFolder removes the folder name if it is empty and was not changed after limit. It waits for
+// files in progress, while others wait behind it. The wait is short, because one of them may hang.
 func (r *root) removeFolder(ctx context.Context, name string, limit time.Time) (bool, error) {
 	waiting, cancel := context.WithTimeout(ctx, stuckAfter)
 	defer cancel()
@@ -86,8 +85,8 @@ func (r *root) removeFolder(ctx context.Context, name string, limit time.Time) (
 	return err == nil, err
 }
 
-// enterFolders keeps folders from being removed until leave is called. It waits for a removal that
-// is under way until ctx ends.
+// enterFolders keeps folders from being removed until leave is called. It waits for a current
+// removal until ctx ends.
 func (r *root) enterFolders(ctx context.Context) (leave func(), err error) {
 	if err := r.makers.Acquire(ctx, 1); err != nil {
 		return nil, unanswered(ctx)
@@ -95,8 +94,8 @@ func (r *root) enterFolders(ctx context.Context) (leave func(), err error) {
 	return func() { r.makers.Release(1) }, nil
 }
 
-// inFolder makes the folder called name and calls do, which has to settle the folders that it is
-// given. If somebody removes the folder meanwhile, it begins again.
+// inFolder makes the folder name and calls do, which must settle the given folders. If the folder
+// is removed meanwhile, it starts again.
 func (r *root) inFolder(ctx context.Context, name string, do func(unsettled []string) error) error {
 	leave, err := r.enterFolders(ctx)
 	if err != nil {
@@ -116,11 +115,11 @@ func (r *root) inFolder(ctx context.Context, name string, do func(unsettled []st
 	return err
 }
 
-// makeFolders makes the folder called name and those that lead to it, and returns those of them
-// that are not known to be durable, the highest first. The caller must have entered the folders.
+// makeFolders makes the folder name and the folders that lead to it. It returns the folders that
+// are not known to be durable, the highest first. The caller must have entered the folders.
 //
-// To settle them is left for the end of what is done in them. One write of the file system's
-// journal may make durable by then what would take one for each folder before.
+// They are settled only after the work in them. By then one write of the file system's journal may
+// make durable what would earlier take one write for each folder.
 func (r *root) makeFolders(name string) (unsettled []string, err error) {
 	if r.isSettled(name) {
 		return nil, nil
@@ -132,25 +131,25 @@ func (r *root) makeFolders(name string) (unsettled []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if isNew { // nobody can have left anything in it
+	if isNew { // no other process can have left files in it
 		r.swept.add(name)
 	}
 	return append(unsettled, name), nil
 }
 
-// isSettled reports whether the folder called name is known to be durable.
+// isSettled reports whether the folder name is known to be durable.
 func (r *root) isSettled(name string) bool { return name == "." || r.durable.has(name) }
 
-// settleFolders makes durable the folders that makeFolders returned, and whatever also syncs. A
-// folder that was there may be lost in a power cut as one that was made can, because an engine or a
-// concurrent Create just made it. The store remembers what it made durable.
+// settleFolders makes durable the folders that makeFolders returned, and runs also, further syncs.
+// An existing folder may be lost in a power cut like a new one, because an engine or a concurrent
+// Create has just made it. The store remembers which folders are durable.
 //
-// The syncs need nothing of each other, so atOnce of them are under way at a time. A folder is
-// durable only together with those that lead to it: none is remembered before all are.
+// The syncs are independent, so atOnce of them run at a time. A folder is durable only together
+// with the folders that lead to it, so none is remembered before all are durable.
 func (r *root) settleFolders(ctx context.Context, unsettled []string, atOnce int, also ...func() error) error {
 	syncs := also
 	for _, name := range unsettled {
-		if !r.durable.has(name) { // else somebody else was faster
+		if !r.durable.has(name) { // otherwise another call was faster
 			syncs = append(syncs, func() error { return syncFolder(r.files, path.Dir(name)) })
 		}
 	}
@@ -163,12 +162,12 @@ func (r *root) settleFolders(ctx context.Context, unsettled []string, atOnce int
 	return nil
 }
 
-// callAll calls all of calls, atOnce of them at a time; one after the other it stops at the first
-// that fails. None begins after the end of ctx.
+// callAll calls all of calls, atOnce of them at a time. With an atOnce of 1 it stops at the first
+// failure. It begins none after the end of ctx.
 //
-// Of several errors it returns one that is not fs.ErrNotExist, if there is one. What is missing is
-// made again and synced again, but a sync that failed must not be forgotten: the kernel reports it
-// once, and the next sync would succeed.
+// Of several errors it returns one that is not fs.ErrNotExist, if possible. A missing folder is
+// made and synced again, but a failed sync must not be forgotten: the kernel reports it once, and
+// the next sync would succeed.
 func callAll(ctx context.Context, atOnce int, calls []func() error) error {
 	failures := make([]error, len(calls))
 	call := func(i int) error {
@@ -191,7 +190,7 @@ func callAll(ctx context.Context, atOnce int, calls []func() error) error {
 	var next atomic.Int64
 	work := func() {
 		for i := next.Add(1); i <= int64(len(calls)); i = next.Add(1) {
-			_ = call(int(i - 1)) // it is among failures
+			_ = call(int(i - 1)) // its error is in failures
 		}
 	}
 	var helpers sync.WaitGroup
@@ -215,7 +214,7 @@ func gravest(failures []error) error {
 	return missing
 }
 
-// makeFolder makes the folder called name, and reports whether it was not there.
+// makeFolder makes the folder name, and reports whether it is new.
 func makeFolder(files fileSystem, name string) (isNew bool, err error) {
 	err = files.Mkdir(name, folderMode)
 	if errors.Is(err, fs.ErrExist) {
@@ -232,7 +231,7 @@ func mustBeFolder(files fileSystem, name string) error {
 	return err
 }
 
-// syncFolder makes durable which names are in the folder called name.
+// syncFolder makes the names in the folder name durable.
 func syncFolder(files folderFS, name string) error {
 	folder, err := files.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
@@ -255,7 +254,7 @@ func (f *folders) has(name string) bool {
 	return ok
 }
 
-// add remembers name, and forgets everything first when that is too much.
+// add remembers name, and first forgets everything if there are too many.
 func (f *folders) add(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -265,7 +264,7 @@ func (f *folders) add(name string) {
 	f.names[name] = struct{}{}
 }
 
-// forget drops the folder called name, those that lead to it and those below it.
+// forget forgets the folder name, the folders that lead to it and the folders below it.
 func (f *folders) forget(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

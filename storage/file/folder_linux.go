@@ -8,16 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldFolder is a folder that is held open. What is done in it costs one system call each: os.Root
-// opens a file for each, and asks whether one can wait for it.
+// heldFolder is an open folder in which each operation costs one system call. os.Root opens a file
+// for each, and checks whether it can be polled.
 type heldFolder struct{ *os.File }
 
-// folderIn opens the folder called name that is in folder or below it; openat2(2) with
-// RESOLVE_BENEATH follows no link that leads out, as os.Root does, and takes one system call where
-// os.Root takes three for each part of the name. It is not ok if that fails for any reason.
+// folderIn opens the folder name in folder or below it. Like os.Root, openat2(2) with
+// RESOLVE_BENEATH follows no link that leads out. It takes one system call, where os.Root takes
+// three for each part of the name. ok is false if that fails for any reason.
 //
-// The folder is opened again for each file. One that was kept open would have to be compared with
-// what has its name now, at the same price, and would keep its mount from being unmounted.
+// The folder is opened again for each file. A folder kept open would have to be compared with the
+// folder that now has its name, at the same price, and would prevent its mount from being
+// unmounted.
 func folderIn(folder *os.File, name string) (held folderFS, ok bool) {
 	conn, err := folder.SyscallConn()
 	if err != nil {
@@ -37,7 +38,7 @@ func folderIn(folder *os.File, name string) (held folderFS, ok bool) {
 	return heldFolder{os.NewFile(uintptr(opened), name)}, true
 }
 
-// again calls call until no signal interrupts it.
+// again repeats call while a signal interrupts it.
 func again(call func() error) error {
 	for {
 		if err := call(); !errors.Is(err, unix.EINTR) {
@@ -46,7 +47,7 @@ func again(call func() error) error {
 	}
 }
 
-// OpenFile implements folderFS. It follows no link.
+// OpenFile implements folderFS. It does not follow links.
 func (f heldFolder) OpenFile(name string, flag int, mode fs.FileMode) (handle, error) {
 	opened, err := f.open(name, flag, mode)
 	if err != nil {
@@ -84,7 +85,7 @@ func (f heldFolder) Remove(name string) error {
 	return nil
 }
 
-// Lstat implements folderFS. That there is nothing costs one system call.
+// Lstat implements folderFS. A missing file costs one system call.
 func (f heldFolder) Lstat(name string) (fs.FileInfo, error) {
 	opened, err := f.open(name, unix.O_PATH, 0)
 	if err != nil {

@@ -4,5 +4,5 @@ package file
 
 import "os"
 
-// folderIn opens nothing: os.Root has to.
+// folderIn opens nothing, so the caller uses os.Root.
 func folderIn(*os.File, string) (folderFS, bool) { return nil, false }

@@ -8,29 +8,30 @@ import (
 	"time"
 )
 
-// fileSystem is one folder and what is below it: every call of this package on files goes
-// through it. Names are relative, with slashes; "." is the folder. A name whose links lead out of
-// the folder is an error that isEscape knows.
+// fileSystem is one folder and everything below it. Every call of this package on files goes
+// through it. Names are relative, with slashes; "." is the folder. If the links of a name lead out
+// of the folder, isEscape recognises the error.
 type fileSystem interface {
 	folderFS
 	Mkdir(name string, mode fs.FileMode) error
 	Chtimes(name string, accessed, modified time.Time) error
 	Stat(name string) (fs.FileInfo, error)
-	// Seen reports, at the cost of one system call, whether there is a regular file called name. If
-	// it returns false, only Stat knows.
+	// Seen reports, at the cost of one system call, whether there is a regular file name. If it
+	// returns false, only Stat gives the certain answer.
 	Seen(name string) bool
-	// Folder opens the folder called name: the kernel is led to it once for all that is done in it.
+	// Folder opens the folder name, so that the kernel resolves its path once for several
+	// operations.
 	Folder(name string) (folderFS, error)
 }
 
-// folderFS is what a fileSystem can do in one folder. In one that Folder has opened, names have one
-// part.
+// folderFS has the operations of a fileSystem in one folder. In a folder that Folder has opened,
+// names have one part.
 type folderFS interface {
 	OpenFile(name string, flag int, mode fs.FileMode) (handle, error)
 	Link(from, to string) error
 	Remove(name string) error
 	Lstat(name string) (fs.FileInfo, error)
-	// Sync makes durable which names are in the folder.
+	// Sync makes the names in the folder durable.
 	Sync() error
 	Close() error
 }
@@ -39,8 +40,8 @@ type folderFS interface {
 type handle interface {
 	io.ReadWriteCloser
 	Stat() (fs.FileInfo, error)
-	// Readdirnames returns up to n more names that are in the folder, in no order; io.EOF if there
-	// are none.
+	// Readdirnames returns up to n more names in the folder, in no order. It returns io.EOF if
+	// there are none.
 	Readdirnames(n int) ([]string, error)
 	Sync() error
 }
@@ -66,7 +67,7 @@ func (f osFolder) Sync() error {
 	return errors.Join(folder.Sync(), folder.Close())
 }
 
-// rootFS is a folder of the operating system, and what is below it.
+// rootFS is a folder of the operating system, and everything below it.
 type rootFS struct {
 	osFolder
 	folder *os.File // the same folder
@@ -87,12 +88,12 @@ func openRoot(path string) (fileSystem, error) {
 // Close implements fileSystem.
 func (r rootFS) Close() error { return errors.Join(r.folder.Close(), r.Root.Close()) }
 
-// Seen implements fileSystem. Each load of a table asks it, so it asks the kernel once where
-// os.Root asks for each folder on the way.
+// Seen implements fileSystem. Each load of a table calls it. So it makes one system call, where
+// os.Root makes one for each folder on the way.
 func (r rootFS) Seen(name string) bool { return seenIn(r.folder, name) }
 
-// Folder implements fileSystem. What the kernel can be led to at once, os.Root is not asked for. It
-// is where the kernel does not go that os.Root knows why.
+// Folder implements fileSystem. It uses os.Root only if the kernel cannot open the folder at once.
+// Then os.Root reports the reason.
 func (r rootFS) Folder(name string) (folderFS, error) {
 	if folder, ok := folderIn(r.folder, name); ok {
 		return folder, nil
@@ -100,7 +101,7 @@ func (r rootFS) Folder(name string) (folderFS, error) {
 	return r.rootedFolder(name)
 }
 
-// rootedFolder is Folder by os.Root.
+// rootedFolder is Folder with os.Root.
 func (r rootFS) rootedFolder(name string) (folderFS, error) {
 	root, err := r.OpenRoot(name)
 	if err != nil {
@@ -109,7 +110,7 @@ func (r rootFS) rootedFolder(name string) (folderFS, error) {
 	return osFolder{root}, nil
 }
 
-// absentFS is a folder that is not there.
+// absentFS is a missing folder.
 type absentFS struct{}
 
 func (absentFS) OpenFile(string, int, fs.FileMode) (handle, error) { return nil, fs.ErrNotExist }
@@ -124,8 +125,8 @@ func (absentFS) Sync() error                                       { return fs.E
 func (absentFS) Lstat(string) (fs.FileInfo, error)                 { return nil, fs.ErrNotExist }
 func (absentFS) Close() error                                      { return nil }
 
-// isEscape reports whether err says that a name led out of the folder. The os package has no name
-// for that error, so it is known by its text; TestLinks fails if that ever changes.
+// isEscape reports whether err means that a name led out of the folder. The os package has no
+// variable for that error, so isEscape compares its text. TestLinks fails if that ever changes.
 func isEscape(err error) bool {
 	var path *fs.PathError
 	var link *os.LinkError

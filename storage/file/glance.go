@@ -12,31 +12,31 @@ import (
 )
 
 const (
-	// glanceMax bounds the wait for a look that may be left out.
+	// glanceMax bounds the wait for an optional look.
 	glanceMax = time.Second
 	// lookersMax is how many lookers of a Store wait for a look. While the operating system answers
-	// at once, more than there are processors are of no use.
+	// at once, more lookers than processors are useless.
 	lookersMax = 4
 )
 
-// look is a question whether a file can be seen, and the place for its answer.
+// look is the question whether a file is visible, with room for its answer.
 type look struct {
 	root    *root
 	name    string
 	terms   terms
-	answers chan answer[bool] // has room for one
+	answers chan answer[bool] // has a buffer of one
 	timer   *time.Timer
 }
 
-// lookers are goroutines that take looks. Each load of a table takes one. A goroutine for each look
-// would cost several times what the system call costs, because its stack has to grow. So one that
-// has taken a look waits for the next.
+// lookers are goroutines that perform looks. Each load of a table performs one. A goroutine for
+// each look would cost several times the system call, because its stack has to grow. So a goroutine
+// that has performed a look waits for the next.
 type lookers struct {
-	asked   chan *look // to those that wait
+	asked   chan *look // to the waiting lookers
 	waiting atomic.Int64
-	closed  chan struct{} // ends those that wait
+	closed  chan struct{} // ends the waiting lookers
 	close   func()
-	free    sync.Pool // of *look that were answered
+	free    sync.Pool // of answered *look values
 }
 
 func newLookers() *lookers {
@@ -50,8 +50,8 @@ func newLookers() *lookers {
 	return l
 }
 
-// glance reports whether the file of root called name can be seen. Unlike ask, it waits for no
-// slot, and not for long. answered is false if nothing is known.
+// glance reports whether the file name of root is visible. Unlike ask, it waits for no slot, and
+// not for long. answered is false if the answer is unknown.
 func (c *calls) glance(root *root, name string) (seen, answered bool) {
 	t := aLook()
 	if c.stuck.Load() || !c.enterBy(&t, (*semaphore.Weighted).TryAcquire) {
@@ -63,7 +63,7 @@ func (c *calls) glance(root *root, name string) (seen, answered bool) {
 	select {
 	case c.lookers.asked <- l:
 	default:
-		go c.takeLooks(l) // nobody waits for it, as in run
+		go c.takeLooks(l) // no owner waits for it, as in run
 	}
 	select {
 	case given := <-l.answers:
@@ -73,11 +73,11 @@ func (c *calls) glance(root *root, name string) (seen, answered bool) {
 		seen, err := given.taken()
 		return seen, err == nil
 	case <-l.timer.C:
-		return false, false // and l stays with who looks
+		return false, false // the looker keeps l
 	}
 }
 
-// takeLooks takes l, and then the looks that come while it waits.
+// takeLooks performs l, and then the looks that arrive while it waits.
 func (c *calls) takeLooks(l *look) {
 	for {
 		c.take(l)

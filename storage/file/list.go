@@ -14,27 +14,27 @@ import (
 	"moorage/storage"
 )
 
-// plainFS is a fileSystem that can be looked through without following links.
+// plainFS is a fileSystem that can be walked without following links.
 type plainFS interface {
-	// Plain opens the folder called name. It fails with fs.ErrNotExist if there is none, or if a
-	// part of the name is a link or anything but a folder.
+	// Plain opens the folder name. It returns fs.ErrNotExist if the folder is missing, or if a part
+	// of the name is a link or not a folder.
 	Plain(name string) (plainFolder, error)
 }
 
-// behindAll comes behind each name in a folder.
+// behindAll sorts after every name in a folder.
 const behindAll = "\xff"
 
 // plainFolder is a folder that was reached without following a link.
 type plainFolder interface {
 	folderFS
 	ReadDir(n int) ([]fs.DirEntry, error)
-	// Sub opens a folder that is directly in this one. It fails if that is a link, or another file
-	// system that is mounted there.
+	// Sub opens a folder directly in this one. It fails if that is a link, or the mount point of
+	// another file system.
 	Sub(name string) (plainFolder, error)
 }
 
-// List implements storage.Lister. The clock is that of the file system: List makes a file in the
-// folder, looks at its time and removes it.
+// List implements storage.Lister. The clock is the file system's: List makes a file in the folder,
+// reads its time and removes it.
 func (s *Store) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
 	root, name, err := s.locate(ctx, folder)
 	if err != nil {
@@ -70,7 +70,7 @@ func (l *listing) run(ctx context.Context, name string) error {
 	l.page.Now = l.store.now()
 	plain, ok := l.root.files.(plainFS)
 	if !ok {
-		return nil // it is not there
+		return nil // it does not exist
 	}
 	top, err := plain.Plain(name)
 	switch {
@@ -86,7 +86,7 @@ func (l *listing) run(ctx context.Context, name string) error {
 	return l.walk(ctx, top, "")
 }
 
-// clockOf returns the time by which the file system of folder dates a file that is made now.
+// clockOf returns the time that the file system of folder gives to a file that is made now.
 func (s *Store) clockOf(folder folderFS) (now time.Time, err error) {
 	name := s.newTemporary()
 	made, err := folder.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -100,7 +100,7 @@ func (s *Store) clockOf(folder folderFS) (now time.Time, err error) {
 	return now, errors.Join(err, made.Close(), folder.Remove(name))
 }
 
-// walk lists the files of a folder, whose name below the first one is below.
+// walk lists the files of a folder. below is its name relative to the first folder.
 func (l *listing) walk(ctx context.Context, folder plainFolder, below string) error {
 	entries, isCut, err := l.entriesOf(ctx, folder, below)
 	if err != nil {
@@ -130,7 +130,7 @@ func (l *listing) walk(ctx context.Context, folder plainFolder, below string) er
 			return err
 		}
 	}
-	if isCut && len(l.page.Files) < l.limit && l.page.Next == "" { // some of the entries are no files
+	if isCut && len(l.page.Files) < l.limit && l.page.Next == "" { // some of the entries are not files
 		last := entries[len(entries)-1]
 		l.page.Next = l.prefix + below + sortName(last)
 		if last.IsDir() {
@@ -140,13 +140,14 @@ func (l *listing) walk(ctx context.Context, folder plainFolder, below string) er
 	return nil
 }
 
-// entriesOf returns the first files and folders in a folder that may have something behind l.after,
-// in the order of their locations: as many as the page can take. A folder may have millions.
+// entriesOf returns the first entries of a folder that may have locations after l.after, in the
+// order of their locations. It returns as many as the page can take, because a folder may have
+// millions.
 func (l *listing) entriesOf(ctx context.Context, folder plainFolder, below string) (
 	found []fs.DirEntry, isCut bool, err error) {
 	byName := func(a, b fs.DirEntry) int { return strings.Compare(sortName(a), sortName(b)) }
 	wanted := l.limit - len(l.page.Files)
-	first := func() { // forgets what is behind the first
+	first := func() { // drops all but the first entries
 		slices.SortFunc(found, byName)
 		if len(found) > wanted {
 			isCut = true
@@ -176,13 +177,14 @@ func (l *listing) entriesOf(ctx context.Context, folder plainFolder, below strin
 	return found, isCut, nil
 }
 
-// mayHold reports whether a folder may have locations behind l.after.
+// mayHold reports whether a folder may have locations after l.after.
 func (l *listing) mayHold(folder string) bool {
 	location := l.prefix + folder
 	return location > l.after || strings.HasPrefix(l.after, location) && l.after != location+behindAll
 }
 
-// sortName returns the name by which an entry is ordered: locations in a folder have a slash.
+// sortName returns the name by which an entry is ordered. The name of a folder gets a slash, as in
+// the locations below it.
 func sortName(entry fs.DirEntry) string {
 	if entry.IsDir() {
 		return entry.Name() + "/"
@@ -190,7 +192,7 @@ func sortName(entry fs.DirEntry) string {
 	return entry.Name()
 }
 
-// add lists a file, unless it is gone, is being made or has a name that no location can have.
+// add lists a file, unless it is gone, is being made or has a name that a location cannot have.
 func (l *listing) add(folder plainFolder, base, name string) {
 	location := l.prefix + name
 	if parsed, err := storage.ParseFile(location); err != nil || parsed.String() != location {
@@ -209,7 +211,7 @@ func (l *listing) nameOf(location string) string {
 	return name
 }
 
-// isElsewhere reports whether err says that a folder is gone, a link by now, or a mount.
+// isElsewhere reports whether err means that a folder is gone, or has become a link or a mount.
 func isElsewhere(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.ELOOP) ||
 		errors.Is(err, syscall.EXDEV)

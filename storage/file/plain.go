@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// rootedPlain is a folder that os.Root has reached. Before, no part of its name was a link.
+// rootedPlain is a folder opened with os.Root. No part of its name was a link before.
 type rootedPlain struct {
 	osFolder
 	names *os.File
 }
 
-// rootedPlain is Plain by os.Root.
+// rootedPlain is Plain with os.Root.
 func (r rootFS) rootedPlain(name string) (plainFolder, error) {
 	at := "."
 	for part := range strings.SplitSeq(name, "/") {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// heldPlain is a folder that openat2(2) has reached without following a link.
+// heldPlain is a folder that openat2(2) has opened without following a link.
 type heldPlain struct{ heldFolder }
 
 // Plain implements plainFS.

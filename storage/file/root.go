@@ -17,34 +17,34 @@ import (
 	"moorage/storage"
 )
 
-// makersMax is the weight of all that can make files below a root at a time.
+// makersMax is the total weight of the concurrent makers of files below a root.
 const makersMax = 1 << 30
 
 // openMax is how long New waits for roots to open. A mount that answers at all is much faster.
 const openMax = 2 * time.Second
 
-// root is an allowed folder and what is known about the folders in it.
+// root is an allowed folder with the known facts about the folders in it.
 type root struct {
 	location storage.Location
-	openings *semaphore.Weighted // attempts of all stores that are under way
+	openings *semaphore.Weighted // current attempts of all stores
 	openIt   func() (fileSystem, error)
 	files    fileSystem // set once, before ready
 	ready    atomic.Bool
 
 	// makers orders makers and removers of folders; a leaf. RemoveEmptyFolder holds all of it while
-	// it removes a folder. Create and MakeFolder hold 1 to their end. So nobody can remove a folder
-	// that they found durable, and make it again, not yet durable, before they are done.
+	// it removes a folder. Create and MakeFolder hold 1 to their end. So a folder that they found
+	// durable cannot be removed, and made again without being durable, before they are done.
 	makers *semaphore.Weighted
-	// durable are folders, by name, that were there after a sync of all that lead to them.
+	// durable are folders, by name, that existed after a sync of all folders that lead to them.
 	durable folders
-	// swept are folders, by name, in which no killed process has left anything.
+	// swept are folders, by name, without leftovers of killed processes.
 	swept folders
 	// writing holds, by name, a *writing for each file that is being made in this process.
 	writing sync.Map
 
 	// openMu guards the fields below; a leaf, never held over a call.
 	openMu sync.Mutex
-	now    *attempt // that is under way, or has succeeded
+	now    *attempt // the current attempt, or the one that has succeeded
 	closed bool
 }
 
@@ -52,14 +52,14 @@ type root struct {
 type attempt struct {
 	done chan struct{}
 	err  error       // set before done is closed
-	late atomic.Bool // somebody has waited for openMax
+	late atomic.Bool // a caller has waited for openMax
 }
 
-// errOpenings is the failure of an attempt that did not begin.
+// errOpenings is the failure of an attempt that was not begun.
 var errOpenings = fmt.Errorf("%w: %d folders are being opened and do not answer; see whether a mount hangs",
 	storage.ErrUnavailable, openingsMax)
 
-// hasFailed reports whether a has ended without success.
+// hasFailed reports whether a has failed.
 func (a *attempt) hasFailed() bool {
 	select {
 	case <-a.done:
@@ -69,7 +69,7 @@ func (a *attempt) hasFailed() bool {
 	}
 }
 
-// begin returns the attempt to open r that is under way, or has succeeded, or begins one.
+// begin returns the attempt to open r that is in progress or has succeeded, or begins one.
 func (r *root) begin() *attempt {
 	r.openMu.Lock()
 	defer r.openMu.Unlock()
@@ -80,12 +80,12 @@ func (r *root) begin() *attempt {
 			return refused
 		}
 		r.now = &attempt{done: make(chan struct{}), err: errGone}
-		go r.carryOut(r.now) // one for each root: nobody can end the call, and others that ask join it
+		go r.carryOut(r.now) // one for each root: the call cannot be ended, and later callers join it
 	}
 	return r.now
 }
 
-// carryOut brings an attempt to its end. After one that fails the next caller begins another.
+// carryOut completes an attempt. After a failed one the next caller begins another.
 func (r *root) carryOut(now *attempt) {
 	defer close(now.done)
 	defer r.openings.Release(1)
@@ -111,15 +111,15 @@ func (r *root) carryOut(now *attempt) {
 // isOpen reports whether r is open.
 func (r *root) isOpen() bool { return r.ready.Load() }
 
-// isOpening reports whether the operating system was asked to open r and has not answered.
+// isOpening reports whether the operating system is opening r and has not answered.
 func (r *root) isOpening() bool {
 	r.openMu.Lock()
 	defer r.openMu.Unlock()
 	return r.now != nil && !r.ready.Load()
 }
 
-// await waits until r is open, but not for long, and not at all if somebody has:
-// storage.ErrUnavailable if it is not.
+// await waits until r is open, but not for long, and not at all if a caller has already waited that
+// long. It returns storage.ErrUnavailable if r is not open.
 func (r *root) await(ctx context.Context) error {
 	if r.isOpen() {
 		return nil
@@ -142,7 +142,7 @@ func (r *root) await(ctx context.Context) error {
 	return unanswered(waiting)
 }
 
-// probe looks at r.
+// probe reads r.
 func (r *root) probe(ctx context.Context, c *calls) error {
 	err := r.await(ctx)
 	if err == nil {
@@ -154,7 +154,7 @@ func (r *root) probe(ctx context.Context, c *calls) error {
 	return nil
 }
 
-// close gives r up, when it is open.
+// close closes r, when it is open.
 func (r *root) close(c *calls) error {
 	r.openMu.Lock()
 	r.closed = true
@@ -166,8 +166,8 @@ func (r *root) close(c *calls) error {
 	return c.close(r.files.Close)
 }
 
-// makeRoot opens the folder at an absolute path, after making it if it is missing. The folder is
-// durable then, also if another process made it a moment ago and has not synced it.
+// makeRoot opens the folder at an absolute path, and creates it if necessary. The folder is durable
+// then, even if another process has just made it and has not synced it.
 func makeRoot(folder string, openFolder func(path string) (fileSystem, error)) (fileSystem, error) {
 	files, err := openFolder(folder)
 	switch {
@@ -201,8 +201,8 @@ func above(folder string, openFolder func(path string) (fileSystem, error), do f
 	return errors.Join(do(parent), parent.Close())
 }
 
-// isForeign reports whether err says that a folder cannot be read or synced by this process at all.
-// A root was not made in such a folder a moment ago.
+// isForeign reports whether err means that this process cannot read or sync a folder at all. A root
+// was not just made in such a folder.
 func isForeign(err error) bool {
 	return errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) || errors.Is(err, syscall.EINVAL) ||
 		errors.Is(err, errors.ErrUnsupported)

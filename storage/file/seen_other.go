@@ -4,5 +4,5 @@ package file
 
 import "os"
 
-// seenIn never sees a file: the caller then looks for it with os.Root.
+// seenIn never sees a file, so the caller uses os.Root.
 func seenIn(*os.File, string) bool { return false }

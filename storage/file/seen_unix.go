@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// seenIn reports whether a regular file is called name in folder. If a link on the way may lead out
-// of folder, seenIn does not look behind it. In a folder that is closed it sees nothing.
+// seenIn reports whether folder has a regular file name. If a link on the way may lead out of
+// folder, seenIn does not follow it. In a closed folder it sees nothing.
 func seenIn(folder *os.File, name string) bool {
 	conn, err := folder.SyscallConn()
 	if err != nil {
 		return false
 	}
 	var found unix.Stat_t
-	// Inside Control the descriptor stays that of folder. Outside, another file may have it as soon
-	// as folder is closed.
+	// Inside Control the descriptor still belongs to folder. Outside, another file may have it as
+	// soon as folder is closed.
 	failed := conn.Control(func(descriptor uintptr) {
 		err = unix.Fstatat(int(descriptor), name, &found, unix.AT_SYMLINK_NOFOLLOW)
 	})

@@ -14,15 +14,15 @@ import (
 
 const (
 	// leftoverAge is the age at which a temporary file of another Store counts as a leftover. No
-	// request gets so old. A wrong guess costs little: a writer that finds its temporary file gone
-	// begins again.
+	// request lasts that long. A wrong guess costs little: a writer whose temporary file is gone
+	// starts again.
 	leftoverAge = time.Minute
 	// namesAtOnce bounds how many names of a folder are in memory at a time.
 	namesAtOnce = 1024
 )
 
-// A temporary name has these around 26 letters and digits that the process drew, a hyphen, and a
-// number.
+// The prefix and suffix of a temporary name. Between them are 26 letters and digits that the
+// process drew, a hyphen, and a number.
 const (
 	temporaryPrefix = "moorage-"
 	temporarySuffix = ".tmp"
@@ -41,9 +41,9 @@ func (s *Store) isForeignTemporary(name string) bool {
 		number != "" && strings.Trim(number, "0123456789") == ""
 }
 
-// sweep removes the temporary files that killed processes have left in folder, which is called
-// name. It looks once into each folder. It looks again if some files were too young to distinguish
-// them from files of live processes.
+// sweep removes the temporary files of killed processes from folder, whose name is name. It checks
+// each folder once. It checks a folder again if some files were too young to distinguish them from
+// files of live processes.
 func (s *Store) sweep(root *root, name string, folder folderFS) error {
 	if root.swept.has(name) {
 		return nil
@@ -66,7 +66,7 @@ func (s *Store) sweep(root *root, name string, folder folderFS) error {
 	return nil
 }
 
-// foreignTemporaries returns the temporary names of other stores that are in folder.
+// foreignTemporaries returns the temporary names of other stores in folder.
 func (s *Store) foreignTemporaries(folder folderFS) ([]string, error) {
 	opened, err := folder.OpenFile(".", os.O_RDONLY, 0)
 	if err != nil {
@@ -88,8 +88,8 @@ func (s *Store) foreignTemporaries(folder folderFS) ([]string, error) {
 	return found, errors.Join(err, opened.Close())
 }
 
-// removeLeftover removes the temporary file called name from folder, unless it is young: then it
-// returns false. A file that cannot be removed stays.
+// removeLeftover removes the temporary file name from folder. It returns false if the file is too
+// young. A file that cannot be removed stays.
 func (s *Store) removeLeftover(folder folderFS, name string) (bool, error) {
 	found, err := folder.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +98,7 @@ func (s *Store) removeLeftover(folder folderFS, name string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	// One from the future was made while a clock was wrong.
+	// A file from the future was made while a clock was wrong.
 	if s.now().Sub(found.ModTime()).Abs() < leftoverAge {
 		return false, nil
 	}
@@ -108,7 +108,7 @@ func (s *Store) removeLeftover(folder folderFS, name string) (bool, error) {
 	return true, nil
 }
 
-// sweepAround sweeps the folders of files. Nobody asked for it, so nobody hears if it fails.
+// sweepAround sweeps the folders of files. It is optional, so it reports no errors.
 func (s *Store) sweepAround(ctx context.Context, locations []string) {
 	type place struct {
 		root   *root

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startWriteout asks the kernel to begin writing what a file holds, without waiting. Syncs of
-// several files that follow then find most of the work done. It is a hint: if it fails, a sync does
+// startWriteout asks the kernel to begin writing the content of a file, without waiting. Later
+// syncs of several files then find most of the work done. It is a hint: if it fails, a sync does
 // the work.
 func startWriteout(content handle) {
 	file, ok := content.(*os.File)

@@ -2,5 +2,5 @@
 
 package file
 
-// startWriteout does nothing: the sync that follows writes.
+// startWriteout does nothing: the later sync writes.
 func startWriteout(handle) {}

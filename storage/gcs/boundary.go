@@ -9,27 +9,27 @@ import (
 )
 
 const (
-	// rulesMax is how many rules a boundary can have, and expressionMax how many characters the
-	// condition of one. Source: Security Token Service API, AccessBoundary.
+	// rulesMax is how many rules a boundary can have, and expressionMax is how many characters the
+	// condition of a rule can have. Source: Security Token Service API, AccessBoundary.
 	rulesMax      = 10
 	expressionMax = 2048
 )
 
-// The roles that a boundary narrows a token to.
+// The roles to which a boundary narrows a token.
 const (
 	roleRead  = "inRole:roles/storage.objectViewer"
 	roleWrite = "inRole:roles/storage.objectUser"
 )
 
-// boundary is a credential access boundary: what a token is narrowed to. Its rules add up. Source:
-// Security Token Service API, Options.
+// boundary is a credential access boundary, to which a token is narrowed. Its rules are additive.
+// Source: Security Token Service API, Options.
 type boundary struct {
 	AccessBoundary struct {
 		Rules []rule `json:"accessBoundaryRules"`
 	} `json:"accessBoundary"`
 }
 
-// rule allows what a role does, in one bucket, where a condition holds.
+// rule allows the actions of a role, in one bucket, where a condition holds.
 type rule struct {
 	Permissions []string   `json:"availablePermissions"`
 	Resource    string     `json:"availableResource"`
@@ -41,7 +41,7 @@ type condition struct {
 }
 
 // boundaryFor returns the boundary that allows locations: the first, and as many of the others as
-// there is room for. ErrUnscopable: none allows exactly the first one.
+// fit. It returns ErrUnscopable if no boundary allows exactly the first one.
 func boundaryFor(locations []storage.Location, write bool) (made boundary, err error) {
 	for i, location := range locations {
 		added, err := rulesFor(location, write)
@@ -59,9 +59,8 @@ func boundaryFor(locations []storage.Location, write bool) (made boundary, err e
 	return made, nil
 }
 
-// rulesFor returns the rules that allow to read at and below a location, and to write there what is
-// none of the catalog's own files. The slash behind the location keeps the sibling "table" out of
-// "tab".
+// rulesFor returns the rules that allow reading at and below a location, and writing there, except
+// for the catalog's own files. The slash after the location keeps the sibling "table" out of "tab".
 func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 	if !bucketPattern.MatchString(location.Authority) {
 		return nil, fmt.Errorf("%w: %s: no bucket is called so", storage.ErrUnscopable, location)
@@ -79,15 +78,15 @@ func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 		rules = append(rules, made)
 	}
 	objects, folders := startsWith(bucket+"/objects/"+folder), startsWith(bucket+"/folders/"+folder)
-	if folder == "" { // all of the bucket
+	if folder == "" { // the whole bucket
 		allow(roleRead, "")
 	} else {
-		// Objects, the folders of buckets that have some, and listings.
+		// Objects, the folders of buckets with folders, and listings.
 		allow(roleRead, objects+" || "+folders+" || "+
 			"api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith("+quote(folder)+")")
 	}
 	if write {
-		// Rules add up, so the exception is part of the one rule that lets write.
+		// Rules are additive, so the exception must be in the rule that allows writes.
 		allow(roleWrite, "("+objects+" && !resource.name.endsWith("+quote(storage.MetadataEnding)+")) || "+folders)
 	}
 	return rules, err
@@ -95,8 +94,8 @@ func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 
 func startsWith(name string) string { return "resource.name.startsWith(" + quote(name) + ")" }
 
-// quote spells a text without control characters, which locations have none of, as a string of the
-// Common Expression Language.
+// quote quotes a text as a string of the Common Expression Language. It assumes no control
+// characters, because locations have none.
 func quote(text string) string {
 	return "'" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(text) + "'"
 }

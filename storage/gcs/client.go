@@ -21,48 +21,50 @@ import (
 
 const (
 	// attemptsMax bounds how often one request is sent. Pauses double, from at most a second. The
-	// last attempt is sent after 7 s on average, well within the time that a commit has.
+	// last attempt is sent after 7 s on average, well within the time of a commit.
 	attemptsMax = 5
 	// pauseMin is the longest first pause.
 	pauseMin = time.Second
-	// dialTimeout is for a connection on which nobody answers; a try more is better than a long
-	// wait.
+	// dialTimeout bounds connecting to a host that does not answer. Another try is better than a
+	// long wait.
 	dialTimeout = 5 * time.Second
-	// idleConnectionsMax is how many connections are kept: as many as a busy node has requests
-	// under way. HTTP/1.1 has one for each.
+	// idleConnectionsMax is how many connections are kept: as many as a busy node has concurrent
+	// requests. HTTP/1.1 needs one for each.
 	idleConnectionsMax = 256
-	// answerBytesMax bounds a document that the server answers. A page of a listing has a thousand
-	// names of a kilobyte at most.
+	// answerBytesMax bounds a document in an answer of the server. A page of a listing has at most
+	// a thousand names of a kilobyte.
 	answerBytesMax = 16 << 20
-	// errorBytesMax bounds what is read of an error.
+	// errorBytesMax bounds how much of an error is read.
 	errorBytesMax = 16 << 10
-	// writeIDBytes makes sure that no two calls draw the same id.
+	// writeIDBytes ensures that no two calls draw the same id.
 	writeIDBytes = 16
 )
 
-// Options say how to reach the storage. The zero value is Google's with what the environment says.
+// Options describe how to reach the storage. The zero value is Google's storage with the settings
+// of the environment.
 type Options struct {
-	// Endpoint is the URL of the storage. Empty: Google's.
+	// Endpoint is the URL of the storage. Default: Google's.
 	Endpoint string
-	// STS is the URL of the service that narrows tokens. Empty: Google's.
+	// STS is the URL of the service that narrows tokens. Default: Google's.
 	STS string
-	// IAM is the URL of the service that makes tokens for other accounts, and TokenURL that of the
-	// one that makes them for keys. Empty: Google's.
+	// IAM is the URL of the service that issues tokens for other accounts, and TokenURL is the URL
+	// of the service that issues them for keys. Default: Google's.
 	IAM, TokenURL string
 
-	// Project is the project that engines name. Empty: they find it out or need none.
+	// Project is the project that engines name. If it is empty, they find it out or need none.
 	Project string
-	// Key is the key of a service account, as the JSON text that Google issues. Empty: what the
-	// environment has (GOOGLE_APPLICATION_CREDENTIALS, gcloud's files, the machine's account).
+	// Key is the key of a service account, as the JSON text that Google issues. Default: the
+	// environment's credentials (GOOGLE_APPLICATION_CREDENTIALS, gcloud's files, the machine's
+	// account).
 	Key string
-	// Impersonate is the e-mail address of the service account whose tokens are used. Empty: that
-	// of the key or the environment.
+	// Impersonate is the e-mail address of the service account whose tokens are used. Default: the
+	// account of the key or the environment.
 	Impersonate string
-	// NoAuth sends no tokens: for servers that ask for none.
+	// NoAuth sends no tokens, for servers that require none.
 	NoAuth bool
 
-	// StallTimeout is how long the server may be silent, or take nothing of what it is sent, before
-	// the client gives a try up. Default 10 s.
+	// StallTimeout is how long the server may send and receive nothing before the client abandons a
+	// try. Default 10 s.
 	StallTimeout time.Duration
 	// RetryDelayMax bounds the pause between two tries. Default 5 s.
 	RetryDelayMax time.Duration
@@ -74,16 +76,16 @@ type Options struct {
 type Client struct {
 	http          impatient.Client
 	endpoint      string
-	tokens        *tokens // for requests to the storage; nil: there are none
-	vender        *vender // nil: there are no tokens
+	tokens        *tokens // for requests to the storage; nil if no tokens are used
+	vender        *vender // nil if no tokens are used
 	random        io.Reader
 	retryDelayMax time.Duration
 	quota         quota
 	clientConfig  map[string]string
 }
 
-// Connect returns a client for the server that options name. It sends nothing. An error says that
-// the key is not one.
+// Connect returns a client for the server in options. It sends nothing. An error means that the key
+// is invalid.
 func Connect(options Options) (*Client, error) {
 	setDefaults(&options)
 	client := &Client{
@@ -113,7 +115,8 @@ func setDefaults(options *Options) {
 	}
 }
 
-// newHTTP returns what sends requests. It follows no redirects, which would carry tokens along.
+// newHTTP returns the HTTP client. It does not follow redirects, which would pass tokens to other
+// hosts.
 func newHTTP(stall time.Duration) impatient.Client {
 	transport := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
@@ -132,17 +135,17 @@ func newHTTP(stall time.Duration) impatient.Client {
 	}}
 }
 
-// request is what is sent to the storage, possibly several times.
+// request is a request to the storage, which may be sent several times.
 type request struct {
 	method string
-	path   string // and query, percent-encoded, behind the endpoint
+	path   string // with query, percent-encoded, relative to the endpoint
 	header map[string]string
-	body   func() io.Reader // nil: none
+	body   func() io.Reader // nil if there is no body
 	bytes  int64            // of the body
 }
 
-// do sends a request until an answer of the kind 2xx was read by read, which closes the body if it
-// succeeds. It repeats what may pass. All requests of this package may be repeated.
+// do sends a request until read has read a 2xx answer. read closes the body if it succeeds. do
+// repeats failures that may be temporary. All requests of this package may be repeated.
 func (c *Client) do(ctx context.Context, r request, read func(*http.Response) error) error {
 	for attempt := 0; ; attempt++ {
 		err := c.try(ctx, r, read)
@@ -193,12 +196,12 @@ func (c *Client) try(ctx context.Context, r request, read func(*http.Response) e
 	return read(answer)
 }
 
-// doJSON is do for an answer that is a document, which is decoded into document.
+// doJSON is do for an answer with a JSON document, which it decodes into document.
 func (c *Client) doJSON(ctx context.Context, r request, document any) error {
 	return c.do(ctx, r, func(answer *http.Response) error { return readJSON(answer, document) })
 }
 
-// readJSON reads an answer to its end. A cut one is an error that may pass.
+// readJSON reads an answer to its end. A truncated answer is a temporary error.
 func readJSON(answer *http.Response, document any) error {
 	defer answer.Body.Close()
 	content, err := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax+1))
@@ -229,7 +232,7 @@ func (c *Client) pause(ctx context.Context, attempt int) error {
 	return nil
 }
 
-// draw returns an id of a write.
+// draw returns a new id of a write.
 func (c *Client) draw() (string, error) {
 	var id [writeIDBytes]byte
 	if _, err := io.ReadFull(c.random, id[:]); err != nil {

@@ -16,13 +16,13 @@ import (
 	"moorage/storage"
 )
 
-// writeIDKey is the metadata in which an object carries the id of the call that made it.
+// writeIDKey is the metadata key of the id of the call that made an object.
 const writeIDKey = "moorage-write-id"
 
 // castagnoli is the polynomial of the server's checksums.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// resource is what the server says of an object. Source: JSON API, "Objects".
+// resource is the server's description of an object. Source: JSON API, "Objects".
 type resource struct {
 	Name       string            `json:"name"`
 	Bytes      int64             `json:"size,string"`
@@ -31,12 +31,12 @@ type resource struct {
 	Metadata   map[string]string `json:"metadata"`
 }
 
-// info returns what the port says of an object. The header of a read has whole seconds.
+// info returns the port's description of an object. The header of a read has whole seconds.
 func (r resource) info() storage.Info {
 	return storage.Info{Bytes: r.Bytes, Modified: r.Updated.Truncate(time.Second)}
 }
 
-// Create writes a new object. See the package's comment.
+// Create writes a new object, as described in the package comment.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
 	object, err := s.locate(ctx, location)
 	if err != nil {
@@ -56,8 +56,8 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	return nil
 }
 
-// insert sends body as the content of an object that must not be there. Its status is
-// http.StatusPreconditionFailed if it is.
+// insert sends body as the content of an object that must not exist. If it exists, the status is
+// http.StatusPreconditionFailed.
 func (c *Client) insert(ctx context.Context, o object, body []byte, id string) error {
 	head, tail, contentType, err := envelope(o, body, id)
 	if err != nil {
@@ -80,8 +80,8 @@ func (c *Client) insert(ctx context.Context, o object, body []byte, id string) e
 	return err
 }
 
-// envelope returns what goes before and behind the body of a write, and the type of the whole. The
-// id separates the parts: no body that was made before can hold it.
+// envelope returns the text before and after the body of a write, and the content type of the
+// whole. The id separates the parts, because no earlier body can contain it.
 func envelope(o object, body []byte, id string) (head, tail []byte, contentType string, err error) {
 	var sum [crc32.Size]byte
 	binary.BigEndian.PutUint32(sum[:], crc32.Checksum(body, castagnoli))
@@ -97,13 +97,13 @@ func envelope(o object, body []byte, id string) (head, tail []byte, contentType 
 	return head, fmt.Appendf(nil, "\r\n--%s--\r\n", id), "multipart/related; boundary=" + id, nil
 }
 
-// settle finds out who wrote the object that is in the way. An object is there whole or not at all,
-// so one that carries our id is ours. settle looks at its length because that costs nothing.
+// settle finds out which call wrote the existing object. An object is complete or does not exist,
+// so an object with our id is ours. settle checks its length because that costs nothing.
 func (c *Client) settle(ctx context.Context, o object, body []byte, id string) error {
 	found, err := c.describe(ctx, o)
 	switch {
 	case err != nil:
-		// Perhaps it was ours and somebody deleted it; perhaps it is there.
+		// Perhaps it was ours and was deleted, or perhaps it exists.
 		return fmt.Errorf("create %s: the name is taken, and the look at its object failed: %w", o.location, err)
 	case found.Metadata[writeIDKey] != id:
 		return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
@@ -113,7 +113,7 @@ func (c *Client) settle(ctx context.Context, o object, body []byte, id string) e
 	return nil
 }
 
-// describe asks what the server says of an object.
+// describe returns the server's description of an object.
 func (c *Client) describe(ctx context.Context, o object) (found resource, err error) {
 	err = c.doJSON(ctx, request{
 		method: http.MethodGet,

@@ -21,11 +21,12 @@ import (
 // requests".
 const deleteBatchMax = 100
 
-// errUnanswered: the server left out a call of several. It may do that one if it is asked again.
+// errUnanswered means that the server left out one of several calls. It may perform that call when
+// it is sent again.
 var errUnanswered = errors.New("the server did not answer this one")
 
 // Delete removes objects, up to a hundred with one request. In a bucket that keeps versions or
-// deleted objects they stay, for the bucket's own rules to end.
+// deleted objects, the bucket's own rules remove those.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	var failures []error
 	var objects []object
@@ -45,8 +46,8 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	return errors.Join(failures...)
 }
 
-// deleteObjects removes at most deleteBatchMax objects. The server may fail for some of them; those
-// are asked for again if such failures pass. It returns an error for each that is left.
+// deleteObjects removes at most deleteBatchMax objects. If the server fails temporarily for some of
+// them, those are sent again. It returns an error for each that is left.
 func (c *Client) deleteObjects(ctx context.Context, batch []object) []error {
 	if len(batch) == 1 {
 		return c.deleteOne(ctx, batch[0])
@@ -75,7 +76,7 @@ func (c *Client) deleteObjects(ctx context.Context, batch []object) []error {
 	}
 }
 
-// deleteOne removes an object with a request of its own.
+// deleteOne removes an object with a separate request.
 func (c *Client) deleteOne(ctx context.Context, o object) []error {
 	err := c.do(ctx, request{method: http.MethodDelete, path: o.path()}, func(answer *http.Response) error {
 		return answer.Body.Close()
@@ -86,8 +87,8 @@ func (c *Client) deleteOne(ctx context.Context, o object) []error {
 	return nil
 }
 
-// deleteBatch asks for the removal of all of batch at once, and returns how each was answered. One
-// that was not answered may pass.
+// deleteBatch sends the removal of all of batch in one request, and returns the result of each. A
+// missing result is a temporary failure.
 func (c *Client) deleteBatch(ctx context.Context, batch []object) (answers []error, err error) {
 	boundary, err := c.draw()
 	if err != nil {
@@ -145,7 +146,7 @@ func readBatch(answer *http.Response, count int) ([]error, error) {
 	}
 }
 
-// readPart reads the answer to one call. The first result is nil if it is a success.
+// readPart reads the answer to one call. The first result is nil if the call succeeded.
 func readPart(part io.Reader) (failure, err error) {
 	one, err := http.ReadResponse(bufio.NewReader(part), nil)
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 	"moorage/storage"
 )
 
-// messageMax is how many characters of the server's message an error holds.
+// messageMax is how many characters of the server's message an error contains.
 const messageMax = 300
 
-// statusError is an answer that is not a success.
+// statusError is an answer other than a success.
 type statusError struct {
 	status  int
 	message string // the server's
 }
 
-// Error returns the status, and what the server said.
+// Error returns the status and the server's message.
 func (e *statusError) Error() string {
 	text := fmt.Sprintf("the server answered %d %s", e.status, http.StatusText(e.status))
 	if e.message != "" {
@@ -33,14 +33,14 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// Is reports whether the server asks for fewer requests, if target is storage.ErrSlowDown. Source:
+// Is reports whether the server demands fewer requests, if target is storage.ErrSlowDown. Source:
 // JSON API, "HTTP status and error codes".
 func (e *statusError) Is(target error) bool {
 	return target == storage.ErrSlowDown &&
 		(e.status == http.StatusTooManyRequests || e.status == http.StatusServiceUnavailable)
 }
 
-// newStatusError reads an error of the server, in either of the forms that its parts have.
+// newStatusError reads an error of the server, in either form that the API uses.
 func newStatusError(answer *http.Response) error {
 	content, err := io.ReadAll(io.LimitReader(answer.Body, errorBytesMax))
 	if err != nil {
@@ -63,7 +63,7 @@ func newStatusError(answer *http.Response) error {
 	return &statusError{answer.StatusCode, printable(message)}
 }
 
-// printable returns the beginning of a message without line breaks and the like.
+// printable returns the beginning of a message without line breaks and other control characters.
 func printable(message string) string {
 	message = strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) {
@@ -77,7 +77,7 @@ func printable(message string) string {
 	return message
 }
 
-// statusOf returns the status that the server answered with; 0 if there was no answer.
+// statusOf returns the status of the server's answer, or 0 if there was no answer.
 func statusOf(err error) int {
 	var status *statusError
 	if errors.As(err, &status) {
@@ -86,7 +86,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// mayPass reports whether a request that failed is worth another try.
+// mayPass reports whether a failed request is worth another try.
 func mayPass(err error) bool {
 	if status := statusOf(err); status != 0 {
 		return isPassing(status)
@@ -96,7 +96,7 @@ func mayPass(err error) bool {
 		errors.Is(err, storage.ErrUnavailable)
 }
 
-// isPassing reports whether a status is that of a failure that passes.
+// isPassing reports whether a status means a temporary failure.
 func isPassing(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
@@ -106,9 +106,9 @@ func isPassing(status int) bool {
 	return false
 }
 
-// translate gives the error of reading an object the port's meaning. A missing bucket is not
-// ErrNotFound: nobody should conclude from it that a file is gone for good. The server's answer is
-// the same for both, so this asks for the bucket.
+// translate converts the error of reading an object to an error of the port. A missing bucket is
+// not ErrNotFound, because callers must not conclude that a file is gone for good. The server's
+// answer is the same for both, so translate checks the bucket.
 func (c *Client) translate(ctx context.Context, o object, err error) error {
 	if statusOf(err) != http.StatusNotFound {
 		return fmt.Errorf("%s: %w", o.location, err)

@@ -16,11 +16,11 @@ import (
 // nameBytesMax is the longest name that an object can have.
 const nameBytesMax = 1024
 
-// bucketPattern is how the names of buckets look. They stand in paths and in conditions as they
-// are. Source: Cloud Storage, "About Cloud Storage buckets".
+// bucketPattern is the form of bucket names, which are used unescaped in paths and conditions.
+// Source: Cloud Storage, "About Cloud Storage buckets".
 var bucketPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
 
-// Store is a storage.Store over objects. It is safe for concurrent use, also by several processes.
+// Store is a storage.Store over objects. It is safe for concurrent use, even by several processes.
 type Store struct {
 	client *Client
 	roots  []storage.Location
@@ -28,12 +28,12 @@ type Store struct {
 
 // object names an object.
 type object struct {
-	location     string // as the caller spelled it
+	location     string // in the caller's spelling
 	bucket, name string
 }
 
 // Within returns a store of the objects at and below roots, which are locations. It sends nothing.
-// ErrLocation if one is not a location of Google Cloud Storage.
+// It returns ErrLocation if one is not a location of Google Cloud Storage.
 func (c *Client) Within(roots []string) (*Store, error) {
 	store := &Store{client: c}
 	for _, root := range roots {
@@ -55,9 +55,9 @@ func (c *Client) Within(roots []string) (*Store, error) {
 // ClientConfig returns how an engine reaches the server.
 func (s *Store) ClientConfig() map[string]string { return s.client.clientConfig }
 
-// Open returns the content of an object. If a caller reads it to the end, it is whole and has the
-// checksum that the server keeps. It ends when ctx does. Open connects again, a few times, if the
-// connection is cut during the read.
+// Open returns the content of an object. If the caller reads it to the end, it is complete and has
+// the server's checksum. It ends when ctx does. Open reconnects a few times if the connection
+// breaks during the read.
 func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	object, err := s.locate(ctx, location)
 	if err != nil {
@@ -83,7 +83,8 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 	return found.info(), nil
 }
 
-// locate returns the object at location. A location that no object can have is ErrNotFound.
+// locate returns the object at location. It returns ErrNotFound if no object can have that
+// location.
 func (s *Store) locate(ctx context.Context, location string) (object, error) {
 	if err := ctx.Err(); err != nil {
 		return object{}, fmt.Errorf("%s: %w", location, err)
@@ -108,7 +109,7 @@ func (s *Store) contains(location storage.Location) bool {
 	return slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(location) })
 }
 
-// rootNames returns, by bucket, the shortest name that is a root, and the buckets in order.
+// rootNames returns the shortest root name of each bucket, and the buckets in order.
 func (s *Store) rootNames() (map[string]string, []string) {
 	names := make(map[string]string)
 	for _, root := range s.roots {
@@ -120,7 +121,7 @@ func (s *Store) rootNames() (map[string]string, []string) {
 	return names, slices.Sorted(maps.Keys(names))
 }
 
-// under returns the beginning of the names below a folder.
+// under returns the prefix of the names below a folder.
 func under(folder string) string {
 	return strings.TrimPrefix(strings.TrimSuffix(folder, "/")+"/", "/")
 }

@@ -20,8 +20,8 @@ type listing struct {
 	Next  string     `json:"nextPageToken"`
 }
 
-// List implements storage.Lister by one request. Objects whose names end with a slash, which stand
-// for folders, are left out.
+// List implements storage.Lister with one request. It leaves out objects whose names end with a
+// slash, which represent folders.
 func (s *Store) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
 	within, err := s.locate(ctx, folder)
 	if err != nil {
@@ -51,7 +51,7 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	return page, nil
 }
 
-// list asks for a page of the objects whose names begin with prefix.
+// list requests a page of the objects whose names begin with prefix.
 func (c *Client) list(ctx context.Context, bucket, prefix, after string, limit int) (
 	found listing, header http.Header, err error) {
 	query := url.Values{

@@ -17,7 +17,7 @@ import (
 	"moorage/storage"
 )
 
-// open asks for an object. The answer ends with ctx, and not before the body is closed.
+// open requests an object. The answer ends with ctx, but not before the body is closed.
 func (c *Client) open(ctx context.Context, o object) (io.ReadCloser, storage.Info, error) {
 	answer, err := c.get(ctx, o, "", 0)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *Client) open(ctx context.Context, o object) (io.ReadCloser, storage.Inf
 	}), info, nil
 }
 
-// get asks for the bytes of an object from offset on. If generation is not empty, the object must
+// get requests the bytes of an object from offset on. If generation is not empty, the object must
 // still have it.
 func (c *Client) get(ctx context.Context, o object, generation string, offset int64) (*http.Response, error) {
 	query := url.Values{"alt": {"media"}}
@@ -52,7 +52,7 @@ func (c *Client) get(ctx context.Context, o object, generation string, offset in
 	}
 	asked := request{
 		method: http.MethodGet, path: o.path() + "?" + query.Encode(),
-		// With it the server does not unpack what is stored packed, and Go does not either.
+		// With it neither the server nor Go decompresses stored content.
 		header: map[string]string{"Accept-Encoding": "gzip"},
 	}
 	if offset > 0 {
@@ -70,8 +70,8 @@ func (c *Client) get(ctx context.Context, o object, generation string, offset in
 	return opened, err
 }
 
-// checksum returns the CRC32C that the server has for an object, and the hash that must equal it;
-// nil if it says none.
+// checksum returns the server's CRC32C of an object, and the hash that must equal it. It returns
+// nil if the server has none.
 func checksum(header http.Header) (hash.Hash, []byte) {
 	for part := range strings.SplitSeq(strings.Join(header.Values("X-Goog-Hash"), ","), ",") {
 		if text, ok := strings.CutPrefix(strings.TrimSpace(part), "crc32c="); ok {

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// The options of a storage.Place that this package knows. Clients get the first three as well, by
+// The options of a storage.Place that this package knows. Clients also get the first three, under
 // the same names.
 const (
 	// OptionEndpoint is Options.Endpoint.
@@ -34,15 +34,15 @@ const (
 	googleDomain   = "googleapis.com"
 )
 
-// Forms of the options that go into requests as they are.
+// Forms of the options that are used unescaped in requests.
 var (
 	accountPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,62}@[a-z0-9][a-z0-9.-]{0,252}$`)
 	projectPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.:-]{0,62}$`)
 )
 
-// With returns o with the options of a place in place of its own. An option that is not known, or
-// has an invalid value, is an error: a misspelled endpoint must not lead to another server. So is a
-// host that would be sent tokens, and is neither Google's nor that of o.
+// With returns o with the options of a place. An unknown option or an invalid value is an error,
+// because a misspelled endpoint must not lead to another server. So is a host that would receive
+// tokens and is neither Google's nor a host of o.
 func (o Options) With(place map[string]string) (Options, error) {
 	process := o
 	for _, name := range slices.Sorted(maps.Keys(place)) {
@@ -72,7 +72,7 @@ func (o Options) With(place map[string]string) (Options, error) {
 	return o, o.checkHosts(process)
 }
 
-// checkHosts returns an error if tokens would go to a host that a place named.
+// checkHosts returns an error if tokens would be sent to a host of a place.
 func (o Options) checkHosts(process Options) error {
 	if o.NoAuth {
 		return nil
@@ -89,7 +89,7 @@ func (o Options) checkHosts(process Options) error {
 	return nil
 }
 
-// isGoogles reports whether a URL, which was checked, leads to a host of Google's.
+// isGoogles reports whether a checked URL leads to a host of Google.
 func isGoogles(endpoint string) bool {
 	parsed, err := url.Parse(endpoint)
 	return err == nil && parsed.Scheme == "https" && parsed.Port() == "" &&
@@ -103,11 +103,11 @@ func matches(pattern *regexp.Regexp, value, what string) error {
 	return nil
 }
 
-// WithSecret returns o with the key of a service account in place of what the process has. secret
-// is the JSON file that Google issues for it. Its errors hold nothing of the secret.
+// WithSecret returns o with the key of a service account instead of the process's credentials.
+// secret is the JSON file that Google issues for it. Its errors contain no part of the secret.
 func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	if o.NoAuth {
-		// Which hosts may be sent tokens was not asked.
+		// It was not checked which hosts may receive tokens.
 		return o, fmt.Errorf("gcs: there is a secret, and %s says that none is used", OptionNoAuth)
 	}
 	text, err := json.Marshal(secret)
@@ -119,7 +119,7 @@ func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	return o, err
 }
 
-// CheckEndpoint returns an error that says what is wrong with the URL of a server, or nil.
+// CheckEndpoint returns an error that describes the fault in the URL of a server, or nil.
 func CheckEndpoint(endpoint string) error {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil ||
@@ -129,8 +129,8 @@ func CheckEndpoint(endpoint string) error {
 	return nil
 }
 
-// clientConfig returns what an engine must know to reach the same server, by the names that Java
-// and PyIceberg have for it. Without an address they ask Google's.
+// clientConfig returns the settings with which an engine reaches the same server, under the names
+// of Java and PyIceberg. Without an address engines use Google's.
 func clientConfig(options Options) map[string]string {
 	config := make(map[string]string)
 	if options.Endpoint != googleEndpoint {

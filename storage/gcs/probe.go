@@ -13,12 +13,12 @@ import (
 // probePrefix begins the names of the objects that a probe makes and deletes.
 const probePrefix = "moorage-probe-"
 
-// probeEndTimeout bounds how long a probe tries to delete what it wrote.
+// probeEndTimeout bounds how long a probe tries to delete the objects that it wrote.
 const probeEndTimeout = 5 * time.Second
 
-// Probe checks that the buckets of the roots exist and can be written to, and that the server keeps
-// writes from replacing what is there. It writes a small object below the root and deletes it. It
-// returns ErrNotFound if a bucket is missing.
+// Probe checks that the buckets of the roots exist and are writable, and that the server keeps
+// writes from replacing existing objects. It writes a small object below the root and deletes it.
+// It returns ErrNotFound if a bucket is missing.
 func (s *Store) Probe(ctx context.Context) error {
 	roots, buckets := s.rootNames()
 	var failures []error
@@ -34,8 +34,9 @@ func (s *Store) Probe(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// lookForBucket returns nil if there is a bucket whose objects can be listed. Who may read and
-// write objects may not ask for the bucket itself. prefix is what may be listed.
+// lookForBucket returns nil if there is a bucket whose objects can be listed. It does not read the
+// bucket itself, because permission for the objects does not include that. prefix is a prefix that
+// may be listed.
 func (c *Client) lookForBucket(ctx context.Context, bucket, prefix string) error {
 	_, _, err := c.list(ctx, bucket, prefix, "", 1)
 	switch {
@@ -47,8 +48,8 @@ func (c *Client) lookForBucket(ctx context.Context, bucket, prefix string) error
 	return fmt.Errorf("look for the bucket %s: %w", bucket, err)
 }
 
-// probeWrites writes one object twice; the second write must be refused. Its name is drawn, so a
-// first write that is refused has met itself.
+// probeWrites writes one object twice. The second write must be refused. Its name is drawn, so if
+// the first write is refused, an earlier try of it succeeded.
 func (c *Client) probeWrites(ctx context.Context, bucket, root string) (err error) {
 	id, err := c.draw()
 	if err != nil {

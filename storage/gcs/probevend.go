@@ -11,9 +11,9 @@ import (
 	"moorage/storage"
 )
 
-// ProbeVending makes credentials for a folder below each root and tries them there, and in siblings
-// that a server may take for it: one whose name begins alike, and one that differs in upper and
-// lower case. It writes a few small objects and deletes them.
+// ProbeVending issues credentials for a folder below each root and tries them there, and in
+// siblings that a server may confuse with it. One sibling has a similar name, and one differs in
+// upper and lower case. It writes a few small objects and deletes them.
 func (s *Store) ProbeVending(ctx context.Context) error {
 	roots, buckets := s.rootNames()
 	for _, bucket := range buckets {
@@ -28,22 +28,22 @@ func (s *Store) ProbeVending(ctx context.Context) error {
 	return nil
 }
 
-// vendProbe is what a probe tries in one bucket.
+// vendProbe is the probe of one bucket.
 type vendProbe struct {
 	store  *Store
 	bucket string
 	inside string    // name of the folder, without a slash at the end
-	beside []sibling // folders that the credentials are not for
+	beside []sibling // folders outside the credentials' scope
 }
 
-// sibling is a folder that a server may take for another.
+// sibling is a folder that a server may confuse with another.
 type sibling struct{ what, folder string }
 
-// Names of objects below the folders of a probe: one that is there, and one that is not.
+// Names of objects below the folders of a probe: one that exists, and one that does not.
 const (
 	probeData = "/data"
 	probeNew  = "/new"
-	// probeMetadata is the catalog's own, of a table that sets write.metadata.path.
+	// probeMetadata is a metadata file of the catalog, in a table that sets write.metadata.path.
 	probeMetadata = "/own/folder/0" + storage.MetadataEnding
 )
 
@@ -54,7 +54,7 @@ func (s *Store) newVendProbe(bucket, above, name string) *vendProbe {
 	}}
 }
 
-// run does the probe, and deletes what it may have written.
+// run performs the probe, and deletes the objects that it may have written.
 func (p *vendProbe) run(ctx context.Context) (err error) {
 	own := p.store.client
 	defer func() {
@@ -90,7 +90,7 @@ func (p *vendProbe) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// vend returns a client that has credentials for the folder inside.
+// vend returns a client with credentials for the folder inside.
 func (p *vendProbe) vend(ctx context.Context, write bool) (*Client, error) {
 	location := p.object(p.inside).location
 	made, err := p.store.Vend(ctx, storage.Scope{Locations: []string{location}, Write: write, Session: "probe"})
@@ -111,7 +111,7 @@ type trial struct {
 	do   func(context.Context) error
 }
 
-// allowed returns an error if the credentials do not reach what they are for.
+// allowed returns an error if the credentials do not reach their scope.
 func (p *vendProbe) allowed(ctx context.Context, engine *Client, write bool) error {
 	var trials []trial
 	if write {
@@ -128,7 +128,7 @@ func (p *vendProbe) allowed(ctx context.Context, engine *Client, write bool) err
 	return nil
 }
 
-// refused returns ErrUnenforced if the credentials reach what they are not for.
+// refused returns ErrUnenforced if the credentials reach beyond their scope.
 func (p *vendProbe) refused(ctx context.Context, engine *Client, write bool) error {
 	for _, each := range p.forbidden(engine, write) {
 		err := each.do(ctx)
@@ -142,7 +142,7 @@ func (p *vendProbe) refused(ctx context.Context, engine *Client, write bool) err
 	return nil
 }
 
-// forbidden returns what the credentials must not be able to do.
+// forbidden returns the requests that must be refused to the credentials.
 func (p *vendProbe) forbidden(engine *Client, write bool) []trial {
 	var trials []trial
 	for _, other := range p.beside {
@@ -196,7 +196,7 @@ func (p *vendProbe) lists(client *Client, prefix string) func(context.Context) e
 	}
 }
 
-// deletes asks for a bulk delete, which can be refused as a whole or for the object.
+// deletes sends a bulk delete, which can be refused as a whole or for the object.
 func (p *vendProbe) deletes(client *Client, name string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		answers, err := client.deleteBatch(ctx, []object{p.object(name)})

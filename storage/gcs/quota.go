@@ -2,11 +2,11 @@ package gcs
 
 import "sync/atomic"
 
-// quotaMax is how many attempts may be repeated before one has to succeed.
+// quotaMax is how many attempts may be repeated before one must succeed.
 const quotaMax = 100
 
-// quota keeps a server that is down from being asked five times by everybody. The zero value is
-// full. It is safe for concurrent use.
+// quota limits retries while a server is down, so that not every caller sends five attempts. The
+// zero value is full. It is safe for concurrent use.
 type quota struct{ used atomic.Int64 }
 
 // take reports whether another attempt may be repeated.
@@ -21,6 +21,6 @@ func (q *quota) take() bool {
 // refill notes that a request was answered.
 func (q *quota) refill() {
 	if used := q.used.Load(); used > 0 {
-		q.used.CompareAndSwap(used, used-1) // one of those who refill at this moment is enough
+		q.used.CompareAndSwap(used, used-1) // one of several concurrent refills is enough
 	}
 }

@@ -23,31 +23,31 @@ import (
 )
 
 const (
-	// tokenLeftMin is how long a token must be good for when it is used. The metadata service of
-	// Google's machines gives the same one until some four minutes before it ends.
+	// tokenLeftMin is how long a token must be valid when it is used. The metadata service of
+	// Google's machines returns the same token until some four minutes before it expires.
 	tokenLeftMin = 225 * time.Second
-	// tokenLifeMax is how long a token lives.
+	// tokenLifeMax is the lifetime of a token.
 	tokenLifeMax = time.Hour
-	// tokenTimeout bounds how long a token may take to make.
+	// tokenTimeout bounds how long issuing a token may take.
 	tokenTimeout = 10 * time.Second
 )
 
-// What tokens are for. A token that is narrowed, or makes others, must be for everything first.
+// Scopes of tokens. A token that is narrowed, or issues others, must first have the full scope.
 const (
 	scopeStorage = "https://www.googleapis.com/auth/devstorage.read_write"
 	scopeAll     = "https://www.googleapis.com/auth/cloud-platform"
 )
 
-// token opens what its account may, until it ends.
+// token gives the access of its account, until it expires.
 type token struct {
 	value string
 	ends  time.Time
 }
 
-// maker makes a token. It is asked by one goroutine at a time.
+// maker issues a token. It is called by one goroutine at a time.
 type maker func(ctx context.Context) (token, error)
 
-// tokens keeps a token and makes the next before it ends. It is safe for concurrent use.
+// tokens keeps a token and gets the next before it expires. It is safe for concurrent use.
 type tokens struct {
 	make   maker
 	now    func() time.Time
@@ -58,9 +58,9 @@ type tokens struct {
 	kept token
 }
 
-// get returns a token that is good for left, or as long as the maker can. Those who ask at the same
-// time wait for one token, each as long as its context lasts. If none can be made, the last one is
-// used to its end.
+// get returns a token that is valid for left, or as long as the maker can. Concurrent callers wait
+// for one token, each until its context ends. If no token can be issued, the last one is used until
+// it expires.
 func (t *tokens) get(ctx context.Context, left time.Duration) (token, error) {
 	t.mu.Lock()
 	kept := t.kept
@@ -91,10 +91,10 @@ func (t *tokens) get(ctx context.Context, left time.Duration) (token, error) {
 	}
 }
 
-// source makes tokens of the account that the options name.
+// source issues tokens of the account in the options.
 type source struct {
 	http        impatient.Client
-	key         *jwt.Config // nil: what the environment has
+	key         *jwt.Config // nil for the environment's credentials
 	impersonate string
 	iam         string
 }
@@ -113,8 +113,9 @@ func newSource(options Options, client impatient.Client) (*source, error) {
 	return made, nil
 }
 
-// parseKey reads the key of a service account. It always leads to Google: a key may name another
-// address, which would be sent what makes tokens. Its errors hold nothing of the key.
+// parseKey parses the key of a service account. The result always uses Google's address: a key may
+// contain another one, which would receive the signed assertion. Its errors contain no part of the
+// key.
 func parseKey(text string) (*jwt.Config, error) {
 	key, err := google.JWTConfigFromJSON([]byte(text))
 	if err != nil || key.Email == "" || len(key.PrivateKey) == 0 {
@@ -125,13 +126,13 @@ func parseKey(text string) (*jwt.Config, error) {
 	return key, nil
 }
 
-// of returns what makes tokens for a scope, which live as long as they can.
+// of returns a maker of tokens with a scope and the longest possible lifetime.
 func (s *source) of(scope string) maker {
 	return func(ctx context.Context) (token, error) { return s.fetch(ctx, scope, tokenLifeMax) }
 }
 
-// fetch makes a token for a scope. Only tokens of an account that is impersonated can live for
-// another time than tokenLifeMax.
+// fetch issues a token with a scope. Only tokens of an impersonated account can have a lifetime
+// other than tokenLifeMax.
 func (s *source) fetch(ctx context.Context, scope string, life time.Duration) (token, error) {
 	if s.impersonate == "" {
 		return s.own(ctx, scope)
@@ -166,10 +167,10 @@ func (n noCredentials) Error() string {
 		"(GOOGLE_APPLICATION_CREDENTIALS), gcloud's files or the machine's account: " + n.cause.Error()
 }
 
-// Unwrap returns what the failure is, and its cause.
+// Unwrap returns storage.ErrNoCredentials and the cause.
 func (n noCredentials) Unwrap() []error { return []error{storage.ErrNoCredentials, n.cause} }
 
-// own makes a token of the account itself.
+// own issues a token of the account itself.
 func (s *source) own(ctx context.Context, scope string) (token, error) {
 	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: transport{s.http}})
 	var from oauth2.TokenSource
@@ -191,8 +192,8 @@ func (s *source) own(ctx context.Context, scope string) (token, error) {
 	return token{made.AccessToken, made.Expiry}, nil
 }
 
-// tokenError returns the error of a service that made no token. A refusal has its status and its
-// words; else the service did not answer.
+// tokenError returns the error of a service that issued no token. A refusal has the service's
+// status and message. Otherwise the service did not answer.
 func tokenError(err error) error {
 	var refused *oauth2.RetrieveError
 	if errors.As(err, &refused) && refused.Response != nil {
@@ -203,7 +204,7 @@ func tokenError(err error) error {
 	return fmt.Errorf("%w: get a token: %w", storage.ErrUnavailable, err)
 }
 
-// post sends a JSON document and reads the one that is answered.
+// post sends a JSON document and decodes the document in the answer.
 func (s *source) post(ctx context.Context, url, bearer string, document, answered any) error {
 	body, err := json.Marshal(document)
 	if err != nil {
@@ -218,7 +219,7 @@ func (s *source) post(ctx context.Context, url, bearer string, document, answere
 	return exchange(s.http, sent, answered)
 }
 
-// exchange sends a request and reads the document that is answered.
+// exchange sends a request and decodes the document in the answer.
 func exchange(client impatient.Client, sent *http.Request, answered any) error {
 	answer, err := client.Do(sent)
 	if err != nil {

@@ -17,32 +17,32 @@ import (
 )
 
 const (
-	// vendLifeMin is the shortest time that a credential is made for.
+	// vendLifeMin is the shortest lifetime for which a credential is issued.
 	vendLifeMin = 15 * time.Minute
-	// rootLeftMin is how long a token must be good for that credentials are made from: they end
-	// with it, and some clients never ask again.
+	// rootLeftMin is how long a token must be valid if credentials are made from it. They expire
+	// with it, and some clients never renew them.
 	rootLeftMin = 50 * time.Minute
 )
 
-// The parts of a credential, by the names that Iceberg's clients have for them.
+// The parts of a credential, under the names of Iceberg's clients.
 const (
 	configToken   = "gcs.oauth2.token"
 	configExpires = "gcs.oauth2.token-expires-at" // milliseconds since 1970
 	configRefresh = "gcs.oauth2.refresh-credentials-endpoint"
 )
 
-// Names of the protocol by which a token is narrowed. Source: RFC 8693.
+// Names of the protocol that narrows a token. Source: RFC 8693.
 const (
 	grantExchange   = "urn:ietf:params:oauth:grant-type:token-exchange"
 	typeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
 )
 
-// vender makes credentials for engines.
+// vender issues credentials for engines.
 type vender struct {
 	http   impatient.Client
 	sts    string
 	source *source
-	roots  *tokens // that credentials are made from
+	roots  *tokens // from which credentials are made
 	now    func() time.Time
 }
 
@@ -53,8 +53,9 @@ func newVender(options Options, client impatient.Client, from *source) *vender {
 	}
 }
 
-// Vend makes a token that is narrowed to what scope says. It lives for the duration that scope asks
-// for if an account is impersonated, else as long as the token that it is made from.
+// Vend issues a token that is narrowed to scope. If an account is impersonated, the token's
+// lifetime is the duration in scope. Otherwise the token expires with the token from which it is
+// made.
 func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credential, error) {
 	locations := make([]storage.Location, 0, len(scope.Locations))
 	for _, location := range scope.Locations {
@@ -89,11 +90,11 @@ func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credenti
 	}, nil
 }
 
-// CredentialLife returns how long a credential lives.
+// CredentialLife returns the lifetime of a credential.
 func (s *Store) CredentialLife() time.Duration { return tokenLifeMax }
 
-// root returns the token that a credential is made from. life is how long that is to live; zero: as
-// long as it can.
+// root returns the token from which a credential is made. life is its lifetime, or zero for the
+// longest possible.
 func (v *vender) root(ctx context.Context, life time.Duration) (token, error) {
 	life = min(max(cmp.Or(life, tokenLifeMax), vendLifeMin), tokenLifeMax)
 	if life == tokenLifeMax || v.source.impersonate == "" {
@@ -102,7 +103,7 @@ func (v *vender) root(ctx context.Context, life time.Duration) (token, error) {
 	return v.source.fetch(ctx, scopeAll, life)
 }
 
-// narrow exchanges a token for one that is narrowed. Source: Security Token Service API, token.
+// narrow exchanges a token for a narrowed one. Source: Security Token Service API, token.
 func (v *vender) narrow(ctx context.Context, to boundary, life time.Duration) (token, error) {
 	root, err := v.root(ctx, life)
 	if err != nil {
@@ -124,7 +125,7 @@ func (v *vender) narrow(ctx context.Context, to boundary, life time.Duration) (t
 	asked := v.now()
 	var made struct {
 		Token string `json:"access_token"`
-		Life  int64  `json:"expires_in"` // seconds; missing: that of the root
+		Life  int64  `json:"expires_in"` // seconds; if missing, the root's
 	}
 	if err := exchange(v.http, sent, &made); err != nil {
 		return token{}, err
@@ -134,7 +135,7 @@ func (v *vender) narrow(ctx context.Context, to boundary, life time.Duration) (t
 		ends = asked.Add(time.Duration(made.Life) * time.Second)
 	}
 	if made.Token == "" || made.Token == root.value || ends.IsZero() {
-		// The token that was to be narrowed opens everything.
+		// The token that was to be narrowed gives full access.
 		return token{}, errors.New("the answer of the security token service is not whole")
 	}
 	return token{made.Token, ends}, nil

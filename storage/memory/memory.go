@@ -1,8 +1,8 @@
 // Package memory keeps files in memory. It is the model of the storage port, for tests. The server
-// does not use it: with --store memory the server's files are in a folder too. It accepts locations
-// of every scheme.
+// does not use it: with --store memory the server's files are also in a folder. It accepts
+// locations of every scheme.
 //
-// It must not know what is in the files.
+// It must not know the contents of the files.
 package memory
 
 import (
@@ -22,11 +22,11 @@ import (
 
 // Store is a storage.Store that lives as long as the process. It is safe for concurrent use.
 type Store struct {
-	roots []storage.Location // nil: everywhere
+	roots []storage.Location // nil if every location is allowed
 	files *files
 }
 
-// files is what all stores of one New share.
+// files is shared by all stores of one New.
 type files struct {
 	now func() time.Time
 
@@ -44,13 +44,13 @@ type file struct {
 // New returns an empty store in which every location is allowed.
 func New() *Store { return NewWithClock(time.Now) }
 
-// NewWithClock is New of a store that dates its files by now.
+// NewWithClock is New for a store that dates its files by now.
 func NewWithClock(now func() time.Time) *Store {
 	return &Store{files: &files{now: now, byName: make(map[string]file)}}
 }
 
-// Within returns a store of the same files that reaches only those at and below roots, which
-// are locations. ErrLocation if one is malformed.
+// Within returns a store of the same files that reaches only the files at and below roots, which
+// are locations. It returns ErrLocation if one is malformed.
 func (s *Store) Within(roots []string) (*Store, error) {
 	parsed := make([]storage.Location, len(roots))
 	for i, root := range roots {
@@ -147,8 +147,8 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	return page, nil
 }
 
-// MayBeGone implements storage.Local by a look into a map. A location that is not spelled as in the
-// map may be gone.
+// MayBeGone implements storage.Local with a lookup in a map. A location that is spelled differently
+// from the map's key may be gone.
 func (s *Store) MayBeGone(location string) bool {
 	s.files.mu.RLock()
 	defer s.files.mu.RUnlock()

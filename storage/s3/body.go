@@ -15,7 +15,7 @@ import (
 	"moorage/storage"
 )
 
-// get asks for an object. The answer ends with ctx, and not before the body is closed.
+// get requests an object. The answer ends with ctx, but not before the body is closed.
 func (c *Client) get(ctx context.Context, o object) (io.ReadCloser, storage.Info, error) {
 	answer, err := c.open(ctx, &s3.GetObjectInput{Bucket: &o.bucket, Key: &o.key})
 	if err != nil {
@@ -33,7 +33,7 @@ func (c *Client) get(ctx context.Context, o object) (io.ReadCloser, storage.Info
 	}), info, nil
 }
 
-// openAt asks for the bytes from offset on, of an object that still has the version etag.
+// openAt requests the bytes from offset on, of an object that still has the version etag.
 func (c *Client) openAt(ctx context.Context, o object, etag *string, offset int64) (io.ReadCloser, error) {
 	answer, err := c.open(ctx, &s3.GetObjectInput{
 		Bucket: &o.bucket, Key: &o.key, IfMatch: etag, Range: aws.String(fmt.Sprintf("bytes=%d-", offset)),
@@ -47,7 +47,7 @@ func (c *Client) openAt(ctx context.Context, o object, etag *string, offset int6
 	return answer.Body, nil
 }
 
-// open sends one GET that asks the server for its checksum.
+// open sends one GET that requests the server's checksum.
 func (c *Client) open(ctx context.Context, input *s3.GetObjectInput) (*s3.GetObjectOutput, error) {
 	return c.sdk.GetObject(ctx, input, s3.WithAPIOptions(smithyhttp.SetHeaderValue("X-Amz-Checksum-Mode", "ENABLED")))
 }

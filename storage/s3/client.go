@@ -29,57 +29,57 @@ import (
 
 const (
 	// attemptsMax bounds how often one request is sent. Pauses double, from at most a second. The
-	// last attempt is sent after 7 s on average, well within the time that a commit has.
+	// last attempt is sent after 7 s on average, well within the time of a commit.
 	attemptsMax = 5
-	// dialTimeout is for a connection on which nobody answers; a try more is better than a long
-	// wait.
+	// dialTimeout bounds connecting to a host that does not answer. Another try is better than a
+	// long wait.
 	dialTimeout = 5 * time.Second
-	// idleConnectionsMax is how many connections are kept: as many as a busy node has requests
-	// under way. HTTP/1.1 has one for each.
+	// idleConnectionsMax is how many connections are kept: as many as a busy node has concurrent
+	// requests. HTTP/1.1 needs one for each.
 	idleConnectionsMax = 256
-	// fallbackRegion is signed for where no region is known. Servers other than Amazon's have this
-	// one or none.
+	// fallbackRegion is the region of signatures if none is known. Servers other than Amazon's have
+	// this one or none.
 	fallbackRegion = "us-east-1"
 )
 
-// Options say how to reach the server. The zero value is Amazon's S3 with what the environment
-// says.
+// Options describe how to reach the server. The zero value is Amazon's S3 with the settings of the
+// environment.
 type Options struct {
-	// Endpoint is the server's URL, such as http://127.0.0.1:9000. Empty: what AWS_ENDPOINT_URL_S3
-	// or the profile says, else Amazon's for the region.
+	// Endpoint is the server's URL, such as http://127.0.0.1:9000. Default: AWS_ENDPOINT_URL_S3 or
+	// the profile's endpoint, else Amazon's for the region.
 	Endpoint string
-	// Region is what requests are signed for. Empty: what the environment or the profile says, else
-	// us-east-1.
+	// Region is the region for which requests are signed. Default: the region of the environment or
+	// the profile, else us-east-1.
 	Region string
-	// Addressing says where in a URL the bucket goes.
+	// Addressing decides where in a URL the bucket goes.
 	Addressing Addressing
 
-	// AccessKeyID and SecretAccessKey are static credentials. Empty: the default chain of the AWS
+	// AccessKeyID and SecretAccessKey are static credentials. Default: the default chain of the AWS
 	// SDKs (environment, shared files, web identity, container, instance).
 	AccessKeyID, SecretAccessKey string
-	// Profile is a section of the shared configuration files, which may hold credentials. Empty:
-	// the one that AWS_PROFILE names, or none.
+	// Profile is a section of the shared configuration files, which may contain credentials.
+	// Default: AWS_PROFILE, or none.
 	Profile string
 
-	// StallTimeout is how long the server may be silent, or take nothing of what it is sent, before
-	// the client gives a try up. Default 10 s.
+	// StallTimeout is how long the server may send and receive nothing before the client abandons a
+	// try. Default 10 s.
 	StallTimeout time.Duration
 	// RetryDelayMax bounds the pause between two tries. Default 5 s.
 	RetryDelayMax time.Duration
 
-	// Vending says how credentials for engines are made.
+	// Vending decides how credentials for engines are made.
 	Vending Vending
 
 	Random io.Reader    // ids of writes; default crypto/rand.Reader
 	Logger *slog.Logger // default: discards
 }
 
-// Addressing says where in a URL the bucket goes.
+// Addressing is where in a URL the bucket goes.
 type Addressing uint8
 
 const (
-	// AddressDefault is AddressPath where there is an endpoint, as few servers but Amazon's have a
-	// host name for each bucket, and AddressHost elsewhere.
+	// AddressDefault is AddressPath if there is an endpoint, because few servers other than
+	// Amazon's have a host name for each bucket. Otherwise it is AddressHost.
 	AddressDefault Addressing = iota
 	// AddressPath is http://host/bucket/key.
 	AddressPath
@@ -90,7 +90,7 @@ const (
 // Client is a connection to one server, for any number of Stores. It is safe for concurrent use.
 type Client struct {
 	sdk          *s3.Client
-	backoff      retry.BackoffDelayer // between requests for what a request left undone
+	backoff      retry.BackoffDelayer // between requests for the objects that a bulk delete left
 	random       io.Reader
 	log          *slog.Logger
 	clientConfig map[string]string
@@ -100,12 +100,12 @@ type Client struct {
 
 	signing signKnowledge
 
-	// buckets holds, by name, a *bucket for each that was asked about.
+	// buckets has, by name, a *bucket for each bucket that was used.
 	buckets sync.Map
 }
 
-// Connect returns a client for the server that options name. It reads the environment and the
-// shared configuration files of the AWS SDKs, and sends nothing.
+// Connect returns a client for the server in options. It reads the environment and the shared
+// configuration files of the AWS SDKs, and sends nothing.
 func Connect(ctx context.Context, options Options) (*Client, error) {
 	setDefaults(&options)
 	loaded, err := config.LoadDefaultConfig(ctx, loadOptions(options)...)
@@ -121,13 +121,13 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 			o.BaseEndpoint != nil
 		o.Retryer = newRetryer(options)
 		o.HTTPClient = impatient.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
-		// Writes of this package have the checksum that the server takes; see stamp.
+		// This package adds the checksum that the server supports to its writes; see stamp.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		if o.Credentials != nil {
 			o.Credentials = explained{o.Credentials}
 		}
-		// The reader of this package checks the bytes that it reads, also across a connection that
-		// was cut.
+		// The reader of this package checks the bytes that it reads, even across a broken
+		// connection.
 		o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 	})
 	vending := options.Vending.withDefaults(aws.ToString(sdk.Options().BaseEndpoint))
@@ -143,8 +143,8 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 	}, nil
 }
 
-// explained says in plain words that there are no credentials, and what was looked for. It is safe
-// for concurrent use.
+// explained explains in plain words that there are no credentials, and where the SDK looked. It is
+// safe for concurrent use.
 type explained struct{ aws.CredentialsProvider }
 
 // Retrieve implements aws.CredentialsProvider. Its failures are storage.ErrNoCredentials.
@@ -166,7 +166,7 @@ func (n noCredentials) Error() string {
 		n.cause.Error()
 }
 
-// Unwrap returns what the failure is, and its cause.
+// Unwrap returns storage.ErrNoCredentials and the cause.
 func (n noCredentials) Unwrap() []error { return []error{storage.ErrNoCredentials, n.cause} }
 
 func setDefaults(options *Options) {
@@ -180,20 +180,20 @@ func setDefaults(options *Options) {
 	}
 }
 
-// loadOptions says what overrides the environment and the shared files.
+// loadOptions returns the options that override the environment and the shared files.
 func loadOptions(options Options) []func(*config.LoadOptions) error {
 	transport := awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 		WithTransportOptions(func(t *http.Transport) {
-			// It runs from the last byte of the request on. impatient bounds the time before and
+			// It begins after the last byte of the request. impatient bounds the time before and
 			// after.
 			t.ResponseHeaderTimeout = options.StallTimeout
-			// The bound of all hosts, too: the SDK's own is 100.
+			// MaxIdleConns, the bound for all hosts, too: the SDK's default is 100.
 			t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnectionsMax, idleConnectionsMax
 		})
 	load := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(transport),
-		// What the SDK has to say is about connections, and is in the errors too.
+		// The SDK's messages are about connections, and are also in the errors.
 		config.WithLogger(logging.LoggerFunc(func(_ logging.Classification, format string, values ...any) {
 			options.Logger.Debug("s3: " + fmt.Sprintf(format, values...))
 		})),
@@ -211,10 +211,10 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 	return load
 }
 
-// newRetryer returns what decides about another try: the SDK's rules, 409, 429, and answers whose
-// body was cut or stood still. All requests of this package may be repeated. Pauses end with the
-// context. The quota of the SDK, which all requests share and answered ones refill, keeps a server
-// that is down from being asked five times by everybody.
+// newRetryer returns the policy of retries: the SDK's rules, 409, 429, and answers whose body was
+// truncated or stalled. All requests of this package may be repeated. Pauses end with the context.
+// All requests share the SDK's quota, which answered requests refill. While a server is down, the
+// quota keeps callers from sending five attempts each.
 func newRetryer(options Options) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attemptsMax
@@ -226,7 +226,7 @@ func newRetryer(options Options) aws.Retryer {
 	})
 }
 
-// isCutAnswer reports whether the connection ended, or was given up, within the body of an answer.
+// isCutAnswer reports whether the connection broke, or was abandoned, within the body of an answer.
 func isCutAnswer(err error) aws.Ternary {
 	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, impatient.ErrStalled) {
 		return aws.TrueTernary
@@ -234,8 +234,8 @@ func isCutAnswer(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// clientConfig returns what an engine must know to reach the same server, by the names that
-// Java, PyIceberg, DuckDB and Trino have for it.
+// clientConfig returns the settings with which an engine reaches the same server, under the names
+// of Java, PyIceberg, DuckDB and Trino.
 func clientConfig(options s3.Options) map[string]string {
 	config := map[string]string{
 		optionClientRegion: options.Region,

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// writeIDKey is the metadata in which an object carries the id of the call that made it.
+	// writeIDKey is the metadata key of the id of the call that made an object.
 	writeIDKey = "moorage-write-id"
-	// writeIDBytes makes sure that no two calls draw the same id.
+	// writeIDBytes ensures that no two calls draw the same id.
 	writeIDBytes = 16
-	// anyVersion is the header If-None-Match of a write that must not replace anything.
+	// anyVersion is the If-None-Match header of a write that must not replace an object.
 	anyVersion = "*"
 )
 
-// Create writes a new object. See the package's comment.
+// Create writes a new object, as described in the package comment.
 func (s *Store) Create(ctx context.Context, location string, body []byte) error {
 	object, err := s.locate(ctx, location)
 	if err != nil {
@@ -46,7 +46,8 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	return s.client.create(ctx, object, body, id, false)
 }
 
-// create makes an object. If the write is not conditional, a look has shown that there is none.
+// create makes an object. If the write is not conditional, a look has shown that the object does
+// not exist.
 func (c *Client) create(ctx context.Context, o object, body []byte, id string, conditional bool) error {
 	etag, err := c.put(ctx, o, body, id, conditional)
 	switch {
@@ -60,7 +61,7 @@ func (c *Client) create(ctx context.Context, o object, body []byte, id string, c
 	return fmt.Errorf("create %s: %w", o.location, orSlow(err))
 }
 
-// taken is the error of a Create that looked for the object, and did not hear that it is missing.
+// taken is the error of a Create that looked for the object, and did not find it missing.
 func taken(o object, err error) error {
 	if err != nil {
 		return fmt.Errorf("create %s: look whether it is there: %w", o.location, orSlow(err))
@@ -68,8 +69,8 @@ func taken(o object, err error) error {
 	return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
 }
 
-// put sends body as the content of an object, and returns the version that the server has given it;
-// empty if it names none.
+// put sends body as the content of an object, and returns the object's new version. It is empty if
+// the server returned none.
 func (c *Client) put(ctx context.Context, o object, body []byte, id string, conditional bool) (etag string, err error) {
 	input := newPut(o, body, id)
 	c.bucket(o.bucket).stamp()(input, body)
@@ -79,7 +80,7 @@ func (c *Client) put(ctx context.Context, o object, body []byte, id string, cond
 	return c.send(ctx, input)
 }
 
-// newPut returns a write of body without a checksum, which replaces what is there.
+// newPut returns a write of body without a checksum, which replaces an existing object.
 func newPut(o object, body []byte, id string) *s3.PutObjectInput {
 	return &s3.PutObjectInput{
 		Bucket:   &o.bucket,
@@ -89,7 +90,7 @@ func newPut(o object, body []byte, id string) *s3.PutObjectInput {
 	}
 }
 
-// send sends a write. The result is that of put.
+// send sends a write. The result is put's result.
 func (c *Client) send(ctx context.Context, input *s3.PutObjectInput) (etag string, err error) {
 	answer, err := c.sdk.PutObject(ctx, input)
 	if err != nil {
@@ -98,8 +99,8 @@ func (c *Client) send(ctx context.Context, input *s3.PutObjectInput) (etag strin
 	return aws.ToString(answer.ETag), nil
 }
 
-// confirm looks whether an object is there whose write was answered without a version. Every server
-// of S3 names a version. Another server at its address, such as a proxy with a page for every
+// confirm checks whether an object exists whose write was answered without a version. Every S3
+// server returns a version. Another server at its address, such as a proxy with a page for every
 // request, does not.
 func (c *Client) confirm(ctx context.Context, o object, id string) error {
 	found, err := c.head(ctx, o)
@@ -114,13 +115,13 @@ func (c *Client) confirm(ctx context.Context, o object, id string) error {
 	return nil
 }
 
-// settle finds out who wrote the object that is in the way. An object is there whole or not at all,
-// so one that carries our id is ours. settle looks at its length because that costs nothing.
+// settle finds out which call wrote the existing object. An object is complete or does not exist,
+// so an object with our id is ours. settle checks its length because that costs nothing.
 func (c *Client) settle(ctx context.Context, o object, body []byte, id string) error {
 	found, err := c.head(ctx, o)
 	switch {
 	case err != nil:
-		// Perhaps it was ours and somebody deleted it; perhaps it is there.
+		// Perhaps it was ours and was deleted, or perhaps it exists.
 		return fmt.Errorf("create %s: the name is taken, and the look at its object failed: %w", o.location, err)
 	case found.Metadata[writeIDKey] != id:
 		return fmt.Errorf("%w: %s", storage.ErrExists, o.location)

@@ -25,12 +25,12 @@ import (
 const (
 	// deleteBatchMax is how many objects S3 deletes in one request.
 	deleteBatchMax = 1000
-	// codeNoSuchKey is what some servers say of a key that was to be deleted and is not there.
+	// codeNoSuchKey is the code of some servers for deleting a missing key.
 	codeNoSuchKey = "NoSuchKey"
 )
 
-// Delete removes objects, up to a thousand with one request. In a bucket that keeps versions the
-// old ones stay, for the bucket's own rules to end.
+// Delete removes objects, up to a thousand with one request. In a bucket that keeps versions, the
+// bucket's own rules remove the old ones.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	var failures []error
 	batches := make(map[string][]types.ObjectIdentifier) // by bucket
@@ -54,11 +54,11 @@ func (s *Store) Delete(ctx context.Context, locations ...string) error {
 	return errors.Join(failures...)
 }
 
-// fitsXML reports whether XML can spell key. It has no way to write these two characters, and the
-// encoder would name another object. Parse refuses the other characters that XML cannot write.
+// fitsXML reports whether XML can express key. It cannot express these two characters, and the
+// encoder would name another object. Parse refuses the other characters that XML cannot express.
 func fitsXML(key string) bool { return !strings.ContainsAny(key, "\uFFFE\uFFFF") }
 
-// deleteOne removes an object with a request of its own.
+// deleteOne removes an object with a separate request.
 func (c *Client) deleteOne(ctx context.Context, o object) error {
 	_, err := c.sdk.DeleteObject(ctx, &s3.DeleteObjectInput{Bucket: &o.bucket, Key: &o.key})
 	if err != nil && statusOf(err) != http.StatusNotFound {
@@ -67,7 +67,7 @@ func (c *Client) deleteOne(ctx context.Context, o object) error {
 	return nil
 }
 
-// deleteSingly removes objects of a bucket one by one, for a server that does nothing else.
+// deleteSingly removes objects of a bucket one by one, for a server without bulk deletes.
 func (c *Client) deleteSingly(ctx context.Context, bucket string, batch []types.ObjectIdentifier) (failures []error) {
 	for _, each := range batch {
 		key := aws.ToString(each.Key)
@@ -85,9 +85,10 @@ func (c *Client) deleteSingly(ctx context.Context, bucket string, batch []types.
 	return failures
 }
 
-// deleteObjects removes at most deleteBatchMax objects of a bucket. The server may fail for some of
-// them; those are asked for again if such failures pass. It returns an error for each that is left,
-// and for each that the server names and was not asked for: that one is somebody else's.
+// deleteObjects removes at most deleteBatchMax objects of a bucket. If the server fails temporarily
+// for some of them, those are sent again. It returns an error for each that is left. It also
+// returns an error for each object that the server names but that was not requested, because that
+// object is not ours.
 func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types.ObjectIdentifier) []error {
 	var lasting []error
 	for attempt := 0; ; attempt++ {
@@ -128,9 +129,9 @@ func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types
 	}
 }
 
-// wantDeleteResult makes an error of an answer that is a document of another kind, such as a page
-// of a proxy, in which the SDK finds no failures. An answer without a document is not an error:
-// there may be nothing to report.
+// wantDeleteResult turns an answer with another document into an error. The SDK would find no
+// failures in a page of a proxy, for example. An answer without a document is not an error: there
+// may be nothing to report.
 func wantDeleteResult(stack *middleware.Stack) error {
 	const name = "moorage:DeleteResult"
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc(name, func(
@@ -152,14 +153,14 @@ func wantDeleteResult(stack *middleware.Stack) error {
 			err = nil
 		case errors.Is(err, io.EOF):
 			err = errors.New("the server answered with something that is not an XML document")
-		case err == nil && root.Name.Local != "DeleteResult" && root.Name.Local != "Error": // the SDK makes Error one
+		case err == nil && root.Name.Local != "DeleteResult" && root.Name.Local != "Error": // the SDK handles Error
 			err = fmt.Errorf("the server answered with a document of the kind %q", root.Name.Local)
 		}
 		return out, metadata, err
 	}), middleware.After)
 }
 
-// isPassing reports whether an object that could not be deleted is worth another try.
+// isPassing reports whether an object that could not be deleted is worth a retry.
 func isPassing(failed types.Error) bool {
 	switch aws.ToString(failed.Code) {
 	case "InternalError", "SlowDown", "ServiceUnavailable", "OperationAborted", "RequestTimeout":

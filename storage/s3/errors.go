@@ -17,7 +17,7 @@ const codeNoSuchBucket = "NoSuchBucket"
 // codeSlowDown is S3's code for too many requests.
 const codeSlowDown = "SlowDown"
 
-// statusOf returns the status that the server answered with; 0 if there was no answer.
+// statusOf returns the status of the server's answer, or 0 if there was no answer.
 func statusOf(err error) int {
 	var response *smithyhttp.ResponseError
 	if errors.As(err, &response) {
@@ -26,7 +26,7 @@ func statusOf(err error) int {
 	return 0
 }
 
-// codeOf returns the server's word for what went wrong; empty if it said none.
+// codeOf returns the server's error code, or "" if there is none.
 func codeOf(err error) string {
 	var api smithy.APIError
 	if errors.As(err, &api) {
@@ -35,9 +35,9 @@ func codeOf(err error) string {
 	return ""
 }
 
-// translate gives the error of reading an object the port's meaning. A missing bucket is not
-// ErrNotFound where translate can see it: nobody should conclude from it that a file is gone for
-// good.
+// translate converts the error of reading an object to an error of the port. If translate can
+// detect a missing bucket, it does not return ErrNotFound, because callers must not conclude that a
+// file is gone for good.
 func translate(o object, err error) error {
 	if none, ok := errors.AsType[noCredentials](err); ok {
 		return fmt.Errorf("%s: %w", o.location, none)
@@ -49,7 +49,7 @@ func translate(o object, err error) error {
 	return fmt.Errorf("%s: %w", o.location, err)
 }
 
-// orSlow makes an answer by which the server asks for fewer requests storage.ErrSlowDown.
+// orSlow turns an answer that demands fewer requests into storage.ErrSlowDown.
 func orSlow(err error) error {
 	if status := statusOf(err); status == http.StatusServiceUnavailable || status == http.StatusTooManyRequests ||
 		codeOf(err) == codeSlowDown {

@@ -19,14 +19,14 @@ import (
 	"moorage/storage"
 )
 
-// Ways in which objects of a bucket are deleted together. Each server takes one of them.
+// Forms of a bulk delete. Each server supports one of them.
 const (
 	deletesSummed uint32 = iota // with a checksum of Amazon's
-	deletesMD5                  // with Content-MD5, which older servers want, and no other checksum
+	deletesMD5                  // with Content-MD5, which older servers require, and no other checksum
 	deletesSingle               // one by one
 )
 
-// isUnknownForm reports whether a server refused a request because it does not know its form.
+// isUnknownForm reports whether a server refused a request because it does not support its form.
 func isUnknownForm(err error) bool {
 	switch statusOf(err) {
 	case http.StatusBadRequest, http.StatusMethodNotAllowed, http.StatusNotImplemented:
@@ -35,7 +35,7 @@ func isUnknownForm(err error) bool {
 	return false
 }
 
-// stampMD5 is for servers that refuse the checksums of Amazon's that they do not know.
+// stampMD5 is for servers that refuse unknown checksums of Amazon's.
 func stampMD5(input *s3.PutObjectInput, body []byte) { input.ContentMD5 = aws.String(encodeMD5(body)) }
 
 func encodeMD5(body []byte) string {
@@ -43,7 +43,7 @@ func encodeMD5(body []byte) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// withMD5 sends the MD5 of a body in place of every other checksum. It is for bodies in memory.
+// withMD5 sends the MD5 of a body instead of every other checksum. It is for bodies in memory.
 func withMD5(stack *middleware.Stack) error {
 	const name = "moorage:ContentMD5"
 	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc(name, func(
@@ -71,8 +71,8 @@ func withMD5(stack *middleware.Stack) error {
 	}), "Signing", middleware.Before)
 }
 
-// deleteBatch sends one bulk delete in the way that the bucket takes, and finds out which that is.
-// known is false if it takes none: then objects are deleted one by one.
+// deleteBatch sends one bulk delete in the form that the bucket supports, and finds out which that
+// is. known is false if it supports none. Then objects are deleted one by one.
 func (c *Client) deleteBatch(ctx context.Context, input *s3.DeleteObjectsInput) (
 	answer *s3.DeleteObjectsOutput, known bool, err error) {
 	habit := &c.bucket(*input.Bucket).deletes
@@ -93,7 +93,7 @@ func (c *Client) deleteBatch(ctx context.Context, input *s3.DeleteObjectsInput) 
 	return nil, false, err
 }
 
-// features describes what the buckets of a store do not do as Amazon's.
+// features describes how the buckets of a store differ from Amazon's.
 func (c *Client) features(buckets []string) (features []storage.Feature) {
 	for _, name := range slices.Sorted(slices.Values(buckets)) {
 		known := c.bucket(name)

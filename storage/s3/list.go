@@ -17,8 +17,8 @@ import (
 // listMax is how many objects a server lists in one answer.
 const listMax = 1000
 
-// List implements storage.Lister by one request. Objects whose keys end with a slash, which stand
-// for folders, are left out.
+// List implements storage.Lister with one request. It leaves out objects whose keys end with a
+// slash, which represent folders.
 func (s *Store) List(ctx context.Context, folder, after string, limit int) (storage.Page, error) {
 	under, err := s.locate(ctx, folder)
 	if err != nil {

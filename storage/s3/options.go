@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The options of a storage.Place that this package knows. Clients get the first three as well, by
+// The options of a storage.Place that this package knows. Clients also get the first three, under
 // the same names.
 const (
 	// OptionEndpoint is Options.Endpoint.
@@ -19,7 +19,7 @@ const (
 	OptionRegion = "s3.region"
 	// OptionPathStyle is true or false, for AddressPath or AddressHost.
 	OptionPathStyle = "s3.path-style-access"
-	// OptionProfile is Options.Profile. Static credentials are not options, because everybody can
+	// OptionProfile is Options.Profile. Static credentials are not options, because all callers can
 	// read stored options.
 	OptionProfile = "s3.profile"
 
@@ -35,11 +35,11 @@ const (
 	OptionProtectMetadata = "s3.protect-metadata"
 )
 
-// optionClientRegion is another name that clients have for the region.
+// optionClientRegion is another name of clients for the region.
 const optionClientRegion = "client.region"
 
-// With returns o with the options of a place in place of its own. An option that is not known, or
-// has an invalid value, is an error: a misspelled endpoint must not lead to another server.
+// With returns o with the options of a place. An unknown option or an invalid value is an error,
+// because a misspelled endpoint must not lead to another server.
 func (o Options) With(place map[string]string) (Options, error) {
 	for _, name := range slices.Sorted(maps.Keys(place)) {
 		value := place[name]
@@ -58,7 +58,7 @@ func (o Options) With(place map[string]string) (Options, error) {
 				o.Addressing = AddressPath
 			}
 		case OptionProfile:
-			// The profile has keys of its own. The keys of the process are for other places.
+			// The profile has its own keys. The keys of the process are for other places.
 			o.Profile, o.AccessKeyID, o.SecretAccessKey = value, "", ""
 		default:
 			known, err := o.Vending.set(name, value)
@@ -79,8 +79,8 @@ const (
 	SecretAccessKey   = "secret-access-key"
 )
 
-// WithSecret returns o with the access key of a secret in place of what the process has. Its errors
-// hold nothing of the secret.
+// WithSecret returns o with the access key of a secret instead of the process's credentials. Its
+// errors contain no part of the secret.
 func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	id, key := secret[SecretAccessKeyID], secret[SecretAccessKey]
 	if len(secret) != 2 || id == "" || key == "" {
@@ -90,7 +90,7 @@ func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	return o, nil
 }
 
-// Forms of the options that go into requests and policies as they are.
+// Forms of the options that are used unescaped in requests and policies.
 var (
 	rolePattern       = regexp.MustCompile(`^arn:[a-z0-9-]+:iam::[0-9]*:role/[\w+=,.@/-]{1,512}$`)
 	keyPattern        = regexp.MustCompile(`^arn:[a-z0-9-]+:kms:[a-z0-9-]*:[0-9]*:key/[A-Za-z0-9-]{1,128}$`)
@@ -98,7 +98,7 @@ var (
 	externalIDPattern = regexp.MustCompile(`^[\w+=,.@:/-]+$`)
 )
 
-// set sets the field that an option is for, and reports whether there is one.
+// set sets the field of an option, and reports whether the option is known.
 func (v *Vending) set(name, value string) (known bool, err error) {
 	matching := func(field *string, pattern *regexp.Regexp, what string) {
 		*field = value
@@ -142,7 +142,7 @@ func (v *Vending) set(name, value string) (known bool, err error) {
 	return true, err
 }
 
-// CheckEndpoint returns an error that says what is wrong with the URL of a server, or nil.
+// CheckEndpoint returns an error that describes the fault in the URL of a server, or nil.
 func CheckEndpoint(endpoint string) error {
 	parsed, err := url.Parse(endpoint)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" || parsed.User != nil ||

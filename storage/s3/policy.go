@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// policyCharactersMax is the longest session policy that AssumeRole takes, at Amazon and at the
-	// servers that speak its protocol.
+	// policyCharactersMax is the longest session policy of AssumeRole, at Amazon and at compatible
+	// servers.
 	policyCharactersMax = 2048
 	// policyVersion is the version of the policy language.
 	policyVersion = "2012-10-17"
-	// lastPolicyCharacter is the last character that a session policy may hold.
+	// lastPolicyCharacter is the last character that a session policy may contain.
 	lastPolicyCharacter = '\u00FF'
-	// metadataPattern names the catalog's own files below the location of a table, at any depth: a
-	// table says where they are (write.metadata.path), and used to say something else.
+	// metadataPattern matches the catalog's own files below the location of a table, at any depth.
+	// A table's write.metadata.path decides where they are, and may have changed.
 	metadataPattern = "*" + storage.MetadataEnding
 )
 
-// policy is a session policy: what a credential is narrowed to.
+// policy is a session policy, which limits a credential.
 type policy struct {
 	Version   string
 	Statement []statement
@@ -38,7 +38,7 @@ type statement struct {
 	Condition *condition `json:",omitempty"`
 }
 
-// condition narrows the listing of a bucket to what begins with one of some patterns.
+// condition limits the listing of a bucket to some patterns.
 type condition struct {
 	StringLike prefixes
 }
@@ -47,7 +47,7 @@ type prefixes struct {
 	Prefix words `json:"s3:prefix"`
 }
 
-// words is one word or several. One stands alone, which is shorter.
+// words is one word or several. One word is encoded without a list, which is shorter.
 type words []string
 
 // MarshalJSON writes w.
@@ -58,7 +58,8 @@ func (w words) MarshalJSON() ([]byte, error) {
 	return encode([]string(w))
 }
 
-// encode writes a value without escaping what only HTML needs: each character of a policy counts.
+// encode encodes a value without the escapes that only HTML needs, because each character of a
+// policy counts.
 func encode(value any) ([]byte, error) {
 	var encoded bytes.Buffer
 	encoder := json.NewEncoder(&encoded)
@@ -67,17 +68,17 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(encoded.Bytes(), []byte("\n")), err
 }
 
-// policyTerms are what a policy depends on besides the locations.
+// policyTerms are the parts of a policy other than the locations.
 type policyTerms struct {
 	partition string // of resource names, "aws"
 	dialect   Dialect
-	kmsKey    string // resource name of the key that encrypts the objects; empty: none of ours
+	kmsKey    string // resource name of the key that encrypts the objects; empty if engines need none
 	protect   bool   // keep the catalog's own files from writers
 	write     bool
 }
 
-// policyFor returns the policy that allows what scope says. It has the first location, and as many
-// of the others as there is room for. ErrUnscopable: no policy allows exactly the first one.
+// policyFor returns the policy that allows the scope: the first location, and as many of the others
+// as fit. It returns ErrUnscopable if no policy allows exactly the first one.
 func policyFor(locations []storage.Location, terms policyTerms) (text string, covered int, err error) {
 	for count := range locations {
 		place := locations[:count+1]
@@ -95,7 +96,7 @@ func policyFor(locations []storage.Location, terms policyTerms) (text string, co
 		text, covered = longer, count+1
 	}
 	if covered == 0 {
-		// A policy without a resource would be the whole role.
+		// A policy without a resource would allow everything of the role.
 		return "", 0, fmt.Errorf("%w: there are no locations", storage.ErrUnscopable)
 	}
 	return text, covered, nil
@@ -148,8 +149,8 @@ func (t policyTerms) build(locations []storage.Location) (string, error) {
 	return string(text), err
 }
 
-// detours returns the objects whose names a server may clean after it has looked at the policy, so
-// that they become those of others. Amazon's does not: there such names are names.
+// detours returns the objects whose names a server may clean after it has checked the policy, so
+// that they become other names. Amazon's server does not clean names.
 func detours(buckets words) (resources words) {
 	for _, bucket := range buckets {
 		for _, pattern := range []string{"/*/../*", "/*/./*", "/*//*"} {
@@ -163,7 +164,7 @@ func (p *policy) allow(actions, resources words) {
 	p.Statement = append(p.Statement, statement{Effect: "Allow", Action: actions, Resource: resources})
 }
 
-// objectActions returns what may be done with objects.
+// objectActions returns the allowed actions on objects.
 func (t policyTerms) objectActions() words {
 	if !t.write {
 		return words{"s3:GetObject"}
@@ -175,9 +176,9 @@ func (t policyTerms) objectActions() words {
 // resource returns the resource name of a bucket.
 func (t policyTerms) resource(bucket string) string { return "arn:" + t.partition + ":s3:::" + bucket }
 
-// spell returns the beginning of the keys below a location as a policy spells it, with the slash at
-// its end that keeps the sibling "table" out of "tab". ErrUnscopable: a policy cannot spell it, or
-// the server would read something else.
+// spell returns the prefix of the keys below a location in a policy's spelling. The slash at its
+// end keeps the sibling "table" out of "tab". It returns ErrUnscopable if a policy cannot express
+// the prefix, or if the server would read it differently.
 func (t policyTerms) spell(location storage.Location) (string, error) {
 	key := location.Path[1:]
 	refuse := func(reason string) error {
@@ -199,12 +200,12 @@ func (t policyTerms) spell(location storage.Location) (string, error) {
 		}
 	}
 	if key == "" {
-		return "", nil // all of the bucket
+		return "", nil // the whole bucket
 	}
 	return escapePattern(key) + "/", nil
 }
 
-// escapePattern spells a key so that a policy does not read its characters as patterns or
+// escapePattern escapes a key so that a policy does not read its characters as wildcards or
 // variables.
 func escapePattern(key string) string {
 	return strings.NewReplacer("*", "${*}", "?", "${?}", "$", "${$}").Replace(key)

@@ -19,28 +19,29 @@ import (
 // probePrefix begins the names of the objects that a probe makes and deletes.
 const probePrefix = "moorage-probe-"
 
-// probeEndTimeout bounds how long a probe tries to delete what it wrote.
+// probeEndTimeout bounds how long a probe tries to delete the objects that it wrote.
 const probeEndTimeout = 5 * time.Second
 
-// What is known about the writes to a bucket.
+// The known behaviour of writes to a bucket.
 const (
 	writesUnknown       uint32 = iota
 	writesConditional          // the server honours If-None-Match
-	writesUnconditional        // it ignores it, or refuses it
+	writesUnconditional        // it ignores or refuses the header
 )
 
-// bucket is what is known about a bucket.
+// bucket is the known state of a bucket.
 type bucket struct {
 	writes  atomic.Uint32
 	probing atomic.Bool // a Create is finding out
-	// checksCRC32C is set once the server has refused a wrong CRC32C and taken the right one.
+	// checksCRC32C is set once the server has refused a wrong CRC32C and accepted the right one.
 	checksCRC32C atomic.Bool
-	// refusesSums is set once the server has refused a write with a checksum and taken it without.
+	// refusesSums is set once the server has refused a write with a checksum and accepted it
+	// without.
 	refusesSums atomic.Bool
 	deletes     atomic.Uint32 // see deletesSummed
 }
 
-// stamp returns the cheapest checksum that the server checks, as far as is known.
+// stamp returns the cheapest checksum that the server is known to check.
 func (b *bucket) stamp() stamp {
 	switch {
 	case b.checksCRC32C.Load():
@@ -51,10 +52,10 @@ func (b *bucket) stamp() stamp {
 	return stampSHA256
 }
 
-// Probe checks that the buckets of the roots exist and can be written to. It also finds out whether
-// the server honours conditional writes; if not it logs a warning, once for each bucket. And it
-// finds out whether the server checks CRC32C. It writes a small object below the root and deletes
-// it. It returns ErrNotFound if a bucket is missing.
+// Probe checks that the buckets of the roots exist and are writable. It also detects whether the
+// server honours conditional writes, and logs a warning for each bucket, once, if it does not. It
+// also detects whether the server checks CRC32C. It writes a small object below the root and
+// deletes it. It returns ErrNotFound if a bucket is missing.
 func (s *Store) Probe(ctx context.Context) error {
 	keys, names := s.rootKeys()
 	var failures []error
@@ -70,7 +71,7 @@ func (s *Store) Probe(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// lookForBucket returns nil if there is a bucket called name that can be reached.
+// lookForBucket returns nil if the bucket name exists and can be reached.
 func (c *Client) lookForBucket(ctx context.Context, name string) error {
 	_, err := c.sdk.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: &name})
 	if err == nil {
@@ -93,9 +94,9 @@ func (c *Client) lookForBucket(ctx context.Context, name string) error {
 	return fmt.Errorf("look for the bucket %s: %w", name, err)
 }
 
-// writesConditionally reports whether writes to a bucket are to carry the header. While nobody
-// knows, they do: a server that ignores the header does no harm, and one that refuses it writes
-// nothing. The first caller finds out.
+// writesConditionally reports whether writes to a bucket must have the header. They have it as long
+// as the behaviour is unknown: a server that ignores the header does no harm, and a server that
+// refuses it writes nothing. The first caller probes the bucket.
 func (s *Store) writesConditionally(ctx context.Context, name string) bool {
 	known := s.client.bucket(name)
 	if known.writes.Load() == writesUnknown && known.probing.CompareAndSwap(false, true) {
@@ -114,7 +115,7 @@ func (c *Client) bucket(name string) *bucket {
 	return found.(*bucket)
 }
 
-// foundUnconditional notes that the server has ignored the header, or refused it.
+// foundUnconditional notes that the server has ignored or refused the header.
 func (c *Client) foundUnconditional(ctx context.Context, name string) {
 	if c.bucket(name).writes.Swap(writesUnconditional) != writesUnconditional {
 		c.log.WarnContext(ctx, "the S3 server does not honour conditional writes (If-None-Match): "+
@@ -122,8 +123,9 @@ func (c *Client) foundUnconditional(ctx context.Context, name string) {
 	}
 }
 
-// probeWrites writes one object twice; the second write must be refused. Its name is drawn, so a
-// first write that is refused has met itself. Then it probes checksums on the same object.
+// probeWrites writes one object twice. The second write must be refused. Its name is drawn, so if
+// the first write is refused, an earlier try of it succeeded. Then it probes checksums on the same
+// object.
 func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	id, err := c.newWriteID()
 	if err != nil {
@@ -136,7 +138,7 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	if isUnknownForm(err) && c.bucket(name).refusesSums.CompareAndSwap(false, true) {
 		again, againErr := c.put(ctx, o, nil, id, true)
 		if status := statusOf(againErr); againErr != nil && status == statusOf(err) {
-			c.bucket(name).refusesSums.Store(false) // that was not the reason
+			c.bucket(name).refusesSums.Store(false) // the checksum was not the reason
 		} else {
 			etag, err = again, againErr
 		}
@@ -153,7 +155,7 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	case statusOf(err) == http.StatusPreconditionFailed:
 		c.bucket(name).writes.Store(writesConditional)
 		written = true
-	case err == nil, statusOf(err) == http.StatusNotImplemented: // some refuse a header that they do not know
+	case err == nil, statusOf(err) == http.StatusNotImplemented: // some servers refuse an unknown header
 		c.foundUnconditional(ctx, name)
 	default:
 		failure = fmt.Errorf("write %s: %w", o.location, err)
@@ -173,10 +175,10 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	return failure
 }
 
-// probeChecksums replaces the object o of a probe twice. Both writes are the same except for their
-// CRC32C: the server must refuse the wrong one as a bad request, and take the right one. Only both
-// together prove that it checks. On any other answer the bucket's writes keep their SHA-256, and
-// the next probe tries again.
+// probeChecksums replaces the object o of a probe twice. The two writes differ only in their
+// CRC32C. The server must refuse the wrong one as a bad request, and accept the right one. Only
+// both together prove that it checks. On any other answer the bucket's writes keep their SHA-256,
+// and the next probe tries again.
 func (c *Client) probeChecksums(ctx context.Context, o object, id string) {
 	known := c.bucket(o.bucket)
 	if known.checksCRC32C.Load() || known.refusesSums.Load() {

@@ -16,16 +16,16 @@ const (
 	// signProbeRequestsMax and signProbeMax bound one probe of signing.
 	signProbeRequestsMax = 40
 	signProbeMax         = 20 * time.Second
-	// signProbeAge is how long what a probe found is believed: storages are updated.
+	// signProbeAge is how long the findings of a probe are valid, because storages are updated.
 	signProbeAge = 24 * time.Hour
-	// signProbePause is how long an old finding is used after a probe that could not be ended.
+	// signProbePause is how long an old finding is used after a failed probe.
 	signProbePause = time.Minute
 )
 
-// ProbeSigning replays signed requests in a folder below the first root, each with one part changed
-// that decides which object it is about or what it does. It writes a few small objects and deletes
-// them. Calls for which the server does not look at such a part are not signed from then on; see
-// Features. It returns ErrUnenforced if reads and writes are among them.
+// ProbeSigning replays signed requests in a folder below the first root. In each replay it changes
+// one part that decides which object the request affects or what it does. It writes a few small
+// objects and deletes them. If the server does not check such a part, the calls with that part are
+// no longer signed; see Features. It returns ErrUnenforced if reads and writes are among them.
 func (s *Store) ProbeSigning(ctx context.Context) error {
 	found, err := s.probeSigning(ctx)
 	if err != nil {
@@ -39,8 +39,8 @@ func (s *Store) ProbeSigning(ctx context.Context) error {
 	return nil
 }
 
-// probeSigning runs a probe, or waits for the one that another caller has begun, and keeps what it
-// finds for all stores of the client: the server checks signatures alike in all of its buckets.
+// probeSigning runs a probe, or waits for the probe of another caller, and keeps the findings for
+// all stores of the client. The server checks signatures alike in all of its buckets.
 func (s *Store) probeSigning(ctx context.Context) (*signFindings, error) {
 	known := &s.client.signing
 	known.mu.Lock()
@@ -59,7 +59,7 @@ func (s *Store) probeSigning(ctx context.Context) (*signFindings, error) {
 	known.probing = done
 	known.mu.Unlock()
 
-	// Others wait for it, too, so it does not end with the first caller.
+	// Other callers also wait for it, so it does not end with the first caller.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signProbeMax)
 	defer cancel()
 	found, err := s.runSignProbe(ctx)
@@ -91,7 +91,7 @@ func (s *Store) runSignProbe(ctx context.Context) (*signFindings, error) {
 }
 
 // checkSigned returns ErrNotSigned if a call is not signed for this server. The first caller of a
-// day finds out. ErrUnavailable: that could not be found out.
+// day runs a probe. ErrUnavailable means that the probe failed.
 func (s *Store) checkSigned(ctx context.Context, call string) error {
 	known := &s.client.signing
 	known.mu.Lock()

@@ -15,9 +15,10 @@ import (
 	"moorage/storage"
 )
 
-// ProbeVending makes credentials for a folder below each root and tries them there, and in siblings
-// that a server may take for it: one whose name begins alike, and one that differs in upper and
-// lower case. It writes a few small objects and deletes them. The store's own key must be able to.
+// ProbeVending issues credentials for a folder below each root and tries them there, and in
+// siblings that a server may confuse with it. One sibling has a similar name, and one differs in
+// upper and lower case. It writes a few small objects and deletes them, which the store's own key
+// must be able to do.
 func (s *Store) ProbeVending(ctx context.Context) error {
 	keys, names := s.rootKeys()
 	for _, name := range names {
@@ -32,15 +33,15 @@ func (s *Store) ProbeVending(ctx context.Context) error {
 	return nil
 }
 
-// vendProbe is what a probe tries in one bucket.
+// vendProbe is the probe of one bucket.
 type vendProbe struct {
 	store  *Store
 	bucket string
 	inside string    // key of the folder, without a slash at the end
-	beside []sibling // folders that the credentials are not for
+	beside []sibling // folders outside the credentials' scope
 }
 
-// sibling is a folder that a server may take for another.
+// sibling is a folder that a server may confuse with another.
 type sibling struct{ what, key string }
 
 func (s *Store) newVendProbe(bucket, root string) (*vendProbe, error) {
@@ -60,11 +61,11 @@ func (s *Store) newVendProbe(bucket, root string) (*vendProbe, error) {
 const (
 	probeData     = "/data"
 	probeMetadata = "/metadata/0" + storage.MetadataEnding
-	// probeElsewhere is that of a table that sets write.metadata.path.
+	// probeElsewhere is a metadata file of a table that sets write.metadata.path.
 	probeElsewhere = "/own/folder/0" + storage.MetadataEnding
 )
 
-// run does the probe, and deletes what it may have written.
+// run performs the probe, and deletes the objects that it may have written.
 func (p *vendProbe) run(ctx context.Context) (err error) {
 	own := p.store.client.sdk
 	defer func() {
@@ -101,7 +102,7 @@ func (p *vendProbe) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// vend returns a client that has credentials for the folder inside.
+// vend returns a client with credentials for the folder inside.
 func (p *vendProbe) vend(ctx context.Context, write bool) (*s3.Client, error) {
 	location := storage.Location{Scheme: storage.SchemeS3, Authority: p.bucket, Path: "/" + p.inside}
 	made, err := p.store.Vend(ctx, storage.Scope{
@@ -122,7 +123,7 @@ type trial struct {
 	do   func(context.Context) error
 }
 
-// allowed returns an error if the credentials do not reach what they are for.
+// allowed returns an error if the credentials do not reach their scope.
 func (p *vendProbe) allowed(ctx context.Context, engine *s3.Client, write bool) error {
 	var trials []trial
 	if write {
@@ -139,7 +140,7 @@ func (p *vendProbe) allowed(ctx context.Context, engine *s3.Client, write bool) 
 	return nil
 }
 
-// refused returns ErrUnenforced if the credentials reach what they are not for.
+// refused returns ErrUnenforced if the credentials reach beyond their scope.
 func (p *vendProbe) refused(ctx context.Context, engine *s3.Client, write bool) error {
 	for _, each := range p.forbidden(engine, write) {
 		err := each.do(ctx)
@@ -153,8 +154,8 @@ func (p *vendProbe) refused(ctx context.Context, engine *s3.Client, write bool) 
 	return p.detoured(ctx, engine, write)
 }
 
-// detoured returns ErrUnenforced if the credentials reach what they are not for by a name that the
-// server cleans after it has looked at the policy.
+// detoured returns ErrUnenforced if the credentials reach beyond their scope by a name that the
+// server cleans after it has checked the policy.
 func (p *vendProbe) detoured(ctx context.Context, engine *s3.Client, write bool) error {
 	own := p.store.client.sdk
 	folder := p.inside[:strings.LastIndexByte(p.inside, '/')+1]
@@ -187,7 +188,7 @@ func (p *vendProbe) detoured(ctx context.Context, engine *s3.Client, write bool)
 			if err != nil {
 				return err
 			}
-			_ = try.do(ctx) // the next look shows what it did
+			_ = try.do(ctx) // the next look shows its effect
 			after, err := p.version(ctx, each.to)
 			if err != nil && statusOf(err) != http.StatusNotFound {
 				return err
@@ -201,7 +202,7 @@ func (p *vendProbe) detoured(ctx context.Context, engine *s3.Client, write bool)
 	return nil
 }
 
-// version returns what distinguishes the present content of an object from what others had before.
+// version returns a value that distinguishes the present content of an object from earlier content.
 func (p *vendProbe) version(ctx context.Context, key string) (string, error) {
 	found, err := p.store.client.sdk.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &p.bucket, Key: &key})
 	if err != nil {
@@ -210,7 +211,7 @@ func (p *vendProbe) version(ctx context.Context, key string) (string, error) {
 	return aws.ToString(found.ETag) + aws.ToTime(found.LastModified).String(), nil
 }
 
-// forbidden returns what the credentials must not be able to do.
+// forbidden returns the requests that must be refused to the credentials.
 func (p *vendProbe) forbidden(engine *s3.Client, write bool) []trial {
 	var trials []trial
 	for _, other := range p.beside {
@@ -233,7 +234,7 @@ func (p *vendProbe) forbidden(engine *s3.Client, write bool) []trial {
 	return trials
 }
 
-// maker names the server that makes credentials.
+// maker names the server that issues credentials.
 func (p *vendProbe) maker() string {
 	if endpoint := p.store.client.vending.Endpoint; endpoint != "" {
 		return endpoint
@@ -268,7 +269,7 @@ func (p *vendProbe) lists(client *s3.Client, prefix string) func(context.Context
 	}
 }
 
-// deletes asks for a bulk delete, which can be refused as a whole or for the object.
+// deletes sends a bulk delete, which can be refused as a whole or for the object.
 func (p *vendProbe) deletes(client *s3.Client, key string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		answer, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
@@ -284,13 +285,13 @@ func (p *vendProbe) deletes(client *s3.Client, key string) func(context.Context)
 	}
 }
 
-// refusal is the server's word for why it did not delete an object.
+// refusal is the server's code for not deleting an object.
 type refusal struct{ code string }
 
 // Error returns the code.
 func (r refusal) Error() string { return r.code }
 
-// isDenied reports whether the server refused a request because of who sent it.
+// isDenied reports whether the server refused a request because of its credentials.
 func isDenied(err error) bool {
 	var one refusal
 	if errors.As(err, &one) {

@@ -17,7 +17,7 @@ import (
 // keyBytesMax is the longest key that S3 takes.
 const keyBytesMax = 1024
 
-// Store is a storage.Store over the objects of one server. It is safe for concurrent use, also by
+// Store is a storage.Store over the objects of one server. It is safe for concurrent use, even by
 // several processes.
 type Store struct {
 	client *Client
@@ -26,12 +26,12 @@ type Store struct {
 
 // object names an object.
 type object struct {
-	location    string // as the caller spelled it
+	location    string // in the caller's spelling
 	bucket, key string
 }
 
 // Within returns a store of the objects at and below roots, which are locations. It sends nothing.
-// ErrLocation if one is not a location of S3.
+// It returns ErrLocation if one is not a location of S3.
 func (c *Client) Within(roots []string) (*Store, error) {
 	store := &Store{client: c}
 	for _, root := range roots {
@@ -50,15 +50,15 @@ func (c *Client) Within(roots []string) (*Store, error) {
 // ClientConfig returns how an engine reaches the server: endpoint, region, path style.
 func (s *Store) ClientConfig() map[string]string { return s.client.clientConfig }
 
-// Features returns what was found out about the server.
+// Features returns the detected features of the server.
 func (s *Store) Features() []storage.Feature {
 	_, buckets := s.rootKeys()
 	return append(s.client.features(buckets), s.client.signFeatures()...)
 }
 
-// Open returns the content of an object. If a caller reads it to the end, it is whole and has the
-// checksum that the server keeps. It ends when ctx does. Open connects again, a few times, if the
-// connection is cut during the read.
+// Open returns the content of an object. If the caller reads it to the end, it is complete and has
+// the server's checksum. It ends when ctx does. Open reconnects a few times if the connection
+// breaks during the read.
 func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	object, err := s.locate(ctx, location)
 	if err != nil {
@@ -84,12 +84,13 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 	return storage.Info{Bytes: aws.ToInt64(found.ContentLength), Modified: aws.ToTime(found.LastModified)}, nil
 }
 
-// head asks for the description of an object.
+// head requests the metadata of an object.
 func (c *Client) head(ctx context.Context, o object) (*s3.HeadObjectOutput, error) {
 	return c.sdk.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &o.bucket, Key: &o.key})
 }
 
-// locate returns the object at location. A location that no object can have is ErrNotFound.
+// locate returns the object at location. It returns ErrNotFound if no object can have that
+// location.
 func (s *Store) locate(ctx context.Context, location string) (object, error) {
 	if err := ctx.Err(); err != nil {
 		return object{}, fmt.Errorf("%s: %w", location, err)
@@ -113,7 +114,7 @@ func (s *Store) contains(location storage.Location) bool {
 	return slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(location) })
 }
 
-// rootKeys returns, by bucket, the shortest key that is a root, and the buckets in order.
+// rootKeys returns the shortest root key of each bucket, and the buckets in order.
 func (s *Store) rootKeys() (map[string]string, []string) {
 	keys := make(map[string]string)
 	for _, root := range s.roots {

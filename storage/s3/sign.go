@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// signedDateAge is how old or how new the time in a request may be that is signed as sent.
+	// signedDateAge is how far the time in a request may be from now if that time is signed.
 	signedDateAge = 5 * time.Minute
-	// amzDateLayout is how X-Amz-Date spells a time.
+	// amzDateLayout is the layout of X-Amz-Date.
 	amzDateLayout = "20060102T150405Z"
-	// service is what requests are signed for.
+	// service is the service for which requests are signed.
 	service = "s3"
 )
 
-// Sign signs a request to the server with the key of the store. It signs what checkRequest lets
-// through, and nothing else, and of that only what the server looks at; see ProbeSigning. The
-// answer has the headers that the engine has to add.
+// Sign signs a request to the server with the key of the store. It signs only requests that
+// checkRequest accepts, and of those only the kinds that the server checks completely; see
+// ProbeSigning. The answer has the headers that the engine must add.
 func (s *Store) Sign(ctx context.Context, request storage.SignRequest) (storage.Signature, error) {
 	checked, err := s.check(request)
 	if err == nil {
@@ -35,7 +35,7 @@ func (s *Store) Sign(ctx context.Context, request storage.SignRequest) (storage.
 	return s.signChecked(ctx, checked, request.Headers)
 }
 
-// sign is Sign without regard to what the server looks at, which the probe is to find out.
+// sign is Sign without regard to the server's checks, which the probe has yet to detect.
 func (s *Store) sign(ctx context.Context, request storage.SignRequest) (storage.Signature, error) {
 	checked, err := s.check(request)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *Store) sign(ctx context.Context, request storage.SignRequest) (storage.
 	return s.signChecked(ctx, checked, request.Headers)
 }
 
-// check returns what may be signed of a request.
+// check returns the part of a request that may be signed.
 func (s *Store) check(request storage.SignRequest) (checkedRequest, error) {
 	locations, err := s.within(request.Locations)
 	if err != nil {
@@ -53,7 +53,7 @@ func (s *Store) check(request storage.SignRequest) (checkedRequest, error) {
 	return s.client.checkRequest(request, locations)
 }
 
-// signChecked signs a request that was checked, which has the headers sent.
+// signChecked signs a checked request with the headers sent.
 func (s *Store) signChecked(ctx context.Context, checked checkedRequest, sent map[string][]string) (
 	storage.Signature, error) {
 	credentials, err := s.client.sdk.Options().Credentials.Retrieve(ctx)
@@ -68,7 +68,7 @@ func (s *Store) signChecked(ctx context.Context, checked checkedRequest, sent ma
 	}
 	unsigned := &http.Request{Method: checked.method, URL: checked.url, Host: checked.url.Host, Header: checked.headers}
 	signer := v4.NewSigner(func(o *v4.SignerOptions) {
-		o.DisableURIPathEscaping = true // as S3 has it
+		o.DisableURIPathEscaping = true // as S3 requires
 		o.DisableHeaderHoisting = true
 	})
 	unsigned.Header.Set("X-Amz-Content-Sha256", checked.payload)
@@ -79,7 +79,8 @@ func (s *Store) signChecked(ctx context.Context, checked checkedRequest, sent ma
 	return storage.Signature{Headers: added(unsigned.Header, sent)}, nil
 }
 
-// added returns the headers of a signature that were not sent: a client may add them to its own.
+// added returns the headers of a signature that were not sent, because a client may add them to its
+// own.
 func added(signed http.Header, sent map[string][]string) map[string][]string {
 	headers := make(map[string][]string)
 	for _, name := range []string{"Authorization", "X-Amz-Date", "X-Amz-Content-Sha256", "X-Amz-Security-Token"} {
@@ -95,7 +96,7 @@ func added(signed http.Header, sent map[string][]string) map[string][]string {
 
 func (c *Client) region() string { return c.sdk.Options().Region }
 
-// dateOf returns the time of a request that has one, which must be about now.
+// dateOf parses the time of a request, which must be close to now.
 func dateOf(date string, now time.Time) (time.Time, error) {
 	at, err := time.Parse(amzDateLayout, date)
 	if err != nil {
@@ -113,7 +114,7 @@ type checkedRequest struct {
 	call    string // name of its signable
 	method  string
 	url     *url.URL
-	headers http.Header // those that are signed
+	headers http.Header // the signed headers
 	payload string      // X-Amz-Content-Sha256
-	date    string      // X-Amz-Date as sent; empty: the signer's clock
+	date    string      // X-Amz-Date as sent; if empty, the signer's clock
 }

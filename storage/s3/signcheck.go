@@ -21,11 +21,11 @@ const (
 	unsignedPayloadTrailers = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
 )
 
-// appendMD5 is what some of Java's clients ask for in X-Amz-Te: a checksum behind the content of an
-// answer. Nothing else is asked for in that header.
+// appendMD5 is the value of X-Amz-Te in some of Java's clients. It requests a checksum after the
+// content of an answer. No other value of that header is accepted.
 const appendMD5 = "append-md5"
 
-// xIDParameter names the operation of the SDK that sends a request. It says nothing to the server.
+// xIDParameter names the operation of the SDK that sends a request. The server ignores it.
 const xIDParameter = "x-id"
 
 // The operations that may be signed, by their names in the protocol.
@@ -43,22 +43,22 @@ const (
 	callAbortUpload    = "AbortMultipartUpload"
 )
 
-// signable is a request of the protocol that may be signed. Everything else is not.
+// signable is a kind of request that may be signed. Other kinds may not.
 type signable struct {
 	name   string // of the protocol's operation
 	method string
-	// onBucket is whether the request names a bucket alone, in place of an object.
+	// onBucket is true if the request names only a bucket, not an object.
 	onBucket bool
-	// needs are the parameters that the request must have, and may has those that it may have.
+	// needs are the required parameters of the request, and may are the optional ones.
 	needs, may []string
-	// values are the values that parameters must have.
+	// values are the required values of parameters.
 	values map[string]string
 	write  bool
-	// check looks at what the parameters or the body name; nil: nothing.
+	// check checks the objects in the parameters or the body. It is nil if there are none.
 	check func(r *signing) error
 }
 
-// calls returns everything that may be signed.
+// calls returns all kinds of requests that may be signed.
 func calls() []signable {
 	empty := func(name string) map[string]string { return map[string]string{name: ""} }
 	const (
@@ -102,20 +102,20 @@ func (c signable) takes(parameters map[string]string) bool {
 	return true
 }
 
-// signing is a request that is being looked at.
+// signing is a request that is being checked.
 type signing struct {
 	request    storage.SignRequest
 	client     *Client
 	locations  []storage.Location
 	url        *url.URL
 	bucket     string
-	key        string // empty: the bucket itself
+	key        string // empty for the bucket itself
 	parameters map[string]string
 	payload    string
 }
 
-// checkRequest returns what may be signed of a request. The checks go from the outside in, and the
-// first that fails says why.
+// checkRequest returns the part of a request that may be signed. The checks go from the outside in,
+// and the first failure is returned.
 func (c *Client) checkRequest(request storage.SignRequest, locations []storage.Location) (checkedRequest, error) {
 	r := &signing{request: request, client: c, locations: locations}
 	if request.Region != c.region() {
@@ -157,7 +157,7 @@ func notSigned(format string, values ...any) error {
 	return fmt.Errorf("%w: %s", storage.ErrNotSigned, fmt.Sprintf(format, values...))
 }
 
-// readURL reads the address, which must be that of this server.
+// readURL parses the address, which must be an address of this server.
 func (r *signing) readURL() error {
 	parsed, err := url.Parse(r.request.URI)
 	if err != nil || !parsed.IsAbs() || parsed.Opaque != "" || parsed.Host == "" || !utf8.ValidString(r.request.URI) {
@@ -174,10 +174,10 @@ func (r *signing) readURL() error {
 	return nil
 }
 
-// servesAt reports whether an address is that of the server, and the bucket if it is in the host's
-// name. The bucket has one place, where the server's own requests have it. A server that looks for
-// it elsewhere would find another bucket in the same address: in http://lake.host/payroll/x one
-// that reads the path finds payroll. The host has one spelling as well, that of the endpoint.
+// servesAt reports whether an address belongs to the server, and returns the bucket if it is in the
+// host's name. The bucket must be where the server's own requests have it. A server that looks for
+// it elsewhere would find another bucket in the same address. In http://lake.host/payroll/x, a
+// server that reads the path finds payroll. The host must also have the endpoint's spelling.
 func (c *Client) servesAt(address *url.URL) (bucket string, ok bool) {
 	for _, endpoint := range c.endpoints() {
 		if address.Scheme != endpoint.Scheme {
@@ -195,7 +195,7 @@ func (c *Client) servesAt(address *url.URL) (bucket string, ok bool) {
 }
 
 // isInPath reports whether a bucket is named in the path of an address. Names with dots are,
-// because the certificate of a server does not hold them.
+// because a server's certificate does not cover them.
 func (c *Client) isInPath(bucket string) bool {
 	return c.sdk.Options().UsePathStyle || strings.Contains(bucket, ".")
 }
@@ -206,7 +206,7 @@ func (c *Client) endpoints() []url.URL {
 		if parsed, err := url.Parse(*base); err == nil && strings.Trim(parsed.Path, "/") == "" {
 			return []url.URL{*parsed}
 		}
-		return nil // behind a path nobody knows what a request names
+		return nil // behind a path it is unclear what a request names
 	}
 	region, domain := c.region(), "amazonaws.com"
 	if strings.HasPrefix(region, "cn-") {
@@ -223,7 +223,7 @@ func (c *Client) endpoints() []url.URL {
 	return endpoints
 }
 
-// readPath reads bucket and key. The path must mean the same to everybody who decodes it once.
+// readPath parses bucket and key. The path must mean the same to every reader that decodes it once.
 func (r *signing) readPath() error {
 	raw := r.url.EscapedPath()
 	path := r.url.Path
@@ -247,18 +247,19 @@ func (r *signing) readPath() error {
 		return notSigned("the request names no bucket")
 	}
 	r.key = key
-	// As the server will spell it when it checks the signature.
+	// As the server will escape it when it checks the signature.
 	r.url.Opaque = "//" + r.url.Host + escapePath(path)
 	return nil
 }
 
-// readQuery reads the parameters. Each may be there once.
+// readQuery parses the parameters. Each may occur once.
 func (r *signing) readQuery() error {
 	r.parameters = make(map[string]string)
 	if strings.Contains(r.url.RawQuery, ";") {
 		return notSigned("a semicolon in the query must be escaped")
 	}
-	// A plus sign is a space here, and signed as one. A server that reads it otherwise refuses.
+	// A plus sign is decoded as a space here, and signed as one. A server that reads it differently
+	// refuses the request.
 	values, err := url.ParseQuery(r.url.RawQuery)
 	if err != nil {
 		return fmt.Errorf("%w: the query cannot be read", storage.ErrMalformedRequest)
@@ -272,7 +273,7 @@ func (r *signing) readQuery() error {
 	return nil
 }
 
-// findCall returns what the request does.
+// findCall returns the kind of the request.
 func (r *signing) findCall() (signable, error) {
 	for _, each := range calls() {
 		if each.method == r.request.Method && each.onBucket == (r.key == "") && each.takes(r.parameters) {
@@ -282,7 +283,7 @@ func (r *signing) findCall() (signable, error) {
 	return signable{}, notSigned("%s with this path and query is none of the requests that are", r.request.Method)
 }
 
-// checkKey returns an error if the object is not one of the table's, or must not be written.
+// checkKey returns an error if the object is not the table's, or must not be written.
 func (r *signing) checkKey(key string, write bool) error {
 	if err := checkSegments(key); err != nil {
 		return err
@@ -308,7 +309,7 @@ func isText(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
 }
 
-// checkSegments returns an error if a key may mean another one to somebody.
+// checkSegments returns an error if some reader may interpret a key as another one.
 func checkSegments(key string) error {
 	if !isText(key) {
 		return notSigned("the key has characters that are not text")
@@ -321,7 +322,7 @@ func checkSegments(key string) error {
 	return nil
 }
 
-// checkPrefix returns an error if a list goes beyond the table. What is listed begins with the
+// checkPrefix returns an error if a list goes beyond the table. The prefix must begin with the
 // table's location and a slash.
 func (r *signing) checkPrefix() error {
 	prefix := r.parameters["prefix"]
@@ -340,7 +341,7 @@ func (r *signing) checkPrefix() error {
 	return notSigned("the list of s3://%s/%s is not within the table", r.bucket, prefix)
 }
 
-// checkBody returns an error if a bulk delete names what is not the table's.
+// checkBody returns an error if a bulk delete names objects that are not the table's.
 func (r *signing) checkBody() error {
 	if r.request.Body == nil {
 		return notSigned("a bulk delete is signed with its body only")
@@ -365,8 +366,8 @@ func (r *signing) checkBody() error {
 
 var hashPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
-// readHeaders returns the headers that are signed, and X-Amz-Date as sent. A header that it does
-// not know is refused: what the signer does not understand may be what does the harm.
+// readHeaders returns the signed headers, and X-Amz-Date as sent. It refuses unknown headers,
+// because they may be harmful.
 func (r *signing) readHeaders() (signed http.Header, date string, err error) {
 	signed = make(http.Header)
 	r.payload = unsignedPayload
@@ -397,7 +398,7 @@ func (r *signing) readHeaders() (signed http.Header, date string, err error) {
 	return signed, date, nil
 }
 
-// isSignedHeader reports whether a header is part of what is signed.
+// isSignedHeader reports whether a header is signed.
 func isSignedHeader(name string) bool {
 	switch name {
 	case "content-md5", "content-type", "content-encoding", "x-amz-sdk-checksum-algorithm", "x-amz-trailer",
@@ -412,7 +413,7 @@ func isSignedHeader(name string) bool {
 	return false
 }
 
-// isOpenHeader reports whether a header may be sent without being signed.
+// isOpenHeader reports whether a header may be sent unsigned.
 func isOpenHeader(name string) bool {
 	switch name {
 	case "host", "range", "user-agent", "connection", "expect", "content-length":
@@ -421,8 +422,7 @@ func isOpenHeader(name string) bool {
 	return strings.HasPrefix(name, "amz-sdk-") || strings.HasPrefix(name, "accept")
 }
 
-// escapePath spells a path as the signature has it: everything but unreserved characters and
-// slashes is escaped.
+// escapePath escapes a path as in the signature: everything but unreserved characters and slashes.
 func escapePath(path string) string {
 	var escaped strings.Builder
 	for i := range len(path) {

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// readDelete returns the keys that the body of a bulk delete names. It reads the one form that
-// clients send, and refuses everything in which a server might read other keys.
+// readDelete returns the keys in the body of a bulk delete. It accepts the one form that clients
+// send, and refuses everything in which a server might read other keys.
 func readDelete(body []byte) ([]string, error) {
 	if bytes.Contains(body, []byte("<!")) {
 		return nil, notSigned("the body has a comment, a section or a type")
@@ -52,7 +52,7 @@ func (d *deleteReader) document() error {
 	return nil
 }
 
-// children reads elements up to the end of the one that they are in.
+// children reads elements up to the end of their parent.
 func (d *deleteReader) children(known map[string]func() error) error {
 	for {
 		token, err := d.next()
@@ -120,7 +120,7 @@ func (d *deleteReader) text() (string, error) {
 	}
 }
 
-// next returns the next token that is not white space or the first line of the document.
+// next returns the next token that is neither white space nor the XML declaration.
 func (d *deleteReader) next() (xml.Token, error) {
 	for {
 		token, err := d.decoder.Token()
@@ -145,7 +145,7 @@ func (d *deleteReader) next() (xml.Token, error) {
 	}
 }
 
-// plainAttributes reports whether an element has no attribute but its namespace.
+// plainAttributes reports whether an element has no attribute except its namespace.
 func plainAttributes(start xml.StartElement) bool {
 	for _, attribute := range start.Attr {
 		if attribute.Name.Space != "" || attribute.Name.Local != "xmlns" {

@@ -18,7 +18,7 @@ import (
 	"moorage/storage"
 )
 
-// answerBytesMax bounds what is read of the answer to a request of a probe.
+// answerBytesMax bounds how much of an answer to a probe's request is read.
 const answerBytesMax = 64 << 10
 
 // signProbe tries signed requests in one bucket. Its methods do nothing after the first failure.
@@ -26,15 +26,15 @@ type signProbe struct {
 	*vendProbe
 	sent     int
 	withheld map[string]string
-	uploads  []types.MultipartUpload // to abort, except ended
+	uploads  []types.MultipartUpload // to be aborted, except ended
 	ended    string                  // id of an upload
 	part     string                  // the ETag of its part
-	// done is whether nothing is left to find out: no call can be signed.
+	// done is true if there is nothing left to find out, because no call can be signed.
 	done bool
 	err  error
 }
 
-// signedCall is a request as it is signed.
+// signedCall is a request in its signed form.
 type signedCall struct {
 	call, method, key, query string
 	headers                  map[string]string
@@ -46,20 +46,21 @@ type tampering struct {
 	// what completes "is not signed, because the storage lets through ...".
 	what   string
 	change func(r *http.Request)
-	// all is whether no call can be signed if this is let through: the part is one that all have.
+	// all is true if no call can be signed when this change is accepted, because all calls have the
+	// changed part.
 	all bool
-	// answered is whether only an answer of success shows that the change was let through. Else
-	// only a refusal shows that it was not.
+	// answered is true if only a successful answer shows that the change was accepted. Otherwise
+	// any answer but a refusal shows that.
 	answered bool
 }
 
-// run sends about 36 requests. The folder inside stands for a table, and the one beside it for that
-// of somebody else.
+// run sends about 36 requests. The folder inside represents a table, and the folder beside it
+// represents another principal's table.
 func (p *signProbe) run(ctx context.Context) (*signFindings, error) {
 	beside, file, parts := p.beside[0].key+probeData, p.inside+probeData, p.inside+"/parts"
 	defer func() {
 		left := []string{beside, file, parts}
-		if len(p.withheld) > 0 { // what a server writes that finds the bucket in the host's name
+		if len(p.withheld) > 0 { // the error of a server that finds the bucket in the host's name
 			left = append(left, p.bucket+"/"+file)
 		}
 		p.clean(ctx, left...)
@@ -102,7 +103,7 @@ func (p *signProbe) tryWrite(ctx context.Context, file, beside string, path tamp
 			change: func(r *http.Request) { r.Header.Del("Authorization") }})
 }
 
-// tryUpload tries the write of a file in parts.
+// tryUpload tries the multipart upload of a file.
 func (p *signProbe) tryUpload(ctx context.Context, parts, beside string, path tampering) {
 	upload := p.try(ctx, signedCall{
 		call: callCreateUpload, method: http.MethodPost, key: parts, query: "uploads=",
@@ -133,7 +134,7 @@ func anotherQuery() tampering {
 	}}
 }
 
-// adding adds headers, or changes them: names and values in turn.
+// adding adds or changes headers. headers alternates names and values.
 func adding(what string, headers ...string) tampering {
 	return tampering{what: what, change: func(r *http.Request) {
 		for i := 0; i < len(headers); i += 2 {
@@ -147,13 +148,13 @@ func (p *signProbe) copying(from string) tampering {
 	return adding("a header X-Amz-Copy-Source that was added", "X-Amz-Copy-Source", "/"+p.bucket+"/"+escapePath(from))
 }
 
-// listedForAll makes a write let everybody read what it writes.
+// listedForAll makes a write grant public read access to its object.
 func listedForAll() tampering {
 	return adding("a header X-Amz-Acl that was added", "X-Amz-Acl", "public-read")
 }
 
-// try sends a request as it was signed, and then once with each change. A call that the server does
-// not do, and one that it does with a change, is withheld. try returns the id of the upload that
+// try sends a request as it was signed, and then once with each change. A call is withheld if the
+// server refuses it unchanged, or accepts it with a change. try returns the id of the upload that
 // the request began, if any.
 func (p *signProbe) try(ctx context.Context, call signedCall, changes ...tampering) (upload string) {
 	if p.done {
@@ -164,7 +165,8 @@ func (p *signProbe) try(ctx context.Context, call signedCall, changes ...tamperi
 	if done && (call.call == callCompleteUpload || call.call == callAbortUpload) && len(p.uploads) > 0 {
 		p.ended = aws.ToString(p.uploads[0].UploadId)
 	}
-	// What has ended cannot be aborted, which only a server says that took the signature.
+	// An upload that has ended cannot be aborted. Only a server that accepted the signature answers
+	// that.
 	done = done || call.call == callAbortUpload && status == http.StatusNotFound
 	if p.err != nil || !done {
 		if call.call == callGet || call.call == callHead || call.call == callPut {
@@ -197,7 +199,7 @@ func (p *signProbe) try(ctx context.Context, call signedCall, changes ...tamperi
 	return upload
 }
 
-// send sends a request, changed by change after it was signed, and returns the status of the
+// send sends a request, which change modifies after it was signed, and returns the status of the
 // answer.
 func (p *signProbe) send(ctx context.Context, call signedCall, change func(r *http.Request)) (int, string) {
 	if p.err == nil && p.sent >= signProbeRequestsMax {
@@ -273,7 +275,7 @@ func (p *signProbe) sendOnce(ctx context.Context, call signedCall, change func(r
 	return answer.StatusCode, upload, nil
 }
 
-// noteUpload returns the id of an upload that was begun, and keeps it for clean.
+// noteUpload returns the id of a new upload, and keeps it for clean.
 func (p *signProbe) noteUpload(body []byte) string {
 	var begun struct{ Key, UploadId string }
 	if xml.Unmarshal(body, &begun) != nil || begun.UploadId == "" {
@@ -283,7 +285,7 @@ func (p *signProbe) noteUpload(body []byte) string {
 	return begun.UploadId
 }
 
-// moveTo returns a change of the path to that of another object, or of the bucket.
+// moveTo returns a change of the path to another object, or to the bucket.
 func (p *signProbe) moveTo(key string) func(*http.Request) {
 	return func(r *http.Request) {
 		if target, err := p.store.client.addressOf(p.bucket, key); err == nil {
@@ -292,8 +294,8 @@ func (p *signProbe) moveTo(key string) func(*http.Request) {
 	}
 }
 
-// anotherHost names the bucket in the host where the path has it, and the other way round. A server
-// in between may know no such host, so that nothing but success says that it was let through.
+// anotherHost moves the bucket from the path to the host, or the reverse. An intermediate server
+// may not know such a host, so only success shows that the change was accepted.
 func (p *signProbe) anotherHost() tampering {
 	return tampering{what: "another host", all: true, answered: true, change: func(r *http.Request) {
 		if p.store.client.isInPath(p.bucket) {
@@ -304,8 +306,8 @@ func (p *signProbe) anotherHost() tampering {
 	}}
 }
 
-// clean removes what a probe may have left. What it cannot remove is logged: small objects whose
-// names begin with probePrefix.
+// clean removes the objects that a probe may have left. It logs the objects that it cannot remove:
+// small objects whose names begin with probePrefix.
 func (p *signProbe) clean(ctx context.Context, keys ...string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
 	defer cancel()

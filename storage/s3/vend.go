@@ -21,20 +21,21 @@ import (
 )
 
 const (
-	// vendAttemptsMax bounds how often AssumeRole is asked. A load waits for the answer.
+	// vendAttemptsMax bounds how often AssumeRole is called. A load waits for the answer.
 	vendAttemptsMax = 3
-	// Bounds of how long a credential lives, as AssumeRole has them.
+	// Bounds of a credential's lifetime in AssumeRole.
 	vendDurationMin = 15 * time.Minute
 	vendDurationMax = 12 * time.Hour
-	// vendDurationDefault is long enough for most jobs: some clients never ask again.
+	// vendDurationDefault is long enough for most jobs, because some clients never renew
+	// credentials.
 	vendDurationDefault = time.Hour
 	// sessionBytesMax is the longest name of a session.
 	sessionBytesMax = 64
-	// sessionPrefix begins the names of the sessions of this catalog.
+	// sessionPrefix begins the names of this catalog's sessions.
 	sessionPrefix = "mrg-"
 )
 
-// The parts of a credential, by the names that Iceberg's clients have for them.
+// The parts of a credential, under the names of Iceberg's clients.
 const (
 	configAccessKeyID     = "s3.access-key-id"
 	configSecretAccessKey = "s3.secret-access-key"
@@ -43,29 +44,29 @@ const (
 	configRefresh         = "client.refresh-credentials-endpoint"
 )
 
-// Vending says how a Client makes credentials for engines.
+// Vending configures how a Client issues credentials for engines.
 type Vending struct {
-	// RoleARN is the role that is assumed. Amazon needs one, other servers may not.
+	// RoleARN is the role to assume. Amazon requires one, other servers may not.
 	RoleARN string
-	// Endpoint is the URL of the server for AssumeRole. Empty: that of S3, or Amazon's for the
-	// region.
+	// Endpoint is the URL of the server for AssumeRole. Default: the endpoint of S3, or Amazon's
+	// for the region.
 	Endpoint string
-	// ExternalID is what the role's trust policy may ask for.
+	// ExternalID is the external id that the role's trust policy may require.
 	ExternalID string
-	// Duration is how long credentials live, from 15 minutes to 12 hours. Default 1 hour.
+	// Duration is the lifetime of credentials, from 15 minutes to 12 hours. Default 1 hour.
 	Duration time.Duration
-	// KMSKeyARN is the key that objects are encrypted with, if engines need leave to use it.
+	// KMSKeyARN is the key that encrypts objects, if engines need permission to use it.
 	KMSKeyARN string
-	// Partition is that of resource names. Default aws.
+	// Partition is the partition of resource names. Default aws.
 	Partition string
-	// Dialect says whose policies the server understands. Default: DialectAWS without an endpoint,
-	// else DialectOther.
+	// Dialect is the policy language of the server. Default: DialectAWS without an endpoint, else
+	// DialectOther.
 	Dialect Dialect
-	// OpenMetadata lets writers replace and delete the catalog's own files. Default: they cannot.
+	// OpenMetadata lets writers replace and delete the catalog's own files. By default they cannot.
 	OpenMetadata bool
 }
 
-// Dialect says how a server reads policies.
+// Dialect is a server's interpretation of policies.
 type Dialect string
 
 // The dialects.
@@ -75,7 +76,7 @@ const (
 	DialectOther Dialect = "other"
 )
 
-// withDefaults returns v with what it leaves open.
+// withDefaults returns v with its defaults.
 func (v Vending) withDefaults(endpoint string) Vending {
 	v.Duration = cmp.Or(v.Duration, vendDurationDefault)
 	v.Partition = cmp.Or(v.Partition, "aws")
@@ -89,13 +90,13 @@ func (v Vending) withDefaults(endpoint string) Vending {
 	return v
 }
 
-// newSTS returns a client for AssumeRole, which is reached and signed for as S3 is.
+// newSTS returns a client for AssumeRole, with the connection and signing settings of S3.
 func newSTS(loaded aws.Config, options Options, vending Vending) *sts.Client {
 	return sts.NewFromConfig(loaded, func(o *sts.Options) {
 		if vending.Endpoint != "" {
 			o.BaseEndpoint = aws.String(vending.Endpoint)
 		}
-		// Some servers have read the body by the time they check its hash.
+		// Some servers have already read the body when they check its hash.
 		o.APIOptions = append(o.APIOptions, v4.AddContentSHA256HeaderMiddleware)
 		o.HTTPClient = impatient.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
 		o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
@@ -105,7 +106,7 @@ func newSTS(loaded aws.Config, options Options, vending Vending) *sts.Client {
 	})
 }
 
-// Vend makes credentials by assuming the role with a policy that allows what scope says.
+// Vend issues credentials by assuming the role with a policy that allows scope.
 func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credential, error) {
 	locations, err := s.within(scope.Locations)
 	if err != nil {
@@ -127,10 +128,10 @@ func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credenti
 	return credential, err
 }
 
-// CredentialLife returns how long a credential lives.
+// CredentialLife returns the lifetime of a credential.
 func (s *Store) CredentialLife() time.Duration { return s.client.vending.Duration }
 
-// within returns locations. All must be within the roots of the store.
+// within parses locations. All must be within the roots of the store.
 func (s *Store) within(locations []string) ([]storage.Location, error) {
 	parsed := make([]storage.Location, 0, len(locations))
 	for _, location := range locations {
@@ -153,7 +154,7 @@ func (c *Client) terms(write bool) policyTerms {
 	}
 }
 
-// assumeRole asks for credentials that are narrowed to policy, which is not empty.
+// assumeRole requests credentials that are narrowed to policy, which is not empty.
 func (c *Client) assumeRole(ctx context.Context, scope storage.Scope, policy string) (storage.Credential, error) {
 	if c.vending.RoleARN == "" && c.vending.Dialect == DialectAWS {
 		return storage.Credential{}, fmt.Errorf("s3: there is no role to make credentials with: set %s", OptionRoleARN)
@@ -194,14 +195,14 @@ func (c *Client) assumeRole(ctx context.Context, scope storage.Scope, policy str
 	}, nil
 }
 
-// isTooLong reports whether the server can take a shorter policy only. It counts its own packed
-// form, so the length of the text does not say it.
+// isTooLong reports whether the server requires a shorter policy. It counts its own packed form, so
+// the length of the text does not decide that.
 func isTooLong(err error) bool {
 	var tooLong *types.PackedPolicyTooLargeException
 	return errors.As(err, &tooLong)
 }
 
-// sessionName returns the name of a session as AssumeRole takes it.
+// sessionName returns a session name in the form that AssumeRole accepts.
 func sessionName(caller string) string {
 	plain := func(c rune) rune {
 		switch {

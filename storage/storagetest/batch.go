@@ -38,7 +38,7 @@ func testCreateAll(t *testing.T, store batchStore, root string) {
 	}
 }
 
-// testCreateAllAnswersEach has files that cannot be made among others that can.
+// testCreateAllAnswersEach mixes files that cannot be made with files that can.
 func testCreateAllAnswersEach(t *testing.T, store batchStore, root string) {
 	mustCreate(t, store, storage.Join(root, "taken"), "as it was")
 	files := batchOf(root, "one", "taken", "two", "twice", "twice")
@@ -65,8 +65,8 @@ func testCreateAllAnswersEach(t *testing.T, store batchStore, root string) {
 	mustHold(t, store, storage.Join(root, "twice"), "twice")
 }
 
-// testCreateAllRace has several make the same files, in different orders: each file is made once,
-// and nobody hangs.
+// testCreateAllRace lets several goroutines make the same files, in different orders. Each file
+// must be made once, without a deadlock.
 func testCreateAllRace(t *testing.T, store batchStore, root string) {
 	const rounds, writers = 20, 4
 	for round := range rounds {

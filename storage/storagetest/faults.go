@@ -19,40 +19,40 @@ const (
 	requestsMax = 10
 	// triesMax is how often a store sends a request that fails each time.
 	triesMax = 5
-	// shortStall is the patience of a store whose server is silent. It is more than a server needs
-	// that works.
+	// shortStall is a store's patience with a silent server. It is more than a working server
+	// needs.
 	shortStall = time.Second
 	// contentBytes is the length of the suite's files: several reads of a connection.
 	contentBytes = 16 << 10
 )
 
-// Cloud says how the suite of faults reaches stores that ask a server over HTTP, and what the
-// service behind them answers. The stores implement storage.Lister too.
+// Cloud describes stores that use a server over HTTP to the suite of faults, and the answers of the
+// service behind them. The stores also implement storage.Lister.
 type Cloud struct {
-	// Open returns a store for one test, as Open does, and the proxy through which it asks.
+	// Open returns a store for one test, as Open does, and the proxy that it uses.
 	Open func(t *testing.T, patience Patience) (proxy *cloudtest.Proxy, store storage.Store, root string)
-	// Throttles are the answers by which the service asks for fewer requests, by what they are.
+	// Throttles are the answers by which the service demands fewer requests, by name.
 	Throttles map[string]cloudtest.Fault
-	// Failures are its other answers that are worth another try.
+	// Failures are its other answers that are worth a retry.
 	Failures map[string]cloudtest.Fault
-	// Settles are the methods of the requests of a Create whose first answer is lost.
+	// Settles lists the methods of a Create's requests when its first answer is lost.
 	Settles string
 }
 
-// Patience says how long a store waits.
+// Patience is how long a store waits.
 type Patience struct {
-	// Stall is how long its server may be silent before the store gives a try up.
+	// Stall is how long its server may be silent before the store abandons a try.
 	Stall time.Duration
 	// Pause bounds the pause between two tries.
 	Pause time.Duration
 }
 
-// hurry is the patience of stores that are to try again at once. A slow machine must not look like
-// a server that is silent.
+// hurry is the patience of stores that must retry at once. A slow machine must not look like a
+// silent server.
 func hurry() Patience { return Patience{Stall: time.Minute, Pause: time.Millisecond} }
 
-// RunFaults checks that the stores of a cloud do what they are to do in spite of faults that pass,
-// and say what they know after those that last.
+// RunFaults checks that the stores of a cloud work in spite of temporary faults, and report what
+// they know after permanent ones.
 func RunFaults(t *testing.T, cloud Cloud) {
 	t.Helper()
 	for name, run := range map[string]func(*testing.T, Cloud){
@@ -71,17 +71,17 @@ func RunFaults(t *testing.T, cloud Cloud) {
 	}
 }
 
-// call is one call of a method, on a file that has a folder of its own.
+// call is one call of a method, on a file in its own folder.
 type call struct {
 	name string
 	make func(ctx context.Context, store storage.Store, location string) error
-	// before and after are whether there is a file before the call, and after it.
+	// before and after are true if the file exists before the call, and after it.
 	before, after bool
-	// reads is whether the call reads the body of its answer.
+	// reads is true if the call reads the body of its answer.
 	reads bool
 }
 
-// content is what the files of the suite hold.
+// content is the content of the suite's files.
 func content() []byte { return bytes.Repeat([]byte("0123456789abcdef"), contentBytes/16) }
 
 func calls() []call {
@@ -103,7 +103,7 @@ func createContent(ctx context.Context, store storage.Store, location string) er
 	return store.Create(ctx, location, content())
 }
 
-// statContent asks for a file, which must be as long as those that the suite writes.
+// statContent stats a file, which must have the length of the suite's files.
 func statContent(ctx context.Context, store storage.Store, location string) error {
 	info, err := store.Stat(ctx, location)
 	if err == nil && info.Bytes != contentBytes {
@@ -112,7 +112,7 @@ func statContent(ctx context.Context, store storage.Store, location string) erro
 	return err
 }
 
-// listContent lists the folder of a file, which must have that one alone.
+// listContent lists the folder of a file, which must contain only that file.
 func listContent(ctx context.Context, store storage.Store, location string) error {
 	page, err := store.(storage.Lister).List(ctx, location[:strings.LastIndexByte(location, '/')], "", 10)
 	if err == nil && (len(page.Files) != 1 || page.Files[0].Location != location) {
@@ -121,7 +121,7 @@ func listContent(ctx context.Context, store storage.Store, location string) erro
 	return err
 }
 
-// readContent reads a file, which must have what the suite writes.
+// readContent reads a file, which must have the content of the suite's files.
 func readContent(ctx context.Context, store storage.Store, location string) error {
 	body, err := storage.ReadAll(ctx, store, location, 2*contentBytes)
 	if err == nil && !bytes.Equal(body, content()) {
@@ -130,14 +130,14 @@ func readContent(ctx context.Context, store storage.Store, location string) erro
 	return err
 }
 
-// cloudStore is a store in one run of the suite, and the proxy before its server.
+// cloudStore is a store in one run of the suite, and the proxy in front of its server.
 type cloudStore struct {
 	storage.Store
 	proxy *cloudtest.Proxy
 	root  string
 }
 
-// open returns a store that has found out what its server can do.
+// open returns a store that has detected its server's features.
 func (c Cloud) open(t *testing.T, patience Patience) cloudStore {
 	t.Helper()
 	proxy, store, root := c.Open(t, patience)
@@ -150,8 +150,7 @@ func (c Cloud) open(t *testing.T, patience Patience) cloudStore {
 	return cloudStore{store, proxy, root}
 }
 
-// prepare returns the location of a file that a call begins with, in a folder of its own with that
-// name.
+// prepare returns the location of the file with which a call begins, in a new folder of that name.
 func (s cloudStore) prepare(t *testing.T, c call, folder string) (location string) {
 	t.Helper()
 	s.proxy.Follow(nil)
@@ -161,11 +160,11 @@ func (s cloudStore) prepare(t *testing.T, c call, folder string) (location strin
 			t.Fatal(err)
 		}
 	}
-	s.proxy.Follow(nil) // what it counts begins here
+	s.proxy.Follow(nil) // its counts begin here
 	return location
 }
 
-// check looks at what a call left. No fault is done from then on.
+// check checks the effect of a call. No faults are injected from then on.
 func (s cloudStore) check(t *testing.T, c call, location string) {
 	t.Helper()
 	s.proxy.Follow(nil)
@@ -178,8 +177,7 @@ func (s cloudStore) check(t *testing.T, c call, location string) {
 // requests returns how many requests the run has sent.
 func (s cloudStore) requests() int { return len(strings.Fields(s.proxy.Requests())) }
 
-// forEachCall runs a test for each call of the suite, all with one store and one fault, which has a
-// name.
+// forEachCall runs a test for each call of the suite, all with one store and one named fault.
 func (c Cloud) forEachCall(t *testing.T, fault string, patience Patience,
 	run func(t *testing.T, s cloudStore, c call),
 ) {
@@ -193,8 +191,8 @@ func (c Cloud) forEachCall(t *testing.T, fault string, patience Patience,
 	})
 }
 
-// testPassingFaults does each fault to each request of each call, until a run has no such request:
-// every call succeeds and does what it was to do.
+// testPassingFaults injects each fault into each request of each call, until a run has no such
+// request. Every call must succeed and have its effect.
 func testPassingFaults(t *testing.T, cloud Cloud) {
 	faults := map[string]cloudtest.Fault{
 		"cut":              cloudtest.Cut,
@@ -229,8 +227,8 @@ func testPassingFaults(t *testing.T, cloud Cloud) {
 	}
 }
 
-// testLastingThrottle asks a server that always asks for fewer requests: a call gives up, and says
-// so to who can heed it.
+// testLastingThrottle uses a server that always demands fewer requests. A call must give up and
+// return storage.ErrSlowDown, so that its caller can slow down.
 func testLastingThrottle(t *testing.T, cloud Cloud) {
 	for name, do := range cloud.Throttles {
 		cloud.forEachCall(t, name, hurry(), func(t *testing.T, s cloudStore, c call) {
@@ -241,7 +239,7 @@ func testLastingThrottle(t *testing.T, cloud Cloud) {
 	}
 }
 
-// testLastingFailure asks a server that always fails in another way.
+// testLastingFailure uses a server that always fails in another way.
 func testLastingFailure(t *testing.T, cloud Cloud) {
 	for name, do := range cloud.Failures {
 		cloud.forEachCall(t, name, hurry(), func(t *testing.T, s cloudStore, c call) {
@@ -252,8 +250,8 @@ func testLastingFailure(t *testing.T, cloud Cloud) {
 	}
 }
 
-// lasting makes a call to a server that answers all in one way, and returns its error. It must say
-// nothing about the file, after triesMax tries.
+// lasting makes a call to a server with one constant answer, and returns its error. After triesMax
+// tries the error must leave the state of the file open.
 func (s cloudStore) lasting(t *testing.T, c call, do cloudtest.Fault) error {
 	t.Helper()
 	location := s.prepare(t, c, "usual")
@@ -271,7 +269,7 @@ func (s cloudStore) lasting(t *testing.T, c call, do cloudtest.Fault) error {
 	return err
 }
 
-// saysNothing fails unless err is one that leaves open whether there is a file.
+// saysNothing fails unless err leaves open whether the file exists.
 func saysNothing(t *testing.T, err error) {
 	t.Helper()
 	if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
@@ -279,8 +277,8 @@ func saysNothing(t *testing.T, err error) {
 	}
 }
 
-// testDeadline asks servers that throttle or are silent, with a deadline: the call ends with it, in
-// the middle of a pause or of an answer.
+// testDeadline uses servers that throttle or are silent, with a deadline. The call must end at the
+// deadline, in the middle of a pause or of an answer.
 func testDeadline(t *testing.T, cloud Cloud) {
 	endless := Patience{Stall: time.Hour, Pause: time.Hour}
 	faults := map[string]cloudtest.Fault{"silent": cloudtest.Silent, "silent in answer": cloudtest.SilentInAnswer}
@@ -305,7 +303,7 @@ func testDeadline(t *testing.T, cloud Cloud) {
 	}
 }
 
-// testLostAnswer loses the answer to a write whose repetition is refused: the file is the caller's
+// testLostAnswer loses the answer to a write whose repetition is refused. The file is the caller's
 // own.
 func testLostAnswer(t *testing.T, cloud Cloud) {
 	s := cloud.open(t, hurry())
@@ -322,8 +320,8 @@ func testLostAnswer(t *testing.T, cloud Cloud) {
 	}
 }
 
-// testLostToAnother cuts off a write, while somebody else makes the same file, equal to the last
-// byte. The repetition is refused, and the file is not the caller's.
+// testLostToAnother cuts off a write, while another writer makes the same file with the same bytes.
+// The repetition is refused, and the file is not the caller's.
 func testLostToAnother(t *testing.T, cloud Cloud) {
 	s := cloud.open(t, hurry())
 	location := storage.Join(s.root, "a")
@@ -337,8 +335,8 @@ func testLostToAnother(t *testing.T, cloud Cloud) {
 	}
 }
 
-// testAllAnswersLost loses every answer to a write: the file is there, so Create must not say that
-// it is somebody else's.
+// testAllAnswersLost loses every answer to a write. The file exists, so Create must not report it
+// as another writer's.
 func testAllAnswersLost(t *testing.T, cloud Cloud) {
 	s := cloud.open(t, hurry())
 	create := calls()[0]

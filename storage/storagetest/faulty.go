@@ -11,21 +11,21 @@ import (
 	"moorage/storage"
 )
 
-// Action is what happens to one call of a FaultyStore. The values are those of the same
-// names in package registrytest, as far as they are there.
+// Action is what happens to one call of a FaultyStore. The values equal those of the same names in
+// package registrytest, where they exist there.
 type Action uint8
 
 // The actions. A read whose answer is lost fails.
 const (
 	Pass     Action = iota // the call goes through
 	Fail                   // the call fails and nothing happens
-	Lose                   // the call goes through and its answer is lost: the caller hears an error
+	Lose                   // the call goes through and its answer is lost: the caller gets an error
 	_                      // registrytest.Delay: files are not written late
 	Die                    // the process dies before the call: nothing happens, now or later
 	DieAfter               // the process dies after the call, which goes through
 )
 
-// Names of the methods, as a Plan gets them.
+// Names of the methods in calls of a Plan.
 const (
 	MethodCreate            = "Create"
 	MethodOpen              = "Open"
@@ -36,12 +36,12 @@ const (
 	MethodList              = "List"
 )
 
-// Plan decides what happens to a call. Calls are counted from 0 over all methods. It is
-// called for one call at a time, and not after the process died. Ports that must be cut off in one
-// sequence with the store's calls can count in a variable that their plans share.
+// Plan decides what happens to a call. Calls are counted from 0 over all methods. A Plan is called
+// for one call at a time, and not after the process died. If other ports must fail in one sequence
+// with the store's calls, their plans can share a counter.
 type Plan func(call int, method string) Action
 
-// Nth is the plan that does action to call k and lets all others pass.
+// Nth is the plan that applies action to call k and lets all others pass.
 func Nth(k int, action Action) Plan {
 	return func(call int, _ string) Action {
 		if call == k {
@@ -51,11 +51,11 @@ func Nth(k int, action Action) Plan {
 	}
 }
 
-// ErrInjected is in the chain of every error that a FaultyStore made up.
+// ErrInjected is in the chain of every error that a FaultyStore injects.
 var ErrInjected = errors.New("storagetest: injected fault")
 
-// FaultyStore is a store that fails as its plan says. Calls from several goroutines
-// are safe, but their order, and so the plan's counting, is theirs.
+// FaultyStore is a store that fails as its plan requires. Calls from several goroutines are safe,
+// but their order decides how the plan counts them.
 type FaultyStore struct {
 	store storage.Store
 
@@ -79,7 +79,7 @@ func Faulty(store storage.Store, plan Plan) *FaultyStore {
 	return &FaultyStore{store: store, plan: plan}
 }
 
-// Calls returns how many calls were made before the process died, the last included.
+// Calls returns how many calls were made before the process died, including the last.
 func (f *FaultyStore) Calls() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -172,13 +172,13 @@ func (f *FaultyStore) List(ctx context.Context, folder, after string, limit int)
 	return page, err
 }
 
-// MayBeGone implements storage.Local: it says what the store says. It is not counted.
+// MayBeGone implements storage.Local with the store's answer. It is not counted.
 func (f *FaultyStore) MayBeGone(location string) bool {
 	local, ok := f.store.(storage.Local)
 	return ok && local.MayBeGone(location)
 }
 
-// do counts a call and makes it, if the plan lets it.
+// do counts a call and makes it, if the plan allows it.
 func (f *FaultyStore) do(method string, call func() error) error {
 	number, action, err := f.next(method)
 	if err != nil {
@@ -194,7 +194,7 @@ func (f *FaultyStore) do(method string, call func() error) error {
 	return fmt.Errorf("%w in call %d, %s", ErrInjected, number, method)
 }
 
-// next counts a call and returns its number and what happens to it.
+// next counts a call and returns its number and its action.
 func (f *FaultyStore) next(method string) (call int, action Action, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -42,8 +42,8 @@ func testCreateOnly(t *testing.T, store storage.Store, root string) {
 	mustHold(t, store, location, "first")
 }
 
-// testCreateRace lets many create one file: one wins, the others hear ErrExists, and the file is
-// the winner's. Readers see it whole or not at all.
+// testCreateRace lets many goroutines create one file. One succeeds, the others get ErrExists, and
+// the file is the winner's. Readers see the whole file or no file.
 func testCreateRace(t *testing.T, store storage.Store, root string) {
 	const writers = 16
 	location := storage.Join(root, "raced", "a.json")
@@ -80,7 +80,7 @@ func testCreateRace(t *testing.T, store storage.Store, root string) {
 	mustHold(t, store, location, string(body(winner)))
 }
 
-// readUntil reads location again and again. It must find size equal bytes each time.
+// readUntil reads location repeatedly. Each time it must find size equal bytes.
 func readUntil(ctx context.Context, store storage.Store, location string, size int, done <-chan struct{}) error {
 	for {
 		content, err := storage.ReadAll(ctx, store, location, int64(size))
@@ -121,7 +121,7 @@ func testCreateInOneNewFolder(t *testing.T, store storage.Store, root string) {
 
 func testCreateLeavesTheBody(t *testing.T, store storage.Store, root string) {
 	location := storage.Join(root, "a.json")
-	body := make([]byte, len("body"), 2*len("body")) // room behind it, where a store might write
+	body := make([]byte, len("body"), 2*len("body")) // extra capacity, where a store might write
 	copy(body, "body")
 	if err := store.Create(t.Context(), location, body); err != nil {
 		t.Fatal(err)
@@ -161,7 +161,7 @@ func testNames(t *testing.T, store storage.Store, root string) {
 		"<a>", "%2E%2E", " a", "a ",
 		storage.Escape("../?#\x00"),
 	}
-	// A scheme has names that its storages may take for others.
+	// A scheme has names that its storages may confuse with others.
 	names = slices.DeleteFunc(names, func(name string) bool {
 		location := storage.Join(root, "names", name, name)
 		_, refused := storage.Parse(location)

@@ -12,7 +12,7 @@ import (
 	"moorage/storage"
 )
 
-// RunLister checks that the stores that open returns, which must implement storage.Lister, keep its
+// RunLister tests that the stores that open returns, which must implement storage.Lister, keep its
 // contract.
 func RunLister(t *testing.T, open Open) {
 	t.Helper()
@@ -33,7 +33,7 @@ type listStore interface {
 	storage.Lister
 }
 
-// listAll returns the names below folder of all that a listing with pages of limit finds.
+// listAll returns the names below folder in a listing with pages of limit.
 func listAll(t *testing.T, store listStore, folder string, limit int) []string {
 	t.Helper()
 	names := []string{}
@@ -91,20 +91,20 @@ func testList(t *testing.T, store listStore, root string) {
 	}
 }
 
-// testListKeys makes, lists, reads and deletes files in whose names each byte is one that a store
-// might take for something else.
+// testListKeys makes, lists, reads and deletes files whose names contain bytes that a store might
+// misread.
 func testListKeys(t *testing.T, store listStore, root string) {
 	names := []string{
 		"%", "%%", "%3F", "%3f", "%2F", "%25", "a%zz", "a%20b", "a b", " ", "...", "..a", "a..", ".a", "a.b.c",
 		"é", "e\u0301", "日本語", "🦆", "a+b", "?versionId=1", "a?b=c&d", "a#b?c", "?", "#", "a?/b", "a#/b", "p=a?b/c",
 	}
 	for c := byte(' '); c <= '~'; c++ {
-		if c == '/' || c == '\\' && strings.HasPrefix(root, "s3:") { // which SeaweedFS lists as a slash
+		if c == '/' || c == '\\' && strings.HasPrefix(root, "s3:") { // SeaweedFS lists it as a slash
 			continue
 		}
 		names = append(names, fmt.Sprintf("x%cy/%cz%c", c, c, c))
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { // what the scheme has no names for
+	names = slices.DeleteFunc(names, func(name string) bool { // names that the scheme cannot express
 		_, err := storage.ParseFile(storage.Join(root, "k", name))
 		return err != nil
 	})
@@ -113,14 +113,14 @@ func testListKeys(t *testing.T, store listStore, root string) {
 		locations = append(locations, storage.Join(root, "k", name))
 		mustCreate(t, store, storage.Join(root, "k", name), name)
 	}
-	mustList(t, store, root+"/k", 1000, slices.Clone(names)...) // it sorts them
+	mustList(t, store, root+"/k", 1000, slices.Clone(names)...) // mustList sorts them
 	mustList(t, store, root+"/k", 7, slices.Clone(names)...)
 	for i, name := range names {
 		mustHold(t, store, locations[i], name)
 	}
 	for i, location := range locations {
 		if i%2 == 0 {
-			mustDelete(t, store, location) // alone
+			mustDelete(t, store, location) // separately
 			mustMiss(t, store, location)
 		}
 	}
@@ -152,15 +152,15 @@ func testListIsOfOneFolder(t *testing.T, store listStore, root string) {
 	mustList(t, store, root+"/t/a", 10)
 }
 
-// A file is not older than the time before it was made by the clock that List reads, nor newer than
-// the time after.
+// By List's clock, a file is not older than the time before it was made, nor newer than the time
+// after.
 func testListDates(t *testing.T, store listStore, root string) {
 	mustCreate(t, store, root+"/a", "body")
 	page, err := store.List(t.Context(), root, "", 10)
 	if err != nil || len(page.Files) != 1 {
 		t.Fatalf("List = %+v, %v", page, err)
 	}
-	const second = time.Second // to which some servers round
+	const second = time.Second // precision of some servers
 	if age := page.Now.Sub(page.Files[0].Modified); age < -2*second || age > time.Minute {
 		t.Errorf("a new file is %v old", age)
 	}
@@ -168,7 +168,7 @@ func testListDates(t *testing.T, store listStore, root string) {
 	if err != nil || described.Modified.Truncate(second).After(page.Files[0].Modified.Add(second)) {
 		t.Errorf("Stat says %v, %v, and List %v", described.Modified, err, page.Files[0].Modified)
 	}
-	mustList(t, store, root, 10, "a") // and what List itself made is gone
+	mustList(t, store, root, 10, "a") // List's own file must be gone
 }
 
 func testListMissing(t *testing.T, store listStore, root string) {
@@ -186,12 +186,12 @@ func testListOutside(t *testing.T, store listStore, root string) {
 }
 
 // testListLinks makes links in the folder of a store of local files: to a folder, to a file, to
-// itself and out of the store. Nothing behind them is listed, nor are they.
+// itself and out of the store. Neither the links nor their targets may be listed.
 func testListLinks(t *testing.T, store listStore, root string) {
 	folder, isFile := strings.CutPrefix(root, "file://")
 	mustCreate(t, store, root+"/t/mine", "body")
 	if info, err := os.Stat(folder); !isFile || err != nil || !info.IsDir() {
-		return // a store of objects has no links
+		return // an object store has no links
 	}
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "theirs"), []byte("body"), 0o600); err != nil {

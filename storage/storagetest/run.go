@@ -1,7 +1,7 @@
-// Package storagetest holds the suite that every storage.Store must pass, and a wrapper that
-// injects faults.
+// Package storagetest has the suite that every storage.Store must pass, and a wrapper that injects
+// faults.
 //
-// It must not know: any particular store.
+// It must not know any particular store.
 package storagetest
 
 import (
@@ -10,12 +10,12 @@ import (
 	"moorage/storage"
 )
 
-// Open returns a store for one test, empty below root, the location of a folder that the store is
-// allowed to use. Everything that is not at or below root must be outside. Stores of different
-// tests share nothing.
+// Open returns a store for one test, empty below root, the location of a folder that the store may
+// use. Every location that is not at or below root must be outside. Stores of different tests share
+// nothing.
 type Open func(t *testing.T) (store storage.Store, root string)
 
-// Run checks that the stores that open returns keep the contract of storage.Store.
+// Run tests that the stores that open returns keep the contract of storage.Store.
 func Run(t *testing.T, open Open) {
 	t.Helper()
 	run(t, open, []check[storage.Store]{
@@ -38,8 +38,8 @@ func Run(t *testing.T, open Open) {
 	})
 }
 
-// RunBatcher checks that the stores that open returns, which must implement storage.Batcher,
-// keep its contract.
+// RunBatcher tests that the stores that open returns, which must implement storage.Batcher, keep
+// its contract.
 func RunBatcher(t *testing.T, open Open) {
 	t.Helper()
 	run(t, open, []check[batchStore]{
@@ -50,8 +50,8 @@ func RunBatcher(t *testing.T, open Open) {
 	})
 }
 
-// RunFolders checks that the stores that open returns, which must implement storage.Folders,
-// keep its contract.
+// RunFolders tests that the stores that open returns, which must implement storage.Folders, keep
+// its contract.
 func RunFolders(t *testing.T, open Open) {
 	t.Helper()
 	run(t, open, []check[folderStore]{
@@ -61,7 +61,7 @@ func RunFolders(t *testing.T, open Open) {
 	})
 }
 
-// RunLocal checks that the stores that open returns, which must implement storage.Local, keep its
+// RunLocal tests that the stores that open returns, which must implement storage.Local, keep its
 // contract. Looking for a file below their roots must be cheap.
 func RunLocal(t *testing.T, open Open) {
 	t.Helper()

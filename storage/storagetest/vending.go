@@ -13,21 +13,21 @@ import (
 	"moorage/storage"
 )
 
-// ErrDenied is what an Engine returns if the storage itself refused because of the credential.
+// ErrDenied is the error of an Engine if the storage refused a request because of the credential.
 var ErrDenied = errors.New("storagetest: denied by the storage")
 
-// Engine uses a credential as an engine would, without the store. Anything that the storage
-// refuses because of the credential is ErrDenied; other errors are those of the storage.
+// Engine uses a credential as an engine would, without the store. It returns ErrDenied if the
+// storage refuses because of the credential. Other errors are the storage's.
 type Engine interface {
 	Read(ctx context.Context, location string) error
 	Write(ctx context.Context, location string) error
-	// List lists what begins with prefix, which may end in the middle of a name.
+	// List lists the objects that begin with prefix, which may end in the middle of a name.
 	List(ctx context.Context, prefix string) error
-	// Delete deletes an object by the way that deletes many at a time.
+	// Delete deletes an object with a bulk delete.
 	Delete(ctx context.Context, location string) error
 }
 
-// Vending is a store whose credentials are to be tried.
+// Vending is a store whose credentials are tested.
 type Vending struct {
 	Store interface {
 		storage.Store
@@ -35,18 +35,18 @@ type Vending struct {
 	}
 	// Root is a location that the store reaches, with nothing below it.
 	Root string
-	// Engine returns what uses a credential.
+	// Engine returns an Engine that uses credential.
 	Engine func(t *testing.T, credential storage.Credential) Engine
-	// Refuses reports whether the store may say of a name that no policy spells it, or that it is
-	// none for this storage.
+	// Refuses reports whether the store may refuse a name because no policy can express it, or
+	// because this storage cannot have it.
 	Refuses func(name string) bool
 	// Impossible reports whether no object of the storage can have the name.
 	Impossible func(name string) bool
-	// ProtectsMetadata is whether writers are kept from the catalog's own files.
+	// ProtectsMetadata is true if writers cannot change the catalog's own files.
 	ProtectsMetadata bool
 }
 
-// lookAlikes are names of tables that a policy may take for others. The suite makes siblings of
+// lookAlikes are names of tables that a policy may confuse with others. The suite makes siblings of
 // each.
 func lookAlikes() []string {
 	return []string{
@@ -56,7 +56,7 @@ func lookAlikes() []string {
 	}
 }
 
-// siblingsOf returns names that are not name, but that something may take for it.
+// siblingsOf returns names that differ from name, but may be confused with it.
 func siblingsOf(name string) []string {
 	name = strings.TrimSuffix(name, "/")
 	_, last := utf8.DecodeLastRuneInString(name)
@@ -84,8 +84,8 @@ func siblingsOf(name string) []string {
 	return siblings
 }
 
-// RunVending checks that the credentials of a store reach what they are for, and that the storage
-// refuses them everywhere else.
+// RunVending tests that the credentials of a store reach their scope, and that the storage refuses
+// them everywhere else.
 func RunVending(t *testing.T, open func(t *testing.T) Vending) {
 	t.Helper()
 	for _, c := range []struct {
@@ -110,7 +110,7 @@ func RunVending(t *testing.T, open func(t *testing.T) Vending) {
 }
 
 // testLookAlikes makes a table of each odd name. Its credentials must work there, or be refused up
-// front; the storage must deny each sibling to them.
+// front. The storage must deny them each sibling.
 func testLookAlikes(t *testing.T, v Vending) {
 	for _, name := range lookAlikes() {
 		t.Run(name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func testLookAlikes(t *testing.T, v Vending) {
 }
 
 func (v Vending) testName(t *testing.T, name string) {
-	// A folder for each name, so that the siblings of one are not those of another.
+	// A separate folder for each name, so that names do not share siblings.
 	place := storage.Join(v.Root, "of-"+storage.EscapeBelow(v.Root, name))
 	location := storage.Join(place, name)
 	scope := storage.Scope{Locations: []string{location}, Write: true, Session: "suite"}
@@ -147,7 +147,7 @@ func (v Vending) testName(t *testing.T, name string) {
 	}
 }
 
-// mustReach does everything inside a location.
+// mustReach uses every kind of request inside a location.
 func (v Vending) mustReach(t *testing.T, engine Engine, location string) {
 	t.Helper()
 	file := storage.Join(location, "data", "a.parquet")
@@ -172,7 +172,7 @@ func (v Vending) mustReach(t *testing.T, engine Engine, location string) {
 	}
 }
 
-// mustDeny does everything in a location that the credential is not for.
+// mustDeny uses every kind of request in a location outside the credential's scope.
 func (v Vending) mustDeny(t *testing.T, engine Engine, location string) {
 	t.Helper()
 	file := storage.Join(location, "data", "a.parquet")
@@ -230,7 +230,7 @@ func testReadOnly(t *testing.T, v Vending) {
 	mustHold(t, v.Store, file, "body")
 }
 
-// testAbove looks at what is above a location.
+// testAbove tries requests above a location.
 func testAbove(t *testing.T, v Vending) {
 	location := storage.Join(v.Root, "n", "t")
 	engine := v.mustVend(t, storage.Scope{Locations: []string{location}, Write: true, Session: "suite"})
@@ -255,7 +255,7 @@ func testSeveralLocations(t *testing.T, v Vending) {
 	v.mustReach(t, engine, first)
 	v.mustDeny(t, engine, storage.Join(v.Root, "m", "uu"))
 
-	// So many that no policy has room for them: the first is there in any case.
+	// Too many for a policy: the first is included in any case.
 	many := []string{first}
 	for i := range 200 {
 		many = append(many, storage.Join(v.Root, strings.Repeat("long", 8), strings.Repeat("x", 1+i%50), "u"))
@@ -278,7 +278,7 @@ func testProtectedMetadata(t *testing.T, v Vending) {
 	if !v.ProtectsMetadata {
 		return
 	}
-	elsewhere := storage.Join(location, "own", "00001-a.metadata.json") // write.metadata.path, or it was
+	elsewhere := storage.Join(location, "own", "00001-a.metadata.json") // the present or a former write.metadata.path
 	mustCreate(t, v.Store, elsewhere, "body")
 	for what, err := range map[string]error{
 		"write over one elsewhere": engine.Write(t.Context(), elsewhere),
@@ -294,7 +294,7 @@ func testProtectedMetadata(t *testing.T, v Vending) {
 	mustHold(t, v.Store, elsewhere, "body")
 }
 
-// testDetours uses names that a server may clean after it has looked at the policy.
+// testDetours uses names that a server may clean after it has checked the policy.
 func testDetours(t *testing.T, v Vending) {
 	location := storage.Join(v.Root, "t")
 	sibling := storage.Join(v.Root, "u", "data", "a.parquet")
@@ -307,7 +307,7 @@ func testDetours(t *testing.T, v Vending) {
 		if err := engine.Read(t.Context(), location+detour); err == nil {
 			t.Errorf("read %q: no error", location+detour)
 		}
-		// Whether these do something of their own is the server's business.
+		// The server decides whether these have an effect of their own.
 		_ = engine.Write(t.Context(), location+detour)
 		_ = engine.Delete(t.Context(), location+detour)
 	}
