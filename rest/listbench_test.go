@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"moorage/ledger"
+	"moorage/ledger/ledgertest"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/rest"
@@ -57,7 +59,7 @@ func listPage(t testing.TB, w *world) {
 	answer := httptest.NewRecorder()
 	w.ServeHTTP(answer, httptest.NewRequest("GET", pathTables+"?pageToken=&pageSize=1000", nil))
 	if answer.Code != http.StatusOK || strings.Count(answer.Body.String(), `"name"`) != 1000 {
-		t.Fatalf("answered %d with %d names", answer.Code, strings.Count(answer.Body.String(), `"name"`))
+		t.Fatalf("answered %d with %d names: %.300s", answer.Code, strings.Count(answer.Body.String(), `"name"`), answer.Body)
 	}
 }
 
@@ -132,7 +134,7 @@ func crowdedWorld(b testing.TB, names int) *world {
 			b.Error(err)
 		}
 	})
-	w.config.Store = w.store
+	w.config.Deps = ledgertest.Deps(ledger.Config{Store: w.store})
 	w.Handler = rest.NewServer(rest.TestConfig{Catalog: w.restarted()})
 	return w
 }
