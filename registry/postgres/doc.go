@@ -16,8 +16,8 @@
 //	write   the updates and deletes
 //
 // When the guard fails, the rows that the first step returned show which condition failed. If rows
-// were missing, they may not, because a row may have appeared between two steps. Then the records
-// are read again, as of one moment.
+// were missing, the condition may remain unknown, because a row may have appeared between two
+// steps. Then the records are read again, as of one moment.
 //
 // An insert that meets an existing row (a unique violation) means that the row appeared after the
 // first step. The Apply is sent again and now finds the row, so the failed Absent can be named.
@@ -79,9 +79,8 @@
 // A batch draws its sequence number while it holds all of its rows. Every change that it saw was
 // committed before, so that change drew a smaller number. This holds even if the server's clock was
 // set back in between, or another server took over. A reader that sees a change also sees the
-// changes on which it depends. So the first visible changes can always be given places. Binaries
-// from before the sequence order changes by their times, and by the versions that each change found
-// and made. Both kinds of steps exclude each other by the row of the head.
+// changes on which it depends. So the first visible changes can always be given places. Concurrent
+// steps exclude each other by the row of the head.
 //
 // # Sessions
 //
