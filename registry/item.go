@@ -33,7 +33,7 @@ type Item struct {
 	Facts *Facts `json:"facts,omitempty"`
 }
 
-// Facts are the facts about a table that plan its maintenance.
+// Facts are the facts about a table by which its maintenance is planned.
 type Facts struct {
 	Snapshots int64  `json:"snapshots"`
 	FirstMS   int64  `json:"first,omitempty"` // time of the first snapshot in the document

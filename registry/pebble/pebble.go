@@ -222,7 +222,7 @@ func (s *Store) Time(ctx context.Context) (now time.Time, err error) {
 // Apply, and nothing that a power cut could take from the store. Backup opens the copy as a
 // separate store and calls prepare with it. The copy keeps the changes of prepare, which must not
 // keep the store. A nil prepare changes nothing. Backup reads the whole copy, and the copy is
-// durable when Backup returns. After an error, also of prepare, nothing is at dir. The error is
+// durable when Backup returns. After an error, also of prepare, nothing new is at dir. The error is
 // fs.ErrExist if dir existed, or the file system's if there is no room. The store goes on in either
 // case.
 //

@@ -140,9 +140,10 @@ func (r *root) makeFolders(name string) (unsettled []string, err error) {
 // isSettled reports whether the folder name is known to be durable.
 func (r *root) isSettled(name string) bool { return name == "." || r.durable.has(name) }
 
-// settleFolders makes durable the folders that makeFolders returned, and runs also, further syncs.
-// An existing folder may be lost in a power cut like a new one, because an engine or a concurrent
-// Create has just made it. The store remembers which folders are durable.
+// settleFolders makes durable the folders that makeFolders returned. The functions in also are
+// further syncs, which run together with them. An existing folder may be lost in a power cut like a
+// new one, because an engine or a concurrent Create has just made it. The store remembers which
+// folders are durable.
 //
 // The syncs are independent, so atOnce of them run at a time. A folder is durable only together
 // with the folders that lead to it, so none is remembered before all are durable.

@@ -188,7 +188,7 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 			// It begins after the last byte of the request. impatient bounds the time before and
 			// after.
 			t.ResponseHeaderTimeout = options.StallTimeout
-			// MaxIdleConns, the bound for all hosts, too: the SDK's default is 100.
+			// Raise the bound for all hosts too, because the SDK's default is 100.
 			t.MaxIdleConns, t.MaxIdleConnsPerHost = idleConnectionsMax, idleConnectionsMax
 		})
 	load := []func(*config.LoadOptions) error{
