@@ -69,6 +69,31 @@ func (t *Tables) Tend(ctx context.Context, pointer registry.ID, tending Tending)
 	return outcome.Version, err == nil && edit.changes, moorage.Annotate(op, ident.String(), err)
 }
 
+// Former says what became of the metadata files that have left the log of a table.
+type Former = documents.Former
+
+// TrimFormer deletes metadata files of the live table with this id that left its metadata log
+// longer than kept ago; see documents.TrimFormer. It makes no version.
+//
+// Errors: KindNoSuchTable; those of documents.TrimFormer.
+func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (former Former, err error) {
+	const op = "catalog.TrimFormer"
+	p := t.catalog.planner
+	now, err := p.ledger.Time(ctx)
+	if err != nil {
+		return former, moorage.Annotate(op, pointer.String(), err)
+	}
+	err = p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		found, err := p.directory.FindPointer(ctx, pointer)
+		if err != nil {
+			return err
+		}
+		former, err = p.documents.TrimFormer(ctx, found, now, kept)
+		return err
+	})
+	return former, moorage.Annotate(op, pointer.String(), err)
+}
+
 // TableByID returns the present version of the live table with this id, and its pointer with the id
 // of its warehouse.
 //

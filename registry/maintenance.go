@@ -93,6 +93,9 @@ type JobCare struct {
 	Error   string    `json:"error,omitempty"`   // of the last run
 	Last    time.Time `json:"last,omitzero"`     // when the last run ended
 	Base    CareBase  `json:"base,omitzero"`
+	// Former is when the server last looked for metadata files that had left the log; only the kind
+	// "snapshots" has it.
+	Former time.Time `json:"former,omitzero"`
 	// Tries counts consecutive failures that a retry would meet again. Laters counts consecutive
 	// tries that were postponed since LaterSince.
 	Tries      int       `json:"tries,omitempty"`

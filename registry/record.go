@@ -111,7 +111,7 @@ type Warehouse struct {
 	Granted bool `json:"granted,omitempty"`
 }
 
-// Trim lists the metadata files that one commit deletes after its Apply.
+// Trim lists the metadata files that one commit deletes after its Apply, or one run of the expiry.
 type Trim struct {
 	ID ID `json:"id"` // drawn for each trim
 	// Node identifies the process that deletes the files. A process draws it when it starts.
@@ -120,7 +120,10 @@ type Trim struct {
 	At time.Time `json:"at"`
 	// Folder is the folder of the files, and Files are their names in it.
 	Folder string   `json:"folder"`
-	Files  []string `json:"files"`
+	Files  []string `json:"files,omitempty"`
+	// Before announces, for a run of the expiry, all files in Folder whose names were drawn before
+	// it. Zero: only Files.
+	Before time.Time `json:"before,omitzero"`
 }
 
 // TrimFence is how long a register refuses a file that a commit is about to delete.
@@ -208,9 +211,9 @@ type Pointer struct {
 	// table, by the store's clock. Until then no other table can claim the locations. It is zero if
 	// the warehouse issues no credentials.
 	ReachableUntil time.Time `json:"reachable-until,omitzero"`
-	// Trims are the metadata files that commits remove from the metadata log and then delete. Each
-	// stays in the list until the file is known to be deleted, or for a minute. Meanwhile a
-	// register refuses the file.
+	// Trims are the metadata files that commits take out of the log and then delete, and those that
+	// the expiry deletes. Each stays here until it is known to be gone, or for a minute. Meanwhile
+	// no register takes the file.
 	Trims []Trim `json:"trims,omitempty"`
 	// Creator and Granted are as in Warehouse. The Apply that moves or ends a granted pointer also
 	// writes its grants record.

@@ -61,7 +61,7 @@ func goldenValues() map[string][2]registry.Value {
 		}, registry.Pointer{}},
 		"pointer-trims": {registry.Pointer{
 			ID: someID, Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t", Since: someTime, Trims: []registry.Trim{{
-				ID: otherID, Node: someID, At: someTime, Folder: "file:///data/w/t/metadata", Files: []string{"00001-a.metadata.json"},
+				ID: otherID, Node: someID, At: someTime, Folder: "file:///data/w/t/metadata", Files: []string{"00001-a.metadata.json"}, Before: someTime,
 			}},
 		}, registry.Pointer{}},
 		"table-uuid": {registry.TableUUIDClaim{Pointer: someID}, registry.TableUUIDClaim{}},
@@ -177,7 +177,7 @@ func goldenValues() map[string][2]registry.Value {
 		}, registry.MaintenancePolicy{}},
 		"care": {registry.Care{
 			Warehouse: someID, Rules: "6f0c12ab", Seq: 380, SeqAt: someTime, Jobs: []registry.JobCare{{
-				Kind: "snapshots", Due: someTime, Rule: "ab12cd34", Mode: "event", Held: "paused", Outcome: "later", Error: "no such bucket", Last: someTime,
+				Kind: "snapshots", Due: someTime, Rule: "ab12cd34", Mode: "event", Held: "paused", Outcome: "later", Error: "no such bucket", Last: someTime, Former: someTime,
 				Base:  registry.CareBase{Snapshots: 37, Files: 1, Deletes: 2, Bytes: 3, Seq: 4, Interval: time.Hour},
 				Tries: 1, Laters: 2, LaterSince: someTime,
 			}},

@@ -8,8 +8,8 @@
 // can be kept under its version: its location, and which register named it.
 //
 // Nobody but this package deletes files (delete.go; trim.go for what falls out of a metadata log;
-// lost.go for what failed commits leave). There is one function for each reason, with the argument
-// why no reader can need the files any more.
+// former.go for what left it long ago; lost.go for what failed commits leave). There is one
+// function for each reason, with the argument why no reader can need the files any more.
 //
 // # Deletions and registers
 //
@@ -18,7 +18,7 @@
 //
 //   - The Apply of a commit lists the files that leave the log in the pointer (registry.Trim), and
 //     a register requires that the pointer stays as it read it. If the table is unregistered, its
-//     tombstone takes the list.
+//     tombstone takes the list. The expiry writes such a list too, without a version.
 //   - A commit that failed has no Apply that could list its file. But the file's name shows when a
 //     server over this store drew it, and for which table. A register takes a file of the last
 //     two minutes only if the table names or logs it, or did so when it ended. Such a file was

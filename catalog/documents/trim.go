@@ -84,9 +84,7 @@ func (t *trims) isOver(trim registry.Trim, now time.Time) bool {
 // deleted. So a register that the Apply does not fail sees that. What was announced before leaves
 // the pointer when it is over.
 func (d *Documents) Announce(pointer *registry.Pointer, base Document, next File, now time.Time) (Trimmed, error) {
-	pointer.Trims = slices.DeleteFunc(slices.Clone(pointer.Trims), func(t registry.Trim) bool {
-		return d.trims.isOver(t, now)
-	})
+	pointer.Trims = d.underTrims(pointer.Trims, now)
 	after, isTable := next.Document.(*metadata.Document)
 	if !isTable || !wantsTrims(after) { // a view has no metadata log
 		return Trimmed{}, nil
@@ -119,6 +117,11 @@ func (d *Documents) Announce(pointer *registry.Pointer, base Document, next File
 	return trimmed, nil
 }
 
+// underTrims returns those of trims that are not over.
+func (d *Documents) underTrims(trims []registry.Trim, now time.Time) []registry.Trim {
+	return slices.DeleteFunc(slices.Clone(trims), func(t registry.Trim) bool { return d.trims.isOver(t, now) })
+}
+
 // splitName splits a location behind its last slash.
 func splitName(location string) (folder, name string) {
 	i := strings.LastIndexByte(location, '/')
@@ -128,13 +131,14 @@ func splitName(location string) (folder, name string) {
 // CallOff notes that the commit which announced trimmed did not happen.
 func (d *Documents) CallOff(trimmed Trimmed) { d.trims.end(trimmed.trim.ID) }
 
-// IsTrimmed reports whether a commit is about to delete the file at location, or may be. trims are
-// those of the pointer, or of the tombstone that it left.
+// IsTrimmed reports whether a commit, or a run of the expiry, is about to delete the file at
+// location, or may be. trims are those of the pointer, or of the tombstone that it left.
 func (d *Documents) IsTrimmed(trims []registry.Trim, location string) bool {
 	folder, name := splitName(Normalised(location))
 	now := d.now()
+	at, ok := drawnAt(location)
 	return slices.ContainsFunc(trims, func(t registry.Trim) bool {
-		return t.Folder == folder && slices.Contains(t.Files, name) && t.IsFenced(now)
+		return t.Folder == folder && (slices.Contains(t.Files, name) || ok && at.Before(t.Before)) && t.IsFenced(now)
 	})
 }
 

@@ -59,9 +59,10 @@ func newUpkeep(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *clo
 		budget: budget.New(budget.Default(), deps.Now), metrics: newMaintenanceMetrics(metrics),
 	}
 	e.policies = policies.New(deps.Ledger, e.kick)
+	kept := retention.ChangesKept(c.ChangeRetention, catalog.ChangeRetentionMin(c.KeyLifetime))
 	var err error
 	e.jobs, err = jobs.New(jobs.Config{
-		Deps: deps, Tables: tables, Doubt: clock.Doubt, Budget: e.budget, Ended: e.metrics.ended,
+		Deps: deps, Tables: tables, Doubt: clock.Doubt, Budget: e.budget, FormerKept: kept, Ended: e.metrics.ended,
 	})
 	if err != nil {
 		return nil, err
@@ -69,8 +70,7 @@ func newUpkeep(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *clo
 	e.worker = e.jobs.NewWorker()
 	e.monitor, err = monitor.New(monitor.Config{
 		Deps: deps, Tables: tables, Policies: e.policies,
-		Retention: retention.ChangesKept(c.ChangeRetention, catalog.ChangeRetentionMin(c.KeyLifetime)),
-		MadeDue:   func() { e.planner.Kick() },
+		Retention: kept, MadeDue: func() { e.planner.Kick() },
 	})
 	if err != nil {
 		return nil, err

@@ -18,7 +18,8 @@
 //   - A file that a version of the table reaches is never deleted. What is to go was not reached by
 //     the document that the job looked at, and before each batch by no document since. A table
 //     elsewhere that names files here is not asked.
-//   - Metadata files, and what lies outside the claims of the table, are never deleted.
+//   - What lies outside the claims of the table is never deleted, nor does a job delete metadata
+//     files. TrimFormer, which is no job, deletes those that left the metadata log long ago.
 //   - If the hash or the length of a list differs from the job's record, nothing in it is deleted.
 //   - Each step may be done again from its beginning: by this process, or by another one.
 //   - Nothing is deleted before its time, nor while the scope is paused. Until then a cancel keeps

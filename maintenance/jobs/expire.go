@@ -168,6 +168,34 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 	return began, nil
 }
 
+// TrimFormer deletes metadata files of a table that left its metadata log so long ago that no
+// change record names them any more. Each call may end at any point, and the next one goes on.
+// There is no job, and no version of the table.
+//
+// Errors: HeldError; those of catalog.TrimFormer.
+func (j *Jobs) TrimFormer(ctx context.Context, pointer registry.ID) (catalog.Former, error) {
+	const op = "jobs.TrimFormer"
+	if j.former == 0 {
+		return catalog.Former{}, nil
+	}
+	if err := j.believeClock(ctx); err != nil {
+		return catalog.Former{}, moorage.Annotate(op, pointer.String(), err)
+	}
+	version, _, err := j.tables.TableByID(ctx, pointer)
+	if err != nil {
+		return catalog.Former{}, moorage.Annotate(op, pointer.String(), err)
+	}
+	if why := held(version.Document.(*metadata.Document)); why != "" {
+		return catalog.Former{}, &HeldError{why}
+	}
+	former, err := j.tables.TrimFormer(ctx, pointer, j.former)
+	if former.Files > 0 {
+		j.log.InfoContext(ctx, "metadata files that left the metadata log are deleted, or were gone",
+			"table", version.Ident.String(), "files", former.Files)
+	}
+	return former, moorage.Annotate(op, pointer.String(), err)
+}
+
 // expiring is one call of Expire.
 type expiring struct {
 	jobs     *Jobs

@@ -147,6 +147,7 @@ func (w *world) newNodeOver(store registry.Store, open func(storage.Place) (stor
 	must(w.t, err)
 	made, err := jobs.New(jobs.Config{
 		Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: catalog.TablesOf(served.As(moorage.System("expire"))),
+		FormerKept: formerKept,
 	})
 	must(w.t, err)
 	return node{served, made}

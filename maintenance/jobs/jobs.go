@@ -46,6 +46,7 @@ const (
 // Tables is what jobs need of the catalog. *catalog.Tables is one.
 type Tables interface {
 	Tend(ctx context.Context, pointer registry.ID, tending catalog.Tending) (*catalog.Version, bool, error)
+	TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (catalog.Former, error)
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 	Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error)
 	WarehouseLocation(ctx context.Context, warehouse string) (string, storage.Store, error)
@@ -68,6 +69,9 @@ type Config struct {
 	Budget *budget.Budget
 	// Patience is how long an answer of a storage is waited for. Default patience.Max.
 	Patience time.Duration
+	// FormerKept is for how long metadata files stay after they left the log of a table: as long as
+	// change records, which name them. Default: for ever.
+	FormerKept time.Duration
 	// Ended is called after a job has ended, with its run. Default: nothing.
 	Ended func(run registry.Run)
 	// Interval is the mean pause between two looks for jobs. Default 15 s.
@@ -84,6 +88,7 @@ type Jobs struct {
 	log    *slog.Logger
 	doubt  func(ctx context.Context) (string, error)
 	budget *budget.Budget
+	former time.Duration // Config.FormerKept
 	ended  func(run registry.Run)
 	now    func() time.Time
 	stats  counters
@@ -128,6 +133,7 @@ func New(config Config) (*Jobs, error) {
 		store: config.Store, ledger: config.Ledger, now: config.Now,
 		claims: config.Claimer(), owner: config.Owner,
 		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,
+		former:   config.FormerKept,
 		interval: cmp.Or(config.Interval, lookEvery), jitters: jitters, sweepJitter: sweepJitter,
 	}, nil
 }

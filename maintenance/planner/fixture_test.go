@@ -154,6 +154,7 @@ type world struct {
 	store  *recorder
 	files  *memorystorage.Store
 	opened storage.Store // what nodes that are made from now on use of files
+	former time.Duration // jobs.Config.FormerKept of such nodes
 }
 
 // newStore makes an empty store whose clock is that of the test.
@@ -215,7 +216,7 @@ func (w *world) newNode(store registry.Store, alone bool) node {
 	must(w.t, err)
 	n := node{catalog: served}
 	tables := catalog.TablesOf(served.As(moorage.System("expire")))
-	n.jobs, err = jobs.New(jobs.Config{Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: alone}), Tables: tables})
+	n.jobs, err = jobs.New(jobs.Config{Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: alone}), Tables: tables, FormerKept: w.former})
 	must(w.t, err)
 	n.policies = policies.New(ledgertest.Over(store), nil)
 	_, err = n.policies.Reload(w.ctx)

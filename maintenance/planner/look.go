@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"moorage"
+	"moorage/catalog"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policies"
@@ -24,6 +26,9 @@ const (
 	seenMin = time.Hour
 	// fewPause is how long a few old snapshots wait for others.
 	fewPause = 24 * time.Hour
+	// formerPause is the time between two looks for metadata files that have left the log. Such a
+	// look reads a metadata file for each hundred versions that are younger than change records.
+	formerPause = 24 * time.Hour
 )
 
 // The outcomes of looks, as care records and metrics spell them.
@@ -228,7 +233,55 @@ func (l *look) expire(ctx context.Context, document *metadata.Document, required
 			return err // the next look finds the job
 		}
 	}
-	return l.ran(ctx, outcome, settings)
+	former := l.trimFormer(ctx, settings)
+	return l.ran(ctx, outcome, settings, former)
+}
+
+// trimFormer deletes metadata files that have left the metadata log. It returns when that is to be
+// done again; zero if nothing is known that will have to go. A failure does not hold up the expiry:
+// the files go later.
+func (l *look) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) time.Time {
+	if settings.KeepFiles {
+		return time.Time{}
+	}
+	if next := l.job.Former.Add(formerPause); next.After(l.now) && l.job.Mode != schedule.ModeOperator {
+		return next
+	}
+	former, err := l.config.Jobs.TrimFormer(ctx, l.pointer)
+	if err != nil {
+		l.log.WarnContext(ctx, "could not delete metadata files that left the metadata log; the next look goes on",
+			"table", l.table.Identifier().String(), "error", moorage.OneLine(err.Error()))
+		return l.now.Add(jobPause)
+	}
+	if former == (catalog.Former{}) {
+		return time.Time{}
+	}
+	l.job.Former = l.now
+	if former.Files > 0 {
+		l.rereadVersion(ctx)
+	}
+	return former.Next
+}
+
+// rereadVersion has the look go by the record of the table that TrimFormer wrote, if the table has
+// no other version since.
+func (l *look) rereadVersion(ctx context.Context) {
+	records, err := l.ledger.Get(ctx, registry.PointerKey(l.pointer))
+	if err != nil || !records[0].Exists() {
+		return
+	}
+	now, err := ledger.Decode[registry.Pointer](records[0])
+	if err != nil || now.MetadataLocation != l.table.MetadataLocation || now.Registration != l.table.Registration ||
+		!now.Identifier().Equal(l.table.Identifier()) {
+		return
+	}
+	written := registry.ETagIs(records[0].Key, records[0].ETag)
+	for i, condition := range l.required {
+		if condition == l.version {
+			l.required[i] = written
+		}
+	}
+	l.version = written
 }
 
 // knownFor returns how long the server must have known a snapshot before the snapshot may expire.
@@ -336,11 +389,18 @@ func (l *look) readAgain(ctx context.Context) error {
 	return nil
 }
 
-// ran records the outcome of an expiry, and when the next snapshots are old enough.
-func (l *look) ran(ctx context.Context, outcome string, settings jobs.SnapshotSettings) error {
+// ran records the outcome of an expiry, and when the next snapshots or metadata files are old
+// enough.
+func (l *look) ran(ctx context.Context, outcome string, settings jobs.SnapshotSettings, former time.Time) error {
 	next, err := l.nextExpiry(ctx, settings)
 	if err != nil {
 		return l.failed(ctx, err)
+	}
+	if soonest := l.now.Add(schedule.LaterPause); !former.IsZero() && former.Before(soonest) {
+		former = soonest
+	}
+	if !former.IsZero() && (next.IsZero() || former.Before(next)) {
+		next = former
 	}
 	l.job.Last = l.now
 	l.job.Base = registry.CareBase{

@@ -61,6 +61,7 @@ type Jobs interface {
 	Expire(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings, extra jobs.Extra) (jobs.Began, error)
 	FindOrphans(ctx context.Context, pointer registry.ID, s jobs.OrphanSettings, extra jobs.Extra) (jobs.Began, error)
 	PlanSnapshots(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings) (jobs.Plan, error)
+	TrimFormer(ctx context.Context, pointer registry.ID) (catalog.Former, error)
 }
 
 // Tables is what the planner needs of the catalog. *catalog.Tables implements it.
