@@ -205,7 +205,7 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	}
 	if !storage.IsMetadataFile(r.location) {
 		return nil, moorage.Errorf(moorage.KindBadRequest, "Cannot register %s: the name of a metadata file ends in "+
-			".metadata.json or .metadata.json.gz. Copy it to such a name", r.location)
+			".json or .json.gz. Copy it to such a name", r.location)
 	}
 	if n := len(r.document.UUID()); n == 0 || n > uuidBytesMax {
 		return nil, moorage.Errorf(moorage.KindIllegalArgument,

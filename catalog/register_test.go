@@ -283,7 +283,7 @@ func TestRegisterLosesToCreate(t *testing.T) {
 }
 
 // TestRegisterRefusesOtherNames: only a file with the name of a metadata file is kept from orphan
-// removal in the folder of another table. Java's readers refuse other names too.
+// removal in the folder of another table.
 func TestRegisterRefusesOtherNames(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -293,8 +293,8 @@ func TestRegisterRefusesOtherNames(t *testing.T) {
 		ok   bool
 	}{
 		{"v1.metadata.json", true}, {"v1.gz.metadata.json", true}, {"v1.metadata.json.gz", true},
-		{"v1.json", false}, {"metadata.json", false}, {"data.parquet", false}, {"v1.metadata.json.bak", false},
-		{"v1.metadata.json/v1.json", false}, {"v1.metadata.json.gz.gz", false}, {"V1.METADATA.JSON", false},
+		{"v1.json", true}, {"metadata.json", true}, {"data.parquet", false}, {"v1.metadata.json.bak", false},
+		{"v1.json.gz", true}, {"v1.metadata.json.gz.gz", false}, {"V1.METADATA.JSON", false},
 	} {
 		location := "file:///wh/names/" + row.name
 		uuid := fmt.Sprintf("00000000-0000-4000-8000-0000000000%02d", i)

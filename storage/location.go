@@ -145,13 +145,11 @@ func (l Location) Normal(location string) string {
 	return l.String()
 }
 
-// IsMetadataFile reports whether location is named as the catalog's own files are: its name ends in
-// MetadataEnding, as that of `a.gz.metadata.json` does, or in MetadataEnding and .gz. Java's
-// readers refuse a file without MetadataEnding in its location. They take further endings, which no
-// writer uses.
+// IsMetadataFile reports whether a metadata file may have the name of location: it ends in .json or
+// .json.gz. Servers and Java write names that end in MetadataEnding. Other writers leave out its
+// first part.
 func IsMetadataFile(location string) bool {
-	name := location[strings.LastIndexByte(location, '/')+1:]
-	return strings.HasSuffix(strings.TrimSuffix(name, ".gz"), MetadataEnding)
+	return strings.HasSuffix(strings.TrimSuffix(location, ".gz"), ".json")
 }
 
 // Trim removes the slashes at the end of location. It keeps the slashes of "scheme://", and a slash

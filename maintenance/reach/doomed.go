@@ -56,11 +56,12 @@ func IsOwn(claims []storage.Location, path string) bool {
 	})
 }
 
-// IsMetadata reports whether path is a metadata file, or a file that names the current one. Source:
-// Java TableMetadataParser, Util.VERSION_HINT_FILENAME.
+// IsMetadata reports whether path may be a metadata file, also of another table that was registered
+// with it, or a file that names the current one. Source: Java TableMetadataParser,
+// Util.VERSION_HINT_FILENAME.
 func IsMetadata(path string) bool {
 	name := path[strings.LastIndexByte(path, '/')+1:]
-	return strings.Contains(name, ".metadata.json") || name == "version-hint.text"
+	return strings.Contains(name, storage.MetadataEnding) || storage.IsMetadataFile(name) || name == "version-hint.text"
 }
 
 // Doomed yields the files that the expired snapshots reach, that live does not have, and that are

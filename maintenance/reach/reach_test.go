@@ -357,6 +357,7 @@ func TestOwn(t *testing.T) {
 		"s3://b/t/metadata/v1.gz.metadata.json": false,
 		"s3://b/t/metadata/v1.metadata.json.gz": false,
 		"s3://b/t/metadata/version-hint.text":   false,
+		"s3://b/t/data/snap.json":               false,
 		"s3://b/t":                              false,
 		"s3://b/t2/data/a.parquet":              false,
 		"s3://c/t/data/a.parquet":               false,
