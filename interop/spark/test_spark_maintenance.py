@@ -16,6 +16,7 @@ import pytest
 from harness import clients, server
 from harness.ages import WEIGHTS, History
 from harness.compare import rows
+from py4j.protocol import Py4JJavaError
 
 pytestmark = pytest.mark.moorage_only
 # Between the halves of a history: more than a command needs to start.
@@ -134,6 +135,19 @@ def copy(table, backup: Path) -> None:
             shutil.copytree(place, backup / table.history.table / str(number))
 
 
+def register(table: Copied) -> None:
+    """Makes the table of its metadata file. What logs that file went when the folder was put back, so it must first be two minutes old."""
+    for _ in range(30):
+        try:
+            table.history.call("register_table", f"metadata_file => '{table.metadata}'")
+            return
+        except Py4JJavaError as refused:
+            if "ask again in two minutes" not in str(refused):
+                raise
+            time.sleep(5)
+    raise AssertionError(f"{table.metadata} is refused after two minutes")
+
+
 def put_back(table, backup: Path) -> None:
     for number, place in enumerate(table.places):
         shutil.rmtree(place, ignore_errors=True)
@@ -218,7 +232,7 @@ def run(spark, sizes: list[tuple[int, int, int]]) -> list[Copied]:
             look_after_by_spark(table, stamp)
             table.history.sql(f"DROP TABLE {table.history._name}")
             put_back(table, folder / "backup")
-            table.history.call("register_table", f"metadata_file => '{table.metadata}'")
+            register(table)
         bench.stop()
         for table in bench.tables:
             look_after_by_moorage(bench, table, cutoff)
