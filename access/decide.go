@@ -197,7 +197,7 @@ func (w *Who) unmanaged(path []Object) int {
 
 // hasBeneath reports whether the caller has a grant below a container.
 func (w *Who) hasBeneath(id ID) bool {
-	container, found := w.snapshot.beneath.get(id)
+	container, found := w.snapshot.below.get(id)
 	if !found {
 		return false
 	}

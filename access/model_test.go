@@ -172,7 +172,7 @@ func (w *randomWorld) randomCaller() access.Caller {
 	return c
 }
 
-// seenBy returns path with what no snapshot knows: what c made beneath.
+// seenBy returns path with what no snapshot knows: what c made below.
 func (w *randomWorld) seenBy(c access.Caller, path []access.Object) []access.Object {
 	path = slices.Clone(path)
 	for i := range path {

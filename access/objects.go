@@ -42,8 +42,8 @@ func (o object) grantees() []number {
 	return all
 }
 
-// beneath are the grants below one container.
-type beneath struct {
+// below are the grants below one container.
+type below struct {
 	path     []ID // the container and its ancestors
 	grantees map[number]*childSet
 }
@@ -101,7 +101,7 @@ type place struct {
 type edit struct {
 	names   *namesEdit
 	objects *shardedEdit[ID, object]
-	beneath *shardedEdit[ID, beneath]
+	below   *shardedEdit[ID, below]
 	sets    map[place]*childSet // the sets that this edit changed
 	paths   map[ID][]ID         // each container with a change, and its ancestors
 	added   int
@@ -177,7 +177,7 @@ func (e *edit) shared(ancestors []ID) []ID {
 	}
 	known, found := e.paths[ancestors[0]]
 	if !found {
-		if container, ok := e.beneath.get(ancestors[0]); ok {
+		if container, ok := e.below.get(ancestors[0]); ok {
 			known = container.path
 		}
 	}
@@ -226,7 +226,7 @@ func (e *edit) set(at place) *childSet {
 		return set
 	}
 	set := new(childSet)
-	if container, found := e.beneath.get(at.container); found {
+	if container, found := e.below.get(at.container); found {
 		if old, found := container.grantees[at.grantee]; found {
 			*set = childSet{old.grants, slices.Clone(old.children)}
 		}
@@ -238,12 +238,12 @@ func (e *edit) set(at place) *childSet {
 // finish puts the sets that changed into their containers.
 func (e *edit) finish() {
 	e.recount()
-	changed := make(map[ID]beneath)
+	changed := make(map[ID]below)
 	for at, set := range e.sets {
 		container, found := changed[at.container]
 		if !found {
-			old, _ := e.beneath.get(at.container)
-			container = beneath{e.paths[at.container], maps.Clone(old.grantees)}
+			old, _ := e.below.get(at.container)
+			container = below{e.paths[at.container], maps.Clone(old.grantees)}
 			if container.grantees == nil {
 				container.grantees = make(map[number]*childSet)
 			}
@@ -258,9 +258,9 @@ func (e *edit) finish() {
 	}
 	for id, container := range changed {
 		if len(container.grantees) > 0 {
-			e.beneath.set(id, container)
+			e.below.set(id, container)
 		} else {
-			e.beneath.remove(id)
+			e.below.remove(id)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func (r reference) has(c access.Caller, path []access.Object) (had access.Privil
 }
 
 // sees reports whether c sees the object that path begins with: he can describe it, or something
-// stands on it, or he sees something beneath it, of all paths that there are.
+// stands on it, or he sees something below it, of all paths that there are.
 func (r reference) sees(c access.Caller, path []access.Object, all [][]access.Object) bool {
 	if len(path) == 0 {
 		return true

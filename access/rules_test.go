@@ -32,8 +32,8 @@ func TestRules(t *testing.T) {
 		want    access.Outcome
 	}{
 		{"a grant above", []access.Grants{grantOn(warehouse, ann, access.Read)}, access.Caller{Name: ann}, table, access.Read, access.Allow},
-		{"a grant beneath", []access.Grants{grantOn(table, ann, access.Read)}, access.Caller{Name: ann}, namespace, access.Read, access.Forbid},
-		{"a grant beneath shows the way", []access.Grants{grantOn(table, ann, access.Read)}, access.Caller{Name: ann}, warehouse, access.See, access.Allow},
+		{"a grant below", []access.Grants{grantOn(table, ann, access.Read)}, access.Caller{Name: ann}, namespace, access.Read, access.Forbid},
+		{"a grant below shows the way", []access.Grants{grantOn(table, ann, access.Read)}, access.Caller{Name: ann}, warehouse, access.See, access.Allow},
 		{"two grants together", []access.Grants{grantOn(table, ann, access.Alter), grantOn(warehouse, ann, access.Locate)}, access.Caller{Name: ann}, table, access.Alter | access.Locate, access.Allow},
 		{"describe on the server", []access.Grants{grantOn(server, access.Everyone, access.Describe)}, access.Caller{Name: ann}, table, access.Describe, access.Allow},
 		{"everyone is not anonymous", []access.Grants{grantOn(server, access.Everyone, access.Describe)}, moorageAnonymous(), table, access.See, access.Hidden},
@@ -48,18 +48,18 @@ func TestRules(t *testing.T) {
 		{"nobody owned it", nil, access.Caller{}, table, access.See, access.Hidden},
 		{"handed over: before", []access.Grants{handed}, access.Caller{Name: bob}, table, access.See, access.Hidden},
 		{"handed over: after, to a role", []access.Grants{handed}, access.Caller{Name: ann}, table, access.Manage, access.Allow},
-		{"managed: the owner beneath", []access.Grants{managed}, access.Caller{Name: bob}, table, access.Manage, access.Forbid},
+		{"managed: the owner below", []access.Grants{managed}, access.Caller{Name: bob}, table, access.Manage, access.Forbid},
 		{"managed: all else stays", []access.Grants{managed}, access.Caller{Name: bob}, table, access.Purge, access.Allow},
 		{"managed: its own owner", []access.Grants{managed}, access.Caller{Name: root}, namespace, access.Manage, access.Allow},
-		{"managed: its own owner beneath", []access.Grants{managed}, access.Caller{Name: root}, table, access.Manage, access.Allow},
+		{"managed: its own owner below", []access.Grants{managed}, access.Caller{Name: root}, table, access.Manage, access.Allow},
 
 		{"admin sees every name", []access.Grants{grantOn(server, ann, access.Admin)}, access.Caller{Name: ann}, table, access.See, access.Allow},
 		{"admin reads nothing", []access.Grants{grantOn(server, ann, access.Admin)}, access.Caller{Name: ann}, table, access.Describe, access.Forbid},
 		{"operate shows nothing", []access.Grants{grantOn(server, ann, access.Operate|access.Audit|access.Impersonate)}, access.Caller{Name: ann}, warehouse, access.See, access.Hidden},
 		{"locate shows where it stands", []access.Grants{grantOn(namespace, ann, access.Locate)}, access.Caller{Name: ann}, namespace, access.See, access.Allow},
 		{"locate shows the way there", []access.Grants{grantOn(namespace, ann, access.Locate)}, access.Caller{Name: ann}, warehouse, access.See, access.Allow},
-		{"locate shows nothing beneath", []access.Grants{grantOn(namespace, ann, access.Locate)}, access.Caller{Name: ann}, table, access.Locate, access.Hidden},
-		{"delegate shows nothing beneath", []access.Grants{grantOn(warehouse, ann, access.Delegate)}, access.Caller{Name: ann}, namespace, access.See, access.Hidden},
+		{"locate shows nothing below", []access.Grants{grantOn(namespace, ann, access.Locate)}, access.Caller{Name: ann}, table, access.Locate, access.Hidden},
+		{"delegate shows nothing below", []access.Grants{grantOn(warehouse, ann, access.Delegate)}, access.Caller{Name: ann}, namespace, access.See, access.Hidden},
 
 		{"an engine in his name", []access.Grants{grantOn(warehouse, ann, access.Read)}, access.Caller{Name: ann, Acting: true}, table, access.Read, access.Allow},
 		{"an engine has nothing of the server", []access.Grants{grantOn(server, ann, access.Admin|access.Describe)}, access.Caller{Name: ann, Acting: true}, table, access.See, access.Hidden},

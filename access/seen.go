@@ -40,7 +40,7 @@ func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 	if w.hasGrant(record.grants) {
 		return ListSeen, nil
 	}
-	granted, _ := w.snapshot.beneath.get(path[0].ID)
+	granted, _ := w.snapshot.below.get(path[0].ID)
 	children := make(map[ID]bool)
 	for _, each := range w.granted {
 		set, found := granted.grantees[each]

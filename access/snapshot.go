@@ -24,9 +24,9 @@ const (
 type Snapshot struct {
 	epoch uint64
 	names *names
-	// objects holds the grants records, and beneath has the grants below each container.
+	// objects holds the grants records, and below has the grants below each container.
 	objects *sharded[ID, object]
-	beneath *sharded[ID, beneath]
+	below   *sharded[ID, below]
 	count   int
 	callers *callers
 }
@@ -34,14 +34,14 @@ type Snapshot struct {
 // New returns a snapshot of records, which are all records of the store. It takes the valid parts
 // of records that this version would refuse to write: loading never fails.
 func New(epoch uint64, records Records) *Snapshot {
-	empty := &Snapshot{names: newNames(), objects: &sharded[ID, object]{}, beneath: &sharded[ID, beneath]{}}
+	empty := &Snapshot{names: newNames(), objects: &sharded[ID, object]{}, below: &sharded[ID, below]{}}
 	return empty.With(epoch, Changes{Records: records})
 }
 
 // With returns the snapshot at epoch: s with changes. The two share all unchanged parts.
 func (s *Snapshot) With(epoch uint64, changes Changes) *Snapshot {
 	e := edit{
-		names: s.names.edit(changes), objects: s.objects.edit(len(changes.Grants)), beneath: s.beneath.edit(0),
+		names: s.names.edit(changes), objects: s.objects.edit(len(changes.Grants)), below: s.below.edit(0),
 		sets: make(map[place]*childSet), paths: make(map[ID][]ID),
 	}
 	for _, id := range changes.GoneGrants {
@@ -53,7 +53,7 @@ func (s *Snapshot) With(epoch uint64, changes Changes) *Snapshot {
 	e.finish()
 	return &Snapshot{
 		epoch: epoch, count: s.count + e.added, callers: newCallers(),
-		names: e.names.done(), objects: e.objects.done(), beneath: e.beneath.done(),
+		names: e.names.done(), objects: e.objects.done(), below: e.below.done(),
 	}
 }
 

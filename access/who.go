@@ -80,7 +80,7 @@ func newWho(s *Snapshot, caller Caller) *Who {
 
 // index prepares the lookups of the caller's grants.
 func (w *Who) index() {
-	anything, _ := w.snapshot.beneath.get(ServerID)
+	anything, _ := w.snapshot.below.get(ServerID)
 	for _, each := range w.numbers {
 		w.mask |= 1 << (each % 64)
 		if _, found := anything.grantees[each]; found {

@@ -17,7 +17,6 @@ type Event string
 const (
 	Decision     Event = "decision"               // a decision about a request
 	TokenIssued  Event = "token-issued"           // the token endpoint issued a token
-	TokenRefused Event = "token-refused"          // the token endpoint refused a request
 	KeyMade      Event = "key-made"               // an API key, or a further secret for one, was created
 	KeyWithdrawn Event = "key-withdrawn"          // an API key ended
 	Vended       Event = "credential-vended"      // an engine got a credential for the files of a table

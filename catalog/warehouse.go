@@ -139,14 +139,14 @@ func checkOptions(value registry.Warehouse) error {
 		moorage.Cut(slices.Min(slices.Collect(maps.Keys(value.Storage))), valueShownMax))
 }
 
-// OwnProperties returns the names of the properties that only the server itself sends to clients.
+// ownProperties returns the names of the properties that only the server itself sends to clients.
 // Warehouses cannot set them.
-func OwnProperties() []string { return []string{"prefix", "namespace-separator"} }
+func ownProperties() []string { return []string{"prefix", "namespace-separator"} }
 
-// checkOwn returns KindBadRequest if properties include one of OwnProperties, or an invalid value
+// checkOwn returns KindBadRequest if properties include one of ownProperties, or an invalid value
 // of a property that the catalog uses.
 func checkOwn(properties map[string]string) error {
-	for _, name := range OwnProperties() {
+	for _, name := range ownProperties() {
 		if _, ok := properties[name]; ok {
 			return moorage.Errorf(moorage.KindBadRequest,
 				"The property %s of a warehouse is the server's own: leave it out", name)

@@ -28,8 +28,7 @@ type Item struct {
 	PreviousMetadataLocation string `json:"previous-metadata-location,omitempty"`
 	// Rule is the hash of the rule by which the server maintained a table; empty otherwise.
 	Rule string `json:"rule,omitempty"`
-	// Facts describe a table's version after the change. It is nil if the table has no new version,
-	// or if an older version of the server wrote the change.
+	// Facts describe a table's version after the change. It is nil if the table has no new version.
 	Facts *Facts `json:"facts,omitempty"`
 }
 

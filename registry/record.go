@@ -100,12 +100,11 @@ type Warehouse struct {
 	// Secret refers to the storage credentials that are not in Storage. If it is zero, the
 	// process's own credentials are used.
 	Secret SecretRef `json:"secret,omitzero"`
-	// Since is when the present state began. For StateDropping it is by the store's clock, or by
-	// the node's if an older version wrote it. For other states it is by the node's clock.
+	// Since is when the present state began. For StateDropping it is by the store's clock. For
+	// other states it is by the node's clock.
 	Since time.Time `json:"since"`
 	// Creator is the identity of the creator, who owns the warehouse unless its grants record names
-	// another owner. It is written at creation and never changes. It is empty if an older version
-	// created the warehouse.
+	// another owner. It is written at creation and never changes.
 	Creator string `json:"creator,omitempty"`
 	// Granted is true if the warehouse may have a grants record.
 	Granted bool `json:"granted,omitempty"`
@@ -149,8 +148,8 @@ type Namespace struct {
 	Unknown
 	ID         ID                `json:"id"`
 	Properties map[string]string `json:"properties"`
-	// Since is when the present state began. For StateDropping it is by the store's clock, or by
-	// the node's if an older version wrote it. For other states it is by the node's clock.
+	// Since is when the present state began. For StateDropping it is by the store's clock. For
+	// other states it is by the node's clock.
 	Since time.Time `json:"since"`
 	// Creator and Granted are as in Warehouse.
 	Creator string `json:"creator,omitempty"`
@@ -185,8 +184,7 @@ type Pointer struct {
 	// Claims are the normalised locations that the pointer has claimed, the present one last.
 	Claims []string `json:"claims"`
 	// Since is when the present state began, or when a purge was cancelled. The time of a dropped
-	// state is by the store's clock, or by the node's if an older version wrote it. Other times are
-	// by the node's clock.
+	// state is by the store's clock. Other times are by the node's clock.
 	Since time.Time `json:"since"`
 	// Task is the purge that the drop requested. It is zero if there is no purge, or if the purge
 	// was cancelled.
@@ -199,7 +197,7 @@ type Pointer struct {
 	// deleted before the files are.
 	Storage map[string]string `json:"storage,omitempty"`
 	// WarehouseID is also kept by the drop, because another warehouse may get the name. It is zero
-	// if the table is live, or if an older version dropped it.
+	// if the table is live.
 	WarehouseID ID `json:"warehouse-id,omitzero"`
 	// Secret is the id of the secret of the warehouse, also kept by the drop. It is zero if the
 	// warehouse has no secret.
@@ -304,13 +302,10 @@ type Change struct {
 	RequestID string             `json:"request-id,omitempty"`
 	Client    string             `json:"client,omitempty"` // User-Agent of the request, 200 bytes at most
 	Time      time.Time          `json:"time"`
-	// MetadataLocation is the new location of a change of one table by an older version. Items
-	// contain it now.
-	MetadataLocation string `json:"metadata-location,omitempty"`
 	// Group has the requests that the change carried out together, in their order. It is nil for a
 	// single request.
 	Group []Member `json:"members,omitempty"`
-	// Items are the objects that the change affected. A record of an older version has no items.
+	// Items are the objects that the change affected.
 	Items []Item `json:"items,omitempty"`
 	// Versions are the records written, in the order of the batch; Apply fills it.
 	Versions []Version `json:"versions,omitempty"`

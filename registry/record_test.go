@@ -77,7 +77,7 @@ func goldenValues() map[string][2]registry.Value {
 		}, registry.Tombstone{}},
 		"change": {registry.Change{
 			ID: someID, Operation: "commit", Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
-			Principal: "ann", RequestID: "r-1", Time: someTime, MetadataLocation: "file:///data/w/t/metadata/00002.metadata.json",
+			Principal: "ann", RequestID: "r-1", Time: someTime,
 			Versions: []registry.Version{
 				{Key: registry.PointerKey(someID), Old: someETag, New: otherETag},
 				{Key: registry.EntryKey(otherID, "new"), New: otherETag}, {Key: registry.EntryKey(otherID, "gone"), Old: someETag},

@@ -15,7 +15,7 @@ type Secret struct {
 	// Sealed has the values by name, as written by SealedText. A name is the purpose of its value.
 	Sealed map[string]string `json:"sealed"`
 	// Kinds has the kind of each value by the names of Sealed, for readers that cannot open it; see
-	// storage.SecretKind. An older version left it out.
+	// storage.SecretKind.
 	Kinds map[string]string `json:"kinds,omitempty"`
 	By    string            `json:"by"` // identity that changed it last
 	At    time.Time         `json:"at"`

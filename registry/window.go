@@ -33,8 +33,8 @@ func WindowEnd(last time.Time) string { return windowID(last.Add(time.Second)) }
 // WindowKey is the key of the record of when a table or view was dropped without a purge. Its value
 // is an empty Due. IDs are ordered by the time of the drop, in seconds. The Apply that drops the
 // pointer writes the record. The Apply that ends the pointer or restores it deletes the record. The
-// record is a hint: an older version restores the pointer without deleting the record, and drops
-// without writing one.
+// record is a hint. The pointer decides, and a daily walk over the pointers finds drops that have
+// no record.
 func WindowKey(pointer ID, dropped time.Time) Key {
 	return Key{TableDue, windowID(dropped) + "/" + pointer.String()}
 }

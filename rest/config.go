@@ -65,11 +65,8 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 // settings take precedence. Without a name it returns DefaultWarehouse, if that exists.
 func (s *server) warehouseOf(r *http.Request, name string) (catalog.Warehouse, error) {
 	warehouse, err := s.as(r).LoadWarehouse(r.Context(), cmp.Or(name, DefaultWarehouse))
-	if err != nil && (name != "" || moorage.KindOf(err) != moorage.KindNoSuchWarehouse) {
-		return warehouse, err
+	if name == "" && moorage.KindOf(err) == moorage.KindNoSuchWarehouse {
+		return warehouse, nil
 	}
-	for _, own := range catalog.OwnProperties() { // that an older version stored
-		delete(warehouse.Properties, own)
-	}
-	return warehouse, nil
+	return warehouse, err
 }

@@ -98,19 +98,19 @@ func (e *TakenError) Error() string { return "catalog: location is taken at " + 
 
 // Plan reads the records of location and of the folders above it, and returns the conditions and
 // writes of the claim. The claim of a dropped pointer passes on, unless the drop was with a purge.
-// A location at, above or below a tombstone is available if who.MayResettle returns nil and the
-// credentials that reach it have ended. The error is *TakenError if the location is not available,
-// and KindBadRequest if it is malformed or outside the warehouse's roots.
+// A location at, above or below a tombstone is available if claimant.MayResettle returns nil and
+// the credentials that reach it have ended. The error is *TakenError if the location is not
+// available, and KindBadRequest if it is malformed or outside the warehouse's roots.
 //
 // If the claimed location is a folder without claims, Plan marks its record in the store: see
 // emptied.
-func (c *Claims) Plan(ctx context.Context, roots []string, location string, who Claimant) (Claim, error) {
+func (c *Claims) Plan(ctx context.Context, roots []string, location string, claimant Claimant) (Claim, error) {
 	normalised, folders, err := claimPath(roots, location)
 	if err != nil {
 		return Claim{}, err
 	}
 	key := registry.LocationKey(normalised)
-	places, err := c.read(ctx, key, folders, who.FromMemory)
+	places, err := c.read(ctx, key, folders, claimant.FromMemory)
 	if err != nil {
 		return Claim{}, err
 	}
@@ -125,15 +125,15 @@ func (c *Claims) Plan(ctx context.Context, roots []string, location string, who 
 		case place.record.State == registry.StateDropping: // about to be removed, see retention.Folders
 			planned.below(place.record)
 		default:
-			return Claim{}, c.takenAbove(place.record, who)
+			return Claim{}, c.takenAbove(place.record, claimant)
 		}
 		// The table of a tombstone above lived there, not here, so the tombstone cannot be the
 		// claimant's own.
-		if err := c.mayResettle(ctx, place.tombstone, who); err != nil {
+		if err := c.mayResettle(ctx, place.tombstone, claimant); err != nil {
 			return Claim{}, err
 		}
 	}
-	if err := c.planOwner(ctx, &planned, places[0].record, who); err != nil {
+	if err := c.planOwner(ctx, &planned, places[0].record, claimant); err != nil {
 		return Claim{}, err
 	}
 	return planned, nil
@@ -168,7 +168,7 @@ func (c *Claim) below(record registry.Record) {
 
 // planOwner plans the record of the location itself. record has the key of the location even if it
 // does not exist. A location without a record has no tombstone either.
-func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.Record, who Claimant) error {
+func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.Record, claimant Claimant) error {
 	key, at := record.Key, place{record: record}
 	if record.Exists() {
 		records, err := c.ledger.Get(ctx, registry.TombstoneKey(key.ID))
@@ -177,7 +177,7 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.
 		}
 		at = placeOf(key, record, records[0])
 		if record.State != registry.StateOwner {
-			if record, err = c.emptied(ctx, record, who); err != nil {
+			if record, err = c.emptied(ctx, record, claimant); err != nil {
 				return err
 			}
 		}
@@ -188,21 +188,21 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.
 		if held, err = ledger.Decode[registry.LocationClaim](record); err != nil {
 			return err
 		}
-		if held.Pointer == who.Pointer { // claimed before, and kept since
+		if held.Pointer == claimant.Pointer { // claimed before, and kept since
 			planned.Conditions = append(planned.Conditions, registry.ETagIs(key, record.ETag))
 			return nil
 		}
-		if err := c.takeOver(ctx, planned, at, held, who); err != nil {
+		if err := c.takeOver(ctx, planned, at, held, claimant); err != nil {
 			return err
 		}
 	}
-	own, err := isOwn(at.tombstone, who)
+	own, err := isOwn(at.tombstone, claimant)
 	if err != nil {
 		return err
 	}
 	switch {
 	case !own:
-		err = c.mayResettle(ctx, at.tombstone, who)
+		err = c.mayResettle(ctx, at.tombstone, claimant)
 	case held.Pointer.IsZero(): // else takeOver writes another tombstone
 		planned.Conditions = append(planned.Conditions, ledger.Unchanged(at.tombstone))
 		planned.Deletes = append(planned.Deletes, registry.Delete(at.tombstone.Key))
@@ -215,7 +215,7 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.
 		return err
 	}
 	owner := registry.LocationClaim{
-		Unknown: ledger.UnknownOf[registry.LocationClaim](record), Pointer: who.Pointer, Since: now,
+		Unknown: ledger.UnknownOf[registry.LocationClaim](record), Pointer: claimant.Pointer, Since: now,
 	}
 	if record.Exists() {
 		planned.Conditions = append(planned.Conditions, registry.ETagIs(key, record.ETag))
@@ -229,7 +229,7 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.
 // takeOver plans that a location passes on from its holder, which must be dropped, and that the
 // holder's tombstone records it.
 func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held registry.LocationClaim,
-	who Claimant) error {
+	claimant Claimant) error {
 	records, err := c.ledger.Get(ctx, registry.PointerKey(held.Pointer))
 	if err != nil {
 		return err
@@ -239,11 +239,11 @@ func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held re
 	switch {
 	case !holder.Exists(): // in a damaged store
 		return nil
-	case held.Pointer != who.Replaces:
-		taken, err = c.takenBy(ctx, holder, who)
+	case held.Pointer != claimant.Replaces:
+		taken, err = c.takenBy(ctx, holder, claimant)
 		planned.Conditions = append(planned.Conditions, ledger.Unchanged(holder))
-	case !who.ReplacedUntil.IsZero():
-		taken = &TakenError{Own: ReplacedReached, Until: who.ReplacedUntil}
+	case !claimant.ReplacedUntil.IsZero():
+		taken = &TakenError{Own: ReplacedReached, Until: claimant.ReplacedUntil}
 	}
 	if err != nil {
 		return err
@@ -272,8 +272,8 @@ func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held re
 // files that the dropped table named there, so no other table may move in before it has finished.
 // The same holds while engines may hold credentials for the dropped table: they would reach the
 // files of another table. The claim must require that holder is unchanged: the table may come back,
-// and then be dropped with a purge. Errors come from the store or from who.MayTake.
-func (c *Claims) takenBy(ctx context.Context, holder registry.Record, who Claimant) (*TakenError, error) {
+// and then be dropped with a purge. Errors come from the store or from claimant.MayTake.
+func (c *Claims) takenBy(ctx context.Context, holder registry.Record, claimant Claimant) (*TakenError, error) {
 	pointer, err := registry.Decode[registry.Pointer](holder)
 	switch {
 	case !holder.State.IsDropped(), err != nil: // an unreadable pointer may await a purge
@@ -281,10 +281,10 @@ func (c *Claims) takenBy(ctx context.Context, holder registry.Record, who Claima
 	case holder.State == registry.StatePurging, !pointer.Task.IsZero() && !pointer.PurgeWaits():
 		return &TakenError{Own: AwaitsPurge}, nil
 	case pointer.PurgeWaits():
-		return c.takenByWaiting(ctx, pointer, who)
+		return c.takenByWaiting(ctx, pointer, claimant)
 	}
-	if who.MayTake != nil {
-		if err := who.MayTake(ctx, pointer); err != nil {
+	if claimant.MayTake != nil {
+		if err := claimant.MayTake(ctx, pointer); err != nil {
 			return nil, err
 		}
 	}
@@ -299,10 +299,10 @@ func (c *Claims) takenBy(ctx context.Context, holder registry.Record, who Claima
 }
 
 // takenByWaiting returns why a location whose dropped table has a waiting purge does not pass on.
-// If the claimant may, it begins that purge. Errors come from the store or from who.Forward.
-func (c *Claims) takenByWaiting(ctx context.Context, pointer registry.Pointer, who Claimant) (*TakenError, error) {
-	if who.Forward != nil {
-		begun, err := who.Forward(ctx, pointer)
+// If the claimant may, it begins that purge. Errors come from the store or from claimant.Forward.
+func (c *Claims) takenByWaiting(ctx context.Context, pointer registry.Pointer, claimant Claimant) (*TakenError, error) {
+	if claimant.Forward != nil {
+		begun, err := claimant.Forward(ctx, pointer)
 		if err != nil {
 			return nil, err
 		}
@@ -314,10 +314,10 @@ func (c *Claims) takenByWaiting(ctx context.Context, pointer registry.Pointer, w
 }
 
 // takenAbove returns why a location below the claimed folder is taken.
-func (c *Claims) takenAbove(folder registry.Record, who Claimant) *TakenError {
+func (c *Claims) takenAbove(folder registry.Record, claimant Claimant) *TakenError {
 	taken := &TakenError{At: folder.Key.ID}
 	held, err := ledger.Decode[registry.LocationClaim](folder)
-	if err == nil && held.Pointer == who.Pointer {
+	if err == nil && held.Pointer == claimant.Pointer {
 		taken.Own = WithinOwn
 	}
 	return taken
@@ -326,7 +326,7 @@ func (c *Claims) takenAbove(folder registry.Record, who Claimant) *TakenError {
 // PlanKept plans that the claimant keeps, or gets back, the locations that it claimed before. The
 // error is *TakenError if one is not available. It is KindBadRequest if one must be claimed again
 // but is outside the warehouse's roots.
-func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations []string, who Claimant) error {
+func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations []string, claimant Claimant) error {
 	for _, location := range locations {
 		if location == planned.Normalised {
 			continue
@@ -339,9 +339,9 @@ func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations 
 		switch {
 		case err != nil:
 		case records[0].State == registry.StateOwner: // then the records of the folders above exist
-			err = c.planOwner(ctx, planned, records[0], who)
+			err = c.planOwner(ctx, planned, records[0], claimant)
 		default:
-			err = c.planAnew(ctx, planned, roots, location, who)
+			err = c.planAnew(ctx, planned, roots, location, claimant)
 		}
 		if err != nil {
 			return err
@@ -352,8 +352,9 @@ func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations 
 
 // planAnew plans the claim of one more location. Another table that had it, while the claimant was
 // dropped, has given it up. After that the records of the folders above may be gone too.
-func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, location string, who Claimant) error {
-	more, err := c.Plan(ctx, roots, location, who)
+func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, location string,
+	claimant Claimant) error {
+	more, err := c.Plan(ctx, roots, location, claimant)
 	if err != nil {
 		return err
 	}

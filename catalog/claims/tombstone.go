@@ -46,19 +46,19 @@ func TombstoneOf(record registry.Record, tableUUID string) (registry.Tombstone, 
 }
 
 // isOwn reports whether record, which may be missing, is the tombstone of the claimant's table.
-func isOwn(record registry.Record, who Claimant) (bool, error) {
-	if !record.Exists() || who.TableUUID == "" {
+func isOwn(record registry.Record, claimant Claimant) (bool, error) {
+	if !record.Exists() || claimant.TableUUID == "" {
 		return false, nil
 	}
 	tombstone, err := ledger.Decode[registry.Tombstone](record)
-	return strings.EqualFold(tombstone.TableUUID, who.TableUUID), err
+	return strings.EqualFold(tombstone.TableUUID, claimant.TableUUID), err
 }
 
 // mayResettle returns nil if the claimant may live at, above or below the tombstone of record, or
-// if record is missing. It returns the error of who.MayResettle first. Otherwise it returns
+// if record is missing. It returns the error of claimant.MayResettle first. Otherwise it returns
 // *TakenError while engines may hold credentials, which would reach the files of another table. So
 // a claimant without the right does not learn when the credentials end.
-func (c *Claims) mayResettle(ctx context.Context, record registry.Record, who Claimant) error {
+func (c *Claims) mayResettle(ctx context.Context, record registry.Record, claimant Claimant) error {
 	if !record.Exists() {
 		return nil
 	}
@@ -67,8 +67,8 @@ func (c *Claims) mayResettle(ctx context.Context, record registry.Record, who Cl
 		return err
 	}
 	ends := !tombstone.Lasting && !tombstone.ReachableUntil.IsZero()
-	if who.MayResettle != nil && !ends {
-		if err := who.MayResettle(ctx, tombstone); err != nil {
+	if claimant.MayResettle != nil && !ends {
+		if err := claimant.MayResettle(ctx, tombstone); err != nil {
 			return err
 		}
 	}
@@ -92,8 +92,8 @@ func (c *Claims) mayResettle(ctx context.Context, record registry.Record, who Cl
 // still correct when an Apply that requires the marked version succeeds.
 //
 // The error is *TakenError if the location is taken, and ledger.ErrRetry if the record has changed.
-func (c *Claims) emptied(ctx context.Context, folder registry.Record, who Claimant) (registry.Record, error) {
-	if err := c.lookBeneath(ctx, folder.Key, who); err != nil || folder.State == registry.StateDropping {
+func (c *Claims) emptied(ctx context.Context, folder registry.Record, claimant Claimant) (registry.Record, error) {
+	if err := c.lookBeneath(ctx, folder.Key, claimant); err != nil || folder.State == registry.StateDropping {
 		return folder, err
 	}
 	value := registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](folder)}
@@ -111,20 +111,20 @@ func (c *Claims) emptied(ctx context.Context, folder registry.Record, who Claima
 		return folder, moorage.E("claims.emptied", folder.Key.ID, moorage.KindUnavailable, err)
 	}
 	folder.State, folder.ETag = registry.StateDropping, etags[0]
-	return folder, c.lookBeneath(ctx, folder.Key, who)
+	return folder, c.lookBeneath(ctx, folder.Key, claimant)
 }
 
 // lookBeneath returns *TakenError if a location below location is claimed, and the error of
 // mayResettle for a tombstone below it. It reads the claims first: a claim that ends between the
 // two reads has left its tombstone.
-func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, who Claimant) error {
+func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, claimant Claimant) error {
 	var taken *TakenError
 	err := c.ledger.Scan(ctx, registry.TableLocation, location.ID+"/", "", func(record registry.Record) (bool, error) {
 		if record.State != registry.StateOwner {
 			return true, ctx.Err()
 		}
 		taken = &TakenError{At: location.ID}
-		if held, err := ledger.Decode[registry.LocationClaim](record); err == nil && held.Pointer == who.Pointer {
+		if held, err := ledger.Decode[registry.LocationClaim](record); err == nil && held.Pointer == claimant.Pointer {
 			taken.Own = AroundOwn
 		}
 		return taken.Own == AroundOwn, ctx.Err() // the first other owner is only for the message
@@ -133,7 +133,7 @@ func (c *Claims) lookBeneath(ctx context.Context, location registry.Key, who Cla
 		return cmp.Or(err, error(taken))
 	}
 	return c.ledger.Scan(ctx, registry.TableTombstone, location.ID+"/", "", func(record registry.Record) (bool, error) {
-		return true, c.mayResettle(ctx, record, who)
+		return true, c.mayResettle(ctx, record, claimant)
 	})
 }
 

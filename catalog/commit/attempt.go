@@ -19,7 +19,7 @@ func (p *Pipeline) runLocked(ctx context.Context, w *work) (outcome Outcome, err
 			return Outcome{}, err
 		}
 	}
-	if err := p.leases.heed(ctx, w); err != nil {
+	if err := p.leases.check(ctx, w); err != nil {
 		return Outcome{}, err
 	}
 	if row, found := scope.Verb.Row(); found {

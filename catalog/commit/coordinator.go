@@ -108,7 +108,7 @@ func (o *coordinator) step(ctx context.Context, stale bool) error {
 	if len(files) == 0 {
 		return o.verifyUnchanged(ctx)
 	}
-	if err := o.pipeline.leases.heed(ctx, o.t.work); err != nil {
+	if err := o.pipeline.leases.check(ctx, o.t.work); err != nil {
 		return err
 	}
 	batch, err := o.t.batch()

@@ -35,7 +35,7 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	if e.replays(base) {
 		return Outcome{Version: VersionOf(found, e.Ident, base)}, nil
 	}
-	if err := p.leases.heed(ctx, w); err != nil {
+	if err := p.leases.check(ctx, w); err != nil {
 		return Outcome{}, err
 	}
 	ground := Ground{Found: found, Base: base, Env: envOf(p.config.Now(), found)}

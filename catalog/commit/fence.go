@@ -16,8 +16,8 @@ import (
 // leaseReader reads leases.
 type leaseReader struct{ ledger *ledger.Ledger }
 
-// heed returns an error if w requires a lease that its caller does not hold now.
-func (r leaseReader) heed(ctx context.Context, w *work) error {
+// check returns an error if w requires a lease that its caller does not hold now.
+func (r leaseReader) check(ctx context.Context, w *work) error {
 	_, err := r.read(ctx, w)
 	return err
 }

@@ -40,7 +40,7 @@ func (r *reached) catchUp(ctx context.Context) (changed bool, forgotten []string
 }
 
 // follow reads the log of changes up to its end. It returns the pointers that changed, each with
-// what the last change says of it; zero if that is from an older version, which says nothing.
+// its item of the last change.
 func (r *reached) follow(ctx context.Context) (map[registry.Key]registry.Item, error) {
 	pointers := make(map[registry.Key]registry.Item)
 	for {

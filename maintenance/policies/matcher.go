@@ -162,16 +162,10 @@ func policyOf(scope string, value registry.MaintenancePolicy) policy.Policy {
 		t, settings := policy.Type(job.Type), settingsOf(job.Settings)
 		made.Jobs[t] = policy.Job{
 			Status: policy.Status(job.Status), Settings: settings, Since: job.Since,
-			Unsafe: job.Unsafe || wasUnsafe(t, settings),
+			Unsafe: job.Unsafe,
 		}
 	}
 	return made
-}
-
-// wasUnsafe reports whether settings are below the safe minimum, so that unsafe values were
-// allowed. Records of earlier versions do not have this flag.
-func wasUnsafe(t policy.Type, settings policy.Settings) bool {
-	return t.Check(settings, false) != nil && t.Check(settings, true) == nil
 }
 
 // sourceOf returns the source of the values of a scope.

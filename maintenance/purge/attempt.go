@@ -313,8 +313,8 @@ func hasFiles(ctx context.Context, lister storage.Lister, table registry.Pointer
 // errGone if the purge is over or was called off: a worker that was taken for dead and wakes stops
 // then.
 //
-// While a purge is pending, the locations of its table pass to nobody. But an earlier version of
-// the server let them pass on, and may run on another node.
+// While a purge is pending, no other table gets its locations. This is the last check of that
+// before the files go.
 func (w *Worker) held(ctx context.Context, table registry.Pointer, batch []string) ([]string, error) {
 	keys := []registry.Key{registry.PointerKey(table.ID)}
 	for _, claim := range table.Claims {

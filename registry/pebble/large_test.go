@@ -55,8 +55,11 @@ func drawnID(random *rand.Rand) registry.ID {
 func commitChange(id registry.ID) *registry.Change {
 	return &registry.Change{
 		ID: id, Operation: "commit", Principal: "anonymous", Time: time.Unix(1_700_000_000, 0).UTC(),
-		Ident:            moorage.Identifier{Warehouse: "default", Namespace: moorage.Namespace{"sales"}, Name: "orders"},
-		MetadataLocation: fmt.Sprintf("file:///data/default/sales/orders/metadata/00012-%s.metadata.json", id),
+		Ident: moorage.Identifier{Warehouse: "default", Namespace: moorage.Namespace{"sales"}, Name: "orders"},
+		Items: []registry.Item{{
+			Kind: registry.ItemTable, ID: id,
+			MetadataLocation: fmt.Sprintf("file:///data/default/sales/orders/metadata/00012-%s.metadata.json", id),
+		}},
 	}
 }
 
