@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog"
 	"moorage/maintenance/jobs"
 	"moorage/registry"
 	"moorage/storage"
@@ -96,6 +97,35 @@ func TestOrphans(t *testing.T) {
 		must(t, w.jobs.RunOnce(w.ctx))
 		w.judgeStrays(true, "in the end")
 		w.judge(w.node, false, "in the end")
+	}
+}
+
+// The metadata file of another table stays, whatever the writer called it.
+func TestOrphansKeepAMetadataFileOfAnotherTable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, inMemory, 1, 3)
+	table, err := w.ann().LoadTable(w.ctx, ident())
+	must(t, err)
+	for i, name := range []string{"snap.json", "metadata.json.gz"} {
+		file := tableAt + "/metadata/" + name
+		raw := strings.NewReplacer(
+			`"location":"`+tableAt+`"`, fmt.Sprintf(`"location":"file:///wh/ns/other%d"`, i),
+			table.Document.UUID(), fmt.Sprintf("9c12d441-03fe-4693-9a96-a0705ddf69c%d", i),
+		).Replace(string(table.Document.Raw()))
+		must(t, w.files.Create(w.ctx, file, []byte(raw)))
+		_, err = w.ann().RegisterTable(w.ctx, identOf(fmt.Sprint("other", i)), catalog.RegisterRequest{MetadataLocation: file})
+		must(t, err)
+	}
+	w.strays()
+	_, err = w.jobs.FindOrphans(w.ctx, w.table, orphanSettings(), nil)
+	must(t, err)
+	must(t, w.jobs.RunOnce(w.ctx))
+	w.clock.Advance(11 * 24 * time.Hour)
+	must(t, w.jobs.RunOnce(w.ctx))
+	w.judgeStrays(true, "in the end")
+	for i := range 2 {
+		_, err := w.ann().LoadTable(w.ctx, identOf(fmt.Sprint("other", i)))
+		must(t, err)
 	}
 }
 
