@@ -155,8 +155,7 @@ func (w *world) forget(ident moorage.Identifier, of policy.Type) {
 	must(w.t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), ident, of))
 }
 
-// TestUnsafePolicies: that a policy was let through as unsafe is kept with it. One that an earlier
-// version wrote says so by its settings.
+// TestUnsafePolicies: a policy keeps that it was let through as unsafe.
 func TestUnsafePolicies(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory)
@@ -176,18 +175,6 @@ func TestUnsafePolicies(t *testing.T) {
 	asked.Unsafe = true
 	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), warehouse, asked))
 	isUnsafe("unsafe, with settings that are safe", true)
-	for settings, want := range map[string]bool{`{"unreferencedDays":"0"}`: true, `{"unreferencedDays":"1"}`: false} {
-		value, err := registry.Encode(registry.MaintenancePolicy{Jobs: []registry.JobPolicy{
-			{Type: string(of), Status: string(policy.Enabled), Settings: []byte(settings)},
-		}})
-		must(t, err)
-		must(t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), warehouse, of))
-		_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{
-			registry.Put(registry.MaintenancePolicyKey(registry.ScopeServer), registry.StateNone, value),
-		}})
-		must(t, err)
-		isUnsafe("of an earlier version, "+settings, want)
-	}
 }
 
 // TestNamesWhileStorageIsAway: what is blocked and under way is listed with the name of its table
