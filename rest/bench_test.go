@@ -9,8 +9,11 @@ import (
 	"net/http/httptest"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // benchmarkTable makes a table with that many snapshots and returns the path that loads it.
@@ -52,6 +55,31 @@ func (s static) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(s.body)
 }
 
+// eachTime returns handler behind a compression of each answer by itself. It is what a server
+// without deflate.go would be.
+func eachTime(handler http.Handler) http.Handler {
+	writers := sync.Pool{New: func() any {
+		writer, err := gzip.NewWriterLevel(nil, gzip.BestSpeed)
+		if err != nil {
+			panic(err) // the level is a constant
+		}
+		return writer
+	}}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.Header.Del("Accept-Encoding") // so that handler does not compress
+		answer := httptest.NewRecorder()
+		handler.ServeHTTP(answer, r)
+		var compressed bytes.Buffer
+		writer := writers.Get().(*gzip.Writer)
+		defer writers.Put(writer)
+		writer.Reset(&compressed)
+		_, _ = writer.Write(answer.Body.Bytes())
+		_ = writer.Close()
+		w.Header().Set("Content-Length", strconv.Itoa(compressed.Len()))
+		_, _ = w.Write(compressed.Bytes())
+	})
+}
+
 // BenchmarkLoad compares loads of a hot table with a handler that has the answer ready, over
 // connections that are kept. Compare the lines that end alike.
 func BenchmarkLoad(b *testing.B) {
@@ -73,6 +101,11 @@ func BenchmarkLoad(b *testing.B) {
 				})
 			}
 		}
+		b.Run(fmt.Sprintf("snapshots=%d/gzip/each-time", snapshots), func(b *testing.B) {
+			handler, answer := eachTime(w), httptest.NewRecorder()
+			handler.ServeHTTP(answer, httptest.NewRequest("GET", path, nil))
+			benchmarkGet(b, handler, path, "gzip", answer.Body.Len())
+		})
 		b.Run(fmt.Sprintf("snapshots=%d/not-modified/moorage", snapshots), func(b *testing.B) {
 			answer := httptest.NewRecorder()
 			w.ServeHTTP(answer, httptest.NewRequest("GET", path, nil))

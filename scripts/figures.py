@@ -38,6 +38,7 @@ COMMANDS = {
                  "OverlappingTransactionsSucceed|RoundTrips)$"],
     "former": ["./cmd/moorage", "-bench", "BenchmarkServerFormer", "-benchtime", "7x"],
     "loads": ["./cmd/moorage", "-bench", "BenchmarkServerLoad", "-benchtime", "10x"],
+    "compressed": ["./rest", "-bench", "BenchmarkLoad$/snapshots=1000/gzip", "-benchtime", "1s", "-count", "3"],
     "pages": ["./rest", "-v", "-run", "^TestListPageIsFlat$", "-million"],
     "postgres": ["./catalog", "-bench", "BenchmarkPostgres/commit/file/clients=(8|64)$|"
                  "BenchmarkPostgres/commit/(statements|moorage)/tables=1000$/clients=(8|64)$",
@@ -137,6 +138,8 @@ FIGURES = [
            lambda r: r.value("ServerLoad/tables=300", "moorage-cpu-µs/req")),
     Figure("the same, processor time of its client", "loads", "≤ 20 µs",
            lambda r: r.value("ServerLoad/tables=300", "client-cpu-µs/req")),
+    Figure("compressed loads, 1,000 snapshots, beside compressing each", "compressed", "≥ 1.1 ×",
+           lambda r: r.ratio("Load/snapshots=1000/gzip/each-time", "Load/snapshots=1000/gzip/moorage")),
     Figure("a page of a million names within 1.5 × one of 1,000", "pages", "holds", lambda r: r.passed("TestListPageIsFlat")),
     Figure("pages of 1,000 names, rate beside eeeac24", "former", "≥ 2 ×", former("list", "rate-ratio")),
     Figure("creates, 8 clients, rate beside eeeac24", "former", "≥ 1.8 ×", former("create", "rate-ratio")),
