@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,13 +9,21 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"sync"
 	"time"
+
+	"moorage/storage/file"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"moorage"
+	"moorage/access"
 	"moorage/audit"
+	"moorage/catalog/guard"
+	"moorage/catalog/verb"
 	"moorage/internal/cli"
+	"moorage/internal/web"
 )
 
 // openAudit opens the audit log of the settings, not started.
@@ -28,12 +37,12 @@ func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger)
 	case cli.AuditStderr:
 		config.Out = audit.Stream(os.Stderr)
 	default:
-		file, to, err := openAuditFile(c, to)
+		out, to, err := openAuditFile(c, to)
 		if err != nil {
 			return nil, fmt.Errorf("--audit: %w", err)
 		}
-		config.Out = file
-		config.Free = func() (uint64, error) { return freeBytes(filepath.Dir(to)) }
+		config.Out = out
+		config.Free = func() (uint64, error) { return file.FreeBytes(filepath.Dir(to)) }
 	}
 	log := audit.New(config)
 	meterAudit(metrics, log.Stats)
@@ -77,11 +86,11 @@ func openAuditFile(c cli.Config, to string) (audit.Out, string, error) {
 				return nil, "", refused
 			}
 		}
-		file, err := audit.OpenFile(name, c.AuditBytesMax)
+		opened, err := audit.OpenFile(name, c.AuditBytesMax)
 		if err != nil {
 			return nil, "", errors.Join(err, claim.Close())
 		}
-		return auditFile{file, claim}, name, nil
+		return auditFile{opened, claim}, name, nil
 	}
 	return nil, "", refused
 }
@@ -113,4 +122,232 @@ func withAudit(ready func(context.Context) error, log *audit.Log) func(context.C
 		}
 		return ready(ctx)
 	}
+}
+
+// audited is a gate that records the decisions of another gate and of the guard behind it. It is
+// safe for concurrent use.
+type audited struct {
+	verb.Gate
+	log *audit.Log
+
+	mu sync.Mutex // guards made; leaf
+	// made has the decisions of requests in progress. Each gets a line when its request ends.
+	made map[request][]guard.Decision
+}
+
+// request is one use of a verb in progress.
+type request struct {
+	id, caller string
+	verb       verb.Verb
+}
+
+// requestsMax bounds the requests in progress whose decisions are kept. Further requests get their
+// lines before they end.
+const requestsMax = 10_000
+
+// newAudited returns a gate that refuses nothing until its Gate is replaced.
+func newAudited(log *audit.Log) *audited {
+	return &audited{Gate: verb.Open(), log: log, made: make(map[request][]guard.Decision)}
+}
+
+// Authorize refuses what cannot be recorded, if the log is strict.
+func (a *audited) Authorize(ctx context.Context, request verb.Request) error {
+	if err := a.log.Room(); err != nil {
+		return err
+	}
+	return a.Gate.Authorize(ctx, request)
+}
+
+// Decided keeps a decision until its request ends. A decision replaces an earlier one about the
+// same object, because the last decision is based on the records that the change requires.
+func (a *audited) Decided(ctx context.Context, decision guard.Decision) {
+	of := request{moorage.RequestID(ctx), decision.Caller.Name, decision.Verb}
+	a.mu.Lock()
+	all, known := a.made[of]
+	full := !known && len(a.made) >= requestsMax
+	if !full {
+		at := slices.IndexFunc(all, func(d guard.Decision) bool { return isSame(d, decision) })
+		if at < 0 {
+			all = append(all, decision)
+		} else {
+			all[at] = decision
+		}
+		a.made[of] = all
+	}
+	a.mu.Unlock()
+	if full {
+		a.log.Note(lineOf(ctx, decision))
+	}
+}
+
+// isSame reports whether two decisions of a request are about one object and the same privileges.
+func isSame(d, other guard.Decision) bool {
+	return d.Asked == other.Asked && d.Object.Kind() == other.Object.Kind() &&
+		(len(d.Object.Path) == 0 || d.Object.Path[0].ID == other.Object.Path[0].ID)
+}
+
+// Audit writes a line for each decision of the request, or for each object if there was no
+// decision.
+func (a *audited) Audit(ctx context.Context, asked verb.Request, outcome error) {
+	a.Gate.Audit(ctx, asked, outcome)
+	of := request{moorage.RequestID(ctx), asked.Caller.Name, asked.Verb}
+	a.mu.Lock()
+	made := a.made[of]
+	delete(a.made, of)
+	a.mu.Unlock()
+	if errors.Is(outcome, audit.ErrNoRoom) {
+		return
+	}
+	row, _ := asked.Verb.Row()
+	var lines []audit.Line
+	ended := func(line audit.Line) {
+		if outcome != nil {
+			line.Status = web.FailureOf(moorage.KindOf(outcome)).Status
+		}
+		line.Sampled = row.Reads && line.Decision == audit.Allowed
+		if !row.Reads && line.Decision == audit.Allowed {
+			line.Outcome = outcomeOfChange(outcome)
+		}
+		lines = append(lines, line)
+	}
+	defer func() {
+		if asked.Done != nil {
+			addEffects(lines, asked.Done())
+		}
+		for _, line := range lines {
+			a.log.Note(line)
+		}
+	}()
+	for _, decision := range made {
+		ended(lineOf(ctx, decision))
+	}
+	if len(made) > 0 {
+		return
+	}
+	line := lineFrom(ctx, asked.Caller, asked.Verb)
+	line.Decision, line.Object.Kind = decisionOf(outcome), kindOf(row.On)
+	if len(asked.On) == 0 {
+		ended(line)
+	}
+	for _, on := range asked.On {
+		line.Object.Warehouse, line.Object.Namespace, line.Object.Name = on.Warehouse, on.Namespace, on.Name
+		ended(line)
+	}
+}
+
+// decisionOf returns the decision about a request that ended with outcome.
+func decisionOf(outcome error) string {
+	switch kind := moorage.KindOf(outcome); {
+	case outcome == nil:
+	case moorage.IsHidden(outcome):
+		return access.Hidden.String()
+	case kind == moorage.KindForbidden, kind == moorage.KindNotAuthorized:
+		return access.Forbid.String()
+	}
+	return access.Allow.String()
+}
+
+// lineFrom returns the part of a line about the caller and the operation.
+func lineFrom(ctx context.Context, caller moorage.Caller, v verb.Verb) audit.Line {
+	return audit.Line{
+		Event: audit.Decision, RequestID: moorage.RequestID(ctx), Caller: caller.Name, Via: caller.Via,
+		Source: string(caller.Source), Address: caller.Address, Operation: string(v), Key: caller.KeyID,
+	}
+}
+
+// lineOf returns the line of a decision.
+func lineOf(ctx context.Context, d guard.Decision) audit.Line {
+	line := lineFrom(ctx, d.Caller, d.Verb)
+	line.Object.Kind = d.Object.Kind().String()
+	if len(d.Object.Path) > 0 {
+		ident := d.Object.Ident
+		line.Object.Warehouse, line.Object.Namespace, line.Object.Name = ident.Warehouse, ident.Namespace, ident.Name
+		line.Object.ID = d.Object.Path[0].ID.String()
+	}
+	line.Asked, line.Missing = d.Asked.Words(), d.Missing.Words()
+	line.Decision, line.Epoch, line.Took = d.Outcome.String(), d.Epoch, d.Took
+	line.Through, line.Unheeded = namesOf(d.Through), namesOf(d.Unheeded)
+	if d.Walk.AsOwner {
+		line.As = cmp.Or(d.Walk.Owner, "nobody")
+	}
+	if len(d.Through) > d.Walk.Step {
+		line.RefusedAt = line.Through[d.Walk.Step]
+	}
+	switch d.By {
+	case access.ByOwner:
+		line.By = "owner " + d.Grantee
+	case access.ByGrant:
+		line.By = "grant to " + d.Grantee
+	case access.ByBeneath:
+		line.By = "something beneath it"
+	}
+	return line
+}
+
+// namesOf returns views as lines spell them.
+func namesOf(views []moorage.Identifier) (names []string) {
+	for _, view := range views {
+		names = append(names, view.String())
+	}
+	return names
+}
+
+// kindOf returns the word for a verb's object.
+func kindOf(object verb.Object) string {
+	switch object {
+	case verb.OnWarehouse:
+		return access.Warehouse.String()
+	case verb.OnNamespace:
+		return access.Namespace.String()
+	case verb.OnTable:
+		return access.Table.String()
+	case verb.OnView:
+		return access.View.String()
+	}
+	return access.Server.String()
+}
+
+// outcomeOfChange returns the outcome of a change that was allowed.
+func outcomeOfChange(outcome error) string {
+	switch {
+	case outcome == nil:
+		return "done"
+	case moorage.KindOf(outcome) == moorage.KindCommitUnknown:
+		return "unknown"
+	}
+	return "failed"
+}
+
+// addEffects adds the effects of a change to the lines of its request: to the line about the same
+// object, or else to the first line. A created object has no line of its own.
+func addEffects(lines []audit.Line, done verb.Done) {
+	if len(lines) == 0 || done.Commit == "" {
+		return
+	}
+	for i := range lines {
+		lines[i].Commit = done.Commit
+	}
+	for _, each := range done.Effects {
+		effect := audit.Effect{
+			Object: audit.Object{
+				Kind: each.Kind, Warehouse: each.Ident.Warehouse, Namespace: each.Ident.Namespace,
+				Name: each.Ident.Name, ID: each.ID,
+			},
+			Snapshot: each.Snapshot,
+		}
+		if each.Previous != nil {
+			effect.Was = each.Previous.String()
+		}
+		at := max(0, slices.IndexFunc(lines, func(line audit.Line) bool { return isAbout(line.Object, effect) }))
+		lines[at].Effects = append(lines[at].Effects, effect)
+	}
+}
+
+// isAbout reports whether a line's object is the object of an effect.
+func isAbout(object audit.Object, effect audit.Effect) bool {
+	if object.ID != "" {
+		return object.ID == effect.ID
+	}
+	return object.Name == effect.Name && object.Warehouse == effect.Warehouse &&
+		slices.Equal(object.Namespace, effect.Namespace)
 }

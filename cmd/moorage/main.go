@@ -6,10 +6,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime/debug"
+	"sync"
 	"syscall"
 
 	"moorage/internal/cli"
@@ -49,4 +52,53 @@ func run(ctx context.Context, args []string, env cli.Environment) int {
 func printVersion(_ context.Context, _ cli.Config, env cli.Environment) error {
 	_, err := fmt.Fprintln(env.Stdout, "moorage "+version())
 	return err
+}
+
+// hangups handles SIGHUP. A closing terminal sends it, and so does a program that rotated a log
+// file. It is safe for concurrent use.
+type hangups struct {
+	signals chan os.Signal
+
+	mu   sync.Mutex // guards then; leaf
+	then func()     // called for a signal
+}
+
+// heedHangups returns a context that the first SIGHUP ends. The signal does not end it if the
+// process was started to outlive its terminal (nohup), or if do has set another reaction.
+func heedHangups(ctx context.Context) (context.Context, *hangups) {
+	ctx, end := context.WithCancel(ctx)
+	h := &hangups{signals: make(chan os.Signal, 1), then: end}
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(h.signals, syscall.SIGHUP)
+	}
+	go func() {
+		for range h.signals {
+			h.mu.Lock()
+			then := h.then
+			h.mu.Unlock()
+			then()
+			if ctx.Err() != nil {
+				signal.Stop(h.signals) // a second signal ends the process at once
+			}
+		}
+	}()
+	return ctx, h
+}
+
+// do makes each SIGHUP call what, and end nothing.
+func (h *hangups) do(what func()) {
+	h.mu.Lock()
+	h.then = what
+	h.mu.Unlock()
+	signal.Notify(h.signals, syscall.SIGHUP)
+}
+
+// version describes the build in one line: the version of the module, and the version of Go. The
+// first names the commit, and marks whether files had changed since.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	return cmp.Or(info.Main.Version, "(devel)") + " " + info.GoVersion
 }

@@ -3,13 +3,13 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
+	mathrand "math/rand/v2"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,13 +21,11 @@ import (
 	"moorage/catalog/guard"
 	"moorage/catalog/verb"
 	"moorage/check"
-	"moorage/cluster"
 	"moorage/identity"
 	"moorage/internal/cli"
 	"moorage/internal/web"
 	"moorage/internal/worker"
 	"moorage/ledger"
-	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/purge"
@@ -36,7 +34,6 @@ import (
 	"moorage/management"
 	"moorage/recovery"
 	"moorage/registry"
-	"moorage/registry/postgres"
 	"moorage/rest"
 )
 
@@ -345,116 +342,9 @@ func (n *node) close() error {
 	return errors.Join(locksErr, storeErr, n.storages.close(), n.audit.Close())
 }
 
-// nodeLocks orders the operations of a node, and of the other nodes if there can be any.
-type nodeLocks struct {
-	locks.Manager
-	// announce informs the other nodes that this one listens on an address, and ends the session of
-	// the process that listened there before.
-	announce func(address net.Addr)
-	// withdraw revokes the announcement before the node stops listening, so that the next process
-	// on the address leaves this one its locks.
-	withdraw func()
-	close    func() error
-	// members is the node's view of the sessions of all nodes, and session returns its own session.
-	// Both are nil for a store that has one process.
-	members cluster.Sessions
-	session func() string
-}
-
-// openLocks returns the locks for a store: local locks if the store has one process, and locks that
-// nodes share for a database. It measures them in metrics.
-func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer, logger *slog.Logger,
-) (nodeLocks, error) {
-	observer := newLockMetrics(metrics)
-	if !c.InDatabase() {
-		local := locks.NewLocal(locks.LocalConfig{Observer: observer})
-		return nodeLocks{
-			Manager: local, announce: func(net.Addr) {}, withdraw: func() {}, close: func() error { return nil },
-		}, nil
-	}
-	leases, err := postgres.OpenLeases(ctx, c.Store)
-	if err != nil {
-		return nodeLocks{}, err
-	}
-	manager := locks.NewCoalesced(locks.NewDistributed(locks.DistributedConfig{
-		Leases: meterLeases(leases, metrics), Name: nodeName(), Version: version(),
-		Jitter: newJitter(), Random: rand.Reader, Observer: observer, Logger: logger,
-	}))
-	return nodeLocks{
-		Manager:  manager,
-		announce: func(address net.Addr) { manager.Announce(nodeAddress(address), hostIdentity()) },
-		withdraw: func() { withdraw(manager, logger) },
-		close:    func() error { return closeShared(manager.Close, leases.Close) },
-		members:  leases,
-		session:  manager.Session,
-	}, nil
-}
-
-// leavePatience is how long a node that ends waits until the others know that it withdraws, and
-// that it releases its locks. If the database hangs, the others find that out by themselves.
-const leavePatience = 2 * time.Second
-
-// withdraw revokes what manager has announced.
-func withdraw(manager *locks.Coalesced, logger *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
-	defer cancel()
-	if err := manager.Withdraw(ctx); err != nil {
-		logger.Warn("a process that listens on this address next may take the locks of what is still under way",
-			"error", err)
-	}
-}
-
-// closeShared calls leave, then shut. After leavePatience it calls shut at once, which ends what
-// leave waits for.
-func closeShared(leave func(), shut func() error) error {
-	var leaving sync.WaitGroup
-	left := make(chan struct{})
-	leaving.Go(func() {
-		defer close(left)
-		leave()
-	})
-	patience := time.NewTimer(leavePatience)
-	defer patience.Stop()
-	select {
-	case <-left:
-	case <-patience.C:
-	}
-	err := shut()
-	leaving.Wait()
-	return err
-}
-
-// nodeName identifies in the store the process that has a lock.
-func nodeName() string {
-	return fmt.Sprintf("%s:%d", hostName(), os.Getpid())
-}
-
-// nodeAddress identifies in the store where a process listens. It contains the name of the machine,
-// because many processes listen on all addresses, or on an address that others have too.
-func nodeAddress(address net.Addr) string { return hostName() + "/" + address.String() }
-
-// hostIdentity returns a value that two processes share only on one machine, since one start of it,
-// and in one of its networks. It has the kernel's id of the start, and the id of the network
-// namespace. Containers on one machine differ in the network namespace, machines with the same name
-// differ in the start. Two processes with the same value cannot listen on one address at the same
-// time. The value is empty if the system does not provide it: then nothing is certain.
-func hostIdentity() string {
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil || strings.TrimSpace(string(boot)) == "" {
-		return ""
-	}
-	network, err := os.Readlink("/proc/self/ns/net")
-	if err != nil || network == "" {
-		return ""
-	}
-	return strings.TrimSpace(string(boot)) + " " + network
-}
-
-// hostName returns the name of the machine or container, for people.
-func hostName() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "unknown"
-	}
-	return name
+// newJitter returns a source of randomness for pauses, so that no two nodes stay in step.
+func newJitter() *mathrand.Rand {
+	var seed [16]byte
+	rand.Read(seed[:])
+	return mathrand.New(mathrand.NewPCG(binary.BigEndian.Uint64(seed[:8]), binary.BigEndian.Uint64(seed[8:])))
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"moorage/cluster"
@@ -111,89 +113,6 @@ func serve(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
 	return node.outgrown.cause()
 }
 
-// checkListen finds an unusable listen address before anything is opened, created or migrated. It
-// does not keep the port. So the system refuses clients until the server is ready. Such clients
-// know that nothing happened, and call another node. If another process takes the port in between,
-// listen fails.
-func checkListen(ctx context.Context, c cli.Config) error {
-	listener, err := listen(ctx, c)
-	if err != nil {
-		return err
-	}
-	if err := listener.Close(); err != nil || c.DebugListen == "" {
-		return err
-	}
-	if listener, err = openPort(ctx, c.DebugListen, "--debug-listen"); err != nil {
-		return err
-	}
-	return listener.Close()
-}
-
-// openPort listens on address, the value of flag. It turns common failures into one sentence.
-func openPort(ctx context.Context, address, flag string) (net.Listener, error) {
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address)
-	switch {
-	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%s is in use by another process; choose another address with %s", address, flag)
-	case err != nil:
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
-	}
-	return listener, nil
-}
-
-// debugConnectionsMax bounds the connections of --debug-listen, which has few clients.
-const debugConnectionsMax = 64
-
-// serveDebug answers probes on the port of --debug-listen, if there is one, until stop is called.
-func serveDebug(ctx context.Context, c cli.Config, probes http.Handler, logger *slog.Logger) (stop func(), err error) {
-	if c.DebugListen == "" {
-		return func() {}, nil
-	}
-	listener, err := openPort(ctx, c.DebugListen, "--debug-listen")
-	if err != nil {
-		return nil, err
-	}
-	server := newServer(probes)
-	server.ReadTimeout = readHeaderTimeout // its requests have no bodies
-	var serving sync.WaitGroup
-	serving.Go(func() {
-		err := server.Serve(boundListener(listener, debugConnectionsMax, nil))
-		if !errors.Is(err, http.ErrServerClosed) {
-			logger.Error("the port of --debug-listen is closed: start the server again", "error", err)
-		}
-	})
-	logger.Info("metrics need no key on the port of --debug-listen", "uri", "http://"+listener.Addr().String())
-	return func() {
-		_ = server.Close() // probes can be cut off
-		serving.Wait()
-	}, nil
-}
-
-// listen opens the port for clients.
-func listen(ctx context.Context, c cli.Config) (net.Listener, error) {
-	listener, err := openPort(ctx, c.Listen, "--listen")
-	if err != nil {
-		return nil, err
-	}
-	// The machine's owner decides the meaning of the name localhost.
-	addr, ok := listener.Addr().(*net.TCPAddr)
-	if !ok || !addr.IP.IsLoopback() {
-		if err := c.RefuseListen(fmt.Sprintf("%s, which is %s,", c.Listen, listener.Addr())); err != nil {
-			return nil, errors.Join(err, listener.Close())
-		}
-	}
-	return listener, nil
-}
-
-// serveOn answers requests from listener, with TLS if the server has a configuration for it.
-func serveOn(server *http.Server, listener net.Listener) error {
-	if server.TLSConfig != nil {
-		return server.ServeTLS(listener, "", "")
-	}
-	return server.Serve(listener)
-}
-
 // warnOpen logs a warning each minute if every caller may do everything, either beyond loopback or
 // in a store with access control. It continues until stop is called.
 func warnOpen(c cli.Config, address net.Addr, logger *slog.Logger) (stop func()) {
@@ -213,27 +132,71 @@ func warnOpen(c cli.Config, address net.Addr, logger *slog.Logger) (stop func())
 	return warning.Stop
 }
 
-// shutdown lets the requests in progress end, but waits no longer than timeout.
-func shutdown(server *http.Server, timeout time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), timeout)
-	defer cancel()
-	if err := server.Shutdown(ctx); err != nil {
-		return errors.Join(
-			fmt.Errorf("requests were still under way after %s and were cut off", timeout),
-			server.Close())
+const (
+	// heapFloorBytes is how large the heap may grow before a collection, even if little of it is
+	// live. A server with a small catalog has 4 MiB of live heap. By Go's own rule it would collect
+	// 50 times a second under load, and spend a quarter of its time on that.
+	heapFloorBytes = 64 << 20
+	// goPercent is the runtime's initial value: it collects when the heap is twice the live heap.
+	goPercent = 100
+	// collectPercent is the rule beyond the floor: collect when the heap is 1.5 times the live
+	// heap. By Go's own rule a server with full caches would need 60 MiB more.
+	collectPercent = 50
+	// collectPercentMax keeps Go's smallest heap, which is 4 MiB times the percentage, at the
+	// floor.
+	collectPercentMax = heapFloorBytes / (4 << 20) * 100
+)
+
+// holdHeapFloor makes the collector wait until the heap has heapFloorBytes, and collect a larger
+// heap by collectPercent. It sets the percentage again after each collection. An unused array would
+// do the same for a small heap. But it would count against GOMEMLIMIT, and make a large heap
+// larger.
+//
+// The operator's setting wins: with GOGC in environ nothing is set. The runtime keeps the limit of
+// GOMEMLIMIT whatever the percentage is.
+func holdHeapFloor(environ []string) {
+	chosen := func(variable string) bool { return strings.HasPrefix(variable, "GOGC=") }
+	if slices.ContainsFunc(environ, chosen) {
+		return
 	}
-	return nil
+	collected(goPercent)
 }
 
-// probeFilter drops net/http's log lines about clients that connect to a TLS port and send nothing,
-// as TCP probes of load balancers do every few seconds. Only the text of the line identifies them.
-type probeFilter struct{ slog.Handler }
-
-func (f probeFilter) Handle(ctx context.Context, record slog.Record) error {
-	text := record.Message
-	gone := strings.HasSuffix(text, ": EOF") || strings.HasSuffix(text, ": connection reset by peer")
-	if gone && strings.HasPrefix(text, "http: TLS handshake error from ") {
-		return nil
+// collected sets the percentage for the present live heap, and registers itself for the next
+// collection. percent is the present percentage.
+func collected(percent int) {
+	if next := collectPercentFor(readHeap()); next != percent {
+		debug.SetGCPercent(next)
+		percent = next
 	}
-	return f.Handler.Handle(ctx, record)
+	// The runtime frees the object in the next collection, and then calls collected.
+	runtime.AddCleanup(new(collection), collected, percent)
+}
+
+// collection is an unreachable object. It has a pointer, because the runtime may keep small objects
+// without a pointer together with live objects.
+type collection struct{ _ *collection }
+
+// heap is the result of one collection, in bytes.
+type heap struct {
+	live    uint64
+	scanned uint64 // stacks and globals, to which the percentage also applies
+}
+
+func readHeap() heap {
+	samples := []metrics.Sample{
+		{Name: "/gc/heap/live:bytes"}, {Name: "/gc/scan/stack:bytes"}, {Name: "/gc/scan/globals:bytes"},
+	}
+	metrics.Read(samples)
+	return heap{samples[0].Value.Uint64(), samples[1].Value.Uint64() + samples[2].Value.Uint64()}
+}
+
+// collectPercentFor returns the percentage with which the next collection begins at heapFloorBytes,
+// or by collectPercent if that is later.
+func collectPercentFor(h heap) int {
+	if h.live >= heapFloorBytes {
+		return collectPercent
+	}
+	percent := (heapFloorBytes - h.live) * 100 / max(1, h.live+h.scanned)
+	return int(min(max(percent, collectPercent), collectPercentMax))
 }

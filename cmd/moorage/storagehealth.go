@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"moorage/storage/file"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"moorage/internal/cli"
@@ -59,7 +61,7 @@ func newStorageHealth(c cli.Config, metrics prometheus.Registerer, logger *slog.
 		Buckets: []float64{0.001, 0.005, 0.02, 0.1, 0.5, 2, 10, 60},
 	}, []string{"warehouse", "call"})
 	h := &storageHealth{
-		measure: freeBytes, now: time.Now, folders: []string{c.Data}, free: make(map[string]freeSpace),
+		measure: file.FreeBytes, now: time.Now, folders: []string{c.Data}, free: make(map[string]freeSpace),
 		asking: make(map[string]bool),
 	}
 	h.watch = calls.New(calls.Config{Logger: logger, Ended: func(warehouse, call, outcome string, took time.Duration) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"net"
 	"os"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"moorage"
 	"moorage/internal/cli"
@@ -205,4 +208,141 @@ func newLogger(c cli.Config, out io.Writer) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(out, options))
 	}
 	return slog.New(slog.NewTextHandler(out, options))
+}
+
+const (
+	// outgrownInterval is the mean pause between two checks of what the store needs; the longest is
+	// half as much again. A process that raises the store's needs waits longer than that before it
+	// writes records that older nodes cannot read.
+	outgrownInterval = 2 * time.Second
+	// outgrownTimeout bounds one check. A store that does not answer reports nothing about its
+	// needs.
+	outgrownTimeout = 5 * time.Second
+	// outgrownLinger is how long a server refuses requests before it ends. By then a load balancer
+	// has called /readyz, and clients that were refused know that nothing happened.
+	outgrownLinger = 5 * time.Second
+)
+
+// outgrown checks whether the store comes to need a newer version. Another node may have raised its
+// format, or run a migration step that this binary does not support. Then this node must not write
+// any more. It is safe for concurrent use.
+type outgrown struct {
+	look    func(ctx context.Context) error // registry.ErrNewer if the store needs a newer version
+	log     *slog.Logger
+	worker  *worker.Worker
+	reason  atomic.Pointer[error] // why this node ends; nil while it does not
+	noticed chan struct{}         // closed when there is a reason
+}
+
+// watchStore returns the watch over store, not started.
+func watchStore(store registry.Store, logger *slog.Logger) (*outgrown, error) {
+	o := &outgrown{log: logger, noticed: make(chan struct{})}
+	o.look = func(ctx context.Context) error { return registry.CheckFormat(ctx, store) }
+	if database, ok := store.(interface {
+		CheckFit(ctx context.Context) error
+	}); ok {
+		o.look = database.CheckFit
+	}
+	var seed [32]byte
+	if _, err := rand.Read(seed[:]); err != nil {
+		return nil, fmt.Errorf("seed the watch over the store: %w", err)
+	}
+	o.worker = worker.New(worker.Config{
+		Name: "outgrown", Run: o.run, Interval: outgrownInterval, Logger: logger,
+		Jitter: mathrand.New(mathrand.NewChaCha8(seed)),
+	})
+	return o, nil
+}
+
+// run checks once.
+func (o *outgrown) run(ctx context.Context) error {
+	if o.reason.Load() != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, outgrownTimeout)
+	defer cancel()
+	err := o.look(ctx)
+	if !errors.Is(err, registry.ErrNewer) {
+		return nil // readiness reports whether the store answers
+	}
+	o.reason.Store(&err) // first: so the log line is already true
+	o.log.ErrorContext(ctx, "the store needs a newer version of moorage: this server refuses requests, "+
+		"and ends when those under way have; start that version",
+		"error", err, "version", version())
+	close(o.noticed)
+	return nil
+}
+
+// refusal returns why a request is refused, once the store was found to need a newer version. It
+// returns nil before that.
+func (o *outgrown) refusal() error {
+	reason := o.reason.Load()
+	if reason == nil {
+		return nil
+	}
+	return moorage.E("moorage.refusal", "", moorage.KindUnavailable, *reason)
+}
+
+// linger returns after outgrownLinger, or when ctx ends.
+func (o *outgrown) linger(ctx context.Context) {
+	timer := time.NewTimer(outgrownLinger)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// cause returns why this node ends. It returns nil if the store is not the reason.
+func (o *outgrown) cause() error {
+	reason := o.reason.Load()
+	if reason == nil {
+		return nil
+	}
+	return fmt.Errorf("%w; start that version", *reason)
+}
+
+const (
+	// horizonInterval is the pause between two checks of the database's open transactions.
+	horizonInterval = 15 * time.Second
+	// horizonAge is how long a transaction may stay open. After a minute, commits of a hot table
+	// are a third slower.
+	horizonAge = time.Minute
+	// horizonWarning is the time between two log lines about a transaction that stays open.
+	horizonWarning = 10 * time.Minute
+)
+
+// watchHorizon returns a worker that finds long open transactions of the database, and measures the
+// oldest. It returns nil for a store of another kind.
+func watchHorizon(store registry.Store, metrics prometheus.Registerer, logger *slog.Logger) *worker.Worker {
+	database, ok := store.(*postgres.Store)
+	if !ok {
+		return nil
+	}
+	horizon := database.Horizon()
+	var oldest atomic.Int64
+	metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "moorage_database_oldest_transaction_seconds",
+		Help: "How long the oldest open transaction or slot has kept PostgreSQL from clearing away old rows.",
+	}, func() float64 { return time.Duration(oldest.Load()).Seconds() }))
+	warned := horizonAge // the next line is logged at this age
+	return worker.New(worker.Config{
+		Name: "open transactions of the database", Interval: horizonInterval, Jitter: newJitter(), Logger: logger,
+		Run: func(ctx context.Context) error {
+			found, err := horizon.Oldest(ctx)
+			if err != nil {
+				return err
+			}
+			oldest.Store(int64(found.Age))
+			switch {
+			case found.Age < horizonAge:
+				warned = horizonAge
+			case found.Age >= warned:
+				warned = found.Age + horizonWarning
+				logger.WarnContext(ctx, "an open transaction of the database slows commits down",
+					"open", found.Age.Round(time.Second), "what", found.What)
+			}
+			return nil
+		},
+	})
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
@@ -10,6 +11,8 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,7 +21,9 @@ import (
 	"moorage/catalog"
 	"moorage/cluster"
 	"moorage/internal/cli"
+	"moorage/locks"
 	"moorage/registry"
+	"moorage/registry/postgres"
 	"moorage/rest"
 )
 
@@ -250,4 +255,118 @@ func meterMembers(metrics prometheus.Registerer, membership *cluster.Membership)
 			Help: "Number of the view of the members that this node has; nodes with one number agree.",
 		}, func() float64 { return float64(membership.View().Number) }),
 	)
+}
+
+// nodeLocks orders the operations of a node, and of the other nodes if there can be any.
+type nodeLocks struct {
+	locks.Manager
+	// announce informs the other nodes that this one listens on an address, and ends the session of
+	// the process that listened there before.
+	announce func(address net.Addr)
+	// withdraw revokes the announcement before the node stops listening, so that the next process
+	// on the address leaves this one its locks.
+	withdraw func()
+	close    func() error
+	// members is the node's view of the sessions of all nodes, and session returns its own session.
+	// Both are nil for a store that has one process.
+	members cluster.Sessions
+	session func() string
+}
+
+// openLocks returns the locks for a store: local locks if the store has one process, and locks that
+// nodes share for a database. It measures them in metrics.
+func openLocks(ctx context.Context, c cli.Config, metrics prometheus.Registerer, logger *slog.Logger,
+) (nodeLocks, error) {
+	observer := newLockMetrics(metrics)
+	if !c.InDatabase() {
+		local := locks.NewLocal(locks.LocalConfig{Observer: observer})
+		return nodeLocks{
+			Manager: local, announce: func(net.Addr) {}, withdraw: func() {}, close: func() error { return nil },
+		}, nil
+	}
+	leases, err := postgres.OpenLeases(ctx, c.Store)
+	if err != nil {
+		return nodeLocks{}, err
+	}
+	manager := locks.NewCoalesced(locks.NewDistributed(locks.DistributedConfig{
+		Leases: meterLeases(leases, metrics), Name: nodeName(), Version: version(),
+		Jitter: newJitter(), Random: rand.Reader, Observer: observer, Logger: logger,
+	}))
+	return nodeLocks{
+		Manager:  manager,
+		announce: func(address net.Addr) { manager.Announce(nodeAddress(address), hostIdentity()) },
+		withdraw: func() { withdraw(manager, logger) },
+		close:    func() error { return closeShared(manager.Close, leases.Close) },
+		members:  leases,
+		session:  manager.Session,
+	}, nil
+}
+
+// leavePatience is how long a node that ends waits until the others know that it withdraws, and
+// that it releases its locks. If the database hangs, the others find that out by themselves.
+const leavePatience = 2 * time.Second
+
+// withdraw revokes what manager has announced.
+func withdraw(manager *locks.Coalesced, logger *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), leavePatience)
+	defer cancel()
+	if err := manager.Withdraw(ctx); err != nil {
+		logger.Warn("a process that listens on this address next may take the locks of what is still under way",
+			"error", err)
+	}
+}
+
+// closeShared calls leave, then shut. After leavePatience it calls shut at once, which ends what
+// leave waits for.
+func closeShared(leave func(), shut func() error) error {
+	var leaving sync.WaitGroup
+	left := make(chan struct{})
+	leaving.Go(func() {
+		defer close(left)
+		leave()
+	})
+	patience := time.NewTimer(leavePatience)
+	defer patience.Stop()
+	select {
+	case <-left:
+	case <-patience.C:
+	}
+	err := shut()
+	leaving.Wait()
+	return err
+}
+
+// nodeName identifies in the store the process that has a lock.
+func nodeName() string {
+	return fmt.Sprintf("%s:%d", hostName(), os.Getpid())
+}
+
+// nodeAddress identifies in the store where a process listens. It contains the name of the machine,
+// because many processes listen on all addresses, or on an address that others have too.
+func nodeAddress(address net.Addr) string { return hostName() + "/" + address.String() }
+
+// hostIdentity returns a value that two processes share only on one machine, since one start of it,
+// and in one of its networks. It has the kernel's id of the start, and the id of the network
+// namespace. Containers on one machine differ in the network namespace, machines with the same name
+// differ in the start. Two processes with the same value cannot listen on one address at the same
+// time. The value is empty if the system does not provide it: then nothing is certain.
+func hostIdentity() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil || strings.TrimSpace(string(boot)) == "" {
+		return ""
+	}
+	network, err := os.Readlink("/proc/self/ns/net")
+	if err != nil || network == "" {
+		return ""
+	}
+	return strings.TrimSpace(string(boot)) + " " + network
+}
+
+// hostName returns the name of the machine or container, for people.
+func hostName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "unknown"
+	}
+	return name
 }

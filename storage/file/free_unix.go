@@ -1,11 +1,11 @@
 //go:build linux || darwin
 
-package main
+package file
 
 import "syscall"
 
-// freeBytes returns how many bytes users may still write to the disk of folder.
-func freeBytes(folder string) (uint64, error) {
+// FreeBytes returns how many bytes users may still write to the disk of folder.
+func FreeBytes(folder string) (uint64, error) {
 	var disk syscall.Statfs_t
 	if err := syscall.Statfs(folder, &disk); err != nil {
 		return 0, err

@@ -1,0 +1,387 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/cli"
+	"moorage/internal/worker"
+	"moorage/ledger"
+	"moorage/maintenance/budget"
+	"moorage/maintenance/clocks"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/monitor"
+	"moorage/maintenance/planner"
+	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
+	"moorage/maintenance/retention"
+	"moorage/maintenance/steer"
+	"moorage/management"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// policiesPause is the pause between two reads of all policies. Other nodes write policies, and a
+// node may not know that its own write succeeded. A policy change in the log makes the monitor read
+// them at once.
+const policiesPause = 30 * time.Second
+
+// whoOpened is the caller of commands on a store, with all rights.
+const whoOpened = "command"
+
+// upkeep is the automatic maintenance of a store.
+type upkeep struct {
+	catalog  *catalog.Catalog
+	policies *policies.Policies
+	monitor  *monitor.Monitor
+	planner  *planner.Planner
+	jobs     *jobs.Jobs
+	worker   *jobs.Worker
+	steering *steer.Steering
+	reader   *worker.Worker // of policies
+	budget   *budget.Budget
+	metrics  maintenanceMetrics
+	logger   *slog.Logger
+	isOff    bool
+}
+
+// newUpkeep creates the upkeep of a store, which is not started.
+func newUpkeep(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *clocks.Clock,
+	metrics *prometheus.Registry) (*upkeep, error) {
+	tables := catalog.TablesOf(made.As(moorage.System("expire")))
+	e := &upkeep{
+		catalog: made, isOff: c.Maintenance == cli.MaintenanceOff, logger: deps.Logger,
+		budget: budget.New(budget.Default(), deps.Now), metrics: newMaintenanceMetrics(metrics),
+	}
+	e.policies = policies.New(deps.Ledger, e.kick)
+	kept := retention.ChangesKept(c.ChangeRetention, catalog.ChangeRetentionMin(c.KeyLifetime))
+	var err error
+	e.jobs, err = jobs.New(jobs.Config{
+		Deps: deps, Tables: tables, Doubt: clock.Doubt, Budget: e.budget, FormerKept: kept, Ended: e.metrics.ended,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.worker = e.jobs.NewWorker()
+	e.monitor, err = monitor.New(monitor.Config{
+		Deps: deps, Tables: tables, Policies: e.policies,
+		Retention: kept, MadeDue: func() { e.planner.Kick() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.planner, err = planner.New(planner.Config{
+		Deps: deps, Jobs: e.jobs, Tables: tables, Policies: e.policies,
+		Began: e.worker.Kick, Doubt: clock.Doubt,
+	})
+	if err != nil {
+		return nil, err
+	}
+	e.steering = &steer.Steering{
+		Ledger: deps.Ledger, Policies: e.policies, Jobs: e.jobs, Tables: tables, Kick: e.kick,
+	}
+	e.reader = worker.New(worker.Config{
+		Name: "maintenance policies", Interval: policiesPause, Jitter: newJitter(), Logger: deps.Logger,
+		Run: func(ctx context.Context) error { return e.readPolicies(ctx) },
+	})
+	metrics.MustRegister(upkeepMetrics{e})
+	return e, nil
+}
+
+// readPolicies reads the policies, and kicks the other parts if a policy enables maintenance.
+func (e *upkeep) readPolicies(ctx context.Context) error {
+	before := e.policies.Current()
+	if before == nil {
+		e.warnOfPauses(ctx)
+	}
+	found, err := e.policies.Reload(ctx)
+	if err == nil && found.Asks() && !before.Asks() {
+		e.kick()
+	}
+	return err
+}
+
+// warnOfPauses logs what is paused when the server starts. A restored store is paused.
+func (e *upkeep) warnOfPauses(ctx context.Context) {
+	pauses, err := e.steering.Pauses(ctx)
+	if err != nil {
+		e.logger.WarnContext(ctx, "what maintenance is paused cannot be read", "error", err)
+	}
+	for _, pause := range pauses {
+		object := steer.ObjectOf(pause)
+		e.logger.WarnContext(ctx, "maintenance is paused", "object", object, "since", pause.Since, "by", pause.By,
+			"reason", pause.Reason, "end", "moorage maintain resume "+object)
+	}
+}
+
+// rules returns the maintenance rules of a table; see work.Config. On a node where maintenance is
+// off, only rules reads the policies.
+func (e *upkeep) rules(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
+	rules policy.Rules, unchanged []registry.Condition, err error) {
+	matcher := e.policies.Current()
+	switch {
+	case fresh:
+		matcher, unchanged, err = e.policies.ReloadFor(ctx, table.Warehouse)
+	case matcher == nil || e.isOff:
+		matcher, err = e.policies.Reload(ctx)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	return policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties()), unchanged, nil
+}
+
+// kick makes the monitor, the planner and the jobs work now, if they are started.
+func (e *upkeep) kick() {
+	e.monitor.Kick()
+	e.planner.Kick()
+	e.worker.Kick()
+}
+
+// start starts the upkeep, unless maintenance is off.
+func (e *upkeep) start() {
+	if e.isOff {
+		return
+	}
+	e.reader.Kick()
+	e.reader.Start()
+	e.monitor.Start()
+	e.planner.Start()
+	e.worker.Start()
+}
+
+// stop ends the upkeep, and waits. A second call does nothing.
+func (e *upkeep) stop() {
+	e.reader.Stop()
+	e.planner.Stop()
+	e.monitor.Stop()
+	e.worker.Stop()
+}
+
+// caretaker returns maintenance with a caller's rights.
+func (e *upkeep) caretaker(caller moorage.Caller) management.Caretaker {
+	return management.Caretaker{
+		Scopes: catalog.ScopesOf(e.catalog.As(caller)), Policies: e.policies, Steering: e.steering, Jobs: e.jobs,
+		Caller: caller.Name,
+	}
+}
+
+// maintenanceMetrics are the metrics that jobs report.
+type maintenanceMetrics struct{ jobSeconds *prometheus.HistogramVec }
+
+// jobBuckets are from a second to a month: most jobs wait a day before they delete.
+var jobBuckets = []float64{
+	1, 10, 60, 600, 3600, 6 * 3600, 24 * 3600, 26 * 3600, 2 * 24 * 3600, 7 * 24 * 3600, 11 * 24 * 3600, 30 * 24 * 3600,
+}
+
+func newMaintenanceMetrics(on *prometheus.Registry) maintenanceMetrics {
+	m := maintenanceMetrics{prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "moorage_maintenance_job_seconds",
+		Help:    "Time from the beginning of a maintenance job to its end, with the time that it waited.",
+		Buckets: jobBuckets,
+	}, []string{"kind", "outcome"})}
+	on.MustRegister(m.jobSeconds)
+	return m
+}
+
+// ended measures a job that has ended.
+func (m maintenanceMetrics) ended(run registry.Run) {
+	m.jobSeconds.WithLabelValues(run.Kind, run.Outcome).Observe(run.Ended.Sub(run.Began).Seconds())
+}
+
+// upkeepMetrics collects the counts of a node's upkeep.
+type upkeepMetrics struct{ upkeep *upkeep }
+
+var (
+	lagSeconds = gaugeDesc("moorage_maintenance_lag_seconds",
+		"Age of the last change that was read for maintenance, while there are more.")
+	walksNow       = gaugeDesc("moorage_maintenance_walks", "Walks over tables that are under way on this node.")
+	overdueSeconds = gaugeDesc("moorage_maintenance_overdue_seconds",
+		"How long the table is due that is due for longest, in the shards of this node.")
+	dueNow = gaugeDesc("moorage_maintenance_due",
+		"Tables that were due in the last looks of this node, by kind.", "kind")
+	shardsHeld = gaugeDesc("moorage_maintenance_shards", "Shards of the due index that this node works on, of 16.")
+	jobsNow    = gaugeDesc("moorage_maintenance_jobs",
+		"Maintenance jobs of the store in the last look of this node, by kind and state.", "kind", "state")
+	blockedNow = gaugeDesc("moorage_maintenance_blocked",
+		"What is blocked until an operator looks, in the last look of this node; see moorage maintain blockers.")
+	changesTotal = counterDesc("moorage_maintenance_changes_total", "Changes that were read for maintenance.")
+	madeDueTotal = counterDesc("moorage_maintenance_made_due_total", "Tables that were made due by changes and walks.")
+	missedTotal  = counterDesc("moorage_maintenance_missed_total",
+		"Tables that should have been due and were not, found by looks at random. It stays 0.")
+	looksTotal = counterDesc("moorage_maintenance_looks_total", "Looks at tables that were due, by outcome.", "outcome")
+	jobsBegun  = counterDesc("moorage_maintenance_jobs_begun_total",
+		"Maintenance jobs that were begun because they were due, by kind.", "kind")
+	commitsTotal = counterDesc("moorage_maintenance_commits_total",
+		"Attempts to expire snapshots, by kind and outcome.", "kind", "outcome")
+	filesDeletedTotal = counterDesc("moorage_maintenance_files_deleted_total",
+		"Files that maintenance jobs of this node deleted.")
+	bytesDeletedTotal = counterDesc("moorage_maintenance_bytes_deleted_total",
+		"Bytes of the orphans that maintenance jobs of this node deleted; nothing says how long an expired file was.")
+	keptTotal = counterDesc("moorage_maintenance_kept_total",
+		"Files that maintenance jobs of this node kept although only expired snapshots or nobody "+
+			"reached them, by reason.",
+		"reason")
+	readBytesTotal = counterDesc("moorage_maintenance_read_bytes_total",
+		"Bytes of manifests and their lists that maintenance jobs of this node read.")
+	waitedSecondsTotal = counterDesc("moorage_maintenance_waited_seconds_total",
+		"Time that maintenance jobs of this node waited for their budget, all together.")
+	slowedTotal = counterDesc("moorage_maintenance_slowed_total",
+		"How often a storage that asked for fewer requests got half of what it got from maintenance jobs.")
+)
+
+// described is a metric whose values are collected.
+type described struct {
+	*prometheus.Desc
+	kind prometheus.ValueType
+}
+
+func gaugeDesc(name, help string, labels ...string) described {
+	return described{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue}
+}
+
+func counterDesc(name, help string, labels ...string) described {
+	return described{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue}
+}
+
+// Describe implements prometheus.Collector.
+func (m upkeepMetrics) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []described{
+		lagSeconds, walksNow, overdueSeconds, dueNow, shardsHeld, jobsNow, blockedNow, changesTotal, madeDueTotal,
+		missedTotal, looksTotal, jobsBegun, commitsTotal, filesDeletedTotal, bytesDeletedTotal, keptTotal,
+		readBytesTotal, waitedSecondsTotal, slowedTotal,
+	} {
+		to <- d.Desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (m upkeepMetrics) Collect(to chan<- prometheus.Metric) {
+	show := func(d described, value float64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d.Desc, d.kind, value, labels...)
+	}
+	followed := m.upkeep.monitor.Stats()
+	show(lagSeconds, followed.Lag.Seconds())
+	show(walksNow, float64(followed.Walking))
+	show(changesTotal, float64(followed.Changes))
+	show(madeDueTotal, float64(followed.MadeDue))
+	show(missedTotal, float64(followed.Missed))
+	planned := m.upkeep.planner.Stats()
+	show(overdueSeconds, planned.Overdue.Seconds())
+	show(shardsHeld, float64(planned.Shards))
+	showEach(show, dueNow, planned.DueFound)
+	showEach(show, looksTotal, planned.Looks)
+	showEach(show, jobsBegun, planned.Began)
+	done := m.upkeep.worker.Stats()
+	show(blockedNow, float64(done.Blockers))
+	show(filesDeletedTotal, float64(done.Files))
+	show(bytesDeletedTotal, float64(done.Bytes))
+	showEach(show, keptTotal, done.Kept)
+	for of, n := range done.Jobs {
+		show(jobsNow, float64(n), of.Kind, of.Is)
+	}
+	for of, n := range done.Commits {
+		show(commitsTotal, float64(n), of.Kind, of.Is)
+	}
+	spent := m.upkeep.budget.Stats()
+	show(readBytesTotal, float64(spent.ReadBytes))
+	show(waitedSecondsTotal, spent.Waited.Seconds())
+	show(slowedTotal, float64(spent.Slowed))
+}
+
+// showEach shows values with their labels.
+func showEach(show func(d described, value float64, labels ...string), d described, values map[string]int64) {
+	for label, n := range values {
+		show(d, float64(n), label)
+	}
+}
+
+const (
+	// clockWait is how long a storage may take to report the time.
+	clockWait = 10 * time.Second
+	// clockStorages bounds how many storages are asked for the time, all at once.
+	clockStorages = 16
+)
+
+// newClock returns the clock of a store. made returns the catalog, whose storages report the time.
+func newClock(deps ledger.Deps, made func() *catalog.Catalog) *clocks.Clock {
+	return clocks.New(clocks.Config{
+		Deps: deps, Boot: sinceBoot(),
+		Ask: func(ctx context.Context) []clocks.Said {
+			return askStorages(ctx, made().As(moorage.System("node")), deps.Logger)
+		},
+	})
+}
+
+// askStorages returns the times of the warehouses' storages that are reached over the network. Each
+// time comes from the answer to a list request.
+func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger) []clocks.Said {
+	warehouses, err := made.Warehouses(ctx)
+	if err != nil {
+		logger.WarnContext(ctx, "no storage was asked for the time", "error", err)
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, clockWait)
+	defer cancel()
+	var (
+		mu     sync.Mutex // guards said
+		said   []clocks.Said
+		asking sync.WaitGroup
+		asked  = make(map[string]bool)
+	)
+	for _, each := range warehouses {
+		location, err := storage.Parse(each.Location)
+		if err != nil || location.Scheme == storage.SchemeFile {
+			continue // it uses the clock of this machine
+		}
+		name := location.Scheme + "://" + location.Authority
+		if asked[name] || len(asked) == clockStorages {
+			continue
+		}
+		asked[name] = true
+		asking.Go(func() {
+			now, ok := timeOf(ctx, catalog.TablesOf(made), each.Name)
+			if !ok {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			said = append(said, clocks.Said{Who: name, Time: now})
+		})
+	}
+	asking.Wait()
+	return said
+}
+
+// timeOf returns the present time of a warehouse's storage. It returns false if the storage does
+// not report it now.
+func timeOf(ctx context.Context, tables *catalog.Tables, warehouse string) (time.Time, bool) {
+	location, store, err := tables.WarehouseLocation(ctx, warehouse)
+	if err != nil {
+		return time.Time{}, false
+	}
+	lister, ok := store.(storage.Lister)
+	if !ok {
+		return time.Time{}, false
+	}
+	page, err := lister.List(ctx, storage.Join(location, "~moorage"), "", 1)
+	return page.Now, err == nil && !page.Now.IsZero()
+}
+
+// withClock adds to notices, for /readyz, that nothing is deleted because the clock is in doubt.
+func withClock(notices map[string]string, clock *clocks.Clock) map[string]string {
+	if clock.Last() == "" {
+		return notices
+	}
+	all := map[string]string{"clock": "nothing is deleted, because the store's clock is in doubt; the log says why"}
+	maps.Copy(all, notices)
+	return all
+}
