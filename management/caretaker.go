@@ -13,7 +13,6 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/maintenance/jobs"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/steer"
 	"moorage/management/client"
@@ -22,26 +21,26 @@ import (
 
 // Steering has the methods of *steer.Steering.
 type Steering interface {
-	Status(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) (steer.Status, error)
-	Run(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, kind policy.Kind) error
-	Begin(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked steer.ByHand) (jobs.Began, error)
-	Plan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, kind policy.Kind, asked steer.ByHand,
+	Status(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) (steer.Status, error)
+	Run(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind) error
+	Begin(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked steer.ByHand) (jobs.Began, error)
+	Plan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind, asked steer.ByHand,
 		sample int) (jobs.DryRun, error)
-	Leftovers(ctx context.Context, scopes policies.Scopes, warehouse string, asked jobs.LeftoverSettings,
+	Leftovers(ctx context.Context, scopes policy.Scopes, warehouse string, asked jobs.LeftoverSettings,
 		sample int) (jobs.DryRun, error)
-	Pause(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, reason, by string) error
-	Resume(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error
-	Rescan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error
+	Pause(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, reason, by string) error
+	Resume(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error
+	Rescan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error
 	Blockers(ctx context.Context, after string, limit int) ([]steer.Blocker, string, error)
-	Preview(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked policies.Asked, after string,
+	Preview(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked policy.Asked, after string,
 		limit int) ([]steer.Preview, string, error)
 }
 
-// Policies has the methods of *policies.Policies.
+// Policies has the methods of *policy.Policies.
 type Policies interface {
-	Put(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked policies.Asked) error
-	Delete(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, t policy.Type) error
-	Of(ctx context.Context, scope catalog.Scope) (map[policy.Type]policies.Said, error)
+	Put(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked policy.Asked) error
+	Delete(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, t policy.Type) error
+	Of(ctx context.Context, scope catalog.Scope) (map[policy.Type]policy.Said, error)
 }
 
 // Jobs has the methods of *jobs.Jobs.
@@ -59,7 +58,7 @@ type Jobs interface {
 // Caretaker manages maintenance in the terms of the API, for one caller. It is safe for concurrent
 // use.
 type Caretaker struct {
-	Scopes   policies.Scopes
+	Scopes   policy.Scopes
 	Policies Policies
 	Steering Steering
 	Jobs     Jobs
@@ -117,7 +116,7 @@ func (c Caretaker) MaintenancePolicy(ctx context.Context, object client.Object, 
 	return policyOf(t, said), nil
 }
 
-func policyOf(t policy.Type, said policies.Said) client.MaintenancePolicy {
+func policyOf(t policy.Type, said policy.Said) client.MaintenancePolicy {
 	answer := client.MaintenancePolicy{
 		Status: string(said.Status), Unsafe: said.Unsafe, Since: said.Since, By: said.By,
 	}

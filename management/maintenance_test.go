@@ -10,7 +10,6 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/maintenance/jobs"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/steer"
 	"moorage/management/client"
@@ -34,26 +33,26 @@ func (f fakeCare) Change(context.Context, verb.Verb, moorage.Identifier,
 	return f.call("Change")
 }
 
-func (f fakeCare) Put(_ context.Context, _ policies.Scopes, ident moorage.Identifier, asked policies.Asked) error {
+func (f fakeCare) Put(_ context.Context, _ policy.Scopes, ident moorage.Identifier, asked policy.Asked) error {
 	f.asked(string(asked.Type), string(asked.Status), ident.String())
 	return f.call("Put")
 }
 
 func (f fakeCare) asked(texts ...string) { _ = f.call(strings.Join(texts, " ")) }
 
-func (f fakeCare) Delete(context.Context, policies.Scopes, moorage.Identifier, policy.Type) error {
+func (f fakeCare) Delete(context.Context, policy.Scopes, moorage.Identifier, policy.Type) error {
 	return f.call("Delete")
 }
 
-var said = map[policy.Type]policies.Said{policy.SnapshotManagement: {
+var said = map[policy.Type]policy.Said{policy.SnapshotManagement: {
 	Job: policy.Job{Status: policy.Enabled, Settings: policy.Settings{policy.MaxSnapshotAgeHours: "7", policy.Files: "keep"}}, By: "ann",
 }}
 
-func (f fakeCare) Of(context.Context, catalog.Scope) (map[policy.Type]policies.Said, error) {
+func (f fakeCare) Of(context.Context, catalog.Scope) (map[policy.Type]policy.Said, error) {
 	return said, f.call("Of")
 }
 
-func (f fakeCare) Status(context.Context, policies.Scopes, moorage.Identifier) (steer.Status, error) {
+func (f fakeCare) Status(context.Context, policy.Scopes, moorage.Identifier) (steer.Status, error) {
 	rules := policy.Effective([]policy.Policy{{
 		Source: policy.Source{Level: policy.LevelWarehouse, Name: "main"},
 		Jobs:   map[policy.Type]policy.Job{policy.SnapshotManagement: said[policy.SnapshotManagement].Job},
@@ -67,39 +66,39 @@ func (f fakeCare) Status(context.Context, policies.Scopes, moorage.Identifier) (
 	return status, f.call("Status")
 }
 
-func (f fakeCare) Run(context.Context, policies.Scopes, moorage.Identifier, policy.Kind) error {
+func (f fakeCare) Run(context.Context, policy.Scopes, moorage.Identifier, policy.Kind) error {
 	return f.call("Run")
 }
 
-func (f fakeCare) Begin(context.Context, policies.Scopes, moorage.Identifier, steer.ByHand) (jobs.Began, error) {
+func (f fakeCare) Begin(context.Context, policy.Scopes, moorage.Identifier, steer.ByHand) (jobs.Began, error) {
 	return jobs.Began{Snapshots: 3}, f.call("Begin")
 }
 
-func (f fakeCare) Plan(_ context.Context, _ policies.Scopes, _ moorage.Identifier, kind policy.Kind, asked steer.ByHand, sample int) (jobs.DryRun, error) {
+func (f fakeCare) Plan(_ context.Context, _ policy.Scopes, _ moorage.Identifier, kind policy.Kind, asked steer.ByHand, sample int) (jobs.DryRun, error) {
 	f.asked("Plan", string(kind), fmt.Sprint(asked.Snapshots != nil, asked.Orphans != nil, sample))
 	run := jobs.DryRun{Reach: "full", Files: 2, Sample: []jobs.Listed{{Path: "file:///a"}}, Kept: []registry.KeptOf{{Reason: "outside", Files: 1}}}
 	run.Expiry = metadata.Expiry{Refs: []string{"old"}, Snapshots: []metadata.Snapshot{{ID: 1, TimestampMS: 1000}}, Kept: []metadata.KeptSnapshot{{ID: 2, Why: "head"}}}
 	return run, f.call("Plan")
 }
 
-func (f fakeCare) Leftovers(_ context.Context, _ policies.Scopes, warehouse string, asked jobs.LeftoverSettings, sample int) (jobs.DryRun, error) {
+func (f fakeCare) Leftovers(_ context.Context, _ policy.Scopes, warehouse string, asked jobs.LeftoverSettings, sample int) (jobs.DryRun, error) {
 	f.asked("Leftovers", warehouse, asked.OlderThan.String(), fmt.Sprint(asked.Unsafe, sample))
 	return jobs.DryRun{Reach: "full", Files: 1, More: true, LeftOut: []string{"file:///w/b"}}, f.call("Leftovers")
 }
 
-func (f fakeCare) Pause(context.Context, policies.Scopes, moorage.Identifier, string, string) error {
+func (f fakeCare) Pause(context.Context, policy.Scopes, moorage.Identifier, string, string) error {
 	return f.call("Pause")
 }
 
-func (f fakeCare) Resume(context.Context, policies.Scopes, moorage.Identifier) error {
+func (f fakeCare) Resume(context.Context, policy.Scopes, moorage.Identifier) error {
 	return f.call("Resume")
 }
 
-func (f fakeCare) Rescan(context.Context, policies.Scopes, moorage.Identifier) error {
+func (f fakeCare) Rescan(context.Context, policy.Scopes, moorage.Identifier) error {
 	return f.call("Rescan")
 }
 
-func (f fakeCare) Preview(_ context.Context, _ policies.Scopes, ident moorage.Identifier, asked policies.Asked, after string, limit int) ([]steer.Preview, string, error) {
+func (f fakeCare) Preview(_ context.Context, _ policy.Scopes, ident moorage.Identifier, asked policy.Asked, after string, limit int) ([]steer.Preview, string, error) {
 	f.asked("Preview", string(asked.Type), string(asked.Status), ident.String(), fmt.Sprint(after, limit))
 	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}
 	run := jobs.DryRun{Files: 5, Bytes: 7, Blocked: "why"}

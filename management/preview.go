@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"moorage/internal/web"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/steer"
 	"moorage/management/client"
@@ -39,13 +38,13 @@ func (m maintained) previewMaintenancePolicy(w http.ResponseWriter, r *http.Requ
 }
 
 // askedOf returns the requested policy for a type of job.
-func (c Caretaker) askedOf(of string, said client.MaintenancePolicy) (policies.Asked, error) {
+func (c Caretaker) askedOf(of string, said client.MaintenancePolicy) (policy.Asked, error) {
 	t, err := typeOf(of)
 	if err != nil {
-		return policies.Asked{}, err
+		return policy.Asked{}, err
 	}
 	settings, err := settingsOf(t, said.Settings)
-	return policies.Asked{
+	return policy.Asked{
 		Type: t, Status: policy.Status(said.Status), Settings: settings, Unsafe: said.Unsafe, By: c.Caller,
 	}, err
 }

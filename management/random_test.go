@@ -30,7 +30,6 @@ import (
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/steer"
@@ -75,7 +74,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 	})
 	must(t, err)
 	tables := catalog.TablesOf(made.As(moorage.System("expire")))
-	asked := policies.New(deps.Ledger, nil)
+	asked := policy.New(deps.Ledger, nil)
 	carried, err := jobs.New(jobs.Config{Deps: deps, Tables: tables})
 	must(t, err)
 	purges, err := purge.New(purge.Config{Deps: deps, Tables: made.Documents()})

@@ -25,7 +25,7 @@ import (
 	"moorage/ledger/ledgertest"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
-	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/steer"
 	"moorage/maintenance/work"
@@ -91,7 +91,7 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 func idleCare(w *guardedWorld, caller moorage.Caller) management.Caretaker {
 	records := ledgertest.Over(w.store)
 	tables := catalog.TablesOf(w.catalog.As(moorage.System("expire")))
-	kept := policies.New(records, nil)
+	kept := policy.New(records, nil)
 	carried, err := jobs.New(jobs.Config{Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Tables: tables})
 	if err != nil {
 		panic(err)

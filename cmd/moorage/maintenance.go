@@ -19,7 +19,6 @@ import (
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/monitor"
 	"moorage/maintenance/planner"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/retention"
 	"moorage/maintenance/steer"
@@ -40,7 +39,7 @@ const whoOpened = "command"
 // upkeep is the automatic maintenance of a store.
 type upkeep struct {
 	catalog  *catalog.Catalog
-	policies *policies.Policies
+	policies *policy.Policies
 	monitor  *monitor.Monitor
 	planner  *planner.Planner
 	jobs     *jobs.Jobs
@@ -61,7 +60,7 @@ func newUpkeep(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *clo
 		catalog: made, isOff: c.Maintenance == cli.MaintenanceOff, logger: deps.Logger,
 		budget: budget.New(budget.Default(), deps.Now), metrics: newMaintenanceMetrics(metrics),
 	}
-	e.policies = policies.New(deps.Ledger, e.kick)
+	e.policies = policy.New(deps.Ledger, e.kick)
 	kept := retention.ChangesKept(c.ChangeRetention, catalog.ChangeRetentionMin(c.KeyLifetime))
 	var err error
 	e.jobs, err = jobs.New(jobs.Config{

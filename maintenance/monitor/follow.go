@@ -11,7 +11,6 @@ import (
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/maintenance/patience"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/metadata"
@@ -22,7 +21,7 @@ import (
 type following struct {
 	*Monitor
 
-	matcher *policies.Matcher
+	matcher *policy.Matcher
 	record  registry.Record  // of the position; zero before the first Apply
 	value   registry.Monitor // the next value to write
 	unsaved int              // changes since the position in record
@@ -197,7 +196,7 @@ func (f *following) foldTables(ctx context.Context, tables map[registry.ID]table
 	position registry.Position) error {
 	asked := order[:0]
 	for _, id := range order {
-		if t := tables[id]; t.ident.Name != "" && policies.IsAsked(f.matcher.Chain(id, t.ident)) {
+		if t := tables[id]; t.ident.Name != "" && policy.IsAsked(f.matcher.Chain(id, t.ident)) {
 			asked = append(asked, id)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"moorage/catalog"
 	"moorage/internal/worker"
 	"moorage/ledger"
-	"moorage/maintenance/policies"
+	"moorage/maintenance/policy"
 	"moorage/registry"
 )
 
@@ -53,7 +53,7 @@ type Tables interface {
 type Config struct {
 	ledger.Deps
 	Tables   Tables
-	Policies *policies.Policies
+	Policies *policy.Policies
 	// MadeDue is called after a table was made due at once. By default it does nothing.
 	MadeDue func()
 	// Interval is the mean pause between two checks for changes. Default 2 s.

@@ -8,7 +8,6 @@ import (
 
 	"moorage"
 	"moorage/ledger"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/metadata"
@@ -230,7 +229,7 @@ func (f *following) tables(ctx context.Context, scope moorage.Identifier, after 
 		if pointer.View || !isIn(pointer.Identifier(), scope) {
 			continue
 		}
-		if chain := f.matcher.Chain(pointer.ID, pointer.Identifier()); policies.IsAsked(chain) {
+		if chain := f.matcher.Chain(pointer.ID, pointer.Identifier()); policy.IsAsked(chain) {
 			met = append(met, sighted{pointer.ID, f.sightOf(ctx, pointer, chain)})
 		}
 	}

@@ -17,7 +17,6 @@ import (
 	"moorage/ledger/ledgertest"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 )
@@ -314,7 +313,7 @@ func testPolicyThatANodeDoesNotKnowYet(t *testing.T, w *world) {
 	}
 	other := w.newNode(w.store, false)
 	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
-	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policies.Asked{
+	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Asked{
 		Type: policy.SnapshotManagement, Status: policy.Disabled, By: "ann",
 	}))
 	_, err := other.policies.Reload(w.ctx)

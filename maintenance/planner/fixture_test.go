@@ -19,7 +19,6 @@ import (
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/monitor"
 	"moorage/maintenance/planner"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/metadata"
 	"moorage/registry"
@@ -138,7 +137,7 @@ func (r *recorder) Changes(ctx context.Context, after registry.Position, limit i
 // node is all of maintenance, as one process has it.
 type node struct {
 	catalog  *catalog.Catalog
-	policies *policies.Policies
+	policies *policy.Policies
 	monitor  *monitor.Monitor
 	planner  *planner.Planner
 	jobs     *jobs.Jobs
@@ -218,7 +217,7 @@ func (w *world) newNode(store registry.Store, alone bool) node {
 	tables := catalog.TablesOf(served.As(moorage.System("expire")))
 	n.jobs, err = jobs.New(jobs.Config{Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: alone}), Tables: tables, FormerKept: w.former})
 	must(w.t, err)
-	n.policies = policies.New(ledgertest.Over(store), nil)
+	n.policies = policy.New(ledgertest.Over(store), nil)
 	_, err = n.policies.Reload(w.ctx)
 	must(w.t, err)
 	n.monitor, err = monitor.New(monitor.Config{
@@ -264,7 +263,7 @@ func (w *world) commit(name string, updates ...string) {
 // put makes a scope ask for a type.
 func (w *world) put(scope moorage.Identifier, t policy.Type, settings policy.Settings) {
 	w.t.Helper()
-	must(w.t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), scope, policies.Asked{
+	must(w.t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), scope, policy.Asked{
 		Type: t, Status: policy.Enabled, Settings: settings, Unsafe: true, By: "ann",
 	}))
 }

@@ -9,7 +9,6 @@ import (
 	"moorage/catalog"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/metadata"
@@ -181,7 +180,7 @@ func (l *look) snapshotAhead(document *metadata.Document) string {
 // goesBy makes settle require the basis of the look: the version of the table, and the policies of
 // matcher. It returns false if the policies have changed: a changed policy may have made the table
 // due.
-func (l *look) goesBy(ctx context.Context, matcher *policies.Matcher) (bool, error) {
+func (l *look) goesBy(ctx context.Context, matcher *policy.Matcher) (bool, error) {
 	l.outcome = outcomeLater
 	fresh, required, err := l.config.Policies.ReloadFor(ctx, l.table.Warehouse)
 	if err != nil || required == nil || fresh.Hash() != matcher.Hash() {
@@ -193,7 +192,7 @@ func (l *look) goesBy(ctx context.Context, matcher *policies.Matcher) (bool, err
 
 // requires returns conditions that the policies are the same as in matcher. It returns nil if they
 // have changed. Then the table stays due.
-func (l *look) requires(ctx context.Context, matcher *policies.Matcher) ([]registry.Condition, error) {
+func (l *look) requires(ctx context.Context, matcher *policy.Matcher) ([]registry.Condition, error) {
 	warehouse, conditions, err := l.config.Policies.ConditionsFor(ctx, matcher, l.table.Warehouse)
 	if !warehouse.IsZero() {
 		l.care.Value.Warehouse = warehouse

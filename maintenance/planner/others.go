@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"moorage/ledger"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/registry"
@@ -60,7 +59,7 @@ func (p *Planner) others(ctx context.Context, due []registry.Key) (left []regist
 
 // overOf returns the change that removes a due record, if the kind is no longer due. The change
 // holds only while the policies are the same as in matcher.
-func overOf(ctx context.Context, p *Planner, matcher *policies.Matcher, key registry.Key,
+func overOf(ctx context.Context, p *Planner, matcher *policy.Matcher, key registry.Key,
 	pointer, record registry.Record) (change schedule.Change, isOver bool, err error) {
 	id, kind, at, err := registry.ParseDue(key)
 	if err != nil {
@@ -96,7 +95,7 @@ func overOf(ctx context.Context, p *Planner, matcher *policies.Matcher, key regi
 
 // isAskedFor reports whether a policy requires a kind on a table. It is true for a kind that only a
 // later version knows, because a policy may require it.
-func isAskedFor(matcher *policies.Matcher, table registry.Pointer, kind string) bool {
+func isAskedFor(matcher *policy.Matcher, table registry.Pointer, kind string) bool {
 	t, known := policy.TypeOf(policy.Kind(kind))
 	chain := matcher.Chain(table.ID, table.Identifier())
 	return !known || !table.View && policy.Effective(chain, nil)[t].Enabled

@@ -9,7 +9,6 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 	memorystorage "moorage/storage/memory"
@@ -58,7 +57,7 @@ func testWorkNobodyAsksFor(t *testing.T, w *world) {
 	}
 	want("before", true, true, true)
 	must(t, w.ann().DropTable(w.ctx, ident("dropped"), catalog.DropOptions{}))
-	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("disabled"), policies.Asked{
+	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("disabled"), policy.Asked{
 		Type: policy.Compaction, Status: policy.Disabled, By: "ann",
 	}))
 	want("dropped, and disabled on one", false, false, true)
@@ -169,7 +168,7 @@ func TestUnsafePolicies(t *testing.T) {
 			t.Errorf("%s: unsafe is %t", at, got)
 		}
 	}
-	asked := policies.Asked{Type: of, Status: policy.Enabled, By: "ann"}
+	asked := policy.Asked{Type: of, Status: policy.Enabled, By: "ann"}
 	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), warehouse, asked))
 	isUnsafe("safe", false)
 	asked.Unsafe = true

@@ -16,7 +16,6 @@ import (
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/patience"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 )
@@ -74,7 +73,7 @@ type Config struct {
 	ledger.Deps
 	Jobs     Jobs
 	Tables   Tables
-	Policies *policies.Policies
+	Policies *policy.Policies
 	// Began is called after a job has begun. By default it does nothing.
 	Began func()
 	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While

@@ -9,14 +9,13 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger/ledgertest"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/steer"
 	"moorage/metadata"
 )
 
 // preview returns what a policy would do, page by page.
-func (w *world) preview(scope moorage.Identifier, asked policies.Asked) []steer.Preview {
+func (w *world) preview(scope moorage.Identifier, asked policy.Asked) []steer.Preview {
 	w.t.Helper()
 	s := &steer.Steering{
 		Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs,
@@ -49,12 +48,12 @@ func testPreview(t *testing.T, w *world) {
 		}
 	}
 	w.commit("held", `{"action":"set-properties","updates":{"gc.enabled":"false"}}`)
-	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("own"), policies.Asked{
+	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("own"), policy.Asked{
 		Type: policy.SnapshotManagement, Status: policy.Disabled, By: "ann",
 	}))
 	w.clock.Advance(3 * time.Hour)
 	w.store.take()
-	asked := policies.Asked{
+	asked := policy.Asked{
 		Type: policy.SnapshotManagement, Status: policy.Enabled, Settings: policy.Settings{policy.MaxSnapshotAgeHours: "2"},
 	}
 	for scope, want := range map[string]int{"server": 3, "w": 3, "ns": 3, "other": 0, "many": 1} {
@@ -96,7 +95,7 @@ func testPreview(t *testing.T, w *world) {
 
 // previewOfOthers looks at previews of the other types, and at one that is refused.
 func (w *world) previewOfOthers(t *testing.T) {
-	orphans := policies.Asked{Type: policy.UnreferencedFileRemoval, Status: policy.Enabled}
+	orphans := policy.Asked{Type: policy.UnreferencedFileRemoval, Status: policy.Enabled}
 	if found := w.preview(ident("many"), orphans); !strings.Contains(found[0].Nothing, "includeOlder") {
 		t.Errorf("orphans: %+v", found)
 	}
@@ -105,7 +104,7 @@ func (w *world) previewOfOthers(t *testing.T) {
 		t.Errorf("orphans, also old ones: %+v", found)
 	}
 	// The snapshots here do not say how many files there are, so nobody knows that they are many.
-	compaction := policies.Asked{Type: policy.Compaction, Status: policy.Enabled}
+	compaction := policy.Asked{Type: policy.Compaction, Status: policy.Enabled}
 	if found := w.preview(ident("many"), compaction); found[0].Due || found[0].Files != metadata.Unsaid {
 		t.Errorf("compaction: %+v", found)
 	}
@@ -117,7 +116,7 @@ func (w *world) previewOfOthers(t *testing.T) {
 		t.Errorf("compaction of six files: %+v", found)
 	}
 	s := &steer.Steering{}
-	_, _, err := s.Preview(w.ctx, catalog.ScopesOf(w.ann()), warehouse, policies.Asked{Type: policy.Compaction}, "", 1)
+	_, _, err := s.Preview(w.ctx, catalog.ScopesOf(w.ann()), warehouse, policy.Asked{Type: policy.Compaction}, "", 1)
 	if moorage.KindOf(err) != moorage.KindIllegalArgument {
 		t.Errorf("a policy without a status: %v", err)
 	}

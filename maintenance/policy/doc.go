@@ -1,4 +1,5 @@
-// Package policy defines which maintenance a table gets, and when. It is pure: no I/O, no clock.
+// Package policy defines which maintenance a table gets, and when. It keeps the records of
+// maintenance policies, and finds the policies that apply to a table.
 //
 // A policy belongs to a scope: the server, a warehouse, a namespace or a table. It has a status and
 // settings for each type of job. The names of the settings come from Amazon S3 Tables. Each value
@@ -10,7 +11,25 @@
 // Each job is off unless a policy enables it. A property whose value cannot be read holds the job
 // back, because the table's owner intended something by it. The package guesses no other value.
 //
+// # Records
+//
+// Each policy is one record, with its scope in the key.
+//
+//	server          applies to all tables
+//	w/{warehouse}   applies to a warehouse. Each change of a policy inside rewrites this record.
+//	n/{namespace}   applies to a namespace and the namespaces inside it
+//	t/{pointer}     applies to one table
+//
+// # What it promises
+//
+//   - A change is one Apply with a change record, however much the scope contains.
+//   - The conditions from Policies.ConditionsFor fail if a policy of the warehouse has changed
+//     since the matcher was made.
+//   - Current is at least as new as the beginning of each Reload that has ended.
+//   - The package writes no policy that Asked.Check refuses.
+//   - Effective, Due and Hash are pure: no I/O, no clock.
+//
 // # What it must not know
 //
-// Records, documents, or how a job does its work.
+// Documents, due times in the store, and how jobs do their work.
 package policy

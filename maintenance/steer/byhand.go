@@ -10,7 +10,6 @@ import (
 	"moorage/catalog/verb"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/metadata"
@@ -27,7 +26,7 @@ type ByHand struct {
 //
 // Errors: KindIllegalArgument if nothing may be deleted from the table, or if the scope is paused;
 // KindCommitFailed if such a job exists; the errors of catalog.Scopes.Find and jobs.Expire.
-func (s *Steering) Begin(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, asked ByHand) (
+func (s *Steering) Begin(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked ByHand) (
 	jobs.Began, error) {
 	const op = "steer.Begin"
 	scope, err := findTable(ctx, scopes, verb.RunMaintenance, ident)
@@ -54,7 +53,7 @@ func (s *Steering) Begin(ctx context.Context, scopes policies.Scopes, ident moor
 	return began, moorage.Annotate(op, ident.String(), err)
 }
 
-func findTable(ctx context.Context, scopes policies.Scopes, v verb.Verb, ident moorage.Identifier) (
+func findTable(ctx context.Context, scopes policy.Scopes, v verb.Verb, ident moorage.Identifier) (
 	catalog.Scope, error) {
 	if ident.Name == "" {
 		return catalog.Scope{}, moorage.Errorf(moorage.KindIllegalArgument, "Name a table")
@@ -132,7 +131,7 @@ func told(ident moorage.Identifier, err error) error {
 //
 // Errors: KindIllegalArgument for a kind that the server does not run itself; the errors of
 // catalog.Scopes.Find.
-func (s *Steering) Plan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier, kind policy.Kind,
+func (s *Steering) Plan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind,
 	asked ByHand, sample int) (jobs.DryRun, error) {
 	const op = "steer.Plan"
 	scope, err := findTable(ctx, scopes, verb.PlanMaintenance, ident)
@@ -158,7 +157,7 @@ func (s *Steering) Plan(ctx context.Context, scopes policies.Scopes, ident moora
 // because nothing is deleted.
 //
 // Errors: the KindIllegalArgument of jobs.Leftovers; the errors of catalog.Scopes.Find.
-func (s *Steering) Leftovers(ctx context.Context, scopes policies.Scopes, warehouse string,
+func (s *Steering) Leftovers(ctx context.Context, scopes policy.Scopes, warehouse string,
 	asked jobs.LeftoverSettings, sample int) (jobs.DryRun, error) {
 	const op = "steer.Leftovers"
 	_, err := scopes.Find(ctx, verb.PlanMaintenance, moorage.Identifier{Warehouse: warehouse})

@@ -10,7 +10,6 @@ import (
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/metadata"
@@ -42,8 +41,8 @@ type Preview struct {
 //
 // Errors: KindIllegalArgument for settings that Policies.Put refuses; the errors of
 // catalog.Scopes.Find.
-func (s *Steering) Preview(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier,
-	asked policies.Asked, after string, limit int) (all []Preview, next string, err error) {
+func (s *Steering) Preview(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
+	asked policy.Asked, after string, limit int) (all []Preview, next string, err error) {
 	const op = "steer.Preview"
 	if err := asked.Check(); err != nil {
 		return nil, "", moorage.Annotate(op, ident.String(), err)
@@ -83,12 +82,12 @@ func (s *Steering) Preview(ctx context.Context, scopes policies.Scopes, ident mo
 type previewing struct {
 	*Steering
 	of      policy.Type
-	matcher *policies.Matcher // with the requested policy
+	matcher *policy.Matcher // with the requested policy
 	now     time.Time
 }
 
 // previewOf returns the policies with the requested change, at the store's time.
-func (s *Steering) previewOf(ctx context.Context, scope catalog.Scope, asked policies.Asked) (*previewing, error) {
+func (s *Steering) previewOf(ctx context.Context, scope catalog.Scope, asked policy.Asked) (*previewing, error) {
 	now, err := s.Ledger.Time(ctx)
 	if err != nil {
 		return nil, err

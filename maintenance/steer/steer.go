@@ -25,7 +25,6 @@ import (
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/metadata"
@@ -40,7 +39,7 @@ type Tables interface {
 // Steering controls the maintenance of one store. It is safe for concurrent use.
 type Steering struct {
 	Ledger   *ledger.Ledger
-	Policies *policies.Policies
+	Policies *policy.Policies
 	Jobs     *jobs.Jobs
 	Tables   Tables
 	// Kick makes the monitor and the planner work now. If it is nil, they keep their schedule.
@@ -66,8 +65,8 @@ type Kind struct {
 
 // Status is the state of a scope's maintenance.
 type Status struct {
-	Said   map[policy.Type]policies.Said // the scope's own policies
-	Pauses []registry.Pause              // that apply to it
+	Said   map[policy.Type]policy.Said // the scope's own policies
+	Pauses []registry.Pause            // that apply to it
 	// The fields below are only for a table.
 	Kinds []Kind       // in the order of their types
 	Jobs  []jobs.Under // in progress
@@ -75,7 +74,7 @@ type Status struct {
 }
 
 // Status returns the state of a scope's maintenance. Errors: the errors of catalog.Scopes.Find.
-func (s *Steering) Status(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) (Status, error) {
+func (s *Steering) Status(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) (Status, error) {
 	scope, err := scopes.Find(ctx, verb.LoadMaintenance, ident)
 	if err != nil {
 		return Status{}, err
@@ -149,7 +148,7 @@ func (s *Steering) addTable(ctx context.Context, scope catalog.Scope, status *St
 //
 // Errors: KindIllegalArgument if no policy requires the kind and nothing of it is blocked, or if a
 // job of the kind is in quarantine; the errors of catalog.Scopes.Find.
-func (s *Steering) Run(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier,
+func (s *Steering) Run(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
 	kind policy.Kind) error {
 	t, ok := policy.TypeOf(kind)
 	if !ok || ident.Name == "" {
@@ -275,7 +274,7 @@ func (s *Steering) Pauses(ctx context.Context) ([]registry.Pause, error) {
 // each batch of files.
 //
 // Errors: the errors of catalog.Scopes.Change.
-func (s *Steering) Pause(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier,
+func (s *Steering) Pause(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
 	reason, by string) error {
 	return s.changePauses(ctx, scopes, verb.PauseMaintenance, ident, func(scope catalog.Scope, now time.Time,
 		all []registry.Pause) []registry.Pause {
@@ -303,7 +302,7 @@ func withoutScope(all []registry.Pause, scope string) []registry.Pause {
 // Resuming the server also ends the doubt about the store's clock.
 //
 // Errors: the errors of catalog.Scopes.Change.
-func (s *Steering) Resume(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error {
+func (s *Steering) Resume(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
 	err := s.changePauses(ctx, scopes, verb.ResumeMaintenance, ident, func(scope catalog.Scope, _ time.Time,
 		all []registry.Pause) []registry.Pause {
 		return withoutScope(all, scope.Name)
@@ -323,7 +322,7 @@ func (s *Steering) Resume(ctx context.Context, scopes policies.Scopes, ident moo
 	return err
 }
 
-func (s *Steering) changePauses(ctx context.Context, scopes policies.Scopes, v verb.Verb, ident moorage.Identifier,
+func (s *Steering) changePauses(ctx context.Context, scopes policy.Scopes, v verb.Verb, ident moorage.Identifier,
 	edit func(scope catalog.Scope, now time.Time, all []registry.Pause) []registry.Pause,
 	more ...func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error)) error {
 	return scopes.Change(ctx, v, ident, func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error) {
@@ -362,7 +361,7 @@ func put(key registry.Key, record registry.Record, value registry.Value) (catalo
 // Rescan makes the planner check all tables of a scope for due maintenance.
 //
 // Errors: the errors of catalog.Scopes.Change.
-func (s *Steering) Rescan(ctx context.Context, scopes policies.Scopes, ident moorage.Identifier) error {
+func (s *Steering) Rescan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
 	err := scopes.Change(ctx, verb.RescanMaintenance, ident, func(ctx context.Context, scope catalog.Scope) (
 		catalog.Beside, error) {
 		key := registry.WalkKey(scope.Name)

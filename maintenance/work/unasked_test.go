@@ -8,7 +8,6 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/work"
 	"moorage/metadata"
@@ -21,8 +20,8 @@ func TestAskedAgainMeanwhile(t *testing.T) {
 	t.Parallel()
 	put := func(w *world, ident moorage.Identifier) {
 		w.t.Helper()
-		must(w.t, policies.New(w.ledger, nil).Put(w.ctx, catalog.ScopesOf(w.catalog.As(moorage.Anonymous())), ident,
-			policies.Asked{Type: policy.Compaction, Status: policy.Enabled, By: "ann"}))
+		must(w.t, policy.New(w.ledger, nil).Put(w.ctx, catalog.ScopesOf(w.catalog.As(moorage.Anonymous())), ident,
+			policy.Asked{Type: policy.Compaction, Status: policy.Enabled, By: "ann"}))
 	}
 	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "t0"}
 	for name, meanwhile := range map[string]func(w *world){

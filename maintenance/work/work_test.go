@@ -18,7 +18,6 @@ import (
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/maintenance/work"
@@ -161,7 +160,7 @@ func (w *world) over(records *ledger.Ledger) *work.Work {
 			if !fresh {
 				return rules, nil, nil
 			}
-			_, unchanged, err := policies.New(records, nil).ReloadFor(ctx, "w")
+			_, unchanged, err := policy.New(records, nil).ReloadFor(ctx, "w")
 			w.meanwhile()
 			return rules, unchanged, err
 		},

@@ -1,4 +1,4 @@
-package policies_test
+package policy_test
 
 import (
 	"context"
@@ -13,7 +13,6 @@ import (
 	"moorage/ledger"
 	"moorage/ledger/ledgertest"
 	"moorage/locks"
-	"moorage/maintenance/policies"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 	"moorage/registry/memory"
@@ -60,14 +59,14 @@ func newStore(t *testing.T) (*slowStore, *catalog.Catalog) {
 	return store, served
 }
 
-var enabled = policies.Asked{Type: policy.Compaction, Status: policy.Enabled, By: "ann"}
+var enabled = policy.Asked{Type: policy.Compaction, Status: policy.Enabled, By: "ann"}
 
 // TestSlowReload: policies that were read before a change do not take the place of those that were
 // read after it, however long that took.
 func TestSlowReload(t *testing.T) {
 	t.Parallel()
 	store, served := newStore(t)
-	kept := policies.New(ledgertest.Over(store), nil)
+	kept := policy.New(ledgertest.Over(store), nil)
 	store.after = func(ctx context.Context) {
 		store.after = nil
 		must(t, kept.Put(ctx, catalog.ScopesOf(served), moorage.Identifier{Warehouse: "w"}, enabled))
@@ -88,7 +87,7 @@ func TestClientLeavesAfterChange(t *testing.T) {
 	t.Parallel()
 	store, served := newStore(t)
 	told := 0
-	kept := policies.New(ledgertest.Over(store), func() { told++ })
+	kept := policy.New(ledgertest.Over(store), func() { told++ })
 	_, err := kept.Reload(t.Context())
 	must(t, err)
 	ctx, leave := context.WithCancel(t.Context())
@@ -100,7 +99,7 @@ func TestClientLeavesAfterChange(t *testing.T) {
 
 // leaving are scopes whose client leaves after each change.
 type leaving struct {
-	policies.Scopes
+	policy.Scopes
 
 	leave func()
 }
@@ -119,7 +118,7 @@ func TestReloadFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store, served := newStore(t)
-			kept := policies.New(ledgertest.Over(store), nil)
+			kept := policy.New(ledgertest.Over(store), nil)
 			_, unchanged, err := kept.ReloadFor(t.Context(), "w")
 			must(t, err)
 			holds := func() bool {
@@ -143,7 +142,7 @@ func TestReloadFor(t *testing.T) {
 		})
 	}
 	store, _ := newStore(t)
-	if _, unchanged, err := policies.New(ledgertest.Over(store), nil).ReloadFor(t.Context(), "none"); err != nil || unchanged != nil {
+	if _, unchanged, err := policy.New(ledgertest.Over(store), nil).ReloadFor(t.Context(), "none"); err != nil || unchanged != nil {
 		t.Errorf("of no warehouse: %v, %v", unchanged, err)
 	}
 }

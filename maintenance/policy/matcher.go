@@ -1,4 +1,4 @@
-package policies
+package policy
 
 import (
 	"encoding/json"
@@ -7,17 +7,16 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/maintenance/policy"
 	"moorage/registry"
 )
 
 // Matcher finds the policies that apply to a table. It does not change, and is safe for concurrent
 // use.
 type Matcher struct {
-	server     []policy.Policy // at most one
-	warehouses map[string]policy.Policy
-	namespaces map[string]policy.Policy // by pathOf
-	tables     map[registry.ID]policy.Policy
+	server     []Policy // at most one
+	warehouses map[string]Policy
+	namespaces map[string]Policy // by pathOf
+	tables     map[registry.ID]Policy
 	ids        map[string]registry.ID     // of warehouses, by name
 	anchors    map[string]registry.Record // by scope
 	hash       string
@@ -28,10 +27,10 @@ type Matcher struct {
 // newMatcher returns the matcher of all policies, in the order of their scopes.
 func newMatcher(all []stored) *Matcher {
 	m := &Matcher{
-		warehouses: make(map[string]policy.Policy), namespaces: make(map[string]policy.Policy),
-		tables: make(map[registry.ID]policy.Policy), ids: make(map[string]registry.ID),
+		warehouses: make(map[string]Policy), namespaces: make(map[string]Policy),
+		tables: make(map[registry.ID]Policy), ids: make(map[string]registry.ID),
 	}
-	hashed := make([]policy.Policy, 0, len(all))
+	hashed := make([]Policy, 0, len(all))
 	for _, each := range all {
 		made := policyOf(each.scope, each.value)
 		kind, text, _ := strings.Cut(each.scope, "/")
@@ -41,7 +40,7 @@ func newMatcher(all []stored) *Matcher {
 		}
 		switch kind {
 		case registry.ScopeServer:
-			m.server = []policy.Policy{made}
+			m.server = []Policy{made}
 		case "w":
 			m.warehouses[each.value.Ident.Warehouse], m.ids[each.value.Ident.Warehouse] = made, id
 		case "n":
@@ -50,14 +49,14 @@ func newMatcher(all []stored) *Matcher {
 			m.tables[id] = made
 		}
 		for _, job := range made.Jobs {
-			m.asks = m.asks || job.Status == policy.Enabled
+			m.asks = m.asks || job.Status == Enabled
 		}
 		if len(made.Jobs) > 0 {
 			made.Source.Name = each.scope
 			hashed = append(hashed, made)
 		}
 	}
-	m.hash = policy.HashOf(hashed)
+	m.hash = HashOf(hashed)
 	return m
 }
 
@@ -84,15 +83,15 @@ func (m *Matcher) requires(warehouse registry.ID) (conditions []registry.Conditi
 }
 
 // With returns m as it would be if a scope had job for a type.
-func (m *Matcher) With(scope catalog.Scope, t policy.Type, job policy.Job) *Matcher {
-	say := func(said policy.Policy) policy.Policy {
-		jobs := map[policy.Type]policy.Job{t: job}
+func (m *Matcher) With(scope catalog.Scope, t Type, job Job) *Matcher {
+	say := func(said Policy) Policy {
+		jobs := map[Type]Job{t: job}
 		for other, each := range said.Jobs {
 			if other != t {
 				jobs[other] = each
 			}
 		}
-		return policy.Policy{Source: sourceOf(scope.Name, scope.Ident), Jobs: jobs}
+		return Policy{Source: sourceOf(scope.Name, scope.Ident), Jobs: jobs}
 	}
 	made, ident := *m, scope.Ident
 	switch {
@@ -107,20 +106,20 @@ func (m *Matcher) With(scope catalog.Scope, t policy.Type, job policy.Job) *Matc
 		made.warehouses = maps.Clone(m.warehouses)
 		made.warehouses[ident.Warehouse] = say(m.warehouses[ident.Warehouse])
 	default:
-		var server policy.Policy
+		var server Policy
 		if len(m.server) > 0 {
 			server = m.server[0]
 		}
-		made.server = []policy.Policy{say(server)}
+		made.server = []Policy{say(server)}
 	}
 	return &made
 }
 
 // Chain returns the policies that apply to a table, the nearest first. It omits policies without
 // jobs.
-func (m *Matcher) Chain(pointer registry.ID, ident moorage.Identifier) []policy.Policy {
-	var chain []policy.Policy
-	add := func(p policy.Policy) {
+func (m *Matcher) Chain(pointer registry.ID, ident moorage.Identifier) []Policy {
+	var chain []Policy
+	add := func(p Policy) {
 		if len(p.Jobs) > 0 {
 			chain = append(chain, p)
 		}
@@ -139,10 +138,10 @@ func (m *Matcher) Chain(pointer registry.ID, ident moorage.Identifier) []policy.
 }
 
 // IsAsked reports whether a chain enables a job.
-func IsAsked(chain []policy.Policy) bool {
+func IsAsked(chain []Policy) bool {
 	for _, p := range chain {
 		for _, job := range p.Jobs {
-			if job.Status == policy.Enabled {
+			if job.Status == Enabled {
 				return true
 			}
 		}
@@ -156,12 +155,12 @@ func pathOf(warehouse string, ns moorage.Namespace) string {
 }
 
 // policyOf returns the policy in a record.
-func policyOf(scope string, value registry.MaintenancePolicy) policy.Policy {
-	made := policy.Policy{Source: sourceOf(scope, value.Ident), Jobs: make(map[policy.Type]policy.Job, len(value.Jobs))}
+func policyOf(scope string, value registry.MaintenancePolicy) Policy {
+	made := Policy{Source: sourceOf(scope, value.Ident), Jobs: make(map[Type]Job, len(value.Jobs))}
 	for _, job := range value.Jobs {
-		t, settings := policy.Type(job.Type), settingsOf(job.Settings)
-		made.Jobs[t] = policy.Job{
-			Status: policy.Status(job.Status), Settings: settings, Since: job.Since,
+		t, settings := Type(job.Type), settingsOf(job.Settings)
+		made.Jobs[t] = Job{
+			Status: Status(job.Status), Settings: settings, Since: job.Since,
 			Unsafe: job.Unsafe,
 		}
 	}
@@ -169,28 +168,28 @@ func policyOf(scope string, value registry.MaintenancePolicy) policy.Policy {
 }
 
 // sourceOf returns the source of the values of a scope.
-func sourceOf(scope string, ident moorage.Identifier) policy.Source {
+func sourceOf(scope string, ident moorage.Identifier) Source {
 	switch {
 	case scope == registry.ScopeServer:
-		return policy.Source{Level: policy.LevelServer, Name: registry.ScopeServer}
+		return Source{Level: LevelServer, Name: registry.ScopeServer}
 	case strings.HasPrefix(scope, "t/"):
-		return policy.Source{Level: policy.LevelTable, Name: ident.String()}
+		return Source{Level: LevelTable, Name: ident.String()}
 	case len(ident.Namespace) > 0:
-		return policy.Source{
-			Level: policy.LevelNamespace, Name: ident.Warehouse + "." + strings.Join(ident.Namespace, "."),
+		return Source{
+			Level: LevelNamespace, Name: ident.Warehouse + "." + strings.Join(ident.Namespace, "."),
 		}
 	}
-	return policy.Source{Level: policy.LevelWarehouse, Name: ident.Warehouse}
+	return Source{Level: LevelWarehouse, Name: ident.Warehouse}
 }
 
 // settingsOf reads the settings of a record. It skips members that are not strings: only a later
 // version knows them.
-func settingsOf(raw json.RawMessage) policy.Settings {
+func settingsOf(raw json.RawMessage) Settings {
 	var members map[string]any
 	if json.Unmarshal(raw, &members) != nil {
 		return nil
 	}
-	settings := make(policy.Settings, len(members))
+	settings := make(Settings, len(members))
 	for name, member := range members {
 		if text, ok := member.(string); ok {
 			settings[name] = text

@@ -1,4 +1,4 @@
-package policies
+package policy
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/ledger"
-	"moorage/maintenance/policy"
 	"moorage/registry"
 )
 
@@ -96,7 +95,7 @@ func (p *Policies) keep(m *Matcher) *Matcher {
 
 func (p *Policies) scan(ctx context.Context, prefix string, visit ledger.Visit) error {
 	err := p.ledger.Scan(ctx, registry.TableMaintenancePolicy, prefix, "", visit)
-	return moorage.Annotate("policies.scan", "", err)
+	return moorage.Annotate("policy.scan", "", err)
 }
 
 // Current returns the result of the last Reload. This process calls Reload after each change of its
@@ -105,12 +104,12 @@ func (p *Policies) Current() *Matcher { return p.current.Load() }
 
 // Said is a scope's own policy for a type.
 type Said struct {
-	policy.Job
+	Job
 	By string
 }
 
 // Of returns a scope's own policies, by type.
-func (p *Policies) Of(ctx context.Context, scope catalog.Scope) (map[policy.Type]Said, error) {
+func (p *Policies) Of(ctx context.Context, scope catalog.Scope) (map[Type]Said, error) {
 	records, err := p.ledger.Get(ctx, registry.MaintenancePolicyKey(scope.Name))
 	if err != nil || !records[0].Exists() {
 		return nil, err
@@ -119,18 +118,18 @@ func (p *Policies) Of(ctx context.Context, scope catalog.Scope) (map[policy.Type
 	if err != nil {
 		return nil, err
 	}
-	said, made := make(map[policy.Type]Said), policyOf(scope.Name, value)
+	said, made := make(map[Type]Said), policyOf(scope.Name, value)
 	for _, job := range value.Jobs {
-		said[policy.Type(job.Type)] = Said{made.Jobs[policy.Type(job.Type)], job.By}
+		said[Type(job.Type)] = Said{made.Jobs[Type(job.Type)], job.By}
 	}
 	return said, nil
 }
 
 // Asked is a requested policy for a type.
 type Asked struct {
-	Type     policy.Type
-	Status   policy.Status
-	Settings policy.Settings
+	Type     Type
+	Status   Status
+	Settings Settings
 	// Unsafe allows settings that are not safe for readers and writers in progress.
 	Unsafe bool
 	By     string
@@ -140,7 +139,7 @@ type Asked struct {
 //
 // Errors: KindIllegalArgument for settings that are refused; the errors of the scope.
 func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identifier, asked Asked) error {
-	const op = "policies.Put"
+	const op = "policy.Put"
 	if err := asked.Check(); err != nil {
 		return moorage.E(op, "", moorage.KindIllegalArgument, err)
 	}
@@ -164,7 +163,7 @@ func (a Asked) Check() error {
 	if err := a.Type.Check(a.Settings, a.Unsafe); err != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s", err)
 	}
-	if a.Status != policy.Enabled && a.Status != policy.Disabled {
+	if a.Status != Enabled && a.Status != Disabled {
 		return moorage.Errorf(moorage.KindIllegalArgument, "The status is %q, and may be enabled or disabled",
 			moorage.Cut(string(a.Status), 50))
 	}
@@ -197,7 +196,7 @@ func (p *Policies) jobOf(ctx context.Context, asked Asked, before []registry.Job
 // Delete removes a scope's policy for a type.
 //
 // Errors: the errors of the scope.
-func (p *Policies) Delete(ctx context.Context, scopes Scopes, ident moorage.Identifier, t policy.Type) error {
+func (p *Policies) Delete(ctx context.Context, scopes Scopes, ident moorage.Identifier, t Type) error {
 	if err := t.Check(nil, false); err != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s", err)
 	}
@@ -208,7 +207,7 @@ func (p *Policies) Delete(ctx context.Context, scopes Scopes, ident moorage.Iden
 	})
 }
 
-func without(jobs []registry.JobPolicy, t policy.Type) []registry.JobPolicy {
+func without(jobs []registry.JobPolicy, t Type) []registry.JobPolicy {
 	return slices.DeleteFunc(slices.Clone(jobs), func(job registry.JobPolicy) bool { return job.Type == string(t) })
 }
 
@@ -326,7 +325,7 @@ func (p *Policies) anchor(ctx context.Context, warehouse registry.ID, name strin
 			Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes,
 		})
 		if _, failed := registry.FailedCondition(err); err != nil && !failed {
-			return nil, ledger.StepError("policies.anchor", err)
+			return nil, ledger.StepError("policy.anchor", err)
 		}
 	}
 	return p.Reload(ctx)
