@@ -70,7 +70,7 @@ step_go() {
 # What step_go does by halves.
 step_plain() {
   # shellcheck disable=SC2046 # import paths hold no spaces
-  gotest -run "$unraced" $(grep -rlE --include='*_test.go' 'internal/(racetest|hostiletest)"' catalog cmd maintenance storage | xargs -n1 dirname | sort -u | sed 's,^,./,')
+  gotest -run "$unraced" $(grep -rlE --include='*_test.go' 'testkit/(scale|tablefiles)"' catalog cmd maintenance storage | xargs -n1 dirname | sort -u | sed 's,^,./,')
 }
 
 # Both, without the race detector.

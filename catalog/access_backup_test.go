@@ -11,10 +11,10 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/ledger/ledgertest"
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/pebble"
+	"moorage/testkit/registrytest"
 )
 
 // decisions returns what a node answers some callers who ask for some objects.
@@ -67,7 +67,7 @@ func TestBackupKeepsPolicy(t *testing.T) {
 
 	const records = "registry"
 	_, err = store.Backup(ctx, "backup", records, func(ctx context.Context, copied registry.Store) error {
-		_, err := recovery.CancelDeletions(ctx, ledgertest.Over(copied), s.config.Now())
+		_, err := recovery.CancelDeletions(ctx, registrytest.Ledger(copied), s.config.Now())
 		return err
 	})
 	must(t, err)

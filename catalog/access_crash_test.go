@@ -12,14 +12,14 @@ import (
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/directory"
-	"moorage/internal/racetest"
 	"moorage/ledger"
 	"moorage/maintenance/purge"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
-	"moorage/registry/registrytest"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
+	"moorage/testkit/storagetest"
 )
 
 // The ids of the API keys of these tests, and who has them.
@@ -278,12 +278,12 @@ func TestCrashEveryCallOfPolicy(t *testing.T) {
 		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
 		"die": registrytest.Die, "die after": registrytest.DieAfter,
 	}
-	stride := racetest.Stride("memory", 0)
+	stride := scale.Stride("memory", 0)
 	chance := newLockedRandom(newSeed(t)).generator()
 	for storeName, alone := range map[string]bool{"alone": true, "shared": false} {
 		for _, m := range policyMutations {
 			for actionName, action := range actions {
-				if m.worker && action == registrytest.DieAfter && !racetest.Every() {
+				if m.worker && action == registrytest.DieAfter && !scale.Every() {
 					continue // a worker looks for the outcome of its Apply for ten seconds
 				}
 				first := chance.IntN(stride)

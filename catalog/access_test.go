@@ -12,12 +12,12 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/guard"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 // secured is a catalog in which access is on, over a store that others may use too if it is shared.
@@ -48,7 +48,7 @@ func secure(t testing.TB, store registry.Store, alone bool, change ...func(*cata
 	t.Helper()
 	files := memorystorage.New()
 	config := catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: store, Now: newClock().Now}), Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: newClock().Now}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 	}
 	g := guard.New(guard.Config{Store: store, Alone: alone, Now: config.Now})

@@ -10,7 +10,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/directory"
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 // A node whose clock is off dies while it drops a namespace. Creators wait for its mark by the

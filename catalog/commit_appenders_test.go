@@ -7,20 +7,20 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/internal/historytest"
-	"moorage/internal/racetest"
 	"moorage/metadata"
+	"moorage/testkit/histories"
+	"moorage/testkit/scale"
 )
 
 // appender is a client that appends to one table.
 type appender struct {
-	client *historytest.Client
+	client *histories.Client
 
 	acknowledged, refused []int64 // snapshots
 }
 
 // attempt appends to the version that is known to it and returns the answer.
-func (a *appender) attempt(known historytest.Answer) historytest.Answer {
+func (a *appender) attempt(known histories.Answer) histories.Answer {
 	call := a.client.AppendTo(known, 0, 0)
 	answer := a.client.Do(call)
 	switch {
@@ -40,7 +40,7 @@ func newAppenders(t *testing.T, system *historySystem, n int, seed uint64) []*ap
 	}
 	appenders := make([]*appender, n)
 	for i := range appenders {
-		appenders[i] = &appender{client: system.newClient(t.Context(), i, seed, historytest.Habits{}, &historytest.Recorder{})}
+		appenders[i] = &appender{client: system.newClient(t.Context(), i, seed, histories.Habits{}, &histories.Recorder{})}
 	}
 	return appenders
 }
@@ -84,7 +84,7 @@ func snapshotChain(t testing.TB, document *metadata.Document) []int64 {
 		}
 	}
 	var chain []int64
-	for id := historytest.Head(document); id != 0 && len(chain) <= len(parents); id = parents[id] {
+	for id := histories.Head(document); id != 0 && len(chain) <= len(parents); id = parents[id] {
 		chain = append(chain, id)
 	}
 	return chain
@@ -93,7 +93,7 @@ func snapshotChain(t testing.TB, document *metadata.Document) []int64 {
 // Writers who append, and try again from a new look when somebody was faster, lose nothing.
 func TestAppendersLoseNothing(t *testing.T) {
 	t.Parallel()
-	const writers, appends = 32, 10 / racetest.Factor
+	const writers, appends = 32, 10 / scale.Factor
 	tests := []struct {
 		name string
 		make func(*testing.T, *lockedRandom) *historySystem
@@ -112,7 +112,7 @@ func TestAppendersLoseNothing(t *testing.T) {
 			for _, a := range appenders {
 				group.Go(func() {
 					for len(a.acknowledged) < appends {
-						if known := a.client.Do(a.client.Call(historytest.Load, 0, 0)); known.Err == nil {
+						if known := a.client.Do(a.client.Call(histories.Load, 0, 0)); known.Err == nil {
 							a.attempt(known)
 						}
 					}
@@ -134,7 +134,7 @@ func TestAppendersLoseNothing(t *testing.T) {
 // parent is still the head. On one node the rest is refused before anything is written.
 func TestAppendersWithoutRetry(t *testing.T) {
 	t.Parallel()
-	const writers, rounds = 32, 40 / racetest.Factor
+	const writers, rounds = 32, 40 / scale.Factor
 	for _, nodes := range []int{1, 2} {
 		t.Run(map[int]string{1: "one node", 2: "two nodes"}[nodes], func(t *testing.T) {
 			t.Parallel()
@@ -147,7 +147,7 @@ func TestAppendersWithoutRetry(t *testing.T) {
 					t.Fatal(err)
 				}
 				files := len(system.files.all())
-				done := attemptAtOnce(t, appenders, historytest.Found(known.MetadataLocation, known.Document))
+				done := attemptAtOnce(t, appenders, histories.Found(known.MetadataLocation, known.Document))
 				if done != 1 {
 					t.Errorf("round %d: %d of %d appends to one version succeeded, want 1", round, done, writers)
 				}
@@ -163,9 +163,9 @@ func TestAppendersWithoutRetry(t *testing.T) {
 
 // attemptAtOnce has all append to the same version and returns how many succeeded. The answer to
 // all others must be that somebody was faster.
-func attemptAtOnce(t *testing.T, appenders []*appender, known historytest.Answer) (done int) {
+func attemptAtOnce(t *testing.T, appenders []*appender, known histories.Answer) (done int) {
 	t.Helper()
-	answers := make([]historytest.Answer, len(appenders))
+	answers := make([]histories.Answer, len(appenders))
 	start := make(chan struct{})
 	var group sync.WaitGroup
 	for i, a := range appenders {

@@ -14,12 +14,12 @@ import (
 
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/storage"
 	"moorage/storage/file"
+	"moorage/testkit/registrytest"
 )
 
 // newDiskCatalog returns a catalog over the embedded store and files, both on a real disk, and the
@@ -42,7 +42,7 @@ func newDiskCatalog(b testing.TB, change ...func(*catalog.Config)) (*fixture, st
 		b.Fatal(err)
 	}
 	config := catalog.Config{
-		Deps:        ledgertest.Deps(ledger.Config{Store: store, Random: random}),
+		Deps:        registrytest.LedgerDeps(ledger.Config{Store: store, Random: random}),
 		Locks:       locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return file.New(place.Roots) },
 	}

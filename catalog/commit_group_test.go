@@ -12,8 +12,8 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/registry"
-	"moorage/registry/registrytest"
 	"moorage/storage"
+	"moorage/testkit/registrytest"
 )
 
 // callCount counts the files and the Applies of a fixture.

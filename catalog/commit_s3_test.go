@@ -16,9 +16,9 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
+	"moorage/testkit/fakecloud"
 )
 
 // putDelay is what each write of an object takes longer, about as long as a far server needs.
@@ -64,7 +64,7 @@ func (s *farServer) takeSeen() map[string]int {
 // far.ns.t.
 func newFarCatalog(t *testing.T) (*fixture, *farServer, moorage.Identifier) {
 	t.Helper()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	target, err := url.Parse(server.Endpoint)
 	must(t, err)
 	far := &farServer{seen: make(map[string]int), forward: &httputil.ReverseProxy{
@@ -77,8 +77,8 @@ func newFarCatalog(t *testing.T) (*fixture, *farServer, moorage.Identifier) {
 	front := httptest.NewServer(far)
 	t.Cleanup(front.Close)
 	client, err := s3.Connect(t.Context(), s3.Options{
-		Endpoint: front.URL, Region: s3test.Region, AccessKeyID: s3test.AccessKeyID,
-		SecretAccessKey: s3test.SecretAccessKey, StallTimeout: time.Minute,
+		Endpoint: front.URL, Region: fakecloud.S3Region, AccessKeyID: fakecloud.S3AccessKeyID,
+		SecretAccessKey: fakecloud.S3SecretAccessKey, StallTimeout: time.Minute,
 	})
 	must(t, err)
 	f := newFixture(t, func(config *catalog.Config) {

@@ -11,7 +11,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/storagetest"
 )
 
 // metadataFiles makes n commits and returns the locations of the table's versions that they made,

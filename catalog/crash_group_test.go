@@ -14,9 +14,9 @@ import (
 	"moorage/catalog/verb"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
-	"moorage/registry/registrytest"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/storagetest"
 )
 
 const (

@@ -10,12 +10,12 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/internal/racetest"
 	"moorage/maintenance/purge"
 	"moorage/registry"
-	"moorage/registry/registrytest"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
+	"moorage/testkit/storagetest"
 )
 
 // Over PostgreSQL one of the first calls fails, and then every so many.
@@ -39,7 +39,7 @@ func TestCrashKeyedEveryCall(t *testing.T) {
 	for storeName, open := range anyStores() {
 		for n, m := range keyedMutations(t, "") {
 			for _, before := range []bool{false, true} {
-				todo, stride := actions, racetest.Stride(storeName, crashOnceStride)
+				todo, stride := actions, scale.Stride(storeName, crashOnceStride)
 				if storeName == "postgres" && stride > 1 {
 					drawn := chance.IntN(len(actions))
 					todo = actions[drawn : drawn+1]

@@ -13,14 +13,14 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/directory"
 	"moorage/catalog/verb"
-	"moorage/internal/racetest"
 	"moorage/maintenance/purge"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/registry/pebble"
-	"moorage/registry/registrytest"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
+	"moorage/testkit/storagetest"
 )
 
 // mutation is an operation whose every port call can be made to fail.
@@ -276,7 +276,7 @@ const crashStride = 20
 // it. What was answered must be what happened. A definite failure must have changed nothing and
 // left no file. After a restart Check must find nothing.
 //
-// See racetest.Stride for how many calls that is.
+// See scale.Stride for how many calls that is.
 func TestCrashEveryCall(t *testing.T) {
 	t.Parallel()
 	actions := map[string]registrytest.Action{
@@ -285,7 +285,7 @@ func TestCrashEveryCall(t *testing.T) {
 	}
 	chance := newLockedRandom(newSeed(t)).generator()
 	for storeName, open := range anyStores() {
-		stride := racetest.Stride(storeName, crashStride)
+		stride := scale.Stride(storeName, crashStride)
 		for n, m := range mutations(t, "") {
 			for actionName, action := range actions {
 				first := chance.IntN(stride)

@@ -10,11 +10,11 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/commit"
-	"moorage/internal/racetest"
 	"moorage/registry"
-	"moorage/registry/registrytest"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
+	"moorage/testkit/storagetest"
 )
 
 // crashTransactionStride is how far apart the calls are that fail over PostgreSQL.
@@ -35,7 +35,7 @@ func TestCrashTransaction(t *testing.T) {
 	}
 	chance := newLockedRandom(newSeed(t)).generator()
 	for storeName, open := range anyStores() {
-		stride := racetest.Stride(storeName, crashTransactionStride)
+		stride := scale.Stride(storeName, crashTransactionStride)
 		wrap := func(files storage.Store) storage.Store { return files }
 		if storeName == "pebble" { // as a storage of objects has it
 			wrap = func(files storage.Store) storage.Store { return oneByOne{files} }

@@ -9,10 +9,9 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/retention"
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 // unwalkedStore hides the pointers from lists, so that windows end by the records of drops alone.
@@ -67,7 +66,7 @@ func crashDropToEnd(t *testing.T, open func(testing.TB, *lockedRandom) registry.
 	other := &fixture{instance: node, t: t, ctx: f.ctx, clock: f.clock, store: raw}
 	end := func(store registry.Store) error {
 		made, err := retention.New(retention.Config{
-			Deps: ledgertest.Deps(ledger.Config{Store: store, Now: f.clock.Now, Random: newLockedRandom(2)}), KeyLife: f.keyLife(),
+			Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: f.clock.Now, Random: newLockedRandom(2)}), KeyLife: f.keyLife(),
 		})
 		must(t, err)
 		return made.RunOnce(f.ctx, retention.Windows)

@@ -12,9 +12,9 @@ import (
 	"moorage/catalog/guard"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
-	"moorage/registry/registrytest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 const (

@@ -9,12 +9,12 @@ import (
 	"moorage/catalog"
 	"moorage/internal/jsontext"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/metadata"
 	registry "moorage/registry/memory"
 	"moorage/storage"
 	files "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 // A catalog stands on a store of records, on locks, and on what opens storages. A commit changes a
@@ -23,7 +23,7 @@ func ExampleCatalog() {
 	ctx := context.Background()
 	lake := files.New()
 	c, err := catalog.New(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: registry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: registry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return lake.Within(place.Roots) },
 	})
 	if err == nil {

@@ -13,7 +13,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/verb"
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 // Some faults of an update, a schema or a name show only in the middle of the work. Such a request

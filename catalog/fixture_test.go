@@ -16,17 +16,16 @@ import (
 	"moorage/check"
 	"moorage/internal/jsontext"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
-	"moorage/locks/lockstest"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
 	"moorage/metadata"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
-	"moorage/registry/registrytest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/locktest"
+	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
 
@@ -83,7 +82,7 @@ type instance struct {
 
 // newInstance returns an instance that is made of config.
 func newInstance(config catalog.Config) (*instance, error) {
-	config.Deps = ledgertest.Deps(config.Deps.Config) // of the store that the test has put there
+	config.Deps = registrytest.LedgerDeps(config.Deps.Config) // of the store that the test has put there
 	c, err := catalog.New(config)
 	if err != nil {
 		return nil, err
@@ -173,7 +172,7 @@ type fixture struct {
 	clock  *clock
 	store  registry.Store
 	files  storage.Store
-	locks  *lockstest.Recorder
+	locks  *locktest.Recorder
 	config catalog.Config
 	purges *purge.Worker // for purgeAll
 	// retention is what the node runs.
@@ -187,11 +186,11 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	t.Helper()
 	clock := newClock()
 	files := memorystorage.New()
-	recorder := lockstest.NewRecorder(locks.NewLocal(locks.LocalConfig{}))
+	recorder := locktest.NewRecorder(locks.NewLocal(locks.LocalConfig{}))
 	random := newLockedRandom(1)
 	var config catalog.Config
 	config = catalog.Config{
-		Deps:        ledgertest.Deps(ledger.Config{Store: memoryregistry.NewWithClock(random, func() time.Time { return clockOf(config)() }), Now: clock.Now, Random: random}),
+		Deps:        registrytest.LedgerDeps(ledger.Config{Store: memoryregistry.NewWithClock(random, func() time.Time { return clockOf(config)() }), Now: clock.Now, Random: random}),
 		Locks:       recorder,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 	}

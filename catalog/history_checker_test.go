@@ -10,9 +10,9 @@ import (
 	"github.com/anishathalye/porcupine"
 
 	"moorage/catalog/verb"
-	"moorage/internal/historytest"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
+	"moorage/testkit/histories"
 )
 
 // The workload of TestHistory runs over stores that each break one promise. The checker must
@@ -44,7 +44,7 @@ func TestHistoryOfBrokenStores(t *testing.T) {
 					system, size.groups = forceGroups(t, system), groupHistoryGroups
 				}
 				history := runHistory(t.Context(), system, size, seed)
-				k, err := historytest.NewChecker(system.files.all(), false)
+				k, err := histories.NewChecker(system.files.all(), false)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -10,10 +10,10 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/verb"
-	"moorage/internal/historytest"
-	"moorage/internal/racetest"
 	"moorage/registry"
 	"moorage/registry/pebble"
+	"moorage/testkit/histories"
+	"moorage/testkit/scale"
 )
 
 const (
@@ -115,7 +115,7 @@ func forceGroups(t testing.TB, system *historySystem) *historySystem {
 // answered, and nothing else is.
 func TestHistoryOfGroups(t *testing.T) {
 	t.Parallel()
-	size := historySize{writers: 24, commits: 40 / racetest.Factor, readers: 2, reads: 60, steady: true, groups: groupHistoryGroups}
+	size := historySize{writers: 24, commits: 40 / scale.Factor, readers: 2, reads: 60, steady: true, groups: groupHistoryGroups}
 	if *longFlag {
 		size.commits, size.reads = 10*size.commits, 10*size.reads
 	}
@@ -140,7 +140,7 @@ func TestHistoryOfGroups(t *testing.T) {
 			history := runHistory(t.Context(), system, size, seed)
 			must(t, history.Failure)
 			t.Log(history.Summary())
-			checker, err := historytest.NewChecker(system.files.all(), system.faults)
+			checker, err := histories.NewChecker(system.files.all(), system.faults)
 			must(t, err)
 			checker.Check(t, history.Events)
 			versions, shared := checker.Shared(history.Events)

@@ -16,7 +16,7 @@ import (
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 // Sizes of the history: so many clients make so many requests each, and send each of them two or

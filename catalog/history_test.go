@@ -9,18 +9,17 @@ import (
 	"time"
 
 	"moorage/catalog"
-	"moorage/internal/historytest"
-	"moorage/internal/racetest"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/registry/pebble"
-	"moorage/registry/registrytest"
 	"moorage/storage"
 	"moorage/storage/file"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/histories"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
 )
 
 var seedFlag = flag.Uint64("seed", 0, "seed of the random workloads; 0: a new one each time")
@@ -70,7 +69,7 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 	}
 	system := &historySystem{files: newCreatedFiles()}
 	config := catalog.Config{
-		Deps:  ledgertest.Deps(ledger.Config{Store: clean, Now: newClock().Now, Random: parts.random}),
+		Deps:  registrytest.LedgerDeps(ledger.Config{Store: clean, Now: newClock().Now, Random: parts.random}),
 		Locks: locks.GrantAll{},
 		OpenStorage: func(place storage.Place) (storage.Store, error) {
 			opened, err := parts.open(place.Roots)
@@ -111,13 +110,13 @@ func noLocks() locks.Manager    { return locks.GrantAll{} }
 // exactly one commit.
 func TestHistory(t *testing.T) {
 	t.Parallel()
-	small := historySize{writers: 32, commits: 40 / racetest.Factor, readers: 4, reads: 60}
+	small := historySize{writers: 32, commits: 40 / scale.Factor, readers: 4, reads: 60}
 	tests := []struct {
 		name string
 		size historySize
 		make func(t *testing.T, random *lockedRandom) *historySystem
 	}{
-		{"local locks", historySize{writers: 32, commits: 200 / racetest.Factor, readers: 4, reads: 300}, memorySystem(localLocks, 1)},
+		{"local locks", historySize{writers: 32, commits: 200 / scale.Factor, readers: 4, reads: 300}, memorySystem(localLocks, 1)},
 		{"no locks", small, memorySystem(noLocks, 1)},
 		{"two nodes", small, memorySystem(noLocks, 2)},
 		{"lost and late answers", small, faultySystem},
@@ -136,7 +135,7 @@ func TestHistory(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Log(history.Summary())
-			checker, err := historytest.NewChecker(system.files.all(), system.faults)
+			checker, err := histories.NewChecker(system.files.all(), system.faults)
 			if err != nil {
 				t.Fatal(err)
 			}

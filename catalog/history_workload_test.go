@@ -8,8 +8,8 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/internal/historytest"
 	"moorage/metadata"
+	"moorage/testkit/histories"
 )
 
 // historyGroups is the number of groups of names in every history.
@@ -24,7 +24,7 @@ type historySize struct {
 }
 
 func groupIdent(group, name int) moorage.Identifier {
-	return moorage.Identifier{Warehouse: testWarehouse, Namespace: groupNamespace(group), Name: historytest.TableName(name)}
+	return moorage.Identifier{Warehouse: testWarehouse, Namespace: groupNamespace(group), Name: histories.TableName(name)}
 }
 
 // groupNamespace returns the namespace of a group of names.
@@ -34,11 +34,11 @@ func groupNamespace(group int) moorage.Namespace {
 
 // runHistory lets clients work on system and returns what they saw, the final state of every name
 // last.
-func runHistory(ctx context.Context, system *historySystem, size historySize, seed uint64) historytest.History {
-	recorder := &historytest.Recorder{}
+func runHistory(ctx context.Context, system *historySystem, size historySize, seed uint64) histories.History {
+	recorder := &histories.Recorder{}
 	groups := cmp.Or(size.groups, historyGroups)
-	newClient := func(number int) *historytest.Client {
-		return system.newClient(ctx, number, seed, historytest.Habits{Moves: !size.steady}, recorder)
+	newClient := func(number int) *histories.Client {
+		return system.newClient(ctx, number, seed, histories.Habits{Moves: !size.steady}, recorder)
 	}
 	disturb := func() {
 		if system.disturb == nil {
@@ -82,73 +82,73 @@ func runHistory(ctx context.Context, system *historySystem, size historySize, se
 
 // createAll makes the tables of all names through the node without faults, as the client with that
 // number.
-func (s *historySystem) createAll(ctx context.Context, groups, number int, recorder *historytest.Recorder) {
-	client := historytest.NewClient(number, 0, historytest.Habits{}, recorder,
-		func(call historytest.Call) historytest.Answer { return ask(ctx, s.clean, call) })
+func (s *historySystem) createAll(ctx context.Context, groups, number int, recorder *histories.Recorder) {
+	client := histories.NewClient(number, 0, histories.Habits{}, recorder,
+		func(call histories.Call) histories.Answer { return ask(ctx, s.clean, call) })
 	for group := range groups {
-		for name := range historytest.Names {
-			client.Do(client.Call(historytest.Create, group, name))
+		for name := range histories.Names {
+			client.Do(client.Call(histories.Create, group, name))
 		}
 	}
 }
 
 // newClient returns a client of one of the nodes.
-func (s *historySystem) newClient(ctx context.Context, number int, seed uint64, habits historytest.Habits, recorder *historytest.Recorder) *historytest.Client {
+func (s *historySystem) newClient(ctx context.Context, number int, seed uint64, habits histories.Habits, recorder *histories.Recorder) *histories.Client {
 	var node catalog.Verbs = s.nodes[number%len(s.nodes)]
 	if len(s.gates) > 0 {
 		node = gatedNode{node, s.gates[number%len(s.gates)]}
 	}
-	return historytest.NewClient(number, seed, habits, recorder,
-		func(call historytest.Call) historytest.Answer { return ask(ctx, node, call) })
+	return histories.NewClient(number, seed, habits, recorder,
+		func(call histories.Call) histories.Answer { return ask(ctx, node, call) })
 }
 
 // ask makes a call on a node.
-func ask(ctx context.Context, node catalog.Verbs, call historytest.Call) historytest.Answer {
+func ask(ctx context.Context, node catalog.Verbs, call histories.Call) histories.Answer {
 	var table *catalog.Table
-	var answer historytest.Answer
+	var answer histories.Answer
 	ident := groupIdent(call.Group, call.Name)
 	switch call.Action {
-	case historytest.Load:
+	case histories.Load:
 		table, answer.Err = node.LoadTable(ctx, ident)
-	case historytest.Exists:
+	case histories.Exists:
 		answer.Err = node.TableExists(ctx, ident)
-	case historytest.List:
+	case histories.List:
 		var names []string
 		names, _, answer.Err = node.ListTables(ctx, testWarehouse, ident.Namespace, catalog.Page{})
 		for _, name := range names {
 			answer.Listed[name[1]-'0'] = true
 		}
-	case historytest.Refresh:
+	case histories.Refresh:
 		table, answer.Err = node.Commit(ctx, ident, catalog.CommitRequest{})
-	case historytest.Set, historytest.SetPinned, historytest.Append:
+	case histories.Set, histories.SetPinned, histories.Append:
 		var request catalog.CommitRequest
 		if request, answer.Err = historyRequest(call); answer.Err == nil {
 			table, answer.Err = node.Commit(ctx, ident, request)
 		}
-	case historytest.Create:
+	case histories.Create:
 		table, answer.Err = node.CreateTable(ctx, ident, catalog.CreateTableRequest{
 			Schema:     []byte(testSchema),
-			Properties: map[string]string{historytest.PropClient(call.Client): call.ID, "write.metadata.previous-versions-max": "5"},
+			Properties: map[string]string{histories.PropClient(call.Client): call.ID, "write.metadata.previous-versions-max": "5"},
 		})
-	case historytest.Drop:
+	case histories.Drop:
 		answer.Err = node.DropTable(ctx, ident, catalog.DropOptions{})
-	case historytest.Unregister:
+	case histories.Unregister:
 		table, answer.Err = node.UnregisterTable(ctx, ident)
-	case historytest.Rename:
+	case histories.Rename:
 		answer.Err = node.RenameTable(ctx, ident, groupIdent(call.Group, call.To))
-	case historytest.CreateNS:
+	case histories.CreateNS:
 		_, answer.Err = node.CreateNamespace(ctx, testWarehouse, ident.Namespace, nil)
-	case historytest.DropNS:
+	case histories.DropNS:
 		answer.Err = node.DropNamespace(ctx, testWarehouse, ident.Namespace)
 	}
 	if answer.Err == nil && table != nil {
-		return historytest.Found(table.MetadataLocation, table.Document)
+		return histories.Found(table.MetadataLocation, table.Document)
 	}
 	return answer
 }
 
 // historyRequest returns the body of a commit.
-func historyRequest(call historytest.Call) (catalog.CommitRequest, error) {
+func historyRequest(call histories.Call) (catalog.CommitRequest, error) {
 	requirements, updates := call.Commit(newClock().Now().UnixMilli(), "file:///wh")
 	r, err := checked(metadata.DecodeRequirements, requirements)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
-	"moorage/registry/registrytest"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/storagetest"
 )
 
 // blindStore cannot read what became of mutations with keys while it is blind.

@@ -15,13 +15,13 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage/catalog"
-	"moorage/internal/pgtest"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry/postgres"
 	"moorage/storage"
 	"moorage/storage/file"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/registrytest"
 )
 
 // BenchmarkCreateWithLocks creates tables in one namespace of a database that is durable. It does
@@ -29,7 +29,7 @@ import (
 // locks taken among all nodes. The three take turns, so that what else the machine does falls on
 // all. It reports the median time of a create of each.
 func BenchmarkCreateWithLocks(b *testing.B) {
-	server, err := pgtest.Start()
+	server, err := pgserver.Start()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func BenchmarkCreateWithLocks(b *testing.B) {
 }
 
 // newLockedCatalog returns a catalog over a new schema of server, with the locks that open returns.
-func newLockedCatalog(b *testing.B, server *pgtest.Server, open func(dsn string) locks.Manager) *instance {
+func newLockedCatalog(b *testing.B, server *pgserver.Server, open func(dsn string) locks.Manager) *instance {
 	b.Helper()
 	dsn, err := server.NewSchema(b.Context(), "create_"+strings.ToLower(cryptorand.Text()))
 	if err != nil {
@@ -86,7 +86,7 @@ func newLockedCatalog(b *testing.B, server *pgtest.Server, open func(dsn string)
 		b.Fatal(err)
 	}
 	random := newLockedRandom(1)
-	return newCatalogOnDisk(b, catalog.Config{Deps: ledgertest.Deps(ledger.Config{Store: openPostgres(b, dsn, random), Random: random}), Locks: open(dsn)})
+	return newCatalogOnDisk(b, catalog.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: openPostgres(b, dsn, random), Random: random}), Locks: open(dsn)})
 }
 
 // sharedLocks takes among all nodes what was to be taken in the process.

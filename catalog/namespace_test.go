@@ -14,7 +14,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/ledger"
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 func TestNamespaceLife(t *testing.T) {

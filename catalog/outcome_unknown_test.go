@@ -13,7 +13,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 // losingStore loses the answer of one Apply. The Apply happens, or is kept back. Then meanwhile

@@ -13,25 +13,25 @@ import (
 	"time"
 
 	"moorage/catalog"
-	"moorage/internal/pgtest"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/registry/postgres"
 	"moorage/storage"
 	"moorage/storage/file"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/registrytest"
 )
 
 // benchDatabase is a server whose commits are synced, as those of a server in earnest are.
 type benchDatabase struct {
-	*pgtest.Server
+	*pgserver.Server
 	warehouse string // folder of the warehouse of all catalogs over it
 }
 
 func newBenchDatabase(b *testing.B) benchDatabase {
 	b.Helper()
-	server, err := pgtest.Start()
+	server, err := pgserver.Start()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func (d benchDatabase) newCatalog(b *testing.B, manager locks.Manager) *fixture 
 		}
 	})
 	c, err := newInstance(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: store, Random: random}), Locks: manager,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Random: random}), Locks: manager,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return file.New(place.Roots) },
 	})
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/verb"
-	"moorage/internal/tcptest"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/loopback"
 )
 
 // muteStore is a store behind a proxy that loses the answer of one Apply. The proxy lets the Apply
@@ -20,7 +20,7 @@ import (
 // connection.
 type muteStore struct {
 	registry.Store
-	proxy  *tcptest.Proxy
+	proxy  *loopback.Proxy
 	direct registry.Store // past the proxy
 
 	mu    sync.Mutex // guards the fields below; a leaf
@@ -92,7 +92,7 @@ func newMuteStore(t *testing.T, random *lockedRandom) *muteStore {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy, err := tcptest.New(target.Host)
+	proxy, err := loopback.NewProxy(target.Host)
 	if err != nil {
 		t.Fatal(err)
 	}

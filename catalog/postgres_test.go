@@ -15,20 +15,20 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/directory"
-	"moorage/internal/pgtest"
-	"moorage/internal/racetest"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/registry/postgres"
-	"moorage/registry/registrytest"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
 )
 
 var longFlag = flag.Bool("long", false, "all rounds and all port calls over PostgreSQL, not a part of them")
 
 // database starts the server of the tests that want one.
-var database = sync.OnceValues(func() (*pgtest.Server, error) {
+var database = sync.OnceValues(func() (*pgserver.Server, error) {
 	// What a test's server forgets in a power cut does not matter here.
-	return pgtest.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+	return pgserver.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off")
 })
 
 // databaseUsed is set by the first test that wants a database.
@@ -192,7 +192,7 @@ func TestDropAgainstCreate(t *testing.T) {
 	t.Parallel()
 	nodes := newNodes(t, 2, locks.GrantAll{})
 	var next, dropped, kept atomic.Int64
-	last := int64(rounds(200 / racetest.Factor))
+	last := int64(rounds(200 / scale.Factor))
 	goesOn := func(round int64) bool {
 		return round <= last || round <= dropMore*last && (dropped.Load() == 0 || kept.Load() == 0)
 	}
@@ -294,7 +294,7 @@ func TestOppositeRenames(t *testing.T) {
 			nodes[0].create("a")
 			ways := [][2]moorage.Identifier{{here, there}, {there, elsewhere}, {elsewhere, here}, {there, here}, {elsewhere, there}, {here, elsewhere}}
 			renamed := 0
-			for round := range rounds(60 / racetest.Factor) {
+			for round := range rounds(60 / scale.Factor) {
 				var calls []func() error
 				for i, way := range ways {
 					calls = append(calls, func() error { return nodes[(i+round)%2].RenameTable(t.Context(), way[0], way[1]) })

@@ -5,13 +5,13 @@ import (
 	"testing"
 
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/purge"
+	"moorage/testkit/registrytest"
 )
 
 // purgeConfig is what the purges of a node are made from.
 func purgeConfig(c *instance) purge.Config {
-	return purge.Config{Deps: ledgertest.Deps(ledger.Config{Store: c.config.Store, Alone: c.config.AbortPending, Now: c.config.Now, Random: newLockedRandom(2), Logger: c.config.Logger}), Tables: c.Documents()}
+	return purge.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: c.config.Store, Alone: c.config.AbortPending, Now: c.config.Now, Random: newLockedRandom(2), Logger: c.config.Logger}), Tables: c.Documents()}
 }
 
 func newPurger(t testing.TB, c *instance) *purge.Worker {

@@ -17,12 +17,12 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/internal/racetest"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/scale"
 )
 
 // race is two clients, a and b, that want what cannot both be.
@@ -68,7 +68,7 @@ type raceSystem struct {
 // raceSystems returns them; the race detector, which makes all slow, does without the last one.
 func raceSystems() []raceSystem {
 	systems := []raceSystem{{"local locks", localLocks, 1}, {"two nodes", noLocks, 2}}
-	if !racetest.On {
+	if !scale.On {
 		systems = append(systems, raceSystem{"no locks", noLocks, 1})
 	}
 	return systems
@@ -76,7 +76,7 @@ func raceSystems() []raceSystem {
 
 // raceOrders is how many random orders of a race's calls are tried, beside those that are
 // enumerated.
-const raceOrders = 20 / racetest.Factor
+const raceOrders = 20 / scale.Factor
 
 // Two clients change names at the same time. Each table keeps one name, in a namespace that is
 // there. Each name leads to a table, and no file is left that nothing names. This holds in any
@@ -133,7 +133,7 @@ func (r race) enumerate(t *testing.T, system raceSystem, first, second string, s
 	t.Helper()
 	for firstCalls := 0; ; firstCalls++ {
 		anyReached := false
-		for secondCalls := 1; ; secondCalls += racetest.Factor {
+		for secondCalls := 1; ; secondCalls += scale.Factor {
 			next, reached := twoSwitches(first, second, firstCalls, secondCalls)
 			r.run(t, system, next, nil, seen)
 			if !reached() {

@@ -8,10 +8,10 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/retention"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/registrytest"
 )
 
 // The life of a limitedFiles credential.
@@ -68,7 +68,7 @@ func TestClaimOfWhatIsGonePasses(t *testing.T) {
 			}
 			f.clock.Advance(time.Hour)
 			made, err := retention.New(retention.Config{
-				Deps: ledgertest.Deps(ledger.Config{Store: f.config.Store, Now: f.config.Now, Random: newLockedRandom(2)}), KeyLife: f.keyLife(), UndropWindow: time.Minute,
+				Deps: registrytest.LedgerDeps(ledger.Config{Store: f.config.Store, Now: f.config.Now, Random: newLockedRandom(2)}), KeyLife: f.keyLife(), UndropWindow: time.Minute,
 			})
 			if err != nil {
 				return err

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"moorage/catalog"
-	"moorage/internal/racetest"
 	"moorage/metadata"
 	"moorage/registry"
+	"moorage/testkit/scale"
 )
 
 // wantLists fails the test unless the manifest lists that servers wrote and that are there are
@@ -54,7 +54,7 @@ func logOf(t *testing.T, document *metadata.Document) (ids []int64) {
 // versions. Nothing is left of attempts that lost.
 func TestRebaseAppendersWithoutRetry(t *testing.T) {
 	t.Parallel()
-	const writers, rounds = 32, 6 / min(racetest.Factor, 3)
+	const writers, rounds = 32, 6 / min(scale.Factor, 3)
 	for _, nodes := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d nodes", nodes), func(t *testing.T) {
 			t.Parallel()

@@ -9,9 +9,9 @@ import (
 	"github.com/apache/iceberg-go"
 
 	"moorage/catalog"
-	"moorage/internal/historytest"
 	"moorage/metadata"
 	"moorage/storage"
+	"moorage/testkit/histories"
 )
 
 // engine writes what an engine writes before it commits an append: manifests and manifest lists.
@@ -69,7 +69,7 @@ func (e *engine) draft(table *catalog.Table, id int64, files ...string) *draft {
 	e.tb.Helper()
 	document := table.Document
 	d := &draft{
-		table: table, id: id, parent: historytest.Head(document), branch: "main",
+		table: table, id: id, parent: histories.Head(document), branch: "main",
 		sequence: memberOf(e.tb, document, "last-sequence-number") + 1,
 		list:     fmt.Sprintf("%s/metadata/snap-%d-1-sent.avro", document.Location(), id),
 		summary:  map[string]string{"operation": "append", "added-records": fmt.Sprint(10 * len(files)), "added-data-files": fmt.Sprint(len(files))},
@@ -211,7 +211,7 @@ func memberOf(tb testing.TB, document *metadata.Document, name string) (value in
 func (e *engine) rowsOf(document *metadata.Document) (rows int64) {
 	e.tb.Helper()
 	seen := map[string]bool{}
-	for _, m := range e.listOf(document, historytest.Head(document)) {
+	for _, m := range e.listOf(document, histories.Head(document)) {
 		raw := must1(storageRead(e.tb, e.files, m.FilePath()))(e.tb)
 		for _, entry := range must1(iceberg.ReadManifest(m, bytes.NewReader(raw), true))(e.tb) {
 			file := entry.DataFile()

@@ -6,10 +6,9 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/ledger/ledgertest"
 	"moorage/recovery"
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 // copied is a store as it was copied, with everything in it that would have files deleted. It has
@@ -121,7 +120,7 @@ func TestCancelDeletionsFails(t *testing.T) {
 			for k := 0; ; k++ {
 				f := newCopied(t)
 				store := registrytest.Faulty(f.store, registrytest.Nth(k, action))
-				_, err := recovery.CancelDeletions(f.ctx, ledgertest.Over(store), f.clock.Now())
+				_, err := recovery.CancelDeletions(f.ctx, registrytest.Ledger(store), f.clock.Now())
 				if store.Calls() <= k {
 					if err != nil {
 						t.Errorf("without a fault: %v", err)
@@ -153,6 +152,6 @@ func TestCancelDeletionsInUse(t *testing.T) {
 		}
 		return registrytest.Pass
 	})
-	_, err := recovery.CancelDeletions(f.ctx, ledgertest.Over(store), f.clock.Now())
+	_, err := recovery.CancelDeletions(f.ctx, registrytest.Ledger(store), f.clock.Now())
 	wantKind(t, err, moorage.KindUnavailable)
 }

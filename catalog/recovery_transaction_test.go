@@ -15,12 +15,12 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/locks"
-	"moorage/locks/leasestest"
 	"moorage/recovery"
 	"moorage/registry"
-	"moorage/registry/registrytest"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/locktest"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/storagetest"
 	"moorage/txlog"
 )
 
@@ -209,13 +209,13 @@ func TestRecoverHeldLocks(t *testing.T) {
 func TestRecoverPastADeadNode(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		leases := leasestest.NewMemory(time.Now)
+		leases := locktest.NewMemoryLeases(time.Now)
 		node := func(n uint64, leases locks.Leases) locks.Manager {
 			manager := locks.NewDistributed(locks.DistributedConfig{Leases: leases, Jitter: mathrand.New(mathrand.NewPCG(1, n))})
 			t.Cleanup(manager.Close)
 			return manager
 		}
-		dying := leasestest.NewAround(leases)
+		dying := locktest.NewLeasesAround(leases)
 		f := newFixture(t, func(c *catalog.Config) { c.Locks = node(1, leases) })
 		f.create("t")
 		entry := f.abandon("t")

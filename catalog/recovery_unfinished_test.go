@@ -15,9 +15,9 @@ import (
 	"moorage/maintenance/purge"
 	"moorage/recovery"
 	"moorage/registry"
-	"moorage/registry/registrytest"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/storagetest"
 	"moorage/txlog"
 )
 

@@ -9,9 +9,9 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/claims"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/retention"
 	"moorage/registry"
+	"moorage/testkit/registrytest"
 )
 
 // Defaults and bounds of package retention.
@@ -26,7 +26,7 @@ func newRetention(t testing.TB, config catalog.Config) *retention.Retention {
 	t.Helper()
 	life := catalog.ChangeRetentionMin(cmp.Or(config.IdempotencyLifetime, 30*time.Minute))
 	made, err := retention.New(retention.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: config.Store, Alone: config.AbortPending, Now: config.Now, Random: newLockedRandom(2)}), KeyLife: life,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: config.Store, Alone: config.AbortPending, Now: config.Now, Random: newLockedRandom(2)}), KeyLife: life,
 	})
 	must(t, err)
 	return made
@@ -35,7 +35,7 @@ func newRetention(t testing.TB, config catalog.Config) *retention.Retention {
 // runRetention runs a round of jobs of n, as a process does that has just begun.
 func (n *instance) runRetention(ctx context.Context, jobs ...retention.Job) error {
 	made, err := retention.New(retention.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: n.config.Store, Now: n.config.Now, Random: newLockedRandom(2)}), KeyLife: n.keyLife(),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: n.config.Store, Now: n.config.Now, Random: newLockedRandom(2)}), KeyLife: n.keyLife(),
 	})
 	if err != nil {
 		return err

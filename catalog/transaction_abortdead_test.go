@@ -14,7 +14,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/locks"
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
 

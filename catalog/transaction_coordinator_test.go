@@ -19,7 +19,7 @@ import (
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/storagetest"
 	"moorage/txlog"
 )
 

@@ -15,12 +15,12 @@ import (
 	"moorage/catalog"
 	"moorage/check"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
 
@@ -61,14 +61,14 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 		random: rand.NewChaCha8([32]byte{1}), files: files,
 	}
 	f.config = catalog.Config{
-		Deps:        ledgertest.Deps(ledger.Config{Store: memory.NewWithClock(rand.NewChaCha8([32]byte{2}), f.clock.Now), Now: f.clock.Now, Random: f.random}),
+		Deps:        registrytest.LedgerDeps(ledger.Config{Store: memory.NewWithClock(rand.NewChaCha8([32]byte{2}), f.clock.Now), Now: f.clock.Now, Random: f.random}),
 		Locks:       locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 	}
 	for _, set := range change {
 		set(&f.config)
 	}
-	f.config.Deps = ledgertest.Deps(f.config.Deps.Config) // of the store that the test has put there
+	f.config.Deps = registrytest.LedgerDeps(f.config.Deps.Config) // of the store that the test has put there
 	f.store = f.config.Store
 	f.catalog = f.newCatalog()
 	f.Checker = f.over(f.store, time.Time{})
@@ -87,7 +87,7 @@ func (f *fixture) newCatalog() *catalog.Catalog {
 
 // over returns a checker of store, which a process has had to itself since opened.
 func (f *fixture) over(store registry.Store, opened time.Time) *check.Checker {
-	return check.New(check.Config{Deps: ledgertest.Deps(ledger.Config{Store: store, Now: f.clock.Now}), Files: f.catalog.Documents(), Opened: opened})
+	return check.New(check.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: f.clock.Now}), Files: f.catalog.Documents(), Opened: opened})
 }
 
 // must ends the test if err is not nil.
@@ -172,7 +172,7 @@ func (f *fixture) abandonCommitted() {
 	}))
 }
 
-func (f *fixture) transactions() *txlog.Log { return txlog.New(ledgertest.Over(f.store)) }
+func (f *fixture) transactions() *txlog.Log { return txlog.New(registrytest.Ledger(f.store)) }
 
 // wantClean fails the test unless Check finds nothing.
 func (f *fixture) wantClean() {

@@ -11,9 +11,9 @@ import (
 	"moorage"
 	"moorage/check"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/registrytest"
 )
 
 // waitingLists counts the lists of pointers. Each waits until release is closed or its context
@@ -117,7 +117,7 @@ func TestCheckThatPanics(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.create("t")
-	c := check.New(check.Config{Deps: ledgertest.Deps(ledger.Config{Store: f.store}), Files: panickingFiles{}})
+	c := check.New(check.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: f.store}), Files: panickingFiles{}})
 	for range 2 {
 		_, err := c.Check(f.ctx)
 		wantKind(t, err, moorage.KindInternal)

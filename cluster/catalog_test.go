@@ -14,16 +14,16 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/cluster"
-	"moorage/internal/certtest"
 	"moorage/internal/web"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/rest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/loopback"
+	"moorage/testkit/registrytest"
 )
 
 // world is what the nodes of a test share.
@@ -31,14 +31,14 @@ type world struct {
 	store     registry.Store
 	files     *memorystorage.Store
 	locks     locks.Manager
-	authority *certtest.Authority
+	authority *loopback.Authority
 	owner     string // the only member
 }
 
 func newWorld(t testing.TB) *world {
 	return &world{
 		store: memoryregistry.New(rand.Reader), files: memorystorage.New(), locks: locks.NewLocal(locks.LocalConfig{}),
-		authority: certtest.New(t),
+		authority: loopback.NewAuthority(t),
 	}
 }
 
@@ -64,7 +64,7 @@ func (w *world) start(t testing.TB, around func(http.Handler) http.Handler) *rea
 	}
 	n := &realNode{heat: cluster.NewHeat(time.Now), results: make(chan cluster.Result, 1000)}
 	n.catalog, err = catalog.New(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Locks: w.locks,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Locks: w.locks,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return w.files.Within(place.Roots) },
 	})
 	if err != nil {

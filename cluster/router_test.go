@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/internal/certtest"
+	"moorage/testkit/loopback"
 )
 
 // A forwarded request arrives as it was sent, with the caller, the request's id and a key. The
@@ -109,7 +109,7 @@ func TestCallerTravelsWhole(t *testing.T) {
 // Only a node that lost a race forwards, and only what has an owner elsewhere.
 func TestForwardsOnlyHeat(t *testing.T) {
 	t.Parallel()
-	authority := certtest.New(t)
+	authority := loopback.NewAuthority(t)
 	for name, row := range map[string]struct {
 		path    string
 		prepare func(one, other *testNode)
@@ -145,7 +145,7 @@ func (n *testNode) seesVersion(other *testNode, version string) {
 // carries the request out, once.
 func TestOppositeViews(t *testing.T) {
 	t.Parallel()
-	authority := certtest.New(t)
+	authority := loopback.NewAuthority(t)
 	one, two := newNode(t, authority, time.Now), newNode(t, authority, time.Now)
 	for _, node := range []*testNode{one, two} {
 		node.heat.Lost(hotPointer)
@@ -186,7 +186,7 @@ func TestAnyNodeAnswers(t *testing.T) {
 func TestOwnerIsAway(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
-	one := newNode(t, certtest.New(t), clock.read)
+	one := newNode(t, loopback.NewAuthority(t), clock.read)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -313,7 +313,7 @@ func TestClientLeaves(t *testing.T) {
 func TestPeersNeedCertificates(t *testing.T) {
 	t.Parallel()
 	one, owner := pair(t)
-	stranger := newNode(t, certtest.New(t), time.Now)
+	stranger := newNode(t, loopback.NewAuthority(t), time.Now)
 	stranger.sees(1, owner)
 	stranger.heat.Lost(hotPointer)
 	one.sees(1, stranger)
@@ -406,7 +406,7 @@ func TestPeerListenerTakesForwardedOnly(t *testing.T) {
 // Only certificates that are for servers too are those of nodes.
 func TestCertificatesOfClientsAreNotThoseOfNodes(t *testing.T) {
 	t.Parallel()
-	authority := certtest.New(t)
+	authority := loopback.NewAuthority(t)
 	for name, tt := range map[string]struct {
 		uses []x509.ExtKeyUsage
 		node bool

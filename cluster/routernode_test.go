@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/internal/certtest"
+	"moorage/testkit/loopback"
 )
 
 // testNode is a node of a test: a public port, a peer listener and a router.
@@ -53,7 +53,7 @@ var caller = moorage.Caller{
 var hotPointer = pointer(42)
 
 // newNode starts a node. Its certificate is of authority.
-func newNode(t testing.TB, authority *certtest.Authority, now func() time.Time) *testNode {
+func newNode(t testing.TB, authority *loopback.Authority, now func() time.Time) *testNode {
 	t.Helper()
 	answering, calling, err := NewTLS(must2(t, authority))
 	if err != nil {
@@ -83,7 +83,7 @@ func newNode(t testing.TB, authority *certtest.Authority, now func() time.Time) 
 	return n
 }
 
-func must2(t testing.TB, authority *certtest.Authority) (certificate, key, ca []byte) {
+func must2(t testing.TB, authority *loopback.Authority) (certificate, key, ca []byte) {
 	certificate, key = authority.Sign(t)
 	return certificate, key, authority.PEM
 }
@@ -163,7 +163,7 @@ const ships = "/v1/namespaces/harbour/tables/ships"
 // pair returns a node for which hotPointer is hot, and its owner.
 func pair(t testing.TB) (one, owner *testNode) {
 	t.Helper()
-	authority := certtest.New(t)
+	authority := loopback.NewAuthority(t)
 	one, owner = newNode(t, authority, time.Now), newNode(t, authority, time.Now)
 	one.sees(1, owner)
 	owner.sees(1, owner)

@@ -12,7 +12,7 @@ import (
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/registry/memory"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 
 	"moorage"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/registry"
 	"moorage/registry/memory"
+	"moorage/testkit/registrytest"
 )
 
 // A mutation is a change record, conditions and writes. Retry begins again with the reads when
@@ -17,7 +17,7 @@ import (
 func ExampleLedger() {
 	ctx := context.Background()
 	store := memory.New(rand.Reader)
-	l := ledgertest.Over(store)
+	l := registrytest.Ledger(store)
 	err := l.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		key := registry.WarehouseKey("sales")
 		records, err := l.Get(ctx, key)

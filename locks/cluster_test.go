@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"moorage/locks"
-	"moorage/locks/leasestest"
+	"moorage/testkit/locktest"
 )
 
 // A node whose heartbeats do not get through ends its holds when its session is over, not later. It
@@ -372,7 +372,7 @@ func TestInProcess(t *testing.T) {
 // A node is not made without what it needs.
 func TestDistributedNeeds(t *testing.T) {
 	t.Parallel()
-	leases, jitter := leasestest.NewMemory(time.Now), rand.New(rand.NewPCG(1, 1))
+	leases, jitter := locktest.NewMemoryLeases(time.Now), rand.New(rand.NewPCG(1, 1))
 	for _, config := range []locks.DistributedConfig{{Leases: leases}, {Jitter: jitter}} {
 		func() {
 			defer func() {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"moorage/locks"
-	"moorage/locks/leasestest"
+	"moorage/testkit/locktest"
 )
 
 // A node that lives is not passed over, whatever delays its heartbeats by no more than a second or
@@ -58,7 +58,7 @@ func TestLateHeartbeats(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			both(t, func(t *testing.T, c *cluster, newNode func(...func(*locks.DistributedConfig)) locks.Manager) {
 				store := c.store
-				late := leasestest.NewAround(c.memory)
+				late := locktest.NewLeasesAround(c.memory)
 				c.store = late // of the first node alone
 				node := newNode()
 				c.store = store

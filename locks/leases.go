@@ -27,7 +27,7 @@ type Session = struct {
 
 // Leases is the port to the state that the nodes of a cluster share: their leases and wants. It has
 // no queue and makes no callbacks, so nodes poll. The contract is tested in package postgres, which
-// also runs the tests on leasestest.Memory, the reference model. All methods are safe for
+// also runs the tests on locktest.MemoryLeases, the reference model. All methods are safe for
 // concurrent use. Each is one round trip if no lease blocks it.
 //
 // # Sessions

@@ -7,20 +7,20 @@ import (
 	"testing"
 
 	"moorage/locks"
-	"moorage/locks/lockstest"
+	"moorage/testkit/locktest"
 )
 
 func TestRecorder(t *testing.T) {
 	runContract(t, contract{
 		New: func(*testing.T) locks.Manager {
-			return lockstest.NewRecorder(locks.NewLocal(locks.LocalConfig{}))
+			return locktest.NewRecorder(locks.NewLocal(locks.LocalConfig{}))
 		},
 	})
 }
 
 func TestRecorderCalls(t *testing.T) {
 	t.Parallel()
-	recorder := lockstest.NewRecorder(locks.NewLocal(locks.LocalConfig{}))
+	recorder := locktest.NewRecorder(locks.NewLocal(locks.LocalConfig{}))
 	ns := locks.Warehouse("wh").Namespace("ns")
 	rename := locks.Request{Writes: []locks.Path{ns.Shard(3), locks.Warehouse("wh").Pointer("1")}, Reads: []locks.Path{ns.Shard(2)}}
 	hold, err := recorder.Acquire(t.Context(), rename, locks.Options{})
@@ -53,7 +53,7 @@ func TestRecorderCalls(t *testing.T) {
 	if got, want := calls[0].Named(), []string{"W /wh/@1", "R /wh/ns/#2", "W /wh/ns/#3"}; !slices.Equal(got, want) {
 		t.Errorf("named: got %q, want %q", got, want)
 	}
-	for i, want := range []lockstest.Call{{}, {Err: locks.ErrConflict, Nested: true, Options: locks.Options{NonBlocking: true}}, {}} {
+	for i, want := range []locktest.Call{{}, {Err: locks.ErrConflict, Nested: true, Options: locks.Options{NonBlocking: true}}, {}} {
 		if got := calls[i]; !errors.Is(got.Err, want.Err) || got.Nested != want.Nested || got.Options != want.Options {
 			t.Errorf("call %d: got %v %t %+v, want %v %t %+v", i, got.Err, got.Nested, got.Options, want.Err, want.Nested, want.Options)
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"moorage/locks"
-	"moorage/locks/leasestest"
+	"moorage/testkit/locktest"
 )
 
 func TestLocal(t *testing.T) {
@@ -21,14 +21,14 @@ func TestLocal(t *testing.T) {
 
 // cluster is a store of leases and the nodes over it.
 type cluster struct {
-	memory *leasestest.Memory
-	store  *leasestest.Around
+	memory *locktest.MemoryLeases
+	store  *locktest.LeasesAround
 	nodes  uint64
 }
 
 func newCluster() *cluster {
-	memory := leasestest.NewMemory(time.Now)
-	return &cluster{memory: memory, store: leasestest.NewAround(memory)}
+	memory := locktest.NewMemoryLeases(time.Now)
+	return &cluster{memory: memory, store: locktest.NewLeasesAround(memory)}
 }
 
 // noErrors is a log that nothing may be written to: a panic of a worker is told there and nowhere

@@ -12,11 +12,11 @@ import (
 	"moorage"
 	"moorage/catalog/verb"
 	"moorage/internal/web"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/leases"
 	"moorage/management/client"
 	"moorage/registry"
 	"moorage/registry/memory"
+	"moorage/testkit/registrytest"
 )
 
 // fakeLeases answers as fake does.
@@ -58,7 +58,7 @@ func leasing(t *testing.T, gate verb.Gate) http.Handler {
 		}
 		return leases.Table{0xa1}, "u-1", nil
 	}
-	return newServer(t, Config{Operator: operatorOf(&fake{}), Leases: leases.New(ledgertest.Over(store)), FindTable: find, Gate: gate})
+	return newServer(t, Config{Operator: operatorOf(&fake{}), Leases: leases.New(registrytest.Ledger(store)), FindTable: find, Gate: gate})
 }
 
 const (
@@ -156,7 +156,7 @@ func (operatorsGate) Authorize(_ context.Context, request verb.Request) error {
 func TestOperatorsReleaseLeases(t *testing.T) {
 	t.Parallel()
 	store := memory.NewWithClock(rand.NewChaCha8([32]byte{1}), func() time.Time { return time.Unix(1_800_000_000, 0) })
-	held := leases.New(ledgertest.Over(store))
+	held := leases.New(registrytest.Ledger(store))
 	var ids []leases.ID
 	for n, warehouse := range []string{"main", "main", "other"} {
 		pointer := registry.Pointer{ID: registry.ID{byte(n + 1)}, Warehouse: warehouse, Namespace: moorage.Namespace{"a"}, Name: "t"}

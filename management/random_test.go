@@ -26,7 +26,6 @@ import (
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
@@ -42,6 +41,7 @@ import (
 	"moorage/rest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 var (
@@ -67,7 +67,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 	kept := memoryregistry.New(random)
 	guards := guard.New(guard.Config{Store: kept, Alone: true, Admins: []string{"corp:root"}})
 	store := guards.Watch(kept)
-	deps, files, locked := ledgertest.Deps(ledger.Config{Store: store}), memorystorage.New(), locks.NewLocal(locks.LocalConfig{})
+	deps, files, locked := registrytest.LedgerDeps(ledger.Config{Store: store}), memorystorage.New(), locks.NewLocal(locks.LocalConfig{})
 	made, err := catalog.New(catalog.Config{
 		Deps: deps, Guard: guards, Locks: locked,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/memory"
+	"moorage/testkit/registrytest"
 )
 
 // A copy of a store has no job that could delete files, no holder of a lease, and no token that the
@@ -18,7 +18,7 @@ import (
 func TestCancelDeletionsEndsMaintenance(t *testing.T) {
 	t.Parallel()
 	store, table, now := memory.New(rand.Reader), registry.ID{15: 1}, time.Unix(1_800_000_000, 0).UTC()
-	l := ledgertest.Over(store)
+	l := registrytest.Ledger(store)
 	writes, err := ledger.Encode(
 		ledger.Put(registry.JobKey(table, "snapshots"), registry.StateDeleting, registry.Job{Pointer: table}),
 		ledger.Put(registry.LeaseKey(table), registry.StateNone, registry.Lease{Last: 41, Holds: []registry.Hold{{Token: 41}}}),
@@ -57,7 +57,7 @@ func TestCancelDeletionsEndsMaintenance(t *testing.T) {
 func TestCancelDeletionsPausesNothingThatIsOff(t *testing.T) {
 	t.Parallel()
 	store := memory.New(rand.Reader)
-	if _, err := recovery.CancelDeletions(t.Context(), ledgertest.Over(store), time.Unix(1_800_000_000, 0)); err != nil {
+	if _, err := recovery.CancelDeletions(t.Context(), registrytest.Ledger(store), time.Unix(1_800_000_000, 0)); err != nil {
 		t.Fatal(err)
 	}
 	if records, err := store.Get(t.Context(), registry.PauseKey()); err != nil || records[0].Exists() {

@@ -14,12 +14,11 @@ import (
 	"time"
 
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/memory"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
 
@@ -34,7 +33,7 @@ type resolver struct {
 }
 
 func newResolver(store registry.Store) *resolver {
-	deps := ledgertest.Deps(ledger.Config{Store: store})
+	deps := registrytest.LedgerDeps(ledger.Config{Store: store})
 	return &resolver{deps: deps, log: txlog.New(deps.Ledger), asked: make(map[registry.ID][]time.Time)}
 }
 

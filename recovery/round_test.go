@@ -19,7 +19,7 @@ import (
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/memory"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
 

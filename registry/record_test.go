@@ -13,7 +13,7 @@ import (
 
 	"moorage"
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")

@@ -22,7 +22,6 @@ import (
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
@@ -33,6 +32,7 @@ import (
 	"moorage/management/client"
 	"moorage/recovery"
 	"moorage/registry"
+	"moorage/testkit/registrytest"
 )
 
 // etl is a principal with a record and an API key, whose id is "abc".
@@ -62,9 +62,9 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		Operator: management.Operator{Recovery: idle{}, Purges: idle{}}, Gate: w.guard,
 		Check:  func(context.Context) (check.Report, error) { return check.Report{}, nil },
 		Backup: func(context.Context, string) (client.Backup, error) { return client.Backup{}, nil },
-		Leases: leases.New(ledgertest.Over(w.store)), FindTable: catalog.PointersOf(w.catalog).FindForLease,
+		Leases: leases.New(registrytest.Ledger(w.store)), FindTable: catalog.PointersOf(w.catalog).FindForLease,
 		Work: work.New(work.Config{
-			Ledger: ledgertest.Over(w.store), Leases: leases.New(ledgertest.Over(w.store)),
+			Ledger: registrytest.Ledger(w.store), Leases: leases.New(registrytest.Ledger(w.store)),
 			Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))), Find: catalog.PointersOf(w.catalog).FindForLease,
 		}),
 		Maintenance: func(caller moorage.Caller) management.Caretaker {
@@ -89,10 +89,10 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 
 // idleCare is maintenance without jobs.
 func idleCare(w *guardedWorld, caller moorage.Caller) management.Caretaker {
-	records := ledgertest.Over(w.store)
+	records := registrytest.Ledger(w.store)
 	tables := catalog.TablesOf(w.catalog.As(moorage.System("expire")))
 	kept := policy.New(records, nil)
-	carried, err := jobs.New(jobs.Config{Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Tables: tables})
+	carried, err := jobs.New(jobs.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Tables: tables})
 	if err != nil {
 		panic(err)
 	}

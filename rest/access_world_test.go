@@ -16,13 +16,13 @@ import (
 	"moorage/identity"
 	"moorage/internal/web"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/rest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 // The people of a guarded world.
@@ -56,7 +56,7 @@ func newGuardedWorld(t testing.TB, files *memorystorage.Store) *guardedWorld {
 	w.guard = guard.New(guard.Config{Store: records, Alone: true, Decided: w.note})
 	w.store = w.guard.Watch(records)
 	made, err := catalog.New(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Guard: w.guard, Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Guard: w.guard, Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) {
 			within, err := files.Within(place.Roots)
 			return vendingFiles{within}, err

@@ -15,12 +15,12 @@ import (
 	"moorage/catalog/guard"
 	"moorage/internal/web"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	memoryregistry "moorage/registry/memory"
 	"moorage/rest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 // newLoadWorld returns a guarded world with the table a.t, in which nobody listens to decisions.
@@ -30,7 +30,7 @@ func newLoadWorld(b *testing.B, on bool) *guardedWorld {
 	w := &guardedWorld{t: b, guard: guard.New(guard.Config{Store: records, Alone: true})}
 	w.store = w.guard.Watch(records)
 	made, err := catalog.New(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Guard: w.guard, Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Guard: w.guard, Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 	})
 	if err != nil {

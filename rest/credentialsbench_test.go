@@ -12,12 +12,12 @@ import (
 	"moorage/catalog"
 	"moorage/internal/web"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	memoryregistry "moorage/registry/memory"
 	"moorage/rest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 // vendingFiles is a storage that makes credentials of the size that Amazon's have, and signs.
@@ -43,7 +43,7 @@ func (vendingFiles) ProbeSigning(context.Context) error { return nil }
 func BenchmarkLoadCredentials(b *testing.B) {
 	files := memorystorage.New()
 	made, err := catalog.New(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: memoryregistry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: memoryregistry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) {
 			within, err := files.Within(place.Roots)
 			return vendingFiles{within}, err

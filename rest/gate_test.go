@@ -13,11 +13,11 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 // closedGate is a gate that refuses everybody. It notes who asked for what.
@@ -53,7 +53,7 @@ func TestEveryRouteReachesTheGate(t *testing.T) {
 			gate := &closedGate{}
 			files := memorystorage.New()
 			made, err := catalog.New(catalog.Config{
-				Deps: ledgertest.Deps(ledger.Config{Store: memoryregistry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}), Gate: gate,
+				Deps: registrytest.LedgerDeps(ledger.Config{Store: memoryregistry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}), Gate: gate,
 				OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 			})
 			if err != nil {
@@ -113,7 +113,7 @@ func TestNobodyIsRefused(t *testing.T) {
 	t.Parallel()
 	files := memorystorage.New()
 	made, err := catalog.New(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: memoryregistry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: memoryregistry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 	})
 	if err != nil {

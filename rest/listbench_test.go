@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/rest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 var million = flag.Bool("million", false, "also list in a namespace of a million tables, which takes a minute to make")
@@ -134,7 +134,7 @@ func crowdedWorld(b testing.TB, names int) *world {
 			b.Error(err)
 		}
 	})
-	w.config.Deps = ledgertest.Deps(ledger.Config{Store: w.store})
+	w.config.Deps = registrytest.LedgerDeps(ledger.Config{Store: w.store})
 	w.Handler = rest.NewServer(rest.TestConfig{Catalog: w.restarted()})
 	return w
 }

@@ -20,7 +20,6 @@ import (
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/purge"
 	"moorage/management"
@@ -31,6 +30,7 @@ import (
 	"moorage/storage"
 	filestorage "moorage/storage/file"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 // world is a server over a real catalog: its records are in memory, its files in a folder.
@@ -76,7 +76,7 @@ func (w *world) start(open func(storage.Place) (storage.Store, error), change []
 	if w.store == nil {
 		w.store = memoryregistry.New(rand.Reader)
 	}
-	w.config = catalog.Config{Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Locks: locks.NewLocal(locks.LocalConfig{}), OpenStorage: open}
+	w.config = catalog.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Locks: locks.NewLocal(locks.LocalConfig{}), OpenStorage: open}
 	made, err := catalog.New(w.config)
 	if err != nil {
 		w.t.Fatal(err)
@@ -226,18 +226,18 @@ func (w *world) dump() string {
 
 // checker returns what checks the store of w.
 func (w *world) checker() *check.Checker {
-	return check.New(check.Config{Deps: ledgertest.Deps(ledger.Config{Store: w.store, Now: w.config.Now}), Files: w.catalog.Documents()})
+	return check.New(check.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Now: w.config.Now}), Files: w.catalog.Documents()})
 }
 
 // operator returns what an operator may do with the store of w.
 func (w *world) operator() management.Operator {
 	w.t.Helper()
-	purges, err := purge.New(purge.Config{Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Tables: w.catalog.Documents()})
+	purges, err := purge.New(purge.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Tables: w.catalog.Documents()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return management.Operator{Purges: purges, Recovery: recovery.New(recovery.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Locks: w.config.Locks, DeleteSurplus: w.catalog.DeleteSurplus, RetryPurge: purges.Retry,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Locks: w.config.Locks, DeleteSurplus: w.catalog.DeleteSurplus, RetryPurge: purges.Retry,
 	})}
 }
 

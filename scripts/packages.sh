@@ -53,7 +53,7 @@ for part in "${parts[@]}"; do
       ;;
     postgres)
       compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || have initdb ||
-        want postgresql # internal/pgtest starts a server of its own
+        want postgresql # testkit/pgserver starts a server of its own
       ;;
     proxy) have pgbouncer || [[ -x /usr/sbin/pgbouncer ]] || want pgbouncer ;;
     node) have npm || want npm ;;

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"moorage/secrets"
-	"moorage/secrets/secretstest"
+	"moorage/testkit/sealers"
 )
 
 var owner = secrets.Owner{Store: "5a", Secret: "01", Warehouse: "77"}
@@ -363,10 +363,10 @@ func FuzzLoad(f *testing.F) {
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	secretstest.Run(t, func(t *testing.T) secretstest.Fixture {
+	sealers.Run(t, func(t *testing.T) sealers.Fixture {
 		keys, _ := ring(t)
 		other, _ := ring(t)
-		return secretstest.Fixture{
+		return sealers.Fixture{
 			Source: keys, Other: other, Refused: secrets.ErrNoKey, PlainBytesMax: secrets.PlainBytesMax,
 			Turn: func(t *testing.T) {
 				if _, _, err := keys.Turn(t.Context()); err != nil {

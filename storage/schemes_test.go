@@ -10,7 +10,7 @@ import (
 	"moorage/storage"
 	"moorage/storage/file"
 	"moorage/storage/memory"
-	"moorage/storage/storagetest"
+	"moorage/testkit/storagetest"
 )
 
 // newSchemes returns a store of files in a folder and of objects in memory, and the roots of both.

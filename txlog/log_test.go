@@ -11,10 +11,9 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/ledger/ledgertest"
 	"moorage/registry"
 	"moorage/registry/memory"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
 
@@ -39,7 +38,7 @@ func transaction(t testing.TB) txlog.Transaction {
 // begun returns the log of a store in which a transaction has begun.
 func begun(t testing.TB, store registry.Store) (*txlog.Log, txlog.Entry) {
 	t.Helper()
-	log := txlog.New(ledgertest.Over(store))
+	log := txlog.New(registrytest.Ledger(store))
 	e, err := log.Begin(t.Context(), transaction(t))
 	if err != nil {
 		t.Fatal(err)
@@ -81,11 +80,11 @@ type step struct {
 func steps() []step {
 	return []step{
 		{"begin", func(ctx context.Context, store registry.Store, e txlog.Entry) error {
-			_, err := txlog.New(ledgertest.Over(store)).Begin(ctx, e.Transaction)
+			_, err := txlog.New(registrytest.Ledger(store)).Begin(ctx, e.Transaction)
 			return err
 		}},
 		{"extend", func(ctx context.Context, store registry.Store, e txlog.Entry) error {
-			_, err := txlog.New(ledgertest.Over(store)).Extend(ctx, e, e.Participants, []string{"a2"})
+			_, err := txlog.New(registrytest.Ledger(store)).Extend(ctx, e, e.Participants, []string{"a2"})
 			return err
 		}},
 		{"commit", func(ctx context.Context, store registry.Store, e txlog.Entry) error {
@@ -95,11 +94,11 @@ func steps() []step {
 			return commit(ctx, store, e, e.Files[0])
 		}},
 		{"abort", func(ctx context.Context, store registry.Store, e txlog.Entry) error {
-			_, err := txlog.New(ledgertest.Over(store)).Abort(ctx, e)
+			_, err := txlog.New(registrytest.Ledger(store)).Abort(ctx, e)
 			return err
 		}},
 		{"finish", func(ctx context.Context, store registry.Store, e txlog.Entry) error {
-			return txlog.New(ledgertest.Over(store)).Finish(ctx, e)
+			return txlog.New(registrytest.Ledger(store)).Finish(ctx, e)
 		}},
 	}
 }
@@ -358,7 +357,7 @@ func TestAbortNotTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	faulty := registrytest.Faulty(store, registrytest.Nth(1, registrytest.Fail)) // the read after the write that came too late
-	if got, err := txlog.New(ledgertest.Over(faulty)).Abort(t.Context(), e); !errors.Is(err, registry.ErrUnavailable) {
+	if got, err := txlog.New(registrytest.Ledger(faulty)).Abort(t.Context(), e); !errors.Is(err, registry.ErrUnavailable) {
 		t.Errorf("got %+v, %v, want ErrUnavailable", got, err)
 	}
 	if got := now(t, log, e); !reflect.DeepEqual(got, extended) {

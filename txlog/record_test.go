@@ -12,7 +12,7 @@ import (
 
 	"moorage"
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
 

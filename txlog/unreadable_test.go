@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/ledger/ledgertest"
 	"moorage/registry"
 	"moorage/registry/memory"
+	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
 
@@ -85,7 +85,7 @@ func TestUnreadable(t *testing.T) {
 func TestKeysThatAreNoIDs(t *testing.T) {
 	t.Parallel()
 	stores.Each(t, func(t *testing.T, store registry.Store) {
-		log := txlog.New(ledgertest.Over(store))
+		log := txlog.New(registrytest.Ledger(store))
 		var want []registry.ID
 		for range 5 {
 			_, e := begun(t, store)
@@ -154,7 +154,7 @@ func TestAll(t *testing.T) {
 		apply(t, store, batch...)
 	}
 	n := 0
-	for e, err := range txlog.New(ledgertest.Over(store)).All(t.Context()) {
+	for e, err := range txlog.New(registrytest.Ledger(store)).All(t.Context()) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -166,7 +166,7 @@ func TestAll(t *testing.T) {
 	if n != len(writes) {
 		t.Errorf("%d entries, want %d", n, len(writes))
 	}
-	for range txlog.New(ledgertest.Over(store)).All(t.Context()) {
+	for range txlog.New(registrytest.Ledger(store)).All(t.Context()) {
 		n--
 		break
 	}
@@ -177,7 +177,7 @@ func TestAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []error
-	for _, err := range txlog.New(ledgertest.Over(store)).All(t.Context()) {
+	for _, err := range txlog.New(registrytest.Ledger(store)).All(t.Context()) {
 		told = append(told, err)
 	}
 	if len(told) != 1 || !errors.Is(told[0], registry.ErrClosed) {

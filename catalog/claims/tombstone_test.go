@@ -12,9 +12,9 @@ import (
 	"moorage"
 	"moorage/catalog/claims"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/registry"
 	"moorage/registry/memory"
+	"moorage/testkit/registrytest"
 )
 
 // errRefused is what a claimant is told who may not live where another table lived.
@@ -69,7 +69,7 @@ func newWorld(t *testing.T) *world {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	inner := memory.NewWithClock(rand.NewChaCha8([32]byte{}), func() time.Time { return now })
 	store := &calls{Store: inner}
-	records := ledgertest.Over(store)
+	records := registrytest.Ledger(store)
 	return &world{t, records, claims.New(records), store}
 }
 

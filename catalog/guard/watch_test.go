@@ -10,9 +10,9 @@ import (
 	"moorage/access"
 	"moorage/catalog/verb"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/registry"
 	"moorage/registry/memory"
+	"moorage/testkit/registrytest"
 )
 
 // lossy loses the answers of the next Applies: what becomes of them is for happens to say.
@@ -64,7 +64,7 @@ func newWorld(t *testing.T) *world {
 
 // disable disables a principal, or enables it again.
 func (w *world) disable(name string, disabled bool) error {
-	policy, err := ledgertest.Over(w.watched).ChangePolicy(w.t.Context(),
+	policy, err := registrytest.Ledger(w.watched).ChangePolicy(w.t.Context(),
 		ledger.Put(registry.PrincipalKey(name), registry.StateNone, registry.Principal{Disabled: disabled}))
 	if err != nil {
 		w.t.Fatal(err)

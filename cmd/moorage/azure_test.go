@@ -6,21 +6,21 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/internal/azuretest"
 	"moorage/internal/cli"
 	"moorage/storage"
 	"moorage/storage/adls"
 	"moorage/storage/s3"
+	"moorage/testkit/fakecloud"
 )
 
 // accountKey are the flags that give a command the key of the emulator's account.
-func accountKey() []string { return []string{"--adls-account-key", azuretest.AccountKey} }
+func accountKey() []string { return []string{"--adls-account-key", fakecloud.AzureAccountKey} }
 
 // TestDefaultWarehouseInAzure serves the warehouse default from a container, commits to its table,
 // drops it with its files, and checks the store.
 func TestDefaultWarehouseInAzure(t *testing.T) {
 	t.Parallel()
-	server := azuretest.Start(t)
+	server := fakecloud.StartAzure(t)
 	container := server.NewContainer(t)
 	flags := append(accountKey(), "--data", t.TempDir(), "--adls-endpoint", server.Endpoint)
 	s := startServe(t, append(flags, "--default-location", container+"/lake/")...)
@@ -30,11 +30,11 @@ func TestDefaultWarehouseInAzure(t *testing.T) {
 		t.Errorf("commit: %d %s", code, body)
 	}
 	config := s.loadedConfig(t, tablePath)
-	if config["adls.account-name"] != azuretest.Account || config["adls.blob-storage-scheme"] != "http" {
+	if config["adls.account-name"] != fakecloud.AzureAccount || config["adls.blob-storage-scheme"] != "http" {
 		t.Errorf("config %v", config)
 	}
 	for name, value := range config {
-		if strings.Contains(value, azuretest.AccountKey) {
+		if strings.Contains(value, fakecloud.AzureAccountKey) {
 			t.Errorf("the key is answered as %s", name)
 		}
 	}
@@ -54,7 +54,7 @@ func TestDefaultWarehouseInAzure(t *testing.T) {
 	if code, body := s.request(t, "GET", "/management/v1/check", ""); code != http.StatusOK || !strings.Contains(body, `"tables":1`) {
 		t.Errorf("check: %d %s", code, body)
 	}
-	if log := s.stderr.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, azuretest.AccountKey) {
+	if log := s.stderr.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, fakecloud.AzureAccountKey) {
 		t.Errorf("log:\n%s", log)
 	}
 	if code := s.stop(); code != cli.ExitDone {
@@ -68,7 +68,7 @@ func TestDefaultWarehouseInAzure(t *testing.T) {
 // TestWarehouseCreateInAzure makes warehouses in containers that are there and that are not.
 func TestWarehouseCreateInAzure(t *testing.T) {
 	t.Parallel()
-	server := azuretest.Start(t)
+	server := fakecloud.StartAzure(t)
 	container := server.NewContainer(t)
 	data := t.TempDir()
 	if code := startServe(t, "--data", data).stop(); code != cli.ExitDone { // makes the store
@@ -78,7 +78,7 @@ func TestWarehouseCreateInAzure(t *testing.T) {
 		return runToEnd(t, slices.Concat([]string{"warehouse", "create", name, "--data", data, "--location", location,
 			"--adls-endpoint", server.Endpoint}, accountKey(), more)...)
 	}
-	missing := "abfss://none@" + azuretest.Account + ".dfs.core.windows.net/lake"
+	missing := "abfss://none@" + fakecloud.AzureAccount + ".dfs.core.windows.net/lake"
 	for _, tt := range []struct {
 		location, want string
 		more           []string

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/internal/azuretest"
 	"moorage/internal/cli"
+	"moorage/testkit/fakecloud"
 )
 
 // TestVendedInAzure serves a warehouse of a hierarchical account by an identity, and uses the
@@ -21,7 +21,7 @@ import (
 // its own, whose environment has the identity.
 func TestVendedInAzure(t *testing.T) {
 	t.Parallel()
-	lake := azuretest.StartLake(t)
+	lake := fakecloud.StartLake(t)
 	environment := append(os.Environ(), asCommand+"="+asUsual)
 	trusted := ""
 	for name, value := range lake.Environment(t) {
@@ -70,7 +70,7 @@ func TestVendedInAzure(t *testing.T) {
 			t.Errorf("with the credentials of ships %s %s is %d, want %d", tt.method, tt.location, got, tt.want)
 		}
 	}
-	if log := s.stderr.String(); strings.Contains(log, "sig=") || strings.Contains(log, azuretest.Token) {
+	if log := s.stderr.String(); strings.Contains(log, "sig=") || strings.Contains(log, fakecloud.AzureToken) {
 		t.Errorf("the log has a credential:\n%s", log)
 	}
 }

@@ -8,20 +8,20 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/internal/s3test"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/registry/memory"
 	"moorage/storage"
 	"moorage/storage/s3"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/registrytest"
 )
 
 // TestStorageSaysTheTime: a store whose clock is three hours behind is in doubt, because an S3
 // server says so with the Date of its answers. One whose clock is right is in none.
 func TestStorageSaysTheTime(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	for name, tt := range map[string]struct {
 		off  time.Duration
 		want string
@@ -36,13 +36,13 @@ func TestStorageSaysTheTime(t *testing.T) {
 			now := func() time.Time { return time.Now().Add(tt.off) }
 			store := memory.NewWithClock(rand.Reader, now)
 			client, err := s3.Connect(t.Context(), s3.Options{
-				Endpoint: server.Endpoint, Region: s3test.Region, AccessKeyID: s3test.AccessKeyID,
-				SecretAccessKey: s3test.SecretAccessKey,
+				Endpoint: server.Endpoint, Region: fakecloud.S3Region, AccessKeyID: fakecloud.S3AccessKeyID,
+				SecretAccessKey: fakecloud.S3SecretAccessKey,
 			})
 			if err != nil {
 				t.Fatal(err)
 			}
-			deps := ledgertest.Deps(ledger.Config{Store: store, Now: now, Random: rand.Reader})
+			deps := registrytest.LedgerDeps(ledger.Config{Store: store, Now: now, Random: rand.Reader})
 			made, err := catalog.New(catalog.Config{
 				Deps: deps, Locks: locks.NewLocal(locks.LocalConfig{}),
 				OpenStorage: func(place storage.Place) (storage.Store, error) { return client.Within(place.Roots) },

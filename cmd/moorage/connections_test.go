@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/racetest"
+	"moorage/testkit/scale"
 )
 
 // dial opens a connection, and sends what is given.
@@ -175,7 +175,7 @@ func TestIdleConnectionsCostLittle(t *testing.T) {
 	}
 	cost := residentBytes(t, process.Process.Pid) - before
 	t.Logf("%d connections: %d MiB", 4*each, cost>>20)
-	bound := int64(connectionsBytesMax) * racetest.MemoryFactor
+	bound := int64(connectionsBytesMax) * scale.MemoryFactor
 	if cost > bound {
 		t.Errorf("%d connections that do little cost %d bytes, want at most %d", 4*each, cost, bound)
 	}

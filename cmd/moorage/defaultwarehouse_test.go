@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/internal/s3test"
+	"moorage/testkit/fakecloud"
 )
 
 const noFirstWarehouse = "the warehouse default cannot be made"
@@ -44,7 +44,7 @@ func TestFirstWarehouseWaits(t *testing.T) {
 // in another one, and the server lets it be.
 func TestFirstWarehouseByOperator(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	s := startServe(t, append(keys(), "--data", t.TempDir(), "--s3-endpoint", server.Endpoint, "--default-location", "s3://no-such-bucket")...)
 	if log := s.stderr.String(); strings.Count(log, noFirstWarehouse) != 1 {
 		t.Errorf("log:\n%s", log)

@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"moorage/catalog"
-	"moorage/internal/certtest"
+	"moorage/testkit/loopback"
 )
 
 // TestExpiries: the log tells of keys 14 days before they end, and of certificates 30 days; so does
 // /readyz of certificates.
 func TestExpiries(t *testing.T) {
 	t.Parallel()
-	certificate, _ := certtest.New(t).Sign(t)
+	certificate, _ := loopback.NewAuthority(t).Sign(t)
 	file := filepath.Join(t.TempDir(), "cert.pem")
 	if err := os.WriteFile(file, certificate, 0o600); err != nil {
 		t.Fatal(err)
@@ -124,12 +124,12 @@ func TestKeysOfKeys(t *testing.T) {
 // TestPeersAreNotClients: nodes and clients have no authority in common.
 func TestPeersAreNotClients(t *testing.T) {
 	t.Parallel()
-	one, other := certtest.New(t), certtest.New(t)
+	one, other := loopback.NewAuthority(t), loopback.NewAuthority(t)
 	clients := writeFile(t, "clients.pem", string(other.PEM)+string(one.PEM))
 	if err := refuseClientsAsPeers(clients, one.PEM); err == nil || !strings.Contains(err.Error(), "--tls-client-ca") {
 		t.Errorf("the same authority: %v", err)
 	}
-	if err := refuseClientsAsPeers(clients, certtest.New(t).PEM); err != nil {
+	if err := refuseClientsAsPeers(clients, loopback.NewAuthority(t).PEM); err != nil {
 		t.Errorf("another authority: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 // workload is what clients ask of a server, over a connection each.
@@ -135,7 +135,7 @@ const formerCommit = "eeeac2424c05141cbdbc35a279fbefb5b2825d41"
 //
 // The clients are in this process and share the processors with the servers.
 func BenchmarkServerFormer(b *testing.B) {
-	former, present := buildCommit(b, formerCommit), nodetest.Build(b)
+	former, present := buildCommit(b, formerCommit), servers.Build(b)
 	for _, load := range workloads() {
 		b.Run(load.name, func(b *testing.B) {
 			server, process := startBinary(b, present)

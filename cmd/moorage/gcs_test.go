@@ -13,14 +13,14 @@ import (
 	"time"
 
 	"moorage/internal/cli"
-	"moorage/internal/gcstest"
+	"moorage/testkit/fakecloud"
 )
 
 // TestDefaultWarehouseInGCS serves the warehouse default from a bucket, commits to a table, and
 // checks it.
 func TestDefaultWarehouseInGCS(t *testing.T) {
 	t.Parallel()
-	server := gcstest.Start(t)
+	server := fakecloud.StartGoogle(t)
 	bucket := server.NewBucket(t)
 	flags := []string{"--data", t.TempDir(), "--gcs-service-host", server.URL, "--gcs-no-auth", "true"}
 	s := startServe(t, append(flags, "--default-location", "gs://"+bucket+"/lake/")...)
@@ -62,7 +62,7 @@ func TestDefaultWarehouseInGCS(t *testing.T) {
 // tokens would go to somebody else.
 func TestWarehouseCreateInGCS(t *testing.T) {
 	t.Parallel()
-	server := gcstest.Start(t)
+	server := fakecloud.StartGoogle(t)
 	bucket := server.NewBucket(t)
 	data := t.TempDir()
 	if code := startServe(t, "--data", data).stop(); code != cli.ExitDone { // makes the store
@@ -110,7 +110,7 @@ type loadedTable struct {
 
 // TestVendingInGCS gives an engine a token for its table, which the storage refuses elsewhere.
 func TestVendingInGCS(t *testing.T) {
-	cloud := gcstest.NewCloud(t)
+	cloud := fakecloud.NewGoogleCloud(t)
 	key := cloud.Key(t)
 	key["token_uri"] = cloud.URL + "/token"
 	text, err := json.Marshal(key)

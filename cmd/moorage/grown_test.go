@@ -9,13 +9,13 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/tabletest"
 	"moorage/storage/file"
+	"moorage/testkit/tablefiles"
 )
 
 // grownTable is the table of a test on a local disk, with snapshots whose files are there.
 type grownTable struct {
-	*tabletest.History
+	*tablefiles.History
 	server   *served
 	location string
 }
@@ -29,7 +29,7 @@ func (s *served) growTable(t *testing.T, age time.Duration, snapshots int) grown
 		t.Fatal(err)
 	}
 	began := time.Now().Add(-age).UnixMilli()
-	table := grownTable{tabletest.New(t, files, location, rand.New(rand.NewPCG(1, 1)), began), s, location}
+	table := grownTable{tablefiles.New(t, files, location, rand.New(rand.NewPCG(1, 1)), began), s, location}
 	for range snapshots {
 		table.grow(t)
 	}

@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/certtest"
 	"moorage/internal/cli"
+	"moorage/testkit/loopback"
 )
 
 // newKey makes an API key in a store that nobody serves.
@@ -149,7 +149,7 @@ func TestKeysFromNothing(t *testing.T) {
 // TestTLS serves HTTPS, takes certificates of clients, and reads changed files again.
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	first, second, clients := certtest.New(t), certtest.New(t), certtest.New(t)
+	first, second, clients := loopback.NewAuthority(t), loopback.NewAuthority(t), loopback.NewAuthority(t)
 	folder := t.TempDir()
 	write := func(name string, text []byte) string {
 		path := filepath.Join(folder, name)
@@ -176,7 +176,7 @@ func TestTLS(t *testing.T) {
 	if strings.Contains(got.stderr, "trusted") || !strings.Contains(got.stderr, "redentials") {
 		t.Errorf("with --ca: %+v", got)
 	}
-	ask := func(authority *certtest.Authority, shown ...tls.Certificate) (int, error) {
+	ask := func(authority *loopback.Authority, shown ...tls.Certificate) (int, error) {
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(authority.PEM)
 		client := &http.Client{Transport: &http.Transport{
@@ -197,7 +197,7 @@ func TestTLS(t *testing.T) {
 		}
 		return answer.StatusCode, nil
 	}
-	pairOf := func(authority *certtest.Authority) tls.Certificate {
+	pairOf := func(authority *loopback.Authority) tls.Certificate {
 		pair, err := tls.X509KeyPair(authority.Sign(t))
 		if err != nil {
 			t.Fatal(err)
@@ -225,7 +225,7 @@ func TestTLSFilesChange(t *testing.T) {
 	folder := t.TempDir()
 	c := cli.Config{TLSCert: filepath.Join(folder, "cert.pem"), TLSKey: filepath.Join(folder, "key.pem")}
 	write := func() {
-		certificate, key := certtest.New(t).Sign(t)
+		certificate, key := loopback.NewAuthority(t).Sign(t)
 		for path, text := range map[string][]byte{c.TLSCert: certificate, c.TLSKey: key} {
 			if err := os.WriteFile(path, text, 0o600); err != nil {
 				t.Fatal(err)

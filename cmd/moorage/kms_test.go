@@ -10,24 +10,24 @@ import (
 	"time"
 
 	"moorage/internal/cli"
-	"moorage/internal/kmstest"
-	"moorage/internal/s3test"
 	"moorage/secrets"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/sealers"
 )
 
 // kms is a double of a service of keys.
 type kms interface {
 	NewKey(tb testing.TB) string
 	Rotate(tb testing.TB, key string)
-	Fail(requests int, refusal kmstest.Refusal)
+	Fail(requests int, refusal sealers.Refusal)
 	Close()
 }
 
 // useAWS lets this process use the double of AWS.
 func useAWS(t *testing.T) (kms, string) {
-	double := kmstest.NewAmazon(t)
+	double := sealers.NewAmazon(t)
 	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": kmstest.AccessKeyID, "AWS_SECRET_ACCESS_KEY": kmstest.SecretAccessKey,
+		"AWS_ACCESS_KEY_ID": sealers.AccessKeyID, "AWS_SECRET_ACCESS_KEY": sealers.SecretAccessKey,
 		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
 	} {
 		t.Setenv(name, value)
@@ -36,7 +36,7 @@ func useAWS(t *testing.T) (kms, string) {
 }
 
 func useGoogle(t *testing.T) (kms, string) {
-	double := kmstest.NewGoogle(t)
+	double := sealers.NewGoogle(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", double.CredentialsFile(t))
 	return double, double.URL
 }
@@ -56,10 +56,10 @@ func TestKeyInACloud(t *testing.T) {
 }
 
 func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	data, keyFile := t.TempDir(), filepath.Join(t.TempDir(), "keys.json")
 	secret := writeFile(t, "secret.json",
-		`{"access-key-id":"`+s3test.AccessKeyID+`","secret-access-key":"`+s3test.SecretAccessKey+`"}`)
+		`{"access-key-id":"`+fakecloud.S3AccessKeyID+`","secret-access-key":"`+fakecloud.S3SecretAccessKey+`"}`)
 	inFile := []string{"--data", data, "--secrets-key", keyFile}
 	key := double.NewKey(t)
 	inCloud := []string{"--data", data, "--secrets-key", scheme + key, "--kms-endpoint", endpoint}
@@ -113,7 +113,7 @@ func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
 		"--data", data, "--secrets-key", keyFile, "--former-secrets-key", scheme + key, "--former-kms-endpoint", endpoint,
 	})
 
-	double.Fail(-1, kmstest.Refusal{Status: http.StatusForbidden, Kind: "AccessDenied", Words: "you may not"})
+	double.Fail(-1, sealers.Refusal{Status: http.StatusForbidden, Kind: "AccessDenied", Words: "you may not"})
 	load(http.StatusServiceUnavailable, "AccessDenied: you may not", inCloud)
 	double.Close()
 	load(http.StatusServiceUnavailable, "the keys cannot be reached", inCloud)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/internal/s3test"
+	"moorage/testkit/fakecloud"
 )
 
 // TestNothingOfStorageLeaks is TestNothingLeaks for credentials that the server makes, for requests
@@ -39,14 +39,14 @@ func TestNothingOfStorageLeaks(t *testing.T) {
 // useStorage makes a warehouse that gives credentials and one that signs, and asks both for what
 // they give, as one who may and as one who may not.
 func (l *leakRun) useStorage() {
-	vends, signs := s3test.StartMinIO(l.t), s3test.Start(l.t)
+	vends, signs := fakecloud.StartMinIO(l.t), fakecloud.StartS3(l.t)
 	data := filepath.Join(l.folder, "data")
 	l.secret("key of root", l.command(true, "key", "create", "root", "--admin", "--data", data))
-	l.secret("the server's key of the storage", s3test.SecretAccessKey)
-	own := []string{"--s3-access-key-id", s3test.AccessKeyID, "--s3-secret-access-key", s3test.SecretAccessKey}
-	warehouses := map[string]*s3test.Server{"vended-credentials": vends, "remote-signing": signs}
+	l.secret("the server's key of the storage", fakecloud.S3SecretAccessKey)
+	own := []string{"--s3-access-key-id", fakecloud.S3AccessKeyID, "--s3-secret-access-key", fakecloud.S3SecretAccessKey}
+	warehouses := map[string]*fakecloud.S3Server{"vended-credentials": vends, "remote-signing": signs}
 	for way, server := range warehouses {
-		l.command(false, append([]string{"warehouse", "create", way, "--data", data, "--delegation", way, "--s3-region", s3test.Region,
+		l.command(false, append([]string{"warehouse", "create", way, "--data", data, "--delegation", way, "--s3-region", fakecloud.S3Region,
 			"--location", "s3://" + server.NewBucket(l.t) + "/wh", "--s3-endpoint", server.Endpoint}, own...)...)
 	}
 	l.server, _ = startProcess(l.t, append([]string{"--data", data, "--keys", "--log-level", "debug", "--log-format", "json"}, own...)...)
@@ -102,7 +102,7 @@ func (l *leakRun) useTable(way, etl, other string) {
 		l.ask(false, http.MethodGet, "/v1/"+way+table+path, "", "Authorization", "Bearer "+other, "X-Iceberg-Access-Delegation", way)
 	}
 	for _, key := range []string{etl, other} {
-		l.ask(false, http.MethodPost, "/v1/"+way+table+"/sign", `{"region":"`+s3test.Region+`","method":"GET","headers":{},`+
+		l.ask(false, http.MethodPost, "/v1/"+way+table+"/sign", `{"region":"`+fakecloud.S3Region+`","method":"GET","headers":{},`+
 			`"uri":"http://`+seed+`/x?X-Amz-Signature=y"}`, "Authorization", "Bearer "+key)
 	}
 }
@@ -124,7 +124,7 @@ func (l *leakRun) useStaged(way, other string, must func(bool, string, string, s
 	endpoint := staged.Config["client.refresh-credentials-endpoint"]
 	if way == "remote-signing" {
 		method, endpoint = http.MethodPost, staged.Config["s3.signer.endpoint"]
-		body = `{"region":"` + s3test.Region + `","method":"PUT","headers":{},"uri":"` +
+		body = `{"region":"` + fakecloud.S3Region + `","method":"PUT","headers":{},"uri":"` +
 			staged.Config["s3.endpoint"] + "/" + staged.Metadata.Location[len("s3://"):] + `/data/x"}`
 	}
 	path, found := strings.CutPrefix(endpoint, "v1/"+way)
@@ -155,7 +155,7 @@ func (l *leakRun) signAt(table, loaded string, must func(bool, string, string, s
 		l.t.Fatal(err)
 	}
 	asked, err := json.Marshal(map[string]any{
-		"region": s3test.Region, "method": http.MethodGet, "headers": map[string][]string{},
+		"region": fakecloud.S3Region, "method": http.MethodGet, "headers": map[string][]string{},
 		"uri": at.Config["s3.endpoint"] + "/" + at.Location[len("s3://"):],
 	})
 	if err != nil {

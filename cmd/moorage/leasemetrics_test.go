@@ -8,13 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"moorage/locks"
-	"moorage/locks/leasestest"
+	"moorage/testkit/locktest"
 )
 
 func TestLeaseMetrics(t *testing.T) {
 	t.Parallel()
 	metrics := prometheus.NewRegistry()
-	leases := meterLeases(leasestest.NewMemory(time.Now), metrics)
+	leases := meterLeases(locktest.NewMemoryLeases(time.Now), metrics)
 	ctx := t.Context()
 	gone, cancel := context.WithCancel(ctx)
 	cancel()

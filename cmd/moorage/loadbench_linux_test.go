@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -37,7 +37,7 @@ const (
 // both, which brings the share closer to 1. The ratio of the processor times does not have that
 // flaw.
 func BenchmarkServerLoad(b *testing.B) {
-	binary := nodetest.Build(b)
+	binary := servers.Build(b)
 	for _, tables := range []int{1, 300} {
 		b.Run(fmt.Sprintf("tables=%d", tables), func(b *testing.B) { benchmarkLoads(b, binary, tables) })
 	}

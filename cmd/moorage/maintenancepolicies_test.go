@@ -13,13 +13,13 @@ import (
 	"moorage/catalog"
 	"moorage/internal/cli"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 // TestPoliciesAreReadAgain: a process that is alone with its store learns of a policy that it has
@@ -28,7 +28,7 @@ func TestPoliciesAreReadAgain(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	logger, store := slog.New(slog.NewTextHandler(&log, nil)), memory.New(rand.Reader)
-	deps := ledgertest.Deps(ledger.Config{Store: store, Logger: logger})
+	deps := registrytest.LedgerDeps(ledger.Config{Store: store, Logger: logger})
 	made, err := catalog.New(catalog.Config{
 		Deps: deps, Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(storage.Place) (storage.Store, error) { return memorystorage.New(), nil },

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 // tables. It also measures how long a start takes, until the server is ready. That is about one
 // thing after another, so one iteration is enough (-benchtime 1x).
 func BenchmarkServerMemory(b *testing.B) {
-	binary := nodetest.Build(b)
+	binary := servers.Build(b)
 	for b.Loop() {
 		var starts []float64
 		for range startsMeasured {

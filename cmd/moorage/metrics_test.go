@@ -18,7 +18,7 @@ import (
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/memory"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 // TestMeteredStore holds the decorated store to the contract of all stores.

@@ -5,18 +5,18 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/internal/certtest"
+	"moorage/testkit/loopback"
 )
 
 // TestAuthoritiesOfAnOpenStore: a store without access control is not served to everybody for whom
 // an issuer or an authority vouches, unless somebody says so. One with access control is.
 func TestAuthoritiesOfAnOpenStore(t *testing.T) {
 	t.Parallel()
-	certificate, key := certtest.New(t).Sign(t)
+	certificate, key := loopback.NewAuthority(t).Sign(t)
 	issuer := []string{"--issuer", "corp=http://127.0.0.1:9/lake,audience=moorage"}
 	authority := []string{
 		"--tls-cert", writeFile(t, "cert.pem", string(certificate)), "--tls-key", writeFile(t, "key.pem", string(key)),
-		"--tls-client-ca", writeFile(t, "ca.pem", string(certtest.New(t).PEM)),
+		"--tls-client-ca", writeFile(t, "ca.pem", string(loopback.NewAuthority(t).PEM)),
 	}
 	data := filepath.Join(t.TempDir(), "data")
 	for name, given := range map[string][]string{

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/certtest"
 	"moorage/internal/cli"
+	"moorage/testkit/loopback"
 )
 
 // metric returns the sum of the samples of a metric that a server shows, whose labels hold labels.
@@ -113,7 +113,7 @@ func TestRoutingSavesRaces(t *testing.T) {
 	// Not parallel: it measures.
 	const clients, commits = 4, 50
 	lost := map[string]float64{}
-	authority := certtest.New(t)
+	authority := loopback.NewAuthority(t)
 	none := func() []string { return nil }
 	for _, row := range []struct {
 		name  string
@@ -150,7 +150,7 @@ func TestRoutingSavesRaces(t *testing.T) {
 func TestPeerFiles(t *testing.T) {
 	t.Parallel()
 	store, data := startPostgres(t).DSN(), t.TempDir()
-	good, other := certtest.New(t).Flags(t), certtest.New(t).Flags(t)
+	good, other := loopback.NewAuthority(t).Flags(t), loopback.NewAuthority(t).Flags(t)
 	flag := func(flags []string, name string) int { return slices.Index(flags, name) + 1 }
 	for want, change := range map[string]func(flags []string){
 		"--peer-ca: open":        func(flags []string) { flags[flag(flags, "--peer-ca")] += ".away" },
@@ -204,7 +204,7 @@ func TestOwnerIsKilled(t *testing.T) {
 // startProcesses starts three servers with peer listeners, each in a process of its own.
 func startProcesses(t *testing.T) ([]*served, map[*served]*os.Process) {
 	t.Helper()
-	authority := certtest.New(t)
+	authority := loopback.NewAuthority(t)
 	processes := map[*served]*os.Process{}
 	servers := startNodes(t, 3, func() []string { return authority.Flags(t) }, func(args ...string) *served {
 		s, process := startProcess(t, args...)
@@ -242,7 +242,7 @@ func disturbForwards(t *testing.T, servers []*served, owner *served, commits int
 // What one node has answered, whichever node carried it out, every node shows from then on.
 func TestReadYourWriteOnAnyNode(t *testing.T) {
 	t.Parallel()
-	authority := certtest.New(t)
+	authority := loopback.NewAuthority(t)
 	servers := startNodes(t, 3, func() []string { return authority.Flags(t) }, func(args ...string) *served {
 		return startServe(t, args...)
 	})

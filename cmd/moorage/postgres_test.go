@@ -11,14 +11,14 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"moorage/internal/cli"
-	"moorage/internal/pgtest"
 	"moorage/migrations"
+	"moorage/testkit/pgserver"
 )
 
 // startPostgres starts a server of its own for t.
-func startPostgres(t *testing.T) *pgtest.Server {
+func startPostgres(t *testing.T) *pgserver.Server {
 	t.Helper()
-	database, err := pgtest.Start("fsync=off")
+	database, err := pgserver.Start("fsync=off")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,11 +14,11 @@ import (
 
 	"moorage"
 	"moorage/internal/cli"
-	"moorage/ledger/ledgertest"
 	"moorage/management/client"
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/pebble"
+	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
 
@@ -48,7 +48,7 @@ func leave(t *testing.T, data string) (mended, broken, pending, again leftover) 
 	t.Helper()
 	store, closeStore := mustOpenStore(t, data)
 	defer closeStore()
-	log := txlog.New(ledgertest.Over(store))
+	log := txlog.New(registrytest.Ledger(store))
 	warehouse := filepath.Join(data, "warehouse")
 	begin := func(givenUp bool) leftover {
 		id, err := registry.NewID(rand.Reader)

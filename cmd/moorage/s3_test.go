@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"moorage/internal/cli"
-	"moorage/internal/s3test"
+	"moorage/testkit/fakecloud"
 )
 
 // keys are the flags that give a command the test server's credentials.
 func keys() []string {
-	return []string{"--s3-access-key-id", s3test.AccessKeyID, "--s3-secret-access-key", s3test.SecretAccessKey}
+	return []string{"--s3-access-key-id", fakecloud.S3AccessKeyID, "--s3-secret-access-key", fakecloud.S3SecretAccessKey}
 }
 
 // loadedConfig returns the client configuration in the answer to a load.
@@ -34,7 +34,7 @@ func (s *served) loadedConfig(t *testing.T, path string) map[string]string {
 // files, and checks it.
 func TestDefaultWarehouseInS3(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	bucket := server.NewBucket(t)
 	flags := append(keys(), "--data", t.TempDir(), "--s3-endpoint", server.Endpoint)
 	s := startServe(t, append(flags, "--default-location", "s3://"+bucket+"/lake/")...)
@@ -44,7 +44,7 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 		t.Errorf("config %v", config)
 	}
 	for name, value := range config {
-		if strings.Contains(value, s3test.SecretAccessKey) {
+		if strings.Contains(value, fakecloud.S3SecretAccessKey) {
 			t.Errorf("the secret is answered as %s", name)
 		}
 	}
@@ -58,7 +58,7 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 	if found := server.Keys(t, bucket); len(found) == 0 || !strings.HasPrefix(found[0], "lake/harbour/ships/metadata/") {
 		t.Errorf("keys %q", found)
 	}
-	if log := s.stderr.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, s3test.SecretAccessKey) {
+	if log := s.stderr.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, fakecloud.S3SecretAccessKey) {
 		t.Errorf("log:\n%s", log)
 	}
 	if code, body := s.request(t, "GET", "/management/v1/check", ""); code != http.StatusOK || !strings.Contains(body, `"tables":1`) {
@@ -71,7 +71,7 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 		t.Errorf("check: %+v", got)
 	}
 	// With a wrong key it does not call a sound store broken.
-	flags = append([]string{"--s3-access-key-id", s3test.AccessKeyID, "--s3-secret-access-key", "wrong"}, flags[len(keys()):]...)
+	flags = append([]string{"--s3-access-key-id", fakecloud.S3AccessKeyID, "--s3-secret-access-key", "wrong"}, flags[len(keys()):]...)
 	got := runToEnd(t, append([]string{"check"}, flags...)...)
 	if got.code != cli.ExitFailed || strings.Contains(got.stdout, "problem: ") ||
 		!strings.Contains(got.stdout, "not looked at: 1 file at s3://"+bucket+"/, of warehouse default: ") ||
@@ -83,7 +83,7 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 // TestWarehouseCreateInS3 makes warehouses in buckets that are there and that are not.
 func TestWarehouseCreateInS3(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	bucket := server.NewBucket(t)
 	data := t.TempDir()
 	if code := startServe(t, "--data", data).stop(); code != cli.ExitDone { // makes the store
@@ -120,7 +120,7 @@ func TestWarehouseCreateInS3(t *testing.T) {
 // and serves.
 func TestStorageAway(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	flags := append(keys(), "--data", t.TempDir(), "--default-location", "s3://"+server.NewBucket(t))
 	if code := startServe(t, append(flags, "--s3-endpoint", server.Endpoint)...).stop(); code != cli.ExitDone {
 		t.Fatalf("exit code %d", code)
@@ -136,7 +136,7 @@ func TestStorageAway(t *testing.T) {
 // everything, however often it is asked. Metrics, /readyz?verbose and the command show it.
 func TestStorageThatFails(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	flags := append(keys(), "--data", t.TempDir(), "--default-location", "s3://"+server.NewBucket(t))
 	if code := startServe(t, append(flags, "--s3-endpoint", server.Endpoint)...).stop(); code != cli.ExitDone {
 		t.Fatalf("exit code %d", code)

@@ -9,22 +9,22 @@ import (
 	"testing"
 
 	"moorage/internal/cli"
-	"moorage/internal/s3test"
+	"moorage/testkit/fakecloud"
 )
 
 // TestWarehouseWithSecret makes a warehouse that is reached with a key of its own, and serves it by
 // a server that has no key for S3.
 func TestWarehouseWithSecret(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	bucket := server.NewBucket(t)
 	data, keyFile := t.TempDir(), filepath.Join(t.TempDir(), "keys.json")
 	secret := writeFile(t, "secret.json",
-		`{"access-key-id":"`+s3test.AccessKeyID+`","secret-access-key":"`+s3test.SecretAccessKey+`"}`)
+		`{"access-key-id":"`+fakecloud.S3AccessKeyID+`","secret-access-key":"`+fakecloud.S3SecretAccessKey+`"}`)
 	done := func(args ...string) result {
 		t.Helper()
 		got := runToEnd(t, args...)
-		if got.code != cli.ExitDone || strings.Contains(got.stdout+got.stderr, s3test.SecretAccessKey) {
+		if got.code != cli.ExitDone || strings.Contains(got.stdout+got.stderr, fakecloud.S3SecretAccessKey) {
 			t.Fatalf("%q: %+v", args, got)
 		}
 		return got
@@ -57,7 +57,7 @@ func TestWarehouseWithSecret(t *testing.T) {
 			t.Errorf("load by a server with %q: %d %s", args, code, body)
 		}
 		for _, text := range []string{body, s.stdout.String(), s.stderr.String()} {
-			if strings.Contains(text, s3test.SecretAccessKey) {
+			if strings.Contains(text, fakecloud.S3SecretAccessKey) {
 				t.Errorf("the secret is in %s", text)
 			}
 		}
@@ -90,7 +90,7 @@ func TestWarehouseWithSecret(t *testing.T) {
 				return err
 			}
 			content, err := os.ReadFile(path)
-			if strings.Contains(string(content), s3test.SecretAccessKey) {
+			if strings.Contains(string(content), fakecloud.S3SecretAccessKey) {
 				t.Errorf("the secret is in %s", path)
 			}
 			return err

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/pgtest"
-	"moorage/internal/tcptest"
+	"moorage/testkit/loopback"
+	"moorage/testkit/pgserver"
 )
 
 // stalledMost is how long a server may take to end, after the time that requests have, when its
@@ -37,14 +37,14 @@ func TestStopWithAStalledDatabase(t *testing.T) {
 
 // stopStalled returns how long a server took to end after the time that requests have. Its database
 // stood still. If it was busy a request was under way.
-func stopStalled(t *testing.T, database *pgtest.Server, busy bool) (took time.Duration) {
+func stopStalled(t *testing.T, database *pgserver.Server, busy bool) (took time.Duration) {
 	t.Helper()
 	const grace = 100 * time.Millisecond
 	dsn, err := url.Parse(database.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy, err := tcptest.New(dsn.Host)
+	proxy, err := loopback.NewProxy(dsn.Host)
 	if err != nil {
 		t.Fatal(err)
 	}

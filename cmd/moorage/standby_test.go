@@ -10,8 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"moorage/internal/pgtest"
-	"moorage/internal/tcptest"
+	"moorage/testkit/loopback"
+	"moorage/testkit/pgserver"
 )
 
 // TestStandbyAway serves while the synchronous standby of its database is away. The server refuses
@@ -24,7 +24,7 @@ func TestStandbyAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy, err := tcptest.New(target.Host)
+	proxy, err := loopback.NewProxy(target.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func TestStandbyAway(t *testing.T) {
 // of them as done.
 func TestServeNearWraparound(t *testing.T) {
 	t.Parallel()
-	database, err := pgtest.Start("fsync=off", "wal_level=logical")
+	database, err := pgserver.Start("fsync=off", "wal_level=logical")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"moorage/internal/cli"
-	"moorage/internal/s3test"
+	"moorage/testkit/fakecloud"
 )
 
 // TestTombstoneKeepsCredentialsOut: a table moves from one catalog to another, with its files. A
@@ -18,13 +18,13 @@ import (
 // catalog. The storage is MinIO, which enforces what credentials are for.
 func TestTombstoneKeepsCredentialsOut(t *testing.T) {
 	t.Parallel()
-	storage := s3test.StartMinIO(t)
+	storage := fakecloud.StartMinIO(t)
 	bucket := storage.NewBucket(t)
 	open := func(data string) (s *served, root string) {
 		t.Helper()
 		root = newKey(t, "root", "--admin", "--data", data)
 		created := runToEnd(t, append([]string{"warehouse", "create", "lake", "--data", data, "--delegation", "vended-credentials",
-			"--location", "s3://" + bucket + "/wh", "--s3-endpoint", storage.Endpoint, "--s3-region", s3test.Region}, keys()...)...)
+			"--location", "s3://" + bucket + "/wh", "--s3-endpoint", storage.Endpoint, "--s3-region", fakecloud.S3Region}, keys()...)...)
 		if created.code != 0 {
 			t.Fatal(created.stderr)
 		}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"moorage/internal/cli"
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 // buildReleased returns the oldest binary that may run beside this version: that of the commit
@@ -28,7 +28,7 @@ func buildReleased(t testing.TB) string {
 	}
 	first, _, _ := strings.Cut(string(output), "\n")
 	if first == "" {
-		return nodetest.Build(t)
+		return servers.Build(t)
 	}
 	return buildCommit(t, first)
 }

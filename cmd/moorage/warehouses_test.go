@@ -7,19 +7,19 @@ import (
 	"testing"
 
 	"moorage/internal/cli"
-	"moorage/internal/s3test"
+	"moorage/testkit/fakecloud"
 )
 
 // TestWarehousesOfRunningServer manages a warehouse in S3 with commands that ask a server which
 // runs, and has no key for S3 itself. Nothing that the server or a command says has the secret.
 func TestWarehousesOfRunningServer(t *testing.T) {
 	t.Parallel()
-	storage := s3test.Start(t)
+	storage := fakecloud.StartS3(t)
 	bucket, keyFile := storage.NewBucket(t), filepath.Join(t.TempDir(), "keys.json")
 	secretFile := func(key string) string {
-		return writeFile(t, "secret.json", `{"access-key-id":"`+s3test.AccessKeyID+`","secret-access-key":"`+key+`"}`)
+		return writeFile(t, "secret.json", `{"access-key-id":"`+fakecloud.S3AccessKeyID+`","secret-access-key":"`+key+`"}`)
 	}
-	right := secretFile(s3test.SecretAccessKey)
+	right := secretFile(fakecloud.S3SecretAccessKey)
 	if got := runToEnd(t, "secrets", "init", "--secrets-key", keyFile); got.code != cli.ExitDone {
 		t.Fatalf("%+v", got)
 	}
@@ -72,7 +72,7 @@ func TestWarehousesOfRunningServer(t *testing.T) {
 	load(http.StatusNotFound)
 	s.stop()
 	for _, text := range append(said, s.stdout.String(), s.stderr.String()) {
-		if strings.Contains(text, s3test.SecretAccessKey) {
+		if strings.Contains(text, fakecloud.S3SecretAccessKey) {
 			t.Errorf("the secret is in %s", text)
 		}
 	}

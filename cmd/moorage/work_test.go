@@ -17,10 +17,10 @@ import (
 	"time"
 
 	"moorage/internal/cli"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/schedule"
 	"moorage/registry"
 	"moorage/registry/pebble"
+	"moorage/testkit/registrytest"
 )
 
 // worksSettings checks what the program for a piece of work is told beside the lease.
@@ -189,7 +189,7 @@ func makeDue(t *testing.T, data string) (outcome string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, ctx := ledgertest.Over(store), context.Background()
+	l, ctx := registrytest.Ledger(store), context.Background()
 	do := func() error {
 		pointers, err := store.List(ctx, registry.TablePointer, "", "", 2)
 		if err != nil {

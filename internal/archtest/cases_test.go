@@ -40,8 +40,8 @@ func ruleCases() []ruleCase {
 		{"impure schema", "forbidden imports", "metadata/schema", source("package schema\nimport _ \"os\""), 1},
 		{"dot import", "forbidden imports", "rest", source("package rest\nimport . \"fmt\""), 1},
 
-		{"suite in the server", "test helpers", "catalog", source("package catalog\nimport _ \"moorage/registry/registrytest\""), 1},
-		{"testing in a suite", "test helpers", "registry/registrytest", source("package registrytest\nimport _ \"testing\""), 0},
+		{"suite in the server", "test helpers", "catalog", source("package catalog\nimport _ \"moorage/testkit/registrytest\""), 1},
+		{"testing in a suite", "test helpers", "testkit/registrytest", source("package registrytest\nimport _ \"testing\""), 0},
 
 		{"no package comment", "package doc", "locks", source("package locks"), 1},
 		{"wrong package comment", "package doc", "locks", source("// Locks.\npackage locks"), 1},
@@ -61,7 +61,7 @@ func ruleCases() []ruleCase {
 		{"a field that is called time", "banned", "locks", source("package locks\nfunc f(time struct{ Now func() int }) { time.Now() }"), 0},
 		{"sleep in a test", "banned", "locks", test("package locks\nimport \"time\"\nfunc f() { time.Sleep(1) }"), 1},
 		{"sleep by a fake clock", "banned", "locks", test("package locks\nimport (\"time\"; \"testing/synctest\")\nfunc f() { synctest.Test(nil, func() { time.Sleep(1) }) }"), 0},
-		{"clock in a suite", "banned", "locks/lockstest", source("package lockstest\nimport \"time\"\nvar _ = time.Now()"), 0},
+		{"clock in a suite", "banned", "testkit/locktest", source("package locktest\nimport \"time\"\nvar _ = time.Now()"), 0},
 		{"unseeded", "banned", "locks", test("package locks\nimport \"math/rand/v2\"\nfunc f() { _ = rand.IntN(3); _ = rand.New(rand.NewPCG(1, 2)) }"), 1},
 		{"environment", "banned", "catalog", source("package catalog\nimport \"os\"\nvar _ = os.Getenv(\"X\")"), 1},
 		{"print", "banned", "catalog", source("package catalog\nimport \"fmt\"\nfunc f() { fmt.Println() }"), 1},

@@ -20,24 +20,8 @@ func importTable() map[string][]string {
 		"internal/worker":       {},
 		"internal/archtest":     {},
 		"internal/jsontext":     {},
-		"internal/azuretest":    {"internal/cloudtest"}, // tests only
-		"internal/certtest":     {},                     // tests only
-		"internal/cloudtest":    {},                     // tests only
-		"internal/gcstest":      {"internal/cloudtest"}, // tests only
-		"internal/historytest":  {"metadata"},
 		"internal/impatient":    {},
-		"internal/kmstest":      {"internal/gcstest"}, // tests only
-		"internal/nodetest":     {},
-		"internal/pgtest":       {"internal/tcptest"},
 		"internal/resumed":      {},
-		"internal/s3test":       {"internal/cloudtest"}, // tests only
-		"internal/storetest":    {"internal/pgtest", "registry", "registry/memory", "registry/pebble", "registry/postgres"},
-		"internal/tabletest":    {"storage"},           // tests only
-		"internal/hostiletest":  {"internal/racetest"}, // tests only
-		"internal/racetest":     {},                    // tests only
-		"internal/tcptest":      {},
-		"internal/transfertest": {"internal/nodetest"},
-		"internal/viewtest":     {"internal/nodetest"},
 		"manifest":              {"manifests"},
 		"manifests":             {},
 		"migrations":            {},
@@ -46,13 +30,10 @@ func importTable() map[string][]string {
 		"metadata/schema":       {"internal/jsontext"},
 		"secrets":               {},
 		"locks":                 {},
-		"locks/lockstest":       {"locks"},
-		"locks/leasestest":      {"locks"},
 		"storage":               {},
 		"secrets/awskms":        {"secrets", "secrets/keyservice"},
 		"secrets/gcpkms":        {"secrets", "secrets/keyservice"},
 		"secrets/keyservice":    {"secrets"},
-		"secrets/secretstest":   {"secrets"},
 		"secrets/vault":         {"secrets", "secrets/keyservice"},
 		"storage/file":          {"storage"},
 		"storage/memory":        {"storage"},
@@ -60,14 +41,11 @@ func importTable() map[string][]string {
 		"storage/gcs":           {"internal/impatient", "internal/resumed", "storage"},
 		"storage/s3":            {"internal/impatient", "internal/resumed", "storage"},
 		"storage/calls":         {"storage"},
-		"storage/storagetest":   {"internal/cloudtest", "storage"},
 		"registry":              {"internal/jsontext"},
 		"registry/memory":       {"registry"},
 		"registry/pebble":       {"registry"},
 		"registry/postgres":     {"registry", "migrations"},
-		"registry/registrytest": {"registry"},
 		"ledger":                {"registry"},
-		"ledger/ledgertest":     {"ledger", "registry"}, // tests only
 		"txlog":                 {"ledger", "registry"},
 		"cluster":               {},
 		"audit":                 {"internal/jsontext"},
@@ -101,15 +79,28 @@ func importTable() map[string][]string {
 		"rest":                  {"catalog", "catalog/verb", "cluster", "identity", "metadata", "internal/jsontext", "internal/web"},
 		"internal/cli": {"access", "catalog", "identity", "management/client", "registry", "storage",
 			"secrets/keyservice", "storage/adls", "storage/gcs", "storage/s3"},
-		"management":          {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policy", "maintenance/purge", "maintenance/steer", "maintenance/work", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
-		"management/client":   {},
-		"cmd/moorage":         {everything},
-		"interop/catalogtest": {everything}, // tests only
-		"interop/chaos":       {everything}, // tests only
-		"interop/clouds":      {everything}, // tests only
-		"interop/cluster":     {everything}, // tests only
-		"interop/soak":        {everything}, // tests only
-		"interop/torture":     {everything}, // tests only
+		"management":        {"access", "audit", "catalog", "catalog/verb", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policy", "maintenance/purge", "maintenance/steer", "maintenance/work", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
+		"management/client": {},
+		"cmd/moorage":       {everything},
+		// Kits of tests.
+		"testkit/fakecloud":    {},
+		"testkit/histories":    {"metadata"},
+		"testkit/locktest":     {"locks"},
+		"testkit/loopback":     {},
+		"testkit/pgserver":     {"testkit/loopback"},
+		"testkit/registrytest": {"ledger", "registry"},
+		"testkit/scale":        {},
+		"testkit/sealers":      {"secrets", "testkit/fakecloud"},
+		"testkit/servers":      {},
+		"testkit/storagetest":  {"storage", "testkit/fakecloud"},
+		"testkit/storetest":    {"registry", "registry/memory", "registry/pebble", "registry/postgres", "testkit/pgserver"},
+		"testkit/tablefiles":   {"storage"},
+		"testkit/transfers":    {"testkit/servers"},
+		"interop/catalogtest":  {everything}, // tests only
+		"interop/chaos":        {everything}, // tests only
+		"interop/cluster":      {everything}, // tests only
+		"interop/soak":         {everything}, // tests only
+		"interop/torture":      {everything}, // tests only
 	}
 }
 
@@ -170,27 +161,27 @@ type driver struct {
 
 func drivers() []driver {
 	return []driver{
-		{"github.com/cockroachdb/pebble", []string{"registry/pebble", "internal/storetest"}},
-		{"github.com/jackc/", []string{"registry/postgres", "internal/pgtest"}},
+		{"github.com/cockroachdb/pebble", []string{"registry/pebble", "testkit/storetest"}},
+		{"github.com/jackc/", []string{"registry/postgres", "testkit/pgserver"}},
 		{"database/sql", nil},
 		{"github.com/tink-crypto/", []string{"secrets"}},
-		{"github.com/aws/", []string{"storage/s3", "internal/s3test", "secrets/awskms"}},
-		{"github.com/Azure/", []string{"storage/adls", "internal/azuretest"}},
+		{"github.com/aws/", []string{"storage/s3", "testkit/fakecloud", "secrets/awskms"}},
+		{"github.com/Azure/", []string{"storage/adls", "testkit/fakecloud"}},
 		{"github.com/minio/", []string{"storage/s3"}},
 		{"cloud.google.com/", nil},
 		{"golang.org/x/oauth2", []string{"storage/gcs", "secrets/gcpkms"}},
-		{"cel.dev/cel-go", []string{"internal/gcstest"}}, // tests only
+		{"cel.dev/cel-go", []string{"testkit/fakecloud"}}, // tests only
 		{"github.com/go-chi/", []string{"internal/web"}},
 		{"net/http", []string{
 			"internal/web", "rest", "cluster", "management", "management/client", "cmd/moorage", "storage/s3",
-			"storage/adls", "storage/gcs", "internal/azuretest", "internal/cloudtest", "internal/gcstest", "internal/impatient",
-			"internal/nodetest", "internal/transfertest", "internal/viewtest", "identity", "secrets/awskms",
-			"secrets/gcpkms", "secrets/keyservice", "secrets/secretstest", "secrets/vault", "internal/kmstest",
+			"storage/adls", "storage/gcs", "internal/impatient", "testkit/fakecloud", "testkit/sealers",
+			"testkit/servers", "testkit/transfers", "identity", "secrets/awskms",
+			"secrets/gcpkms", "secrets/keyservice", "secrets/vault",
 		}},
 		{"go.yaml.in/", []string{"internal/cli"}},
 		{"github.com/go-jose/", []string{"identity"}},
 		{"github.com/spf13/", []string{"internal/cli"}},
-		{"github.com/apache/iceberg-go", []string{"metadata/schema", "manifest", "internal/tabletest"}},
+		{"github.com/apache/iceberg-go", []string{"metadata/schema", "manifest", "testkit/tablefiles"}},
 	}
 }
 
@@ -264,7 +255,7 @@ func checkTestHelpers(m *module) (found []violation) {
 		}
 		for _, spec := range f.ast.Imports {
 			name := importPath(spec)
-			if name == "testing" || strings.HasPrefix(name, "testing/") || (strings.HasPrefix(name, modulePath+"/") && strings.HasSuffix(name, "test")) {
+			if name == "testing" || strings.HasPrefix(name, "testing/") || strings.HasPrefix(name, modulePath+"/testkit/") {
 				found = append(found, m.at("test helpers", f, spec, "%s is for tests", name))
 			}
 		}

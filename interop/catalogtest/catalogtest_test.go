@@ -19,12 +19,12 @@ import (
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	memoryregistry "moorage/registry/memory"
 	"moorage/rest"
 	"moorage/storage"
 	filestorage "moorage/storage/file"
+	"moorage/testkit/registrytest"
 )
 
 // newServer starts a server over an empty catalog with the warehouses "default" and warehouse,
@@ -39,7 +39,7 @@ func newServer(t *testing.T, warehouse string) string {
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	store := memoryregistry.New(rand.Reader)
 	served, err := catalog.New(catalog.Config{
-		Deps:        ledgertest.Deps(ledger.Config{Store: store}),
+		Deps:        registrytest.LedgerDeps(ledger.Config{Store: store}),
 		Locks:       locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return filestorage.New(place.Roots) },
 	})
@@ -60,7 +60,7 @@ func newServer(t *testing.T, warehouse string) string {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	t.Cleanup(func() {
-		report, err := check.New(check.Config{Deps: ledgertest.Deps(ledger.Config{Store: store}), Files: served.Documents()}).Check(context.Background()) // the test's own has ended
+		report, err := check.New(check.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: store}), Files: served.Documents()}).Check(context.Background()) // the test's own has ended
 		if err != nil || len(report.Problems)+len(report.Unread) > 0 {
 			t.Errorf("check: %v %q %q", err, report.Problems, report.Unread)
 		}

@@ -9,39 +9,39 @@ import (
 	"github.com/apache/iceberg-go/catalog/rest"
 	"github.com/apache/iceberg-go/table"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 // A table is made, changed and read with an API key: as a bearer token, and as a credential that
 // the client exchanges.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	binary, data := nodetest.Build(t), t.TempDir()
-	first, err := nodetest.Start(binary, "--data", data)
+	binary, data := servers.Build(t), t.TempDir()
+	first, err := servers.Start(binary, "--data", data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := first.Stop(); err != nil { // it has made the store
 		t.Fatal(err)
 	}
-	if _, err := nodetest.Key(t.Context(), binary, "root", "--admin", "--data", data); err != nil {
+	if _, err := servers.Key(t.Context(), binary, "root", "--admin", "--data", data); err != nil {
 		t.Fatal(err)
 	}
-	key, err := nodetest.Key(t.Context(), binary, "go", "--data", data)
+	key, err := servers.Key(t.Context(), binary, "go", "--data", data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := nodetest.Start(binary, "--data", data, "--keys", "--admin", "key:go")
+	server, err := servers.Start(binary, "--data", data, "--keys", "--admin", "key:go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { server.Kill() })
-	grant := nodetest.NewClient(server.URI, 0).As(key).Manage(t.Context(), "POST", "grants", nodetest.Object{
-		"changes": []nodetest.Object{{
-			"change": "grant", "object": nodetest.Object{"warehouse": "default"}, "grantee": "key:go", "privileges": []string{"create"},
+	grant := servers.NewClient(server.URI, 0).As(key).Manage(t.Context(), "POST", "grants", servers.Object{
+		"changes": []servers.Object{{
+			"change": "grant", "object": servers.Object{"warehouse": "default"}, "grantee": "key:go", "privileges": []string{"create"},
 		}},
 	})
-	if grant.Outcome != nodetest.Acknowledged {
+	if grant.Outcome != servers.Acknowledged {
 		t.Fatalf("%d %s", grant.Status, grant.Text)
 	}
 	tokens, err := url.Parse(server.URI + "/v1/oauth/tokens")

@@ -19,13 +19,13 @@ import (
 	icebergcatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/table"
 
-	"moorage/internal/nodetest"
-	"moorage/internal/pgtest"
-	"moorage/internal/tcptest"
 	"moorage/maintenance/policy"
 	"moorage/management/client"
 	"moorage/registry"
 	"moorage/registry/postgres"
+	"moorage/testkit/loopback"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -95,7 +95,7 @@ var (
 type node struct {
 	args    []string
 	uri     string
-	process *nodetest.Node
+	process *servers.Node
 	kills   atomic.Int64
 	log     *os.File // what its lives have said
 }
@@ -114,7 +114,7 @@ func (n *node) keepLog() {
 func (n *node) start(ctx context.Context, binary string) error {
 	var failures error
 	for range startsMax {
-		process, err := nodetest.Start(binary, n.args...)
+		process, err := servers.Start(binary, n.args...)
 		if err == nil {
 			n.process = process
 			return nil
@@ -148,7 +148,7 @@ func must(t *testing.T, err error) {
 // policies only now and then.
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	database, err := pgtest.Start("fsync=off", "synchronous_commit=off")
+	database, err := pgserver.Start("fsync=off", "synchronous_commit=off")
 	must(t, err)
 	t.Cleanup(func() { must(t, database.Stop()) })
 	data, err := os.MkdirTemp("", "moorage-chaos-")
@@ -161,11 +161,11 @@ func newWorld(t *testing.T) *world {
 		must(t, os.RemoveAll(data))
 	})
 	w := &world{
-		t: t, binary: nodetest.Build(t), data: data, dsn: database.DSN(), pace: localPace, folder: t.ArtifactDir(),
+		t: t, binary: servers.Build(t), data: data, dsn: database.DSN(), pace: localPace, folder: t.ArtifactDir(),
 	}
 	w.journal = log.New(w.create("journal.log"), "", log.Ltime|log.Lmicroseconds)
 	for i := range nodesCount {
-		address, err := tcptest.FreeAddress()
+		address, err := loopback.FreeAddress()
 		must(t, err)
 		n := &node{
 			uri: "http://" + address, args: []string{"--store", w.dsn, "--data", w.data, "--migrate", "--listen", address},
@@ -348,7 +348,7 @@ func (w *world) stop() {
 			w.t.Errorf("node %d: %v", i, err)
 		}
 	}
-	if err := nodetest.Check(w.t.Context(), w.binary, "--store", w.dsn, "--data", w.data); err != nil {
+	if err := servers.Check(w.t.Context(), w.binary, "--store", w.dsn, "--data", w.data); err != nil {
 		w.t.Error(err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -29,12 +29,12 @@ const (
 
 // newAway starts one server with a table that has a row in the database. It returns a client that
 // waits long.
-func newAway(t *testing.T) (*cluster, *nodetest.Client) {
+func newAway(t *testing.T) (*cluster, *servers.Client) {
 	t.Helper()
 	c := newCluster(t, 1)
-	client := nodetest.NewClient(c.nodes[0].process.URI, patience)
-	for _, a := range []nodetest.Answer{client.CreateNamespace(t.Context(), "ns"), client.Create(t.Context(), "ns", "t", nil)} {
-		if a.Outcome != nodetest.Acknowledged {
+	client := servers.NewClient(c.nodes[0].process.URI, patience)
+	for _, a := range []servers.Answer{client.CreateNamespace(t.Context(), "ns"), client.Create(t.Context(), "ns", "t", nil)} {
+		if a.Outcome != servers.Acknowledged {
 			t.Fatalf("prepare: %d %s", a.Status, a.Text)
 		}
 	}
@@ -42,7 +42,7 @@ func newAway(t *testing.T) (*cluster, *nodetest.Client) {
 }
 
 // wantUnready fails the test unless the server says soon that it is not ready.
-func wantUnready(t *testing.T, client *nodetest.Client) {
+func wantUnready(t *testing.T, client *servers.Client) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), readyAnswerTimeout)
 	defer cancel()
@@ -52,20 +52,20 @@ func wantUnready(t *testing.T, client *nodetest.Client) {
 }
 
 // callsWithoutStore returns calls of every sort. None of them can be done without the database.
-func callsWithoutStore(client *nodetest.Client, lost string) map[string]func(context.Context) nodetest.Answer {
-	return map[string]func(context.Context) nodetest.Answer{
-		"load": func(ctx context.Context) nodetest.Answer { return client.Load(ctx, "ns", "t") },
-		"list": func(ctx context.Context) nodetest.Answer {
-			return client.Send(ctx, http.MethodGet, nodetest.TablesPath("ns"), nil)
+func callsWithoutStore(client *servers.Client, lost string) map[string]func(context.Context) servers.Answer {
+	return map[string]func(context.Context) servers.Answer{
+		"load": func(ctx context.Context) servers.Answer { return client.Load(ctx, "ns", "t") },
+		"list": func(ctx context.Context) servers.Answer {
+			return client.Send(ctx, http.MethodGet, servers.TablesPath("ns"), nil)
 		},
-		"commit": func(ctx context.Context) nodetest.Answer {
+		"commit": func(ctx context.Context) servers.Answer {
 			return client.Set(ctx, "ns", "t", map[string]string{"lost": lost})
 		},
-		"create":           func(ctx context.Context) nodetest.Answer { return client.Create(ctx, "ns", "lost", nil) },
-		"drop":             func(ctx context.Context) nodetest.Answer { return client.Drop(ctx, "ns", "t", false) },
-		"rename":           func(ctx context.Context) nodetest.Answer { return client.Rename(ctx, "ns", "t", "lost") },
-		"create namespace": func(ctx context.Context) nodetest.Answer { return client.CreateNamespace(ctx, "lost") },
-		"drop namespace": func(ctx context.Context) nodetest.Answer {
+		"create":           func(ctx context.Context) servers.Answer { return client.Create(ctx, "ns", "lost", nil) },
+		"drop":             func(ctx context.Context) servers.Answer { return client.Drop(ctx, "ns", "t", false) },
+		"rename":           func(ctx context.Context) servers.Answer { return client.Rename(ctx, "ns", "t", "lost") },
+		"create namespace": func(ctx context.Context) servers.Answer { return client.CreateNamespace(ctx, "lost") },
+		"drop namespace": func(ctx context.Context) servers.Answer {
 			return client.Send(ctx, http.MethodDelete, "namespaces/ns", nil)
 		},
 	}
@@ -108,7 +108,7 @@ func TestStoreAway(t *testing.T) {
 			if err := c.awaitReady(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if a := client.Set(t.Context(), "ns", "t", map[string]string{"kept": away.name}); a.Outcome != nodetest.Acknowledged {
+			if a := client.Set(t.Context(), "ns", "t", map[string]string{"kept": away.name}); a.Outcome != servers.Acknowledged {
 				t.Errorf("a commit after it: %d %s", a.Status, a.Text)
 			}
 			a := client.Load(t.Context(), "ns", "t")
@@ -138,7 +138,7 @@ func TestCommitUnknown(t *testing.T) {
 	if _, err := holder.Exec(t.Context(), "SELECT key FROM moorage_pointer FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	answered := make(chan nodetest.Answer, 1)
+	answered := make(chan servers.Answer, 1)
 	go func() { answered <- client.Set(t.Context(), "ns", "t", map[string]string{"late": "yes"}) }()
 	awaitBlocked(t, c.store)
 	c.nodes[0].proxy.Cut()
@@ -214,7 +214,7 @@ func TestStopWithoutStore(t *testing.T) {
 			c, client := newAway(t)
 			tt.begin(c.nodes[0])
 			wantUnready(t, client)
-			answered := make(chan nodetest.Answer, 1)
+			answered := make(chan servers.Answer, 1)
 			if tt.busy {
 				go func() { answered <- client.Load(t.Context(), "ns", "t") }()
 			}
@@ -230,7 +230,7 @@ func TestStopWithoutStore(t *testing.T) {
 			if _, err := os.Stat(c.warehouse()); err != nil {
 				t.Error(err)
 			}
-			report(t, nodetest.Check(t.Context(), c.binary, "--store", c.store, "--data", c.data))
+			report(t, servers.Check(t.Context(), c.binary, "--store", c.store, "--data", c.data))
 		})
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/historytest"
-	"moorage/internal/nodetest"
-	"moorage/internal/pgtest"
+	"moorage/testkit/histories"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -23,16 +23,16 @@ func TestHistoryBehindBouncer(t *testing.T) {
 	t.Parallel()
 	seed := newSeed(t)
 	database := newDatabase(t)
-	bouncer, err := pgtest.StartBouncer(database.DSN(), "default_pool_size = 12")
+	bouncer, err := pgserver.StartBouncer(database.DSN(), "default_pool_size = 12")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { report(t, bouncer.Stop()) })
-	c := &cluster{binary: nodetest.Build(t), data: newFolder(t), store: database.DSN()}
+	c := &cluster{binary: servers.Build(t), data: newFolder(t), store: database.DSN()}
 	for range nodesCount {
 		c.startNode(t, nil, bouncer.DSN()+"&default_query_exec_mode=exec")
 	}
-	c.study(t, &historytest.Recorder{}, seed, bouncedDuration, func(ctx context.Context) error {
+	c.study(t, &histories.Recorder{}, seed, bouncedDuration, func(ctx context.Context) error {
 		if err := pause(ctx, bouncedAfter); err != nil {
 			return err
 		}

@@ -11,16 +11,16 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/internal/historytest"
-	"moorage/internal/nodetest"
 	"moorage/metadata"
+	"moorage/testkit/histories"
+	"moorage/testkit/servers"
 )
 
 // caller makes the calls of one client over HTTP. It goes to another server when one does not
 // answer, and now and then without a reason. It is not safe for concurrent use.
 type caller struct {
 	cluster  *cluster
-	recorder *historytest.Recorder
+	recorder *histories.Recorder
 	random   *rand.Rand
 	node     int
 	stays    bool // with its server, whatever happens
@@ -30,14 +30,14 @@ type caller struct {
 const stay = 20
 
 // ask makes a call.
-func (c *caller) ask(ctx context.Context, call historytest.Call) historytest.Answer {
+func (c *caller) ask(ctx context.Context, call histories.Call) histories.Answer {
 	if !c.stays && c.random.IntN(stay) == 0 {
 		c.node = c.random.IntN(len(c.cluster.nodes))
 	}
 	got := send(ctx, c.cluster.nodes[c.node].client.Load(), call)
 	answer, err := translate(call, got)
 	if err != nil {
-		c.recorder.Fail(fmt.Errorf("node %d: %s: %w", c.node, historytest.Event{Call: call, Answer: answer}, err))
+		c.recorder.Fail(fmt.Errorf("node %d: %s: %w", c.node, histories.Event{Call: call, Answer: answer}, err))
 	}
 	if answer.Err != nil && got.Status == 0 && !c.stays {
 		c.node = (c.node + 1) % len(c.cluster.nodes)
@@ -49,35 +49,35 @@ func (c *caller) ask(ctx context.Context, call historytest.Call) historytest.Ans
 func namespaceOf(group int) string { return fmt.Sprintf("g%d", group) }
 
 // send makes the request that stands for a call.
-func send(ctx context.Context, client *nodetest.Client, call historytest.Call) nodetest.Answer {
-	namespace, name := namespaceOf(call.Group), historytest.TableName(call.Name)
-	table := nodetest.TablePath(namespace, name)
+func send(ctx context.Context, client *servers.Client, call histories.Call) servers.Answer {
+	namespace, name := namespaceOf(call.Group), histories.TableName(call.Name)
+	table := servers.TablePath(namespace, name)
 	switch call.Action {
-	case historytest.Load:
+	case histories.Load:
 		return client.Load(ctx, namespace, name)
-	case historytest.Exists:
+	case histories.Exists:
 		return client.Send(ctx, http.MethodHead, table, nil)
-	case historytest.List:
-		return client.Send(ctx, http.MethodGet, nodetest.TablesPath(namespace), nil)
-	case historytest.Refresh:
-		return client.Send(ctx, http.MethodPost, table, nodetest.Object{"requirements": []any{}, "updates": []any{}})
-	case historytest.Set, historytest.SetPinned, historytest.Append:
+	case histories.List:
+		return client.Send(ctx, http.MethodGet, servers.TablesPath(namespace), nil)
+	case histories.Refresh:
+		return client.Send(ctx, http.MethodPost, table, servers.Object{"requirements": []any{}, "updates": []any{}})
+	case histories.Set, histories.SetPinned, histories.Append:
 		requirements, updates := call.Commit(time.Now().UnixMilli(), "file:///manifests")
-		return client.Send(ctx, http.MethodPost, table, nodetest.Object{
+		return client.Send(ctx, http.MethodPost, table, servers.Object{
 			"requirements": json.RawMessage(requirements), "updates": json.RawMessage(updates),
 		})
-	case historytest.Create:
-		return client.Create(ctx, namespace, name, map[string]string{historytest.PropClient(call.Client): call.ID})
-	case historytest.Drop:
+	case histories.Create:
+		return client.Create(ctx, namespace, name, map[string]string{histories.PropClient(call.Client): call.ID})
+	case histories.Drop:
 		return client.Drop(ctx, namespace, name, false)
-	case historytest.Rename:
-		return client.Rename(ctx, namespace, name, historytest.TableName(call.To))
-	case historytest.CreateNS:
+	case histories.Rename:
+		return client.Rename(ctx, namespace, name, histories.TableName(call.To))
+	case histories.CreateNS:
 		return client.CreateNamespace(ctx, namespace)
-	case historytest.DropNS:
+	case histories.DropNS:
 		return client.Send(ctx, http.MethodDelete, "namespaces/"+namespace, nil)
 	}
-	return nodetest.Answer{Outcome: nodetest.Refused, Text: "no request stands for " + string(call.Action)}
+	return servers.Answer{Outcome: servers.Refused, Text: "no request stands for " + string(call.Action)}
 }
 
 // kinds returns the kinds of the exceptions that clients may be answered.
@@ -94,9 +94,9 @@ func kinds() map[string]moorage.Kind {
 }
 
 // translate returns what a response says. It returns an error if no server may give that response.
-func translate(call historytest.Call, got nodetest.Answer) (historytest.Answer, error) {
-	refusal := func(kind moorage.Kind) historytest.Answer {
-		return historytest.Answer{Err: moorage.Errorf(kind, "%d %s", got.Status, got.Text)}
+func translate(call histories.Call, got servers.Answer) (histories.Answer, error) {
+	refusal := func(kind moorage.Kind) histories.Answer {
+		return histories.Answer{Err: moorage.Errorf(kind, "%d %s", got.Status, got.Text)}
 	}
 	switch {
 	case got.Status == 0:
@@ -105,15 +105,15 @@ func translate(call historytest.Call, got nodetest.Answer) (historytest.Answer, 
 			return refusal(moorage.KindUnavailable), nil // nothing was sent
 		}
 		return refusal(moorage.KindCommitUnknown), nil
-	case got.Outcome == nodetest.Acknowledged:
+	case got.Outcome == servers.Acknowledged:
 		answer, err := found(call, got.Text)
 		if err != nil {
 			return refusal(moorage.KindCommitUnknown), err
 		}
 		return answer, nil
-	case call.Action == historytest.Exists && got.Status == http.StatusNotFound:
+	case call.Action == histories.Exists && got.Status == http.StatusNotFound:
 		return refusal(moorage.KindNoSuchTable), nil // an answer to HEAD says no more
-	case call.Action == historytest.Exists && got.Status == http.StatusServiceUnavailable:
+	case call.Action == histories.Exists && got.Status == http.StatusServiceUnavailable:
 		return refusal(moorage.KindUnavailable), checkAdvice(got)
 	}
 	var body struct {
@@ -134,7 +134,7 @@ func translate(call historytest.Call, got nodetest.Answer) (historytest.Answer, 
 
 // checkAdvice returns an error unless exactly the answers with status 503 have the header
 // Retry-After. Clients send such requests again.
-func checkAdvice(got nodetest.Answer) error {
+func checkAdvice(got servers.Answer) error {
 	if advises := got.Header.Get("Retry-After") != ""; advises != (got.Status == http.StatusServiceUnavailable) {
 		return fmt.Errorf("status %d, Retry-After: %q", got.Status, got.Header.Get("Retry-After"))
 	}
@@ -142,7 +142,7 @@ func checkAdvice(got nodetest.Answer) error {
 }
 
 // found reads the answer of a call that was done.
-func found(call historytest.Call, text string) (historytest.Answer, error) {
+func found(call histories.Call, text string) (histories.Answer, error) {
 	var body struct {
 		Location    string          `json:"metadata-location"`
 		Metadata    json.RawMessage `json:"metadata"`
@@ -150,7 +150,7 @@ func found(call historytest.Call, text string) (historytest.Answer, error) {
 			Name string `json:"name"`
 		} `json:"identifiers"`
 	}
-	var answer historytest.Answer
+	var answer histories.Answer
 	if text == "" {
 		return answer, nil
 	}
@@ -160,12 +160,12 @@ func found(call historytest.Call, text string) (historytest.Answer, error) {
 	for _, identifier := range body.Identifiers {
 		answer.Listed[identifier.Name[1]-'0'] = true
 	}
-	if call.Action == historytest.List || call.Action == historytest.CreateNS {
+	if call.Action == histories.List || call.Action == histories.CreateNS {
 		return answer, nil
 	}
 	document, err := metadata.Parse(body.Metadata)
 	if err != nil {
 		return answer, fmt.Errorf("read the metadata: %w", err)
 	}
-	return historytest.Found(body.Location, document), nil
+	return histories.Found(body.Location, document), nil
 }

@@ -12,10 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/certtest"
-	"moorage/internal/nodetest"
-	"moorage/internal/pgtest"
-	"moorage/internal/tcptest"
+	"moorage/testkit/loopback"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/servers"
 )
 
 var (
@@ -51,25 +50,25 @@ type cluster struct {
 	binary   string
 	data     string // the folder that the servers share
 	store    string // the database, past the proxies
-	database *pgtest.Server
+	database *pgserver.Server
 	// authority signs the certificates by which servers send commits to one another; nil: they do
 	// not.
-	authority *certtest.Authority
+	authority *loopback.Authority
 	nodes     []*node
 }
 
 // node is one of the servers, through all its lives. Only one goroutine may start and stop it.
 type node struct {
-	process *nodetest.Node
-	proxy   *tcptest.Proxy // on its way to the database; may be nil
+	process *servers.Node
+	proxy   *loopback.Proxy // on its way to the database; may be nil
 	args    []string
-	client  atomic.Pointer[nodetest.Client] // of its present life
+	client  atomic.Pointer[servers.Client] // of its present life
 }
 
 // newDatabase starts a database.
-func newDatabase(t *testing.T) *pgtest.Server {
+func newDatabase(t *testing.T) *pgserver.Server {
 	t.Helper()
-	database, err := pgtest.Start()
+	database, err := pgserver.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,8 +82,8 @@ func newCluster(t *testing.T, n int) *cluster {
 	t.Helper()
 	database := newDatabase(t)
 	c := &cluster{
-		binary: nodetest.Build(t), data: newFolder(t), store: database.DSN(), database: database,
-		authority: certtest.New(t),
+		binary: servers.Build(t), data: newFolder(t), store: database.DSN(), database: database,
+		authority: loopback.NewAuthority(t),
 	}
 	for range n {
 		proxy, store := newProxy(t, c.store)
@@ -94,7 +93,7 @@ func newCluster(t *testing.T, n int) *cluster {
 }
 
 // startNode starts one more server, over the database that store names.
-func (c *cluster) startNode(t *testing.T, proxy *tcptest.Proxy, store string) {
+func (c *cluster) startNode(t *testing.T, proxy *loopback.Proxy, store string) {
 	t.Helper()
 	member := &node{proxy: proxy, args: []string{"--store", store, "--data", c.data, "--migrate"}}
 	if c.authority != nil {
@@ -120,13 +119,13 @@ func newFolder(t *testing.T) string {
 
 // newProxy starts a proxy to the database that store names. It returns the address of the database
 // through the proxy, in the form of store.
-func newProxy(t *testing.T, store string) (proxy *tcptest.Proxy, through string) {
+func newProxy(t *testing.T, store string) (proxy *loopback.Proxy, through string) {
 	t.Helper()
 	target, err := url.Parse(store)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if proxy, err = tcptest.New(target.Host); err != nil {
+	if proxy, err = loopback.NewProxy(target.Host); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { report(t, proxy.Close()) })
@@ -146,10 +145,10 @@ func report(t *testing.T, err error) {
 func (n *node) start(ctx context.Context, binary string) error {
 	var failures error
 	for range startsMax {
-		process, err := nodetest.Start(binary, n.args...)
+		process, err := servers.Start(binary, n.args...)
 		if err == nil {
 			n.process = process
-			n.client.Store(nodetest.NewClient(process.URI, requestTimeout))
+			n.client.Store(servers.NewClient(process.URI, requestTimeout))
 			return nil
 		}
 		failures = errors.Join(failures, err)
@@ -196,7 +195,7 @@ func (c *cluster) stop(t *testing.T) {
 			t.Errorf("node %d: %v", i, err)
 		}
 	}
-	report(t, nodetest.Check(t.Context(), c.binary, "--store", c.store, "--data", c.data))
+	report(t, servers.Check(t.Context(), c.binary, "--store", c.store, "--data", c.data))
 }
 
 // warehouse is the folder in which the tables are.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/historytest"
-	"moorage/internal/nodetest"
-	"moorage/internal/pgtest"
+	"moorage/testkit/histories"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/servers"
 )
 
 // Lengths of a failover: how long the clients work before the primary dies, how long nobody is
@@ -27,11 +27,11 @@ func TestFailover(t *testing.T) {
 	seed := newSeed(t)
 	primary := newDatabase(t)
 	standby := newStandby(t, primary)
-	c := &cluster{binary: nodetest.Build(t), data: newFolder(t), store: bothHosts(t, primary, standby)}
+	c := &cluster{binary: servers.Build(t), data: newFolder(t), store: bothHosts(t, primary, standby)}
 	for range nodesCount {
 		c.startNode(t, nil, c.store)
 	}
-	c.study(t, &historytest.Recorder{}, seed, failoverDuration, func(ctx context.Context) error {
+	c.study(t, &histories.Recorder{}, seed, failoverDuration, func(ctx context.Context) error {
 		if err := pause(ctx, failoverAfter); err != nil {
 			return err
 		}
@@ -52,7 +52,7 @@ func TestFailover(t *testing.T) {
 }
 
 // newStandby starts a synchronous standby.
-func newStandby(t *testing.T, primary *pgtest.Server) *pgtest.Server {
+func newStandby(t *testing.T, primary *pgserver.Server) *pgserver.Server {
 	t.Helper()
 	standby, err := primary.Standby(primary.DSN())
 	if err != nil {
@@ -63,7 +63,7 @@ func newStandby(t *testing.T, primary *pgtest.Server) *pgtest.Server {
 }
 
 // bothHosts returns a connection string that names the hosts of both databases.
-func bothHosts(t *testing.T, first, second *pgtest.Server) string {
+func bothHosts(t *testing.T, first, second *pgserver.Server) string {
 	t.Helper()
 	one, err := url.Parse(first.DSN())
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage"
-	"moorage/internal/historytest"
-	"moorage/internal/nodetest"
 	"moorage/metadata"
+	"moorage/testkit/histories"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -45,7 +45,7 @@ func TestHistory(t *testing.T) {
 		t.Log(s)
 	}
 	c := newCluster(t, nodesCount)
-	recorder := &historytest.Recorder{}
+	recorder := &histories.Recorder{}
 	c.study(t, recorder, seed, *durationFlag, func(ctx context.Context) error {
 		if err := c.play(ctx, script); err != nil {
 			return err
@@ -59,7 +59,7 @@ func TestHistory(t *testing.T) {
 
 // meet kills servers until a fault has met a request, if none of the script has. It kills at most
 // startsMax times.
-func (c *cluster) meet(ctx context.Context, recorder *historytest.Recorder) error {
+func (c *cluster) meet(ctx context.Context, recorder *histories.Recorder) error {
 	for i := 0; i < startsMax && recorder.Unknown() == 0; i++ {
 		if err := c.suffer(ctx, step{node: i % nodesCount, fault: faultKill}); err != nil {
 			return err
@@ -71,7 +71,7 @@ func (c *cluster) meet(ctx context.Context, recorder *historytest.Recorder) erro
 // study lets clients work on the cluster for some time, and on until disturb has returned and
 // enough was committed. disturb disturbs the cluster and heals what it did. recorder takes down
 // what the clients saw, and study judges it.
-func (c *cluster) study(t *testing.T, recorder *historytest.Recorder, seed uint64, duration time.Duration, disturb func(context.Context) error) {
+func (c *cluster) study(t *testing.T, recorder *histories.Recorder, seed uint64, duration time.Duration, disturb func(context.Context) error) {
 	t.Helper()
 	groups := groupsCount * int((duration+epoch-1)/epoch)
 	makeNamespaces(t, c, groups)
@@ -117,33 +117,33 @@ func (c *cluster) reportForwards(t *testing.T) {
 // makeNamespaces makes the namespaces of all groups.
 func makeNamespaces(t *testing.T, c *cluster, groups int) {
 	t.Helper()
-	var clients []*nodetest.Client
+	var clients []*servers.Client
 	for _, n := range c.nodes {
 		clients = append(clients, patientClient(n))
 	}
 	for group := range groups {
-		if a := clients[group%nodesCount].CreateNamespace(t.Context(), namespaceOf(group)); a.Outcome != nodetest.Acknowledged {
+		if a := clients[group%nodesCount].CreateNamespace(t.Context(), namespaceOf(group)); a.Outcome != servers.Acknowledged {
 			t.Fatalf("create namespace: %d %s", a.Status, a.Text)
 		}
 	}
 }
 
 // patientClient returns a client of the present life of a server that waits long.
-func patientClient(n *node) *nodetest.Client { return nodetest.NewClient(n.process.URI, patience) }
+func patientClient(n *node) *servers.Client { return servers.NewClient(n.process.URI, patience) }
 
 // newClient returns a client that begins at one of the servers.
-func newClient(ctx context.Context, c *cluster, recorder *historytest.Recorder, number int, seed uint64, stays bool) *historytest.Client {
+func newClient(ctx context.Context, c *cluster, recorder *histories.Recorder, number int, seed uint64, stays bool) *histories.Client {
 	calls := &caller{
 		cluster: c, recorder: recorder, node: number % nodesCount, stays: stays,
 		random: rand.New(rand.NewPCG(seed, uint64(number)<<32)),
 	}
-	return historytest.NewClient(number, seed, historytest.Habits{Moves: true, Namespaces: true}, recorder,
-		func(call historytest.Call) historytest.Answer { return calls.ask(ctx, call) })
+	return histories.NewClient(number, seed, histories.Habits{Moves: true, Namespaces: true}, recorder,
+		func(call histories.Call) histories.Answer { return calls.ask(ctx, call) })
 }
 
 // work lets the clients work for some time. They go on in the last groups until over is closed and
 // enough was committed.
-func work(ctx context.Context, c *cluster, recorder *historytest.Recorder, seed uint64, duration time.Duration, over <-chan struct{}) {
+func work(ctx context.Context, c *cluster, recorder *histories.Recorder, seed uint64, duration time.Duration, over <-chan struct{}) {
 	began := time.Now()
 	goesOn := func(now time.Duration) bool {
 		select {
@@ -167,7 +167,7 @@ func work(ctx context.Context, c *cluster, recorder *historytest.Recorder, seed 
 }
 
 // settle reads the last state of all groups from each server.
-func settle(ctx context.Context, c *cluster, recorder *historytest.Recorder, seed uint64, groups int) {
+func settle(ctx context.Context, c *cluster, recorder *histories.Recorder, seed uint64, groups int) {
 	var group sync.WaitGroup
 	for i := range nodesCount {
 		client := newClient(ctx, c, recorder, clientsCount+(nodesCount-clientsCount%nodesCount)%nodesCount+i, seed, true)
@@ -187,10 +187,10 @@ func verifyNames(t *testing.T, c *cluster, groups int) {
 	names := map[string]string{}
 	for group := range groups {
 		namespace := namespaceOf(group)
-		for n := range historytest.Names {
-			name := historytest.TableName(n)
+		for n := range histories.Names {
+			name := histories.TableName(n)
 			a := client.Load(t.Context(), namespace, name)
-			if a.Outcome != nodetest.Acknowledged {
+			if a.Outcome != servers.Acknowledged {
 				continue // settle saw it, and the model knows whether it may be gone
 			}
 			if other, twice := names[a.Table.Metadata.UUID]; twice {
@@ -202,9 +202,9 @@ func verifyNames(t *testing.T, c *cluster, groups int) {
 }
 
 // verifyHistory judges the groups, as many at a time as there are processors.
-func verifyHistory(t *testing.T, c *cluster, history historytest.History, groups int) {
+func verifyHistory(t *testing.T, c *cluster, history histories.History, groups int) {
 	t.Helper()
-	events := make([][]historytest.Event, groups)
+	events := make([][]histories.Event, groups)
 	commits := 0
 	for _, event := range history.Events {
 		events[event.Call.Group] = append(events[event.Call.Group], event)
@@ -226,12 +226,12 @@ func verifyHistory(t *testing.T, c *cluster, history historytest.History, groups
 }
 
 // verifyGroup judges a group.
-func verifyGroup(t *testing.T, c *cluster, group int, seen []historytest.Event) error {
+func verifyGroup(t *testing.T, c *cluster, group int, seen []histories.Event) error {
 	files, err := readMetadata(filepath.Join(c.warehouse(), namespaceOf(group)))
 	if err != nil {
 		return err
 	}
-	checker, err := historytest.NewChecker(files, true)
+	checker, err := histories.NewChecker(files, true)
 	if err != nil {
 		return err
 	}
@@ -261,10 +261,10 @@ func readMetadata(folder string) (map[string][]byte, error) {
 // walk follows every table that is there at the end back to its first version, and returns what is
 // wrong with the commits that it meets. Each acknowledged commit of that table must be there once,
 // and no refused one. Several may have made one version together.
-func walk(files map[string][]byte, events []historytest.Event) (problems []string) {
-	last := map[historytest.Version]bool{}
+func walk(files map[string][]byte, events []histories.Event) (problems []string) {
+	last := map[histories.Version]bool{}
 	for _, event := range events {
-		if event.Call.Client >= clientsCount && event.Answer.Err == nil && event.Call.Action == historytest.Load {
+		if event.Call.Client >= clientsCount && event.Answer.Err == nil && event.Call.Action == histories.Load {
 			last[event.Answer.Version] = true
 		}
 	}
@@ -291,13 +291,13 @@ func countMade(files map[string][]byte, last string) (made map[string]int, err e
 	made = map[string]int{}
 	document, err := metadata.Parse(files[last])
 	for location := last; err == nil; {
-		base, before := historytest.Found(location, document).Base, (*metadata.Document)(nil)
+		base, before := histories.Found(location, document).Base, (*metadata.Document)(nil)
 		if base != "" {
 			if before, err = metadata.Parse(files[base]); err != nil {
 				return made, fmt.Errorf("%s: %w", base, err)
 			}
 		}
-		for _, author := range historytest.Authors(before, document) {
+		for _, author := range histories.Authors(before, document) {
 			made[author]++
 		}
 		if base == "" {

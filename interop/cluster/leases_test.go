@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -32,11 +32,11 @@ func takeLeases(ctx context.Context, c *cluster, taker int) (all []granted, err 
 	for turn := 0; ctx.Err() == nil; turn++ {
 		client := c.nodes[(taker+turn)%len(c.nodes)].client.Load()
 		began := time.Now()
-		answer := client.Manage(ctx, http.MethodPost, "leases", nodetest.Object{
+		answer := client.Manage(ctx, http.MethodPost, "leases", servers.Object{
 			"warehouse": "default", "namespace": []string{"leased"}, "name": "t", "holder": holder,
 			"scope": fmt.Sprintf("part:%x", taker), "ttl-seconds": leaseTTLSecs,
 		})
-		if answer.Outcome != nodetest.Acknowledged {
+		if answer.Outcome != servers.Acknowledged {
 			// The server may be gone, or a lease whose answer was lost is in the way.
 			client.Manage(ctx, http.MethodDelete, "leases?holder=taker+"+fmt.Sprint(taker), nil)
 			if pause(ctx, 20*time.Millisecond) != nil {
@@ -64,7 +64,7 @@ func TestLeaseTokens(t *testing.T) {
 	random := rand.New(rand.NewPCG(newSeed(t), 7))
 	primary := newDatabase(t)
 	standby := newStandby(t, primary)
-	c := &cluster{binary: nodetest.Build(t), data: newFolder(t), store: bothHosts(t, primary, standby)}
+	c := &cluster{binary: servers.Build(t), data: newFolder(t), store: bothHosts(t, primary, standby)}
 	for range 2 {
 		c.startNode(t, nil, c.store)
 	}

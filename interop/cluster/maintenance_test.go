@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
-	"moorage/internal/tabletest"
 	"moorage/maintenance/policy"
 	"moorage/management/client"
 	"moorage/registry"
 	"moorage/registry/postgres"
 	"moorage/storage/file"
+	"moorage/testkit/servers"
+	"moorage/testkit/tablefiles"
 )
 
 const (
@@ -37,7 +37,7 @@ type tended struct {
 	store registry.Store // past the servers
 	names []string
 	// histories know which files each table needs.
-	histories map[string]*tabletest.History
+	histories map[string]*tablefiles.History
 }
 
 // newTended starts a server, lets it maintain everything at once, starts another one, and makes the
@@ -46,8 +46,8 @@ func newTended(t *testing.T) *tended {
 	t.Helper()
 	database := newDatabase(t)
 	w := &tended{
-		t: t, histories: make(map[string]*tabletest.History),
-		cluster: &cluster{binary: nodetest.Build(t), data: newFolder(t), store: database.DSN(), database: database},
+		t: t, histories: make(map[string]*tablefiles.History),
+		cluster: &cluster{binary: servers.Build(t), data: newFolder(t), store: database.DSN(), database: database},
 	}
 	w.startNode(t, nil, w.cluster.store)
 	ask := w.ask(0)
@@ -87,21 +87,21 @@ func (w *tended) ask(at int) client.Maintenance {
 // make makes a table with snapshots that share no file.
 func (w *tended) make(name string, snapshots, manifests int) {
 	w.t.Helper()
-	server := nodetest.NewClient(w.nodes[0].process.URI, time.Minute)
+	server := servers.NewClient(w.nodes[0].process.URI, time.Minute)
 	made := server.Create(w.t.Context(), "tended", name, nil)
 	mustDo(w.t, "create a table", made)
 	location := made.Table.Metadata.Location
 	files, err := file.New([]string{location})
 	mustSay(w.t, err)
 	random := rand.New(rand.NewPCG(uint64(len(w.names)), 1))
-	history := tabletest.New(w.t, files, location, random, time.Now().Add(-time.Hour).UnixMilli())
+	history := tablefiles.New(w.t, files, location, random, time.Now().Add(-time.Hour).UnixMilli())
 	var updates []json.RawMessage
 	for range snapshots {
 		for _, update := range history.Replace("main", manifests) {
 			updates = append(updates, json.RawMessage(update))
 		}
 	}
-	mustDo(w.t, "commit", server.Send(w.t.Context(), http.MethodPost, nodetest.TablePath("tended", name), nodetest.Object{
+	mustDo(w.t, "commit", server.Send(w.t.Context(), http.MethodPost, servers.TablePath("tended", name), servers.Object{
 		"requirements": []any{}, "updates": updates,
 	}))
 	w.names, w.histories[name] = append(w.names, name), history
@@ -111,7 +111,7 @@ func (w *tended) make(name string, snapshots, manifests int) {
 func (w *tended) present(name string) (map[int64]bool, bool) {
 	for _, n := range w.nodes {
 		loaded := n.client.Load().Load(w.t.Context(), "tended", name)
-		if loaded.Outcome != nodetest.Acknowledged {
+		if loaded.Outcome != servers.Acknowledged {
 			continue
 		}
 		ids := make(map[int64]bool)

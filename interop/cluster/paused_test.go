@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/historytest"
+	"moorage/testkit/histories"
 )
 
 // Lengths of a history with one server that is paused: how long the clients work before it, and how
@@ -32,7 +32,7 @@ func TestPausedServer(t *testing.T) {
 		t.Parallel()
 		seed := newSeed(t)
 		c := newCluster(t, nodesCount)
-		c.study(t, &historytest.Recorder{}, seed, pausedDuration, c.pauseFirst)
+		c.study(t, &histories.Recorder{}, seed, pausedDuration, c.pauseFirst)
 	})
 	t.Run("transactions", func(t *testing.T) {
 		t.Parallel()

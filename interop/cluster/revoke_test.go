@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 var revokesFlag = flag.Int("revokes", 100, "how often a privilege is revoked on one server and asked for on the others")
@@ -42,7 +42,7 @@ func newRevokeRun(t *testing.T) *revokeRun {
 	t.Helper()
 	database := newDatabase(t)
 	run := &revokeRun{t: t, cluster: &cluster{
-		binary: nodetest.Build(t), data: newFolder(t), store: database.DSN(), database: database,
+		binary: servers.Build(t), data: newFolder(t), store: database.DSN(), database: database,
 	}}
 	for range nodesCount {
 		member := &node{args: []string{"--store", run.store, "--data", run.data, "--migrate", "--keys", "--audit", "off"}}
@@ -55,12 +55,12 @@ func newRevokeRun(t *testing.T) *revokeRun {
 	// The first key switches access on.
 	run.root = run.key(t, "root", "--admin")
 	run.ann, run.bob = run.key(t, "ann"), run.key(t, "bob")
-	run.change(t.Context(), 0, "grant", "key:ann", nodetest.Object{"warehouse": "default"}, "create")
+	run.change(t.Context(), 0, "grant", "key:ann", servers.Object{"warehouse": "default"}, "create")
 	owner := run.at(0, run.ann)
-	for _, made := range []nodetest.Answer{
+	for _, made := range []servers.Answer{
 		owner.CreateNamespace(t.Context(), "n"), owner.Create(t.Context(), "n", "t", nil),
 	} {
-		if made.Outcome != nodetest.Acknowledged {
+		if made.Outcome != servers.Acknowledged {
 			t.Fatalf("%d %s", made.Status, made.Text)
 		}
 	}
@@ -71,7 +71,7 @@ func newRevokeRun(t *testing.T) *revokeRun {
 func (r *revokeRun) key(t *testing.T, principal string, flags ...string) string {
 	t.Helper()
 	args := append([]string{principal, "--store", r.store, "--data", r.data}, flags...)
-	key, err := nodetest.Key(t.Context(), r.binary, args...)
+	key, err := servers.Key(t.Context(), r.binary, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,23 +79,23 @@ func (r *revokeRun) key(t *testing.T, principal string, flags ...string) string 
 }
 
 // at returns a client of a server, in its present life, with a key.
-func (r *revokeRun) at(node int, key string) *nodetest.Client {
+func (r *revokeRun) at(node int, key string) *servers.Client {
 	return r.nodes[node].client.Load().As(key)
 }
 
 // change changes a grant at a server, or at the next one that answers. A change whose answer was
 // lost is made again: it can have happened, but it cannot happen later, behind another one.
-func (r *revokeRun) change(ctx context.Context, node int, change, grantee string, object nodetest.Object,
+func (r *revokeRun) change(ctx context.Context, node int, change, grantee string, object servers.Object,
 	privilege string) {
-	var got nodetest.Answer
+	var got servers.Answer
 	for try := range revokeTries {
-		got = r.at((node+try)%len(r.nodes), r.root).Manage(ctx, http.MethodPost, "grants", nodetest.Object{
-			"changes": []nodetest.Object{{
+		got = r.at((node+try)%len(r.nodes), r.root).Manage(ctx, http.MethodPost, "grants", servers.Object{
+			"changes": []servers.Object{{
 				"change": change, "object": object, "grantee": grantee, "privileges": []string{privilege},
 			}},
 		})
 		switch {
-		case got.Outcome == nodetest.Acknowledged:
+		case got.Outcome == servers.Acknowledged:
 			return
 		case got.Status != 0 && got.Status < 500:
 			r.t.Errorf("%s %s: %d %s", change, privilege, got.Status, got.Text)
@@ -138,7 +138,7 @@ func (r *revokeRun) commit(ctx context.Context) {
 	for n := 0; ctx.Err() == nil; n++ {
 		got := r.at(n%len(r.nodes), r.ann).Set(ctx, "n", "t", map[string]string{"commit": strconv.Itoa(n)})
 		switch {
-		case got.Outcome == nodetest.Acknowledged:
+		case got.Outcome == servers.Acknowledged:
 			r.commits.Add(1)
 		case got.Status == http.StatusUnauthorized, got.Status == http.StatusForbidden, got.Status == http.StatusNotFound:
 			r.t.Errorf("commit %d: %d %s", n, got.Status, got.Text)
@@ -172,7 +172,7 @@ func TestRevokes(t *testing.T) {
 	others.Go(func() { run.commit(ctx) })
 	killer := rand.New(rand.NewPCG(random.Uint64(), 0))
 	others.Go(func() { report(t, run.kill(ctx, killer)) })
-	object := nodetest.Object{"warehouse": "default", "namespace": []string{"n"}, "table": "t"}
+	object := servers.Object{"warehouse": "default", "namespace": []string{"n"}, "table": "t"}
 	for round := 0; round < *revokesFlag && !t.Failed(); round++ {
 		for _, change := range []string{"grant", "revoke"} {
 			at := random.IntN(len(run.nodes))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -40,7 +40,7 @@ const (
 func newPair(t *testing.T, first ...string) *cluster {
 	t.Helper()
 	database := newDatabase(t)
-	c := &cluster{binary: nodetest.Build(t), data: newFolder(t), store: database.DSN(), database: database}
+	c := &cluster{binary: servers.Build(t), data: newFolder(t), store: database.DSN(), database: database}
 	for i := range 2 {
 		member := &node{args: []string{"--store", c.store, "--data", c.data, "--migrate"}}
 		if i == 0 {
@@ -78,7 +78,7 @@ func (c *cluster) killed(ctx context.Context) stop {
 // stopHolding returns the names of the sessions with the locks, when the server stopped, and a
 // function that waits for the clients. Their last requests may last as long as the stop.
 func (c *cluster) stopHolding(
-	t *testing.T, s stop, pattern string, work func(client *nodetest.Client, number int),
+	t *testing.T, s stop, pattern string, work func(client *servers.Client, number int),
 ) (sessions []string, stopped time.Time, wait func()) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.store)
@@ -134,9 +134,9 @@ func holders(ctx context.Context, conn *pgx.Conn, pid int, pattern string) ([]st
 }
 
 // mustDo fails the test unless the answer says that it was done.
-func mustDo(t *testing.T, what string, a nodetest.Answer) {
+func mustDo(t *testing.T, what string, a servers.Answer) {
 	t.Helper()
-	if a.Outcome != nodetest.Acknowledged {
+	if a.Outcome != servers.Acknowledged {
 		t.Fatalf("%s: %d %s", what, a.Status, a.Text)
 	}
 }
@@ -161,7 +161,7 @@ func names(prefix string, n int) (names []string) {
 }
 
 // createTables makes a namespace with tables.
-func createTables(t *testing.T, client *nodetest.Client, namespace string, tables []string) {
+func createTables(t *testing.T, client *servers.Client, namespace string, tables []string) {
 	t.Helper()
 	mustDo(t, "create the namespace", client.CreateNamespace(t.Context(), namespace))
 	for _, table := range tables {
@@ -184,8 +184,8 @@ func TestTakeover(t *testing.T) {
 }
 
 // createAndDrop makes a table of a client, and drops it.
-func createAndDrop(t *testing.T, namespace string) func(client *nodetest.Client, number int) {
-	return func(client *nodetest.Client, number int) {
+func createAndDrop(t *testing.T, namespace string) func(client *servers.Client, number int) {
+	return func(client *servers.Client, number int) {
 		name := fmt.Sprintf("c%d", number)
 		client.Create(t.Context(), namespace, name, nil)
 		client.Drop(t.Context(), namespace, name, false)
@@ -203,7 +203,7 @@ func (c *cluster) mustDropSoon(t *testing.T, namespace string, tables []string) 
 			began := time.Now()
 			a := client.Drop(t.Context(), namespace, table, false)
 			waits[i] = time.Since(began)
-			if a.Outcome != nodetest.Acknowledged {
+			if a.Outcome != servers.Acknowledged {
 				t.Errorf("drop: %d %s", a.Status, a.Text)
 			}
 		})
@@ -224,10 +224,10 @@ func (c *cluster) testTransactionsAfterKill(t *testing.T) {
 	other := patientClient(c.nodes[1])
 	tables := names("t", 2*takeoverClients)
 	createTables(t, other, "transactions", tables)
-	change := func(client *nodetest.Client, number int, value string) nodetest.Answer {
+	change := func(client *servers.Client, number int, value string) servers.Answer {
 		return client.Send(t.Context(), http.MethodPost, "transactions/commit", setInBoth("transactions", tables[2*number:2*number+2], value))
 	}
-	_, killed, wait := c.stopHolding(t, c.killed(t.Context()), "%/@%", func(client *nodetest.Client, number int) { change(client, number, "before") })
+	_, killed, wait := c.stopHolding(t, c.killed(t.Context()), "%/@%", func(client *servers.Client, number int) { change(client, number, "before") })
 	wait()
 	waits := make([]time.Duration, takeoverClients)
 	var changing sync.WaitGroup
@@ -235,7 +235,7 @@ func (c *cluster) testTransactionsAfterKill(t *testing.T) {
 		changing.Go(func() {
 			for {
 				a := change(other, number, "after")
-				if a.Outcome == nodetest.Acknowledged {
+				if a.Outcome == servers.Acknowledged {
 					break
 				}
 				if a.Status != http.StatusConflict || pause(t.Context(), takeoverPause) != nil {
@@ -278,16 +278,16 @@ func (c *cluster) testDropsWhilePaused(t *testing.T) {
 }
 
 // setInBoth is a transaction that sets a property of tables.
-func setInBoth(namespace string, tables []string, value string) nodetest.Object {
-	var changes []nodetest.Object
+func setInBoth(namespace string, tables []string, value string) servers.Object {
+	var changes []servers.Object
 	for _, table := range tables {
-		changes = append(changes, nodetest.Object{
-			"identifier":   nodetest.Object{"namespace": []string{namespace}, "name": table},
-			"requirements": []nodetest.Object{},
-			"updates":      []nodetest.Object{{"action": "set-properties", "updates": map[string]string{"both": value}}},
+		changes = append(changes, servers.Object{
+			"identifier":   servers.Object{"namespace": []string{namespace}, "name": table},
+			"requirements": []servers.Object{},
+			"updates":      []servers.Object{{"action": "set-properties", "updates": map[string]string{"both": value}}},
 		})
 	}
-	return nodetest.Object{"table-changes": changes}
+	return servers.Object{"table-changes": changes}
 }
 
 // TestTakeoverByAddress kills a server and starts it again at its address. The session of its life

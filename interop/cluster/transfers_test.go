@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
-	"moorage/internal/transfertest"
+	"moorage/testkit/servers"
+	"moorage/testkit/transfers"
 )
 
 const (
@@ -54,7 +54,7 @@ func TestTransfers(t *testing.T) {
 // what they saw.
 func (c *cluster) moveAmounts(t *testing.T, seed uint64, duration time.Duration, disturb func(context.Context) error) {
 	t.Helper()
-	bank, err := transfertest.Open(t.Context(), c.nodes[0].client.Load(), "bank", filepath.Join(c.warehouse(), "bank"), bankTables)
+	bank, err := transfers.Open(t.Context(), c.nodes[0].client.Load(), "bank", filepath.Join(c.warehouse(), "bank"), bankTables)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (c *cluster) moveAmounts(t *testing.T, seed uint64, duration time.Duration,
 	happened := bank.Recorder.Acknowledged()
 	history := bank.Recorder.Take()
 	t.Log(history.Summary())
-	for _, problem := range transfertest.Judge(bank.Book.Chains(), history) {
+	for _, problem := range transfers.Judge(bank.Book.Chains(), history) {
 		t.Error(problem)
 	}
 	if happened < transfersMin {
@@ -85,15 +85,15 @@ func (c *cluster) moveAmounts(t *testing.T, seed uint64, duration time.Duration,
 }
 
 // transferClients returns the clients, those that write first.
-func transferClients(c *cluster, bank *transfertest.Bank, seed uint64) (clients []*transfertest.Client) {
-	nodes := func() (present []*nodetest.Client) {
+func transferClients(c *cluster, bank *transfers.Bank, seed uint64) (clients []*transfers.Client) {
+	nodes := func() (present []*servers.Client) {
 		for _, n := range c.nodes {
 			present = append(present, n.client.Load())
 		}
 		return present
 	}
 	for number := range bankWriters + bankReaders {
-		clients = append(clients, transfertest.NewClient(transfertest.Config{
+		clients = append(clients, transfers.NewClient(transfers.Config{
 			Number: number, Seed: seed, Bank: bank, Nodes: nodes, Keyed: 50, Impatient: 5, Faults: true,
 		}))
 	}
@@ -101,7 +101,7 @@ func transferClients(c *cluster, bank *transfertest.Bank, seed uint64) (clients 
 }
 
 // transfer lets the clients work for some time, and on until enough transfers have happened.
-func transfer(ctx context.Context, bank *transfertest.Bank, clients []*transfertest.Client, duration time.Duration) {
+func transfer(ctx context.Context, bank *transfers.Bank, clients []*transfers.Client, duration time.Duration) {
 	began := time.Now()
 	goesOn := func() bool {
 		now := time.Since(began)
@@ -125,7 +125,7 @@ func transfer(ctx context.Context, bank *transfertest.Bank, clients []*transfert
 // awaitRecovery reads the bank again and again until no file is left of transactions that have not
 // happened. With all, no unfinished transaction may be left either. Without all, it ignores files
 // of transactions that their coordinators may still end.
-func (c *cluster) awaitRecovery(t *testing.T, bank *transfertest.Bank, all bool) {
+func (c *cluster) awaitRecovery(t *testing.T, bank *transfers.Bank, all bool) {
 	t.Helper()
 	timeout := settleTimeout
 	if all {
@@ -144,7 +144,7 @@ func (c *cluster) awaitRecovery(t *testing.T, bank *transfertest.Bank, all bool)
 			return
 		}
 		left = slices.DeleteFunc(left, func(file string) bool {
-			return !all && slices.ContainsFunc(unfinished, func(u nodetest.Unfinished) bool {
+			return !all && slices.ContainsFunc(unfinished, func(u servers.Unfinished) bool {
 				return slices.Contains(u.Files, file) && time.Now().Before(u.Deadline.Add(recoveryTimeout))
 			})
 		})

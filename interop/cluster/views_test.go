@@ -11,8 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"moorage/internal/nodetest"
-	"moorage/internal/viewtest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -40,7 +39,7 @@ const (
 type viewHistory struct {
 	began    time.Time
 	mu       sync.Mutex // guards the fields below; a leaf
-	events   []viewtest.Event
+	events   []servers.ViewEvent
 	problems []string
 	versions int // acknowledged
 	drops    int // acknowledged
@@ -72,7 +71,7 @@ func TestViews(t *testing.T) {
 		t.Log(s)
 	}
 	c := newCluster(t, nodesCount)
-	if a := c.nodes[0].client.Load().CreateNamespace(t.Context(), viewsNamespace); a.Outcome != nodetest.Acknowledged {
+	if a := c.nodes[0].client.Load().CreateNamespace(t.Context(), viewsNamespace); a.Outcome != servers.Acknowledged {
 		t.Fatalf("create namespace: %d %s", a.Status, a.Text)
 	}
 	history := &viewHistory{began: time.Now()}
@@ -89,12 +88,12 @@ func TestViews(t *testing.T) {
 	for node := range nodesCount {
 		for name := range viewsCount {
 			last.node = node
-			last.call(t.Context(), viewtest.Event{Name: viewName(name)}, http.MethodGet, nil)
+			last.call(t.Context(), servers.ViewEvent{Name: viewName(name)}, http.MethodGet, nil)
 		}
 	}
 	c.stop(t)
 	t.Logf("%d calls, %d versions and %d drops acknowledged", len(history.events), history.versions, history.drops)
-	for _, problem := range append(history.problems, viewtest.Judge(history.events)...) {
+	for _, problem := range append(history.problems, servers.JudgeViews(history.events)...) {
 		t.Error(problem)
 	}
 	if !history.enough() {
@@ -121,12 +120,12 @@ func (h *viewHistory) enough() bool {
 }
 
 // note takes an event down.
-func (h *viewHistory) note(e viewtest.Event) {
+func (h *viewHistory) note(e servers.ViewEvent) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.events = append(h.events, e)
 	switch {
-	case e.Outcome != nodetest.Acknowledged:
+	case e.Outcome != servers.Acknowledged:
 	case e.Drops:
 		h.drops++
 	case e.Query != "":
@@ -165,20 +164,20 @@ func (c *viewClient) work(ctx context.Context) {
 	name := viewName(c.random.IntN(viewsCount))
 	known := c.uuids[name]
 	if c.random.IntN(5) == 0 {
-		c.call(ctx, viewtest.Event{Name: name}, http.MethodGet, nil)
+		c.call(ctx, servers.ViewEvent{Name: name}, http.MethodGet, nil)
 		return
 	}
 	if c.random.IntN(2) == 0 {
 		known = "" // any view of that name
 	}
-	replace := viewtest.Event{Name: name, Query: c.query()}
-	done := c.call(ctx, replace, http.MethodPost, nodetest.NewVersion(viewsNamespace, known, replace.Query))
+	replace := servers.ViewEvent{Name: name, Query: c.query()}
+	done := c.call(ctx, replace, http.MethodPost, servers.NewVersion(viewsNamespace, known, replace.Query))
 	switch {
 	case done.Absent:
-		create := viewtest.Event{Name: name, Query: c.query(), Creates: true}
-		c.call(ctx, create, http.MethodPost, nodetest.NewView(viewsNamespace, name, create.Query))
+		create := servers.ViewEvent{Name: name, Query: c.query(), Creates: true}
+		c.call(ctx, create, http.MethodPost, servers.NewView(viewsNamespace, name, create.Query))
 	case len(done.Seen.Queries) >= viewVersionsMax:
-		c.call(ctx, viewtest.Event{Name: name, Drops: true}, http.MethodDelete, nil)
+		c.call(ctx, servers.ViewEvent{Name: name, Drops: true}, http.MethodDelete, nil)
 	}
 }
 
@@ -191,24 +190,24 @@ func (c *viewClient) query() string {
 // call makes a call about a view, takes down what became of it, and returns that. Half of the
 // changes have a key. call sends such a change until its outcome is known, each time to another
 // server.
-func (c *viewClient) call(ctx context.Context, e viewtest.Event, method string, body nodetest.Object) viewtest.Event {
+func (c *viewClient) call(ctx context.Context, e servers.ViewEvent, method string, body servers.Object) servers.ViewEvent {
 	key := ""
 	if method != http.MethodGet && c.random.IntN(2) == 0 {
 		key = uuid.Must(uuid.NewRandomFromReader(c)).String()
 	}
-	path := nodetest.ViewPath(viewsNamespace, e.Name)
+	path := servers.ViewPath(viewsNamespace, e.Name)
 	if body["name"] != nil {
-		path = nodetest.ViewsPath(viewsNamespace)
+		path = servers.ViewsPath(viewsNamespace)
 	}
 	e.From = time.Since(c.history.began)
 	a := c.ask(ctx, key, method, path, body)
-	for n := 0; key != "" && n < viewsRepeatsMax && ctx.Err() == nil && viewtest.Undecided(a); n++ {
+	for n := 0; key != "" && n < viewsRepeatsMax && ctx.Err() == nil && servers.Undecided(a); n++ {
 		_ = pause(ctx, viewsRepeat) // the loop looks at ctx
 		a = c.ask(ctx, key, method, path, body)
 	}
 	e.To = time.Since(c.history.began)
 	err := e.Take(a)
-	if err == nil && key != "" && viewtest.Undecided(a) {
+	if err == nil && key != "" && servers.Undecided(a) {
 		err = fmt.Errorf("%s: %d %s", e, a.Status, a.Text)
 	}
 	if err != nil {
@@ -223,13 +222,13 @@ func (c *viewClient) call(ctx context.Context, e viewtest.Event, method string, 
 
 // ask sends a request. The next request goes to another server if there is no answer or if a
 // request with a key failed, and now and then without a reason.
-func (c *viewClient) ask(ctx context.Context, key, method, path string, body nodetest.Object) nodetest.Answer {
+func (c *viewClient) ask(ctx context.Context, key, method, path string, body servers.Object) servers.Answer {
 	var sent any
 	if body != nil {
 		sent = body
 	}
 	a := c.cluster.nodes[c.node].client.Load().SendOnce(ctx, key, method, path, sent)
-	if a.Status == 0 || a.Outcome != nodetest.Acknowledged && key != "" || c.random.IntN(4) == 0 {
+	if a.Status == 0 || a.Outcome != servers.Acknowledged && key != "" || c.random.IntN(4) == 0 {
 		c.node = (c.node + 1 + c.random.IntN(nodesCount-1)) % nodesCount
 	}
 	return a

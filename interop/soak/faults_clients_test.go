@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -98,7 +98,7 @@ func slowBodies(ctx context.Context, w *world) (func(context.Context) error, err
 		_ = pause(ctx, trickleFor/2)
 		began := time.Now()
 		a := n.client.Set(ctx, t.namespace, t.name, map[string]string{"long": strings.Repeat("x", longCommit)})
-		if a.Outcome != nodetest.Acknowledged || time.Since(began) > answersWithin {
+		if a.Outcome != servers.Acknowledged || time.Since(began) > answersWithin {
 			return fmt.Errorf("a long commit beside slow ones: %d %.200s after %s", a.Status, a.Text, time.Since(began))
 		}
 		_ = pause(ctx, trickleFor/2)
@@ -123,15 +123,15 @@ func trickle(ctx context.Context, conn net.Conn, claimed int) {
 // largeNamespaces (6): a list of names reads names, and properties have a bound.
 func largeNamespaces(ctx context.Context, w *world) (func(context.Context) error, error) {
 	client := w.nodes[0].client
-	make := func(size int) nodetest.Answer {
-		return client.Send(ctx, http.MethodPost, "namespaces", nodetest.Object{
+	make := func(size int) servers.Answer {
+		return client.Send(ctx, http.MethodPost, "namespaces", servers.Object{
 			"namespace": []string{w.name("large")}, "properties": map[string]string{"x": strings.Repeat("x", size)},
 		})
 	}
 	var names []string
 	for range largeCount {
 		a := make(largeProperties)
-		if a.Outcome != nodetest.Acknowledged {
+		if a.Outcome != servers.Acknowledged {
 			return nil, fmt.Errorf("make a namespace with large properties: %d %.200s", a.Status, a.Text)
 		}
 		names = append(names, fmt.Sprintf("large%d", w.serial))
@@ -143,7 +143,7 @@ func largeNamespaces(ctx context.Context, w *world) (func(context.Context) error
 	n := w.nodes[0]
 	listed := w.grows(ctx, n, allocated, listMemory, func() error {
 		for range listsCount {
-			if a := n.client.Send(ctx, http.MethodGet, "namespaces", nil); a.Outcome != nodetest.Acknowledged {
+			if a := n.client.Send(ctx, http.MethodGet, "namespaces", nil); a.Outcome != servers.Acknowledged {
 				return fmt.Errorf("list namespaces: %d %s", a.Status, a.Text)
 			}
 		}

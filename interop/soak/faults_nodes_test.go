@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -74,11 +74,11 @@ func (w *world) loseNode(ctx context.Context, lost *node, lose, back func() erro
 		other = w.nodes[1]
 	}
 	namespace := w.name("takeover")
-	if a := other.client.CreateNamespace(ctx, namespace); a.Outcome != nodetest.Acknowledged {
+	if a := other.client.CreateNamespace(ctx, namespace); a.Outcome != servers.Acknowledged {
 		return nil, fmt.Errorf("create %s: %d %s", namespace, a.Status, a.Text)
 	}
 	for n := range takeoverDrops {
-		if a := other.client.Create(ctx, namespace, fmt.Sprintf("drop%d", n), nil); a.Outcome != nodetest.Acknowledged {
+		if a := other.client.Create(ctx, namespace, fmt.Sprintf("drop%d", n), nil); a.Outcome != servers.Acknowledged {
 			return nil, fmt.Errorf("create a table: %d %s", a.Status, a.Text)
 		}
 	}
@@ -112,7 +112,7 @@ func dropAll(ctx context.Context, n *node, namespace string) error {
 		group.Go(func() {
 			began := time.Now()
 			a := n.client.Drop(ctx, namespace, fmt.Sprintf("drop%d", i), true)
-			if took := time.Since(began); a.Outcome != nodetest.Acknowledged || took > takeoverWithin {
+			if took := time.Since(began); a.Outcome != servers.Acknowledged || took > takeoverWithin {
 				errs[i] = fmt.Errorf("a drop through another node: %d %s after %s", a.Status, a.Text, took)
 			}
 		})

@@ -14,7 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -76,11 +76,11 @@ func manyPurges(ctx context.Context, w *world) (func(context.Context) error, err
 	if err != nil {
 		return nil, err
 	}
-	a := w.nodes[0].client.Send(ctx, http.MethodPost, warehouse+"/namespaces", nodetest.Object{"namespace": []string{namespace}})
-	if a.Outcome != nodetest.Acknowledged {
+	a := w.nodes[0].client.Send(ctx, http.MethodPost, warehouse+"/namespaces", servers.Object{"namespace": []string{namespace}})
+	if a.Outcome != servers.Acknowledged {
 		return nil, fmt.Errorf("create %s: %d %s", namespace, a.Status, a.Text)
 	}
-	each := func(do func(n int, client *nodetest.Client) error) error {
+	each := func(do func(n int, client *servers.Client) error) error {
 		errs := make([]error, purgesCount)
 		var group sync.WaitGroup
 		for n := range purgesCount {
@@ -89,7 +89,7 @@ func manyPurges(ctx context.Context, w *world) (func(context.Context) error, err
 		group.Wait()
 		return errors.Join(errs...)
 	}
-	err = each(func(n int, client *nodetest.Client) error {
+	err = each(func(n int, client *servers.Client) error {
 		return makeVersions(ctx, client, warehouse, namespace, fmt.Sprintf("t%d", n))
 	})
 	files, listed := w.s3.ListKeys(ctx, bucket)
@@ -97,9 +97,9 @@ func manyPurges(ctx context.Context, w *world) (func(context.Context) error, err
 		return nil, err
 	}
 	before := w.countedS3.deleted.Load()
-	err = each(func(n int, client *nodetest.Client) error {
-		a := client.Send(ctx, http.MethodDelete, fmt.Sprintf("%s/%s?purgeRequested=true", warehouse, nodetest.TablePath(namespace, fmt.Sprintf("t%d", n))), nil)
-		if a.Outcome != nodetest.Acknowledged {
+	err = each(func(n int, client *servers.Client) error {
+		a := client.Send(ctx, http.MethodDelete, fmt.Sprintf("%s/%s?purgeRequested=true", warehouse, servers.TablePath(namespace, fmt.Sprintf("t%d", n))), nil)
+		if a.Outcome != servers.Acknowledged {
 			return fmt.Errorf("drop a table: %d %s", a.Status, a.Text)
 		}
 		return nil
@@ -121,16 +121,16 @@ func manyPurges(ctx context.Context, w *world) (func(context.Context) error, err
 }
 
 // makeVersions makes a table with some versions in a warehouse.
-func makeVersions(ctx context.Context, client *nodetest.Client, warehouse, namespace, name string) error {
-	a := client.Send(ctx, http.MethodPost, warehouse+"/"+nodetest.TablesPath(namespace), nodetest.Object{
-		"name": name, "schema": nodetest.Object{"type": "struct", "schema-id": 0, "fields": []any{}},
+func makeVersions(ctx context.Context, client *servers.Client, warehouse, namespace, name string) error {
+	a := client.Send(ctx, http.MethodPost, warehouse+"/"+servers.TablesPath(namespace), servers.Object{
+		"name": name, "schema": servers.Object{"type": "struct", "schema-id": 0, "fields": []any{}},
 	})
-	for version := 1; version < versionsCount && a.Outcome == nodetest.Acknowledged; version++ {
-		a = client.Send(ctx, http.MethodPost, warehouse+"/"+nodetest.TablePath(namespace, name), nodetest.Object{
-			"requirements": []any{}, "updates": []nodetest.Object{{"action": "set-properties", "updates": map[string]string{fmt.Sprint(version): "x"}}},
+	for version := 1; version < versionsCount && a.Outcome == servers.Acknowledged; version++ {
+		a = client.Send(ctx, http.MethodPost, warehouse+"/"+servers.TablePath(namespace, name), servers.Object{
+			"requirements": []any{}, "updates": []servers.Object{{"action": "set-properties", "updates": map[string]string{fmt.Sprint(version): "x"}}},
 		})
 	}
-	if a.Outcome != nodetest.Acknowledged {
+	if a.Outcome != servers.Acknowledged {
 		return fmt.Errorf("make %s: %d %s", name, a.Status, a.Text)
 	}
 	return nil

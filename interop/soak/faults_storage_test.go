@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -89,10 +89,10 @@ func storageHangs(ctx context.Context, w *world) (func(context.Context) error, e
 	began := time.Now()
 	var loads sync.WaitGroup
 	for _, n := range w.nodes {
-		client := nodetest.NewClient(n.uri, hangingClient)
+		client := servers.NewClient(n.uri, hangingClient)
 		defer client.CloseIdle()
 		for range hangingLoads {
-			loads.Go(func() { client.Send(ctx, http.MethodGet, warehouse+"/"+nodetest.TablePath(t.namespace, t.name), nil) })
+			loads.Go(func() { client.Send(ctx, http.MethodGet, warehouse+"/"+servers.TablePath(t.namespace, t.name), nil) })
 		}
 	}
 	loads.Wait() // for the clients: the nodes may be at it still
@@ -103,7 +103,7 @@ func storageHangs(ctx context.Context, w *world) (func(context.Context) error, e
 	return func(ctx context.Context) error {
 		err := await(ctx, answerTimeout, func(ctx context.Context) error {
 			for i, n := range w.nodes {
-				if a := n.client.Send(ctx, http.MethodGet, warehouse+"/"+nodetest.TablePath(t.namespace, t.name), nil); a.Outcome != nodetest.Acknowledged {
+				if a := n.client.Send(ctx, http.MethodGet, warehouse+"/"+servers.TablePath(t.namespace, t.name), nil); a.Outcome != servers.Acknowledged {
 					return fmt.Errorf("node %d: load what hung: %d %s", i, a.Status, a.Text)
 				}
 			}
@@ -117,9 +117,9 @@ func storageHangs(ctx context.Context, w *world) (func(context.Context) error, e
 func (w *world) clearIn(ctx context.Context, warehouse, namespace string) error {
 	return await(ctx, answerTimeout, func(ctx context.Context) error {
 		client := w.nodes[0].client
-		for _, path := range []string{nodetest.TablePath(namespace, "t") + "?purgeRequested=true", "namespaces/" + namespace} {
+		for _, path := range []string{servers.TablePath(namespace, "t") + "?purgeRequested=true", "namespaces/" + namespace} {
 			a := client.Send(ctx, http.MethodDelete, warehouse+"/"+path, nil)
-			if a.Outcome != nodetest.Acknowledged && a.Status != http.StatusNotFound {
+			if a.Outcome != servers.Acknowledged && a.Status != http.StatusNotFound {
 				return fmt.Errorf("drop %s of %s: %d %s", path, warehouse, a.Status, a.Text)
 			}
 		}
@@ -156,15 +156,15 @@ func slowLongMetadata(ctx context.Context, w *world) (func(context.Context) erro
 	reader := w.nodes[1] // which has none of them in its cache
 	w.slowS3.Mute()
 	var loads sync.WaitGroup
-	client := nodetest.NewClient(reader.uri, 3*hangingClient)
+	client := servers.NewClient(reader.uri, 3*hangingClient)
 	defer client.CloseIdle()
 	for _, t := range slow {
-		loads.Go(func() { client.Send(ctx, http.MethodGet, warehouse+"/"+nodetest.TablePath(t.namespace, t.name), nil) })
+		loads.Go(func() { client.Send(ctx, http.MethodGet, warehouse+"/"+servers.TablePath(t.namespace, t.name), nil) })
 	}
 	_ = pause(ctx, hangingClient) // until all of them wait
 	began := time.Now()
 	a := reader.client.Load(ctx, long.namespace, long.name)
-	if a.Outcome != nodetest.Acknowledged || time.Since(began) > answersWithin {
+	if a.Outcome != servers.Acknowledged || time.Since(began) > answersWithin {
 		err = fmt.Errorf("a load of long metadata beside it: %d %.200s after %s", a.Status, a.Text, time.Since(began))
 	}
 	loads.Wait()

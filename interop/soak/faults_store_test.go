@@ -11,8 +11,8 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"moorage"
-	"moorage/internal/nodetest"
 	"moorage/registry"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -94,9 +94,9 @@ func standbyPaused(ctx context.Context, w *world) (func(context.Context) error, 
 		return nil, err
 	}
 	w.wal.Stall()
-	impatient := make([]*nodetest.Client, nodesCount)
+	impatient := make([]*servers.Client, nodesCount)
 	for i, n := range w.nodes {
-		impatient[i] = nodetest.NewClient(n.uri, standbyAway)
+		impatient[i] = servers.NewClient(n.uri, standbyAway)
 		defer impatient[i].CloseIdle()
 	}
 	var commits sync.WaitGroup
@@ -113,7 +113,7 @@ func standbyPaused(ctx context.Context, w *world) (func(context.Context) error, 
 	w.wal.Restore()
 	err = errors.Join(err, await(ctx, goesOnWithin, func(ctx context.Context) error {
 		for i, n := range w.nodes {
-			if a := n.client.Set(ctx, t.namespace, t.name, map[string]string{"again": "x"}); a.Outcome != nodetest.Acknowledged {
+			if a := n.client.Set(ctx, t.namespace, t.name, map[string]string{"again": "x"}); a.Outcome != servers.Acknowledged {
 				return fmt.Errorf("node %d: a commit when the standby is back: %d %s", i, a.Status, a.Text)
 			}
 		}
@@ -137,7 +137,7 @@ func (w *world) allAnswer(ctx context.Context, t table) error {
 	for i, n := range w.nodes {
 		group.Go(func() {
 			a := n.client.Load(ctx, t.namespace, t.name)
-			if a.Outcome != nodetest.Acknowledged {
+			if a.Outcome != servers.Acknowledged {
 				errs[i] = fmt.Errorf("node %d: a load: %d %s", i, a.Status, a.Text)
 			}
 			if _, err := n.client.List(ctx, t.namespace); err != nil {
@@ -187,7 +187,7 @@ func (w *world) warned(ctx context.Context, t table) error {
 	began := time.Now()
 	for n := 0; n < nodesCount || time.Since(began) < warningsFor; n++ {
 		a := w.nodes[n%nodesCount].client.Set(ctx, t.namespace, t.name, map[string]string{"n": fmt.Sprint(n)})
-		if a.Outcome != nodetest.Acknowledged {
+		if a.Outcome != servers.Acknowledged {
 			return fmt.Errorf("a commit while the database warned: %d %s", a.Status, a.Text)
 		}
 	}
@@ -201,7 +201,7 @@ func clockAhead(ctx context.Context, w *world) (func(context.Context) error, err
 		return nil, err
 	}
 	namespace := w.name("ahead")
-	if a := w.nodes[0].client.CreateNamespace(ctx, namespace); a.Outcome != nodetest.Acknowledged {
+	if a := w.nodes[0].client.CreateNamespace(ctx, namespace); a.Outcome != servers.Acknowledged {
 		return nil, fmt.Errorf("create %s: %d %s", namespace, a.Status, a.Text)
 	}
 	const sql = `UPDATE moorage_namespace SET state = $1, etag = gen_random_uuid(),
@@ -214,7 +214,7 @@ func clockAhead(ctx context.Context, w *world) (func(context.Context) error, err
 	return func(ctx context.Context) error {
 		err := await(ctx, markWithin, func(ctx context.Context) error {
 			a := w.nodes[1].client.Create(ctx, namespace, "t", nil)
-			if a.Outcome != nodetest.Acknowledged {
+			if a.Outcome != servers.Acknowledged {
 				return fmt.Errorf("create a table in %s: %d %s", namespace, a.Status, a.Text)
 			}
 			return nil
@@ -239,12 +239,12 @@ func laterMembers(ctx context.Context, w *world) (func(context.Context) error, e
 		}
 	}
 	client := w.nodes[w.random.IntN(nodesCount)].client
-	for _, a := range []nodetest.Answer{
+	for _, a := range []servers.Answer{
 		client.Set(ctx, t.namespace, t.name, map[string]string{"a": "b"}),
 		client.Rename(ctx, t.namespace, t.name, "renamed"),
-		client.Send(ctx, http.MethodPost, "namespaces/"+t.namespace+"/properties", nodetest.Object{"updates": map[string]string{"a": "b"}}),
+		client.Send(ctx, http.MethodPost, "namespaces/"+t.namespace+"/properties", servers.Object{"updates": map[string]string{"a": "b"}}),
 	} {
-		if a.Outcome != nodetest.Acknowledged {
+		if a.Outcome != servers.Acknowledged {
 			return nil, fmt.Errorf("change a record of a later version: %d %s", a.Status, a.Text)
 		}
 	}
@@ -278,14 +278,14 @@ func (w *world) makeTableIn(ctx context.Context, warehouse, prefix string, prope
 	if warehouse != "" {
 		path += "/"
 	}
-	a := client.Send(ctx, http.MethodPost, path+"namespaces", nodetest.Object{"namespace": []string{t.namespace}})
-	if a.Outcome == nodetest.Acknowledged {
-		a = client.Send(ctx, http.MethodPost, path+nodetest.TablesPath(t.namespace), nodetest.Object{
+	a := client.Send(ctx, http.MethodPost, path+"namespaces", servers.Object{"namespace": []string{t.namespace}})
+	if a.Outcome == servers.Acknowledged {
+		a = client.Send(ctx, http.MethodPost, path+servers.TablesPath(t.namespace), servers.Object{
 			"name": t.name, "properties": properties,
-			"schema": nodetest.Object{"type": "struct", "schema-id": 0, "fields": []nodetest.Object{{"id": 1, "name": "id", "required": false, "type": "long"}}},
+			"schema": servers.Object{"type": "struct", "schema-id": 0, "fields": []servers.Object{{"id": 1, "name": "id", "required": false, "type": "long"}}},
 		})
 	}
-	if a.Outcome != nodetest.Acknowledged {
+	if a.Outcome != servers.Acknowledged {
 		return t, fmt.Errorf("make a table in %s: %d %.200s", t.namespace, a.Status, a.Text)
 	}
 	t.uuid, t.location = a.Table.Metadata.UUID, a.Table.Location

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
-	"moorage/internal/transfertest"
+	"moorage/testkit/servers"
+	"moorage/testkit/transfers"
 )
 
 // The load, which never changes. It leaves the processors of a small machine time for the faults.
@@ -110,7 +110,7 @@ func (l *load) run(ctx context.Context, t *testing.T, done <-chan struct{}) {
 }
 
 // random returns the random choices of a client. No two may draw the same keys, those of package
-// transfertest included.
+// transfers included.
 func (l *load) random(client int) *rand.Rand { return rand.New(rand.NewPCG(^l.seed, uint64(client))) }
 
 // The numbers of clients begin at these.
@@ -126,19 +126,19 @@ type epoch struct {
 	number    int
 	namespace string
 	writers   []*writer
-	bank      *transfertest.Bank
-	clients   []*transfertest.Client
+	bank      *transfers.Bank
+	clients   []*transfers.Client
 }
 
 // open makes the namespaces and tables of an epoch.
 func (l *load) open(ctx context.Context, t *testing.T) *epoch {
 	t.Helper()
 	e := &epoch{load: l, number: l.epoch, namespace: fmt.Sprintf("load%d", l.epoch)}
-	e.keyed(ctx, l.random(openers+l.epoch), http.MethodPost, "namespaces", nodetest.Object{"namespace": []string{e.namespace}})
+	e.keyed(ctx, l.random(openers+l.epoch), http.MethodPost, "namespaces", servers.Object{"namespace": []string{e.namespace}})
 	var err error
 	for try := range openTries {
 		name := fmt.Sprintf("bank%dtry%d", l.epoch, try)
-		e.bank, err = transfertest.Open(ctx, l.world.nodes[try%nodesCount].client, name, l.world.folder("warehouse", name), bankTables)
+		e.bank, err = transfers.Open(ctx, l.world.nodes[try%nodesCount].client, name, l.world.folder("warehouse", name), bankTables)
 		if err == nil || pause(ctx, time.Second) != nil {
 			break
 		}
@@ -150,7 +150,7 @@ func (l *load) open(ctx context.Context, t *testing.T) *epoch {
 		e.writers = append(e.writers, newWriter(e, number))
 	}
 	for number := range bankWriters + 1 {
-		e.clients = append(e.clients, transfertest.NewClient(transfertest.Config{
+		e.clients = append(e.clients, transfers.NewClient(transfers.Config{
 			Number: number, Seed: l.seed + uint64(l.epoch), Bank: e.bank, Nodes: l.clients, Keyed: 50, Impatient: 2, Faults: true,
 		}))
 	}
@@ -158,7 +158,7 @@ func (l *load) open(ctx context.Context, t *testing.T) *epoch {
 }
 
 // clients returns a client of each node.
-func (l *load) clients() (clients []*nodetest.Client) {
+func (l *load) clients() (clients []*servers.Client) {
 	for _, n := range l.world.nodes {
 		clients = append(clients, n.client)
 	}
@@ -203,10 +203,10 @@ func (e *epoch) work(ctx context.Context, ending context.Context) {
 // read makes one load or list, at any node.
 func (e *epoch) read(ctx context.Context, random *rand.Rand) {
 	client := e.world.nodes[random.IntN(nodesCount)].client
-	var a nodetest.Answer
+	var a servers.Answer
 	switch random.IntN(6) {
 	case 0:
-		a = client.Send(ctx, http.MethodGet, nodetest.TablesPath(e.namespace), nil)
+		a = client.Send(ctx, http.MethodGet, servers.TablesPath(e.namespace), nil)
 	case 1:
 		a = client.Send(ctx, http.MethodGet, "namespaces", nil)
 	default:
@@ -268,7 +268,7 @@ func (e *epoch) judgeBank(ctx context.Context) {
 		return
 	}
 	e.tally.acknowledged.Add(int64(e.bank.Recorder.Acknowledged()))
-	for _, problem := range transfertest.Judge(e.bank.Book.Chains(), e.bank.Recorder.Take()) {
+	for _, problem := range transfers.Judge(e.bank.Book.Chains(), e.bank.Recorder.Take()) {
 		e.tally.fail("transactions: %s", problem)
 	}
 }
@@ -298,18 +298,18 @@ func (w *world) clear(ctx context.Context, namespace string) error {
 }
 
 // decided reports whether an answer says what became of a request with a key.
-func decided(a nodetest.Answer) bool {
-	return a.Outcome == nodetest.Acknowledged || a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
+func decided(a servers.Answer) bool {
+	return a.Outcome == servers.Acknowledged || a.Status >= 400 && a.Status < 500 && a.Status != http.StatusTooManyRequests
 }
 
 // keyed sends a request with a key to one node after the other until it is answered.
-func (l *load) keyed(ctx context.Context, random *rand.Rand, method, path string, body nodetest.Object) nodetest.Answer {
+func (l *load) keyed(ctx context.Context, random *rand.Rand, method, path string, body servers.Object) servers.Answer {
 	key := newUUID(random)
 	var sent any
 	if body != nil {
 		sent = body
 	}
-	var a nodetest.Answer
+	var a servers.Answer
 	began := time.Now()
 	for node := random.IntN(nodesCount); ctx.Err() == nil && time.Since(began) < answerTimeout; node++ {
 		a = l.world.nodes[node%nodesCount].client.SendOnce(ctx, key, method, path, sent)
@@ -333,8 +333,8 @@ func newUUID(random *rand.Rand) string {
 func (l *load) workOnSingle(ctx context.Context, done <-chan struct{}) {
 	const namespace, name = "alone", "t"
 	client := l.world.single.client
-	for _, a := range []nodetest.Answer{client.CreateNamespace(ctx, namespace), client.Create(ctx, namespace, name, fewVersions())} {
-		if a.Outcome != nodetest.Acknowledged {
+	for _, a := range []servers.Answer{client.CreateNamespace(ctx, namespace), client.Create(ctx, namespace, name, fewVersions())} {
+		if a.Outcome != servers.Acknowledged {
 			l.tally.fail("the embedded store: %d %s", a.Status, a.Text)
 			return
 		}
@@ -358,7 +358,7 @@ func (l *load) workOnSingle(ctx context.Context, done <-chan struct{}) {
 			}
 			return
 		}
-		if a := client.Set(ctx, namespace, name, map[string]string{"n": fmt.Sprint(n)}); a.Outcome == nodetest.Acknowledged {
+		if a := client.Set(ctx, namespace, name, map[string]string{"n": fmt.Sprint(n)}); a.Outcome == servers.Acknowledged {
 			last = n
 			l.tally.acknowledged.Add(1)
 		}

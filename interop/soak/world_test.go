@@ -19,10 +19,10 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"moorage/internal/nodetest"
-	"moorage/internal/pgtest"
-	"moorage/internal/s3test"
-	"moorage/internal/tcptest"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/loopback"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -52,13 +52,13 @@ type world struct {
 	data      string // the folder that the nodes share
 	hanging   string // where warehouses are whose storage hangs: nobody else looks there
 	store     string // the database
-	primary   *pgtest.Server
-	standby   *pgtest.Server // synchronous
-	wal       *tcptest.Proxy // on the way of the standby to the primary
-	s3        *s3test.Server
-	slowS3    *tcptest.Proxy // on the way of one warehouse to S3
-	countedS3 *countedS3     // on the way of others
-	sql       *pgxpool.Pool  // waits for no standby
+	primary   *pgserver.Server
+	standby   *pgserver.Server // synchronous
+	wal       *loopback.Proxy  // on the way of the standby to the primary
+	s3        *fakecloud.S3Server
+	slowS3    *loopback.Proxy // on the way of one warehouse to S3
+	countedS3 *countedS3      // on the way of others
+	sql       *pgxpool.Pool   // waits for no standby
 	nodes     []*node
 	single    *node // over an embedded store of its own, beside the others
 	http      *http.Client
@@ -72,8 +72,8 @@ type node struct {
 	args    []string
 	address string
 	uri     string
-	client  *nodetest.Client
-	process *nodetest.Node
+	client  *servers.Client
+	process *servers.Node
 	pid     atomic.Int64
 }
 
@@ -81,7 +81,7 @@ type node struct {
 func newWorld(t *testing.T, seed uint64) *world {
 	t.Helper()
 	w := &world{
-		binary: nodetest.Build(t), s3: s3test.Start(t), random: rand.New(rand.NewPCG(seed, 1)),
+		binary: servers.Build(t), s3: fakecloud.StartS3(t), random: rand.New(rand.NewPCG(seed, 1)),
 		http: &http.Client{Timeout: requestTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
 	}
 	t.Cleanup(w.http.CloseIdleConnections)
@@ -91,7 +91,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	args := []string{
 		"--store", w.store, "--data", w.data, "--migrate", "--cache-size", cacheSize, "--undrop-window", undropWindow.String(),
 		"--idempotency-lifetime", keyLifetime.String(), "--change-retention", changeRetention.String(),
-		"--s3-access-key-id", s3test.AccessKeyID, "--s3-secret-access-key", s3test.SecretAccessKey,
+		"--s3-access-key-id", fakecloud.S3AccessKeyID, "--s3-secret-access-key", fakecloud.S3SecretAccessKey,
 	}
 	for range nodesCount {
 		w.nodes = append(w.nodes, w.startNode(t, args))
@@ -99,9 +99,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 	w.single = w.startNode(t, []string{"--data", newFolder(t), "--cache-size", cacheSize})
 	// The load drops tables with their files without end. It is flat only if those go.
 	name, value, _ := strings.Cut(purgeAtOnce, "=")
-	change := nodetest.Object{"properties": nodetest.Object{name: value}}
+	change := servers.Object{"properties": servers.Object{name: value}}
 	for _, n := range []*node{w.nodes[0], w.single} {
-		if a := n.client.Manage(t.Context(), http.MethodPatch, "warehouses/default", change); a.Outcome != nodetest.Acknowledged {
+		if a := n.client.Manage(t.Context(), http.MethodPatch, "warehouses/default", change); a.Outcome != servers.Acknowledged {
 			t.Fatalf("have the warehouse purge at once: %d %s", a.Status, a.Text)
 		}
 	}
@@ -112,7 +112,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 func (w *world) startDatabase(t *testing.T) {
 	t.Helper()
 	var err error
-	if w.primary, err = pgtest.Start(); err != nil {
+	if w.primary, err = pgserver.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { report(t, w.primary.Stop()) })
@@ -154,13 +154,13 @@ func newFolder(t *testing.T) string {
 }
 
 // newProxy starts a proxy to the host of a URL.
-func newProxy(t *testing.T, target string) *tcptest.Proxy {
+func newProxy(t *testing.T, target string) *loopback.Proxy {
 	t.Helper()
 	parsed, err := url.Parse(target)
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy, err := tcptest.New(parsed.Host)
+	proxy, err := loopback.NewProxy(parsed.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,12 +178,12 @@ func report(t *testing.T, err error) {
 // startNode starts a node for the first time.
 func (w *world) startNode(t *testing.T, args []string) *node {
 	t.Helper()
-	address, err := tcptest.FreeAddress()
+	address, err := loopback.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
 	n := &node{binary: w.binary, args: append(slices.Clone(args), "--listen", address), address: address, uri: "http://" + address}
-	n.client = nodetest.NewClient(n.uri, requestTimeout)
+	n.client = servers.NewClient(n.uri, requestTimeout)
 	if err := n.start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func (w *world) startNode(t *testing.T, args []string) *node {
 func (n *node) start(ctx context.Context) error {
 	var failures error
 	for range startsMax {
-		process, err := nodetest.Start(n.binary, n.args...)
+		process, err := servers.Start(n.binary, n.args...)
 		if err == nil {
 			n.process = process
 			n.pid.Store(int64(process.PID()))
@@ -225,12 +225,12 @@ func (w *world) stop(t *testing.T) {
 			t.Logf("the end of the log of node %d:\n%s", i, text[max(0, len(text)-logTail):])
 		}
 	}
-	report(t, nodetest.Check(t.Context(), w.binary, w.storeArgs()...))
+	report(t, servers.Check(t.Context(), w.binary, w.storeArgs()...))
 }
 
 // storeArgs are the flags of a command that works on the database.
 func (w *world) storeArgs() []string {
-	return []string{"--store", w.store, "--data", w.data, "--s3-access-key-id", s3test.AccessKeyID, "--s3-secret-access-key", s3test.SecretAccessKey}
+	return []string{"--store", w.store, "--data", w.data, "--s3-access-key-id", fakecloud.S3AccessKeyID, "--s3-secret-access-key", fakecloud.S3SecretAccessKey}
 }
 
 // command runs a command of the binary on the database.

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 // writer works on tables that nobody else touches, so it knows what must be there. It is not safe
@@ -58,9 +58,9 @@ func (w *writer) work(ctx context.Context) {
 }
 
 // change sends a change with a key until it is answered, and reports whether it happened. It must.
-func (w *writer) change(ctx context.Context, method, path string, body nodetest.Object) (nodetest.Answer, bool) {
+func (w *writer) change(ctx context.Context, method, path string, body servers.Object) (servers.Answer, bool) {
 	a := w.keyed(ctx, w.random, method, path, body)
-	if a.Outcome == nodetest.Acknowledged {
+	if a.Outcome == servers.Acknowledged {
 		w.tally.acknowledged.Add(1)
 		return a, true
 	}
@@ -72,8 +72,8 @@ func (w *writer) change(ctx context.Context, method, path string, body nodetest.
 
 func (w *writer) create(ctx context.Context) {
 	name := w.next("t")
-	a, ok := w.change(ctx, http.MethodPost, nodetest.TablesPath(w.namespace), nodetest.Object{
-		"name": name, "schema": nodetest.Object{"type": "struct", "schema-id": 0, "fields": []nodetest.Object{
+	a, ok := w.change(ctx, http.MethodPost, servers.TablesPath(w.namespace), servers.Object{
+		"name": name, "schema": servers.Object{"type": "struct", "schema-id": 0, "fields": []servers.Object{
 			{"id": 1, "name": "id", "required": false, "type": "long"},
 		}},
 	})
@@ -85,21 +85,21 @@ func (w *writer) create(ctx context.Context) {
 // commit sets a property that nobody else sets; half of the time with a key.
 func (w *writer) commit(ctx context.Context, table *owned) {
 	id := w.next("c")
-	body := nodetest.Object{"requirements": []any{}, "updates": []nodetest.Object{
+	body := servers.Object{"requirements": []any{}, "updates": []servers.Object{
 		{"action": "set-properties", "updates": map[string]string{id: "1"}},
 	}}
-	path := nodetest.TablePath(w.namespace, table.name)
-	var a nodetest.Answer
+	path := servers.TablePath(w.namespace, table.name)
+	var a servers.Answer
 	if w.random.IntN(2) == 0 {
 		a = w.keyed(ctx, w.random, http.MethodPost, path, body)
 	} else {
 		a = w.world.nodes[w.random.IntN(nodesCount)].client.Send(ctx, http.MethodPost, path, body)
 	}
 	switch {
-	case a.Outcome == nodetest.Acknowledged:
+	case a.Outcome == servers.Acknowledged:
 		table.there[id] = true
 		w.tally.acknowledged.Add(1)
-	case a.Outcome == nodetest.Unknown:
+	case a.Outcome == servers.Unknown:
 		w.tally.unknown.Add(1)
 	case a.Status == http.StatusServiceUnavailable || a.Status == http.StatusConflict || a.Status == http.StatusTooManyRequests:
 		table.missing[id] = true
@@ -113,7 +113,7 @@ func (w *writer) commit(ctx context.Context, table *owned) {
 func (w *writer) look(ctx context.Context, table *owned) {
 	a := w.world.nodes[w.random.IntN(nodesCount)].client.Load(ctx, w.namespace, table.name)
 	switch {
-	case a.Outcome == nodetest.Acknowledged:
+	case a.Outcome == servers.Acknowledged:
 		w.judge(table, a.Table.Metadata)
 	case a.Status != 0 && a.Status != http.StatusServiceUnavailable:
 		w.tally.fail("a load of %s was answered %d %s", table.name, a.Status, a.Text)
@@ -121,7 +121,7 @@ func (w *writer) look(ctx context.Context, table *owned) {
 }
 
 // judge takes down what of a table is not as it must be.
-func (w *writer) judge(table *owned, now nodetest.Document) {
+func (w *writer) judge(table *owned, now servers.Document) {
 	if now.UUID != table.uuid {
 		w.tally.fail("%s.%s is the table %s, not %s", w.namespace, table.name, now.UUID, table.uuid)
 		return
@@ -140,17 +140,17 @@ func (w *writer) judge(table *owned, now nodetest.Document) {
 
 func (w *writer) rename(ctx context.Context, table *owned) {
 	name := w.next("r")
-	ident := func(name string) nodetest.Object {
-		return nodetest.Object{"namespace": []string{w.namespace}, "name": name}
+	ident := func(name string) servers.Object {
+		return servers.Object{"namespace": []string{w.namespace}, "name": name}
 	}
-	if _, ok := w.change(ctx, http.MethodPost, "tables/rename", nodetest.Object{"source": ident(table.name), "destination": ident(name)}); ok {
+	if _, ok := w.change(ctx, http.MethodPost, "tables/rename", servers.Object{"source": ident(table.name), "destination": ident(name)}); ok {
 		table.name = name
 	}
 }
 
 // drop drops a table with its files.
 func (w *writer) drop(ctx context.Context, at int) {
-	if _, ok := w.change(ctx, http.MethodDelete, nodetest.TablePath(w.namespace, w.tables[at].name)+"?purgeRequested=true", nil); ok {
+	if _, ok := w.change(ctx, http.MethodDelete, servers.TablePath(w.namespace, w.tables[at].name)+"?purgeRequested=true", nil); ok {
 		w.tables = append(w.tables[:at], w.tables[at+1:]...)
 	}
 }
@@ -160,7 +160,7 @@ func (w *writer) verify(ctx context.Context) {
 	for _, table := range w.tables {
 		err := await(ctx, answerTimeout, func(ctx context.Context) error {
 			a := w.world.nodes[w.random.IntN(nodesCount)].client.Load(ctx, w.namespace, table.name)
-			if a.Outcome != nodetest.Acknowledged {
+			if a.Outcome != servers.Acknowledged {
 				return fmt.Errorf("load %s.%s: %d %s", w.namespace, table.name, a.Status, a.Text)
 			}
 			w.judge(table, a.Table.Metadata)

@@ -20,7 +20,7 @@ import (
 	_ "github.com/apache/iceberg-go/io" // makes file:// known
 	"github.com/apache/iceberg-go/table"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -42,12 +42,12 @@ const (
 func TestAppends(t *testing.T) {
 	seed := newSeed(t)
 	random := rand.New(rand.NewPCG(seed, 2))
-	binary := nodetest.Build(t)
+	binary := servers.Build(t)
 	args := []string{"--data", filepath.Join(t.ArtifactDir(), "data")}
 	var seen appendTally
 	var l *rowLog
 	for number := range *killsFlag {
-		server := nodetest.MustStart(t, binary, args...)
+		server := servers.MustStart(t, binary, args...)
 		if l != nil {
 			l.judge(t, server.URI, &seen)
 		}
@@ -57,20 +57,20 @@ func TestAppends(t *testing.T) {
 		}
 		l.live(t, server, 1+random.Int64N(appendsMax), time.Duration(random.Int64N(int64(aimMax))))
 		seen.kills++
-		if err := nodetest.Check(t.Context(), binary, args[:2]...); err != nil {
+		if err := servers.Check(t.Context(), binary, args[:2]...); err != nil {
 			t.Error(err)
 		}
 		if t.Failed() {
 			t.Fatalf("life %d failed; -artifacts keeps the data", number)
 		}
 	}
-	server := nodetest.MustStart(t, binary, args...)
+	server := servers.MustStart(t, binary, args...)
 	defer server.Kill()
 	l.judge(t, server.URI, &seen)
 	if err := server.Stop(); err != nil {
 		t.Error(err)
 	}
-	if err := nodetest.Check(t.Context(), binary, args[:2]...); err != nil {
+	if err := servers.Check(t.Context(), binary, args[:2]...); err != nil {
 		t.Error(err)
 	}
 	t.Log(&seen)
@@ -119,7 +119,7 @@ func openLog(t *testing.T, uri string, number int) *rowLog {
 
 // live lets the writers work until the server has acknowledged so many appends, and kills it
 // after delay.
-func (l *rowLog) live(t *testing.T, server *nodetest.Node, appends int64, delay time.Duration) {
+func (l *rowLog) live(t *testing.T, server *servers.Node, appends int64, delay time.Duration) {
 	t.Helper()
 	defer server.Kill()
 	ctx, cancel := context.WithTimeout(t.Context(), roundTimeout)

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
-	"moorage/internal/transfertest"
+	"moorage/testkit/servers"
+	"moorage/testkit/transfers"
 )
 
 const (
@@ -26,10 +26,10 @@ const (
 
 // bank is one in which clients move amounts between tables over several lives of the server.
 type bank struct {
-	*transfertest.Bank
-	writers []*transfertest.Client
-	readers []*transfertest.Client
-	client  *nodetest.Client // of the present life
+	*transfers.Bank
+	writers []*transfers.Client
+	readers []*transfers.Client
+	client  *servers.Client // of the present life
 
 	// torn are files that the last life left. No transfer that is known to have happened has
 	// written one of them.
@@ -37,18 +37,18 @@ type bank struct {
 }
 
 // openBank makes a bank with a number of its own.
-func openBank(t *testing.T, client *nodetest.Client, data string, number int, seed uint64) *bank {
+func openBank(t *testing.T, client *servers.Client, data string, number int, seed uint64) *bank {
 	t.Helper()
 	namespace := fmt.Sprintf("bank%d", number)
-	opened, err := transfertest.Open(t.Context(), client, namespace, filepath.Join(data, "warehouse", namespace), bankTables)
+	opened, err := transfers.Open(t.Context(), client, namespace, filepath.Join(data, "warehouse", namespace), bankTables)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := &bank{Bank: opened, client: client}
 	for n := range bankWriters + bankReaders {
-		c := transfertest.NewClient(transfertest.Config{
+		c := transfers.NewClient(transfers.Config{
 			Number: number*(bankWriters+bankReaders) + n, Seed: seed, Bank: opened,
-			Nodes: func() []*nodetest.Client { return []*nodetest.Client{b.client} },
+			Nodes: func() []*servers.Client { return []*servers.Client{b.client} },
 			Keyed: 50 + 50*(number%2), Impatient: 10, // each second bank sees requests with keys only
 		})
 		if n < bankWriters {
@@ -97,7 +97,7 @@ func (b *bank) settle(t *testing.T, tally *tally) {
 	}
 	b.awaitRecovery(t)
 	history := b.Recorder.Take()
-	for _, problem := range transfertest.Judge(b.Book.Chains(), history) {
+	for _, problem := range transfers.Judge(b.Book.Chains(), history) {
 		t.Error(problem)
 	}
 	tally.count(b, history)
@@ -146,7 +146,7 @@ type tally struct {
 	transfers int // acknowledged
 }
 
-func (a *tally) count(b *bank, history transfertest.History) {
+func (a *tally) count(b *bank, history transfers.History) {
 	there := map[string]bool{}
 	for _, chain := range b.Book.Chains() {
 		for _, v := range chain[1:] {
@@ -155,11 +155,11 @@ func (a *tally) count(b *bank, history transfertest.History) {
 	}
 	for _, event := range history.Events {
 		switch {
-		case event.Outcome == nodetest.Acknowledged:
+		case event.Outcome == servers.Acknowledged:
 			a.transfers++
-		case event.Outcome == nodetest.Unknown && there[event.ID]:
+		case event.Outcome == servers.Unknown && there[event.ID]:
 			a.happened++
-		case event.Outcome == nodetest.Unknown:
+		case event.Outcome == servers.Unknown:
 			a.vanished++
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 // owner is a namespace in which one writer alone works, so that it knows what must be there.
@@ -26,14 +26,14 @@ type ownTable struct {
 const propCommits = "commits"
 
 // workOnOwn creates, changes, drops or renames a table of the writer's own.
-func (w *writer) workOnOwn(ctx context.Context) nodetest.Answer {
+func (w *writer) workOnOwn(ctx context.Context) servers.Answer {
 	names := []string{"a", "b", "c"}
 	w.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	name, other := names[0], names[1]
 	own, after := w.own, maps.Clone(w.own.tables)
 	table, exists := own.tables[name]
 	_, otherExists := own.tables[other]
-	var a nodetest.Answer
+	var a servers.Answer
 	switch n := w.random.IntN(4); {
 	case !exists:
 		a = w.client.Create(ctx, own.namespace, name, map[string]string{propCommits: "0"})
@@ -51,18 +51,18 @@ func (w *writer) workOnOwn(ctx context.Context) nodetest.Answer {
 		after[name] = table
 	}
 	switch a.Outcome {
-	case nodetest.Acknowledged:
+	case servers.Acknowledged:
 		own.tables = after
-	case nodetest.Unknown:
+	case servers.Unknown:
 		own.after = after
-	case nodetest.Refused:
+	case servers.Refused:
 		w.problems = append(w.problems, fmt.Sprintf("a request that nobody disturbs was refused in %s: %d %s", own.namespace, a.Status, a.Text))
 	}
 	return a
 }
 
 // verify compares the namespace with what its writer knows, and then takes what is there for known.
-func (o *owner) verify(ctx context.Context, c *nodetest.Client) error {
+func (o *owner) verify(ctx context.Context, c *servers.Client) error {
 	names, err := c.List(ctx, o.namespace)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (o *owner) verify(ctx context.Context, c *nodetest.Client) error {
 	found := map[string]ownTable{}
 	for _, name := range names {
 		a := c.Load(ctx, o.namespace, name)
-		if a.Outcome != nodetest.Acknowledged {
+		if a.Outcome != servers.Acknowledged {
 			return fmt.Errorf("load %s.%s: %d %s", o.namespace, name, a.Status, a.Text)
 		}
 		commits, err := strconv.Atoi(a.Table.Metadata.Properties[propCommits])

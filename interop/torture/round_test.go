@@ -9,8 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
-	"moorage/internal/viewtest"
+	"moorage/testkit/servers"
 )
 
 // round is the life of one process of the server. It lasts from its start, on what the last one
@@ -25,9 +24,9 @@ type round struct {
 }
 
 func (r *round) run(t *testing.T) {
-	server := nodetest.MustStart(t, r.binary, "--data", r.data)
+	server := servers.MustStart(t, r.binary, "--data", r.data)
 	defer server.Kill()
-	client := nodetest.NewClient(server.URI, requestTimeout)
+	client := servers.NewClient(server.URI, requestTimeout)
 	r.world.verify(t, client)
 	r.world.prepare(t, client, r.number)
 	if t.Failed() {
@@ -67,7 +66,7 @@ func (r *round) run(t *testing.T) {
 		r.world.take(t, w)
 	}
 	t.Logf("round %d: killed after %d answers and %s; %s", r.number, r.answers, r.delay, r.world.summary())
-	if err := nodetest.Check(t.Context(), r.binary, "--data", r.data); err != nil {
+	if err := servers.Check(t.Context(), r.binary, "--data", r.data); err != nil {
 		t.Error(err)
 	}
 }
@@ -76,7 +75,7 @@ func (r *round) run(t *testing.T) {
 type commit struct {
 	id       string // "3.5.17": round, writer, call; the value of property propWriter in the version that it makes
 	writer   int
-	outcome  nodetest.Outcome
+	outcome  servers.Outcome
 	table    string
 	location string // of the version that was acknowledged
 	snapshot int64  // that it appends, 0 if none
@@ -90,7 +89,7 @@ func propWriter(number int) string { return fmt.Sprintf("%s%d", propWriterPrefix
 // writer makes one request after the other until an answer stays out.
 type writer struct {
 	number, round int
-	client        *nodetest.Client
+	client        *servers.Client
 	own           *owner
 	random        *rand.Rand
 	answered      func()
@@ -100,14 +99,14 @@ type writer struct {
 	shared     sharedCount
 	viewsBegan time.Time
 	sights     map[string]viewSight // of views, by their names, in this round
-	views      []viewtest.Event
+	views      []servers.ViewEvent
 	problems   []string
 }
 
 // work makes requests until the server is dead.
 func (w *writer) work(ctx context.Context) {
 	for ctx.Err() == nil {
-		var last nodetest.Answer
+		var last servers.Answer
 		switch n := w.random.IntN(100); {
 		case n < 50:
 			last = w.commit(ctx)
@@ -118,7 +117,7 @@ func (w *writer) work(ctx context.Context) {
 		default:
 			last = w.workOnShared(ctx)
 		}
-		if last.Outcome == nodetest.Unknown && last.Status == 0 {
+		if last.Outcome == servers.Unknown && last.Status == 0 {
 			return // the connection broke, as it should when the process is killed
 		}
 		if last.Status >= 500 {
@@ -130,17 +129,17 @@ func (w *writer) work(ctx context.Context) {
 }
 
 // commit makes one commit to one of the tables on which all writers work.
-func (w *writer) commit(ctx context.Context) nodetest.Answer {
+func (w *writer) commit(ctx context.Context) servers.Answer {
 	namespace, table := commonNamespace(w.round), commonTables()[w.random.IntN(len(commonTables()))]
 	w.calls++
 	made := commit{id: fmt.Sprintf("%d.%d.%d", w.round, w.number, w.calls), writer: w.number, table: table}
 	properties := map[string]string{propWriter(w.number): made.id}
-	var a nodetest.Answer
+	var a servers.Answer
 	if w.random.IntN(2) == 0 {
 		a = w.client.Set(ctx, namespace, table, properties)
 	} else {
 		base := w.client.Load(ctx, namespace, table)
-		if base.Outcome != nodetest.Acknowledged {
+		if base.Outcome != servers.Acknowledged {
 			return base
 		}
 		made.snapshot = int64(w.round+1)<<40 | int64(w.number+1)<<32 | int64(w.calls)
@@ -148,7 +147,7 @@ func (w *writer) commit(ctx context.Context) nodetest.Answer {
 	}
 	made.outcome, made.location = a.Outcome, a.Table.Location
 	w.commits = append(w.commits, made)
-	if a.Outcome == nodetest.Refused && made.snapshot == 0 {
+	if a.Outcome == servers.Refused && made.snapshot == 0 {
 		w.problems = append(w.problems, fmt.Sprintf("a commit that requires nothing was refused: %d %s", a.Status, a.Text))
 	}
 	return a
@@ -170,22 +169,22 @@ func (c *sharedCount) add(other sharedCount) {
 const sharedNamespace = "shared"
 
 // workOnShared creates, drops or renames one of a few names that all writers fight for.
-func (w *writer) workOnShared(ctx context.Context) (a nodetest.Answer) {
+func (w *writer) workOnShared(ctx context.Context) (a servers.Answer) {
 	names := []string{"s0", "s1", "s2"}
 	w.random.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 	switch w.random.IntN(3) {
 	case 0:
 		a = w.client.Create(ctx, sharedNamespace, names[0], nil)
-		if a.Outcome == nodetest.Acknowledged {
+		if a.Outcome == servers.Acknowledged {
 			w.shared.live++
-		} else if a.Outcome == nodetest.Unknown {
+		} else if a.Outcome == servers.Unknown {
 			w.shared.maybeMore++
 		}
 	case 1:
 		a = w.client.Drop(ctx, sharedNamespace, names[0], w.random.IntN(2) == 0)
-		if a.Outcome == nodetest.Acknowledged {
+		if a.Outcome == servers.Acknowledged {
 			w.shared.live--
-		} else if a.Outcome == nodetest.Unknown {
+		} else if a.Outcome == servers.Unknown {
 			w.shared.maybeFewer++
 		}
 	default:

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 var (
@@ -42,7 +42,7 @@ func newSeed(t *testing.T) uint64 {
 func TestKill(t *testing.T) {
 	seed := newSeed(t)
 	random := rand.New(rand.NewPCG(seed, 0))
-	binary := nodetest.Build(t)
+	binary := servers.Build(t)
 	data := filepath.Join(t.ArtifactDir(), "data")
 	state := newWorld()
 	answers := int64(0)
@@ -59,16 +59,16 @@ func TestKill(t *testing.T) {
 			t.Fatalf("round %d failed; -artifacts keeps the data", number)
 		}
 	}
-	server := nodetest.MustStart(t, binary, "--data", data)
+	server := servers.MustStart(t, binary, "--data", data)
 	defer server.Kill()
-	client := nodetest.NewClient(server.URI, requestTimeout)
+	client := servers.NewClient(server.URI, requestTimeout)
 	state.verify(t, client)
 	state.verifySettled(t, client, len(state.settled))
 	state.views.verifyCounts(t, answers)
 	if err := server.Stop(); err != nil {
 		t.Error(err)
 	}
-	if err := nodetest.Check(t.Context(), binary, "--data", data); err != nil {
+	if err := servers.Check(t.Context(), binary, "--data", data); err != nil {
 		t.Error(err)
 	}
 }

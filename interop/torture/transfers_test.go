@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 func TestTransfers(t *testing.T) {
 	seed := newSeed(t)
 	random := rand.New(rand.NewPCG(seed, 1))
-	binary := nodetest.Build(t)
+	binary := servers.Build(t)
 	data := filepath.Join(t.ArtifactDir(), "data")
 	var seen tally
 	var b *bank
@@ -44,14 +44,14 @@ func TestTransfers(t *testing.T) {
 			t.Log(&seen)
 		}
 	}
-	server := nodetest.MustStart(t, binary, "--data", data)
+	server := servers.MustStart(t, binary, "--data", data)
 	defer server.Kill()
-	b.client = nodetest.NewClient(server.URI, requestTimeout)
+	b.client = servers.NewClient(server.URI, requestTimeout)
 	b.settle(t, &seen)
 	if err := server.Stop(); err != nil {
 		t.Error(err)
 	}
-	if err := nodetest.Check(t.Context(), binary, "--data", data); err != nil {
+	if err := servers.Check(t.Context(), binary, "--data", data); err != nil {
 		t.Error(err)
 	}
 	t.Log(&seen)
@@ -71,9 +71,9 @@ type life struct {
 // the server. The bank is nil at first. run returns the bank for the next life.
 func (l life) run(t *testing.T, b *bank, number int, seed uint64, seen *tally) *bank {
 	t.Helper()
-	server := nodetest.MustStart(t, l.binary, "--data", l.data)
+	server := servers.MustStart(t, l.binary, "--data", l.data)
 	defer server.Kill()
-	client := nodetest.NewClient(server.URI, requestTimeout)
+	client := servers.NewClient(server.URI, requestTimeout)
 	if b != nil {
 		b.client = client
 		b.settle(t, seen)
@@ -107,7 +107,7 @@ func (l life) run(t *testing.T, b *bank, number int, seed uint64, seen *tally) *
 	<-ended
 	seen.kills++
 	b.torn = b.leftovers(t)
-	if err := nodetest.Check(t.Context(), l.binary, "--data", l.data); err != nil {
+	if err := servers.Check(t.Context(), l.binary, "--data", l.data); err != nil {
 		t.Error(err)
 	}
 	return b

@@ -8,8 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
-	"moorage/internal/viewtest"
+	"moorage/testkit/servers"
 )
 
 const (
@@ -26,8 +25,8 @@ const (
 // viewWorld is what the writers know of the views that all of them create, replace and drop.
 type viewWorld struct {
 	began           time.Time
-	events          []viewtest.Event // since the last start of the server, and those that explain what was there then
-	versions, drops int              // acknowledged
+	events          []servers.ViewEvent // since the last start of the server, and those that explain what was there then
+	versions, drops int                 // acknowledged
 }
 
 func viewName(number int) string { return fmt.Sprintf("v%d", number) }
@@ -41,21 +40,21 @@ type viewSight struct {
 
 // workOnViews makes one call about one of the views. Mostly it replaces the view, whatever others
 // do to it meanwhile. It makes a view that is not there, and drops one with many versions.
-func (w *writer) workOnViews(ctx context.Context) nodetest.Answer {
-	e := viewtest.Event{Name: viewName(w.random.IntN(viewsCount))}
+func (w *writer) workOnViews(ctx context.Context) servers.Answer {
+	e := servers.ViewEvent{Name: viewName(w.random.IntN(viewsCount))}
 	for number := range viewsCount { // before all, what others wait for
 		if sight := w.sights[viewName(number)]; sight.absent || sight.versions >= viewVersionsMax {
 			e.Name = viewName(number)
 		}
 	}
 	sight := w.sights[e.Name]
-	method, path, body := http.MethodPost, nodetest.ViewPath(viewsNamespace, e.Name), nodetest.Object(nil)
+	method, path, body := http.MethodPost, servers.ViewPath(viewsNamespace, e.Name), servers.Object(nil)
 	w.calls++
 	query := fmt.Sprintf("SELECT '%d.%d.%d' AS id", w.round, w.number, w.calls)
 	switch {
 	case sight.absent:
 		e.Creates, e.Query = true, query
-		path, body = nodetest.ViewsPath(viewsNamespace), nodetest.NewView(viewsNamespace, e.Name, query)
+		path, body = servers.ViewsPath(viewsNamespace), servers.NewView(viewsNamespace, e.Name, query)
 	case sight.versions >= viewVersionsMax:
 		e.Drops, method = true, http.MethodDelete
 	case w.random.IntN(5) == 0:
@@ -65,7 +64,7 @@ func (w *writer) workOnViews(ctx context.Context) nodetest.Answer {
 		if w.random.IntN(2) == 0 {
 			uuid = sight.uuid
 		}
-		e.Query, body = query, nodetest.NewVersion(viewsNamespace, uuid, query)
+		e.Query, body = query, servers.NewVersion(viewsNamespace, uuid, query)
 	}
 	a, err := viewCall(ctx, w.client, w.viewsBegan, &e, method, path, body)
 	if err != nil && a.Status < 500 { // work reports the others
@@ -77,7 +76,7 @@ func (w *writer) workOnViews(ctx context.Context) nodetest.Answer {
 }
 
 // viewCall makes the call that e is about, and takes down what became of it.
-func viewCall(ctx context.Context, c *nodetest.Client, began time.Time, e *viewtest.Event, method, path string, body nodetest.Object) (nodetest.Answer, error) {
+func viewCall(ctx context.Context, c *servers.Client, began time.Time, e *servers.ViewEvent, method, path string, body servers.Object) (servers.Answer, error) {
 	var sent any
 	if body != nil {
 		sent = body
@@ -89,11 +88,11 @@ func viewCall(ctx context.Context, c *nodetest.Client, began time.Time, e *viewt
 }
 
 // take adds what a writer saw.
-func (v *viewWorld) take(events []viewtest.Event) {
+func (v *viewWorld) take(events []servers.ViewEvent) {
 	v.events = append(v.events, events...)
 	for _, e := range events {
 		switch {
-		case e.Outcome != nodetest.Acknowledged:
+		case e.Outcome != servers.Acknowledged:
 		case e.Drops:
 			v.drops++
 		case e.Query != "":
@@ -103,12 +102,12 @@ func (v *viewWorld) take(events []viewtest.Event) {
 }
 
 // verify looks at all views, and judges what was seen since the last time.
-func (v *viewWorld) verify(t *testing.T, c *nodetest.Client) {
+func (v *viewWorld) verify(t *testing.T, c *servers.Client) {
 	t.Helper()
-	var sights []viewtest.Event
+	var sights []servers.ViewEvent
 	for number := range viewsCount {
-		e := viewtest.Event{Name: viewName(number)}
-		_, err := viewCall(t.Context(), c, v.began, &e, http.MethodGet, nodetest.ViewPath(viewsNamespace, e.Name), nil)
+		e := servers.ViewEvent{Name: viewName(number)}
+		_, err := viewCall(t.Context(), c, v.began, &e, http.MethodGet, servers.ViewPath(viewsNamespace, e.Name), nil)
 		report(t, err)
 		sights = append(sights, e)
 	}
@@ -119,9 +118,9 @@ func (v *viewWorld) verify(t *testing.T, c *nodetest.Client) {
 
 // judge returns what is wrong with what was seen up to sights, which cover all views. It keeps the
 // events that explain the views that are there.
-func (v *viewWorld) judge(sights []viewtest.Event) (problems []string) {
-	problems = viewtest.Judge(append(v.events, sights...))
-	var kept []viewtest.Event
+func (v *viewWorld) judge(sights []servers.ViewEvent) (problems []string) {
+	problems = servers.JudgeViews(append(v.events, sights...))
+	var kept []servers.ViewEvent
 	for _, e := range sights {
 		for _, made := range v.events {
 			if made.Query != "" && slices.Contains(e.Seen.Queries, made.Query) {
@@ -146,17 +145,17 @@ func (v *viewWorld) verifyCounts(t *testing.T, answers int64) {
 // no problem of later rounds.
 func TestViewsOverRounds(t *testing.T) {
 	t.Parallel()
-	sight := func(uuid string, queries ...string) viewtest.Event {
-		return viewtest.Event{Name: "v0", Seen: nodetest.View{UUID: uuid, Queries: queries}}
+	sight := func(uuid string, queries ...string) servers.ViewEvent {
+		return servers.ViewEvent{Name: "v0", Seen: servers.View{UUID: uuid, Queries: queries}}
 	}
 	created := sight("u", "a")
 	created.Query, created.Creates = "a", true
-	lost := viewtest.Event{Name: "v0", Query: "b", Outcome: nodetest.Unknown}
-	dropped := viewtest.Event{Name: "v0", Drops: true}
-	absent := viewtest.Event{Name: "v0", Absent: true, Outcome: nodetest.Refused}
+	lost := servers.ViewEvent{Name: "v0", Query: "b", Outcome: servers.Unknown}
+	dropped := servers.ViewEvent{Name: "v0", Drops: true}
+	absent := servers.ViewEvent{Name: "v0", Absent: true, Outcome: servers.Refused}
 	again := sight("w", "c")
 	again.Query, again.Creates = "c", true
-	type round []viewtest.Event // the last one is the sight after it
+	type round []servers.ViewEvent // the last one is the sight after it
 	before := []round{{created, lost, sight("u", "a", "b")}, {sight("u", "a", "b")}}
 	for name, row := range map[string]struct {
 		last []round

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/nodetest"
+	"moorage/testkit/servers"
 )
 
 // world is what the writers were answered, over all rounds.
@@ -42,10 +42,10 @@ func commonNamespace(round int) string { return fmt.Sprintf("round%d", round) }
 func commonTables() []string           { return []string{"t0", "t1", "t2"} }
 
 // prepare makes what the writers of a round work on.
-func (w *world) prepare(t *testing.T, c *nodetest.Client, number int) {
+func (w *world) prepare(t *testing.T, c *servers.Client, number int) {
 	t.Helper()
-	must := func(a nodetest.Answer) {
-		if a.Outcome != nodetest.Acknowledged {
+	must := func(a servers.Answer) {
+		if a.Outcome != servers.Acknowledged {
 			t.Errorf("prepare round %d: %d %s", number, a.Status, a.Text)
 		}
 	}
@@ -84,11 +84,11 @@ func (w *world) summary() string {
 		counts[made.outcome]++
 	}
 	return fmt.Sprintf("commits to common tables: %d acknowledged, %d refused, %d unknown; in all %d versions and %d drops of views",
-		counts[nodetest.Acknowledged], counts[nodetest.Refused], counts[nodetest.Unknown], w.views.versions, w.views.drops)
+		counts[servers.Acknowledged], counts[servers.Refused], counts[servers.Unknown], w.views.versions, w.views.drops)
 }
 
 // verify compares what the server holds with what the writers were answered.
-func (w *world) verify(t *testing.T, c *nodetest.Client) {
+func (w *world) verify(t *testing.T, c *servers.Client) {
 	t.Helper()
 	ctx := t.Context()
 	for _, o := range w.own {
@@ -105,7 +105,7 @@ func (w *world) verify(t *testing.T, c *nodetest.Client) {
 	namespace := commonNamespace(w.round)
 	for _, table := range commonTables() {
 		a := c.Load(ctx, namespace, table)
-		if a.Outcome != nodetest.Acknowledged {
+		if a.Outcome != servers.Acknowledged {
 			t.Errorf("load %s.%s: %d %s", namespace, table, a.Status, a.Text)
 			continue
 		}
@@ -124,7 +124,7 @@ func (w *world) verify(t *testing.T, c *nodetest.Client) {
 const settledLooks = 60
 
 // verifySettled looks at the last tables of earlier rounds, as many as given.
-func (w *world) verifySettled(t *testing.T, c *nodetest.Client, count int) {
+func (w *world) verifySettled(t *testing.T, c *servers.Client, count int) {
 	t.Helper()
 	for _, old := range w.settled[max(0, len(w.settled)-count):] {
 		a := c.Load(t.Context(), old.namespace, old.table)
@@ -143,7 +143,7 @@ func report(t *testing.T, err error) {
 
 // verifyShared compares the number of tables in the shared namespace with what creates and drops
 // have left. It also loads each of them.
-func (w *world) verifyShared(ctx context.Context, c *nodetest.Client) error {
+func (w *world) verifyShared(ctx context.Context, c *servers.Client) error {
 	names, err := c.List(ctx, sharedNamespace)
 	if err != nil {
 		return err
@@ -156,7 +156,7 @@ func (w *world) verifyShared(ctx context.Context, c *nodetest.Client) error {
 	uuids := map[string]string{}
 	for _, name := range names {
 		a := c.Load(ctx, sharedNamespace, name)
-		if a.Outcome != nodetest.Acknowledged {
+		if a.Outcome != servers.Acknowledged {
 			return fmt.Errorf("load %s.%s: %d %s", sharedNamespace, name, a.Status, a.Text)
 		}
 		if other, twice := uuids[a.Table.Metadata.UUID]; twice {
@@ -170,11 +170,11 @@ func (w *world) verifyShared(ctx context.Context, c *nodetest.Client) error {
 // version is one version in a table's history.
 type version struct {
 	location string
-	document nodetest.Document
+	document servers.Document
 }
 
 // readHistory reads all versions of a table, the first one first, from their files.
-func readHistory(last nodetest.Loaded) ([]version, error) {
+func readHistory(last servers.Loaded) ([]version, error) {
 	var locations []string
 	for _, entry := range last.Metadata.Log {
 		locations = append(locations, entry.File)
@@ -195,7 +195,7 @@ func readHistory(last nodetest.Loaded) ([]version, error) {
 }
 
 // verifyTable compares the history of a common table with what became of the commits to it.
-func verifyTable(last nodetest.Loaded, commits []commit) error {
+func verifyTable(last servers.Loaded, commits []commit) error {
 	history, err := readHistory(last)
 	if err != nil {
 		return err
@@ -221,11 +221,11 @@ func verifyTable(last nodetest.Loaded, commits []commit) error {
 	for _, made := range commits {
 		found := at[made.id]
 		switch {
-		case made.outcome == nodetest.Acknowledged && !slices.Equal(found, []string{made.location}):
+		case made.outcome == servers.Acknowledged && !slices.Equal(found, []string{made.location}):
 			problems = append(problems, fmt.Errorf("commit %s was acknowledged at %s and is at %v", made.id, made.location, found))
-		case made.outcome == nodetest.Refused && len(found) > 0:
+		case made.outcome == servers.Refused && len(found) > 0:
 			problems = append(problems, fmt.Errorf("commit %s was refused and is at %v", made.id, found))
-		case made.outcome == nodetest.Unknown && len(found) > 1:
+		case made.outcome == servers.Unknown && len(found) > 1:
 			problems = append(problems, fmt.Errorf("commit %s happened more than once, at %v", made.id, found))
 		}
 	}

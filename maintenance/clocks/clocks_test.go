@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/clocks"
 	"moorage/registry"
 	"moorage/registry/memory"
+	"moorage/testkit/registrytest"
 )
 
 // world is a store and the clocks around it. No clock moves by itself.
@@ -36,7 +36,7 @@ func newWorld(t *testing.T) *world {
 // start begins a process.
 func (w *world) start() {
 	w.clock = clocks.New(clocks.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Boot: func() time.Duration { return w.boot },
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Boot: func() time.Duration { return w.boot },
 		Ask: func(context.Context) []clocks.Said { return w.said },
 	})
 }
@@ -65,7 +65,7 @@ func (w *world) pass(d time.Duration) {
 // resume does what an operator's command does.
 func (w *world) resume() {
 	w.t.Helper()
-	_, err := ledgertest.Over(w.store).Step(w.t.Context(), registry.Batch{Writes: []registry.Write{registry.Delete(registry.ClockKey())}})
+	_, err := registrytest.Ledger(w.store).Step(w.t.Context(), registry.Batch{Writes: []registry.Write{registry.Delete(registry.ClockKey())}})
 	if err != nil {
 		w.t.Fatal(err)
 	}

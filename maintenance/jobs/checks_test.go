@@ -12,12 +12,12 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/internal/racetest"
-	"moorage/internal/tabletest"
 	"moorage/maintenance/jobs"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/storage/memory"
+	"moorage/testkit/scale"
+	"moorage/testkit/tablefiles"
 )
 
 // TestKeepFiles expires snapshots and deletes nothing.
@@ -134,7 +134,7 @@ func doctor[T registry.Value](w *world, key registry.Key, change func(*T)) {
 func (w *world) bringSnapshotBack() {
 	w.t.Helper()
 	present, head := w.present(w.node), w.history.Heads["main"]
-	at := slices.IndexFunc(w.history.Snapshots, func(s *tabletest.Snapshot) bool { return !present[s.ID] })
+	at := slices.IndexFunc(w.history.Snapshots, func(s *tablefiles.Snapshot) bool { return !present[s.ID] })
 	w.commit(fmt.Sprintf(`{"action":"add-snapshot","snapshot":{"snapshot-id":%d,"parent-snapshot-id":%d,"sequence-number":%d,`+
 		`"timestamp-ms":%d,"manifest-list":%q,"summary":{"operation":"append"},"schema-id":0}}`,
 		w.history.Snapshots[at].ID, head.ID, len(w.history.Snapshots)+1, w.history.NowMS(), head.List))
@@ -359,7 +359,7 @@ func TestEachCheckKeepsItsFile(t *testing.T) {
 // storesOfChecks returns the stores over which the scenarios run, by name.
 func storesOfChecks() map[string]newStore {
 	stores := map[string]newStore{"memory": inMemory}
-	if racetest.Every() {
+	if scale.Every() {
 		stores["pebble"], stores["postgres"] = inPebble, inPostgres
 	}
 	return stores

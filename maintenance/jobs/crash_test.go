@@ -9,11 +9,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"moorage/internal/racetest"
 	"moorage/registry"
 	"moorage/registry/pebble"
-	"moorage/registry/registrytest"
-	"moorage/storage/storagetest"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
+	"moorage/testkit/storagetest"
 )
 
 // oneFault does something to the k-th call, over two ports.
@@ -81,7 +81,7 @@ func TestCrashEveryCall(t *testing.T) {
 	for _, kind := range kindsOfJobs() {
 		for _, action := range []storagetest.Action{storagetest.Fail, storagetest.Lose, storagetest.Die, storagetest.DieAfter} {
 			for name, open := range map[string]newStore{"memory": inMemory, "pebble": inPebble} {
-				if !racetest.Every() && (name != "memory" || action != storagetest.Lose && action != storagetest.DieAfter) {
+				if !scale.Every() && (name != "memory" || action != storagetest.Lose && action != storagetest.DieAfter) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s/%d/%s", kind.name, action, name), func(t *testing.T) {

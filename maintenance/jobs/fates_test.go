@@ -9,15 +9,15 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/internal/racetest"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
 )
 
 // Times of the table of fates. A purge waits longer than any job, and a dropped table can come back
@@ -114,12 +114,12 @@ func (f *fated) work() {
 	f.t.Helper()
 	must(f.t, f.jobs.RunOnce(f.ctx))
 	purges, err := purge.New(purge.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: f.store, Alone: true, Now: f.clock.Now, Random: f.random}), Tables: f.catalog.Documents(),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: f.store, Alone: true, Now: f.clock.Now, Random: f.random}), Tables: f.catalog.Documents(),
 	})
 	must(f.t, err)
 	must(f.t, purges.RunOnce(f.ctx))
 	windows, err := retention.New(retention.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: f.store, Alone: true, Now: f.clock.Now, Random: f.random}), KeyLife: time.Hour, UndropWindow: fateWindow,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: f.store, Alone: true, Now: f.clock.Now, Random: f.random}), KeyLife: time.Hour, UndropWindow: fateWindow,
 	})
 	must(f.t, err)
 	must(f.t, windows.RunOnce(f.ctx, retention.Windows))
@@ -310,7 +310,7 @@ func TestFatesOfPromises(t *testing.T) {
 		{"orphans, in quarantine", true, registry.StateWaiting, false},
 		{"orphans, deleting", true, registry.StateDeleting, true},
 	} {
-		if promise.long && !racetest.Every() {
+		if promise.long && !scale.Every() {
 			continue
 		}
 		for _, row := range rows {

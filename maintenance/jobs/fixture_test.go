@@ -13,9 +13,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
-	"moorage/internal/tabletest"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/metadata"
@@ -23,6 +21,8 @@ import (
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/tablefiles"
 )
 
 // clock is a time that stands still until a test moves it.
@@ -85,7 +85,7 @@ type world struct {
 	random  *lockedRandom
 	store   registry.Store
 	files   *memorystorage.Store
-	history *tabletest.History
+	history *tablefiles.History
 	table   registry.ID
 	// orphaned says that what no snapshot ever reached may go.
 	orphaned bool
@@ -115,7 +115,7 @@ func newWorld(t testing.TB, open newStore, seed uint64, steps int) *world {
 		Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}`),
 	})
 	must(t, err)
-	w.history = tabletest.New(t, w.files, made.Document.Location(), rand.New(rand.NewPCG(seed, 3)), w.clock.Now().UnixMilli())
+	w.history = tablefiles.New(t, w.files, made.Document.Location(), rand.New(rand.NewPCG(seed, 3)), w.clock.Now().UnixMilli())
 	records, err := w.store.List(w.ctx, registry.TablePointer, "", "", 10)
 	must(t, err)
 	pointer, err := registry.Decode[registry.Pointer](records[0])
@@ -141,12 +141,12 @@ func (w *world) newNode(store registry.Store, files storage.Store) node {
 func (w *world) newNodeOver(store registry.Store, open func(storage.Place) (storage.Store, error)) node {
 	w.t.Helper()
 	served, err := catalog.New(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: open,
 	})
 	must(w.t, err)
 	made, err := jobs.New(jobs.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: catalog.TablesOf(served.As(moorage.System("expire"))),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: catalog.TablesOf(served.As(moorage.System("expire"))),
 		FormerKept: formerKept,
 	})
 	must(w.t, err)

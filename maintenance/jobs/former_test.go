@@ -10,10 +10,10 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/internal/racetest"
 	"moorage/registry"
-	"moorage/registry/registrytest"
-	"moorage/storage/storagetest"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
+	"moorage/testkit/storagetest"
 )
 
 // formerKept is for how long metadata files stay after they left the log.
@@ -205,7 +205,7 @@ func TestTrimFormerWithDeleteAfterCommit(t *testing.T) {
 func TestCrashEveryCallOfTrimFormer(t *testing.T) {
 	t.Parallel()
 	for _, action := range []storagetest.Action{storagetest.Fail, storagetest.Lose, storagetest.Die, storagetest.DieAfter} {
-		if !racetest.Every() && action != storagetest.Lose && action != storagetest.DieAfter {
+		if !scale.Every() && action != storagetest.Lose && action != storagetest.DieAfter {
 			continue
 		}
 		t.Run(fmt.Sprint(action), func(t *testing.T) {

@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/hostiletest"
 	"moorage/manifest"
 	"moorage/registry"
 	"moorage/storage"
+	"moorage/testkit/scale"
+	"moorage/testkit/tablefiles"
 )
 
 var longFlag = flag.Bool("long", false, "what clients store is as large as in the attack")
@@ -62,8 +63,8 @@ func (w *world) endsBlocked(reason string) {
 func wantLittle(t *testing.T, what string, peak int64) {
 	t.Helper()
 	t.Logf("%s: %d MB above idle", what, peak>>20)
-	if peak > hostiletest.AboveIdleMax {
-		t.Errorf("%s: %d bytes above idle, want at most %d", what, peak, hostiletest.AboveIdleMax)
+	if peak > scale.AboveIdleMax {
+		t.Errorf("%s: %d bytes above idle, want at most %d", what, peak, scale.AboveIdleMax)
 	}
 }
 
@@ -73,9 +74,9 @@ func TestAListOfMillionsOfManifestsBlocksItsJob(t *testing.T) {
 	if *longFlag {
 		manifests = 4_000_000
 	}
-	wantLittle(t, fmt.Sprint(manifests, " manifests"), hostiletest.Peak(t, func(t *testing.T) func() {
+	wantLittle(t, fmt.Sprint(manifests, " manifests"), scale.Peak(t, func(t *testing.T) func() {
 		w := newWorld(t, inMemory, 1, 0)
-		w.hostile(hostiletest.List(t, manifests, name("metadata", "-m0.avro")), nil)
+		w.hostile(tablefiles.HostileList(t, manifests, name("metadata", "-m0.avro")), nil)
 		return func() { w.endsBlocked("over 262144 manifests") }
 	}))
 }
@@ -87,10 +88,10 @@ func TestAManifestOfAMillionFilesIsReadInLittleMemory(t *testing.T) {
 	if *longFlag {
 		files = 1_000_000
 	}
-	wantLittle(t, fmt.Sprint(files, " files"), hostiletest.Peak(t, func(t *testing.T) func() {
+	wantLittle(t, fmt.Sprint(files, " files"), scale.Peak(t, func(t *testing.T) func() {
 		w := newWorld(t, inMemory, 1, 0)
-		w.hostile(hostiletest.List(t, 1, name("metadata", "-m0.avro")), map[string][]byte{
-			name("metadata", "-m0.avro")(0): hostiletest.Manifest(t, files, 0, name("data", ".parquet")),
+		w.hostile(tablefiles.HostileList(t, 1, name("metadata", "-m0.avro")), map[string][]byte{
+			name("metadata", "-m0.avro")(0): tablefiles.HostileManifest(t, files, 0, name("data", ".parquet")),
 			name("data", ".parquet")(0):     []byte("live"),
 			tableAt + "/data/stray":         []byte("stray"),
 			statsAt:                         []byte("PFA1"),
@@ -141,7 +142,7 @@ func TestAFolderOfAMillionFilesIsLookedAtInLittleMemory(t *testing.T) {
 	if *longFlag {
 		files = 4_000_000
 	}
-	wantLittle(t, fmt.Sprint(files, " files"), hostiletest.Peak(t, func(t *testing.T) func() {
+	wantLittle(t, fmt.Sprint(files, " files"), scale.Peak(t, func(t *testing.T) func() {
 		w := newWorld(t, inMemory, 1, 1)
 		w.clock.Advance(4 * 24 * time.Hour)
 		return func() {

@@ -13,13 +13,13 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
-	"moorage/internal/tabletest"
 	"moorage/maintenance/jobs"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
 	filestorage "moorage/storage/file"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/tablefiles"
 )
 
 // wantBlocked fails the test unless a report names no file, and says why.
@@ -76,12 +76,12 @@ func TestLeftoversOfADroppedWarehouse(t *testing.T) {
 
 // unregistered writes a table that no catalog knows: its metadata file at path, data below lake. It
 // returns its history, and the snapshots of all its versions.
-func (w *world) unregistered(path, lake string) *tabletest.History {
+func (w *world) unregistered(path, lake string) *tablefiles.History {
 	w.t.Helper()
 	env := metadata.Env{Now: w.clock.Now(), NewUUID: func() string { return "9c12d441-03fe-4693-9a96-a0705ddf69c1" }}
 	document, err := metadata.Create(metadata.CreateTable{Location: "file:///wh/exported", Schema: []byte(intSchema)}, env)
 	must(w.t, err)
-	history := tabletest.New(w.t, w.files, lake, rand.New(rand.NewPCG(5, 5)), w.clock.Now().UnixMilli())
+	history := tablefiles.New(w.t, w.files, lake, rand.New(rand.NewPCG(5, 5)), w.clock.Now().UnixMilli())
 	for range 3 {
 		checked, err := jsontext.Check([]byte("[" + strings.Join(history.Append("main", 1), ",") + "]"))
 		must(w.t, err)

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/racetest"
+	"moorage/testkit/scale"
 )
 
 var mutantSeed = flag.Uint64("mutant-seed", 0, "draws the checks that are switched off; 0: a new seed")
@@ -95,7 +95,7 @@ func TestEveryCheckIsNeeded(t *testing.T) {
 	if known := slices.Sorted(maps.Keys(all)); !slices.Equal(names, known) {
 		t.Fatalf("the scenarios are %q, the mutants %q", names, known)
 	}
-	if !racetest.Every() {
+	if !scale.Every() {
 		seed := *mutantSeed
 		if seed == 0 {
 			seed = uint64(time.Now().UnixNano())
@@ -111,7 +111,7 @@ func TestEveryCheckIsNeeded(t *testing.T) {
 			for store := range storesOfChecks() {
 				run := "^TestEachCheckKeepsItsFile$/^" + store + "$/^" + regexp.QuoteMeta(strings.ReplaceAll(check, " ", "_")) + "$"
 				arguments := []string{"-test.run", run, "-test.timeout", "5m"}
-				if racetest.Every() {
+				if scale.Every() {
 					arguments = append(arguments, "-every")
 				}
 				said, err := exec.CommandContext(t.Context(), binary, arguments...).CombinedOutput()

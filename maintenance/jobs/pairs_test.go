@@ -8,8 +8,8 @@ import (
 
 	"moorage/catalog"
 	"moorage/catalog/claims"
-	"moorage/ledger/ledgertest"
 	"moorage/registry"
+	"moorage/testkit/registrytest"
 )
 
 // pair is a write to a table whose orphans wait for their deletion, and what becomes of both. The
@@ -52,7 +52,7 @@ func pairs() []pair {
 		}, true, ""},
 		{"end of window", func(w *world, _ *catalog.Table) error {
 			must(w.t, drop(w))
-			return claims.New(ledgertest.Over(w.store)).End(w.ctx, "end", w.table, claims.Ending{How: registry.EndedWindow, Lasting: true},
+			return claims.New(registrytest.Ledger(w.store)).End(w.ctx, "end", w.table, claims.Ending{How: registry.EndedWindow, Lasting: true},
 				func(registry.State, registry.Pointer) bool { return true })
 		}, false, registry.EndedWindow},
 		{"staged create at its location", func(w *world, _ *catalog.Table) error {

@@ -5,14 +5,14 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/pgtest"
-	"moorage/internal/racetest"
 	"moorage/registry"
 	"moorage/registry/postgres"
-	"moorage/storage/storagetest"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/scale"
+	"moorage/testkit/storagetest"
 )
 
-var database pgtest.Shared
+var database pgserver.Shared
 
 func TestMain(m *testing.M) { database.Main(m) }
 
@@ -40,7 +40,7 @@ func TestCrashEveryCallOverPostgres(t *testing.T) {
 	for at, kind := range kindsOfJobs() {
 		for _, action := range []storagetest.Action{storagetest.Fail, storagetest.Lose, storagetest.Die, storagetest.DieAfter} {
 			stride, first := 1, 0
-			if !racetest.Every() {
+			if !scale.Every() {
 				if action != storagetest.DieAfter {
 					continue
 				}

@@ -10,9 +10,9 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/internal/tabletest"
 	"moorage/registry"
 	"moorage/storage/file"
+	"moorage/testkit/tablefiles"
 )
 
 var snapshotsFlag = flag.Int("snapshots", 60, "how many snapshots of ten manifests each are expired at once; 10000 takes minutes")
@@ -43,7 +43,7 @@ func TestExpireLongHistory(t *testing.T) {
 		Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}`),
 	})
 	must(t, err)
-	w.history = tabletest.New(t, files, made.Document.Location(), rand.New(rand.NewPCG(1, 3)), w.clock.Now().UnixMilli())
+	w.history = tablefiles.New(t, files, made.Document.Location(), rand.New(rand.NewPCG(1, 3)), w.clock.Now().UnixMilli())
 	var updates []string
 	for n := range *snapshotsFlag {
 		if updates = append(updates, w.history.Replace("main", manifestsEach)...); n%500 == 499 || n == *snapshotsFlag-1 {

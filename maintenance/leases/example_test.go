@@ -6,16 +6,16 @@ import (
 	"fmt"
 
 	"moorage"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/leases"
 	"moorage/registry"
 	"moorage/registry/memory"
+	"moorage/testkit/registrytest"
 )
 
 // A job takes a lease on a table, and says its id with each commit.
 func ExampleLeases() {
 	ctx, caller := context.Background(), moorage.Anonymous()
-	s := leases.New(ledgertest.Over(memory.New(rand.Reader)))
+	s := leases.New(registrytest.Ledger(memory.New(rand.Reader)))
 	request := leases.Request{Pointer: registry.ID{15: 7}, Scope: leases.ScopeAll, Holder: "spark 17"}
 	granted, err := s.Take(ctx, caller, request)
 	fmt.Println("X-Moorage-Lease:", granted.ID, err)

@@ -10,13 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"moorage/testkit/storetest"
+
 	"moorage"
-	"moorage/internal/storetest"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/leases"
 	"moorage/registry"
 	"moorage/registry/memory"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 var stores storetest.Stores
@@ -40,7 +40,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	f := &fixture{t: t, now: time.Unix(1_800_000_000, 0).UTC()}
 	store := memory.NewWithClock(rand.NewChaCha8([32]byte{1}), func() time.Time { return f.now })
-	f.Leases = leases.New(ledgertest.Over(store))
+	f.Leases = leases.New(registrytest.Ledger(store))
 	return f
 }
 
@@ -182,7 +182,7 @@ func TestSeveral(t *testing.T) {
 func TestWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := leases.New(ledgertest.Over(memory.New(rand.NewChaCha8([32]byte{2}))))
+		s := leases.New(registrytest.Ledger(memory.New(rand.NewChaCha8([32]byte{2}))))
 		request := leases.Request{Pointer: table, Scope: "*", Holder: "x", TTL: 20 * time.Second, Wait: time.Minute}
 		if _, err := s.Take(t.Context(), ann, request); err != nil {
 			t.Fatal(err)
@@ -219,7 +219,7 @@ func TestTokensNeverRepeat(t *testing.T) {
 		var group sync.WaitGroup
 		for process := range 4 {
 			group.Go(func() {
-				s := leases.New(ledgertest.Over(faulty))
+				s := leases.New(registrytest.Ledger(faulty))
 				for i := range 15 { // a lease whose answer was lost is in the way for a while
 					scope := fmt.Sprintf("part:%x", process*15+i)
 					granted, err := s.Take(t.Context(), ann, leases.Request{Pointer: table, Scope: scope, Holder: "x"})

@@ -7,11 +7,11 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/monitor"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/maintenance/steer"
+	"moorage/testkit/registrytest"
 )
 
 // TestMonitorFallsBehind: a monitor that is 80 % of the retention behind looks at all tables before
@@ -37,7 +37,7 @@ func TestMonitorFallsBehind(t *testing.T) {
 			}
 			w.clock.Advance(tt.behind)
 			made, err := monitor.New(monitor.Config{
-				Deps: ledgertest.Deps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))), Policies: w.policies, Retention: 10 * time.Hour,
+				Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))), Policies: w.policies, Retention: 10 * time.Hour,
 			})
 			must(t, err)
 			must(t, made.RunOnce(w.ctx))
@@ -89,7 +89,7 @@ func testRuleThatComesBack(t *testing.T, w *world) {
 	}
 	w.clock.Advance(time.Minute)
 	steering := &steer.Steering{
-		Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))),
+		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))),
 	}
 	must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Orphans))
 	w.tend(w.node)

@@ -7,14 +7,14 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/internal/tabletest"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/clocks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
 	"moorage/maintenance/policy"
 	"moorage/registry"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/tablefiles"
 )
 
 // doubting makes the maintenance of w go by a clock that other clocks vouch for. It returns how to
@@ -23,7 +23,7 @@ func (w *world) doubting() (set func(time.Duration)) {
 	w.t.Helper()
 	began, ahead := w.clock.Now(), time.Duration(0)
 	clock := clocks.New(clocks.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store}), Boot: func() time.Duration { return w.clock.Now().Sub(began) - ahead },
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Boot: func() time.Duration { return w.clock.Now().Sub(began) - ahead },
 	})
 	if why, err := clock.Doubt(w.ctx); err != nil || why != "" {
 		w.t.Fatalf("at the start: %q, %v", why, err)
@@ -31,11 +31,11 @@ func (w *world) doubting() (set func(time.Duration)) {
 	tables := catalog.TablesOf(w.catalog.As(moorage.System("expire")))
 	var err error
 	w.jobs, err = jobs.New(jobs.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: tables, Doubt: clock.Doubt,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: tables, Doubt: clock.Doubt,
 	})
 	must(w.t, err)
 	w.planner, err = planner.New(planner.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: w.jobs, Tables: tables, Policies: w.policies, Doubt: clock.Doubt,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: w.jobs, Tables: tables, Policies: w.policies, Doubt: clock.Doubt,
 	})
 	must(w.t, err)
 	return func(d time.Duration) {
@@ -128,7 +128,7 @@ func testCareOfTheFuture(t *testing.T, w *world) {
 	})
 	w.put(warehouse, policy.UnreferencedFileRemoval, policy.Settings{})
 	w.tend(w.node)
-	histories := make(map[string]*tabletest.History)
+	histories := make(map[string]*tablefiles.History)
 	ids := make(map[string]registry.ID)
 	fill := func(name string) {
 		ids[name], histories[name] = w.table(name, 1)

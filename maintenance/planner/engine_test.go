@@ -14,11 +14,11 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
 	"moorage/maintenance/policy"
 	"moorage/registry"
+	"moorage/testkit/registrytest"
 )
 
 var warehouse = moorage.Identifier{Warehouse: "w"}
@@ -399,7 +399,7 @@ func testClockInDoubt(t *testing.T, w *world) {
 	why := ""
 	var err error
 	w.planner, err = planner.New(planner.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog), Policies: w.policies, Doubt: func(context.Context) (string, error) { return why, nil },
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog), Policies: w.policies, Doubt: func(context.Context) (string, error) { return why, nil },
 	})
 	must(t, err)
 	w.clock.Advance(10 * time.Minute)

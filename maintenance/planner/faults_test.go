@@ -10,18 +10,17 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/internal/racetest"
-	"moorage/internal/tabletest"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/maintenance/steer"
 	"moorage/registry"
-	"moorage/registry/registrytest"
 	"moorage/storage"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
+	"moorage/testkit/tablefiles"
 )
 
 var longFlag = flag.Bool("long", false, "all calls of the store, a million tables and as many events, not a part of them")
@@ -70,7 +69,7 @@ func TestCrashEveryCall(t *testing.T) {
 			t.Run(store+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				step := crashSteps[store]
-				if racetest.Every() {
+				if scale.Every() {
 					step = 1
 				}
 				for k := int(action) % step; crash(t, open, k, action); k += step {
@@ -160,7 +159,7 @@ func testLostLog(t *testing.T, w *world) {
 // forgetDue takes the care of a table and its times away, as a fault of ours might.
 func (w *world) forgetDue(id registry.ID) {
 	w.t.Helper()
-	cares, err := schedule.Read(w.ctx, ledgertest.Over(w.store), id)
+	cares, err := schedule.Read(w.ctx, registrytest.Ledger(w.store), id)
 	must(w.t, err)
 	change := cares[0].End()
 	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: change.Writes})
@@ -181,7 +180,7 @@ func testMissedTable(t *testing.T, w *world) {
 	}
 	w.put(warehouse, policy.SnapshotManagement, nil)
 	w.tend(w.node)
-	steering := &steer.Steering{Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	steering := &steer.Steering{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
 	for _, id := range ids {
 		w.forgetDue(id)
 	}
@@ -245,7 +244,7 @@ func TestBlocker(t *testing.T) {
 		if looks < tt.least || looks > tt.most {
 			t.Errorf("%s: blocked after %d looks", name, looks)
 		}
-		steering := &steer.Steering{Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: tables}
+		steering := &steer.Steering{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: tables}
 		if blockers, _, err := steering.Blockers(w.ctx, "", 10); err != nil || len(blockers) != 1 || blockers[0].Table.Name != "t" {
 			t.Errorf("%s: the blockers are %+v, %v", name, blockers, err)
 		}
@@ -265,7 +264,7 @@ func TestBlocker(t *testing.T) {
 }
 
 // newGrownWorld returns a world with a table of 30 snapshots that a policy expires after an hour.
-func newGrownWorld(t *testing.T) (w *world, id registry.ID, history *tabletest.History) {
+func newGrownWorld(t *testing.T) (w *world, id registry.ID, history *tablefiles.History) {
 	t.Helper()
 	w = newWorld(t, inMemory)
 	id, history = w.table("t", 1)
@@ -281,7 +280,7 @@ func (w *world) fail(err error) *failing {
 	w.t.Helper()
 	broken := &failing{Jobs: w.jobs, err: err}
 	made, err := planner.New(planner.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: broken, Tables: catalog.TablesOf(w.catalog), Policies: w.policies,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: broken, Tables: catalog.TablesOf(w.catalog), Policies: w.policies,
 	})
 	must(w.t, err)
 	w.planner = made
@@ -368,7 +367,7 @@ func testBlockedJob(t *testing.T, w *world) {
 	w.tend(w.node)
 	w.clock.Advance(2 * time.Hour)
 	w.tend(w.node)
-	steering := &steer.Steering{Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	steering := &steer.Steering{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
 	want := func(at string, count int) {
 		t.Helper()
 		if blockers, _, err := steering.Blockers(w.ctx, "", 10); err != nil || len(blockers) != count {
@@ -481,6 +480,6 @@ func (w *world) blockJob(id registry.ID, why string) {
 
 func (w *world) steering() *steer.Steering {
 	return &steer.Steering{
-		Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog),
+		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog),
 	}
 }

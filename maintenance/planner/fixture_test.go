@@ -12,9 +12,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
-	"moorage/internal/tabletest"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/monitor"
@@ -25,6 +23,8 @@ import (
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/tablefiles"
 )
 
 // clock is moved by tests.
@@ -209,23 +209,23 @@ func (w *world) ann() *catalog.Catalog { return w.catalog.As(moorage.Anonymous()
 func (w *world) newNode(store registry.Store, alone bool) node {
 	w.t.Helper()
 	served, err := catalog.New(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(storage.Place) (storage.Store, error) { return w.opened, nil },
 	})
 	must(w.t, err)
 	n := node{catalog: served}
 	tables := catalog.TablesOf(served.As(moorage.System("expire")))
-	n.jobs, err = jobs.New(jobs.Config{Deps: ledgertest.Deps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: alone}), Tables: tables, FormerKept: w.former})
+	n.jobs, err = jobs.New(jobs.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: alone}), Tables: tables, FormerKept: w.former})
 	must(w.t, err)
-	n.policies = policy.New(ledgertest.Over(store), nil)
+	n.policies = policy.New(registrytest.Ledger(store), nil)
 	_, err = n.policies.Reload(w.ctx)
 	must(w.t, err)
 	n.monitor, err = monitor.New(monitor.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: store, Alone: alone, Now: w.clock.Now, Random: w.random}), Tables: tables, Policies: n.policies,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Alone: alone, Now: w.clock.Now, Random: w.random}), Tables: tables, Policies: n.policies,
 	})
 	must(w.t, err)
 	n.planner, err = planner.New(planner.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: store, Alone: alone, Now: w.clock.Now, Random: w.random}), Jobs: n.jobs, Tables: tables, Policies: n.policies,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Alone: alone, Now: w.clock.Now, Random: w.random}), Jobs: n.jobs, Tables: tables, Policies: n.policies,
 	})
 	must(w.t, err)
 	return n
@@ -236,13 +236,13 @@ func ident(name string) moorage.Identifier {
 }
 
 // table makes a table with a history of its own.
-func (w *world) table(name string, seed uint64) (registry.ID, *tabletest.History) {
+func (w *world) table(name string, seed uint64) (registry.ID, *tablefiles.History) {
 	w.t.Helper()
 	made, err := w.ann().CreateTable(w.ctx, ident(name), catalog.CreateTableRequest{
 		Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}`),
 	})
 	must(w.t, err)
-	history := tabletest.New(w.t, w.files, made.Document.Location(), rand.New(rand.NewPCG(seed, 3)),
+	history := tablefiles.New(w.t, w.files, made.Document.Location(), rand.New(rand.NewPCG(seed, 3)),
 		w.clock.Now().UnixMilli())
 	id, err := catalog.TablesOf(w.catalog.As(moorage.System("expire"))).Find(w.ctx, ident(name))
 	must(w.t, err)

@@ -13,13 +13,13 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
-	"moorage/internal/tabletest"
 	"moorage/maintenance/patience"
 	"moorage/maintenance/policy"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/tablefiles"
 )
 
 // hangingFiles is a storage whose calls below a folder hang, as those on a mount whose server is
@@ -81,7 +81,7 @@ func (w *world) tableIn(warehouse, name string) registry.ID {
 		Schema: []byte(`{"type":"struct","fields":[{"id":1,"name":"id","type":"long","required":false}]}`),
 	})
 	must(w.t, err)
-	history := tabletest.New(w.t, w.files, made.Document.Location(), rand.New(rand.NewPCG(1, 3)), w.clock.Now().UnixMilli())
+	history := tablefiles.New(w.t, w.files, made.Document.Location(), rand.New(rand.NewPCG(1, 3)), w.clock.Now().UnixMilli())
 	for range 5 {
 		checked, err := jsontext.Check([]byte("[" + strings.Join(history.Append("main", 1), ",") + "]"))
 		must(w.t, err)

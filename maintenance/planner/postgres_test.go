@@ -4,12 +4,12 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/pgtest"
 	"moorage/registry"
 	"moorage/registry/postgres"
+	"moorage/testkit/pgserver"
 )
 
-var database pgtest.Shared
+var database pgserver.Shared
 
 func TestMain(m *testing.M) { database.Main(m) }
 

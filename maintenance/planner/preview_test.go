@@ -8,17 +8,17 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/steer"
 	"moorage/metadata"
+	"moorage/testkit/registrytest"
 )
 
 // preview returns what a policy would do, page by page.
 func (w *world) preview(scope moorage.Identifier, asked policy.Asked) []steer.Preview {
 	w.t.Helper()
 	s := &steer.Steering{
-		Ledger: ledgertest.Over(w.store), Policies: w.policies, Jobs: w.jobs,
+		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs,
 		Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))),
 	}
 	var all []steer.Preview

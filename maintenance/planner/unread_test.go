@@ -9,10 +9,10 @@ import (
 
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/monitor"
 	"moorage/maintenance/policy"
 	"moorage/registry"
+	"moorage/testkit/registrytest"
 )
 
 // TestUnreadableCare: a table whose care cannot be read keeps no other from being made due, by its
@@ -26,7 +26,7 @@ func testUnreadableCare(t *testing.T, w *world) {
 	w.put(warehouse, policy.SnapshotManagement, nil)
 	var log bytes.Buffer
 	made, err := monitor.New(monitor.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.NewTextHandler(&log, nil))}), Tables: catalog.TablesOf(w.ann()), Policies: w.policies,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.NewTextHandler(&log, nil))}), Tables: catalog.TablesOf(w.ann()), Policies: w.policies,
 	})
 	must(t, err)
 	spoil := func(key registry.Key) {

@@ -11,13 +11,13 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/verb"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 func must(t testing.TB, err error) {
@@ -49,7 +49,7 @@ func newStore(t *testing.T) (*slowStore, *catalog.Catalog) {
 	now := func() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC) }
 	store := &slowStore{Store: memory.NewWithClock(rand.NewChaCha8([32]byte{1}), now)}
 	made, err := catalog.New(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: store, Now: now, Random: rand.NewChaCha8([32]byte{2}), Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: now, Random: rand.NewChaCha8([32]byte{2}), Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(storage.Place) (storage.Store, error) { return memorystorage.New(), nil },
 	})
 	must(t, err)
@@ -66,7 +66,7 @@ var enabled = policy.Asked{Type: policy.Compaction, Status: policy.Enabled, By: 
 func TestSlowReload(t *testing.T) {
 	t.Parallel()
 	store, served := newStore(t)
-	kept := policy.New(ledgertest.Over(store), nil)
+	kept := policy.New(registrytest.Ledger(store), nil)
 	store.after = func(ctx context.Context) {
 		store.after = nil
 		must(t, kept.Put(ctx, catalog.ScopesOf(served), moorage.Identifier{Warehouse: "w"}, enabled))
@@ -87,7 +87,7 @@ func TestClientLeavesAfterChange(t *testing.T) {
 	t.Parallel()
 	store, served := newStore(t)
 	told := 0
-	kept := policy.New(ledgertest.Over(store), func() { told++ })
+	kept := policy.New(registrytest.Ledger(store), func() { told++ })
 	_, err := kept.Reload(t.Context())
 	must(t, err)
 	ctx, leave := context.WithCancel(t.Context())
@@ -118,7 +118,7 @@ func TestReloadFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store, served := newStore(t)
-			kept := policy.New(ledgertest.Over(store), nil)
+			kept := policy.New(registrytest.Ledger(store), nil)
 			_, unchanged, err := kept.ReloadFor(t.Context(), "w")
 			must(t, err)
 			holds := func() bool {
@@ -142,7 +142,7 @@ func TestReloadFor(t *testing.T) {
 		})
 	}
 	store, _ := newStore(t)
-	if _, unchanged, err := policy.New(ledgertest.Over(store), nil).ReloadFor(t.Context(), "none"); err != nil || unchanged != nil {
+	if _, unchanged, err := policy.New(registrytest.Ledger(store), nil).ReloadFor(t.Context(), "none"); err != nil || unchanged != nil {
 		t.Errorf("of no warehouse: %v, %v", unchanged, err)
 	}
 }

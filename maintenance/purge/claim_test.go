@@ -15,8 +15,8 @@ import (
 	"moorage/catalog"
 	"moorage/maintenance/purge"
 	"moorage/registry"
-	"moorage/registry/registrytest"
 	"moorage/storage"
+	"moorage/testkit/registrytest"
 )
 
 // sharedFolder is the storage of several nodes. It counts what all of them read and delete, and

@@ -18,7 +18,7 @@ import (
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/storagetest"
 )
 
 const (

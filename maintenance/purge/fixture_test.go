@@ -16,7 +16,6 @@ import (
 	"moorage/check"
 	"moorage/internal/jsontext"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/purge"
 	"moorage/metadata"
@@ -24,6 +23,7 @@ import (
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 // clock is a time that stands still until a test moves it.
@@ -69,7 +69,7 @@ type node struct {
 func newNode(t testing.TB, config catalog.Config, interval time.Duration) *node {
 	t.Helper()
 	config.Alone = config.AbortPending
-	config.Deps = ledgertest.Deps(config.Deps.Config)
+	config.Deps = registrytest.LedgerDeps(config.Deps.Config)
 	served, err := catalog.New(config)
 	must(t, err)
 	worker, err := purge.New(purge.Config{
@@ -164,7 +164,7 @@ func commitRequest(t testing.TB, updates string) catalog.CommitRequest {
 
 // Check checks the store of f.
 func (f *fixture) Check(ctx context.Context) (check.Report, error) {
-	return check.New(check.Config{Deps: ledgertest.Deps(ledger.Config{Store: f.store, Now: f.config.Now}), Files: f.Documents()}).Check(ctx)
+	return check.New(check.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: f.store, Now: f.config.Now}), Files: f.Documents()}).Check(ctx)
 }
 
 // wantClean fails the test unless Check finds nothing.

@@ -7,8 +7,9 @@ import (
 	"fmt"
 	"testing"
 
-	"moorage/internal/hostiletest"
 	"moorage/manifest"
+	"moorage/testkit/scale"
+	"moorage/testkit/tablefiles"
 )
 
 var longFlag = flag.Bool("long", false, "lists of four million names and manifests of four million files, not of as many as show the bounds")
@@ -21,17 +22,17 @@ func TestAListOfMillionsOfManifestsBlocksItsPurge(t *testing.T) {
 	if *longFlag {
 		manifests = 4_000_000
 	}
-	peak := hostiletest.Peak(t, func(t *testing.T) func() {
+	peak := scale.Peak(t, func(t *testing.T) func() {
 		in := newDropped(t, func(old *purged) {
-			old.listed(old.file(purgedTable+"/metadata/snap.avro", hostiletest.List(t, manifests, func(i int) string {
+			old.listed(old.file(purgedTable+"/metadata/snap.avro", tablefiles.HostileList(t, manifests, func(i int) string {
 				return fmt.Sprintf("%s/metadata/%09d-m0.avro", purgedTable, i)
 			})))
 		})
 		return func() { blocks(t, in, "over 262144 manifests") }
 	})
 	t.Logf("%d manifests take %d bytes above idle", manifests, peak)
-	if peak > hostiletest.AboveIdleMax {
-		t.Errorf("%d manifests take %d bytes above idle, want at most %d", manifests, peak, hostiletest.AboveIdleMax)
+	if peak > scale.AboveIdleMax {
+		t.Errorf("%d manifests take %d bytes above idle, want at most %d", manifests, peak, scale.AboveIdleMax)
 	}
 }
 
@@ -42,23 +43,23 @@ func TestAManifestOfMillionsOfFilesIsPurgedInLittleMemory(t *testing.T) {
 	if *longFlag {
 		files = 4_000_000
 	}
-	peak := hostiletest.Peak(t, func(t *testing.T) func() {
+	peak := scale.Peak(t, func(t *testing.T) func() {
 		in := newDropped(t, func(old *purged) {
 			at := purgedTable + "/metadata/m.avro"
-			old.file(at, hostiletest.Manifest(t, files, 0, func(i int) string {
+			old.file(at, tablefiles.HostileManifest(t, files, 0, func(i int) string {
 				return fmt.Sprintf("%s/data/%09d.parquet", purgedTable, i)
 			}))
-			old.file(purgedTable+"/metadata/wide.avro", hostiletest.Manifest(t, 3, 6<<20, func(i int) string {
+			old.file(purgedTable+"/metadata/wide.avro", tablefiles.HostileManifest(t, 3, 6<<20, func(i int) string {
 				return fmt.Sprintf("%s/data/wide-%09d.parquet", purgedTable, i)
 			}))
-			old.listed(old.file(purgedTable+"/metadata/snap.avro", hostiletest.List(t, 2, func(i int) string {
+			old.listed(old.file(purgedTable+"/metadata/snap.avro", tablefiles.HostileList(t, 2, func(i int) string {
 				return purgedTable + "/metadata/" + []string{"m.avro", "wide.avro"}[i]
 			})))
 		})
 		return func() { in.purge() }
 	})
 	t.Logf("%d files take %d bytes above idle", files, peak)
-	if peak > hostiletest.AboveIdleMax {
-		t.Errorf("%d files take %d bytes above idle, want at most %d", files, peak, hostiletest.AboveIdleMax)
+	if peak > scale.AboveIdleMax {
+		t.Errorf("%d files take %d bytes above idle, want at most %d", files, peak, scale.AboveIdleMax)
 	}
 }

@@ -3,7 +3,7 @@ package purge_test
 import (
 	"testing"
 
-	"moorage/internal/storetest"
+	"moorage/testkit/storetest"
 )
 
 // stores opens the stores of all tests.

@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"moorage/internal/jsontext"
-	"moorage/internal/tabletest"
 	"moorage/maintenance/reach"
 	"moorage/metadata"
 	"moorage/storage"
 	"moorage/storage/memory"
+	"moorage/testkit/tablefiles"
 )
 
 const (
@@ -62,7 +62,7 @@ func apply(t testing.TB, document *metadata.Document, nowMS int64, updates ...st
 // world is a table with a history, and a part of that has expired.
 type world struct {
 	store          *memory.Store
-	history        *tabletest.History
+	history        *tablefiles.History
 	present        *metadata.Document
 	expired        reach.Expired
 	live, everDead map[string]bool // what the model says
@@ -72,14 +72,14 @@ func newWorld(t testing.TB, seed uint64, steps int) *world {
 	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 1))
 	w := &world{store: memory.New()}
-	w.history = tabletest.New(t, w.store, location, random, startMS)
+	w.history = tablefiles.New(t, w.store, location, random, startMS)
 	before := empty(t)
 	for range steps {
 		updates := w.history.Step(1000)
 		before = apply(t, before, w.history.NowMS(), updates...)
 	}
 	kept := map[int64]bool{}
-	for _, refs := range []map[string]*tabletest.Snapshot{w.history.Heads, w.history.Tags} {
+	for _, refs := range []map[string]*tablefiles.Snapshot{w.history.Heads, w.history.Tags} {
 		for _, s := range refs {
 			kept[s.ID] = true
 		}
@@ -320,7 +320,7 @@ func TestManifestWithFewerFilesThanListed(t *testing.T) {
 		t.Fatalf("%d manifests, %+v", len(manifests), cost)
 	}
 	one := memory.New()
-	lone := tabletest.New(t, one, location, rand.New(rand.NewPCG(3, 1)), startMS)
+	lone := tablefiles.New(t, one, location, rand.New(rand.NewPCG(3, 1)), startMS)
 	lone.Append("main", 1)
 	manifest := lone.Files[1]
 	body, err := storage.ReadAll(t.Context(), one, manifest, 1<<20)

@@ -11,12 +11,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"moorage"
-	"moorage/internal/storetest"
 	"moorage/maintenance/retention"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/pebble"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/storetest"
 )
 
 // leapingStore is a store whose clock was set ahead, or back, by so much.

@@ -8,18 +8,19 @@ import (
 	"testing"
 	"time"
 
+	"moorage/testkit/storetest"
+
 	"moorage"
 	"moorage/catalog"
 	"moorage/check"
-	"moorage/internal/storetest"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/retention"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 const (
@@ -81,7 +82,7 @@ func newFixture(t testing.TB, change ...func(*retention.Config)) *fixture {
 	for _, set := range change {
 		set(&f.config)
 	}
-	f.config.Deps = ledgertest.Deps(f.config.Deps.Config)
+	f.config.Deps = registrytest.LedgerDeps(f.config.Deps.Config)
 	f.store = f.config.Store
 	f.Retention = f.other(f.store)
 	files := memorystorage.New()
@@ -94,7 +95,7 @@ func newFixture(t testing.TB, change ...func(*retention.Config)) *fixture {
 func (f *fixture) newCatalog(warehouse, location string, open func([]string) (storage.Store, error)) {
 	f.t.Helper()
 	made, err := catalog.New(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: f.store, Now: f.config.Now, Random: f.config.Random}), Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: f.store, Now: f.config.Now, Random: f.config.Random}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage:  func(place storage.Place) (storage.Store, error) { return open(place.Roots) },
 		StagedFolder: f.RememberStaged,
 	})
@@ -112,7 +113,7 @@ func (f *fixture) other(store registry.Store) *retention.Retention {
 	f.t.Helper()
 	config := f.config
 	config.Store = store
-	config.Deps = ledgertest.Deps(config.Deps.Config)
+	config.Deps = registrytest.LedgerDeps(config.Deps.Config)
 	made, err := retention.New(config)
 	must(f.t, err)
 	return made
@@ -136,7 +137,7 @@ func wantKind(t testing.TB, err error, kind moorage.Kind) {
 // wantClean fails the test unless all records and files hold together.
 func (f *fixture) wantClean() {
 	f.t.Helper()
-	report, err := check.New(check.Config{Deps: ledgertest.Deps(ledger.Config{Store: f.store, Now: f.config.Now}), Files: f.catalog.Documents()}).Check(f.ctx)
+	report, err := check.New(check.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: f.store, Now: f.config.Now}), Files: f.catalog.Documents()}).Check(f.ctx)
 	if err != nil || len(report.Problems) > 0 {
 		f.t.Errorf("check: %v %q", err, report.Problems)
 	}

@@ -7,8 +7,8 @@ import (
 	"moorage"
 	"moorage/maintenance/retention"
 	"moorage/registry"
-	"moorage/registry/registrytest"
 	"moorage/storage"
+	"moorage/testkit/registrytest"
 )
 
 // folder returns the record of a folder or location.

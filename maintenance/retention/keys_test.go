@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/retention"
 	"moorage/registry"
+	"moorage/testkit/registrytest"
 )
 
 // Nor do more of them than one page keep it from those of the next.
@@ -55,7 +55,7 @@ func (f *fixture) keyed(id string) registry.Write {
 // outcomes returns the outcomes that are left.
 func (f *fixture) outcomes() (found []registry.Record) {
 	f.t.Helper()
-	must(f.t, ledgertest.Over(f.store).Scan(f.ctx, registry.TableIdempotency, "", "", func(r registry.Record) (bool, error) {
+	must(f.t, registrytest.Ledger(f.store).Scan(f.ctx, registry.TableIdempotency, "", "", func(r registry.Record) (bool, error) {
 		found = append(found, r)
 		return true, nil
 	}))

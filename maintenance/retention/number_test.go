@@ -8,9 +8,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"moorage/internal/storetest"
 	"moorage/maintenance/retention"
 	"moorage/registry"
+	"moorage/testkit/storetest"
 )
 
 // waitingChanges returns how many changes of a database wait for their places.

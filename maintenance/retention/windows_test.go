@@ -12,10 +12,10 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/retention"
 	"moorage/recovery"
 	"moorage/registry"
+	"moorage/testkit/registrytest"
 )
 
 // unwalkedStore shows no pointers in lists, so that no walk finds one.
@@ -115,7 +115,7 @@ func TestWindowEndsByItsRecord(t *testing.T) {
 		"purge that was cancelled": func(f *fixture) {
 			f.create("t")
 			must(f.t, f.catalog.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}))
-			_, err := recovery.CancelDeletions(f.ctx, ledgertest.Over(f.store), f.clock.Now())
+			_, err := recovery.CancelDeletions(f.ctx, registrytest.Ledger(f.store), f.clock.Now())
 			must(f.t, err)
 		},
 	} {

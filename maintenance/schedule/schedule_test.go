@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/registry"
 	"moorage/registry/memory"
+	"moorage/testkit/registrytest"
 )
 
 var (
@@ -71,7 +71,7 @@ func wantAgreed(t *testing.T, l *ledger.Ledger, care schedule.Care, want int) {
 // Care and index agree through all moves: made due, due earlier, run, blocked, unblocked, gone.
 func TestCareAndIndexAgree(t *testing.T) {
 	t.Parallel()
-	l := ledgertest.Over(memory.New(rand.Reader))
+	l := registrytest.Ledger(memory.New(rand.Reader))
 	cares, err := schedule.Read(t.Context(), l, table)
 	must(t, err)
 	care := cares[0]
@@ -130,7 +130,7 @@ func TestCareAndIndexAgree(t *testing.T) {
 // Two writers of one care cannot both win.
 func TestMoveRequiresTheCareAsItWasRead(t *testing.T) {
 	t.Parallel()
-	l := ledgertest.Over(memory.New(rand.Reader))
+	l := registrytest.Ledger(memory.New(rand.Reader))
 	first := schedule.Care{Pointer: table}
 	for _, want := range []bool{true, false} {
 		change, err := first.Move(registry.Care{Jobs: []registry.JobCare{{Kind: "snapshots", Due: start}}})

@@ -9,19 +9,18 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"moorage/internal/pgtest"
-	"moorage/internal/racetest"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/work"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/registry/postgres"
-	"moorage/registry/registrytest"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
 )
 
-var database pgtest.Shared
+var database pgserver.Shared
 
 func TestMain(m *testing.M) { database.Main(m) }
 
@@ -62,10 +61,10 @@ func TestCrashEveryCall(t *testing.T) {
 	}
 	for store, open := range stores {
 		for name, action := range actions {
-			if store == "postgres" && action != registrytest.DieAfter && !racetest.Every() {
+			if store == "postgres" && action != registrytest.DieAfter && !scale.Every() {
 				continue
 			}
-			stride := racetest.Stride(store, crashStride)
+			stride := scale.Stride(store, crashStride)
 			t.Run(store+"/"+name, func(t *testing.T) {
 				t.Parallel()
 				k := int(action) % stride
@@ -84,7 +83,7 @@ func TestCrashEveryCall(t *testing.T) {
 func crashOnce(t *testing.T, open func(*world) registry.Store, k int, action registrytest.Action) bool {
 	w := newWorldOver(t, 1, open)
 	faulty := registrytest.Faulty(w.store, registrytest.Nth(k, action))
-	records := ledgertest.Deps(ledger.Config{Store: faulty, Now: w.time, Random: rand.NewChaCha8([32]byte{4})}).Ledger
+	records := registrytest.LedgerDeps(ledger.Config{Store: faulty, Now: w.time, Random: rand.NewChaCha8([32]byte{4})}).Ledger
 	ended := w.doWork(w.over(records))
 	w.wantOneHolder(fmt.Sprint("call ", k))
 	faulty.Release(w.ctx)

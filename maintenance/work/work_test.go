@@ -14,7 +14,6 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/ledger/ledgertest"
 	"moorage/locks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
@@ -26,6 +25,7 @@ import (
 	"moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
 )
 
 const kind = "compaction"
@@ -110,7 +110,7 @@ func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) 
 	w.store = open(w)
 	files := memorystorage.New()
 	made, err := catalog.New(catalog.Config{
-		Deps: ledgertest.Deps(ledger.Config{Store: w.store, Now: w.time, Random: rand.NewChaCha8([32]byte{2}), Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Now: w.time, Random: rand.NewChaCha8([32]byte{2}), Logger: slog.New(slog.DiscardHandler)}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(storage.Place) (storage.Store, error) { return files, nil },
 	})
 	must(t, err)
@@ -119,7 +119,7 @@ func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) 
 	must(t, err)
 	_, err = anybody.CreateNamespace(w.ctx, "w", moorage.Namespace{"ns"}, nil)
 	must(t, err)
-	w.ledger = ledgertest.Deps(ledger.Config{Store: w.store, Now: w.time, Random: rand.NewChaCha8([32]byte{3})}).Ledger
+	w.ledger = registrytest.LedgerDeps(ledger.Config{Store: w.store, Now: w.time, Random: rand.NewChaCha8([32]byte{3})}).Ledger
 	w.leases = leases.New(w.ledger)
 	maintained := catalog.TablesOf(made.As(moorage.System("expire")))
 	for n := range tables {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 func TestChangesBehindDamage(t *testing.T) {

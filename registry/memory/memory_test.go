@@ -9,7 +9,7 @@ import (
 
 	"moorage/registry"
 	"moorage/registry/memory"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 func TestStore(t *testing.T) {

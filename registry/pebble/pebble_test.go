@@ -6,7 +6,7 @@ import (
 
 	"moorage/registry"
 	"moorage/registry/pebble"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 func open(t *testing.T, dir string, options pebble.Options) *pebble.Store {

@@ -13,10 +13,10 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"moorage/internal/pgtest"
 	"moorage/locks"
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/registrytest"
 )
 
 // keepStatements and dropStatements are settings of PgBouncer. Where it cannot keep prepared
@@ -29,7 +29,7 @@ const (
 // prepares reports whether the PgBouncer that is here can keep prepared statements.
 func prepares(t *testing.T) bool {
 	t.Helper()
-	prepares, err := pgtest.BouncerPrepares()
+	prepares, err := pgserver.BouncerPrepares()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,12 +38,12 @@ func prepares(t *testing.T) bool {
 
 // newBouncer starts a PgBouncer before the server that is reached at dsn. It drops prepared
 // statements, unless told otherwise.
-func newBouncer(t *testing.T, dsn string, settings ...string) *pgtest.Bouncer {
+func newBouncer(t *testing.T, dsn string, settings ...string) *pgserver.Bouncer {
 	t.Helper()
 	if prepares(t) && !slices.Contains(settings, keepStatements) {
 		settings = append(settings, dropStatements)
 	}
-	bouncer, err := pgtest.StartBouncer(dsn, settings...)
+	bouncer, err := pgserver.StartBouncer(dsn, settings...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func newBouncer(t *testing.T, dsn string, settings ...string) *pgtest.Bouncer {
 // behind returns a connection string that leads through bouncer to a schema without tables, which
 // is that of a role of its own, because PgBouncer takes no search_path. settings (name = value) are
 // those of the role. direct is a way to the same schema without it.
-func behind(t *testing.T, bouncer *pgtest.Bouncer, settings ...string) (dsn, direct string) {
+func behind(t *testing.T, bouncer *pgserver.Bouncer, settings ...string) (dsn, direct string) {
 	t.Helper()
 	direct = newSchema(t)
 	_, schema, _ := strings.Cut(direct, "search_path=")
@@ -79,7 +79,7 @@ func behind(t *testing.T, bouncer *pgtest.Bouncer, settings ...string) (dsn, dir
 }
 
 // migratedBehind is behind with tables, which are made through bouncer.
-func migratedBehind(t *testing.T, bouncer *pgtest.Bouncer, settings ...string) (dsn, direct string) {
+func migratedBehind(t *testing.T, bouncer *pgserver.Bouncer, settings ...string) (dsn, direct string) {
 	t.Helper()
 	dsn, direct = behind(t, bouncer, settings...)
 	if _, err := Migrate(t.Context(), dsn); err != nil {
@@ -114,14 +114,14 @@ func TestBehindBouncer(t *testing.T) {
 	}
 }
 
-func suiteBehind(t *testing.T, bouncer *pgtest.Bouncer, options string) {
+func suiteBehind(t *testing.T, bouncer *pgserver.Bouncer, options string) {
 	registrytest.Run(t, func(t *testing.T) registry.Store {
 		dsn, _ := migratedBehind(t, bouncer)
 		return openStore(t, dsn+options, Options{})
 	})
 }
 
-func leasesSuiteBehind(t *testing.T, bouncer *pgtest.Bouncer, options string) {
+func leasesSuiteBehind(t *testing.T, bouncer *pgserver.Bouncer, options string) {
 	runLeaseContract(t, func(t *testing.T) leaseStore {
 		dsn, _ := migratedBehind(t, bouncer)
 		leases := openLeases(t, dsn+options)

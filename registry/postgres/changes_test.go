@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/registrytest"
 )
 
 // holdAt lets proxy hold the first message of a client that wanted chooses. held is closed when it

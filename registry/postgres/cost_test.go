@@ -9,8 +9,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"moorage/internal/pgtest"
 	"moorage/registry"
+	"moorage/testkit/pgserver"
 )
 
 // cost is what a call sends.
@@ -140,7 +140,7 @@ func TestHotRows(t *testing.T) {
 	const tables, commits, vacuums = 200, 300, 4
 	// Autovacuum, too, keeps old rows alive while it analyzes something, and other tests' load
 	// decides for how long. So this test has a server of its own, without.
-	quiet, err := pgtest.Start("fsync=off", "autovacuum=off")
+	quiet, err := pgserver.Start("fsync=off", "autovacuum=off")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,13 +13,13 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"moorage/internal/pgtest"
-	"moorage/internal/racetest"
 	"moorage/registry"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/scale"
 )
 
 // newProxy returns a proxy before the server.
-func newProxy(t testing.TB, server *pgtest.Server) *Proxy {
+func newProxy(t testing.TB, server *pgserver.Server) *Proxy {
 	t.Helper()
 	proxy, err := NewProxy(server)
 	if err != nil {
@@ -191,7 +191,7 @@ func eachStep(t *testing.T, try func(t *testing.T, proxy *Proxy, store *Store, n
 	seed := time.Now().UnixNano()
 	t.Logf("seed %d", seed)
 	chance := rand.New(rand.NewPCG(uint64(seed), 0))
-	stride := racetest.Stride("postgres", 3)
+	stride := scale.Stride("postgres", 3)
 	for _, situation := range situations() {
 		first := chance.IntN(stride)
 		t.Run(situation.name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"moorage/locks"
-	"moorage/locks/leasestest"
+	"moorage/testkit/locktest"
 )
 
 // A session that fails while it holds leases does not keep those waiting who want them.
@@ -17,7 +17,7 @@ func TestFirstErrorEndsLeaseContention(t *testing.T) {
 	t.Parallel()
 	refusal := errors.New("refused")
 	var refuse sync.Once
-	leases := leasestest.NewAround(leasestest.NewMemory(time.Now))
+	leases := locktest.NewLeasesAround(locktest.NewMemoryLeases(time.Now))
 	leases.SetHook(func(_ context.Context, method string, call func()) (err error) {
 		if method == "Release" {
 			refuse.Do(func() { err = refusal })

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/locks/leasestest"
+	"moorage/testkit/locktest"
 )
 
 // leaseClock is a store's clock that stands still until somebody moves it. It is safe for
@@ -29,7 +29,7 @@ func (c *leaseClock) pass(_ *testing.T, d time.Duration) {
 
 func newLeasesInMemory(*testing.T) leaseStore {
 	var clock leaseClock
-	return leaseStore{Leases: leasestest.NewMemory(clock.read), Pass: clock.pass}
+	return leaseStore{Leases: locktest.NewMemoryLeases(clock.read), Pass: clock.pass}
 }
 
 func TestLeasesInMemory(t *testing.T) { runLeaseContract(t, newLeasesInMemory) }
@@ -38,7 +38,7 @@ func TestLeasesInMemory(t *testing.T) { runLeaseContract(t, newLeasesInMemory) }
 func TestLeasesAround(t *testing.T) {
 	runLeaseContract(t, func(t *testing.T) leaseStore {
 		s := newLeasesInMemory(t)
-		s.Leases = leasestest.NewAround(s.Leases)
+		s.Leases = locktest.NewLeasesAround(s.Leases)
 		return s
 	})
 }

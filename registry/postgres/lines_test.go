@@ -11,9 +11,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"moorage/internal/tcptest"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/testkit/loopback"
 )
 
 // TestCloseOfAServerThatStandsStill closes a store, and leases, whose server takes everything and
@@ -41,7 +41,7 @@ func closeStandingStill(t *testing.T) (took time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy, err := tcptest.New(dsn.Host)
+	proxy, err := loopback.NewProxy(dsn.Host)
 	if err != nil {
 		t.Fatal(err)
 	}

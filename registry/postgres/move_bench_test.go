@@ -14,8 +14,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"moorage/internal/pgtest"
 	"moorage/registry"
+	"moorage/testkit/pgserver"
 )
 
 // moveBench is a store over a server of its own that syncs, with a pointer for each client.
@@ -28,7 +28,7 @@ type moveBench struct {
 const benchClientsMax = 64
 
 func newMoveBench(b *testing.B) *moveBench {
-	own, err := pgtest.Start()
+	own, err := pgserver.Start()
 	if err != nil {
 		b.Fatal(err)
 	}

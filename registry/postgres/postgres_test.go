@@ -10,18 +10,18 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"moorage/internal/pgtest"
 	"moorage/registry"
-	"moorage/registry/registrytest"
+	"moorage/testkit/pgserver"
+	"moorage/testkit/registrytest"
 )
 
 // server is the server of all tests of this package; TestMain starts it.
-var server *pgtest.Server
+var server *pgserver.Server
 
 func TestMain(m *testing.M) {
 	var err error
 	// What a test's server forgets in a power cut does not matter here.
-	if server, err = pgtest.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off"); err != nil {
+	if server, err = pgserver.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off"); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"sync"
 
-	"moorage/internal/pgtest"
+	"moorage/testkit/pgserver"
 )
 
 // Message is one message of PostgreSQL's protocol on its way through a Proxy.
@@ -52,7 +52,7 @@ type Proxy struct {
 }
 
 // NewProxy returns a proxy before a server. Close ends it.
-func NewProxy(server *pgtest.Server) (*Proxy, error) {
+func NewProxy(server *pgserver.Server) (*Proxy, error) {
 	target, err := url.Parse(server.DSN())
 	if err != nil {
 		return nil, err
@@ -220,7 +220,7 @@ func readMessage(reader io.Reader, typed bool) (m Message, raw []byte, err error
 	}
 	length := binary.BigEndian.Uint32(header[len(header)-4:])
 	if length < 4 || length > messageBytesMax {
-		return m, nil, errors.New("pgtest: not a message")
+		return m, nil, errors.New("pgserver: not a message")
 	}
 	raw = append(header, make([]byte, length-4)...)
 	if _, err := io.ReadFull(reader, raw[len(header):]); err != nil {

@@ -11,15 +11,15 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"moorage/internal/pgtest"
 	"moorage/registry"
+	"moorage/testkit/pgserver"
 )
 
 // TestServer runs on a server of its own, one after the other: a standby that never comes, and a
 // crash.
 func TestServer(t *testing.T) {
 	t.Parallel()
-	own, err := pgtest.Start("synchronous_standby_names=nobody", "synchronous_commit=local", "fsync=off")
+	own, err := pgserver.Start("synchronous_standby_names=nobody", "synchronous_commit=local", "fsync=off")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestServer(t *testing.T) {
 // numberWithoutStandby lets waiting number changes for longer than it may read, and then without
 // the standby. It fails the test if waiting gives up during that, or finds another number of
 // changes than want. An error is the error of a look before or afterwards.
-func numberWithoutStandby(t *testing.T, own *pgtest.Server, store, waiting *Store, want int) error {
+func numberWithoutStandby(t *testing.T, own *pgserver.Server, store, waiting *Store, want int) error {
 	t.Helper()
 	var changes []registry.PositionedChange
 	var changesErr error
@@ -156,7 +156,7 @@ func numberWithoutStandby(t *testing.T, own *pgtest.Server, store, waiting *Stor
 
 // endWait sends a signal to the process of an application that waits for a standby, unless ended is
 // closed before it waits.
-func endWait(t *testing.T, own *pgtest.Server, signal, application string, ended <-chan struct{}) {
+func endWait(t *testing.T, own *pgserver.Server, signal, application string, ended <-chan struct{}) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), own.DSN())
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"moorage/internal/pgtest"
-	"moorage/internal/tcptest"
 	"moorage/registry"
+	"moorage/testkit/loopback"
+	"moorage/testkit/pgserver"
 )
 
 // processesOf returns how many processes of own work for an application, and how many of those wait
@@ -316,7 +316,7 @@ func TestSplitOfConnections(t *testing.T) {
 // The Apply stays unknown, and its slot comes free though the connection never ends by itself.
 func TestSlotOfAServerThatIsGone(t *testing.T) {
 	t.Parallel()
-	old, err := pgtest.Start("fsync=off")
+	old, err := pgserver.Start("fsync=off")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -329,7 +329,7 @@ func TestSlotOfAServerThatIsGone(t *testing.T) {
 	if err := errors.Join(oldErr, newErr); err != nil {
 		t.Fatal(err)
 	}
-	proxy, err := tcptest.New(oldURL.Host)
+	proxy, err := loopback.NewProxy(oldURL.Host)
 	if err != nil {
 		t.Fatal(err)
 	}

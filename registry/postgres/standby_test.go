@@ -7,23 +7,23 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/pgtest"
-	"moorage/internal/tcptest"
 	"moorage/registry"
+	"moorage/testkit/loopback"
+	"moorage/testkit/pgserver"
 )
 
 // newReplicated starts a server whose commits wait for a standby, and returns its store and the
 // proxy between the two.
-func newReplicated(t *testing.T) (*Store, *tcptest.Proxy) {
+func newReplicated(t *testing.T) (*Store, *loopback.Proxy) {
 	t.Helper()
 	dsn, proxy := startReplicated(t)
 	return openStore(t, dsn, Options{}), proxy
 }
 
 // startReplicated is newReplicated without a store.
-func startReplicated(t *testing.T) (dsn string, proxy *tcptest.Proxy) {
+func startReplicated(t *testing.T) (dsn string, proxy *loopback.Proxy) {
 	t.Helper()
-	primary, err := pgtest.Start()
+	primary, err := pgserver.Start()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func startReplicated(t *testing.T) (dsn string, proxy *tcptest.Proxy) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy, err = tcptest.New(target.Host)
+	proxy, err = loopback.NewProxy(target.Host)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/tcptest"
 	"moorage/registry"
+	"moorage/testkit/loopback"
 )
 
 // TestReadsOfAServerThatStandsStill reads from a server that takes everything and answers nothing,
@@ -20,7 +20,7 @@ func TestReadsOfAServerThatStandsStill(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proxy, err := tcptest.New(dsn.Host)
+	proxy, err := loopback.NewProxy(dsn.Host)
 	if err != nil {
 		t.Fatal(err)
 	}

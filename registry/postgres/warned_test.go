@@ -8,8 +8,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"moorage/internal/pgtest"
 	"moorage/registry"
+	"moorage/testkit/pgserver"
 )
 
 // TestWarnings lets the server warn in statements, whose commit is known, and while it commits, as
@@ -54,7 +54,7 @@ func TestWarnings(t *testing.T) {
 // TestApplyNearWraparound commits to a server that warns with each transaction id that it gives.
 func TestApplyNearWraparound(t *testing.T) {
 	t.Parallel()
-	own, err := pgtest.Start("fsync=off", "wal_level=logical", "max_replication_slots=1")
+	own, err := pgserver.Start("fsync=off", "wal_level=logical", "max_replication_slots=1")
 	if err != nil {
 		t.Fatal(err)
 	}

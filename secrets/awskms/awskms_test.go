@@ -8,10 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/internal/kmstest"
 	"moorage/secrets"
 	"moorage/secrets/awskms"
-	"moorage/secrets/secretstest"
+	"moorage/testkit/sealers"
 )
 
 // realKey names a key of AWS by its aws-kms:// address. With it TestContract runs there, with the
@@ -32,7 +31,7 @@ func TestMain(m *testing.M) {
 
 func useDouble() {
 	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": kmstest.AccessKeyID, "AWS_SECRET_ACCESS_KEY": kmstest.SecretAccessKey,
+		"AWS_ACCESS_KEY_ID": sealers.AccessKeyID, "AWS_SECRET_ACCESS_KEY": sealers.SecretAccessKey,
 		"AWS_SESSION_TOKEN": "", "AWS_PROFILE": "", "AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
 		"AWS_EC2_METADATA_DISABLED": "true",
 	} {
@@ -42,7 +41,7 @@ func useDouble() {
 	}
 }
 
-func newSealer(t *testing.T, double *kmstest.Amazon, key string) *awskms.Sealer {
+func newSealer(t *testing.T, double *sealers.Amazon, key string) *awskms.Sealer {
 	t.Helper()
 	s, err := awskms.New(awskms.Config{Address: awskms.Scheme + "://" + key, Endpoint: double.URL})
 	if err != nil {
@@ -53,22 +52,22 @@ func newSealer(t *testing.T, double *kmstest.Amazon, key string) *awskms.Sealer 
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	secretstest.Run(t, func(t *testing.T) secretstest.Fixture {
+	sealers.Run(t, func(t *testing.T) sealers.Fixture {
 		if key := os.Getenv(realKey); key != "" {
 			s, err := awskms.New(awskms.Config{Address: key, Endpoint: os.Getenv(realEndpoint)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return secretstest.Fixture{Source: s, PlainBytesMax: 4096, Foreign: true}
+			return sealers.Fixture{Source: s, PlainBytesMax: 4096, Foreign: true}
 		}
-		double := kmstest.NewAmazon(t)
+		double := sealers.NewAmazon(t)
 		key := double.NewKey(t)
-		return secretstest.Fixture{
+		return sealers.Fixture{
 			Source: newSealer(t, double, key), Other: newSealer(t, double, double.NewKey(t)),
 			Refused: secrets.ErrNoKey, PlainBytesMax: 4096,
 			Turn: func(t *testing.T) { double.Rotate(t, key) },
 			Fail: func(requests, status int) {
-				double.Fail(requests, kmstest.Refusal{Status: status, Kind: "KMSInternalException"})
+				double.Fail(requests, sealers.Refusal{Status: status, Kind: "KMSInternalException"})
 			},
 			Close: double.Close,
 		}
@@ -78,9 +77,9 @@ func TestContract(t *testing.T) {
 // What the service refuses is told in its words, and what can be mended is no damage.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	double := kmstest.NewAmazon(t)
+	double := sealers.NewAmazon(t)
 	s := newSealer(t, double, double.NewKey(t))
-	sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	sealed, err := s.Seal([]byte("hunter2"), sealers.Owner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,9 +95,9 @@ func TestRefusals(t *testing.T) {
 		{"InvalidCiphertextException", secrets.ErrOpen},
 		{"com.amazonaws.kms#IncorrectKeyException", secrets.ErrNoKey},
 	} {
-		double.Fail(1, kmstest.Refusal{Status: http.StatusBadRequest, Kind: tt.kind, Words: "not you,\nnot now"})
+		double.Fail(1, sealers.Refusal{Status: http.StatusBadRequest, Kind: tt.kind, Words: "not you,\nnot now"})
 		asked := double.Asked()
-		_, err := s.Open(sealed, secretstest.Owner)
+		_, err := s.Open(sealed, sealers.Owner)
 		kind := tt.kind[strings.LastIndex(tt.kind, "#")+1:]
 		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), kind+": not you, not now") {
 			t.Errorf("%s: %v; want %v", tt.kind, err, tt.want)
@@ -112,16 +111,16 @@ func TestRefusals(t *testing.T) {
 // The service throttles with the status 400. It is asked again, a few times.
 func TestThrottled(t *testing.T) {
 	t.Parallel()
-	double := kmstest.NewAmazon(t)
+	double := sealers.NewAmazon(t)
 	s := newSealer(t, double, double.NewKey(t))
-	throttled := kmstest.Refusal{Status: http.StatusBadRequest, Kind: "ThrottlingException", Words: "Rate exceeded"}
+	throttled := sealers.Refusal{Status: http.StatusBadRequest, Kind: "ThrottlingException", Words: "Rate exceeded"}
 	double.Fail(3, throttled)
-	if _, err := s.Seal([]byte("hunter2"), secretstest.Owner); err != nil {
+	if _, err := s.Seal([]byte("hunter2"), sealers.Owner); err != nil {
 		t.Errorf("throttled three times: %v", err)
 	}
 	asked := double.Asked()
 	double.Fail(-1, throttled)
-	_, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	_, err := s.Seal([]byte("hunter2"), sealers.Owner)
 	if !errors.Is(err, secrets.ErrAway) || !strings.Contains(err.Error(), "Rate exceeded") {
 		t.Errorf("throttled for good: %v", err)
 	}
@@ -134,19 +133,19 @@ func TestThrottled(t *testing.T) {
 // would seal it once more, and a move would have no end.
 func TestMaterialWithoutName(t *testing.T) {
 	t.Parallel()
-	double := kmstest.NewAmazon(t)
+	double := sealers.NewAmazon(t)
 	double.Mute()
 	key := double.NewKey(t)
 	s := newSealer(t, double, key)
-	sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	sealed, err := s.Seal([]byte("hunter2"), sealers.Owner)
 	if err != nil {
 		t.Fatal(err)
 	}
 	double.Rotate(t, key)
-	if again, changed, err := s.Rewrap(sealed, secretstest.Owner); err != nil || changed || !bytes.Equal(again, sealed) {
+	if again, changed, err := s.Rewrap(sealed, sealers.Owner); err != nil || changed || !bytes.Equal(again, sealed) {
 		t.Errorf("Rewrap = %q, %t, %v", again, changed, err)
 	}
-	if plain, err := s.Open(sealed, secretstest.Owner); err != nil || string(plain) != "hunter2" {
+	if plain, err := s.Open(sealed, sealers.Owner); err != nil || string(plain) != "hunter2" {
 		t.Errorf("Open = %q, %v", plain, err)
 	}
 }
@@ -154,9 +153,9 @@ func TestMaterialWithoutName(t *testing.T) {
 // Who administers the key rotates it.
 func TestTurn(t *testing.T) {
 	t.Parallel()
-	double := kmstest.NewAmazon(t)
+	double := sealers.NewAmazon(t)
 	_, _, err := newSealer(t, double, double.NewKey(t)).Turn(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "aws kms rotate-key-on-demand --region "+kmstest.Region) {
+	if err == nil || !strings.Contains(err.Error(), "aws kms rotate-key-on-demand --region "+sealers.Region) {
 		t.Errorf("Turn: %v", err)
 	}
 }

@@ -11,10 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/kmstest"
 	"moorage/secrets"
 	"moorage/secrets/gcpkms"
-	"moorage/secrets/secretstest"
+	"moorage/testkit/sealers"
 )
 
 // realKey names a key of Google by its gcp-kms:// address. With it TestContract runs there, with
@@ -22,14 +21,14 @@ import (
 const realKey = "MOORAGE_TEST_GCP_KMS_KEY"
 
 // newGoogle returns a double, whose credentials the environment has. So no test here is parallel.
-func newGoogle(t *testing.T) *kmstest.Google {
+func newGoogle(t *testing.T) *sealers.Google {
 	t.Helper()
-	double := kmstest.NewGoogle(t)
+	double := sealers.NewGoogle(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", double.CredentialsFile(t))
 	return double
 }
 
-func newSealer(t *testing.T, double *kmstest.Google, key string) *gcpkms.Sealer {
+func newSealer(t *testing.T, double *sealers.Google, key string) *gcpkms.Sealer {
 	t.Helper()
 	s, err := gcpkms.New(gcpkms.Config{Address: gcpkms.Scheme + "://" + key, Endpoint: double.URL})
 	if err != nil {
@@ -39,22 +38,22 @@ func newSealer(t *testing.T, double *kmstest.Google, key string) *gcpkms.Sealer 
 }
 
 func TestContract(t *testing.T) {
-	secretstest.Run(t, func(t *testing.T) secretstest.Fixture {
+	sealers.Run(t, func(t *testing.T) sealers.Fixture {
 		if key := os.Getenv(realKey); key != "" {
 			s, err := gcpkms.New(gcpkms.Config{Address: key})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return secretstest.Fixture{Source: s, PlainBytesMax: secrets.PlainBytesMax, Foreign: true}
+			return sealers.Fixture{Source: s, PlainBytesMax: secrets.PlainBytesMax, Foreign: true}
 		}
 		double := newGoogle(t)
 		key := double.NewKey(t)
-		return secretstest.Fixture{
+		return sealers.Fixture{
 			Source: newSealer(t, double, key), Other: newSealer(t, double, double.NewKey(t)),
 			Refused: secrets.ErrNoKey, PlainBytesMax: secrets.PlainBytesMax,
 			Turn: func(t *testing.T) { double.Rotate(t, key) },
 			Fail: func(requests, status int) {
-				double.Fail(requests, kmstest.Refusal{Status: status, Kind: "UNAVAILABLE"})
+				double.Fail(requests, sealers.Refusal{Status: status, Kind: "UNAVAILABLE"})
 			},
 			Close: double.Close,
 		}
@@ -66,7 +65,7 @@ func TestRefusals(t *testing.T) {
 	double := newGoogle(t)
 	key := double.NewKey(t)
 	s := newSealer(t, double, key)
-	sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	sealed, err := s.Seal([]byte("hunter2"), sealers.Owner)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,9 +78,9 @@ func TestRefusals(t *testing.T) {
 		{http.StatusNotFound, "NOT_FOUND", secrets.ErrAway},
 		{http.StatusBadRequest, "INVALID_ARGUMENT", secrets.ErrOpen},
 	} {
-		double.Fail(1, kmstest.Refusal{Status: tt.status, Kind: tt.kind, Words: "not you,\nnot now"})
+		double.Fail(1, sealers.Refusal{Status: tt.status, Kind: tt.kind, Words: "not you,\nnot now"})
 		asked := double.Asked()
-		_, err := s.Open(sealed, secretstest.Owner)
+		_, err := s.Open(sealed, sealers.Owner)
 		if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.kind+": not you, not now") {
 			t.Errorf("%s: %v; want %v", tt.kind, err, tt.want)
 		}
@@ -92,7 +91,7 @@ func TestRefusals(t *testing.T) {
 
 	double.Rotate(t, key)
 	double.Disable(key, 1)
-	if _, err := s.Open(sealed, secretstest.Owner); !errors.Is(err, secrets.ErrAway) || !strings.Contains(err.Error(), "DISABLED") {
+	if _, err := s.Open(sealed, sealers.Owner); !errors.Is(err, secrets.ErrAway) || !strings.Contains(err.Error(), "DISABLED") {
 		t.Errorf("a value of a version that is disabled: %v", err)
 	}
 }
@@ -101,8 +100,8 @@ func TestRefusals(t *testing.T) {
 func TestTokenIsReplaced(t *testing.T) {
 	double := newGoogle(t)
 	s := newSealer(t, double, double.NewKey(t))
-	double.Fail(1, kmstest.Refusal{Status: http.StatusUnauthorized, Kind: "UNAUTHENTICATED"})
-	if _, err := s.Seal([]byte("hunter2"), secretstest.Owner); err != nil {
+	double.Fail(1, sealers.Refusal{Status: http.StatusUnauthorized, Kind: "UNAUTHENTICATED"})
+	if _, err := s.Seal([]byte("hunter2"), sealers.Owner); err != nil {
 		t.Errorf("with a token that was withdrawn: %v", err)
 	}
 	if got := double.Tokens(); got != 2 {
@@ -114,7 +113,7 @@ func TestTokenIsReplaced(t *testing.T) {
 func TestNoCredentials(t *testing.T) {
 	double := newGoogle(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
-	_, err := newSealer(t, double, double.NewKey(t)).Seal([]byte("hunter2"), secretstest.Owner)
+	_, err := newSealer(t, double, double.NewKey(t)).Seal([]byte("hunter2"), sealers.Owner)
 	if !errors.Is(err, secrets.ErrAway) || !strings.Contains(err.Error(), "there are no credentials for Cloud KMS") {
 		t.Errorf("Seal: %v", err)
 	}
@@ -140,7 +139,7 @@ func TestSilentTokens(t *testing.T) {
 	}
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 	begun := time.Now()
-	_, err = newSealer(t, double, double.NewKey(t)).Seal([]byte("hunter2"), secretstest.Owner)
+	_, err = newSealer(t, double, double.NewKey(t)).Seal([]byte("hunter2"), sealers.Owner)
 	if !errors.Is(err, secrets.ErrAway) || time.Since(begun) > 8*time.Second {
 		t.Errorf("Seal: %v after %s", err, time.Since(begun))
 	}
@@ -152,19 +151,19 @@ func TestChecksums(t *testing.T) {
 	double := newGoogle(t)
 	s := newSealer(t, double, double.NewKey(t))
 	double.Damage(3)
-	sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	sealed, err := s.Seal([]byte("hunter2"), sealers.Owner)
 	if err != nil {
 		t.Fatalf("Seal with three answers damaged: %v", err)
 	}
 	double.Damage(3)
-	if plain, err := s.Open(sealed, secretstest.Owner); err != nil || string(plain) != "hunter2" {
+	if plain, err := s.Open(sealed, sealers.Owner); err != nil || string(plain) != "hunter2" {
 		t.Errorf("Open with three answers damaged: %q, %v", plain, err)
 	}
 	double.Damage(8)
-	if plain, err := s.Open(sealed, secretstest.Owner); !errors.Is(err, secrets.ErrAway) || plain != nil {
+	if plain, err := s.Open(sealed, sealers.Owner); !errors.Is(err, secrets.ErrAway) || plain != nil {
 		t.Errorf("Open with all answers damaged: %q, %v", plain, err)
 	}
-	if sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner); !errors.Is(err, secrets.ErrAway) || sealed != nil {
+	if sealed, err := s.Seal([]byte("hunter2"), sealers.Owner); !errors.Is(err, secrets.ErrAway) || sealed != nil {
 		t.Errorf("Seal with all answers damaged: %q, %v", sealed, err)
 	}
 }

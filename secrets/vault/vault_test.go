@@ -18,8 +18,8 @@ import (
 	"testing"
 
 	"moorage/secrets"
-	"moorage/secrets/secretstest"
 	"moorage/secrets/vault"
+	"moorage/testkit/sealers"
 )
 
 // engine answers as a transit engine is documented to, with a key called "moorage" of the kind
@@ -150,19 +150,19 @@ const (
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	secretstest.Run(t, func(t *testing.T) secretstest.Fixture {
+	sealers.Run(t, func(t *testing.T) sealers.Fixture {
 		if key := os.Getenv(realKey); key != "" {
 			s, err := vault.New(vault.Config{Address: key, TokenFile: os.Getenv(realToken)})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return secretstest.Fixture{Source: s, PlainBytesMax: secrets.PlainBytesMax, Foreign: true}
+			return sealers.Fixture{Source: s, PlainBytesMax: secrets.PlainBytesMax, Foreign: true}
 		}
 		e, server := newEngine(t)
 		_, other := newEngine(t)
 		tokenFile := writeToken(t, "s.first\n")
 		s := newSealer(t, server, tokenFile)
-		return secretstest.Fixture{
+		return sealers.Fixture{
 			Source: s, Other: newSealer(t, other, tokenFile), Refused: secrets.ErrOpen,
 			PlainBytesMax: secrets.PlainBytesMax, Text: true,
 			Turn: func(t *testing.T) {
@@ -182,24 +182,24 @@ func TestTokenIsRenewed(t *testing.T) {
 	e, server := newEngine(t)
 	tokenFile := writeToken(t, "s.first\n")
 	s := newSealer(t, server, tokenFile)
-	sealed, err := s.Seal([]byte("hunter2"), secretstest.Owner)
+	sealed, err := s.Seal([]byte("hunter2"), sealers.Owner)
 	if err != nil {
 		t.Fatal(err)
 	}
 	e.set(func() { e.token = "s.second" })
-	if _, err := s.Open(sealed, secretstest.Owner); !errors.Is(err, secrets.ErrAway) {
+	if _, err := s.Open(sealed, sealers.Owner); !errors.Is(err, secrets.ErrAway) {
 		t.Errorf("Open with an old token: %v", err)
 	}
 	if err := os.WriteFile(tokenFile, []byte("s.second"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if plain, err := s.Open(sealed, secretstest.Owner); err != nil || string(plain) != "hunter2" {
+	if plain, err := s.Open(sealed, sealers.Owner); err != nil || string(plain) != "hunter2" {
 		t.Errorf("Open with the token that was renewed = %q, %v", plain, err)
 	}
 	if err := os.Remove(tokenFile); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Open(sealed, secretstest.Owner); !errors.Is(err, secrets.ErrAway) {
+	if _, err := s.Open(sealed, sealers.Owner); !errors.Is(err, secrets.ErrAway) {
 		t.Errorf("Open without a token: %v", err)
 	}
 }

@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/azuretest"
 	"moorage/storage"
 	"moorage/storage/adls"
-	"moorage/storage/storagetest"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/storagetest"
 )
 
 // TestStore runs the suite over an account without a hierarchical namespace.
 func TestStore(t *testing.T) {
 	t.Parallel()
 	newStore := func(t *testing.T) (storage.Store, string) {
-		server := azuretest.Start(t)
+		server := fakecloud.StartAzure(t)
 		root := server.NewContainer(t) + "/w"
 		return open(t, emulated(server), root), root
 	}
@@ -28,7 +28,7 @@ func TestStore(t *testing.T) {
 func TestStoreOfLake(t *testing.T) {
 	t.Parallel()
 	newStore := func(t *testing.T) (storage.Store, string) {
-		lake := azuretest.StartLake(t)
+		lake := fakecloud.StartLake(t)
 		root := lake.Behind.NewContainer(t) + "/w"
 		return open(t, identified(t, lake), root), root
 	}
@@ -37,15 +37,15 @@ func TestStoreOfLake(t *testing.T) {
 }
 
 // emulated are the options for the emulator. They are patient: a slow machine must not look silent.
-func emulated(server *azuretest.Server) adls.Options {
-	return adls.Options{Endpoint: server.Endpoint, AccountKey: azuretest.AccountKey, StallTimeout: time.Minute}
+func emulated(server *fakecloud.AzureServer) adls.Options {
+	return adls.Options{Endpoint: server.Endpoint, AccountKey: fakecloud.AzureAccountKey, StallTimeout: time.Minute}
 }
 
 // identity gives this process an identity for the double of an account, once.
 var identity sync.Once
 
 // identified are the options for the double.
-func identified(t *testing.T, lake *azuretest.Lake) adls.Options {
+func identified(t *testing.T, lake *fakecloud.Lake) adls.Options {
 	t.Helper()
 	identity.Do(func() {
 		for name, value := range lake.Environment(t) {

@@ -8,26 +8,26 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/cloudtest"
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/storagetest"
 )
 
 // TestFaults does to every request what networks and Azure do.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	storagetest.RunFaults(t, storagetest.Cloud{
-		Open: func(t *testing.T, patience storagetest.Patience) (*cloudtest.Proxy, storage.Store, string) {
+		Open: func(t *testing.T, patience storagetest.Patience) (*fakecloud.Proxy, storage.Store, string) {
 			t.Helper()
 			proxy, store, root := newProxy(t, patience)
 			return proxy, store, root
 		},
-		Throttles: map[string]cloudtest.Fault{
+		Throttles: map[string]fakecloud.Fault{
 			"busy":     refuse(http.StatusServiceUnavailable, "ServerBusy"),
 			"too many": refuse(http.StatusTooManyRequests, ""),
 			"time-out": refuse(http.StatusInternalServerError, "OperationTimedOut"),
 		},
-		Failures: map[string]cloudtest.Fault{
+		Failures: map[string]fakecloud.Fault{
 			"internal":    refuse(http.StatusInternalServerError, "InternalError"),
 			"bad gateway": refuse(http.StatusBadGateway, ""),
 		},
@@ -48,7 +48,7 @@ func TestSpoiltContent(t *testing.T) {
 	if err := store.Create(t.Context(), location, []byte("body")); err != nil {
 		t.Fatal(err)
 	}
-	proxy.Follow(cloudtest.Always(cloudtest.Edit(func(body []byte) []byte {
+	proxy.Follow(fakecloud.Always(fakecloud.Edit(func(body []byte) []byte {
 		body[0]++
 		return body
 	})))
@@ -62,7 +62,7 @@ func TestSpoiltWrite(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t, patient())
 	location := storage.Join(root, "a")
-	proxy.Follow(cloudtest.Always(func(w http.ResponseWriter, r *http.Request, forward cloudtest.Forward) {
+	proxy.Follow(fakecloud.Always(func(w http.ResponseWriter, r *http.Request, forward fakecloud.Forward) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			panic(http.ErrAbortHandler)
@@ -71,7 +71,7 @@ func TestSpoiltWrite(t *testing.T) {
 			body[i]++
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		cloudtest.Pass(w, r, forward)
+		fakecloud.Pass(w, r, forward)
 	}))
 	if err := store.Create(t.Context(), location, []byte("body")); err == nil {
 		t.Error("Create returned no error")

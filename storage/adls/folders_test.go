@@ -5,14 +5,14 @@ import (
 	"slices"
 	"testing"
 
-	"moorage/internal/azuretest"
 	"moorage/storage"
+	"moorage/testkit/fakecloud"
 )
 
 // TestFolders: in a hierarchical account a folder is an entry, and no file.
 func TestFolders(t *testing.T) {
 	t.Parallel()
-	lake := azuretest.StartLake(t)
+	lake := fakecloud.StartLake(t)
 	container := lake.Behind.NewContainer(t)
 	root := container + "/w"
 	store := open(t, identified(t, lake), root)

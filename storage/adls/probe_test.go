@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/internal/azuretest"
 	"moorage/storage"
 	"moorage/storage/adls"
+	"moorage/testkit/fakecloud"
 )
 
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	server := azuretest.Start(t)
+	server := fakecloud.StartAzure(t)
 	container := server.NewContainer(t)
 	for _, root := range []string{container, container + "/w", strings.Replace(container, "abfss", "wasbs", 1)} {
 		if err := open(t, emulated(server), root).Probe(t.Context()); err != nil {
@@ -36,7 +36,7 @@ func TestProbe(t *testing.T) {
 // TestWrongKey: the error says what to do, and has nothing of the key.
 func TestWrongKey(t *testing.T) {
 	t.Parallel()
-	server := azuretest.Start(t)
+	server := fakecloud.StartAzure(t)
 	wrong := emulated(server)
 	wrong.AccountKey = "c2VjcmV0IG9mIG5vYm9keQ=="
 	root := server.NewContainer(t)
@@ -73,7 +73,7 @@ func TestClientConfig(t *testing.T) {
 		{"two accounts", "", []string{"abfss://c-1@account1.dfs.core.windows.net", "abfss://c-1@account2.dfs.core.windows.net"},
 			nil},
 	} {
-		store := open(t, adls.Options{Endpoint: tt.endpoint, AccountKey: azuretest.AccountKey}, tt.roots...)
+		store := open(t, adls.Options{Endpoint: tt.endpoint, AccountKey: fakecloud.AzureAccountKey}, tt.roots...)
 		if got := store.ClientConfig(); !maps.Equal(got, tt.want) {
 			t.Errorf("%s: ClientConfig() = %v, want %v", tt.name, got, tt.want)
 		}
@@ -113,7 +113,7 @@ func TestOptions(t *testing.T) {
 
 func TestWithinRefuses(t *testing.T) {
 	t.Parallel()
-	client, err := adls.Connect(adls.Options{Endpoint: "http://127.0.0.1:1/a", AccountKey: azuretest.AccountKey})
+	client, err := adls.Connect(adls.Options{Endpoint: "http://127.0.0.1:1/a", AccountKey: fakecloud.AzureAccountKey})
 	if err != nil {
 		t.Fatal(err)
 	}

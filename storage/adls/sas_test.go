@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/azuretest"
 	"moorage/storage"
+	"moorage/testkit/fakecloud"
 )
 
 // testKey is a user delegation key whose value is the bytes 0 to 31.
@@ -101,14 +101,14 @@ func TestSignRefusesWithoutKey(t *testing.T) {
 // not.
 func TestEmulatorChecksSignature(t *testing.T) {
 	t.Parallel()
-	server := azuretest.Start(t)
+	server := fakecloud.StartAzure(t)
 	root := server.NewContainer(t)
 	container, _, _ := strings.Cut(strings.TrimPrefix(root, "abfss://"), "@")
 	key := testKey(t)
 	key.Start, key.Expiry = time.Now().Add(-time.Hour).Truncate(time.Second), time.Now().Add(time.Hour).Truncate(time.Second)
-	key.Value = azuretest.EmulatedKey(key.ObjectID, key.TenantID, key.Start.UTC().Format(sasTime),
+	key.Value = fakecloud.EmulatedKey(key.ObjectID, key.TenantID, key.Start.UTC().Format(sasTime),
 		key.Expiry.UTC().Format(sasTime), key.Version)
-	g := grant{azuretest.Account, container, "wh/t/a b", permissionsRead, time.Now().Add(time.Hour)}
+	g := grant{fakecloud.AzureAccount, container, "wh/t/a b", permissionsRead, time.Now().Add(time.Hour)}
 
 	const before, after = "\n" + serviceVersion + "\nd\n", "\n" + serviceVersion + "\nb\n"
 	ofBlob := strings.Replace(g.stringToSign(key), before, after, 1)

@@ -19,17 +19,17 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
-	"moorage/internal/azuretest"
 	"moorage/storage"
 	"moorage/storage/adls"
-	"moorage/storage/storagetest"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/storagetest"
 )
 
 // TestVending tries the credentials at a double, which checks signatures as Azure documents it.
 func TestVending(t *testing.T) {
 	t.Parallel()
 	storagetest.RunVending(t, func(t *testing.T) storagetest.Vending {
-		lake := azuretest.StartLake(t)
+		lake := fakecloud.StartLake(t)
 		root := lake.Behind.NewContainer(t) + "/wh"
 		return storagetest.Vending{
 			Store: open(t, identified(t, lake), root), Root: root,
@@ -107,7 +107,7 @@ func deleteAll(t *testing.T, store *adls.Store, folder string) {
 // TestCredential looks at the names by which clients are told.
 func TestCredential(t *testing.T) {
 	t.Parallel()
-	lake := azuretest.StartLake(t)
+	lake := fakecloud.StartLake(t)
 	root := lake.Behind.NewContainer(t)
 	store := open(t, identified(t, lake), root)
 	made, err := store.Vend(t.Context(), storage.Scope{Locations: []string{root + "/t"}})
@@ -130,10 +130,10 @@ func TestCredential(t *testing.T) {
 		}
 	}
 	slices.Sort(names)
-	const dfs, blob = azuretest.Account + ".dfs.core.windows.net", azuretest.Account + ".blob.core.windows.net"
+	const dfs, blob = fakecloud.AzureAccount + ".dfs.core.windows.net", fakecloud.AzureAccount + ".blob.core.windows.net"
 	want := []string{
-		"adls.sas-token", "adls.sas-token-expires-at-ms." + azuretest.Account, "adls.sas-token-expires-at-ms." + blob,
-		"adls.sas-token-expires-at-ms." + dfs, "adls.sas-token." + azuretest.Account, "adls.sas-token." + blob,
+		"adls.sas-token", "adls.sas-token-expires-at-ms." + fakecloud.AzureAccount, "adls.sas-token-expires-at-ms." + blob,
+		"adls.sas-token-expires-at-ms." + dfs, "adls.sas-token." + fakecloud.AzureAccount, "adls.sas-token." + blob,
 		"adls.sas-token." + dfs,
 	}
 	slices.Sort(want)
@@ -145,7 +145,7 @@ func TestCredential(t *testing.T) {
 // TestVendNeedsAnIdentity: nothing is signed with the key of an account, and none without folders.
 func TestVendNeedsAnIdentity(t *testing.T) {
 	t.Parallel()
-	server := azuretest.Start(t)
+	server := fakecloud.StartAzure(t)
 	root := server.NewContainer(t)
 	options := emulated(server)
 	scope := storage.Scope{Locations: []string{root + "/t"}}
@@ -170,7 +170,7 @@ func TestVendNeedsAnIdentity(t *testing.T) {
 // The probe must find each, and leave nothing.
 func TestProbeVendingFindsLooseAccounts(t *testing.T) {
 	t.Parallel()
-	lake := azuretest.StartLake(t)
+	lake := fakecloud.StartLake(t)
 	isList := func(r *http.Request) bool { return r.URL.Query().Get("comp") == "list" }
 	forReading := func(r *http.Request) bool { return r.URL.Query().Get("sp") == "rl" }
 	for _, tt := range []struct {
@@ -202,13 +202,13 @@ func TestProbeVendingFindsLooseAccounts(t *testing.T) {
 			t.Parallel()
 			front := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.URL.Query().Get("sig") != "" && tt.lets(r) {
-					r.Header.Set("Authorization", "Bearer "+azuretest.Token)
+					r.Header.Set("Authorization", "Bearer "+fakecloud.AzureToken)
 				}
 				lake.ServeHTTP(w, r)
 			}))
 			t.Cleanup(front.Close)
 			options := identified(t, lake)
-			options.Endpoint = front.URL + "/" + azuretest.Account
+			options.Endpoint = front.URL + "/" + fakecloud.AzureAccount
 			container := lake.Behind.NewContainer(t)
 			err := open(t, options, container+"/wh").ProbeVending(t.Context())
 			if !errors.Is(err, storage.ErrUnenforced) || !strings.Contains(err.Error(), tt.finds) {

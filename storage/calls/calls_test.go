@@ -20,7 +20,7 @@ import (
 	"moorage/storage/file"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
-	"moorage/storage/storagetest"
+	"moorage/testkit/storagetest"
 )
 
 // TestContract holds a watched store to the contract of all stores.

@@ -6,7 +6,7 @@ import (
 
 	"moorage/storage"
 	"moorage/storage/file"
-	"moorage/storage/storagetest"
+	"moorage/testkit/storagetest"
 )
 
 func TestStore(t *testing.T) {

@@ -9,10 +9,9 @@ import (
 	"slices"
 	"testing"
 
-	"moorage/internal/hostiletest"
-	"moorage/internal/racetest"
 	"moorage/storage"
 	"moorage/storage/file"
+	"moorage/testkit/scale"
 )
 
 var longFlag = flag.Bool("long", false, "list a folder of a million files")
@@ -89,7 +88,7 @@ func TestListOfAFolderOfManyFiles(t *testing.T) {
 		files = 1_000_000
 	}
 	folder := t.TempDir()
-	peak := hostiletest.Peak(t, func(t *testing.T) func() {
+	peak := scale.Peak(t, func(t *testing.T) func() {
 		for i := range files {
 			if err := os.WriteFile(filepath.Join(folder, fmt.Sprintf("%09d-a-name-as-engines-give-it.parquet", i)), nil, 0o644); err != nil {
 				t.Fatal(err)
@@ -110,7 +109,7 @@ func TestListOfAFolderOfManyFiles(t *testing.T) {
 		}
 	})
 	t.Logf("%d files: %d MB above idle", files, peak>>20)
-	if most := int64(10<<20) * racetest.MemoryFactor; peak > most && !*longFlag || peak > hostiletest.AboveIdleMax/4 {
+	if most := int64(10<<20) * scale.MemoryFactor; peak > most && !*longFlag || peak > scale.AboveIdleMax/4 {
 		t.Errorf("%d files take %d bytes above idle", files, peak)
 	}
 }

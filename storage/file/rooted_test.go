@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"moorage/storage"
-	"moorage/storage/storagetest"
+	"moorage/testkit/storagetest"
 )
 
 // rootedFS is a folder of an operating system that has no openat2(2).

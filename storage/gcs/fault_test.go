@@ -10,19 +10,18 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/cloudtest"
-	"moorage/internal/gcstest"
 	"moorage/storage"
 	"moorage/storage/gcs"
-	"moorage/storage/storagetest"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/storagetest"
 )
 
 // newProxy returns a proxy before the test server, a store behind it, and an empty root of the
 // store.
-func newProxy(t *testing.T, change ...func(*gcs.Options)) (*cloudtest.Proxy, *gcs.Store, string) {
+func newProxy(t *testing.T, change ...func(*gcs.Options)) (*fakecloud.Proxy, *gcs.Store, string) {
 	t.Helper()
-	server := gcstest.Start(t)
-	proxy := cloudtest.NewProxy(t, server.URL)
+	server := fakecloud.StartGoogle(t)
+	proxy := fakecloud.NewProxy(t, server.URL)
 	opts := options(proxy.URL)
 	opts.RetryDelayMax = time.Millisecond
 	for _, each := range change {
@@ -33,36 +32,36 @@ func newProxy(t *testing.T, change ...func(*gcs.Options)) (*cloudtest.Proxy, *gc
 }
 
 // refuse answers with an error of the JSON API.
-func refuse(status int) cloudtest.Fault {
-	return cloudtest.Answer(status, "application/json",
+func refuse(status int) fakecloud.Fault {
+	return fakecloud.Answer(status, "application/json",
 		fmt.Sprintf(`{"error":{"code":%d,"message":"as planned\nand so on","errors":[]}}`, status))
 }
 
 // deaf passes a write on without its precondition.
-func deaf(w http.ResponseWriter, r *http.Request, forward cloudtest.Forward) {
+func deaf(w http.ResponseWriter, r *http.Request, forward fakecloud.Forward) {
 	r.RequestURI = strings.Replace(r.RequestURI, "ifGenerationMatch=0&", "", 1)
-	cloudtest.Pass(w, r, forward)
+	fakecloud.Pass(w, r, forward)
 }
 
 // TestFaults does to every request what networks and the service do.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	storagetest.RunFaults(t, storagetest.Cloud{
-		Open: func(t *testing.T, patience storagetest.Patience) (*cloudtest.Proxy, storage.Store, string) {
+		Open: func(t *testing.T, patience storagetest.Patience) (*fakecloud.Proxy, storage.Store, string) {
 			t.Helper()
 			proxy, store, root := newProxy(t, func(o *gcs.Options) {
 				o.StallTimeout, o.RetryDelayMax = patience.Stall, patience.Pause
 			})
 			return proxy, store, root
 		},
-		Throttles: map[string]cloudtest.Fault{
+		Throttles: map[string]fakecloud.Fault{
 			"too many":    refuse(http.StatusTooManyRequests),
 			"unavailable": refuse(http.StatusServiceUnavailable),
 		},
-		Failures: map[string]cloudtest.Fault{
+		Failures: map[string]fakecloud.Fault{
 			"timeout":     refuse(http.StatusRequestTimeout),
 			"internal":    refuse(http.StatusInternalServerError),
-			"bad gateway": cloudtest.Answer(http.StatusBadGateway, "text/html", "<html>"),
+			"bad gateway": fakecloud.Answer(http.StatusBadGateway, "text/html", "<html>"),
 		},
 		Settles: "POST POST GET",
 	})
@@ -72,7 +71,7 @@ func TestFaults(t *testing.T) {
 func TestQuota(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
-	proxy.Follow(cloudtest.FirstN(1_000_000, refuse(http.StatusServiceUnavailable)))
+	proxy.Follow(fakecloud.FirstN(1_000_000, refuse(http.StatusServiceUnavailable)))
 	for range 40 {
 		_, _ = store.Stat(t.Context(), storage.Join(root, "a"))
 	}
@@ -89,22 +88,22 @@ func TestQuota(t *testing.T) {
 // them. The file is there, so Create must not say that it is somebody else's.
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	firstLostThen := func(do cloudtest.Fault) cloudtest.Plan {
-		return func(call int, r *http.Request) cloudtest.Fault {
+	firstLostThen := func(do fakecloud.Fault) fakecloud.Plan {
+		return func(call int, r *http.Request) fakecloud.Fault {
 			switch {
 			case call == 0:
-				return cloudtest.Lose
+				return fakecloud.Lose
 			case r.Method == http.MethodGet:
 				return do
 			}
 			return nil
 		}
 	}
-	for name, plan := range map[string]cloudtest.Plan{
-		"cannot look":              firstLostThen(cloudtest.Cut),
+	for name, plan := range map[string]fakecloud.Plan{
+		"cannot look":              firstLostThen(fakecloud.Cut),
 		"looked and found nothing": firstLostThen(refuse(http.StatusNotFound)),
-		"answers of another kind":  cloudtest.Every(http.MethodPost, cloudtest.Edit(func([]byte) []byte { return []byte("<html>") })),
-		"answers for another": cloudtest.Every(http.MethodPost, cloudtest.Edit(func(body []byte) []byte {
+		"answers of another kind":  fakecloud.Every(http.MethodPost, fakecloud.Edit(func([]byte) []byte { return []byte("<html>") })),
+		"answers for another": fakecloud.Every(http.MethodPost, fakecloud.Edit(func(body []byte) []byte {
 			return bytes.Replace(body, []byte(`"name":"w/`), []byte(`"name":"x/`), 1)
 		})),
 	} {
@@ -145,7 +144,7 @@ func TestDamagedAnswers(t *testing.T) {
 			if err := store.Create(t.Context(), location, []byte("0123456789")); err != nil {
 				t.Fatal(err)
 			}
-			proxy.Follow(cloudtest.Every(http.MethodGet, cloudtest.Edit(change)))
+			proxy.Follow(fakecloud.Every(http.MethodGet, fakecloud.Edit(change)))
 			if _, err := storage.ReadAll(t.Context(), store, location, 1<<20); err == nil {
 				t.Error("ReadAll: no error")
 			}
@@ -158,12 +157,12 @@ func TestDamagedAnswers(t *testing.T) {
 func TestReplacedMeanwhile(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
-	other := open(t, options(gcstest.Start(t).URL), root)
+	other := open(t, options(fakecloud.StartGoogle(t).URL), root)
 	location := storage.Join(root, "a")
 	if err := store.Create(t.Context(), location, bytes.Repeat([]byte("0"), 16<<10)); err != nil {
 		t.Fatal(err)
 	}
-	proxy.Follow(cloudtest.Nth(0, func(w http.ResponseWriter, r *http.Request, forward cloudtest.Forward) {
+	proxy.Follow(fakecloud.Nth(0, func(w http.ResponseWriter, r *http.Request, forward fakecloud.Forward) {
 		defer func() {
 			if err := errors.Join(other.Delete(r.Context(), location),
 				other.Create(r.Context(), location, bytes.Repeat([]byte("x"), 16<<10))); err != nil {
@@ -172,8 +171,8 @@ func TestReplacedMeanwhile(t *testing.T) {
 			panic(http.ErrAbortHandler)
 		}()
 		answer := forward(r)
-		body := cloudtest.ReadBody(answer)
-		cloudtest.AnswerWith(w, answer, body[:len(body)/2])
+		body := fakecloud.ReadBody(answer)
+		fakecloud.AnswerWith(w, answer, body[:len(body)/2])
 		_ = http.NewResponseController(w).Flush()
 	}))
 	body, _, err := store.Open(t.Context(), location)
@@ -192,9 +191,9 @@ func TestServerTakesNothing(t *testing.T) {
 	proxy, store, root := newProxy(t, func(o *gcs.Options) { o.StallTimeout = time.Second })
 	done := make(chan struct{})
 	t.Cleanup(func() { close(done) })
-	proxy.Follow(func(call int, _ *http.Request) cloudtest.Fault {
+	proxy.Follow(func(call int, _ *http.Request) fakecloud.Fault {
 		if call == 0 {
-			return func(http.ResponseWriter, *http.Request, cloudtest.Forward) { <-done }
+			return func(http.ResponseWriter, *http.Request, fakecloud.Forward) { <-done }
 		}
 		return refuse(http.StatusForbidden)
 	})
@@ -209,7 +208,7 @@ func TestServerTakesNothing(t *testing.T) {
 func TestRedirects(t *testing.T) {
 	t.Parallel()
 	proxy, store, root := newProxy(t)
-	proxy.Follow(cloudtest.FirstN(100, func(w http.ResponseWriter, r *http.Request, _ cloudtest.Forward) {
+	proxy.Follow(fakecloud.FirstN(100, func(w http.ResponseWriter, r *http.Request, _ fakecloud.Forward) {
 		http.Redirect(w, r, "http://127.0.0.1:1/elsewhere", http.StatusTemporaryRedirect)
 	}))
 	_, err := store.Stat(t.Context(), storage.Join(root, "a"))
@@ -243,7 +242,7 @@ func TestBatchAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy, store, root := newProxy(t)
-			proxy.Follow(cloudtest.FirstN(100, cloudtest.Answer(http.StatusOK, tt.kind, tt.body)))
+			proxy.Follow(fakecloud.FirstN(100, fakecloud.Answer(http.StatusOK, tt.kind, tt.body)))
 			err := store.Delete(t.Context(), storage.Join(root, "a"), storage.Join(root, "b"))
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
 				t.Errorf("Delete = %v, want %q", err, tt.want)

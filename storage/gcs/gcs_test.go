@@ -6,17 +6,16 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/cloudtest"
-	"moorage/internal/gcstest"
 	"moorage/storage"
 	"moorage/storage/gcs"
-	"moorage/storage/storagetest"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/storagetest"
 )
 
 func TestStore(t *testing.T) {
 	t.Parallel()
 	newStore := func(t *testing.T) (storage.Store, string) {
-		server := gcstest.Start(t)
+		server := fakecloud.StartGoogle(t)
 		root := "gs://" + server.NewBucket(t) + "/w"
 		return open(t, options(server.URL), root), root
 	}
@@ -27,7 +26,7 @@ func TestStore(t *testing.T) {
 // TestStoreWithTokens runs the suite through the gate, with the key of an account.
 func TestStoreWithTokens(t *testing.T) {
 	t.Parallel()
-	cloud := gcstest.NewCloud(t)
+	cloud := fakecloud.NewGoogleCloud(t)
 	storagetest.Run(t, func(t *testing.T) (storage.Store, string) {
 		root := "gs://" + cloud.Server.NewBucket(t) + "/w"
 		return open(t, cloudOptions(t, cloud), root), root
@@ -41,7 +40,7 @@ func options(url string) gcs.Options {
 }
 
 // cloudOptions lead to a double of the cloud, with the key of its account.
-func cloudOptions(t *testing.T, cloud *gcstest.Cloud) gcs.Options {
+func cloudOptions(t *testing.T, cloud *fakecloud.GoogleCloud) gcs.Options {
 	t.Helper()
 	return gcs.Options{
 		Endpoint: cloud.URL, STS: cloud.URL, IAM: cloud.URL, TokenURL: cloud.URL + "/token", Key: cloud.KeyText(t),
@@ -78,7 +77,7 @@ func TestWithinRefuses(t *testing.T) {
 // TestMissingBucket: that a bucket is gone does not say that its files are gone for good.
 func TestMissingBucket(t *testing.T) {
 	t.Parallel()
-	store := open(t, options(gcstest.Start(t).URL), "gs://nobody-made-it/w")
+	store := open(t, options(fakecloud.StartGoogle(t).URL), "gs://nobody-made-it/w")
 	if err := store.Probe(t.Context()); !errors.Is(err, storage.ErrNotFound) {
 		t.Errorf("Probe = %v, want ErrNotFound", err)
 	}
@@ -93,14 +92,14 @@ func TestMissingBucket(t *testing.T) {
 // TestProbe: a probe leaves nothing, and finds a server that replaces what it is told to keep.
 func TestProbe(t *testing.T) {
 	t.Parallel()
-	server := gcstest.Start(t)
+	server := fakecloud.StartGoogle(t)
 	bucket := server.NewBucket(t)
-	proxy := cloudtest.NewProxy(t, server.URL)
+	proxy := fakecloud.NewProxy(t, server.URL)
 	store := open(t, options(proxy.URL), "gs://"+bucket+"/w")
 	if err := store.Probe(t.Context()); err != nil {
 		t.Error(err)
 	}
-	proxy.Follow(cloudtest.Every("POST", deaf))
+	proxy.Follow(fakecloud.Every("POST", deaf))
 	if err := store.Probe(t.Context()); err == nil || !strings.Contains(err.Error(), "replaces objects") {
 		t.Errorf("Probe = %v, want that the server replaces objects", err)
 	}
@@ -112,9 +111,9 @@ func TestProbe(t *testing.T) {
 // TestDeleteMany deletes more than one request can, some of them missing.
 func TestDeleteMany(t *testing.T) {
 	t.Parallel()
-	server := gcstest.Start(t)
+	server := fakecloud.StartGoogle(t)
 	bucket := server.NewBucket(t)
-	proxy := cloudtest.NewProxy(t, server.URL)
+	proxy := fakecloud.NewProxy(t, server.URL)
 	root := "gs://" + bucket + "/w"
 	store := open(t, options(proxy.URL), root)
 	var locations []string

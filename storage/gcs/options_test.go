@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/internal/gcstest"
 	"moorage/storage/gcs"
+	"moorage/testkit/fakecloud"
 )
 
 func TestWith(t *testing.T) {
@@ -97,7 +97,7 @@ func TestClientConfig(t *testing.T) {
 
 func TestWithSecret(t *testing.T) {
 	t.Parallel()
-	key := gcstest.NewCloud(t).Key(t)
+	key := fakecloud.NewGoogleCloud(t).Key(t)
 	got, err := gcs.Options{}.WithSecret(key)
 	if err != nil || !strings.Contains(got.Key, key["private_key_id"]) {
 		t.Errorf("WithSecret = %v", err)

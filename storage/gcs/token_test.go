@@ -9,17 +9,16 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/cloudtest"
-	"moorage/internal/gcstest"
 	"moorage/storage"
+	"moorage/testkit/fakecloud"
 )
 
 // TestTokensAreKept: those who need a token at the same time share one, and it is used until
 // shortly before its end.
 func TestTokensAreKept(t *testing.T) {
 	t.Parallel()
-	cloud := gcstest.NewCloud(t)
-	tokens := cloudtest.NewProxy(t, cloud.URL)
+	cloud := fakecloud.NewGoogleCloud(t)
+	tokens := fakecloud.NewProxy(t, cloud.URL)
 	with := cloudOptions(t, cloud)
 	with.TokenURL = tokens.URL + "/token"
 	root := "gs://" + cloud.Server.NewBucket(t) + "/w"
@@ -41,9 +40,9 @@ func TestTokensAreKept(t *testing.T) {
 // TestTokensNearTheirEnd: a token that is about to end is replaced, or used if there is no other.
 func TestTokensNearTheirEnd(t *testing.T) {
 	t.Parallel()
-	cloud := gcstest.NewCloud(t)
+	cloud := fakecloud.NewGoogleCloud(t)
 	cloud.Life = 3 * time.Minute
-	tokens := cloudtest.NewProxy(t, cloud.URL)
+	tokens := fakecloud.NewProxy(t, cloud.URL)
 	with := cloudOptions(t, cloud)
 	with.TokenURL, with.RetryDelayMax = tokens.URL+"/token", time.Millisecond
 	root := "gs://" + cloud.Server.NewBucket(t) + "/w"
@@ -59,7 +58,7 @@ func TestTokensNearTheirEnd(t *testing.T) {
 	if got := tokens.Requests(); got != "POST POST" {
 		t.Errorf("tokens were asked for by %q, want POST POST", got)
 	}
-	tokens.Follow(cloudtest.FirstN(100, refuse(http.StatusServiceUnavailable)))
+	tokens.Follow(fakecloud.FirstN(100, refuse(http.StatusServiceUnavailable)))
 	create("c")
 }
 
@@ -67,22 +66,22 @@ func TestTokensNearTheirEnd(t *testing.T) {
 func TestTokenServiceFails(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		do       cloudtest.Fault
+		do       fakecloud.Fault
 		works    bool
 		requests int
 	}{
 		"once unavailable": {refuse(http.StatusServiceUnavailable), true, 2},
-		"cut":              {cloudtest.Cut, true, 2},
+		"cut":              {fakecloud.Cut, true, 2},
 		"refuses":          {refuse(http.StatusForbidden), false, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cloud := gcstest.NewCloud(t)
-			tokens := cloudtest.NewProxy(t, cloud.URL)
+			cloud := fakecloud.NewGoogleCloud(t)
+			tokens := fakecloud.NewProxy(t, cloud.URL)
 			with := cloudOptions(t, cloud)
 			with.TokenURL, with.RetryDelayMax = tokens.URL+"/token", time.Millisecond
 			root := "gs://" + cloud.Server.NewBucket(t) + "/w"
-			tokens.Follow(cloudtest.Nth(0, tt.do))
+			tokens.Follow(fakecloud.Nth(0, tt.do))
 			err := open(t, with, root).Create(t.Context(), root+"/a", []byte("body"))
 			if (err == nil) != tt.works {
 				t.Errorf("Create = %v, want it to work: %t", err, tt.works)

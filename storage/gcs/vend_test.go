@@ -16,19 +16,19 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/gcstest"
 	"moorage/storage"
 	"moorage/storage/gcs"
-	"moorage/storage/storagetest"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/storagetest"
 )
 
 func TestVending(t *testing.T) {
 	t.Parallel()
-	cloud := gcstest.NewCloud(t)
+	cloud := fakecloud.NewGoogleCloud(t)
 	storagetest.RunVending(t, func(t *testing.T) storagetest.Vending {
 		root := "gs://" + cloud.Server.NewBucket(t) + "/wh"
 		with := cloudOptions(t, cloud)
-		with.Impersonate = gcstest.Impersonated // else no credential ends before an hour
+		with.Impersonate = fakecloud.GoogleImpersonated // else no credential ends before an hour
 		return storagetest.Vending{
 			Store: open(t, with, root), Root: root,
 			Engine: func(_ *testing.T, made storage.Credential) storagetest.Engine {
@@ -42,7 +42,7 @@ func TestVending(t *testing.T) {
 // TestVendOfKey: a token that is made from that of a key lives as long as that.
 func TestVendOfKey(t *testing.T) {
 	t.Parallel()
-	cloud := gcstest.NewCloud(t)
+	cloud := fakecloud.NewGoogleCloud(t)
 	root := "gs://" + cloud.Server.NewBucket(t) + "/wh"
 	store := open(t, cloudOptions(t, cloud), root)
 	if err := store.ProbeVending(t.Context()); err != nil {
@@ -70,7 +70,7 @@ func TestVendOfKey(t *testing.T) {
 // another token is asked for each time.
 func TestShortRoots(t *testing.T) {
 	t.Parallel()
-	cloud := gcstest.NewCloud(t)
+	cloud := fakecloud.NewGoogleCloud(t)
 	cloud.Life = 20 * time.Minute
 	root := "gs://" + cloud.Server.NewBucket(t) + "/wh"
 	store := open(t, cloudOptions(t, cloud), root)
@@ -86,7 +86,7 @@ func TestShortRoots(t *testing.T) {
 // TestNoVendingWithoutTokens: a server that asks for no token makes none.
 func TestNoVendingWithoutTokens(t *testing.T) {
 	t.Parallel()
-	server := gcstest.Start(t)
+	server := fakecloud.StartGoogle(t)
 	root := "gs://" + server.NewBucket(t) + "/wh"
 	store := open(t, options(server.URL), root)
 	if err := store.ProbeVending(t.Context()); err == nil || !strings.Contains(err.Error(), "gcs.no-auth") {
@@ -98,16 +98,16 @@ func TestNoVendingWithoutTokens(t *testing.T) {
 // they were given. The probe must find each.
 func TestProbeVendingFindsLooseClouds(t *testing.T) {
 	t.Parallel()
-	edit := func(pattern, by string) func([]gcstest.Rule) []gcstest.Rule {
-		return func(rules []gcstest.Rule) []gcstest.Rule {
+	edit := func(pattern, by string) func([]fakecloud.GoogleRule) []fakecloud.GoogleRule {
+		return func(rules []fakecloud.GoogleRule) []fakecloud.GoogleRule {
 			for i := range rules {
 				rules[i].Condition.Expression = regexp.MustCompile(pattern).ReplaceAllString(rules[i].Condition.Expression, by)
 			}
 			return rules
 		}
 	}
-	roles := func(role string) func([]gcstest.Rule) []gcstest.Rule {
-		return func(rules []gcstest.Rule) []gcstest.Rule {
+	roles := func(role string) func([]fakecloud.GoogleRule) []fakecloud.GoogleRule {
+		return func(rules []fakecloud.GoogleRule) []fakecloud.GoogleRule {
 			if len(rules) == 1 { // writers have two
 				rules[0].Permissions = []string{"inRole:roles/" + role}
 			}
@@ -116,10 +116,10 @@ func TestProbeVendingFindsLooseClouds(t *testing.T) {
 	}
 	for _, tt := range []struct {
 		name   string
-		loosen func([]gcstest.Rule) []gcstest.Rule
+		loosen func([]fakecloud.GoogleRule) []fakecloud.GoogleRule
 		finds  string
 	}{
-		{"ignores conditions", func(rules []gcstest.Rule) []gcstest.Rule {
+		{"ignores conditions", func(rules []fakecloud.GoogleRule) []fakecloud.GoogleRule {
 			rules[0].Condition = nil
 			return rules
 		}, "can read in"},
@@ -128,7 +128,7 @@ func TestProbeVendingFindsLooseClouds(t *testing.T) {
 		{"lists without the slash", edit(`\.startsWith\(('wh/[^']*)/'\)`, `.startsWith($1')`), "can list"},
 		{"lets writers write metadata", edit(` && !resource\.name\.endsWith\('[^']*'\)`, ""), "write a metadata file"},
 		{"lets readers write", roles("storage.objectUser"), "for reading"},
-		{"is deaf to case", func(rules []gcstest.Rule) []gcstest.Rule {
+		{"is deaf to case", func(rules []fakecloud.GoogleRule) []fakecloud.GoogleRule {
 			expression := &rules[0].Condition.Expression
 			*expression += " || " + regexp.MustCompile(`/wh/moorage-probe-[0-9a-f]*`).ReplaceAllStringFunc(*expression,
 				func(found string) string { return "/wh/" + strings.ToUpper(strings.TrimPrefix(found, "/wh/")) })
@@ -137,7 +137,7 @@ func TestProbeVendingFindsLooseClouds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			cloud := gcstest.NewCloud(t)
+			cloud := fakecloud.NewGoogleCloud(t)
 			cloud.Loosen = tt.loosen
 			bucket := cloud.Server.NewBucket(t)
 			err := open(t, cloudOptions(t, cloud), "gs://"+bucket+"/wh").ProbeVending(t.Context())
@@ -155,7 +155,7 @@ func TestProbeVendingFindsLooseClouds(t *testing.T) {
 // sent.
 func TestVendErrors(t *testing.T) {
 	t.Parallel()
-	cloud := gcstest.NewCloud(t)
+	cloud := fakecloud.NewGoogleCloud(t)
 	root := "gs://" + cloud.Server.NewBucket(t) + "/wh"
 	for name, tt := range map[string]struct {
 		change      func(*gcs.Options)
@@ -165,12 +165,12 @@ func TestVendErrors(t *testing.T) {
 		"no STS":           {func(o *gcs.Options) { o.STS = "http://127.0.0.1:1" }, true, "connection refused"},
 		"no token service": {func(o *gcs.Options) { o.TokenURL = "http://127.0.0.1:1/token" }, true, "connection refused"},
 		"no IAM": {func(o *gcs.Options) {
-			o.IAM, o.Impersonate = "http://127.0.0.1:1", gcstest.Impersonated
+			o.IAM, o.Impersonate = "http://127.0.0.1:1", fakecloud.GoogleImpersonated
 		}, true, "connection refused"},
 		"another account": {func(o *gcs.Options) { o.Impersonate = "nobody@test.iam.gserviceaccount.com" }, false,
 			"403 Forbidden: Permission 'iam.serviceAccounts.getAccessToken' denied"},
 		"another's key": {func(o *gcs.Options) {
-			o.Key = strings.Replace(o.Key, gcstest.Account, "nobody@test.iam.gserviceaccount.com", 1)
+			o.Key = strings.Replace(o.Key, fakecloud.GoogleAccount, "nobody@test.iam.gserviceaccount.com", 1)
 		}, false, "400 Bad Request: Invalid JWT Signature."},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 
 	"moorage/storage"
 	"moorage/storage/memory"
-	"moorage/storage/storagetest"
+	"moorage/testkit/storagetest"
 )
 
 func TestStore(t *testing.T) {

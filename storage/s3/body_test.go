@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/cloudtest"
-	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
+	"moorage/testkit/fakecloud"
 )
 
 // TestDamagedAnswers reads through a connection that changes what is read: a reader hears an error,
@@ -23,16 +22,16 @@ func TestDamagedAnswers(t *testing.T) {
 		return body
 	}
 	for name, do := range map[string]fault{
-		"a bit":     cloudtest.Edit(flip),
-		"shorter":   cloudtest.Edit(func(body []byte) []byte { return body[:len(body)-1] }),
-		"longer":    cloudtest.Edit(func(body []byte) []byte { return append(body, 'x') }),
-		"empty":     cloudtest.Edit(func([]byte) []byte { return nil }),
-		"other end": cloudtest.Edit(func(body []byte) []byte { return append(body[:len(body)-1:len(body)-1], 'x') }),
+		"a bit":     fakecloud.Edit(flip),
+		"shorter":   fakecloud.Edit(func(body []byte) []byte { return body[:len(body)-1] }),
+		"longer":    fakecloud.Edit(func(body []byte) []byte { return append(body, 'x') }),
+		"empty":     fakecloud.Edit(func([]byte) []byte { return nil }),
+		"other end": fakecloud.Edit(func(body []byte) []byte { return append(body[:len(body)-1:len(body)-1], 'x') }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy, store, location := newFile(t)
-			proxy.Follow(cloudtest.Every(http.MethodGet, do))
+			proxy.Follow(fakecloud.Every(http.MethodGet, do))
 			if content, err := readTo(t.Context(), store, location); err == nil {
 				t.Errorf("%d bytes were read, without an error", len(content))
 			}
@@ -49,7 +48,7 @@ func TestCutAgainAndAgain(t *testing.T) {
 	t.Parallel()
 	proxy, store, location := newFile(t)
 	for cuts, whole := range map[int]bool{4: true, 5: false} {
-		proxy.Follow(cloudtest.FirstN(cuts, cloudtest.CutInAnswer))
+		proxy.Follow(fakecloud.FirstN(cuts, fakecloud.CutInAnswer))
 		content, err := readTo(t.Context(), store, location)
 		if (err == nil) != whole || bytes.Equal(content, fileBody()) != whole {
 			t.Errorf("after %d cuts %d bytes, %v; want all: %t", cuts, len(content), err, whole)
@@ -64,7 +63,7 @@ func TestCutAgainAndAgain(t *testing.T) {
 func TestSilentInAnswer(t *testing.T) {
 	t.Parallel()
 	proxy, store, location := newFile(t, func(o *s3.Options) { o.StallTimeout = time.Second })
-	proxy.Follow(cloudtest.Nth(0, cloudtest.SilentInAnswer))
+	proxy.Follow(fakecloud.Nth(0, fakecloud.SilentInAnswer))
 	if content, err := readTo(t.Context(), store, location); err != nil || !bytes.Equal(content, fileBody()) {
 		t.Errorf("%d bytes, %v", len(content), err)
 	}
@@ -78,11 +77,11 @@ func TestGoesOnWithTheSameObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy, store, location := newFile(t)
-			direct := open(t, options(s3test.Start(t).Endpoint), "s3://"+bucketOf(location))
+			direct := open(t, options(fakecloud.StartS3(t).Endpoint), "s3://"+bucketOf(location))
 			proxy.Follow(func(call int, r *http.Request) fault {
 				switch {
 				case call == 0:
-					return cloudtest.CutInAnswer
+					return fakecloud.CutInAnswer
 				case name == "range ignored":
 					return func(w http.ResponseWriter, r *http.Request, _ func(*http.Request) *http.Response) {
 						w.WriteHeader(http.StatusOK)
@@ -113,7 +112,7 @@ func TestGoesOnWithTheSameObject(t *testing.T) {
 // TestMissingBucket tells a missing bucket from a missing file, and names it.
 func TestMissingBucket(t *testing.T) {
 	t.Parallel()
-	store := open(t, options(s3test.Start(t).Endpoint), "s3://no-such-bucket/w")
+	store := open(t, options(fakecloud.StartS3(t).Endpoint), "s3://no-such-bucket/w")
 	err := store.Probe(t.Context())
 	if !errors.Is(err, storage.ErrNotFound) || !strings.Contains(err.Error(), "there is no bucket called no-such-bucket") {
 		t.Errorf("Probe = %v", err)
@@ -145,10 +144,10 @@ func TestMoreThanTheObjectHas(t *testing.T) {
 		}
 	}
 	for surplus, whole := range map[string]bool{"": true, "x": false} {
-		longer := cloudtest.Edit(func(body []byte) []byte { return append(body, surplus...) })
+		longer := fakecloud.Edit(func(body []byte) []byte { return append(body, surplus...) })
 		proxy.Follow(func(call int, _ *http.Request) fault {
 			if call == 0 {
-				return withoutChecksum(cloudtest.CutInAnswer)
+				return withoutChecksum(fakecloud.CutInAnswer)
 			}
 			return withoutChecksum(longer)
 		})
@@ -164,7 +163,7 @@ func TestMoreThanTheObjectHas(t *testing.T) {
 
 // newFile returns what newProxy does, and in place of the root the location of a file that has
 // fileBody.
-func newFile(t *testing.T, change ...func(*s3.Options)) (*cloudtest.Proxy, *s3.Store, string) {
+func newFile(t *testing.T, change ...func(*s3.Options)) (*fakecloud.Proxy, *s3.Store, string) {
 	t.Helper()
 	proxy, store, root := newProxy(t, change...)
 	location := storage.Join(root, "a")

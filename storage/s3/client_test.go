@@ -16,8 +16,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"moorage/internal/s3test"
 	"moorage/storage/s3"
+	"moorage/testkit/fakecloud"
 )
 
 // TestClientConfig looks at what engines are told, with no setting from outside.
@@ -54,11 +54,11 @@ func TestClientConfig(t *testing.T) {
 
 // TestCredentials reaches the server with keys from each place that they can be in.
 func TestCredentials(t *testing.T) {
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	root := "s3://" + server.NewBucket(t) + "/w"
 	files := t.TempDir()
 	file := filepath.Join(files, "credentials")
-	text := "[lake]\naws_access_key_id = " + s3test.AccessKeyID + "\naws_secret_access_key = " + s3test.SecretAccessKey + "\n"
+	text := "[lake]\naws_access_key_id = " + fakecloud.S3AccessKeyID + "\naws_secret_access_key = " + fakecloud.S3SecretAccessKey + "\n"
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -68,12 +68,12 @@ func TestCredentials(t *testing.T) {
 		env     map[string]string
 		fails   string // part of the error; empty: it works
 	}{
-		{"static", s3.Options{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey}, nil, ""},
-		{"static before environment", s3.Options{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey},
+		{"static", s3.Options{AccessKeyID: fakecloud.S3AccessKeyID, SecretAccessKey: fakecloud.S3SecretAccessKey}, nil, ""},
+		{"static before environment", s3.Options{AccessKeyID: fakecloud.S3AccessKeyID, SecretAccessKey: fakecloud.S3SecretAccessKey},
 			map[string]string{"AWS_ACCESS_KEY_ID": "other", "AWS_SECRET_ACCESS_KEY": "other"}, ""},
-		{"environment", s3.Options{}, map[string]string{"AWS_ACCESS_KEY_ID": s3test.AccessKeyID, "AWS_SECRET_ACCESS_KEY": s3test.SecretAccessKey}, ""},
+		{"environment", s3.Options{}, map[string]string{"AWS_ACCESS_KEY_ID": fakecloud.S3AccessKeyID, "AWS_SECRET_ACCESS_KEY": fakecloud.S3SecretAccessKey}, ""},
 		{"profile", s3.Options{Profile: "lake"}, map[string]string{"AWS_SHARED_CREDENTIALS_FILE": file}, ""},
-		{"wrong secret", s3.Options{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: "wrong"}, nil, "Forbidden"},
+		{"wrong secret", s3.Options{AccessKeyID: fakecloud.S3AccessKeyID, SecretAccessKey: "wrong"}, nil, "Forbidden"},
 		{"none", s3.Options{}, map[string]string{"AWS_EC2_METADATA_DISABLED": "true"}, "no credentials"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

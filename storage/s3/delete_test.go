@@ -10,10 +10,9 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/internal/cloudtest"
-	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
+	"moorage/testkit/fakecloud"
 )
 
 // TestDeleteManyObjects deletes 2,500 locations, some of them with objects, in three requests.
@@ -36,7 +35,7 @@ func TestDeleteManyObjects(t *testing.T) {
 	if got, want := proxy.Requests(), "POST POST POST"; got != want {
 		t.Errorf("requests %s, want %s", got, want)
 	}
-	if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) > 0 {
+	if keys := fakecloud.StartS3(t).Keys(t, bucketOf(root)); len(keys) > 0 {
 		t.Errorf("left over: %q", keys)
 	}
 }
@@ -78,7 +77,7 @@ func TestDeleteInPart(t *testing.T) {
 			t.Parallel()
 			proxy, store, root := newProxy(t)
 			var asked []string
-			proxy.Follow(cloudtest.FirstN(100, failing(tt.code, &asked)))
+			proxy.Follow(fakecloud.FirstN(100, failing(tt.code, &asked)))
 			err := store.Delete(t.Context(), storage.Join(root, "bad"), storage.Join(root, "good"), storage.Join(root, "worse"))
 			if (err != nil) != (len(tt.failures) > 0) {
 				t.Errorf("Delete = %v", err)
@@ -111,11 +110,11 @@ func TestDeletePassingFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked []string
-	proxy.Follow(cloudtest.FirstN(2, failing("SlowDown", &asked)))
+	proxy.Follow(fakecloud.FirstN(2, failing("SlowDown", &asked)))
 	if err := store.Delete(t.Context(), location); err != nil {
 		t.Errorf("Delete = %v", err)
 	}
-	if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) > 0 {
+	if keys := fakecloud.StartS3(t).Keys(t, bucketOf(root)); len(keys) > 0 {
 		t.Errorf("left over: %q", keys)
 	}
 }
@@ -130,7 +129,7 @@ func TestDeleteNamesAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	proxy.Follow(cloudtest.Nth(0, answerOK("<DeleteResult><Error><Key>w/other</Key><Code>InternalError</Code></Error></DeleteResult>")))
+	proxy.Follow(fakecloud.Nth(0, answerOK("<DeleteResult><Error><Key>w/other</Key><Code>InternalError</Code></Error></DeleteResult>")))
 	err := store.Delete(t.Context(), storage.Join(root, "asked"))
 	if err == nil || !strings.Contains(err.Error(), "w/other: InternalError") {
 		t.Errorf("Delete = %v, want what the server said", err)
@@ -138,7 +137,7 @@ func TestDeleteNamesAnother(t *testing.T) {
 	if got := proxy.Requests(); got != "POST" {
 		t.Errorf("requests %s, want one", got)
 	}
-	if keys := s3test.Start(t).Keys(t, bucketOf(root)); !slices.Equal(keys, []string{"w/asked", "w/other"}) {
+	if keys := fakecloud.StartS3(t).Keys(t, bucketOf(root)); !slices.Equal(keys, []string{"w/asked", "w/other"}) {
 		t.Errorf("the bucket has %q", keys)
 	}
 }
@@ -163,7 +162,7 @@ func TestDeleteAnsweredBySomethingElse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			proxy, store, root := newProxy(t)
-			proxy.Follow(cloudtest.Nth(0, answerOK(tt.answer)))
+			proxy.Follow(fakecloud.Nth(0, answerOK(tt.answer)))
 			if err := store.Delete(t.Context(), storage.Join(root, "a")); (err == nil) != tt.deleted {
 				t.Errorf("Delete = %v, want success: %t", err, tt.deleted)
 			}
@@ -177,7 +176,7 @@ func TestDeleteAnsweredBySomethingElse(t *testing.T) {
 // TestDeleteInSeveralBuckets deletes in all buckets, and names the bucket in which it could not.
 func TestDeleteInSeveralBuckets(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	root := "s3://" + server.NewBucket(t)
 	store := open(t, options(server.Endpoint), root, "s3://no-such-bucket")
 	if err := store.Create(t.Context(), root+"/a", nil); err != nil {
@@ -203,7 +202,7 @@ func awkwardNames() []string {
 // another.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	bucket := server.NewBucket(t)
 	store := open(t, options(server.Endpoint), "s3a://"+bucket)
 	var want []string
@@ -262,7 +261,7 @@ func TestKeysThatXMLCannotSpell(t *testing.T) {
 		return nil
 	})
 	replaced, location := storage.Join(root, "a\ufffd"), storage.Join(root, "a\uffff")
-	direct := open(t, options(s3test.Start(t).Endpoint), root)
+	direct := open(t, options(fakecloud.StartS3(t).Endpoint), root)
 	for _, each := range []string{replaced, location} {
 		if err := direct.Create(t.Context(), each, nil); err != nil {
 			t.Fatal(err)

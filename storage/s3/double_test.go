@@ -26,7 +26,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
-	"moorage/internal/s3test"
+	"moorage/testkit/fakecloud"
 )
 
 // double is a server that keeps objects in memory and checks signatures as Amazon's does, except
@@ -221,8 +221,8 @@ func (d *double) matches(r *http.Request, signed []string, payload string, parts
 		}
 	}
 	signer := v4.NewSigner(func(o *v4.SignerOptions) { o.DisableURIPathEscaping = true })
-	key := aws.Credentials{AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey}
-	if signer.SignHTTP(context.Background(), key, again, payload, "s3", s3test.Region, at) != nil {
+	key := aws.Credentials{AccessKeyID: fakecloud.S3AccessKeyID, SecretAccessKey: fakecloud.S3SecretAccessKey}
+	if signer.SignHTTP(context.Background(), key, again, payload, "s3", fakecloud.S3Region, at) != nil {
 		return false
 	}
 	return again.Header.Get("Authorization") == r.Header.Get("Authorization")

@@ -12,30 +12,29 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"moorage/internal/cloudtest"
-	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
-	"moorage/storage/storagetest"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/storagetest"
 )
 
 // TestFaults does to every request what networks and servers do.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	storagetest.RunFaults(t, storagetest.Cloud{
-		Open: func(t *testing.T, patience storagetest.Patience) (*cloudtest.Proxy, storage.Store, string) {
+		Open: func(t *testing.T, patience storagetest.Patience) (*fakecloud.Proxy, storage.Store, string) {
 			t.Helper()
 			proxy, store, root := newProxy(t, func(o *s3.Options) {
 				o.StallTimeout, o.RetryDelayMax = patience.Stall, patience.Pause
 			})
 			return proxy, store, root
 		},
-		Throttles: map[string]cloudtest.Fault{
+		Throttles: map[string]fakecloud.Fault{
 			"slow down":        refuse(http.StatusServiceUnavailable, "SlowDown"),
 			"too many":         refuse(http.StatusTooManyRequests, "TooManyRequests"),
 			"too many, silent": refuse(http.StatusTooManyRequests, ""),
 		},
-		Failures: map[string]cloudtest.Fault{
+		Failures: map[string]fakecloud.Fault{
 			"internal":    refuse(http.StatusInternalServerError, "InternalError"),
 			"bad gateway": refuse(http.StatusBadGateway, ""),
 			"conflict":    refuse(http.StatusConflict, "ConditionalRequestConflict"),
@@ -45,7 +44,7 @@ func TestFaults(t *testing.T) {
 }
 
 // newProbed returns what newProxy does, of a store that has found out what its server can do.
-func newProbed(t *testing.T) (*cloudtest.Proxy, *s3.Store, string) {
+func newProbed(t *testing.T) (*fakecloud.Proxy, *s3.Store, string) {
 	t.Helper()
 	proxy, store, root := newProxy(t)
 	if err := store.Probe(t.Context()); err != nil {
@@ -70,16 +69,16 @@ func TestUnknownOutcome(t *testing.T) {
 		"cannot look": func(call int, r *http.Request) fault {
 			switch {
 			case call == 0:
-				return cloudtest.Lose
+				return fakecloud.Lose
 			case r.Method == http.MethodHead:
-				return cloudtest.Cut
+				return fakecloud.Cut
 			}
 			return nil
 		},
 		"looked and found nothing": func(call int, r *http.Request) fault {
 			switch {
 			case call == 0:
-				return cloudtest.Lose
+				return fakecloud.Lose
 			case r.Method == http.MethodHead:
 				return refuse(http.StatusNotFound, "NoSuchKey")
 			}
@@ -109,17 +108,17 @@ func TestAnsweredBySomethingElse(t *testing.T) {
 	withoutVersion := func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 		answer := forward(r)
 		answer.Header.Del("ETag")
-		cloudtest.AnswerWith(w, answer, cloudtest.ReadBody(answer))
+		fakecloud.AnswerWith(w, answer, fakecloud.ReadBody(answer))
 	}
 	for _, tt := range []struct {
 		name string
 		plan plan
 		made bool
 	}{
-		{"a page", cloudtest.Nth(0, page), false},
-		{"a page for everything", cloudtest.FirstN(100, page), false},
-		{"nothing", cloudtest.Nth(0, answerOK("")), false},
-		{"no version", cloudtest.Nth(0, withoutVersion), true},
+		{"a page", fakecloud.Nth(0, page), false},
+		{"a page for everything", fakecloud.FirstN(100, page), false},
+		{"nothing", fakecloud.Nth(0, answerOK("")), false},
+		{"no version", fakecloud.Nth(0, withoutVersion), true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -156,7 +155,7 @@ func withoutCondition(direct *s3.Store, location func(r *http.Request) string) p
 			if err := direct.Delete(r.Context(), location(r)); err != nil {
 				panic(http.ErrAbortHandler)
 			}
-			cloudtest.Pass(w, r, forward)
+			fakecloud.Pass(w, r, forward)
 		}
 	}
 }
@@ -170,7 +169,7 @@ func TestServersWithoutConditions(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
 			proxy, store, root := newProxy(t, func(o *s3.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-			direct := open(t, options(s3test.Start(t).Endpoint), root)
+			direct := open(t, options(fakecloud.StartS3(t).Endpoint), root)
 			plan := withoutCondition(direct, func(r *http.Request) string { return "s3:/" + r.URL.Path })
 			if name == "refuses" {
 				plan = func(_ int, r *http.Request) fault {
@@ -199,7 +198,7 @@ func TestServersWithoutConditions(t *testing.T) {
 			if content, err := storage.ReadAll(t.Context(), store, location, 100); string(content) != "first" {
 				t.Errorf("the file has %q, %v", content, err)
 			}
-			if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) != 1 {
+			if keys := fakecloud.StartS3(t).Keys(t, bucketOf(root)); len(keys) != 1 {
 				t.Errorf("the bucket has %q, want the file alone", keys)
 			}
 		})
@@ -303,7 +302,7 @@ func TestProbeLeavesNothing(t *testing.T) {
 			if got, want := proxy.Requests(), "HEAD PUT PUT POST"; got != want {
 				t.Errorf("requests %s, want %s", got, want)
 			}
-			if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) > 0 {
+			if keys := fakecloud.StartS3(t).Keys(t, bucketOf(root)); len(keys) > 0 {
 				t.Errorf("left over: %q", keys)
 			}
 		})
@@ -323,7 +322,7 @@ func readTo(ctx context.Context, store *s3.Store, location string) ([]byte, erro
 // A Create that cannot draw its id makes nothing, and says so.
 func TestCreateWithoutChance(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	root := "s3://" + server.NewBucket(t) + "/w"
 	noChance := errors.New("no chance")
 	without := options(server.Endpoint)

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
+	"moorage/testkit/fakecloud"
 )
 
 // tableRequests returns requests for a table of a bucket in a double, by what they are called.
@@ -30,7 +30,7 @@ func tableRequests(endpoint string) map[string]storage.SignRequest {
 			Body: []byte("<Delete><Object><Key>wh/t/a</Key></Object></Delete>")},
 	}
 	for name, request := range requests {
-		request.Region, request.Locations, request.Write = s3test.Region, []string{"s3://lake/wh/t"}, true
+		request.Region, request.Locations, request.Write = fakecloud.S3Region, []string{"s3://lake/wh/t"}, true
 		requests[name] = request
 	}
 	return requests
@@ -152,7 +152,7 @@ func TestOneHostStyle(t *testing.T) {
 		store := open(t, options, "s3://lake/wh")
 		store.AssumeSound()
 		_, err := store.Sign(t.Context(), storage.SignRequest{
-			Method: "GET", URI: tt.uri, Region: s3test.Region, Locations: []string{"s3://lake/wh/t"},
+			Method: "GET", URI: tt.uri, Region: fakecloud.S3Region, Locations: []string{"s3://lake/wh/t"},
 		})
 		if (err == nil) != tt.want {
 			t.Errorf("style %d, %s: %v", tt.style, tt.uri, err)

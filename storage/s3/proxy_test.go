@@ -5,23 +5,22 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/cloudtest"
-	"moorage/internal/s3test"
 	"moorage/storage/s3"
+	"moorage/testkit/fakecloud"
 )
 
 type (
-	fault = cloudtest.Fault
-	plan  = cloudtest.Plan
+	fault = fakecloud.Fault
+	plan  = fakecloud.Plan
 )
 
 // newProxy returns a proxy before the test server, a store behind it, and an empty root of the
 // store.
-func newProxy(t *testing.T, change ...func(*s3.Options)) (*cloudtest.Proxy, *s3.Store, string) {
+func newProxy(t *testing.T, change ...func(*s3.Options)) (*fakecloud.Proxy, *s3.Store, string) {
 	t.Helper()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	root := "s3://" + server.NewBucket(t) + "/w"
-	proxy := cloudtest.NewProxy(t, server.Endpoint)
+	proxy := fakecloud.NewProxy(t, server.Endpoint)
 	opts := options(proxy.URL)
 	opts.RetryDelayMax = time.Millisecond
 	for _, each := range change {
@@ -32,8 +31,8 @@ func newProxy(t *testing.T, change ...func(*s3.Options)) (*cloudtest.Proxy, *s3.
 
 // refuse answers with an error of S3 and does not pass the request on.
 func refuse(status int, code string) fault {
-	return cloudtest.Answer(status, "application/xml", "<Error><Code>"+code+"</Code><Message>as planned</Message></Error>")
+	return fakecloud.Answer(status, "application/xml", "<Error><Code>"+code+"</Code><Message>as planned</Message></Error>")
 }
 
 // answerOK answers with 200 and body, and does not pass the request on.
-func answerOK(body string) fault { return cloudtest.Answer(http.StatusOK, "application/xml", body) }
+func answerOK(body string) fault { return fakecloud.Answer(http.StatusOK, "application/xml", body) }

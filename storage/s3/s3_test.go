@@ -4,16 +4,16 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
-	"moorage/storage/storagetest"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/storagetest"
 )
 
 func TestStore(t *testing.T) {
 	t.Parallel()
 	newStore := func(t *testing.T) (storage.Store, string) {
-		server := s3test.Start(t)
+		server := fakecloud.StartS3(t)
 		root := "s3://" + server.NewBucket(t) + "/w"
 		return open(t, options(server.Endpoint), root), root
 	}
@@ -24,7 +24,7 @@ func TestStore(t *testing.T) {
 // options lead to the server at endpoint. They are patient: a slow machine must not look silent.
 func options(endpoint string) s3.Options {
 	return s3.Options{
-		Endpoint: endpoint, Region: s3test.Region, AccessKeyID: s3test.AccessKeyID, SecretAccessKey: s3test.SecretAccessKey,
+		Endpoint: endpoint, Region: fakecloud.S3Region, AccessKeyID: fakecloud.S3AccessKeyID, SecretAccessKey: fakecloud.S3SecretAccessKey,
 		StallTimeout: time.Minute,
 	}
 }

@@ -18,11 +18,10 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"moorage/internal/cloudtest"
-	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
-	"moorage/storage/storagetest"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/storagetest"
 )
 
 // signingClient sends what a store signs, as an engine without a key does. It keeps what it sent.
@@ -54,7 +53,7 @@ func (c *signingClient) Do(r *http.Request) (*http.Response, error) {
 		}
 	}
 	asked := storage.SignRequest{
-		Method: r.Method, URI: r.URL.String(), Region: s3test.Region, Headers: r.Header.Clone(),
+		Method: r.Method, URI: r.URL.String(), Region: fakecloud.S3Region, Headers: r.Header.Clone(),
 		Locations: c.scope.Locations, Write: c.scope.Write,
 	}
 	if r.URL.Query().Has("delete") {
@@ -97,7 +96,7 @@ func (s sentRequest) again(t *testing.T, change func(r *http.Request)) int {
 // engine returns the client of the SDK behind c, which has no key.
 func (c *signingClient) engine(endpoint string) engine {
 	return engine{sdk.New(sdk.Options{
-		Region: s3test.Region, BaseEndpoint: aws.String(endpoint), UsePathStyle: true, HTTPClient: c,
+		Region: fakecloud.S3Region, BaseEndpoint: aws.String(endpoint), UsePathStyle: true, HTTPClient: c,
 		Credentials: aws.AnonymousCredentials{}, Retryer: aws.NopRetryer{},
 	})}
 }
@@ -142,7 +141,7 @@ func (s signatures) Vend(ctx context.Context, scope storage.Scope) (storage.Cred
 	if len(scope.Locations) == 0 {
 		return storage.Credential{}, storage.ErrUnscopable
 	}
-	_, err := s.Sign(ctx, storage.SignRequest{Region: s3test.Region, Locations: scope.Locations})
+	_, err := s.Sign(ctx, storage.SignRequest{Region: fakecloud.S3Region, Locations: scope.Locations})
 	if errors.Is(err, storage.ErrOutside) {
 		return storage.Credential{}, err
 	}
@@ -162,7 +161,7 @@ func (s signatures) ProbeVending(context.Context) error { return nil }
 func TestSigningLookAlikes(t *testing.T) {
 	t.Parallel()
 	storagetest.RunVending(t, func(t *testing.T) storagetest.Vending {
-		server := s3test.Start(t)
+		server := fakecloud.StartS3(t)
 		root := "s3://" + server.NewBucket(t) + "/wh"
 		store := signatures{Store: open(t, options(server.Endpoint), root), scopes: new(sync.Map),
 			next: new(atomic.Int64)}
@@ -237,8 +236,8 @@ func signedCalls(t *testing.T, client *sdk.Client, bucket, table string) {
 // signed changed. The server must refuse it.
 func TestSignedCalls(t *testing.T) {
 	t.Parallel()
-	for name, start := range map[string]func(tb testing.TB) *s3test.Server{
-		"seaweedfs": s3test.Start, "minio": s3test.StartMinIO,
+	for name, start := range map[string]func(tb testing.TB) *fakecloud.S3Server{
+		"seaweedfs": fakecloud.StartS3, "minio": fakecloud.StartMinIO,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -309,9 +308,9 @@ func changes(sent sentRequest) map[string]func(r *http.Request) {
 
 // strict stands in front of a server and refuses as Amazon does: a header X-Amz-* that is not
 // signed is an error.
-func strict(t *testing.T, server *s3test.Server) string {
+func strict(t *testing.T, server *fakecloud.S3Server) string {
 	t.Helper()
-	p := cloudtest.NewProxy(t, server.Endpoint)
+	p := fakecloud.NewProxy(t, server.Endpoint)
 	p.Follow(func(_ int, r *http.Request) fault {
 		_, list, _ := strings.Cut(r.Header.Get("Authorization"), "SignedHeaders=")
 		list, _, _ = strings.Cut(list, ",")
@@ -330,7 +329,7 @@ func strict(t *testing.T, server *s3test.Server) string {
 // delete. That one is not signed, and everything else is.
 func TestSeaweedFSIsSigned(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	bucket := server.NewBucket(t)
 	store := open(t, options(server.Endpoint), "s3://"+bucket+"/wh")
 	if err := store.ProbeSigning(t.Context()); err != nil {
@@ -361,19 +360,19 @@ func TestProbeSigning(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name     string
-		endpoint func(t *testing.T) (string, *s3test.Server)
+		endpoint func(t *testing.T) (string, *fakecloud.S3Server)
 		finds    string // empty: the server is fit
 	}{
-		{"minio", func(t *testing.T) (string, *s3test.Server) {
-			server := s3test.StartMinIO(t)
+		{"minio", func(t *testing.T) (string, *fakecloud.S3Server) {
+			server := fakecloud.StartMinIO(t)
 			return server.Endpoint, server
 		}, "X-Amz-"},
-		{"seaweedfs", func(t *testing.T) (string, *s3test.Server) {
-			server := s3test.Start(t)
+		{"seaweedfs", func(t *testing.T) (string, *fakecloud.S3Server) {
+			server := fakecloud.StartS3(t)
 			return server.Endpoint, server
 		}, ""},
-		{"as strict as Amazon's", func(t *testing.T) (string, *s3test.Server) {
-			server := s3test.Start(t)
+		{"as strict as Amazon's", func(t *testing.T) (string, *fakecloud.S3Server) {
+			server := fakecloud.StartS3(t)
 			return strict(t, server), server
 		}, ""},
 	} {
@@ -406,7 +405,7 @@ func BenchmarkSign(b *testing.B) {
 	}
 	store.AssumeSound()
 	request := storage.SignRequest{
-		Method: http.MethodGet, URI: "http://127.0.0.1:1/lake/wh/t/data/a.parquet", Region: s3test.Region,
+		Method: http.MethodGet, URI: "http://127.0.0.1:1/lake/wh/t/data/a.parquet", Region: fakecloud.S3Region,
 		Headers: map[string][]string{"Range": {"bytes=0-8"}, "User-Agent": {"x"}}, Locations: []string{"s3://lake/wh/t"},
 	}
 	for b.Loop() {

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
+	"moorage/testkit/fakecloud"
 )
 
 // at is the server of these tests. Nothing is sent to it.
@@ -34,7 +34,7 @@ func signer(tb testing.TB) *s3.Store {
 // asking returns a request for a table that its caller may write.
 func asking(method, uri string, headers ...string) storage.SignRequest {
 	request := storage.SignRequest{
-		Method: method, URI: uri, Region: s3test.Region, Headers: make(map[string][]string),
+		Method: method, URI: uri, Region: fakecloud.S3Region, Headers: make(map[string][]string),
 		Locations: []string{"s3://lake/wh/tab", "s3://lake/old/tab"}, Write: true,
 	}
 	for i := 0; i < len(headers); i += 2 {

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"moorage/internal/cloudtest"
 	"moorage/storage"
 	"moorage/storage/s3"
+	"moorage/testkit/fakecloud"
 )
 
 // standStill sends the header of an answer with this status, and of its body the beginning only.
@@ -20,7 +20,7 @@ import (
 func standStill(status int) fault {
 	return func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 		if status == http.StatusOK {
-			cloudtest.ReadBody(forward(r))
+			fakecloud.ReadBody(forward(r))
 		} else {
 			_, _ = io.Copy(io.Discard, r.Body)
 		}
@@ -62,7 +62,7 @@ func TestAnswersThatStandStill(t *testing.T) {
 				if name == "Create" {
 					location += "2" // which is not there
 				}
-				proxy.Follow(cloudtest.Nth(0, standStill(status)))
+				proxy.Follow(fakecloud.Nth(0, standStill(status)))
 				if err := call(t.Context(), store, location); err != nil {
 					t.Errorf("%s = %v", name, err)
 				}

@@ -11,9 +11,8 @@ import (
 	"sync"
 	"testing"
 
-	"moorage/internal/cloudtest"
-	"moorage/internal/s3test"
 	"moorage/storage"
+	"moorage/testkit/fakecloud"
 )
 
 const (
@@ -73,13 +72,13 @@ func withCRC32C(do fault) plan {
 // ignoresChecksums is a server that keeps a body whatever its checksum is.
 func ignoresChecksums(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 	answer := forward(r)
-	body := cloudtest.ReadBody(answer)
+	body := fakecloud.ReadBody(answer)
 	if answer.StatusCode == http.StatusBadRequest {
 		w.Header().Set("ETag", `"kept"`)
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	cloudtest.AnswerWith(w, answer, body)
+	fakecloud.AnswerWith(w, answer, body)
 }
 
 // refusesRight passes writes whose CRC32C is wrong, and does a fault to those in which it is
@@ -95,7 +94,7 @@ func refusesRight(do fault) fault {
 			do(w, r, forward)
 			return
 		}
-		cloudtest.Pass(w, r, forward)
+		fakecloud.Pass(w, r, forward)
 	}
 }
 
@@ -106,7 +105,7 @@ func TestStamp(t *testing.T) {
 	withoutETag := func(w http.ResponseWriter, r *http.Request, forward func(*http.Request) *http.Response) {
 		answer := forward(r)
 		answer.Header.Del("ETag")
-		cloudtest.AnswerWith(w, answer, cloudtest.ReadBody(answer))
+		fakecloud.AnswerWith(w, answer, fakecloud.ReadBody(answer))
 	}
 	for _, tt := range []struct {
 		name string
@@ -122,7 +121,7 @@ func TestStamp(t *testing.T) {
 		{"breaks down", withCRC32C(refuse(http.StatusInternalServerError, "InternalError")), headerSHA256},
 		{"has a page for a right one", withCRC32C(refusesRight(answerOK("<html/>"))), headerSHA256},
 		{"names no version", withCRC32C(refusesRight(withoutETag)), headerSHA256},
-		{"is away", withCRC32C(cloudtest.Cut), headerSHA256},
+		{"is away", withCRC32C(fakecloud.Cut), headerSHA256},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -142,7 +141,7 @@ func TestStamp(t *testing.T) {
 			if want := summed(tt.want, body); len(stamps.seen) != 1 || stamps.seen[0] != want {
 				t.Errorf("the write had %q, want %q", stamps.seen, want)
 			}
-			if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) != 1 {
+			if keys := fakecloud.StartS3(t).Keys(t, bucketOf(root)); len(keys) != 1 {
 				t.Errorf("the bucket has %q, want the file alone", keys)
 			}
 			if content, err := storage.ReadAll(t.Context(), store, storage.Join(root, "a"), 100); !bytes.Equal(content, body) {
@@ -182,7 +181,7 @@ func TestDamagedOnTheWay(t *testing.T) {
 			if err := store.Probe(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			proxy.Follow(cloudtest.Every(http.MethodPut, func(w http.ResponseWriter, r *http.Request,
+			proxy.Follow(fakecloud.Every(http.MethodPut, func(w http.ResponseWriter, r *http.Request,
 				forward func(*http.Request) *http.Response) {
 				if r.Header.Get(name) == "" {
 					t.Errorf("a write without %s", name)
@@ -193,12 +192,12 @@ func TestDamagedOnTheWay(t *testing.T) {
 				}
 				body[len(body)/2] ^= 1
 				r.Body = io.NopCloser(bytes.NewReader(body))
-				cloudtest.Pass(w, r, forward)
+				fakecloud.Pass(w, r, forward)
 			}))
 			if err := store.Create(t.Context(), storage.Join(root, "a"), []byte("content")); err == nil {
 				t.Error("Create is no error")
 			}
-			if keys := s3test.Start(t).Keys(t, bucketOf(root)); len(keys) > 0 {
+			if keys := fakecloud.StartS3(t).Keys(t, bucketOf(root)); len(keys) > 0 {
 				t.Errorf("the bucket has %q", keys)
 			}
 		})

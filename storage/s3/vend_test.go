@@ -18,16 +18,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"moorage/internal/s3test"
 	"moorage/storage"
 	"moorage/storage/s3"
-	"moorage/storage/storagetest"
+	"moorage/testkit/fakecloud"
+	"moorage/testkit/storagetest"
 )
 
 func TestVending(t *testing.T) {
 	t.Parallel()
 	storagetest.RunVending(t, func(t *testing.T) storagetest.Vending {
-		server := s3test.StartMinIO(t)
+		server := fakecloud.StartMinIO(t)
 		root := "s3://" + server.NewBucket(t) + "/wh"
 		return storagetest.Vending{
 			Store: open(t, vendOptions(server.Endpoint), root), Root: root,
@@ -46,7 +46,7 @@ func TestVending(t *testing.T) {
 // upper and lower case, so it must not vend.
 func TestProbeVendingFindsSeaweedFS(t *testing.T) {
 	t.Parallel()
-	server := s3test.Start(t)
+	server := fakecloud.StartS3(t)
 	bucket := server.NewBucket(t)
 	store := open(t, vendOptions(server.Endpoint), "s3://"+bucket+"/wh")
 	err := store.ProbeVending(t.Context())
@@ -62,7 +62,7 @@ func TestProbeVendingFindsSeaweedFS(t *testing.T) {
 // they were given. The probe must find each.
 func TestProbeVendingFindsLooseServers(t *testing.T) {
 	t.Parallel()
-	server := s3test.StartMinIO(t)
+	server := fakecloud.StartMinIO(t)
 	for _, tt := range []struct {
 		name   string
 		loosen func(policy string) string
@@ -114,11 +114,11 @@ func TestProbeVendingFindsLooseServers(t *testing.T) {
 }
 
 // looseSTS returns the URL of a server that asks the real one for credentials with another policy.
-func looseSTS(t *testing.T, server *s3test.Server, loosen func(policy string) string) string {
+func looseSTS(t *testing.T, server *fakecloud.S3Server, loosen func(policy string) string) string {
 	t.Helper()
 	real := sts.New(sts.Options{
-		Region: s3test.Region, BaseEndpoint: aws.String(server.Endpoint),
-		Credentials: credentials.NewStaticCredentialsProvider(s3test.AccessKeyID, s3test.SecretAccessKey, ""),
+		Region: fakecloud.S3Region, BaseEndpoint: aws.String(server.Endpoint),
+		Credentials: credentials.NewStaticCredentialsProvider(fakecloud.S3AccessKeyID, fakecloud.S3SecretAccessKey, ""),
 	})
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		input := &sts.AssumeRoleInput{
@@ -146,7 +146,7 @@ func looseSTS(t *testing.T, server *s3test.Server, loosen func(policy string) st
 // vendOptions are options with a role.
 func vendOptions(endpoint string) s3.Options {
 	with := options(endpoint)
-	with.Vending = s3.Vending{RoleARN: s3test.RoleARN}
+	with.Vending = s3.Vending{RoleARN: fakecloud.S3RoleARN}
 	return with
 }
 
@@ -161,7 +161,7 @@ type engine struct{ client *sdk.Client }
 
 func newEngine(endpoint string, made storage.Credential) engine {
 	return engine{sdk.New(sdk.Options{
-		Region: s3test.Region, BaseEndpoint: aws.String(endpoint), UsePathStyle: true,
+		Region: fakecloud.S3Region, BaseEndpoint: aws.String(endpoint), UsePathStyle: true,
 		Credentials: credentials.NewStaticCredentialsProvider(made.Config["s3.access-key-id"],
 			made.Config["s3.secret-access-key"], made.Config["s3.session-token"]),
 	})}

@@ -12,17 +12,17 @@ from harness.doubles import Started
 
 
 class Cloud(Started):
-    """The double of interop/clouds, as a context manager: it gives tokens, narrows them, and holds each to what it may."""
+    """The double of testkit/fakecloud, as a context manager: it gives tokens, narrows them, and holds each to what it may."""
 
     in_s3 = False
     kind = "gcs"
     client_properties: dict[str, str] = {}
     variables: dict[str, str] = {}
-    folder = paths.REPOSITORY / "interop" / "clouds"
+    folder = paths.REPOSITORY / "testkit" / "fakecloud"
 
     def command(self) -> list[str]:
-        program = paths.REPOSITORY / "bin" / "clouds.test"
-        subprocess.run(["go", "test", "-c", "-o", str(program), "./interop/clouds"], cwd=paths.REPOSITORY, check=True)
+        program = paths.REPOSITORY / "bin" / "fakecloud.test"
+        subprocess.run(["go", "test", "-c", "-o", str(program), "./testkit/fakecloud"], cwd=paths.REPOSITORY, check=True)
         return [str(program), "-test.run=TestServe", "-test.timeout=0", "-serve"]
 
     def use(self, line: str) -> None:

@@ -1,0 +1,133 @@
+package histories
+
+import (
+	"slices"
+
+	"moorage"
+)
+
+// state is the model's state of a group: whether its namespace is gone, the version of each name,
+// and how many calls of each effect may still happen (see judge).
+type state struct {
+	gone  bool
+	names [Names]Version
+	spare string // a count for each of judge.effects, 0 for effects beyond its end
+}
+
+// find returns the name of the table, -1 if it has none.
+func (s state) find(table string) int {
+	return slices.IndexFunc(s.names[:], func(v Version) bool { return v.Table == table })
+}
+
+func (s state) empty() bool { return s.names == [Names]Version{} }
+
+func (s state) with(name int, v Version) state {
+	s.names[name] = v
+	return s
+}
+
+func (s state) renamed(from, to int) state {
+	return s.with(to, s.names[from]).with(from, Version{})
+}
+
+func (s state) withNamespace(there bool) state {
+	s.gone = !there
+	return s
+}
+
+// step reports whether the call could have this answer in state s, and returns the state after it.
+func (j *judge) step(s state, call Call, answer Answer) (bool, state) {
+	if answer.Err != nil {
+		return j.mayRefuse(s, call, moorage.KindOf(answer.Err)), s
+	}
+	now := s.names[call.Name]
+	switch call.Action {
+	case Load, Refresh:
+		return now == answer.Version, s
+	case Exists:
+		return now != Version{}, s
+	case List:
+		for name, listed := range answer.Listed {
+			if listed != (s.names[name] != Version{}) {
+				return false, s
+			}
+		}
+		return !s.gone, s
+	case Create:
+		return !s.gone && now == Version{}, s.with(call.Name, answer.Version)
+	case Drop:
+		return j.mayEnd(now), s.with(call.Name, Version{})
+	case Unregister:
+		return now == answer.Version, s.with(call.Name, Version{})
+	case Rename:
+		return now != Version{} && s.names[call.To] == Version{}, s.renamed(call.Name, call.To)
+	case CreateNS:
+		return s.gone, s.withNamespace(true)
+	case DropNS:
+		return !s.gone && s.empty(), s.withNamespace(false)
+	}
+	return j.commit(s, call, Version{answer.Table, answer.Base}, answer.Version)
+}
+
+// commit reports whether a commit could make next out of base, and returns the state after it. If
+// commits shared next, the first of them in the order makes it. The others find it there already.
+func (j *judge) commit(s state, call Call, base, next Version) (bool, state) {
+	at := call.Name
+	if call.Table != "" {
+		at = s.find(call.Table) // it follows the table to its new name
+	}
+	switch {
+	case at < 0, s.names[at] != base && s.names[at] != next:
+		return false, s
+	case call.Action == Append && j.head(base) != call.Parent:
+		return false, s
+	}
+	return slices.Contains(j.files[next.Location].authors, call.ID), s.with(at, next)
+}
+
+// mayEnd reports whether a table can have been dropped with its version v.
+func (j *judge) mayEnd(v Version) bool { return v != Version{} && !j.followed[v.Location] }
+
+// head returns the head of main in a version, 0 if there is none, -1 if it is unknown.
+func (j *judge) head(v Version) int64 {
+	if v.Location == unseenAppend {
+		return -1
+	}
+	f, ok := j.files[v.Location]
+	if !ok {
+		return 0
+	}
+	return Head(f.document)
+}
+
+// mayRefuse reports whether a call could be refused for such a reason.
+func (j *judge) mayRefuse(s state, call Call, kind moorage.Kind) bool {
+	now := s.names[call.Name]
+	switch kind {
+	case moorage.KindUnavailable:
+		return false // refusals that faults explain were left out
+	case moorage.KindNoSuchNamespace:
+		return s.gone
+	case moorage.KindNamespaceNotEmpty:
+		return call.Action == DropNS && !s.empty()
+	case moorage.KindAlreadyExists:
+		switch call.Action {
+		case Create:
+			return now != Version{}
+		case Rename:
+			return s.names[call.To] != Version{}
+		case CreateNS:
+			return !s.gone
+		}
+	case moorage.KindNoSuchTable:
+		return now == Version{} || call.Table != "" && s.find(call.Table) < 0
+	case moorage.KindCommitFailed:
+		if call.Table == "" {
+			return false // it required nothing
+		}
+		at := s.find(call.Table)
+		return now != Version{} && now.Table != call.Table ||
+			call.Action == Append && at >= 0 && j.head(s.names[at]) != call.Parent
+	}
+	return false
+}

@@ -1,0 +1,80 @@
+package histories
+
+import "math"
+
+// period is what a history shows of the time in which a version was current. It became current
+// between from and to, and was current no longer than until.
+type period struct{ from, to, until int64 }
+
+// periods are the periods of the versions that certainly were current once, by location. The search
+// for an order is short only if each call can have few places. A commit that waits for others is in
+// progress for long, so its period narrows its places.
+type periods map[string]period
+
+// periods returns the periods of the versions that were seen.
+func (k *Checker) periods(events []Event, seen map[string]int64) periods {
+	calls := map[string]Event{}
+	last := map[string]int64{} // when the last call began whose answer had a version
+	for _, event := range events {
+		calls[event.Call.ID] = event
+		if event.Answer.Err == nil {
+			last[event.Answer.Location] = max(last[event.Answer.Location], event.From)
+		}
+	}
+	all := periods{}
+	var from func(location string) int64
+	from = func(location string) int64 {
+		if known, ok := all[location]; ok {
+			return known.from
+		}
+		v, earliest := k.files[location], int64(0)
+		for _, author := range v.authors {
+			earliest = max(earliest, calls[author].From)
+		}
+		if v.base != "" {
+			earliest = max(earliest, from(v.base), last[v.base])
+		}
+		all[location] = period{from: earliest, to: math.MaxInt64, until: math.MaxInt64}
+		return earliest
+	}
+	for location := range seen {
+		from(location)
+	}
+	for location, to := range seen {
+		made := all[location]
+		made.to = to
+		all[location] = made
+		if base, ok := all[k.files[location].base]; ok {
+			base.until = min(base.until, to)
+			all[k.files[location].base] = base
+		}
+	}
+	return all
+}
+
+// arePossible reports whether each version was seen no sooner than it can have been made.
+func (p periods) arePossible() bool {
+	for _, made := range p {
+		if made.from > made.to {
+			return false
+		}
+	}
+	return true
+}
+
+// narrow returns event with the part of its time in which it can have happened, as far as the
+// version in its answer shows that. If no time remains, it returns event unchanged.
+func (p periods) narrow(event Event) Event {
+	answered, ok := p[event.Answer.Location]
+	if !ok {
+		return event
+	}
+	last := answered.until
+	if event.Call.Action.Writes() {
+		last = answered.to
+	}
+	if from, to := max(event.From, answered.from), min(event.To, last); from <= to {
+		event.From, event.To = from, to
+	}
+	return event
+}

@@ -1,0 +1,59 @@
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// segmentLine is the line of postmaster.pid with a server's segment of System V memory: its key and
+// its id.
+const segmentLine = 6
+
+// removeSegment removes the segment of a killed server. The segment has a few bytes, by which a
+// server detects another server with the same files. A server that ends in order removes it itself.
+// The system allows some thousand of them, and then no server starts.
+func (s *Server) removeSegment() error {
+	key, id, err := s.segment()
+	if err != nil || id < 0 {
+		return err
+	}
+	var found unix.SysvShmDesc
+	_, err = unix.SysvShmCtl(id, unix.IPC_STAT, &found)
+	switch {
+	case errors.Is(err, unix.EINVAL), errors.Is(err, unix.EIDRM): // it does not exist
+		return nil
+	case err != nil:
+		return fmt.Errorf("look at the memory segment %d: %w", id, err)
+	case found.Perm.Key != key || found.Nattch > 0:
+		return nil // another server's segment
+	}
+	if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil {
+		return fmt.Errorf("remove the memory segment %d: %w", id, err)
+	}
+	return nil
+}
+
+// segment returns the key and the id of the server's segment; a negative id if it has none.
+func (s *Server) segment() (key int32, id int, err error) {
+	text, err := os.ReadFile(filepath.Join(s.data(), "postmaster.pid"))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, -1, nil
+	}
+	if err != nil {
+		return 0, -1, err
+	}
+	lines := strings.Split(string(text), "\n")
+	if len(lines) <= segmentLine || strings.TrimSpace(lines[segmentLine]) == "" {
+		return 0, -1, nil // it was killed before it had one
+	}
+	var number uint64 // the server writes the key as this type
+	if _, err := fmt.Sscan(lines[segmentLine], &number, &id); err != nil {
+		return 0, -1, fmt.Errorf("postmaster.pid: %q: %w", lines[segmentLine], err)
+	}
+	return int32(number), id, nil
+}

@@ -1,0 +1,267 @@
+// Package pgserver starts a PostgreSQL server for tests: a real one, on a free port of 127.0.0.1,
+// with its files in a temporary folder.
+//
+// It must not know what the tests store in it.
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/worker"
+	"moorage/testkit/loopback"
+)
+
+const (
+	// startTimeout bounds how long the server may take until it answers; only a server that hangs
+	// takes so long.
+	startTimeout = 3 * time.Minute
+	// startsMax bounds the starts of a server on another port after it ended by itself.
+	startsMax = 3
+	// options are part of all connection strings. A connection takes that long only if something
+	// hangs.
+	options = "sslmode=disable&connect_timeout=60"
+)
+
+// Server is a running PostgreSQL server. It is safe for concurrent use, except for Kill, Restart
+// and Stop.
+type Server struct {
+	port    int
+	folder  string
+	binary  string // the folder with the server's programs
+	owner   *syscall.Credential
+	process *exec.Cmd
+	extra   []string
+}
+
+// Start starts a server with settings (name=value), which are added to the kit's own. The server's
+// programs are searched in Debian's folder, then in PATH. Stop it with Stop.
+func Start(settings ...string) (*Server, error) {
+	binary, err := findPrograms()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "moorage-pg-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{folder: folder, binary: binary, extra: settings}
+	err = s.begin(func() *exec.Cmd {
+		return s.command("initdb", "--pgdata", s.data(), "--auth=trust", "--username=moorage", "--encoding=UTF8",
+			"--locale=C", "--no-sync")
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// begin prepares the folder, makes fill create the server's files, and starts the server. After an
+// error it leaves nothing behind.
+func (s *Server) begin(fill func() *exec.Cmd) error {
+	if err := s.prepare(); err != nil {
+		return errors.Join(err, os.RemoveAll(s.folder))
+	}
+	command := fill()
+	if out, err := command.CombinedOutput(); err != nil {
+		return errors.Join(fmt.Errorf("%s: %w: %s", filepath.Base(command.Path), err, out), os.RemoveAll(s.folder))
+	}
+	if err := launch(&s.port, s); err != nil {
+		return errors.Join(err, s.Stop())
+	}
+	return nil
+}
+
+// launch starts a server on a free port, and on another one if a different process took it first.
+func launch(port *int, server interface {
+	Restart() error
+	Kill() error
+}) (err error) {
+	for range startsMax {
+		if *port, err = loopback.FreePort(); err != nil {
+			return err
+		}
+		if err = server.Restart(); !errors.Is(err, errEnded) {
+			return err
+		}
+		_ = server.Kill() // it has ended
+	}
+	return err
+}
+
+// findPrograms returns the folder of initdb and postgres, of the newest installed version.
+func findPrograms() (string, error) {
+	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if err != nil {
+		return "", err
+	}
+	if len(found) > 0 {
+		slices.Sort(found)
+		return filepath.Dir(found[len(found)-1]), nil
+	}
+	path, err := exec.LookPath("initdb")
+	if err != nil {
+		return "", fmt.Errorf("PostgreSQL is not installed: %w", err)
+	}
+	return filepath.Dir(path), nil
+}
+
+// prepare sets the user of the server.
+func (s *Server) prepare() (err error) {
+	s.owner, err = own(s.folder)
+	return err
+}
+
+// own gives folder to the user of the servers, and returns the user. Servers refuse to run as root,
+// and run as "postgres" then.
+func own(folder string) (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	owner, err := user.Lookup("postgres")
+	if err != nil {
+		return nil, fmt.Errorf("the server cannot run as root: %w", err)
+	}
+	uid, uidErr := strconv.ParseUint(owner.Uid, 10, 32)
+	gid, gidErr := strconv.ParseUint(owner.Gid, 10, 32)
+	if err := errors.Join(uidErr, gidErr, os.Chown(folder, int(uid), int(gid))); err != nil {
+		return nil, err
+	}
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.folder, "data") }
+
+func (s *Server) command(name string, args ...string) *exec.Cmd {
+	command := exec.Command(filepath.Join(s.binary, name), args...)
+	command.Dir = s.folder
+	command.SysProcAttr = &syscall.SysProcAttr{Credential: s.owner, Pdeathsig: syscall.SIGKILL}
+	return command
+}
+
+// Restart starts the server on its files and its port, also after Kill, and waits until it answers.
+func (s *Server) Restart() error {
+	args := []string{"-D", s.data(), "-h", "127.0.0.1", "-p", strconv.Itoa(s.port), "-k", "", "-c",
+		"max_connections=200",
+		// In the data folder, so that a killed server leaves nothing in memory.
+		"-c", "dynamic_shared_memory_type=mmap"}
+	for _, setting := range s.extra {
+		args = append(args, "-c", setting)
+	}
+	log, err := os.OpenFile(filepath.Join(s.folder, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	s.process = s.command("postgres", args...)
+	s.process.Stdout, s.process.Stderr = log, log
+	if err := s.process.Start(); err != nil {
+		return err
+	}
+	if err := await(s.DSN(), s.process.Process.Pid); err != nil {
+		text, _ := os.ReadFile(log.Name())
+		return fmt.Errorf("PostgreSQL does not answer: %w: %s", err, text)
+	}
+	return nil
+}
+
+// errEnded means that a server's process ended before it answered.
+var errEnded = errors.New("the server ended by itself")
+
+// await returns when the server at dsn answers, which is the process pid, or after startTimeout. It
+// returns errEnded when the process has ended.
+func await(dsn string, pid int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for {
+		conn, err := pgx.Connect(ctx, dsn)
+		if err == nil {
+			err = conn.Close(ctx)
+		}
+		switch {
+		case !alive(pid): // another process answered
+			return errors.Join(errEnded, err)
+		case err == nil:
+			return nil
+		case ctx.Err() != nil:
+			return err
+		}
+		worker.Sleep(ctx, 20*time.Millisecond)
+	}
+}
+
+// Programs returns the folder of the server's programs, such as psql and pgbench.
+func (s *Server) Programs() string { return s.binary }
+
+// DSN returns a connection string of the server, for its user "moorage" and database "postgres". It
+// is a URL, to which further options can be added with "&". Its connect_timeout is long.
+func (s *Server) DSN() string { return connectionString(s.port) }
+
+func connectionString(port int) string {
+	return fmt.Sprintf("postgres://moorage@127.0.0.1:%d/postgres?%s", port, options)
+}
+
+// NewSchema creates an empty schema, and returns a connection string for it.
+func (s *Server) NewSchema(ctx context.Context, name string) (dsn string, err error) {
+	conn, err := pgx.Connect(ctx, s.DSN())
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, "CREATE SCHEMA "+pgx.Identifier{name}.Sanitize()); err != nil {
+		return "", err
+	}
+	return s.DSN() + "&search_path=" + name, nil
+}
+
+// Kill ends the server and all its processes at once, as a power cut of its machine would. It waits
+// until the processes and their shared memory are gone.
+func (s *Server) Kill() error {
+	if s.process == nil {
+		return nil
+	}
+	pid := s.process.Process.Pid
+	// Stopped first, so that it starts no other processes.
+	err := s.process.Process.Signal(syscall.SIGSTOP)
+	children, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	err = errors.Join(err, s.process.Process.Kill())
+	_ = s.process.Wait() // the error is that it was killed
+	s.process = nil
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	for _, field := range strings.Fields(string(children)) {
+		child, parseErr := strconv.Atoi(field)
+		if parseErr != nil {
+			return errors.Join(err, parseErr)
+		}
+		_ = syscall.Kill(child, syscall.SIGKILL) // it may be gone already
+		for alive(child) && ctx.Err() == nil {
+			worker.Sleep(ctx, time.Millisecond)
+		}
+	}
+	return errors.Join(err, ctx.Err(), s.removeSegment())
+}
+
+// alive reports whether a process runs. A process that ended and was not waited for does not.
+func alive(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, state, found := strings.Cut(string(stat), ") ")
+	return err == nil && found && state[0] != 'Z'
+}
+
+// Stop ends the server and removes its files.
+func (s *Server) Stop() error {
+	return errors.Join(s.Kill(), os.RemoveAll(s.folder))
+}

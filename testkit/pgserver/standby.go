@@ -1,0 +1,89 @@
+package pgserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"moorage/internal/worker"
+)
+
+// standbyName is the name of a standby at its primary.
+const standbyName = "standby"
+
+// Standby starts a standby of s, which connects to s at dsn (s.DSN(), or the DSN of a proxy). When
+// it returns, s acknowledges a commit only when the standby has it on disk too. Stop it with Stop.
+// A server has at most one standby.
+func (s *Server) Standby(dsn string) (*Server, error) {
+	folder, err := os.MkdirTemp("", "moorage-pg-")
+	if err != nil {
+		return nil, err
+	}
+	standby := &Server{folder: folder, binary: s.binary, extra: []string{"cluster_name=" + standbyName}}
+	err = standby.begin(func() *exec.Cmd {
+		return standby.command("pg_basebackup", "--pgdata", standby.data(), "--dbname", dsn, "--write-recovery-conf",
+			"--checkpoint=fast", "--no-sync")
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.awaitStandby(); err != nil {
+		return nil, errors.Join(err, standby.Stop())
+	}
+	return standby, nil
+}
+
+// awaitStandby makes s wait for its standby from now on, and returns when that is in effect.
+func (s *Server) awaitStandby() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.DSN())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	for _, sql := range []string{"ALTER SYSTEM SET synchronous_standby_names = '" + standbyName + "'",
+		"SELECT pg_reload_conf()"} {
+		if _, err := conn.Exec(ctx, sql); err != nil {
+			return fmt.Errorf("%s: %w", sql, err)
+		}
+	}
+	for {
+		synchronous := false
+		const sql = "SELECT EXISTS (SELECT 1 FROM pg_stat_replication " +
+			"WHERE application_name = $1 AND sync_state = 'sync')"
+		if err := conn.QueryRow(ctx, sql, standbyName).Scan(&synchronous); err != nil {
+			return fmt.Errorf("wait for the standby: %w", err)
+		}
+		if synchronous {
+			return nil
+		}
+		worker.Sleep(ctx, 20*time.Millisecond)
+	}
+}
+
+// Promote makes a standby a primary, and returns when it accepts writes. Its old primary must be
+// dead.
+func (s *Server) Promote() error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, s.DSN())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	promoted := false
+	if err := conn.QueryRow(ctx, "SELECT pg_promote(true, $1)",
+		int(startTimeout/time.Second)).Scan(&promoted); err != nil {
+		return fmt.Errorf("promote the standby: %w", err)
+	}
+	if !promoted {
+		return fmt.Errorf("the standby was not promoted in %s", startTimeout)
+	}
+	return nil
+}

@@ -1,0 +1,33 @@
+package registrytest
+
+import (
+	"cmp"
+	"crypto/rand"
+	"io"
+	"log/slog"
+	"time"
+
+	"moorage/ledger"
+	"moorage/registry"
+)
+
+// LedgerDeps returns the ledger of a process over config.Store, and the rest of its Deps. By
+// default it uses the clock and the random bits of this machine, and a logger that discards. It
+// panics without a store.
+func LedgerDeps(config ledger.Config) ledger.Deps {
+	if config.Now == nil {
+		config.Now = time.Now
+	}
+	config.Random = cmp.Or[io.Reader](config.Random, rand.Reader)
+	config.Logger = cmp.Or(config.Logger, slog.New(slog.DiscardHandler))
+	deps, err := ledger.New(config)
+	if err != nil {
+		panic(err)
+	}
+	return deps
+}
+
+// Ledger returns a ledger over store with the clock and the random bits of this machine.
+func Ledger(store registry.Store) *ledger.Ledger {
+	return LedgerDeps(ledger.Config{Store: store}).Ledger
+}

@@ -1,0 +1,38 @@
+// Package scale sizes tests by whether their binary has the race detector, and measures the memory
+// of work.
+//
+// The suite runs twice. With the race detector it finds unguarded memory, for which a sample of
+// each enumeration is enough. Without it, it enumerates every call over the store in memory. Over
+// the other stores it draws a sample there too. With -every it enumerates everything everywhere.
+package scale
+
+import "flag"
+
+var every = flag.Bool("every", false, "let each call over every store meet each fault, not a sample; an hour")
+
+// Every reports whether -every requires complete enumerations.
+func Every() bool { return *every }
+
+// The distances between calls with faults, by store.
+const (
+	memoryStride = 5 // with the race detector; 1 without
+	pebbleStride = 7
+)
+
+// Stride returns the distance between the calls of an enumeration with faults: 1 means every call.
+// store is "memory", "pebble" or "postgres". drawn is the result for PostgreSQL, where each call is
+// slow, and depends on the number of calls. Callers choose the first call by a seed that they
+// print.
+func Stride(store string, drawn int) int {
+	switch {
+	case *every:
+		return 1
+	case store == "postgres":
+		return drawn
+	case store == "pebble":
+		return pebbleStride
+	case On:
+		return memoryStride
+	}
+	return 1
+}

@@ -1,0 +1,347 @@
+package storagetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage/storage"
+	"moorage/testkit/fakecloud"
+)
+
+const (
+	// requestsMax is more than any call of the suite sends.
+	requestsMax = 10
+	// triesMax is how often a store sends a request that fails each time.
+	triesMax = 5
+	// shortStall is a store's patience with a silent server. It is more than a working server
+	// needs.
+	shortStall = time.Second
+	// contentBytes is the length of the suite's files: several reads of a connection.
+	contentBytes = 16 << 10
+)
+
+// Cloud describes stores that use a server over HTTP to the suite of faults, and the answers of the
+// service behind them. The stores also implement storage.Lister.
+type Cloud struct {
+	// Open returns a store for one test, as Open does, and the proxy that it uses.
+	Open func(t *testing.T, patience Patience) (proxy *fakecloud.Proxy, store storage.Store, root string)
+	// Throttles are the answers by which the service demands fewer requests, by name.
+	Throttles map[string]fakecloud.Fault
+	// Failures are its other answers that are worth a retry.
+	Failures map[string]fakecloud.Fault
+	// Settles lists the methods of a Create's requests when its first answer is lost.
+	Settles string
+}
+
+// Patience is how long a store waits.
+type Patience struct {
+	// Stall is how long its server may be silent before the store abandons a try.
+	Stall time.Duration
+	// Pause bounds the pause between two tries.
+	Pause time.Duration
+}
+
+// hurry is the patience of stores that must retry at once. A slow machine must not look like a
+// silent server.
+func hurry() Patience { return Patience{Stall: time.Minute, Pause: time.Millisecond} }
+
+// RunFaults checks that the stores of a cloud work in spite of temporary faults, and report what
+// they know after permanent ones.
+func RunFaults(t *testing.T, cloud Cloud) {
+	t.Helper()
+	for name, run := range map[string]func(*testing.T, Cloud){
+		"PassingFaults":   testPassingFaults,
+		"LastingThrottle": testLastingThrottle,
+		"LastingFailure":  testLastingFailure,
+		"Deadline":        testDeadline,
+		"LostAnswer":      testLostAnswer,
+		"LostToAnother":   testLostToAnother,
+		"AllAnswersLost":  testAllAnswersLost,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			run(t, cloud)
+		})
+	}
+}
+
+// call is one call of a method, on a file in its own folder.
+type call struct {
+	name string
+	make func(ctx context.Context, store storage.Store, location string) error
+	// before and after are true if the file exists before the call, and after it.
+	before, after bool
+	// reads is true if the call reads the body of its answer.
+	reads bool
+}
+
+// content is the content of the suite's files.
+func content() []byte { return bytes.Repeat([]byte("0123456789abcdef"), contentBytes/16) }
+
+func calls() []call {
+	return []call{
+		{name: "Create", after: true, make: createContent},
+		{name: "Open", before: true, after: true, reads: true, make: readContent},
+		{name: "Stat", before: true, after: true, make: statContent},
+		{name: "List", before: true, after: true, reads: true, make: listContent},
+		{name: "Delete", before: true, make: func(ctx context.Context, store storage.Store, location string) error {
+			return store.Delete(ctx, location)
+		}},
+		{name: "DeleteMany", before: true, make: func(ctx context.Context, store storage.Store, location string) error {
+			return store.Delete(ctx, location, location+".missing")
+		}},
+	}
+}
+
+func createContent(ctx context.Context, store storage.Store, location string) error {
+	return store.Create(ctx, location, content())
+}
+
+// statContent stats a file, which must have the length of the suite's files.
+func statContent(ctx context.Context, store storage.Store, location string) error {
+	info, err := store.Stat(ctx, location)
+	if err == nil && info.Bytes != contentBytes {
+		err = fmt.Errorf("%d bytes, want %d", info.Bytes, contentBytes)
+	}
+	return err
+}
+
+// listContent lists the folder of a file, which must contain only that file.
+func listContent(ctx context.Context, store storage.Store, location string) error {
+	page, err := store.(storage.Lister).List(ctx, location[:strings.LastIndexByte(location, '/')], "", 10)
+	if err == nil && (len(page.Files) != 1 || page.Files[0].Location != location) {
+		err = fmt.Errorf("listed %v", page.Files)
+	}
+	return err
+}
+
+// readContent reads a file, which must have the content of the suite's files.
+func readContent(ctx context.Context, store storage.Store, location string) error {
+	body, err := storage.ReadAll(ctx, store, location, 2*contentBytes)
+	if err == nil && !bytes.Equal(body, content()) {
+		err = fmt.Errorf("read %d bytes that are not those of the file", len(body))
+	}
+	return err
+}
+
+// cloudStore is a store in one run of the suite, and the proxy in front of its server.
+type cloudStore struct {
+	storage.Store
+	proxy *fakecloud.Proxy
+	root  string
+}
+
+// open returns a store that has detected its server's features.
+func (c Cloud) open(t *testing.T, patience Patience) cloudStore {
+	t.Helper()
+	proxy, store, root := c.Open(t, patience)
+	proxy.Follow(nil)
+	if prober, ok := store.(storage.Prober); ok {
+		if err := prober.Probe(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cloudStore{store, proxy, root}
+}
+
+// prepare returns the location of the file with which a call begins, in a new folder of that name.
+func (s cloudStore) prepare(t *testing.T, c call, folder string) (location string) {
+	t.Helper()
+	s.proxy.Follow(nil)
+	location = storage.Join(s.root, c.name, folder, "a")
+	if c.before {
+		if err := s.Create(t.Context(), location, content()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.proxy.Follow(nil) // its counts begin here
+	return location
+}
+
+// check checks the effect of a call. No faults are injected from then on.
+func (s cloudStore) check(t *testing.T, c call, location string) {
+	t.Helper()
+	s.proxy.Follow(nil)
+	err := readContent(t.Context(), s.Store, location)
+	if c.after && err != nil || !c.after && !errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("a read after %s = %v; the file is to be there: %t", c.name, err, c.after)
+	}
+}
+
+// requests returns how many requests the run has sent.
+func (s cloudStore) requests() int { return len(strings.Fields(s.proxy.Requests())) }
+
+// forEachCall runs a test for each call of the suite, all with one store and one named fault.
+func (c Cloud) forEachCall(t *testing.T, fault string, patience Patience,
+	run func(t *testing.T, s cloudStore, c call),
+) {
+	t.Helper()
+	t.Run(fault, func(t *testing.T) {
+		t.Parallel()
+		s := c.open(t, patience)
+		for _, c := range calls() {
+			t.Run(c.name, func(t *testing.T) { run(t, s, c) })
+		}
+	})
+}
+
+// testPassingFaults injects each fault into each request of each call, until a run has no such
+// request. Every call must succeed and have its effect.
+func testPassingFaults(t *testing.T, cloud Cloud) {
+	faults := map[string]fakecloud.Fault{
+		"cut":              fakecloud.Cut,
+		"cut in request":   fakecloud.CutInRequest,
+		"lost answer":      fakecloud.Lose,
+		"cut in answer":    fakecloud.CutInAnswer,
+		"silent":           fakecloud.Silent,
+		"silent in answer": fakecloud.SilentInAnswer,
+	}
+	maps.Copy(faults, cloud.Throttles)
+	maps.Copy(faults, cloud.Failures)
+	for name, do := range faults {
+		patience := hurry()
+		if strings.HasPrefix(name, "silent") {
+			patience.Stall = shortStall
+		}
+		cloud.forEachCall(t, name, patience, func(t *testing.T, s cloudStore, c call) {
+			for k := range requestsMax {
+				location := s.prepare(t, c, fmt.Sprint(k))
+				s.proxy.Follow(fakecloud.Nth(k, do))
+				if err := c.make(t.Context(), s.Store, location); err != nil {
+					t.Errorf("request %d: %v", k, err)
+				}
+				sent := s.requests()
+				s.check(t, c, location)
+				if sent <= k {
+					return
+				}
+			}
+			t.Fatalf("a call sends more than %d requests", requestsMax)
+		})
+	}
+}
+
+// testLastingThrottle uses a server that always demands fewer requests. A call must give up and
+// return storage.ErrSlowDown, so that its caller can slow down.
+func testLastingThrottle(t *testing.T, cloud Cloud) {
+	for name, do := range cloud.Throttles {
+		cloud.forEachCall(t, name, hurry(), func(t *testing.T, s cloudStore, c call) {
+			if err := s.lasting(t, c, do); !errors.Is(err, storage.ErrSlowDown) {
+				t.Errorf("%s = %v, want ErrSlowDown", c.name, err)
+			}
+		})
+	}
+}
+
+// testLastingFailure uses a server that always fails in another way.
+func testLastingFailure(t *testing.T, cloud Cloud) {
+	for name, do := range cloud.Failures {
+		cloud.forEachCall(t, name, hurry(), func(t *testing.T, s cloudStore, c call) {
+			if err := s.lasting(t, c, do); errors.Is(err, storage.ErrSlowDown) {
+				t.Errorf("%s = %v, which nobody asked for", c.name, err)
+			}
+		})
+	}
+}
+
+// lasting makes a call to a server with one constant answer, and returns its error. After triesMax
+// tries the error must leave the state of the file open.
+func (s cloudStore) lasting(t *testing.T, c call, do fakecloud.Fault) error {
+	t.Helper()
+	location := s.prepare(t, c, "usual")
+	if err := c.make(t.Context(), s.Store, location); err != nil {
+		t.Fatal(err)
+	}
+	usual := s.requests()
+	location = s.prepare(t, c, "failing")
+	s.proxy.Follow(fakecloud.Always(do))
+	err := c.make(t.Context(), s.Store, location)
+	saysNothing(t, err)
+	if got := s.requests(); got != triesMax*usual {
+		t.Errorf("%d requests, want %d", got, triesMax*usual)
+	}
+	return err
+}
+
+// saysNothing fails unless err leaves open whether the file exists.
+func saysNothing(t *testing.T, err error) {
+	t.Helper()
+	if err == nil || errors.Is(err, storage.ErrExists) || errors.Is(err, storage.ErrNotFound) {
+		t.Errorf("%v, want an error that says nothing about the file", err)
+	}
+}
+
+// testDeadline uses servers that throttle or are silent, with a deadline. The call must end at the
+// deadline, in the middle of a pause or of an answer.
+func testDeadline(t *testing.T, cloud Cloud) {
+	endless := Patience{Stall: time.Hour, Pause: time.Hour}
+	faults := map[string]fakecloud.Fault{"silent": fakecloud.Silent, "silent in answer": fakecloud.SilentInAnswer}
+	maps.Copy(faults, cloud.Throttles)
+	for name, do := range faults {
+		cloud.forEachCall(t, name, endless, func(t *testing.T, s cloudStore, c call) {
+			if name == "silent in answer" && !c.reads {
+				return
+			}
+			location := s.prepare(t, c, "0")
+			s.proxy.Follow(fakecloud.Always(do))
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			began := time.Now()
+			if err := c.make(ctx, s.Store, location); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s = %v, want context.DeadlineExceeded", c.name, err)
+			}
+			if took := time.Since(began); took > time.Minute {
+				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// testLostAnswer loses the answer to a write whose repetition is refused. The file is the caller's
+// own.
+func testLostAnswer(t *testing.T, cloud Cloud) {
+	s := cloud.open(t, hurry())
+	location := storage.Join(s.root, "a")
+	s.proxy.Follow(fakecloud.Nth(0, fakecloud.Lose))
+	if err := s.Create(t.Context(), location, content()); err != nil {
+		t.Errorf("Create = %v", err)
+	}
+	if got := s.proxy.Requests(); got != cloud.Settles {
+		t.Errorf("requests %s, want %s", got, cloud.Settles)
+	}
+	if err := s.Create(t.Context(), location, content()); !errors.Is(err, storage.ErrExists) {
+		t.Errorf("a second Create with the same body = %v, want ErrExists", err)
+	}
+}
+
+// testLostToAnother cuts off a write, while another writer makes the same file with the same bytes.
+// The repetition is refused, and the file is not the caller's.
+func testLostToAnother(t *testing.T, cloud Cloud) {
+	s := cloud.open(t, hurry())
+	location := storage.Join(s.root, "a")
+	s.proxy.Follow(fakecloud.Nth(0, fakecloud.CutAfter(func() {
+		if err := s.Create(t.Context(), location, content()); err != nil {
+			t.Errorf("the other's Create: %v", err)
+		}
+	})))
+	if err := s.Create(t.Context(), location, content()); !errors.Is(err, storage.ErrExists) {
+		t.Errorf("Create = %v, want ErrExists", err)
+	}
+}
+
+// testAllAnswersLost loses every answer to a write. The file exists, so Create must not report it
+// as another writer's.
+func testAllAnswersLost(t *testing.T, cloud Cloud) {
+	s := cloud.open(t, hurry())
+	create := calls()[0]
+	location := s.prepare(t, create, "0")
+	s.proxy.Follow(fakecloud.Always(fakecloud.Lose))
+	saysNothing(t, create.make(t.Context(), s.Store, location))
+	s.check(t, create, location)
+}

@@ -1,0 +1,101 @@
+// Package storetest gives tests stores of every kind. The PostgreSQL stores share one server. The
+// first test that needs one starts the server, and Main stops it.
+package storetest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"moorage/registry"
+	"moorage/registry/memory"
+	"moorage/registry/pebble"
+	"moorage/registry/postgres"
+	"moorage/testkit/pgserver"
+)
+
+// Stores opens the stores of the tests of a package. Its zero value is ready to use. It is safe for
+// concurrent use.
+type Stores struct {
+	start  sync.Once
+	server *pgserver.Server // of all databases, once a test needs one
+	err    error
+}
+
+// Main is TestMain of the package.
+func (s *Stores) Main(m *testing.M) {
+	code := m.Run()
+	if s.server != nil {
+		if err := s.server.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+// Each runs a test over every kind of store, each new.
+func (s *Stores) Each(t *testing.T, test func(t *testing.T, store registry.Store)) {
+	t.Helper()
+	for name, open := range map[string]func(testing.TB) registry.Store{
+		"memory": func(testing.TB) registry.Store { return memory.New(rand.Reader) },
+		"pebble": func(t testing.TB) registry.Store {
+			store, err := pebble.Open("store", pebble.Options{FS: vfs.NewMem(), Random: rand.Reader})
+			return opened(t, store, err)
+		},
+		"postgres": func(t testing.TB) registry.Store { return OpenPostgres(t, s.NewDatabase(t)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open(t))
+		})
+	}
+}
+
+// NewDatabase returns the DSN of an empty database with the tables of a store.
+func (s *Stores) NewDatabase(t testing.TB) string {
+	t.Helper()
+	s.start.Do(func() {
+		// What a test's server loses in a power cut does not matter here.
+		s.server, s.err = pgserver.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off")
+	})
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	dsn, err := s.server.NewSchema(t.Context(), "test_"+strings.ToLower(rand.Text()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := postgres.Migrate(t.Context(), dsn); err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
+// OpenPostgres returns a store over a database, as one node has it.
+func OpenPostgres(t testing.TB, dsn string) registry.Store {
+	t.Helper()
+	store, err := postgres.Open(t.Context(), dsn+"&pool_max_conns=8",
+		postgres.Options{Random: rand.Reader, AcquireTimeout: time.Minute})
+	return opened(t, store, err)
+}
+
+// opened returns a store that is closed after the test.
+func opened(t testing.TB, store registry.Store, err error) registry.Store {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := store.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return store
+}

@@ -1,0 +1,172 @@
+package transfers
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"moorage/testkit/servers"
+)
+
+// node is an event with one moment: a transfer that has happened, or a load.
+type node struct {
+	name     string
+	from, to int64 // the moment is between
+	later    []int // nodes whose moments are later
+
+	waits int // how many nodes before it have no moment yet
+	// earliest is the earliest moment that the node can have. cause is the node before it that
+	// prevents an earlier moment, or -1 if the moment may be the node's own begin.
+	earliest int64
+	cause    int
+}
+
+// order searches for a moment for each transfer and each load. The order of a table's versions is
+// known, and so is the order of the events that made or saw them. Each event gets the earliest
+// moment that the events before it allow. If that is too late for one of them, no other choice
+// would help.
+func (j *judge) order(loads []Load) {
+	nodes, makers := j.makers()
+	for _, load := range loads {
+		at, known := j.places[load.Location]
+		if !known || at.table != load.Table {
+			j.report("client %d was answered %s for %s, which was never current", load.Client, load.Location,
+				load.Table)
+			continue
+		}
+		made := makers[at.table]
+		nodes = append(nodes, node{
+			name: fmt.Sprintf("load of %s by client %d, which saw version %d", load.Table, load.Client, at.index),
+			from: load.From, to: load.To,
+		})
+		self := len(nodes) - 1
+		if at.index > 0 {
+			precede(nodes, made[at.index], self)
+		}
+		if at.index+1 < len(made) {
+			precede(nodes, self, made[at.index+1])
+		}
+	}
+	j.schedule(nodes)
+}
+
+// precede records that one node's moment is before another's.
+func precede(nodes []node, before, after int) {
+	if before != after {
+		nodes[before].later = append(nodes[before].later, after)
+		nodes[after].waits++
+	}
+}
+
+// makers returns a node for each transfer that has happened, and the makers of each table's
+// versions.
+func (j *judge) makers() (nodes []node, makers map[string][]int) {
+	makers = map[string][]int{}
+	at := map[string]int{}
+	for _, table := range j.tables() {
+		made := []int{-1} // the first has no maker
+		for i, v := range j.chains[table][1:] {
+			n, known := at[v.Transfer]
+			if !known {
+				event := j.events[v.Transfer]
+				n = len(nodes)
+				at[v.Transfer] = n
+				nodes = append(nodes, node{name: event.String(), from: event.From, to: event.To})
+				if event.Outcome == servers.Unknown {
+					nodes[n].to = math.MaxInt64
+				}
+			}
+			made = append(made, n)
+			if i > 0 {
+				precede(nodes, made[i], n)
+			}
+		}
+		makers[table] = made
+	}
+	for id, n := range at {
+		for _, p := range j.events[id].Parts {
+			base, known := j.places[p.Base]
+			if p.Mode == Stamps || p.Mode == Creates || !known {
+				continue // it required nothing, or built on a version before the history
+			}
+			if base.index > 0 {
+				precede(nodes, makers[p.Table][base.index], n)
+			}
+			if next := j.moved(base); next < len(makers[p.Table]) {
+				precede(nodes, n, makers[p.Table][next])
+			}
+		}
+	}
+	return nodes, makers
+}
+
+// schedule gives each node its moment, in order.
+func (j *judge) schedule(nodes []node) {
+	var ready []int
+	for n := range nodes {
+		nodes[n].earliest, nodes[n].cause = nodes[n].from, -1
+		if nodes[n].waits == 0 {
+			ready = append(ready, n)
+		}
+	}
+	done, late := 0, 0
+	for ; len(ready) > 0; done++ {
+		n := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		if nodes[n].earliest > nodes[n].to {
+			if late++; late <= problemsMax {
+				j.report("%s", explain(nodes, n))
+			}
+			nodes[n].earliest = nodes[n].to // report its consequences only once
+		}
+		for _, next := range nodes[n].later {
+			if nodes[n].earliest > nodes[next].earliest {
+				nodes[next].earliest, nodes[next].cause = nodes[n].earliest, n
+			}
+			if nodes[next].waits--; nodes[next].waits == 0 {
+				ready = append(ready, next)
+			}
+		}
+	}
+	if done < len(nodes) {
+		j.report("%s", circle(nodes))
+	}
+}
+
+// explain describes why a node's moment cannot be before its end.
+func explain(nodes []node, n int) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s ended at %d, but", nodes[n].name, nodes[n].to)
+	for at := nodes[n].cause; at >= 0; at = nodes[at].cause {
+		fmt.Fprintf(&text, " must be after %s, which", nodes[at].name)
+		if nodes[at].cause < 0 {
+			fmt.Fprintf(&text, " began at %d", nodes[at].from)
+		}
+	}
+	return text.String()
+}
+
+// circle names nodes. Each must be before the next, and the last before the first.
+func circle(nodes []node) string {
+	at := 0
+	for nodes[at].waits == 0 {
+		at++
+	}
+	// Every waiting node has a waiting node before it. So, going back, some node comes twice.
+	before := make([]int, len(nodes))
+	for n := range nodes {
+		for _, next := range nodes[n].later {
+			if nodes[n].waits > 0 && nodes[next].waits > 0 {
+				before[next] = n
+			}
+		}
+	}
+	for range nodes {
+		at = before[at]
+	}
+	names := []string{nodes[at].name}
+	for n := before[at]; n != at && len(names) < problemsMax; n = before[n] {
+		names = append(names, nodes[n].name)
+	}
+	return "each of these must be after the next, and the last after the first: " + strings.Join(names, "; ")
+}

@@ -1,0 +1,90 @@
+package transfers
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"moorage/testkit/servers"
+)
+
+// Load is an answer to a reader with a version.
+type Load struct {
+	Client          int
+	Table, Location string
+	From, To        int64 // in a count of all begins and ends
+}
+
+// Event is a transfer with its outcome.
+type Event struct {
+	Transfer
+	Outcome  servers.Outcome
+	From, To int64 // in a count of all begins and ends
+}
+
+// Sweep is a reader's loads of all tables, one after the other: the locations of their versions.
+type Sweep struct {
+	Client int
+	Tables map[string]string
+}
+
+// History is everything that all clients saw.
+type History struct {
+	Loads    []Load
+	Events   []Event
+	Sweeps   []Sweep  // of one client in their order
+	Failures []string // answers that no server may give
+}
+
+// Summary counts the calls.
+func (h History) Summary() string {
+	return fmt.Sprintf("%d loads, %d transfers acknowledged, %d refused, %d unknown",
+		len(h.Loads), h.count(servers.Acknowledged), h.count(servers.Refused), h.count(servers.Unknown))
+}
+
+// count counts the transfers with an outcome.
+func (h History) count(outcome servers.Outcome) (n int) {
+	for _, event := range h.Events {
+		if event.Outcome == outcome {
+			n++
+		}
+	}
+	return n
+}
+
+// Recorder records events. The zero value is ready for use. It is safe for concurrent use.
+type Recorder struct {
+	count atomic.Int64
+
+	mu      sync.Mutex // guards history; a leaf
+	history History
+}
+
+// Now returns the next place in the order of all begins and ends.
+func (r *Recorder) Now() int64 { return r.count.Add(1) }
+
+func (r *Recorder) note(change func(*History)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	change(&r.history)
+}
+
+func (r *Recorder) fail(format string, args ...any) {
+	r.note(func(h *History) { h.Failures = append(h.Failures, fmt.Sprintf(format, args...)) })
+}
+
+// Acknowledged returns how many transfers were acknowledged since the last Take.
+func (r *Recorder) Acknowledged() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.history.count(servers.Acknowledged)
+}
+
+// Take returns what was recorded since the last Take. Calls in progress come later.
+func (r *Recorder) Take() History {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	taken := r.history
+	r.history = History{}
+	return taken
+}
