@@ -45,7 +45,7 @@ func care(ctx context.Context, c cli.Config, env cli.Environment, do func(careta
 		return do(client.MaintenanceOf(serverOf(c)))
 	}
 	return orAsk(withStopped(ctx, c, env, func(n *node) error {
-		return do(n.upkeep.caretaker(moorage.System(whoOpened)))
+		return do(n.maintenance.caretaker(moorage.System(whoOpened)))
 	}))
 }
 

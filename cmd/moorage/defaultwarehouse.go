@@ -41,7 +41,7 @@ type firstWarehouse struct {
 
 func newFirstWarehouse(c cli.Config, made *catalog.Catalog, logger *slog.Logger) *firstWarehouse {
 	return &firstWarehouse{
-		catalog: made.As(moorage.System("node")), location: storage.Trim(c.DefaultLocation), data: c.Data,
+		catalog: made.As(moorage.System(whoServes)), location: storage.Trim(c.DefaultLocation), data: c.Data,
 		logger: logger,
 	}
 }

@@ -152,15 +152,16 @@ func maintainRun(ctx context.Context, c cli.Config, env cli.Environment) error {
 		})
 	}
 	return orAsk(withStopped(ctx, c, env, func(n *node) error {
-		return runByHand(ctx, n.upkeep.caretaker(moorage.System(whoOpened)), c, env, func(ctx context.Context) error {
+		own := n.maintenance.caretaker(moorage.System(whoOpened))
+		return runByHand(ctx, own, c, env, func(ctx context.Context) error {
 			named := c.Maintain.Table
-			table, err := n.care.Find(ctx, moorage.Identifier{
+			table, err := n.maintenance.jobs.Find(ctx, moorage.Identifier{
 				Warehouse: named.Warehouse, Namespace: named.Namespace, Name: named.Table,
 			})
 			if err != nil {
 				return err
 			}
-			return n.care.Step(ctx, registry.JobKey(table, c.Maintain.Kind))
+			return n.maintenance.jobs.Step(ctx, registry.JobKey(table, c.Maintain.Kind))
 		})
 	}))
 }

@@ -36,8 +36,11 @@ const policiesPause = 30 * time.Second
 // whoOpened is the caller of commands on a store, with all rights.
 const whoOpened = "command"
 
-// upkeep is the automatic maintenance of a store.
-type upkeep struct {
+// whoMaintains is the caller of maintenance jobs.
+const whoMaintains = "expire"
+
+// maintenance is the automatic maintenance of a store.
+type maintenance struct {
 	catalog  *catalog.Catalog
 	policies *policy.Policies
 	monitor  *monitor.Monitor
@@ -52,85 +55,85 @@ type upkeep struct {
 	isOff    bool
 }
 
-// newUpkeep creates the upkeep of a store, which is not started.
-func newUpkeep(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *clocks.Clock,
-	metrics *prometheus.Registry) (*upkeep, error) {
-	tables := catalog.TablesOf(made.As(moorage.System("expire")))
-	e := &upkeep{
+// newMaintenance makes the maintenance of a store, not started.
+func newMaintenance(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *clocks.Clock,
+	metrics *prometheus.Registry) (*maintenance, error) {
+	tables := catalog.TablesOf(made.As(moorage.System(whoMaintains)))
+	m := &maintenance{
 		catalog: made, isOff: c.Maintenance == cli.MaintenanceOff, logger: deps.Logger,
 		budget: budget.New(budget.Default(), deps.Now), metrics: newMaintenanceMetrics(metrics),
 	}
-	e.policies = policy.New(deps.Ledger, e.kick)
+	m.policies = policy.New(deps.Ledger, m.kick)
 	kept := retention.ChangesKept(c.ChangeRetention, catalog.ChangeRetentionMin(c.KeyLifetime))
 	var err error
-	e.jobs, err = jobs.New(jobs.Config{
-		Deps: deps, Tables: tables, Doubt: clock.Doubt, Budget: e.budget, FormerKept: kept, Ended: e.metrics.ended,
+	m.jobs, err = jobs.New(jobs.Config{
+		Deps: deps, Tables: tables, Doubt: clock.Doubt, Budget: m.budget, FormerKept: kept, Ended: m.metrics.ended,
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.worker = e.jobs.NewWorker()
-	e.monitor, err = monitor.New(monitor.Config{
-		Deps: deps, Tables: tables, Policies: e.policies,
-		Retention: kept, MadeDue: func() { e.planner.Kick() },
+	m.worker = m.jobs.NewWorker()
+	m.monitor, err = monitor.New(monitor.Config{
+		Deps: deps, Tables: tables, Policies: m.policies,
+		Retention: kept, MadeDue: func() { m.planner.Kick() },
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.planner, err = planner.New(planner.Config{
-		Deps: deps, Jobs: e.jobs, Tables: tables, Policies: e.policies,
-		Began: e.worker.Kick, Doubt: clock.Doubt,
+	m.planner, err = planner.New(planner.Config{
+		Deps: deps, Jobs: m.jobs, Tables: tables, Policies: m.policies,
+		Began: m.worker.Kick, Doubt: clock.Doubt,
 	})
 	if err != nil {
 		return nil, err
 	}
-	e.steering = &steer.Steering{
-		Ledger: deps.Ledger, Policies: e.policies, Jobs: e.jobs, Tables: tables, Kick: e.kick,
+	m.steering = &steer.Steering{
+		Ledger: deps.Ledger, Policies: m.policies, Jobs: m.jobs, Tables: tables, Kick: m.kick,
 	}
-	e.reader = worker.New(worker.Config{
+	m.reader = worker.New(worker.Config{
 		Name: "maintenance policies", Interval: policiesPause, Jitter: newJitter(), Logger: deps.Logger,
-		Run: func(ctx context.Context) error { return e.readPolicies(ctx) },
+		Run: func(ctx context.Context) error { return m.readPolicies(ctx) },
 	})
-	metrics.MustRegister(upkeepMetrics{e})
-	return e, nil
+	metrics.MustRegister(maintenanceCounts{m})
+	return m, nil
 }
 
 // readPolicies reads the policies, and kicks the other parts if a policy enables maintenance.
-func (e *upkeep) readPolicies(ctx context.Context) error {
-	before := e.policies.Current()
+func (m *maintenance) readPolicies(ctx context.Context) error {
+	before := m.policies.Current()
 	if before == nil {
-		e.warnOfPauses(ctx)
+		m.warnOfPauses(ctx)
 	}
-	found, err := e.policies.Reload(ctx)
+	found, err := m.policies.Reload(ctx)
 	if err == nil && found.Asks() && !before.Asks() {
-		e.kick()
+		m.kick()
 	}
 	return err
 }
 
 // warnOfPauses logs what is paused when the server starts. A restored store is paused.
-func (e *upkeep) warnOfPauses(ctx context.Context) {
-	pauses, err := e.steering.Pauses(ctx)
+func (m *maintenance) warnOfPauses(ctx context.Context) {
+	pauses, err := m.steering.Pauses(ctx)
 	if err != nil {
-		e.logger.WarnContext(ctx, "what maintenance is paused cannot be read", "error", err)
+		m.logger.WarnContext(ctx, "what maintenance is paused cannot be read", "error", err)
 	}
 	for _, pause := range pauses {
 		object := steer.ObjectOf(pause)
-		e.logger.WarnContext(ctx, "maintenance is paused", "object", object, "since", pause.Since, "by", pause.By,
+		m.logger.WarnContext(ctx, "maintenance is paused", "object", object, "since", pause.Since, "by", pause.By,
 			"reason", pause.Reason, "end", "moorage maintain resume "+object)
 	}
 }
 
 // rules returns the maintenance rules of a table; see work.Config. On a node where maintenance is
 // off, only rules reads the policies.
-func (e *upkeep) rules(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
+func (m *maintenance) rules(ctx context.Context, table registry.Pointer, document *metadata.Document, fresh bool) (
 	rules policy.Rules, unchanged []registry.Condition, err error) {
-	matcher := e.policies.Current()
+	matcher := m.policies.Current()
 	switch {
 	case fresh:
-		matcher, unchanged, err = e.policies.ReloadFor(ctx, table.Warehouse)
-	case matcher == nil || e.isOff:
-		matcher, err = e.policies.Reload(ctx)
+		matcher, unchanged, err = m.policies.ReloadFor(ctx, table.Warehouse)
+	case matcher == nil || m.isOff:
+		matcher, err = m.policies.Reload(ctx)
 	}
 	if err != nil {
 		return nil, nil, err
@@ -139,36 +142,36 @@ func (e *upkeep) rules(ctx context.Context, table registry.Pointer, document *me
 }
 
 // kick makes the monitor, the planner and the jobs work now, if they are started.
-func (e *upkeep) kick() {
-	e.monitor.Kick()
-	e.planner.Kick()
-	e.worker.Kick()
+func (m *maintenance) kick() {
+	m.monitor.Kick()
+	m.planner.Kick()
+	m.worker.Kick()
 }
 
-// start starts the upkeep, unless maintenance is off.
-func (e *upkeep) start() {
-	if e.isOff {
+// start starts the maintenance, unless it is off.
+func (m *maintenance) start() {
+	if m.isOff {
 		return
 	}
-	e.reader.Kick()
-	e.reader.Start()
-	e.monitor.Start()
-	e.planner.Start()
-	e.worker.Start()
+	m.reader.Kick()
+	m.reader.Start()
+	m.monitor.Start()
+	m.planner.Start()
+	m.worker.Start()
 }
 
-// stop ends the upkeep, and waits. A second call does nothing.
-func (e *upkeep) stop() {
-	e.reader.Stop()
-	e.planner.Stop()
-	e.monitor.Stop()
-	e.worker.Stop()
+// stop ends the maintenance, and waits. A second call does nothing.
+func (m *maintenance) stop() {
+	m.reader.Stop()
+	m.planner.Stop()
+	m.monitor.Stop()
+	m.worker.Stop()
 }
 
 // caretaker returns maintenance with a caller's rights.
-func (e *upkeep) caretaker(caller moorage.Caller) management.Caretaker {
+func (m *maintenance) caretaker(caller moorage.Caller) management.Caretaker {
 	return management.Caretaker{
-		Scopes: catalog.ScopesOf(e.catalog.As(caller)), Policies: e.policies, Steering: e.steering, Jobs: e.jobs,
+		Scopes: catalog.ScopesOf(m.catalog.As(caller)), Policies: m.policies, Steering: m.steering, Jobs: m.jobs,
 		Caller: caller.Name,
 	}
 }
@@ -196,8 +199,8 @@ func (m maintenanceMetrics) ended(run registry.Run) {
 	m.jobSeconds.WithLabelValues(run.Kind, run.Outcome).Observe(run.Ended.Sub(run.Began).Seconds())
 }
 
-// upkeepMetrics collects the counts of a node's upkeep.
-type upkeepMetrics struct{ upkeep *upkeep }
+// maintenanceCounts collects the counts of a node's maintenance.
+type maintenanceCounts struct{ maintenance *maintenance }
 
 var (
 	lagSeconds = gaugeDesc("moorage_maintenance_lag_seconds",
@@ -252,7 +255,7 @@ func counterDesc(name, help string, labels ...string) described {
 }
 
 // Describe implements prometheus.Collector.
-func (m upkeepMetrics) Describe(to chan<- *prometheus.Desc) {
+func (m maintenanceCounts) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []described{
 		lagSeconds, walksNow, overdueSeconds, dueNow, shardsHeld, jobsNow, blockedNow, changesTotal, madeDueTotal,
 		missedTotal, looksTotal, jobsBegun, commitsTotal, filesDeletedTotal, bytesDeletedTotal, keptTotal,
@@ -263,23 +266,23 @@ func (m upkeepMetrics) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector.
-func (m upkeepMetrics) Collect(to chan<- prometheus.Metric) {
+func (m maintenanceCounts) Collect(to chan<- prometheus.Metric) {
 	show := func(d described, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d.Desc, d.kind, value, labels...)
 	}
-	followed := m.upkeep.monitor.Stats()
+	followed := m.maintenance.monitor.Stats()
 	show(lagSeconds, followed.Lag.Seconds())
 	show(walksNow, float64(followed.Walking))
 	show(changesTotal, float64(followed.Changes))
 	show(madeDueTotal, float64(followed.MadeDue))
 	show(missedTotal, float64(followed.Missed))
-	planned := m.upkeep.planner.Stats()
+	planned := m.maintenance.planner.Stats()
 	show(overdueSeconds, planned.Overdue.Seconds())
 	show(shardsHeld, float64(planned.Shards))
 	showEach(show, dueNow, planned.DueFound)
 	showEach(show, looksTotal, planned.Looks)
 	showEach(show, jobsBegun, planned.Began)
-	done := m.upkeep.worker.Stats()
+	done := m.maintenance.worker.Stats()
 	show(blockedNow, float64(done.Blockers))
 	show(filesDeletedTotal, float64(done.Files))
 	show(bytesDeletedTotal, float64(done.Bytes))
@@ -290,7 +293,7 @@ func (m upkeepMetrics) Collect(to chan<- prometheus.Metric) {
 	for of, n := range done.Commits {
 		show(commitsTotal, float64(n), of.Kind, of.Is)
 	}
-	spent := m.upkeep.budget.Stats()
+	spent := m.maintenance.budget.Stats()
 	show(readBytesTotal, float64(spent.ReadBytes))
 	show(waitedSecondsTotal, spent.Waited.Seconds())
 	show(slowedTotal, float64(spent.Slowed))
@@ -315,7 +318,7 @@ func newClock(deps ledger.Deps, made func() *catalog.Catalog) *clocks.Clock {
 	return clocks.New(clocks.Config{
 		Deps: deps, Boot: sinceBoot(),
 		Ask: func(ctx context.Context) []clocks.Said {
-			return askStorages(ctx, made().As(moorage.System("node")), deps.Logger)
+			return askStorages(ctx, made().As(moorage.System(whoServes)), deps.Logger)
 		},
 	})
 }

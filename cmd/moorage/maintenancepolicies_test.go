@@ -36,7 +36,7 @@ func TestPoliciesAreReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept, err := newUpkeep(cli.Config{}, deps, made.As(moorage.System("node")),
+	kept, err := newMaintenance(cli.Config{}, deps, made.As(moorage.System("node")),
 		newClock(deps, func() *catalog.Catalog { return made }), prometheus.NewRegistry())
 	if err != nil {
 		t.Fatal(err)

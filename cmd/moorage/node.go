@@ -26,7 +26,7 @@ import (
 	"moorage/internal/web"
 	"moorage/internal/worker"
 	"moorage/ledger"
-	"moorage/maintenance/jobs"
+	"moorage/maintenance/clocks"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
@@ -35,40 +35,58 @@ import (
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/rest"
+	"moorage/secrets"
 )
 
 // metricsWait is how long GET /metrics waits for the present policy of the store. After that the
 // policy in memory decides: metrics are needed most while the store does not answer.
 const metricsWait = time.Second
 
-// node is a catalog with its parts.
+// node is a catalog with its parts. newNode sets the fields, in this order.
 type node struct {
-	store     registry.Store
-	locks     nodeLocks
-	storages  *storages
-	catalog   *catalog.Catalog
-	checker   *check.Checker
-	purges    *purge.Worker
+	config  cli.Config
+	logger  *slog.Logger
+	metrics *prometheus.Registry // the source of the handler's metrics
+	closers closers
+	store   registry.Store // as it was opened
+
+	audit    *audit.Log
+	locks    nodeLocks
+	peers    *peers
+	sealer   secrets.Source // nil if there are no keys
+	health   *storageHealth
+	storages *storages
+
+	gate     *audited
+	guard    *guard.Guard
+	ledger   ledger.Deps
+	healthy  func(context.Context) error // of the store
+	outgrown *outgrown
+	horizon  *worker.Worker // nil without a database
+
+	clock     *clocks.Clock
 	retention *retention.Retention
+	catalog   *catalog.Catalog
+	purges    *purge.Worker
 	recovery  *recovery.Recovery
-	care      *jobs.Jobs
-	upkeep    *upkeep
-	operator  management.Operator // for the API, and for commands on a stopped store
-	outgrown  *outgrown
-	audit     *audit.Log
-	peers     *peers
-	who       *identity.Authenticator // nil without authentication
-	handler   http.Handler
-	probes    http.Handler         // for --debug-listen
-	metrics   *prometheus.Registry // the source of the handler's metrics
-	expiry    *worker.Worker
-	first     *firstWarehouse
-	horizon   *worker.Worker // nil without a database
-	health    *storageHealth
+	checker   *check.Checker
+
+	maintenance *maintenance
+	operator    management.Operator // for the API, and for commands on a stopped store
+
+	who      *identity.Authenticator // nil without authentication
+	expiries *expiries
+	expiry   *worker.Worker
+	first    *firstWarehouse
+	handler  http.Handler
+	probes   http.Handler // for --debug-listen
 }
 
 // defaultWarehouse is the warehouse that the first start creates. Requests without a prefix use it.
 const defaultWarehouse = rest.DefaultWarehouse
+
+// whoServes is the caller of what a node does by itself.
+const whoServes = "node"
 
 // openNode opens the store and a catalog over it. It creates a store in a folder that has none.
 func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, error) {
@@ -84,183 +102,196 @@ func openNode(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, er
 	return newNode(ctx, c, store, logger)
 }
 
-// newNode creates the catalog and its HTTP handler over opened, which it closes if it fails.
-func newNode(ctx context.Context, c cli.Config, opened registry.Store, logger *slog.Logger) (*node, error) {
-	metrics := newMetrics()
-	metered := meterStore(opened, metrics)
-	audits, err := openAudit(c, metrics, logger)
-	if err != nil {
-		return nil, errors.Join(err, opened.Close())
+// newNode builds a node over store, which it closes if it fails. Its workers are not started. Each
+// step uses the fields that the steps before it set.
+func newNode(ctx context.Context, c cli.Config, store registry.Store, logger *slog.Logger) (_ *node, err error) {
+	n := &node{config: c, logger: logger, metrics: newMetrics(), store: store}
+	n.closers.add(store.Close)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, n.close())
+		}
+	}()
+	if n.audit, err = openAudit(c, n.metrics, logger); err != nil {
+		return nil, err
 	}
-	gate := newAudited(audits)
-	guards := guard.New(guard.Config{
-		Store: metered, Alone: !c.InDatabase(), Admins: c.Admins, Logger: logger, Decided: gate.Decided,
+	n.closers.add(n.audit.Close)
+	if n.locks, err = openLocks(ctx, c, n.metrics, logger); err != nil {
+		return nil, err
+	}
+	n.closers.add(n.leaveCluster)
+	if n.peers, err = openPeers(ctx, c, n.locks, n.metrics, logger); err != nil {
+		return nil, err
+	}
+	if n.sealer, err = openSealer(c); err != nil {
+		return nil, err
+	}
+	n.health = newStorageHealth(c, n.metrics, logger)
+	n.storages = openStorages(c, n.sealer, n.health, logger)
+	n.closers.add(n.storages.close)
+
+	if err := n.openLedger(); err != nil {
+		return nil, err
+	}
+	if err := n.openCatalog(); err != nil {
+		return nil, err
+	}
+	if n.maintenance, err = newMaintenance(c, n.ledger, n.catalog, n.clock, n.metrics); err != nil {
+		return nil, err
+	}
+	if n.who, err = openIdentity(c, n.catalog, n.audit, logger); err != nil {
+		return nil, err
+	}
+	n.expiries = newExpiries(c, n.catalog, logger)
+	n.metrics.MustRegister(n.expiries)
+	n.expiry = n.expiries.worker()
+	n.first = newFirstWarehouse(c, n.catalog, logger)
+	n.mountFaces(ctx.Done())
+	return n, nil
+}
+
+// openLedger makes the ledger. The store below it is measured, and watched by the guard of access.
+func (n *node) openLedger() (err error) {
+	metered := meterStore(n.store, n.metrics)
+	alone := !n.config.InDatabase()
+	n.gate = newAudited(n.audit)
+	n.guard = guard.New(guard.Config{
+		Store: metered, Alone: alone, Admins: n.config.Admins, Logger: n.logger, Decided: n.gate.Decided,
 	})
-	gate.Gate = guards
-	store := guards.Watch(metered)
-	locks, err := openLocks(ctx, c, metrics, logger)
+	n.gate.Gate = n.guard
+	n.healthy = metered.Healthy
+	n.horizon = watchHorizon(n.store, n.metrics, n.logger)
+	n.outgrown, err = watchStore(n.store, n.logger)
 	if err != nil {
-		return nil, errors.Join(err, opened.Close())
+		return err
 	}
-	peers, err := openPeers(ctx, c, locks, metrics, logger)
-	if err != nil {
-		return nil, errors.Join(err, locks.close(), opened.Close())
-	}
-	closeLocks := locks.close
-	locks.close = func() error { return errors.Join(peers.abandon(), closeLocks()) }
-	s3Options := c.S3Options()
-	s3Options.Logger = logger
-	sealer, err := openSealer(c)
-	if err != nil {
-		return nil, errors.Join(err, locks.close(), opened.Close())
-	}
-	seen := newStorageHealth(c, metrics, logger)
-	files := newStorages(s3Options, c.GCSOptions(), c.ADLSOptions(), sealer, seen.watch)
-	files.sawFolder = seen.sawFolder
-	deps, err := ledger.New(ledger.Config{
-		Store: store, Alone: !c.InDatabase(), Now: time.Now, Random: rand.Reader, Logger: logger,
+	n.ledger, err = ledger.New(ledger.Config{
+		Store: n.guard.Watch(metered), Alone: alone, Now: time.Now, Random: rand.Reader, Logger: n.logger,
 	})
-	if err != nil {
-		return nil, errors.Join(err, locks.close(), opened.Close())
-	}
-	var made *catalog.Catalog
-	clock := newClock(deps, func() *catalog.Catalog { return made })
-	kept, err := retention.New(retention.Config{
-		Deps:            deps,
-		Doubt:           clock.Doubt,
+	return err
+}
+
+// openCatalog makes the catalog, and the workers that finish what its requests began.
+func (n *node) openCatalog() (err error) {
+	c := n.config
+	n.clock = newClock(n.ledger, func() *catalog.Catalog { return n.catalog })
+	n.retention, err = retention.New(retention.Config{
+		Deps:            n.ledger,
+		Doubt:           n.clock.Doubt,
 		KeyLife:         catalog.ChangeRetentionMin(c.KeyLifetime),
 		UndropWindow:    c.UndropWindow,
 		ChangeRetention: c.ChangeRetention,
 	})
 	if err != nil {
-		return nil, errors.Join(err, locks.close(), opened.Close())
+		return err
 	}
-	var dropped *purge.Worker
-	var dead *recovery.Recovery
-	made, err = catalog.New(catalog.Config{
-		Gate:                gate,
-		Guard:               guards,
+	n.catalog, err = catalog.New(catalog.Config{
+		Gate:                n.gate,
+		Guard:               n.guard,
 		UndropWindow:        c.UndropWindow,
 		PurgeDelay:          c.UndropWindow,
-		KickPurge:           func() { dropped.Kick() },
-		KickRecovery:        func() { dead.Kick() },
-		StagedFolder:        kept.RememberStaged,
-		Deps:                deps,
-		Locks:               locks,
-		OpenStorage:         files.open,
-		BorrowStorage:       files.borrow,
-		Sealer:              sealer,
-		Given:               func(ctx context.Context, given catalog.Given) { noteGiven(ctx, audits, given) },
+		KickPurge:           func() { n.purges.Kick() },
+		KickRecovery:        func() { n.recovery.Kick() },
+		StagedFolder:        n.retention.RememberStaged,
+		Deps:                n.ledger,
+		Locks:               n.locks,
+		OpenStorage:         n.storages.open,
+		BorrowStorage:       n.storages.borrow,
+		Sealer:              n.sealer,
+		Given:               func(ctx context.Context, given catalog.Given) { noteGiven(ctx, n.audit, given) },
 		AllowedLocations:    c.AllowLocations,
 		LocalFolder:         newLocalFolders(c).check,
 		DocumentCacheBytes:  c.CacheBytes,
 		IdempotencyLifetime: c.KeyLifetime,
 		TransactionLockWait: c.TransactionWait,
 		CommitGroupMax:      c.CommitGroup,
-		CommitsCarried:      meterGroups(metrics),
-		RaceLost:            peers.raceLost(metrics),
+		CommitsCarried:      meterGroups(n.metrics),
+		RaceLost:            n.peers.raceLost(n.metrics),
 		NoAppendRebase:      c.NoAppendRebase,
-		AppendsMoved:        meterRebased(metrics),
-		AppendRefused:       meterNotRebased(metrics),
+		AppendsMoved:        meterRebased(n.metrics),
+		AppendRefused:       meterNotRebased(n.metrics),
 		HedgeWrites:         c.HedgeWrites,
 		AbortPending:        !c.InDatabase(),
 	})
 	if err != nil {
-		return nil, errors.Join(err, locks.close(), opened.Close())
+		return err
 	}
-	dropped, err = purge.New(purge.Config{
-		Deps: deps, Tables: made.Documents(), Doubt: clock.Doubt,
-	})
+	n.purges, err = purge.New(purge.Config{Deps: n.ledger, Tables: n.catalog.Documents(), Doubt: n.clock.Doubt})
 	if err != nil {
-		return nil, errors.Join(err, locks.close(), opened.Close())
+		return err
 	}
-	upkeep, err := newUpkeep(c, deps, made, clock, metrics)
-	if err != nil {
-		return nil, errors.Join(err, locks.close(), opened.Close())
-	}
-	watch, err := watchStore(opened, logger)
-	if err != nil {
-		return nil, errors.Join(err, locks.close(), opened.Close())
-	}
-	checks := check.Config{Deps: deps, Files: made.Documents()}
+	checks := check.Config{Deps: n.ledger, Files: n.catalog.Documents()}
 	ending := recovery.Config{
-		Deps: deps, Locks: locks,
-		DeleteSurplus: made.DeleteSurplus, RetryPurge: dropped.Retry,
+		Deps: n.ledger, Locks: n.locks, DeleteSurplus: n.catalog.DeleteSurplus, RetryPurge: n.purges.Retry,
 	}
 	if !c.InDatabase() { // locks of an earlier process are dead
-		checks.Opened = deps.Now()
+		checks.Opened = n.ledger.Now()
 		ending.AbandonedBefore = checks.Opened
 	}
-	dead = recovery.New(ending)
-	operator := management.Operator{Recovery: dead, Purges: dropped}
-	checker := check.New(checks)
-	meterRecovery(metrics, dead.Stats)
-	meterPurges(metrics, dropped.Stats)
-	horizon := watchHorizon(opened, metrics, logger)
-	who, err := openIdentity(c, made, audits, logger)
-	if err != nil {
-		return nil, errors.Join(err, locks.close(), opened.Close())
-	}
-	ends := newExpiries(c, made, logger)
-	metrics.MustRegister(ends)
-	first := newFirstWarehouse(c, made, logger)
+	n.checker, n.recovery = check.New(checks), recovery.New(ending)
+	n.operator = management.Operator{Recovery: n.recovery, Purges: n.purges}
+	meterRecovery(n.metrics, n.recovery.Stats)
+	meterPurges(n.metrics, n.purges.Stats)
+	return nil
+}
+
+// mountFaces makes the HTTP handler, with the routes of the catalog and of operators. stopping is
+// closed when the server begins to stop.
+func (n *node) mountFaces(stopping <-chan struct{}) {
+	c := n.config
 	handler := web.New(web.Config{
-		Authenticate: asking(who),
-		Logger:       logger,
-		Registry:     metrics,
-		Ready:        withAudit(storeReady(metered.Healthy), audits),
+		Authenticate: asking(n.who),
+		Logger:       n.logger,
+		Registry:     n.metrics,
+		Ready:        withAudit(storeReady(n.healthy), n.audit),
 		Notices: func() map[string]string {
-			return first.with(ends.with(withClock(auditNotice(audits), clock)))
+			return n.first.with(n.expiries.with(withClock(auditNotice(n.audit), n.clock)))
 		},
-		Details: seen.details,
-		Refusal: watch.refusal,
+		Details: n.health.details,
+		Refusal: n.outgrown.refusal,
 		Measure: func(ctx context.Context, caller moorage.Caller) error {
 			ctx, cancel := context.WithTimeout(ctx, metricsWait)
 			defer cancel()
 			request := verb.Request{Caller: caller, Verb: verb.LoadMetrics}
-			return verb.Pass(ctx, gate, request, func() error { return nil })
+			return verb.Pass(ctx, n.gate, request, func() error { return nil })
 		},
 		Hosts:        c.HostNames(),
 		BodyBytesMax: c.BodyBytesMax,
 	})
-	faces := rest.Config{
-		Catalog: made, IdempotencyLifetime: c.KeyLifetime, Router: peers.restRouter(), Stages: openStages(made),
+	if c.Maintenance != cli.MaintenanceOnly {
+		faces := rest.Config{
+			Catalog: n.catalog, IdempotencyLifetime: c.KeyLifetime, Router: n.peers.restRouter(),
+			Stages: openStages(n.catalog),
+		}
+		if n.who != nil {
+			faces.Tokens = n.who
+		}
+		rest.Mount(handler, faces)
 	}
-	leased := leases.New(deps.Ledger)
 	drawn := drawKey
-	if who != nil {
-		faces.Tokens = who
-	}
 	if !c.APIKeys {
 		drawn = nil // no client could use one
 	}
-	if c.Maintenance != cli.MaintenanceOnly {
-		rest.Mount(handler, faces)
-	}
+	leased, find := leases.New(n.ledger.Ledger), catalog.PointersOf(n.catalog).FindForLease
 	management.Mount(handler, management.Config{
-		Operator: operator, Check: checker.Check, Backup: newBackups(c, opened), Gate: gate,
-		Access:      func(caller moorage.Caller) management.Access { return catalog.AccessOf(made.As(caller)) },
-		Warehouses:  func(caller moorage.Caller) management.Keeper { return keeperOf(made, sealer, seen, caller) },
-		Maintenance: upkeep.caretaker,
-		Stopping:    ctx.Done(),
-		Note:        audits.Note, Denials: audits.Denials, DrawKey: drawn,
+		Operator: n.operator, Check: n.checker.Check, Backup: newBackups(c, n.store), Gate: n.gate,
+		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(n.catalog.As(caller)) },
+		Warehouses: func(caller moorage.Caller) management.Keeper {
+			return keeperOf(n.catalog, n.sealer, n.health, caller)
+		},
+		Maintenance: n.maintenance.caretaker,
+		Stopping:    stopping,
+		Note:        n.audit.Note, Denials: n.audit.Denials, DrawKey: drawn,
 		Authenticates: c.Authenticates(), Admins: c.Admins,
-		Leases: leased, FindTable: catalog.PointersOf(made).FindForLease,
+		Leases: leased, FindTable: find,
 		Work: work.New(work.Config{
-			Ledger: deps.Ledger, Leases: leased, Tables: catalog.TablesOf(made.As(moorage.System("expire"))),
-			Find: catalog.PointersOf(made).FindForLease, Rules: upkeep.rules, Logger: logger,
+			Ledger: n.ledger.Ledger, Leases: leased, Find: find,
+			Tables: catalog.TablesOf(n.catalog.As(moorage.System(whoMaintains))),
+			Rules:  n.maintenance.rules, Logger: n.logger,
 		}),
 	})
-	peers.attach(made, handler)
-	return &node{
-		peers: peers, store: store, locks: locks, storages: files, catalog: made.As(moorage.System("node")),
-		checker: checker,
-		purges:  dropped, retention: kept, recovery: dead, operator: operator,
-		care: upkeep.jobs, upkeep: upkeep,
-		horizon:  horizon,
-		outgrown: watch, audit: audits, who: who, handler: handler, probes: handler.Probes(), metrics: metrics,
-		expiry: ends.worker(), first: first, health: seen,
-	}, nil
+	n.peers.attach(n.catalog, handler)
+	n.handler, n.probes = handler, handler.Probes()
 }
 
 // start starts the workers.
@@ -274,7 +305,7 @@ func (n *node) start() {
 	n.recovery.Start()
 	n.purges.Start()
 	n.retention.Start()
-	n.upkeep.start()
+	n.maintenance.start()
 	if n.horizon != nil {
 		n.horizon.Start()
 	}
@@ -290,7 +321,7 @@ func (n *node) stop() {
 	if n.horizon != nil {
 		n.horizon.Stop()
 	}
-	n.upkeep.stop()
+	n.maintenance.stop()
 	n.retention.Stop()
 	n.purges.Stop()
 	n.recovery.Stop()
@@ -299,7 +330,7 @@ func (n *node) stop() {
 // shownConfig returns the configuration that engines need for a warehouse, for the banner. It
 // returns nil if the storage cannot be opened, which probeStorage logs.
 func (n *node) shownConfig(ctx context.Context, warehouse string) map[string]string {
-	config, err := n.catalog.ClientConfig(ctx, warehouse)
+	config, err := n.catalog.As(moorage.System(whoServes)).ClientConfig(ctx, warehouse)
 	if err != nil {
 		return nil
 	}
@@ -312,7 +343,7 @@ func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var probing sync.WaitGroup
 	probing.Go(func() {
-		err := n.catalog.ProbeStorage(ctx, func(warehouse, location string, err error) {
+		err := n.catalog.As(moorage.System(whoServes)).ProbeStorage(ctx, func(warehouse, location string, err error) {
 			if n.health.watch.Fails(warehouse) {
 				return // it has a log line
 			}
@@ -330,16 +361,34 @@ func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 	}
 }
 
-// close ends the store and what was opened with it. It ends locks and store at the same time,
-// because each may have to wait for a database that hangs.
+// close closes what newNode opened, as far as it came. The documents come first, because their last
+// deletions need the storages.
 func (n *node) close() error {
-	var locksErr error
-	n.catalog.Documents().Close()
+	if n.catalog != nil {
+		n.catalog.Documents().Close()
+	}
+	return n.closers.close()
+}
+
+// leaveCluster ends the locks of this node, and its port for other nodes if it is still open.
+func (n *node) leaveCluster() error { return errors.Join(n.peers.abandon(), n.locks.close()) }
+
+// closers collects what a node must close.
+type closers []func() error
+
+// add adds a function that close calls.
+func (c *closers) add(closer func() error) { *c = append(*c, closer) }
+
+// close calls all functions at the same time, because each may have to wait for a database or a
+// disk that hangs.
+func (c closers) close() error {
+	faults := make([]error, len(c))
 	var closing sync.WaitGroup
-	closing.Go(func() { locksErr = n.locks.close() })
-	storeErr := n.store.Close()
+	for i, closer := range c {
+		closing.Go(func() { faults[i] = closer() })
+	}
 	closing.Wait()
-	return errors.Join(locksErr, storeErr, n.storages.close(), n.audit.Close())
+	return errors.Join(faults...)
 }
 
 // newJitter returns a source of randomness for pauses, so that no two nodes stay in step.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,6 +60,15 @@ type lentFiles interface {
 	calls.FileStore
 	io.Closer
 	Busy() bool
+}
+
+// openStorages returns the storages of a node, which seen observes. sealer may be nil.
+func openStorages(c cli.Config, sealer secrets.Sealer, seen *storageHealth, logger *slog.Logger) *storages {
+	s3Options := c.S3Options()
+	s3Options.Logger = logger
+	s := newStorages(s3Options, c.GCSOptions(), c.ADLSOptions(), sealer, seen.watch)
+	s.sawFolder = seen.sawFolder
+	return s
 }
 
 func newStorages(s3 s3.Options, gcs gcs.Options, adls adls.Options, sealer secrets.Sealer, watch *calls.Watch,
