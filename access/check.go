@@ -149,7 +149,7 @@ func CheckGrants(record Grants) error {
 		if err := CheckGrantee(moorage.NameOf(grant.Grantee)); err != nil {
 			return moorage.Errorf(moorage.KindIllegalArgument, "%w", err)
 		}
-		if err := CheckStanding(grant.Privileges, record.Kind); err != nil {
+		if err := CheckGrantable(grant.Privileges, record.Kind); err != nil {
 			return moorage.Errorf(moorage.KindIllegalArgument, "%w", err)
 		}
 	}

@@ -23,7 +23,7 @@ const (
 	ByNothing Reason = iota // the request was not allowed
 	ByOwner                 // the caller owns the object, or an object above it
 	ByGrant                 // a grant on the object or above it
-	ByBeneath               // a grant to the caller, or an object of it, below the object
+	ByInside                // a grant to the caller, or an object of it, below the object
 )
 
 // Decision is the answer to one question.
@@ -109,7 +109,7 @@ func (w *Who) denied(path []Object, t *tally) Decision {
 	case hidden >= 0:
 		decision.Outcome, decision.HiddenAt = Hidden, hidden
 	case t.asked == See:
-		decision = Decision{Outcome: Allow, By: ByBeneath}
+		decision = Decision{Outcome: Allow, By: ByInside}
 	case t.complete.Outcome == Allow:
 		decision = t.complete
 	}
@@ -122,10 +122,10 @@ func (w *Who) denied(path []Object, t *tally) Decision {
 // object above it. So the search goes down, and at most one lookup finds nothing.
 func (w *Who) hidden(path []Object, here uint64) int {
 	shown := 0 // only the objects above it are known to be visible
-	for shown < len(path) && here&(1<<shown) == 0 && !path[shown].OwnsBeneath {
+	for shown < len(path) && here&(1<<shown) == 0 && !path[shown].OwnsInside {
 		shown++
 	}
-	for shown > 0 && w.hasBeneath(path[shown-1].ID) {
+	for shown > 0 && w.hasGrantInside(path[shown-1].ID) {
 		shown--
 	}
 	return shown - 1
@@ -195,8 +195,8 @@ func (w *Who) unmanaged(path []Object) int {
 	return 0
 }
 
-// hasBeneath reports whether the caller has a grant below a container.
-func (w *Who) hasBeneath(id ID) bool {
+// hasGrantInside reports whether the caller has a grant below a container.
+func (w *Who) hasGrantInside(id ID) bool {
 	container, found := w.snapshot.below.get(id)
 	if !found {
 		return false

@@ -147,7 +147,7 @@ func (w *randomWorld) randomGrants() access.Grants {
 	all := grantees()
 	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	for _, grantee := range all[:r.IntN(3)] {
-		may := access.MayStand(record.Kind).Each()
+		may := access.Grantable(record.Kind).Each()
 		first, second := one(r, may), one(r, may) // often two different ones
 		if privileges := first | second; privileges != 0 {
 			identity := w.identity([]string{grantee})
@@ -178,7 +178,7 @@ func (w *randomWorld) seenBy(c access.Caller, path []access.Object) []access.Obj
 	for i := range path {
 		for _, other := range w.paths {
 			if at := len(other) - len(path) + i; at > 0 && other[at].ID == path[i].ID && w.owns(c, other[0]) {
-				path[i].OwnsBeneath = true
+				path[i].OwnsInside = true
 			}
 		}
 	}
@@ -225,7 +225,7 @@ func (w *randomWorld) compare(t *testing.T, who *access.Who, caller access.Calle
 	}
 	asked := one(w.random, access.Every())
 	if w.random.IntN(2) == 0 {
-		asked |= one(w.random, access.MayStand(kind).Each())
+		asked |= one(w.random, access.Grantable(kind).Each())
 	}
 	disabled := !w.counts(caller, access.Everyone)
 	for _, asked := range []access.Privileges{access.See, asked} {
@@ -306,7 +306,7 @@ func (w *randomWorld) compareLists(t *testing.T, who *access.Who, caller access.
 				if made := w.owns(caller, child[0]) && w.record(child[0].ID).Owner == ""; made {
 					continue // what he made may be left out
 				}
-				if w.seenBy(caller, child)[0].OwnsBeneath {
+				if w.seenBy(caller, child)[0].OwnsInside {
 					continue
 				}
 			case access.ListSeen:

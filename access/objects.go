@@ -152,7 +152,7 @@ func (e *edit) object(record Grants) object {
 	}
 	o.grants = make([]granted, 0, len(record.Grants))
 	for _, grant := range record.Grants {
-		privileges := grant.Privileges & MayStand(record.Kind)
+		privileges := grant.Privileges & Grantable(record.Kind)
 		if privileges == 0 || GranteeOf(moorage.NameOf(grant.Grantee)) == Nobody {
 			continue
 		}

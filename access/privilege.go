@@ -116,8 +116,8 @@ var closed = func() (table [len(privileges)]Privileges) {
 	return table
 }()
 
-// standing has the privileges that can be granted on each kind. It is never written to.
-var standing = func() (table [len(kindNames)]Privileges) {
+// grantable has the privileges that can be granted on each kind. It is never written to.
+var grantable = func() (table [len(kindNames)]Privileges) {
 	for i, p := range privileges {
 		for _, kind := range p.on {
 			table[kind] |= 1 << i
@@ -179,10 +179,10 @@ func Parse(words []string) (set Privileges, err error) {
 	return set, err
 }
 
-// MayStand returns the privileges that can be granted on an object of kind.
-func MayStand(kind Kind) Privileges {
-	if int(kind) < len(standing) {
-		return standing[kind]
+// Grantable returns the privileges that can be granted on an object of kind.
+func Grantable(kind Kind) Privileges {
+	if int(kind) < len(grantable) {
+		return grantable[kind]
 	}
 	return 0
 }
@@ -193,17 +193,17 @@ func MayStand(kind Kind) Privileges {
 func OfOwner(kind Kind) Privileges {
 	switch kind {
 	case Warehouse:
-		return standing[Warehouse] | standing[Namespace]
+		return grantable[Warehouse] | grantable[Namespace]
 	case Server: // the server has no owner
 		return 0
 	}
-	return MayStand(kind)
+	return Grantable(kind)
 }
 
-// CheckStanding reports which of set cannot be granted on an object of kind.
-func CheckStanding(set Privileges, kind Kind) error {
-	if wrong := set &^ MayStand(kind); wrong != 0 {
-		return fmt.Errorf("%s cannot be granted on a %s: a %s takes %s", wrong, kind, kind, MayStand(kind))
+// CheckGrantable reports which of set cannot be granted on an object of kind.
+func CheckGrantable(set Privileges, kind Kind) error {
+	if wrong := set &^ Grantable(kind); wrong != 0 {
+		return fmt.Errorf("%s cannot be granted on a %s: a %s takes %s", wrong, kind, kind, Grantable(kind))
 	}
 	return nil
 }

@@ -40,7 +40,7 @@ func TestPrivileges(t *testing.T) {
 		}
 		var on []string
 		for _, kind := range access.Kinds() {
-			if access.CheckStanding(set, kind) == nil {
+			if access.CheckGrantable(set, kind) == nil {
 				on = append(on, kind.String())
 			}
 		}

@@ -115,8 +115,8 @@ type Object struct {
 	ID      ID
 	Kind    Kind
 	Creator string // from its record; empty if unknown
-	// OwnsBeneath reports that the caller created, and so owns, something below the object; a
+	// OwnsInside reports that the caller created, and so owns, something below the object; a
 	// snapshot has no such information. It shows the object. Look it up only if the object is
 	// hidden.
-	OwnsBeneath bool
+	OwnsInside bool
 }

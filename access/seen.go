@@ -24,7 +24,7 @@ const (
 // container. The empty path lists warehouses, which are few and never come as ListChildren. Only
 // ListChildren comes with ids: at most ChildrenMax, sorted, owned by the caller. The ids lack
 // objects that the asker created, unless they have grants. An asker that created something in the
-// container has OwnsBeneath there, and gets ListSeen.
+// container has OwnsInside there, and gets ListSeen.
 func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 	path = withoutServer(path)
 	if !w.Seen(path) {
@@ -33,7 +33,7 @@ func (w *Who) PlanList(path []Object, kind Kind) (plan Plan, ids []ID) {
 	if w.Has(path)&shows != 0 {
 		return ListAll, nil
 	}
-	if len(path) == 0 || path[0].OwnsBeneath {
+	if len(path) == 0 || path[0].OwnsInside {
 		return ListSeen, nil
 	}
 	record, _ := w.snapshot.objects.get(path[0].ID)
@@ -69,7 +69,7 @@ func (w *Who) SeenIn(child Object) bool {
 		return false
 	}
 	record, _ := w.snapshot.objects.get(child.ID)
-	return w.isOwner(&record, &child) || w.hasGrant(record.grants) || child.OwnsBeneath || w.hasBeneath(child.ID)
+	return w.isOwner(&record, &child) || w.hasGrant(record.grants) || child.OwnsInside || w.hasGrantInside(child.ID)
 }
 
 // hasGrant reports whether one of grants counts for the caller.

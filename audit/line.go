@@ -42,12 +42,12 @@ type Line struct {
 	By        string   // the rule that allowed it: owner, or a grant
 	// Through are the views by which the caller reached the object, the outermost first. As is the
 	// owner whose privileges decided behind them, empty for the caller's own. RefusedAt is the view
-	// that denied access. Unheeded are the views in a request whose sender is not trusted to name
+	// that denied access. Ignored are the views in a request whose sender is not trusted to name
 	// views.
 	Through   []string
 	As        string
 	RefusedAt string
-	Unheeded  []string
+	Ignored   []string
 	Epoch     uint64 // of the access policy that decided
 	Status    int    // of the response
 	Took      time.Duration
@@ -125,7 +125,7 @@ func (l *Line) append(dst []byte) []byte {
 	w.strings("through", l.Through)
 	w.string("as", l.As)
 	w.string("refused-at", l.RefusedAt)
-	w.strings("unheeded", l.Unheeded)
+	w.strings("ignored", l.Ignored)
 	w.number("epoch", int64(l.Epoch))
 	w.number("status", int64(l.Status))
 	w.number("micros", l.Took.Microseconds())

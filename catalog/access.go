@@ -7,8 +7,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/commit"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -132,7 +131,7 @@ type Role struct {
 // Privileges is set.
 type AccessQuestion struct {
 	Caller     moorage.Caller // zero: the caller of the verb
-	Operation  string         // a verb, as package verb spells it
+	Operation  string         // a verb, as package gate spells it
 	Privileges access.Privileges
 	Object     ObjectRef
 	// Through are the views through which the caller reaches the object, the outermost first; see
@@ -153,9 +152,9 @@ type AccessAnswer struct {
 	Through []AccessStep
 	AsOwner bool
 	Owner   string
-	// Unheeded means that the views of the question were ignored because their sender is not
+	// Ignored means that the views of the question were ignored because their sender is not
 	// trusted.
-	Unheeded bool
+	Ignored bool
 }
 
 // AccessQuestionsMax is how many questions Check accepts at once.
@@ -172,13 +171,13 @@ type PublicKey struct {
 // asking is one call of a verb about access, with the policy that decides on it.
 type asking struct {
 	catalog *Catalog
-	verb    verb.Verb
+	verb    gate.Verb
 	who     *access.Who // nil for a job of the server, which may do everything
 	policy  *access.Snapshot
 }
 
 // ask returns the asking for v, with the caller's entry in the present policy.
-func (a Access) ask(ctx context.Context, v verb.Verb) (*asking, error) {
+func (a Access) ask(ctx context.Context, v gate.Verb) (*asking, error) {
 	if a.catalog.planner.guard == nil {
 		return nil, moorage.Errorf(moorage.KindUnsupported, "This server decides nothing about access")
 	}
@@ -187,15 +186,15 @@ func (a Access) ask(ctx context.Context, v verb.Verb) (*asking, error) {
 }
 
 // decide returns the refusal of a request for asked on object. rule makes the decision.
-func (a *asking) decide(ctx context.Context, object guard.Object, asked access.Privileges,
+func (a *asking) decide(ctx context.Context, object gate.Object, asked access.Privileges,
 	rule func(who *access.Who, path []access.Object) access.Decision) error {
 	if a.who == nil {
 		return nil
 	}
-	q := guard.Question{Caller: a.catalog.caller, Verb: a.verb, Object: object, Asked: asked}
+	q := gate.Question{Caller: a.catalog.caller, Verb: a.verb, Object: object, Asked: asked}
 	decision := rule(a.who, object.Path)
 	if decision.Outcome == access.Hidden {
-		shown, err := a.catalog.planner.guard.Shown(ctx, q.Caller, object.Path)
+		shown, err := a.catalog.planner.guard.MarkOwned(ctx, q.Caller, object.Path)
 		if err != nil {
 			return err
 		}
@@ -203,14 +202,14 @@ func (a *asking) decide(ctx context.Context, object guard.Object, asked access.P
 			decision = rule(a.who, shown)
 		}
 	}
-	return a.catalog.planner.guard.Heard(ctx, a.policy, q, decision)
+	return a.catalog.planner.guard.Report(ctx, a.policy, q, decision)
 }
 
 // onServer returns nil if the caller has the privileges that its verb requires on the server. met
 // are the conditions that the request meets.
-func (a *asking) onServer(ctx context.Context, met verb.When) error {
-	asked := a.verb.Needs(verb.OfServer, met)
-	return a.decide(ctx, guard.Object{}, asked, func(who *access.Who, _ []access.Object) access.Decision {
+func (a *asking) onServer(ctx context.Context, met gate.When) error {
+	asked := a.verb.Needs(gate.OfServer, met)
+	return a.decide(ctx, gate.Object{}, asked, func(who *access.Who, _ []access.Object) access.Decision {
 		return who.Decide(nil, asked)
 	})
 }
@@ -227,7 +226,7 @@ func (a *asking) adminOrSelf(ctx context.Context, principal string) error {
 	if a.isSelf(principal) {
 		return nil
 	}
-	return a.onServer(ctx, verb.IfOther)
+	return a.onServer(ctx, gate.IfOther)
 }
 
 // by returns the name under which a change is recorded.
@@ -247,7 +246,7 @@ type edit struct {
 // change makes a change of policy: one Apply, which increments the epoch. plan checks the caller by
 // the policy of the epoch before, and returns the edit. It is called again if the policy or a
 // record changed in between.
-func (a Access) change(ctx context.Context, v verb.Verb,
+func (a Access) change(ctx context.Context, v gate.Verb,
 	plan func(ctx context.Context, a *asking) (edit, error)) error {
 	_, err := a.catalog.submit(ctx, commit.Intent{
 		Verb: v, On: []moorage.Identifier{{}}, Silent: true,

@@ -8,7 +8,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/registry"
 )
 
@@ -31,7 +31,7 @@ func TestLaterOnesInheritNothing(t *testing.T) {
 			t.Helper()
 			tables, _, err := c.As(moorage.Caller{Name: who}).ListTables(ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.Page{})
 			if len(want) == 0 {
-				wantSame(t, who+" lists", err, guard.NoSuchWarehouse(testWarehouse))
+				wantSame(t, who+" lists", err, gate.NoSuchWarehouse(testWarehouse))
 			} else if got := strings.Join(tables, " "); got != strings.Join(want, " ") || err != nil {
 				t.Errorf("%s sees %q, %v, want %q", who, got, err, want)
 			}

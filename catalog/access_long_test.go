@@ -9,8 +9,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	memoryregistry "moorage/registry/memory"
 )
 
@@ -25,7 +24,7 @@ func TestLongListsAreDecidedAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := &hangingStore{Store: memoryregistry.New(cryptorand.Reader)}
 				s := newSecured(t, store, true, func(c *catalog.Config) {
-					g := guard.New(guard.Config{Store: store, Alone: true}) // by the clock of this test
+					g := gate.New(gate.Config{Store: store, Alone: true}) // by the clock of this test
 					c.Guard, c.Store = g, g.Watch(store)
 				})
 				s.populate()
@@ -50,7 +49,7 @@ func TestLongListsAreDecidedAgain(t *testing.T) {
 				if err := <-ended; moorage.KindOf(err) != want {
 					t.Errorf("%v, want %v", err, want)
 				}
-				if lasted := time.Since(began); lasted != verb.StandMax {
+				if lasted := time.Since(began); lasted != gate.RecheckInterval {
 					t.Errorf("it ended after %s", lasted)
 				}
 			})

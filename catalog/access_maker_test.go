@@ -9,7 +9,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	memoryregistry "moorage/registry/memory"
 )
 
@@ -90,7 +90,7 @@ func TestMakersSeeTheWay(t *testing.T) {
 	see(bobName, []string{"first", "second"}, []string{"ns", "other"})
 
 	// Explain tells the same.
-	answer, err := s.access(bobName).Explain(ctx, catalog.AccessQuestion{Operation: string(verb.LoadNamespace), Object: onNamespace("ns")})
+	answer, err := s.access(bobName).Explain(ctx, catalog.AccessQuestion{Operation: string(gate.LoadNamespace), Object: onNamespace("ns")})
 	if err != nil || !answer.Allowed {
 		t.Errorf("explain: %+v, %v", answer, err)
 	}

@@ -10,7 +10,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -51,7 +51,7 @@ func secure(t testing.TB, store registry.Store, alone bool, change ...func(*cata
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: newClock().Now}), Locks: locks.NewLocal(locks.LocalConfig{}),
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 	}
-	g := guard.New(guard.Config{Store: store, Alone: alone, Now: config.Now})
+	g := gate.New(gate.Config{Store: store, Alone: alone, Now: config.Now})
 	config.Guard = g
 	if alone {
 		config.Store = g.Watch(store)
@@ -155,21 +155,21 @@ func TestAccess(t *testing.T) {
 		ctx := t.Context()
 		bob := s.as(bobName)
 		_, err := bob.LoadTable(ctx, ident("t"))
-		wantSame(t, "load in an unseen warehouse", err, guard.NoSuchWarehouse(testWarehouse))
+		wantSame(t, "load in an unseen warehouse", err, gate.NoSuchWarehouse(testWarehouse))
 		_, err = bob.LoadTable(ctx, ident("missing"))
-		wantSame(t, "load of nothing in an unseen warehouse", err, guard.NoSuchWarehouse(testWarehouse))
+		wantSame(t, "load of nothing in an unseen warehouse", err, gate.NoSuchWarehouse(testWarehouse))
 
 		s.grant(onTable("t"), bobName, access.Read)
 		if _, err := bob.LoadTable(ctx, ident("t")); err != nil {
 			t.Errorf("load of a granted table: %v", err)
 		}
 		_, err = bob.LoadTable(ctx, ident("u"))
-		wantSame(t, "load of a hidden table", err, guard.NoSuchTable(ident("u")))
+		wantSame(t, "load of a hidden table", err, gate.NoSuchTable(ident("u")))
 		if !moorage.IsHidden(err) {
 			t.Error("the refusal of a hidden table does not say so")
 		}
 		_, err = bob.LoadNamespace(ctx, testWarehouse, moorage.Namespace{"other"})
-		wantSame(t, "load of a hidden namespace", err, guard.NoSuchNamespace(moorage.Namespace{"other"}))
+		wantSame(t, "load of a hidden namespace", err, gate.NoSuchNamespace(moorage.Namespace{"other"}))
 		err = bob.DropTable(ctx, ident("t"), catalog.DropOptions{})
 		wantKind(t, err, moorage.KindForbidden)
 		if text := moorage.MessageOf(err); text != "Not allowed: drop on table ns.t" {
@@ -180,7 +180,7 @@ func TestAccess(t *testing.T) {
 
 		s.revoke(onTable("t"), bobName, access.Read|access.Describe)
 		_, err = bob.LoadTable(ctx, ident("t"))
-		wantSame(t, "load after a revoke", err, guard.NoSuchWarehouse(testWarehouse))
+		wantSame(t, "load after a revoke", err, gate.NoSuchWarehouse(testWarehouse))
 		if _, err := s.as(annName).LoadTable(ctx, ident("t")); err != nil {
 			t.Errorf("load by the owner: %v", err)
 		}
@@ -229,12 +229,12 @@ func TestGrantsFollowTheirObject(t *testing.T) {
 			t.Errorf("the way to a table that moved: %v", err)
 		}
 		_, err := s.as(bobName).LoadNamespace(ctx, testWarehouse, moorage.Namespace{"ns"})
-		wantSame(t, "the way to where the table was", err, guard.NoSuchNamespace(moorage.Namespace{"ns"}))
+		wantSame(t, "the way to where the table was", err, gate.NoSuchNamespace(moorage.Namespace{"ns"}))
 		if _, err := s.as(annName).UnregisterTable(ctx, moved); err != nil {
 			t.Fatal(err)
 		}
 		_, err = s.as(bobName).LoadNamespace(ctx, testWarehouse, moorage.Namespace{"other"})
-		wantSame(t, "the way to a table that is gone", err, guard.NoSuchWarehouse(testWarehouse))
+		wantSame(t, "the way to a table that is gone", err, gate.NoSuchWarehouse(testWarehouse))
 
 		s.grant(onNamespace("other"), bobName, access.Describe)
 		if err := s.as(annName).DropNamespace(ctx, testWarehouse, moorage.Namespace{"other"}); err != nil {
@@ -255,7 +255,7 @@ func TestWhoMayGrant(t *testing.T) {
 		ctx := t.Context()
 		toBob := catalog.GrantChange{Object: onTable("t"), Grantee: bobName, Privileges: access.Read}
 		_, err := s.access(bobName).ChangeGrants(ctx, []catalog.GrantChange{toBob})
-		wantSame(t, "grant on a hidden table", err, guard.NoSuchWarehouse(testWarehouse))
+		wantSame(t, "grant on a hidden table", err, gate.NoSuchWarehouse(testWarehouse))
 		unknown, err := s.access(annName).ChangeGrants(ctx, []catalog.GrantChange{toBob})
 		if err != nil || len(unknown) > 0 { // which principals there are is for auditors
 			t.Errorf("grant by the owner: %v, %v", unknown, err)

@@ -9,7 +9,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/locks"
 )
 
@@ -72,7 +72,7 @@ func BenchmarkPostgresAccess(b *testing.B) {
 func (d benchDatabase) newGuarded(b *testing.B) *catalog.Catalog {
 	b.Helper()
 	config := d.newCatalog(b, locks.GrantAll{}).instance.config
-	config.Guard = guard.New(guard.Config{Store: config.Store})
+	config.Guard = gate.New(gate.Config{Store: config.Store})
 	n, err := newInstance(config)
 	if err != nil {
 		b.Fatal(err)

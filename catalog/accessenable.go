@@ -11,8 +11,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/commit"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -39,12 +38,12 @@ func (a Access) Enable(ctx context.Context) error {
 	case a.catalog.planner.guard == nil:
 		return moorage.Annotate(op, "", moorage.Errorf(moorage.KindUnsupported,
 			"This server decides nothing about access"))
-	case !guard.IsSystem(by) && access.GranteeOf(by.Name) != access.IsPrincipal:
+	case !gate.IsSystem(by) && access.GranteeOf(by.Name) != access.IsPrincipal:
 		return moorage.Annotate(op, "", moorage.Errorf(moorage.KindNotAuthorized,
 			"Show who you are to switch access on, or do it on the store: moorage key create --admin NAME"))
 	}
 	_, err = a.catalog.submit(ctx, commit.Intent{
-		Verb: verb.EnableAccess, On: []moorage.Identifier{{}}, Silent: true,
+		Verb: gate.EnableAccess, On: []moorage.Identifier{{}}, Silent: true,
 		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
 			return a.catalog.planner.planEnable(ctx, by)
 		},
@@ -65,7 +64,7 @@ func (p *planner) planEnable(ctx context.Context, by moorage.Caller) (*commit.Pl
 	first := registry.PolicyChange{Epoch: 1, Keys: []registry.Key{}}
 	var puts []ledger.Write
 	conditions := []registry.Condition{registry.Absent(registry.EpochKey())}
-	if !guard.IsSystem(by) {
+	if !gate.IsSystem(by) {
 		key := registry.GrantsKey(registry.ID{})
 		privileges := access.OfAdministrators
 		puts = append(puts, ledger.Put(key, registry.StateNone, registry.Grants{

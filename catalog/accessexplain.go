@@ -5,7 +5,7 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 )
 
 // AccessStep is the decision about one view of a question.
@@ -22,7 +22,7 @@ type AccessStep struct {
 // also requires audit if the question names roles or an engine: the caller's own were found by
 // authentication.
 func (a Access) Explain(ctx context.Context, question AccessQuestion) (AccessAnswer, error) {
-	asking, err := a.ask(ctx, verb.ExplainAccess)
+	asking, err := a.ask(ctx, gate.ExplainAccess)
 	if err != nil {
 		return AccessAnswer{}, moorage.Annotate("catalog.Explain", "", err)
 	}
@@ -38,7 +38,7 @@ func (a Access) Check(ctx context.Context, questions []AccessQuestion) ([]Access
 		return nil, moorage.Annotate(op, "", moorage.Errorf(moorage.KindTooLarge,
 			"%d questions, at most %d are possible at once", len(questions), AccessQuestionsMax))
 	}
-	asking, err := a.ask(ctx, verb.CheckAccess)
+	asking, err := a.ask(ctx, gate.CheckAccess)
 	if err != nil {
 		return nil, moorage.Annotate(op, "", err)
 	}
@@ -69,7 +69,7 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 		caller, isSelf = self, true // with its roles, as its credential narrows them
 	}
 	if !isSelf || len(question.Through) > 0 {
-		if err := a.onServer(ctx, verb.IfOther); err != nil {
+		if err := a.onServer(ctx, gate.IfOther); err != nil {
 			return AccessAnswer{}, err
 		}
 		if access.GranteeOf(caller.Name) != access.IsPrincipal {
@@ -89,7 +89,7 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 	who := a.policy.Who(access.Caller{
 		Name: caller.Name, Roles: caller.Roles, Only: caller.Only, Acting: len(caller.Via) > 0,
 	})
-	shown, err := a.catalog.planner.guard.Shown(ctx, caller, g.object.Path)
+	shown, err := a.catalog.planner.guard.MarkOwned(ctx, caller, g.object.Path)
 	if err != nil {
 		return AccessAnswer{}, err
 	}
@@ -97,14 +97,14 @@ func (a *asking) answer(ctx context.Context, question AccessQuestion, explained 
 		g.object.Path = shown
 	}
 	asked = question.orInstead(who, g.object.Path, asked)
-	unheeded := len(question.Through) > 0
-	if path := g.object.Path; unheeded && len(path) > 0 && who.Believed(path[len(path)-1], caller.Via, nil) {
+	ignored := len(question.Through) > 0
+	if path := g.object.Path; ignored && len(path) > 0 && who.Believed(path[len(path)-1], caller.Via, nil) {
 		return about.answerThrough(ctx, who, question, g, asked)
 	}
 	if !explained {
 		return AccessAnswer{Allowed: who.Decide(g.object.Path, asked).Outcome == access.Allow}, nil
 	}
-	answer := AccessAnswer{Explanation: who.Explain(g.object.Path, asked), Unheeded: unheeded}
+	answer := AccessAnswer{Explanation: who.Explain(g.object.Path, asked), Ignored: ignored}
 	answer.Allowed = answer.Explanation.Decision.Outcome == access.Allow
 	answer.nameSteps(g)
 	return answer, nil
@@ -134,8 +134,8 @@ func nameOfStep(object access.Object, g *granted) string {
 // lacks asked. Otherwise it returns asked.
 func (q AccessQuestion) orInstead(who *access.Who, path []access.Object,
 	asked access.Privileges) access.Privileges {
-	row, _ := verb.Verb(q.Operation).Row()
-	other := row.InsteadOf(verb.OfObject)
+	row, _ := gate.Verb(q.Operation).Row()
+	other := row.InsteadOf(gate.OfObject)
 	if other == access.See || who.Decide(path, asked).Outcome == access.Allow ||
 		who.Decide(path, other).Outcome != access.Allow {
 		return asked
@@ -151,12 +151,12 @@ func (q AccessQuestion) asked() (asked access.Privileges, err error) {
 	if q.Operation == "" {
 		return q.Privileges, nil
 	}
-	row, ok := verb.Verb(q.Operation).Row()
+	row, ok := gate.Verb(q.Operation).Row()
 	if !ok {
 		return 0, moorage.Errorf(moorage.KindIllegalArgument, "There is no operation %q", q.Operation)
 	}
-	for _, subject := range []verb.Subject{verb.OfObject, verb.OfContainer, verb.OfServer} {
-		needs, _ := row.Needs(subject, verb.Always)
+	for _, subject := range []gate.Subject{gate.OfObject, gate.OfContainer, gate.OfServer} {
+		needs, _ := row.Needs(subject, gate.Always)
 		asked |= needs
 	}
 	return asked, nil

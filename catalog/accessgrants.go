@@ -9,8 +9,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/directory"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -18,7 +17,7 @@ import (
 // granted is an object whose grants are read or changed.
 type granted struct {
 	ref    ObjectRef
-	object guard.Object
+	object gate.Object
 	id     registry.ID
 	record registry.Record // of the object; zero for the server
 	grants registry.Record
@@ -106,7 +105,7 @@ func (a *asking) container(ctx context.Context, by directory.Asker, g *granted) 
 	if err != nil {
 		return names.Missing(ctx, by, g.ref.Ident.Warehouse, err)
 	}
-	g.object = guard.Object{Ident: g.ref.Ident, Path: path.Above()}
+	g.object = gate.Object{Ident: g.ref.Ident, Path: path.Above()}
 	g.id, g.record = path.ID(), path.Record()
 	if g.ref.Kind == access.Warehouse {
 		if marked := path.Warehouse; !marked.Granted {
@@ -131,7 +130,7 @@ func (g *granted) add(e *edit, policy *access.Snapshot) error {
 	g.value.Grants = slices.DeleteFunc(g.value.Grants, func(grant registry.Grant) bool {
 		return policy.Holder(grant.Grantee) == "" // was deleted
 	})
-	checked, err := guard.GrantsOf(g.id, g.value)
+	checked, err := gate.GrantsOf(g.id, g.value)
 	if err != nil {
 		return err
 	}
@@ -172,13 +171,13 @@ func equalGrants(a, b registry.Grants) bool {
 // grantees without a record, which may be typing errors. Only administrators get these names:
 // otherwise an owner of a table could find out which principals exist.
 func (a Access) ChangeGrants(ctx context.Context, changes []GrantChange) (unknown []string, err error) {
-	err = a.change(ctx, verb.ChangeGrants, func(ctx context.Context, a *asking) (e edit, err error) {
+	err = a.change(ctx, gate.ChangeGrants, func(ctx context.Context, a *asking) (e edit, err error) {
 		if len(changes) == 0 || len(changes) > GrantChangesMax {
 			return e, moorage.Errorf(moorage.KindIllegalArgument,
 				"%d changes of grants, 1 to %d are possible at once", len(changes), GrantChangesMax)
 		}
 		unknown = nil
-		lists := verb.ListPrincipals.Needs(verb.OfServer, verb.Always)
+		lists := gate.ListPrincipals.Needs(gate.OfServer, gate.Always)
 		tells := a.who == nil || a.who.Decide(nil, lists).Outcome == access.Allow
 		objects := make(map[string]*granted)
 		var order []*granted
@@ -217,7 +216,7 @@ func (a *asking) apply(ctx context.Context, g *granted, change GrantChange) erro
 	if err := access.CheckGrantee(change.Grantee); err != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%w", err)
 	}
-	if err := access.CheckStanding(change.Privileges, g.ref.Kind); err != nil {
+	if err := access.CheckGrantable(change.Privileges, g.ref.Kind); err != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%w", err)
 	}
 	if change.Privileges == 0 {
@@ -227,7 +226,7 @@ func (a *asking) apply(ctx context.Context, g *granted, change GrantChange) erro
 		return who.DecideGrant(path, change.Privileges)
 	}
 	err := a.decide(ctx, g.object,
-		a.verb.NeedsFor(verb.OfObject, verb.ForGrants, change.Privileges), rule)
+		a.verb.NeedsFor(gate.OfObject, gate.ForGrants, change.Privileges), rule)
 	if err != nil {
 		return err
 	}
@@ -280,12 +279,12 @@ func (a *asking) isKnown(grantee string) (known bool) {
 // container, or admin. An empty owner gives the object back to its creator. Only admin may transfer
 // a definer view to another principal.
 func (a Access) SetOwner(ctx context.Context, object ObjectRef, owner string) error {
-	err := a.change(ctx, verb.SetOwner, func(ctx context.Context, a *asking) (e edit, err error) {
+	err := a.change(ctx, gate.SetOwner, func(ctx context.Context, a *asking) (e edit, err error) {
 		g, err := a.find(ctx, object)
 		if err != nil {
 			return e, err
 		}
-		asked := a.verb.Needs(verb.OfObject, verb.Always)
+		asked := a.verb.Needs(gate.OfObject, gate.Always)
 		err = a.decide(ctx, g.object, asked, func(who *access.Who, path []access.Object) access.Decision {
 			return who.DecideTransfer(path)
 		})
@@ -312,7 +311,7 @@ func (a Access) SetOwner(ctx context.Context, object ObjectRef, owner string) er
 // SetManaged sets whether a warehouse or namespace is managed: the owners of its contents then
 // cannot grant privileges on them. It requires manage.
 func (a Access) SetManaged(ctx context.Context, object ObjectRef, managed bool) error {
-	err := a.change(ctx, verb.SetManaged, func(ctx context.Context, a *asking) (e edit, err error) {
+	err := a.change(ctx, gate.SetManaged, func(ctx context.Context, a *asking) (e edit, err error) {
 		g, err := a.find(ctx, object)
 		if err != nil {
 			return e, err
@@ -328,7 +327,7 @@ func (a Access) SetManaged(ctx context.Context, object ObjectRef, managed bool) 
 
 // mayManage returns nil if the caller may see and change the grants on g.
 func (a *asking) mayManage(ctx context.Context, g *granted) error {
-	asked := a.verb.Needs(verb.OfObject, verb.Always)
+	asked := a.verb.Needs(gate.OfObject, gate.Always)
 	return a.decide(ctx, g.object, asked, func(who *access.Who, path []access.Object) access.Decision {
 		return who.DecideGrant(path, 0)
 	})
@@ -337,7 +336,7 @@ func (a *asking) mayManage(ctx context.Context, g *granted) error {
 // GrantsOn returns the grants on an object. It requires manage on the object, or admin.
 func (a Access) GrantsOn(ctx context.Context, object ObjectRef) (ObjectGrants, error) {
 	const op = "catalog.GrantsOn"
-	asking, err := a.ask(ctx, verb.ListGrants)
+	asking, err := a.ask(ctx, gate.ListGrants)
 	if err != nil {
 		return ObjectGrants{}, moorage.Annotate(op, "", err)
 	}
@@ -372,7 +371,7 @@ func grantsOf(object ObjectRef, value registry.Grants, policy *access.Snapshot) 
 func (a Access) GrantsTo(ctx context.Context, grantee string, page Page) (
 	grants []ObjectGrants, next string, err error) {
 	const op = "catalog.GrantsTo"
-	asking, err := a.ask(ctx, verb.ListGrants)
+	asking, err := a.ask(ctx, gate.ListGrants)
 	if err == nil {
 		err = asking.adminOrSelf(ctx, grantee)
 	}
@@ -392,9 +391,9 @@ func (a Access) GrantsTo(ctx context.Context, grantee string, page Page) (
 // objects' ids. It requires admin. next is the After of the next page.
 func (a Access) AllGrants(ctx context.Context, page Page) (grants []ObjectGrants, next string, err error) {
 	const op = "catalog.AllGrants"
-	asking, err := a.ask(ctx, verb.ListGrants)
+	asking, err := a.ask(ctx, gate.ListGrants)
 	if err == nil {
-		err = asking.onServer(ctx, verb.Always)
+		err = asking.onServer(ctx, gate.Always)
 	}
 	if err != nil {
 		return nil, "", moorage.Annotate(op, "", err)

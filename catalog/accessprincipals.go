@@ -8,8 +8,7 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -102,9 +101,9 @@ func checkDescription(text string) error {
 // Principals returns the principals that have a record, sorted by name. It requires admin.
 func (a Access) Principals(ctx context.Context, page Page) (principals []Principal, next string, err error) {
 	const op = "catalog.Principals"
-	asking, err := a.ask(ctx, verb.ListPrincipals)
+	asking, err := a.ask(ctx, gate.ListPrincipals)
 	if err == nil {
-		err = asking.onServer(ctx, verb.Always)
+		err = asking.onServer(ctx, gate.Always)
 	}
 	if err != nil {
 		return nil, "", moorage.Annotate(op, "", err)
@@ -129,7 +128,7 @@ func (a Access) Principals(ctx context.Context, page Page) (principals []Princip
 // caller. A principal without a record is KindNotFound.
 func (a Access) LoadPrincipal(ctx context.Context, name string) (Principal, error) {
 	const op = "catalog.LoadPrincipal"
-	asking, err := a.ask(ctx, verb.LoadPrincipal)
+	asking, err := a.ask(ctx, gate.LoadPrincipal)
 	if err == nil {
 		err = asking.adminOrSelf(ctx, name)
 	}
@@ -145,8 +144,8 @@ func (a Access) LoadPrincipal(ctx context.Context, name string) (Principal, erro
 
 // PutPrincipal creates or changes the record of a principal. Its keys stay. It requires admin.
 func (a Access) PutPrincipal(ctx context.Context, name string, spec PrincipalSpec) (made Principal, err error) {
-	err = a.change(ctx, verb.PutPrincipal, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, verb.Always); err != nil {
+	err = a.change(ctx, gate.PutPrincipal, func(ctx context.Context, a *asking) (edit, error) {
+		if err := a.onServer(ctx, gate.Always); err != nil {
 			return edit{}, err
 		}
 		if err := checkDescription(spec.Description); err != nil {
@@ -177,8 +176,8 @@ func isReserved(alias string) bool {
 // later principal of the same name does not inherit them. It requires admin. A principal without a
 // record is KindNotFound.
 func (a Access) DeletePrincipal(ctx context.Context, name string) error {
-	err := a.change(ctx, verb.DeletePrincipal, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, verb.Always); err != nil {
+	err := a.change(ctx, gate.DeletePrincipal, func(ctx context.Context, a *asking) (edit, error) {
+		if err := a.onServer(ctx, gate.Always); err != nil {
 			return edit{}, err
 		}
 		p, err := readPrincipal(ctx, a.catalog.planner, name)
@@ -197,7 +196,7 @@ func (a Access) DeletePrincipal(ctx context.Context, name string) error {
 // CreateKey creates an API key of a principal whose alias is key, and the record of that principal
 // if there is none. It requires admin, unless the principal is the caller.
 func (a Access) CreateKey(ctx context.Context, principal string, spec KeySpec) (made APIKey, err error) {
-	err = a.change(ctx, verb.CreateKey, func(ctx context.Context, a *asking) (edit, error) {
+	err = a.change(ctx, gate.CreateKey, func(ctx context.Context, a *asking) (edit, error) {
 		p, err := a.keysOf(ctx, principal, spec)
 		if err != nil {
 			return edit{}, err
@@ -223,7 +222,7 @@ func (a Access) CreateKey(ctx context.Context, principal string, spec KeySpec) (
 func (a *asking) endOfKey(spec KeySpec) time.Time {
 	caller := a.catalog.caller
 	latest := a.catalog.planner.now().Add(KeyLifeMax)
-	if guard.IsSystem(caller) || caller.Source == moorage.SourceKey || spec.Ends.Before(latest) {
+	if gate.IsSystem(caller) || caller.Source == moorage.SourceKey || spec.Ends.Before(latest) {
 		return spec.Ends
 	}
 	return latest
@@ -258,7 +257,7 @@ func (a *asking) keysOf(ctx context.Context, principal string, spec KeySpec) (pr
 // earlier if it would have. It requires the same privileges as CreateKey.
 func (a Access) RotateKey(ctx context.Context, principal string, spec KeySpec, grace time.Duration) (
 	made APIKey, err error) {
-	err = a.change(ctx, verb.RotateKey, func(ctx context.Context, a *asking) (edit, error) {
+	err = a.change(ctx, gate.RotateKey, func(ctx context.Context, a *asking) (edit, error) {
 		p, err := a.keysOf(ctx, principal, spec)
 		if err != nil {
 			return edit{}, err
@@ -295,7 +294,7 @@ func (p principalAt) keyAt(id string) int {
 // WithdrawKey ends an API key at once. It requires the same privileges as CreateKey. A key that
 // does not exist is KindNotFound.
 func (a Access) WithdrawKey(ctx context.Context, principal, id string) error {
-	err := a.change(ctx, verb.WithdrawKey, func(ctx context.Context, a *asking) (edit, error) {
+	err := a.change(ctx, gate.WithdrawKey, func(ctx context.Context, a *asking) (edit, error) {
 		if err := a.adminOrSelf(ctx, principal); err != nil {
 			return edit{}, err
 		}

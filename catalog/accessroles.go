@@ -6,7 +6,7 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -78,9 +78,9 @@ func (r roleAt) put(policy *access.Snapshot, members []string) (edit, error) {
 // Roles returns the roles of the store, sorted by name. It requires admin.
 func (a Access) Roles(ctx context.Context, page Page) (roles []Role, next string, err error) {
 	const op = "catalog.Roles"
-	asking, err := a.ask(ctx, verb.ListRoles)
+	asking, err := a.ask(ctx, gate.ListRoles)
 	if err == nil {
-		err = asking.onServer(ctx, verb.Always)
+		err = asking.onServer(ctx, gate.Always)
 	}
 	if err != nil {
 		return nil, "", moorage.Annotate(op, "", err)
@@ -104,9 +104,9 @@ func (a Access) Roles(ctx context.Context, page Page) (roles []Role, next string
 // LoadRole returns a role. It requires admin. A role that does not exist is KindNotFound.
 func (a Access) LoadRole(ctx context.Context, name string) (Role, error) {
 	const op = "catalog.LoadRole"
-	asking, err := a.ask(ctx, verb.LoadRole)
+	asking, err := a.ask(ctx, gate.LoadRole)
 	if err == nil {
-		err = asking.onServer(ctx, verb.Always)
+		err = asking.onServer(ctx, gate.Always)
 	}
 	if err != nil {
 		return Role{}, moorage.Annotate(op, name, err)
@@ -123,7 +123,7 @@ func (a Access) LoadRole(ctx context.Context, name string) (Role, error) {
 
 // PutRole creates or replaces a role. It requires admin.
 func (a Access) PutRole(ctx context.Context, role Role) (made Role, err error) {
-	err = a.changeRole(ctx, verb.PutRole, role.Name, &made, func(r *roleAt, _ []string) ([]string, error) {
+	err = a.changeRole(ctx, gate.PutRole, role.Name, &made, func(r *roleAt, _ []string) ([]string, error) {
 		r.value.Description = role.Description
 		return role.Members, checkDescription(role.Description)
 	})
@@ -133,7 +133,7 @@ func (a Access) PutRole(ctx context.Context, role Role) (made Role, err error) {
 // ChangeMembers adds members to a role and removes others. It requires admin. A role that does not
 // exist is KindNotFound.
 func (a Access) ChangeMembers(ctx context.Context, name string, add, remove []string) (made Role, err error) {
-	err = a.changeRole(ctx, verb.ChangeMembers, name, &made, func(r *roleAt, members []string) ([]string, error) {
+	err = a.changeRole(ctx, gate.ChangeMembers, name, &made, func(r *roleAt, members []string) ([]string, error) {
 		if !r.exists {
 			return nil, noSuch("Role", name)
 		}
@@ -145,10 +145,10 @@ func (a Access) ChangeMembers(ctx context.Context, name string, add, remove []st
 
 // changeRole applies do to a role, and writes it with the members that do returns. It sets made to
 // the result. It requires admin.
-func (a Access) changeRole(ctx context.Context, v verb.Verb, name string, made *Role,
+func (a Access) changeRole(ctx context.Context, v gate.Verb, name string, made *Role,
 	do func(r *roleAt, members []string) ([]string, error)) error {
 	return a.change(ctx, v, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, verb.Always); err != nil {
+		if err := a.onServer(ctx, gate.Always); err != nil {
 			return edit{}, err
 		}
 		r, err := readRole(ctx, a.catalog.planner, name)
@@ -171,8 +171,8 @@ func (a Access) changeRole(ctx context.Context, v verb.Verb, name string, made *
 // DeleteRole removes a role. Its grants, memberships and ownership end. A later role of the same
 // name does not inherit them. It requires admin. A role that does not exist is KindNotFound.
 func (a Access) DeleteRole(ctx context.Context, name string) error {
-	err := a.change(ctx, verb.DeleteRole, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, verb.Always); err != nil {
+	err := a.change(ctx, gate.DeleteRole, func(ctx context.Context, a *asking) (edit, error) {
+		if err := a.onServer(ctx, gate.Always); err != nil {
 			return edit{}, err
 		}
 		r, err := readRole(ctx, a.catalog.planner, name)

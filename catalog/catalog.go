@@ -11,10 +11,9 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/catalog/rebase"
 	"moorage/catalog/sealing"
-	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/metadata"
@@ -30,10 +29,10 @@ type Config struct {
 	Locks locks.Manager
 	// Guard authorizes requests, once access control is on in the store. Nil: every caller may do
 	// everything.
-	Guard *guard.Guard
+	Guard *gate.Guard
 	// Gate is called before Guard, and audits the outcome of each request. Default: Guard, else
-	// verb.Open, which admits every caller.
-	Gate verb.Gate
+	// gate.AdmitAll, which admits every caller.
+	Gate gate.Authorizer
 	// OpenStorage returns the storage that reaches a place, and nothing else. It sends nothing to
 	// the storage. It is called once for each place in use; the result is kept until the place of
 	// its warehouse changes.
@@ -130,7 +129,7 @@ type Catalog struct {
 type service struct {
 	planner  *planner
 	pipeline *commit.Pipeline
-	gate     verb.Gate
+	gate     gate.Authorizer
 }
 
 // ChangeRetentionMin returns the minimum retention of change records for a
@@ -221,28 +220,28 @@ func (c *Catalog) DeleteSurplus(ctx context.Context, t txlog.Transaction) error 
 
 // Refuse refuses a request for v that could not be decoded, with the reason why. With a key it
 // returns the answer of an earlier attempt if there was one: nil if that succeeded.
-func (c *Catalog) Refuse(ctx context.Context, v verb.Verb, on moorage.Identifier, why error) error {
+func (c *Catalog) Refuse(ctx context.Context, v gate.Verb, on moorage.Identifier, why error) error {
 	_, err := c.submit(ctx, refusal(v, on, why))
 	return err
 }
 
 // Sees reports whether the caller sees a warehouse. The errors are those of the store.
-func (c *Catalog) Sees(ctx context.Context, v verb.Verb, warehouse string) (bool, error) {
+func (c *Catalog) Sees(ctx context.Context, v gate.Verb, warehouse string) (bool, error) {
 	return directory.Sees(ctx, c.planner.directory, askerOf(c, v), warehouse)
 }
 
 // Admit returns nil if the caller sees a warehouse, or if this cannot be determined now. Otherwise
 // it refuses a request for v like a request in a warehouse that does not exist.
-func (c *Catalog) Admit(ctx context.Context, v verb.Verb, warehouse string) error {
+func (c *Catalog) Admit(ctx context.Context, v gate.Verb, warehouse string) error {
 	if sees, err := c.Sees(ctx, v, warehouse); err != nil || sees {
 		return nil
 	}
-	missing := guard.NoSuchWarehouse(warehouse)
+	missing := gate.NoSuchWarehouse(warehouse)
 	return cmp.Or(c.Refuse(ctx, v, moorage.Identifier{Warehouse: warehouse}, missing), missing)
 }
 
 // refusal returns an intent that fails with why before anything is read.
-func refusal(v verb.Verb, on moorage.Identifier, why error) commit.Intent {
+func refusal(v gate.Verb, on moorage.Identifier, why error) commit.Intent {
 	return commit.Intent{
 		Verb: v, On: []moorage.Identifier{on}, Silent: true,
 		Look: func(context.Context) (commit.Scope, error) { return commit.Scope{}, why },
@@ -257,7 +256,7 @@ func (c *Catalog) submit(ctx context.Context, intent commit.Intent) (commit.Outc
 
 func setDefaults(config *Config) {
 	if config.Gate == nil {
-		config.Gate = verb.Open()
+		config.Gate = gate.AdmitAll()
 		if config.Guard != nil {
 			config.Gate = config.Guard
 		}

@@ -6,7 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 )
 
@@ -35,7 +35,7 @@ func TestChangeRecords(t *testing.T) {
 			}
 			last := changes[len(changes)-1].Change
 			caller := "ann"
-			if m.operation == verb.Purge || m.operation == verb.EndWindow { // jobs of the server
+			if m.operation == gate.Purge || m.operation == gate.EndWindow { // jobs of the server
 				caller = "system:" + string(m.operation)
 			}
 			if last.Operation != string(m.operation) || last.Principal != caller || last.RequestID != "request 1" || !last.Time.Equal(f.clock.Now()) {

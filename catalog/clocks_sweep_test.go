@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/maintenance/retention"
 	"moorage/registry"
 )
@@ -48,7 +48,7 @@ func TestSweepLeavesChangeToItsWriter(t *testing.T) {
 	leaping := &leapingStore{Store: losing.Store}
 	f.create("t")
 	node := f.retentionBy(leaping, 8*24*time.Hour)
-	losing.lose(verb.Commit, false, func() {
+	losing.lose(gate.Commit, false, func() {
 		must(t, node.RunOnce(f.ctx))
 		leaping.leap = 8 * 24 * time.Hour
 		f.sweepFor(node)
@@ -59,12 +59,12 @@ func TestSweepLeavesChangeToItsWriter(t *testing.T) {
 	if _, err := f.Commit(f.ctx, ident("t"), request); err != nil {
 		t.Errorf("the commit happened, but was answered %v", err)
 	}
-	if got := f.count(verb.Commit); got != 1 {
+	if got := f.count(gate.Commit); got != 1 {
 		t.Errorf("%d commits, want 1", got)
 	}
 	f.clock.Advance(changeRetention)
 	must(t, node.RunOnce(f.ctx))
-	if got := f.count(verb.Commit); got != 0 {
+	if got := f.count(gate.Commit); got != 0 {
 		t.Errorf("%d commits are left when they may go, want none", got)
 	}
 	f.wantClean()
@@ -77,7 +77,7 @@ func TestSweepLeavesFenceToItsWriter(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
 	node := f.retentionBy(&leapingStore{losing.Store, 8 * 24 * time.Hour}, 0)
-	losing.lose(verb.CreateTable, true, nil)
+	losing.lose(gate.CreateTable, true, nil)
 	f.create("t")
 	_, err := f.UnregisterTable(f.ctx, ident("t"))
 	must(t, err)

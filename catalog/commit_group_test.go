@@ -10,7 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/testkit/registrytest"
@@ -161,7 +161,7 @@ func TestGroupIsOneFile(t *testing.T) {
 		}
 		for i, m := range group {
 			want := registry.Member{
-				Operation: string(verb.Commit), Principal: fmt.Sprintf("caller %d", i),
+				Operation: string(gate.Commit), Principal: fmt.Sprintf("caller %d", i),
 				RequestID: fmt.Sprintf("request %d", i), Time: f.clock.Now(),
 			}
 			if m != want {

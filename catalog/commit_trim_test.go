@@ -9,7 +9,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/storage"
 	"moorage/testkit/storagetest"
 )
@@ -88,7 +88,7 @@ func TestDeleteAfterUnknownCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	locations := f.metadataFiles("t", 2)
-	silent.arm(string(verb.Commit))
+	silent.arm(string(gate.Commit))
 	_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
 	wantKind(t, err, moorage.KindCommitUnknown)
 	silent.disarm()
@@ -217,7 +217,7 @@ func TestDeleteAfterOvertakenCommit(t *testing.T) {
 			f.create("t")
 			locations := f.metadataFiles("t", 3)
 			node := f.other(losing.Store)
-			losing.lose(verb.Commit, false, func() { row.meanwhile(f, node) })
+			losing.lose(gate.Commit, false, func() { row.meanwhile(f, node) })
 			_, err := f.Commit(f.ctx, ident("t"), commitRequest(t, `[]`, trimming))
 			must(t, err)
 			if got, want := f.present(locations), locations[3-row.kept:]; !slices.Equal(got, want) {

@@ -7,7 +7,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/metadata"
 )
 
@@ -46,19 +46,19 @@ func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request 
 // silent there is no answer.
 func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step,
 	rebase RebaseChoice, silent bool) (*commit.Version, error) {
-	target, err := c.planner.targetOf(askerOf(c, verb.Commit), ident, steps, rebase)
+	target, err := c.planner.targetOf(askerOf(c, gate.Commit), ident, steps, rebase)
 	if err == nil {
-		err = checkPathUpdates(ctx, c.planner, askerOf(c, verb.Commit), target, steps)
+		err = checkPathUpdates(ctx, c.planner, askerOf(c, gate.Commit), target, steps)
 	}
 	intent := commit.Intent{
-		Verb: verb.Commit, On: []moorage.Identifier{ident}, Edits: []commit.Target{target}, Silent: silent,
+		Verb: gate.Commit, On: []moorage.Identifier{ident}, Edits: []commit.Target{target}, Silent: silent,
 	}
 	switch {
 	case err != nil:
-		intent = refusal(verb.Commit, ident, err)
+		intent = refusal(gate.Commit, ident, err)
 		intent.Silent = silent
 	case target.Create != nil:
-		intent.Verb = verb.CommitCreate
+		intent.Verb = gate.CommitCreate
 		intent.Look = func(context.Context) (commit.Scope, error) {
 			return commit.Scope{Warehouse: ident.Warehouse, Names: intent.On}, ident.Validate()
 		}
@@ -74,11 +74,11 @@ func (p *planner) targetOf(by directory.Asker, ident moorage.Identifier, steps [
 	create, err := metadata.IsCreate(steps[0].Requirements)
 	target := commit.Target{
 		Kind: directory.Table(), Ident: ident, Edit: newTableEdit(p.rebaser, steps, rebase),
-		Asks: by.Verb.NeedsFor(verb.OfObject, verb.ForUpdates, askedBy(steps)),
+		Asks: by.Verb.NeedsFor(gate.OfObject, gate.ForUpdates, askedBy(steps)),
 	}
 	if create {
-		if by.Verb == verb.Commit {
-			by.Verb = verb.CommitCreate
+		if by.Verb == gate.Commit {
+			by.Verb = gate.CommitCreate
 		}
 		target.Create = p.creationOf(by, ident, steps)
 		target.MadeBefore = func(base document) bool { return base.(*metadata.Document).WasCreatedBy(steps) }
@@ -104,21 +104,21 @@ func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, chang
 	const op = "catalog.CommitTransaction"
 	edits, err := groupChanges(warehouse, changes)
 	if err != nil {
-		err = c.Refuse(ctx, verb.Transaction, moorage.Identifier{Warehouse: warehouse}, err)
+		err = c.Refuse(ctx, gate.Transaction, moorage.Identifier{Warehouse: warehouse}, err)
 		return moorage.Annotate(op, warehouse, err)
 	}
 	if len(edits) == 1 {
 		_, err := c.commitTable(ctx, edits[0].ident, edits[0].steps, edits[0].rebase, true)
 		return moorage.Annotate(op, warehouse, err)
 	}
-	intent := commit.Intent{Verb: verb.Transaction, Silent: true}
+	intent := commit.Intent{Verb: gate.Transaction, Silent: true}
 	for _, edit := range edits {
-		target, err := c.planner.targetOf(askerOf(c, verb.Transaction), edit.ident, edit.steps, RebaseUnset)
+		target, err := c.planner.targetOf(askerOf(c, gate.Transaction), edit.ident, edit.steps, RebaseUnset)
 		if err == nil {
-			err = checkPathUpdates(ctx, c.planner, askerOf(c, verb.Transaction), target, edit.steps)
+			err = checkPathUpdates(ctx, c.planner, askerOf(c, gate.Transaction), target, edit.steps)
 		}
 		if err != nil {
-			err = c.Refuse(ctx, verb.Transaction, edit.ident, commit.OfTable(edit.ident, err))
+			err = c.Refuse(ctx, gate.Transaction, edit.ident, commit.OfTable(edit.ident, err))
 			return moorage.Annotate(op, warehouse, err)
 		}
 		intent.On, intent.Edits = append(intent.On, edit.ident), append(intent.Edits, target)
@@ -168,7 +168,7 @@ func groupChanges(warehouse string, changes []TableChange) ([]*stepsOf, error) {
 func askedBy(steps []metadata.Step) (asked access.Privileges) {
 	for _, step := range steps {
 		for _, update := range step.Updates {
-			asked |= verb.OfUpdate(update.Action(), update.Names())
+			asked |= gate.OfUpdate(update.Action(), update.Names())
 		}
 	}
 	return asked

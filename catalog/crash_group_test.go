@@ -11,7 +11,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/commit"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
@@ -111,7 +111,7 @@ type frontStore struct {
 
 func (s *frontStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	etags, err := s.Store.Apply(ctx, batch)
-	if batch.Change != nil && batch.Change.Operation == string(verb.Commit) {
+	if batch.Change != nil && batch.Change.Operation == string(gate.Commit) {
 		s.once.Do(s.then)
 	}
 	return etags, err

@@ -12,7 +12,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/maintenance/purge"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -25,7 +25,7 @@ import (
 
 // mutation is an operation whose every port call can be made to fail.
 type mutation struct {
-	operation verb.Verb // of the change that makes it true
+	operation gate.Verb // of the change that makes it true
 	// c is an *instance unless it is called with a key.
 	run      func(ctx context.Context, c catalog.Verbs) (reply, error)
 	happened func(ctx context.Context, c *instance) bool
@@ -43,50 +43,50 @@ func mutations(t testing.TB, unregistered string) []mutation {
 		return func(ctx context.Context, c *instance) bool { return c.TableExists(ctx, ident(name)) != nil }
 	}
 	return append(viewMutations(t), []mutation{
-		{verb.CreateWarehouse, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.CreateWarehouse, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			_, err := c.(*instance).CreateWarehouse(ctx, catalog.WarehouseSpec{Name: "new", Location: "file:///new"})
 			return reply{}, err
 		}, func(ctx context.Context, c *instance) bool {
 			_, err := c.LoadWarehouse(ctx, "new")
 			return err == nil
 		}},
-		{verb.DropWarehouse, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.DropWarehouse, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			return reply{}, c.(*instance).DropWarehouse(ctx, "spare")
 		},
 			func(ctx context.Context, c *instance) bool {
 				_, err := c.LoadWarehouse(ctx, "spare")
 				return err != nil
 			}},
-		{verb.CreateNamespace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.CreateNamespace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			properties, err := c.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"new", "inner"}, map[string]string{"a": "b"})
 			return reply{Properties: properties}, err
 		}, func(ctx context.Context, c *instance) bool {
 			_, err := c.LoadNamespace(ctx, testWarehouse, moorage.Namespace{"new", "inner"})
 			return err == nil
 		}},
-		{verb.DropNamespace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.DropNamespace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			return reply{}, c.DropNamespace(ctx, testWarehouse, empty)
 		},
 			func(ctx context.Context, c *instance) bool {
 				_, err := c.LoadNamespace(ctx, testWarehouse, empty)
 				return err != nil
 			}},
-		{verb.UpdateProperties, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.UpdateProperties, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			changed, err := c.UpdateNamespaceProperties(ctx, testWarehouse, ns, catalog.PropertiesChange{Updates: map[string]string{"a": "b"}, Removals: []string{"c"}})
 			return reply{Changed: &changed}, err
 		}, func(ctx context.Context, c *instance) bool {
 			properties, err := c.LoadNamespace(ctx, testWarehouse, ns)
 			return err == nil && properties["a"] == "b"
 		}},
-		{verb.CreateTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.CreateTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
 			return reply{Table: table}, err
 		}, exists("new")},
-		{verb.CommitCreate, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.CommitCreate, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.Commit(ctx, ident("new"), commitCreateRequest(t, "file:///wh/ns/new"))
 			return reply{Table: table}, err
 		}, exists("new")},
-		{verb.Commit, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.Commit, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
 			return reply{Table: table}, err
 		}, func(ctx context.Context, c *instance) bool {
@@ -97,36 +97,36 @@ func mutations(t testing.TB, unregistered string) []mutation {
 			_, set := table.Document.Property("mine")
 			return set
 		}},
-		{verb.Rename, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.Rename, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			return reply{}, c.RenameTable(ctx, ident("t"), ident("new"))
 		},
 			func(ctx context.Context, c *instance) bool { return exists("new")(ctx, c) && missing("t")(ctx, c) }},
-		{verb.Register, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.Register, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.RegisterTable(ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: unregistered})
 			return reply{Table: table}, err
 		}, exists("new")},
-		{verb.RegisterOver, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.RegisterOver, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.RegisterTable(ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: unregistered, Overwrite: true})
 			return reply{Table: table}, err
 		}, func(ctx context.Context, c *instance) bool {
 			table, err := c.LoadTable(ctx, ident("t"))
 			return err == nil && table.MetadataLocation == unregistered
 		}},
-		{verb.Unregister, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.Unregister, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.UnregisterTable(ctx, ident("t"))
 			return reply{Table: table}, err
 		}, missing("t")},
-		{verb.DropTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.DropTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			return reply{}, c.DropTable(ctx, ident("t"), catalog.DropOptions{Purge: true})
 		}, missing("t")},
-		{verb.Purge, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.Purge, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			return reply{}, c.(*instance).purgeAll(ctx)
 		},
 			func(ctx context.Context, c *instance) bool {
 				records, err := c.config.Store.List(ctx, registry.TableTask, "", "", 1)
 				return err == nil && len(records) == 0
 			}},
-		{verb.EndWindow, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.EndWindow, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			return reply{}, c.(*instance).endWindows(ctx)
 		},
 			func(ctx context.Context, c *instance) bool {
@@ -143,7 +143,7 @@ func mutations(t testing.TB, unregistered string) []mutation {
 }
 
 // newCrashFixture returns a fixture as mutations wants it, and the metadata file.
-func newCrashFixture(t testing.TB, operation verb.Verb, change func(*catalog.Config)) (f *fixture, unregistered string) {
+func newCrashFixture(t testing.TB, operation gate.Verb, change func(*catalog.Config)) (f *fixture, unregistered string) {
 	t.Helper()
 	f = newFixture(t, change)
 	f.create("t")
@@ -163,12 +163,12 @@ func newCrashFixture(t testing.TB, operation verb.Verb, change func(*catalog.Con
 		t.Fatal(err)
 	}
 	switch operation {
-	case verb.Purge:
+	case gate.Purge:
 		err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-	case verb.EndWindow:
+	case gate.EndWindow:
 		if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -306,7 +306,7 @@ func TestCrashEveryCall(t *testing.T) {
 }
 
 // crashOnce does action to call k of the n-th mutation, and reports whether there was no such call.
-func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store, n int, operation verb.Verb, k int, action registrytest.Action) (survived bool) {
+func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store, n int, operation gate.Verb, k int, action registrytest.Action) (survived bool) {
 	t.Helper()
 	plan := &faults{}
 	var store *registrytest.FaultyStore
@@ -351,7 +351,7 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 			store.Release(f.ctx)
 		}
 		// A worker's pass may end without an error and be resumed by the next.
-		if worker := operation == verb.Purge || operation == verb.EndWindow; definite && (!worker || survived) && m.happened(f.ctx, node) != (err == nil) {
+		if worker := operation == gate.Purge || operation == gate.EndWindow; definite && (!worker || survived) && m.happened(f.ctx, node) != (err == nil) {
 			t.Fatalf("%s, but %s happened is %t", at, moment, err != nil)
 		}
 	}

@@ -15,8 +15,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -35,9 +34,9 @@ const suffixBytes = 4
 // createTable.
 func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (
 	*Table, error) {
-	by := askerOf(c, verb.CreateTable)
+	by := askerOf(c, gate.CreateTable)
 	if request.Stage {
-		by = askerOf(c, verb.StageTable)
+		by = askerOf(c, gate.StageTable)
 	}
 	outcome, err := c.submit(ctx, c.planner.create(by, ident, creation{
 		kind: tableKind, location: request.Location, properties: request.Properties, stage: request.Stage,
@@ -85,14 +84,14 @@ func (p *planner) create(by directory.Asker, ident moorage.Identifier, asked cre
 			if _, known := p.directory.Known(ident); !known && !asked.stage && !p.guarded {
 				return scope, nil // the name is probably free: the plan checks it
 			}
-			return scope, p.checkFree(ctx, by, verb.Always, asked.kind, ident)
+			return scope, p.checkFree(ctx, by, gate.Always, asked.kind, ident)
 		},
 		Plan: commit.Plans(func(ctx context.Context, attempt *commit.Attempt) (newborn, error) {
 			return p.readCreation(ctx, by, attempt, ident, asked)
 		}, planCreation),
 	}
 	if asked.stage {
-		intent.Verb = verb.StageTable
+		intent.Verb = gate.StageTable
 		intent.Plan = commit.Plans(func(ctx context.Context, _ *commit.Attempt) (newborn, error) {
 			return p.readStaged(ctx, by, ident, asked)
 		}, planStaged)
@@ -102,13 +101,13 @@ func (p *planner) create(by directory.Asker, ident moorage.Identifier, asked cre
 
 // checkFree returns the error if a table or view of kind k cannot be created at ident, else nil. It
 // reads without locks.
-func (p *planner) checkFree(ctx context.Context, by directory.Asker, met verb.When, k *kind,
+func (p *planner) checkFree(ctx context.Context, by directory.Asker, met gate.When, k *kind,
 	ident moorage.Identifier) error {
 	path, found, err := p.directory.PathAndEntry(ctx, ident)
 	if err != nil {
 		return p.directory.Missing(ctx, by, ident.Warehouse, err)
 	}
-	if err := p.directory.MayAt(ctx, by, by.Verb.Needs(verb.OfContainer, met), path, ident); err != nil {
+	if err := p.directory.MayAt(ctx, by, by.Verb.Needs(gate.OfContainer, met), path, ident); err != nil {
 		return err
 	}
 	return k.CheckFree(found, ident)
@@ -119,10 +118,10 @@ func (p *planner) checkFree(ctx context.Context, by directory.Asker, met verb.Wh
 // might choose needs no further privilege: one in the folder of the namespace that has no record.
 func (p *planner) mayCreate(ctx context.Context, by directory.Asker, path *directory.Path, ident moorage.Identifier,
 	location string, properties map[string]string) error {
-	met := verb.IfCreating
+	met := gate.IfCreating
 	for name := range properties {
-		if verb.IsPathProperty(name) {
-			met |= verb.IfLocated
+		if gate.IsPathProperty(name) {
+			met |= gate.IfLocated
 		}
 	}
 	if location != "" && p.guarded {
@@ -139,10 +138,10 @@ func (p *planner) mayCreate(ctx context.Context, by directory.Asker, path *direc
 			own = records[0].Exists()
 		}
 		if own {
-			met |= verb.IfLocated
+			met |= gate.IfLocated
 		}
 	}
-	return p.directory.MayAt(ctx, by, by.Verb.Needs(verb.OfContainer, met), path, ident)
+	return p.directory.MayAt(ctx, by, by.Verb.Needs(gate.OfContainer, met), path, ident)
 }
 
 // newborn is a table or view that will be created, and the records read for it. One Apply creates
@@ -157,7 +156,7 @@ type newborn struct {
 	document document
 	file     documents.File
 	creator  string
-	way      guard.Way // from creator to the object
+	makers   gate.MakerRecords // from creator to the object
 }
 
 // readCreation reads the records for a create, and chooses the location. It returns ledger.ErrRetry
@@ -213,13 +212,13 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 			return newborn{}, err
 		}
 	}
-	way, err := p.guard.Way(ctx, creator, path.Above())
+	makers, err := p.guard.MakerRecords(ctx, creator, path.Above())
 	if err != nil {
 		return newborn{}, err
 	}
 	return p.name(newborn{
 		kind: asked.kind, ident: ident, id: id, parent: parentAt(path), document: document, claim: claim,
-		creator: creator, way: way,
+		creator: creator, makers: makers,
 	})
 }
 
@@ -330,7 +329,7 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	if err != nil {
 		// The table may have been created in the meantime, and the location taken by it. Then that
 		// is the error.
-		return newborn{}, cmp.Or(p.checkFree(ctx, by, verb.Always, asked.kind, ident), err)
+		return newborn{}, cmp.Or(p.checkFree(ctx, by, gate.Always, asked.kind, ident), err)
 	}
 	if err := checkPaths(path.Warehouse, asked.properties, location); err != nil {
 		return newborn{}, err
@@ -385,8 +384,8 @@ func planCreation(attempt *commit.Attempt, b newborn) (*commit.Plan, error) {
 			registry.Absent(entryKey),
 			registry.Absent(pointerKey),
 			registry.Absent(uuidKey),
-		}, slices.Concat(b.claim.Conditions, b.way.Conditions)...),
-		Writes: append(writes, b.way.Writes...), File: b.file, Place: b.place,
+		}, slices.Concat(b.claim.Conditions, b.makers.Conditions)...),
+		Writes: append(writes, b.makers.Writes...), File: b.file, Place: b.place,
 		Items: []registry.Item{commit.WithFacts(registry.PointerItem(registry.Pointer{}, pointer), b.document)},
 		Answer: commit.Outcome{Version: &commit.Version{
 			Ident: b.ident, Pointer: b.id, Location: b.file.Location, Document: b.document, Storage: b.parent.storage,
@@ -409,7 +408,7 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	if err != nil {
 		return newborn{}, p.directory.Missing(ctx, by, ident.Warehouse, err)
 	}
-	asked := by.Verb.Needs(verb.OfContainer, verb.IfCreating)
+	asked := by.Verb.Needs(gate.OfContainer, gate.IfCreating)
 	if err := p.directory.MayAt(ctx, by, asked, path, ident); err != nil {
 		return newborn{}, err
 	}
@@ -457,13 +456,13 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	if err != nil {
 		return newborn{}, err
 	}
-	way, err := p.guard.Way(ctx, creator, path.Above())
+	makers, err := p.guard.MakerRecords(ctx, creator, path.Above())
 	if err != nil {
 		return newborn{}, err
 	}
 	return p.name(newborn{
 		kind: tableKind, ident: ident, id: id, parent: parentAt(path), document: document, claim: claim,
-		creator: creator, way: way,
+		creator: creator, makers: makers,
 	})
 }
 

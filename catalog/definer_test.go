@@ -9,7 +9,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
@@ -70,7 +70,7 @@ func TestLoadThroughDefinerView(t *testing.T) {
 			_, err := c.LoadTable(ctx, ident("t"), through...)
 			return err
 		}
-		bob, missing := s.by(trinoName, bobName), guard.NoSuchTable(ident("t"))
+		bob, missing := s.by(trinoName, bobName), gate.NoSuchTable(ident("t"))
 		through := func(what string) {
 			t.Helper()
 			if err := load(bob, "v"); err != nil {
@@ -87,7 +87,7 @@ func TestLoadThroughDefinerView(t *testing.T) {
 		wantSame(t, "through a view that names another", load(bob, "v", "w"), missing)
 		wantSame(t, "by himself", load(s.As(moorage.Caller{Name: bobName}), "v"), missing)
 		wantSame(t, "by an engine that nobody trusts", load(s.by("key:spark", bobName), "v"), missing)
-		wantSame(t, "somebody who does not see the view", load(s.by(trinoName, "corp:dan"), "v"), guard.NoSuchWarehouse(testWarehouse))
+		wantSame(t, "somebody who does not see the view", load(s.by(trinoName, "corp:dan"), "v"), gate.NoSuchWarehouse(testWarehouse))
 		if _, err := bob.LoadTable(ctx, ident("u"), ident("v")); moorage.KindOf(err) != moorage.KindNoSuchTable {
 			t.Errorf("another table: %v", err)
 		}
@@ -161,7 +161,7 @@ func TestLoadThroughManyViews(t *testing.T) {
 		_, err := bob.LoadTable(ctx, ident("t"), elsewhere, ident("plain"), ident("v"))
 		return err
 	}
-	wantSame(t, "dan may not go through the others", load(), guard.NoSuchTable(ident("t")))
+	wantSame(t, "dan may not go through the others", load(), gate.NoSuchTable(ident("t")))
 	s.grant(onView("plain"), "corp:dan", access.Read)
 	s.grant(onView("v"), "corp:dan", access.Read)
 	if err := load(); err != nil {
@@ -226,7 +226,7 @@ func TestDefinerViewIsOfItsWriter(t *testing.T) {
 		t.Errorf("bob replaced the view, and it is %s's", got)
 	}
 	_, err := s.by(trinoName, bobName).LoadTable(ctx, ident("t"), ident("v"))
-	wantSame(t, "bob's query with the rights of carl", err, guard.NoSuchTable(ident("t")))
+	wantSame(t, "bob's query with the rights of carl", err, gate.NoSuchTable(ident("t")))
 
 	for _, to := range []string{carlName, "", "readers"} {
 		if err := s.access(bobName).SetOwner(ctx, onView("v"), to); moorage.KindOf(err) != moorage.KindForbidden {
@@ -469,7 +469,7 @@ func TestExplainThroughViews(t *testing.T) {
 		return answer
 	}
 	got := explain()
-	if !got.Allowed || got.Owner != carlName || got.Unheeded || len(got.Through) != 1 ||
+	if !got.Allowed || got.Owner != carlName || got.Ignored || len(got.Through) != 1 ||
 		got.Through[0].Outcome != access.Allow || got.Through[0].AsOwner || got.Names[0] != "ns.t" {
 		t.Errorf("explained by %+v", got)
 	}
@@ -487,7 +487,7 @@ func TestExplainThroughViews(t *testing.T) {
 		t.Errorf("a view that is not there: %+v", got)
 	}
 	question.Through, question.Caller.Via = []moorage.Identifier{ident("v")}, []string{"key:spark"}
-	if got := explain(); got.Allowed || !got.Unheeded || got.Through != nil {
+	if got := explain(); got.Allowed || !got.Ignored || got.Through != nil {
 		t.Errorf("an engine that nobody trusts: %+v", got)
 	}
 }

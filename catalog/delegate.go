@@ -8,8 +8,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -105,12 +104,12 @@ type reach struct {
 	staged string
 	ident  moorage.Identifier
 	// through are the views through which the caller reaches the table; nil if there are none.
-	through *guard.Through
+	through *gate.Through
 }
 
 // reachOf returns the reach of a pointer that the caller named as ident, through views; nil if
 // there are none.
-func reachOf(found *directory.Found, ident moorage.Identifier, through *guard.Through) *reach {
+func reachOf(found *directory.Found, ident moorage.Identifier, through *gate.Through) *reach {
 	locations := slices.Clone(found.Pointer.Claims)
 	slices.Reverse(locations) // there the present one is last
 	return &reach{
@@ -149,26 +148,26 @@ func (c *Catalog) Delegate(ctx context.Context, table *Table, asked []Delegation
 	if reach == nil {
 		return Delegated{}, nil
 	}
-	given, err := c.delegate(ctx, verb.LoadTable, reach, table.Document.Location(), asked)
+	given, err := c.delegate(ctx, gate.LoadTable, reach, table.Document.Location(), asked)
 	return given, moorage.Annotate(op, table.Identifier.String(), err)
 }
 
 // delegate returns access by the first delegation that is offered and requested, if the caller may
 // read the table. A caller that may only describe the table gets none.
-func (c *Catalog) delegate(ctx context.Context, v verb.Verb, r *reach, location string, asked []Delegation) (
+func (c *Catalog) delegate(ctx context.Context, v gate.Verb, r *reach, location string, asked []Delegation) (
 	Delegated, error) {
 	if !r.offersOne(asked...) {
 		return Delegated{}, nil
 	}
 	write := false
-	if !r.through.Heeded() {
+	if !r.through.Counts() {
 		var err error
-		if write, err = c.may(ctx, v, r, verb.ForWriting); err != nil {
+		if write, err = c.may(ctx, v, r, gate.ForWriting); err != nil {
 			return Delegated{}, err
 		}
 	}
 	if !write {
-		read, err := c.may(ctx, v, r, verb.Always)
+		read, err := c.may(ctx, v, r, gate.Always)
 		if err != nil || !read {
 			return Delegated{Reason: "the caller may not read the table"}, err
 		}
@@ -207,12 +206,12 @@ func (c *Catalog) delegate(ctx context.Context, v verb.Verb, r *reach, location 
 
 // may reports whether the caller has a privilege on the table of r. An error means that this cannot
 // be determined.
-func (c *Catalog) may(ctx context.Context, v verb.Verb, r *reach, met verb.When) (bool, error) {
+func (c *Catalog) may(ctx context.Context, v gate.Verb, r *reach, met gate.When) (bool, error) {
 	if r.found == nil {
 		return true, nil
 	}
 	by := directory.Asker{Caller: c.caller, Verb: v, Through: r.through}
-	asked := verb.LoadCredentials.Needs(verb.OfObject, met) // Sign requires the same privileges
+	asked := gate.LoadCredentials.Needs(gate.OfObject, met) // Sign requires the same privileges
 	err := c.planner.directory.May(ctx, by, asked, r.found, r.ident)
 	if err != nil && moorage.KindOf(err) == moorage.KindForbidden {
 		return false, nil
@@ -242,7 +241,7 @@ func (c *Catalog) LoadCredentials(ctx context.Context, ident moorage.Identifier,
 
 func (c *Catalog) loadCredentials(ctx context.Context, ident moorage.Identifier, staged string,
 	through []moorage.Identifier) (Delegated, error) {
-	reach, err := c.reachNow(ctx, verb.LoadCredentials, verb.LoadStaged, ident, staged, through)
+	reach, err := c.reachNow(ctx, gate.LoadCredentials, gate.LoadStaged, ident, staged, through)
 	if err != nil {
 		return Delegated{}, err
 	}
@@ -250,7 +249,7 @@ func (c *Catalog) loadCredentials(ctx context.Context, ident moorage.Identifier,
 		return Delegated{}, moorage.Errorf(moorage.KindBadRequest,
 			"The warehouse %s gives no credentials for its storage", ident.Warehouse)
 	}
-	given, err := c.delegate(ctx, verb.LoadCredentials, reach, reach.locations[0], []Delegation{VendedCredentials})
+	given, err := c.delegate(ctx, gate.LoadCredentials, reach, reach.locations[0], []Delegation{VendedCredentials})
 	if err == nil && given.Delegation == "" {
 		err = moorage.Errorf(moorage.KindBadRequest, "There are no credentials for this table: %s", given.Reason)
 	}
@@ -272,7 +271,7 @@ func (c *Catalog) Sign(ctx context.Context, ident moorage.Identifier, staged str
 
 func (c *Catalog) sign(ctx context.Context, ident moorage.Identifier, staged string, request SignRequest,
 	through []moorage.Identifier) (Signature, error) {
-	reach, err := c.reachNow(ctx, verb.Sign, verb.SignStaged, ident, staged, through)
+	reach, err := c.reachNow(ctx, gate.Sign, gate.SignStaged, ident, staged, through)
 	if err != nil {
 		return Signature{}, err
 	}
@@ -282,8 +281,8 @@ func (c *Catalog) sign(ctx context.Context, ident moorage.Identifier, staged str
 			"The warehouse %s signs no requests to its storage", ident.Warehouse)
 	}
 	write := false
-	if !reach.through.Heeded() {
-		if write, err = c.may(ctx, verb.Sign, reach, verb.ForWriting); err != nil {
+	if !reach.through.Counts() {
+		if write, err = c.may(ctx, gate.Sign, reach, gate.ForWriting); err != nil {
 			return Signature{}, err
 		}
 	}

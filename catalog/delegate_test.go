@@ -13,7 +13,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -400,7 +400,7 @@ func TestDelegationsByPrivilege(t *testing.T) {
 	v := new(venders)
 	f := newFixture(t, func(config *catalog.Config) {
 		wrapStorage(config, func(inner storage.Store) storage.Store { return venderFiles{inner, v} })
-		config.Guard = guard.New(guard.Config{Store: config.Store, Now: config.Now})
+		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
 	v.clock = f.clock
 	if _, err := f.CreateWarehouse(f.ctx,

@@ -10,7 +10,7 @@
 // No verb writes a record or a file itself. Both halves may be called again on newer records, until
 // nothing changed between the read and the Apply.
 //
-// Package catalog/verb has the table of all verbs: their locks, whether they take an idempotency
+// Package catalog/gate has the table of all verbs: their locks, whether they take an idempotency
 // key, and their operations in the HTTP APIs.
 //
 // # Errors

@@ -12,7 +12,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -27,17 +27,17 @@ import (
 // Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns. Source:
 // REST specification, dropTable.
 func (c *Catalog) DropTable(ctx context.Context, ident moorage.Identifier, options DropOptions) error {
-	_, err := c.submit(ctx, c.planner.drop(askerOf(c, verb.DropTable), tableKind, ident, options))
+	_, err := c.submit(ctx, c.planner.drop(askerOf(c, gate.DropTable), tableKind, ident, options))
 	return moorage.Annotate("catalog.DropTable", ident.String(), err)
 }
 
 // drop returns the intent to drop a table or view.
 func (p *planner) drop(by directory.Asker, k *kind, ident moorage.Identifier, options DropOptions) commit.Intent {
-	met := verb.Always
+	met := gate.Always
 	if options.Purge {
-		met = verb.IfPurging
+		met = gate.IfPurging
 	}
-	asked := k.drop.Needs(verb.OfObject, met)
+	asked := k.drop.Needs(gate.OfObject, met)
 	return commit.Intent{
 		Verb: k.drop, On: []moorage.Identifier{ident},
 		Look: func(ctx context.Context) (commit.Scope, error) { return p.scopeOf(ctx, by, asked, k, ident) },
@@ -53,11 +53,11 @@ func (p *planner) drop(by directory.Asker, k *kind, ident moorage.Identifier, op
 // Errors: those of DropTable, and those of LoadTable, because the answer needs the metadata file.
 // Source: REST specification, unregisterTable.
 func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier) (*Table, error) {
-	by := askerOf(c, verb.Unregister)
+	by := askerOf(c, gate.Unregister)
 	outcome, err := c.submit(ctx, commit.Intent{
-		Verb: verb.Unregister, On: []moorage.Identifier{ident},
+		Verb: gate.Unregister, On: []moorage.Identifier{ident},
 		Look: func(ctx context.Context) (commit.Scope, error) {
-			return c.planner.scopeOf(ctx, by, by.Verb.Needs(verb.OfObject, verb.Always), tableKind, ident)
+			return c.planner.scopeOf(ctx, by, by.Verb.Needs(gate.OfObject, gate.Always), tableKind, ident)
 		},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (leaving, error) {
 			return c.planner.readLeaving(ctx, by, ident)
@@ -277,7 +277,7 @@ type leaving struct {
 
 func (p *planner) readLeaving(ctx context.Context, by directory.Asker, ident moorage.Identifier) (
 	l leaving, err error) {
-	if l.named, err = p.readNamed(ctx, by, by.Verb.Needs(verb.OfObject, verb.Always), tableKind, ident); err != nil {
+	if l.named, err = p.readNamed(ctx, by, by.Verb.Needs(gate.OfObject, gate.Always), tableKind, ident); err != nil {
 		return l, err
 	}
 	if l.document, err = p.documents.Current(ctx, l.pointer); err != nil {

@@ -11,7 +11,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 	"moorage/testkit/registrytest"
 )
@@ -51,7 +51,7 @@ func TestRefusedInTheMidst(t *testing.T) {
 			t.Errorf("%s: answered %v, want what it was refused for", name, err)
 		}
 	}
-	if got := f.count(verb.Commit); got != 0 {
+	if got := f.count(gate.Commit); got != 0 {
 		t.Errorf("%d commits, want none", got)
 	}
 	wantKind(t, f.TableExists(f.ctx, ident("new")), moorage.KindNoSuchTable)
@@ -79,7 +79,7 @@ func (r *fewRandom) Read(p []byte) (int, error) {
 func TestMutationsWithoutChance(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {
-		if m.operation == verb.Purge || m.operation == verb.EndWindow { // workers' rounds: they note the error and come again
+		if m.operation == gate.Purge || m.operation == gate.EndWindow { // workers' rounds: they note the error and come again
 			continue
 		}
 		t.Run(string(m.operation), func(t *testing.T) {
@@ -216,10 +216,10 @@ func TestRetryOfABlockerThatChanges(t *testing.T) {
 func TestPropertiesThatAreSoAlready(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	before := f.count(verb.UpdateProperties)
+	before := f.count(gate.UpdateProperties)
 	_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Removals: []string{"none"}})
 	must(t, err)
-	if got := f.count(verb.UpdateProperties) - before; got != 0 {
+	if got := f.count(gate.UpdateProperties) - before; got != 0 {
 		t.Errorf("%d changes, want none", got)
 	}
 }

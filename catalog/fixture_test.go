@@ -12,7 +12,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/check"
 	"moorage/internal/jsontext"
 	"moorage/ledger"
@@ -128,7 +128,7 @@ func nothing(ctx context.Context, c catalog.Verbs) (reply, error) {
 // refusal is a mutation that is refused for this reason, before it looks at anything.
 func refusal(why error) func(ctx context.Context, c catalog.Verbs) (reply, error) {
 	return func(ctx context.Context, c catalog.Verbs) (reply, error) {
-		return reply{}, c.Refuse(ctx, verb.DropTable, ident("t"), why)
+		return reply{}, c.Refuse(ctx, gate.DropTable, ident("t"), why)
 	}
 }
 
@@ -153,7 +153,7 @@ func (n *instance) markDropping(ctx context.Context, ns moorage.Namespace) error
 		return err
 	}
 	ident := moorage.Identifier{Warehouse: testWarehouse, Namespace: ns}
-	change, err := n.ledger.NewChange(ctx, moorage.Anonymous(), string(verb.DropNamespace)+"-begin", ident)
+	change, err := n.ledger.NewChange(ctx, moorage.Anonymous(), string(gate.DropNamespace)+"-begin", ident)
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import (
 	"moorage"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -20,7 +20,7 @@ type namedPlace struct{ by, location string }
 // placesOf returns the file locations in properties.
 func placesOf(properties map[string]string) (places []namedPlace) {
 	for name, value := range properties {
-		if verb.IsPathProperty(name) && value != "" {
+		if gate.IsPathProperty(name) && value != "" {
 			places = append(places, namedPlace{"property " + name, value})
 		}
 	}
@@ -30,7 +30,7 @@ func placesOf(properties map[string]string) (places []namedPlace) {
 // placesIn returns the file locations that a document names: in its properties, and of its
 // statistics files.
 func placesIn(document documents.Document) (places []namedPlace) {
-	for _, name := range verb.PathProperties() {
+	for _, name := range gate.PathProperties() {
 		if value, _ := document.Property(name); value != "" {
 			places = append(places, namedPlace{"property " + name, value})
 		}
@@ -110,7 +110,7 @@ func mayNameOne(ctx context.Context, p *planner, by directory.Asker, warehouse s
 		if err != nil {
 			return err
 		}
-		return p.directory.May(ctx, by, by.Verb.Needs(verb.OfNeighbour, verb.IfForeign),
+		return p.directory.May(ctx, by, by.Verb.Needs(gate.OfNeighbour, gate.IfForeign),
 			&directory.Found{Pointer: owner, Above: above}, owner.Identifier())
 	}
 	if records[0].Exists() && records[0].State == registry.StateBelow {
@@ -121,7 +121,7 @@ func mayNameOne(ctx context.Context, p *planner, by directory.Asker, warehouse s
 
 // mayLocateIn returns nil if the caller has locate on a warehouse.
 func mayLocateIn(ctx context.Context, p *planner, by directory.Asker, warehouse string) error {
-	asked := by.Verb.Needs(verb.OfNeighbour, verb.IfForeign)
+	asked := by.Verb.Needs(gate.OfNeighbour, gate.IfForeign)
 	_, err := p.directory.PathFor(ctx, by, asked, moorage.Identifier{Warehouse: warehouse})
 	return err
 }

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 )
 
 // Given describes the access to a table's files that an engine received. It contains no secret.
 type Given struct {
 	Caller moorage.Caller
-	Verb   verb.Verb
+	Verb   gate.Verb
 	Table  moorage.Identifier
 	// Through are the views through which the caller reached the table, if they counted.
 	Through    []moorage.Identifier
@@ -48,7 +48,7 @@ func idOf(credential map[string]string) string {
 }
 
 // vendedOf returns the Given for a vended credential.
-func (r *reach) vendedOf(caller moorage.Caller, v verb.Verb, made vended, write bool) Given {
+func (r *reach) vendedOf(caller moorage.Caller, v gate.Verb, made vended, write bool) Given {
 	return Given{
 		Caller: caller, Verb: v, Table: r.ident, Through: r.through.Names(), Delegation: VendedCredentials,
 		Locations: r.locations, Write: write,
@@ -64,7 +64,7 @@ func noteSigned(ctx context.Context, p *planner, caller moorage.Caller, r *reach
 	}
 	sum := sha256.Sum256([]byte(path))
 	p.given(ctx, Given{
-		Caller: caller, Verb: verb.Sign, Table: r.ident, Through: r.through.Names(), Delegation: RemoteSigning,
+		Caller: caller, Verb: gate.Sign, Table: r.ident, Through: r.through.Names(), Delegation: RemoteSigning,
 		Write:  request.Write,
 		Method: request.Method, Target: hex.EncodeToString(sum[:]),
 	})

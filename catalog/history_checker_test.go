@@ -9,7 +9,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/testkit/histories"
@@ -60,7 +60,7 @@ func TestHistoryOfBrokenStores(t *testing.T) {
 type carelessStore struct{ registry.Store }
 
 func (s *carelessStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
-	if batch.Change == nil || batch.Change.Operation != string(verb.Commit) {
+	if batch.Change == nil || batch.Change.Operation != string(gate.Commit) {
 		return s.Store.Apply(ctx, batch)
 	}
 	runtime.Gosched() // let others build on what this one was built on
@@ -83,7 +83,7 @@ type forgetfulStore struct {
 }
 
 func (s *forgetfulStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
-	if batch.Change == nil || batch.Change.Operation != string(verb.Commit) {
+	if batch.Change == nil || batch.Change.Operation != string(gate.Commit) {
 		return s.Store.Apply(ctx, batch)
 	}
 	s.mu.Lock()

@@ -9,7 +9,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/testkit/histories"
@@ -25,18 +25,18 @@ const (
 	groupHistoryGroups = 1
 )
 
-// gate counts the commits of one node that are under way at each table. It is safe for concurrent
-// use.
-type gate struct {
+// turnstile counts the commits of one node that are under way at each table. It is safe for
+// concurrent use.
+type turnstile struct {
 	mu    sync.Mutex // guards the fields below; a leaf
 	under map[string]int
 	more  chan struct{} // closed when a commit begins
 }
 
-func newGate() *gate { return &gate{under: map[string]int{}, more: make(chan struct{})} }
+func newTurnstile() *turnstile { return &turnstile{under: map[string]int{}, more: make(chan struct{})} }
 
 // enter counts a commit that begins; leave that it has ended.
-func (g *gate) enter(ident moorage.Identifier) (leave func()) {
+func (g *turnstile) enter(ident moorage.Identifier) (leave func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.under[ident.String()]++
@@ -50,14 +50,14 @@ func (g *gate) enter(ident moorage.Identifier) (leave func()) {
 }
 
 // look returns how many commits are under way, and what is closed when one more begins.
-func (g *gate) look(ident moorage.Identifier) (under int, more <-chan struct{}) {
+func (g *turnstile) look(ident moorage.Identifier) (under int, more <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.under[ident.String()], g.more
 }
 
 // hold waits until enough commits wait behind so many which are being carried out.
-func (g *gate) hold(ident moorage.Identifier, carried int) {
+func (g *turnstile) hold(ident moorage.Identifier, carried int) {
 	over := time.After(gateHold)
 	for {
 		under, more := g.look(ident)
@@ -72,40 +72,40 @@ func (g *gate) hold(ident moorage.Identifier, carried int) {
 	}
 }
 
-// gatedStore holds each Apply of commits at a gate.
+// gatedStore holds each Apply of commits at a turnstile.
 type gatedStore struct {
 	registry.Store
-	gate *gate
+	turnstile *turnstile
 }
 
 func (s gatedStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
-	if batch.Change != nil && batch.Change.Operation == string(verb.Commit) {
-		s.gate.hold(batch.Change.Ident, max(1, len(batch.Change.Group)))
+	if batch.Change != nil && batch.Change.Operation == string(gate.Commit) {
+		s.turnstile.hold(batch.Change.Ident, max(1, len(batch.Change.Group)))
 	}
 	return s.Store.Apply(ctx, batch)
 }
 
-// gatedNode is a node whose commits are counted at a gate.
+// gatedNode is a node whose commits are counted at a turnstile.
 type gatedNode struct {
 	catalog.Verbs
-	gate *gate
+	turnstile *turnstile
 }
 
 func (n gatedNode) Commit(ctx context.Context, ident moorage.Identifier, request catalog.CommitRequest) (*catalog.Table, error) {
-	defer n.gate.enter(ident)()
+	defer n.turnstile.enter(ident)()
 	return n.Verbs.Commit(ctx, ident, request)
 }
 
-// forceGroups gives each node of system a gate, so that commits meet and share versions.
+// forceGroups gives each node of system a turnstile, so that commits meet and share versions.
 func forceGroups(t testing.TB, system *historySystem) *historySystem {
 	t.Helper()
 	for i, node := range system.nodes {
-		gate, config := newGate(), node.config
-		config.Store = gatedStore{config.Store, gate}
+		held, config := newTurnstile(), node.config
+		config.Store = gatedStore{config.Store, held}
 		gated, err := newInstance(config)
 		must(t, err)
 		system.nodes[i] = gated
-		system.gates = append(system.gates, gate)
+		system.gates = append(system.gates, held)
 	}
 	return system
 }

@@ -8,7 +8,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -64,14 +64,14 @@ func (h *keyHistory) judgeViews() {
 			of := slices.IndexFunc(change.Change.Versions, func(v registry.Version) bool { return v.Key.Table == registry.TablePointer })
 			location := change.Change.Items[0].MetadataLocation
 			switch change.Change.Operation {
-			case string(verb.Replace):
+			case string(gate.Replace):
 				replaces++
 				fallthrough
-			case string(verb.CreateView):
+			case string(gate.CreateView):
 				key := change.Change.Versions[of].Key
 				want[location] = append(slices.Clone(want[current[key]]), change.Change.RequestID)
 				current[key] = location
-			case string(verb.RegisterView):
+			case string(gate.RegisterView):
 				current[change.Change.Versions[of].Key] = location
 			}
 		}

@@ -38,8 +38,8 @@ func newSeed(t testing.TB) uint64 {
 // historySystem is what a history is made on: nodes that share a store and files.
 type historySystem struct {
 	nodes []*instance
-	gates []*gate   // one for each node; none: nothing is held
-	clean *instance // over the store without its faults
+	gates []*turnstile // one for each node; none: nothing is held
+	clean *instance    // over the store without its faults
 	files *createdFiles
 	// faults tells that calls may be refused as unavailable for no reason of the client's.
 	faults bool

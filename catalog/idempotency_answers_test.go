@@ -8,7 +8,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/locks"
 	"moorage/registry"
 )
@@ -30,12 +30,12 @@ func (f *fixture) keyedCommit(c *instance, id string, request catalog.CommitRequ
 func TestKeyIsCarried(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		operation verb.Verb
+		operation gate.Verb
 		run       func(ctx context.Context, c catalog.Verbs) (reply, error)
 		disturb   func(f *fixture, losing *losingStore, hook *hook) (end func())
 		others    int // changes of the same operation that others make
 	}{
-		"waited for locks": {verb.CreateTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		"waited for locks": {gate.CreateTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
 			return reply{Table: table}, err
 		}, func(f *fixture, _ *losingStore, _ *hook) func() {
@@ -44,7 +44,7 @@ func TestKeyIsCarried(t *testing.T) {
 			timer := time.AfterFunc(10*time.Millisecond, hold.Release)
 			return func() { timer.Stop() }
 		}, 0},
-		"lost its race": {verb.Commit, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		"lost its race": {gate.Commit, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
 			return reply{Table: table}, err
 		}, func(f *fixture, losing *losingStore, hook *hook) func() {
@@ -55,16 +55,16 @@ func TestKeyIsCarried(t *testing.T) {
 			})
 			return func() {}
 		}, 1},
-		"was fenced": {verb.Rename, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		"was fenced": {gate.Rename, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			return reply{}, c.RenameTable(ctx, ident("t"), ident("new"))
 		}, func(_ *fixture, losing *losingStore, _ *hook) func() {
-			losing.lose(verb.Rename, true, nil)
+			losing.lose(gate.Rename, true, nil)
 			return func() {}
 		}, 0},
-		"lost its answer": {verb.DropTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		"lost its answer": {gate.DropTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			return reply{}, c.DropTable(ctx, ident("t"), catalog.DropOptions{})
 		}, func(_ *fixture, losing *losingStore, _ *hook) func() {
-			losing.lose(verb.DropTable, false, nil)
+			losing.lose(gate.DropTable, false, nil)
 			return func() {}
 		}, 0},
 	} {

@@ -10,7 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -39,7 +39,7 @@ func answerText(outcome reply, err error) string {
 }
 
 // count returns how many times operation has happened.
-func (f *fixture) count(operation verb.Verb) (n int) {
+func (f *fixture) count(operation gate.Verb) (n int) {
 	f.t.Helper()
 	err := f.ledger.Scan(f.ctx, registry.TableChange, "", "", func(record registry.Record) (bool, error) {
 		change, err := ledger.Decode[registry.Change](record)
@@ -69,7 +69,7 @@ func (f *fixture) outcomes() (stored []registry.Idempotency) {
 }
 
 // opNothing is the operation of mutations that succeed and change nothing.
-const opNothing verb.Verb = "nothing"
+const opNothing gate.Verb = "nothing"
 
 // keyedMutations returns those mutations that a client can send with a key, and some that change
 // nothing.
@@ -77,7 +77,7 @@ func keyedMutations(t testing.TB, unregistered string) []mutation {
 	var keyed []mutation
 	for _, m := range mutations(t, unregistered) {
 		switch m.operation {
-		case verb.CreateWarehouse, verb.DropWarehouse, verb.Purge, verb.EndWindow:
+		case gate.CreateWarehouse, gate.DropWarehouse, gate.Purge, gate.EndWindow:
 		default:
 			keyed = append(keyed, m)
 		}
@@ -92,7 +92,7 @@ func keyedMutations(t testing.TB, unregistered string) []mutation {
 	}, always}, mutation{opNothing, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 		changed, err := c.UpdateNamespaceProperties(ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.PropertiesChange{Removals: []string{"c"}})
 		return reply{Changed: &changed}, err
-	}, always}, mutation{verb.Transaction, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+	}, always}, mutation{gate.Transaction, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 		return reply{}, c.CommitTransaction(ctx, testWarehouse, changes())
 	}, func(ctx context.Context, c *instance) bool { return c.TableExists(ctx, ident("new")) == nil }})
 }
@@ -189,7 +189,7 @@ func TestOnceBinding(t *testing.T) {
 			t.Errorf("another %s: %v", name, err)
 		}
 	}
-	if got := f.count(verb.Commit); got != 1 {
+	if got := f.count(gate.Commit); got != 1 {
 		t.Errorf("%d commits, want 1", got)
 	}
 	other := key
@@ -205,7 +205,7 @@ func TestOnceBinding(t *testing.T) {
 	if err := sendAs(moorage.Caller{Name: "ann"}, key); err != nil {
 		t.Errorf("another caller: %v", err)
 	}
-	if got := f.count(verb.Commit); got != 4 {
+	if got := f.count(gate.Commit); got != 4 {
 		t.Errorf("%d commits, want 4", got)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/commit"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/locks"
 	"moorage/registry"
 )
@@ -21,7 +21,7 @@ import (
 // twinsFixture returns a fixture and the catalogs of so many nodes over its store. stores returns
 // the store of the first node and that of the others; nil stands for one store. Nodes do not share
 // their locks.
-func twinsFixture(t *testing.T, operation verb.Verb, nodes int, stores func() (first, second registry.Store)) (f *fixture, catalogs []*instance, unregistered string) {
+func twinsFixture(t *testing.T, operation gate.Verb, nodes int, stores func() (first, second registry.Store)) (f *fixture, catalogs []*instance, unregistered string) {
 	t.Helper()
 	var second registry.Store
 	f, unregistered = newCrashFixture(t, operation, func(c *catalog.Config) {
@@ -138,7 +138,7 @@ func (s *heldStore) Apply(ctx context.Context, batch registry.Batch) ([]registry
 }
 
 // isOf returns a function that reports whether a batch makes operation true.
-func isOf(operation verb.Verb) func(registry.Batch) bool {
+func isOf(operation gate.Verb) func(registry.Batch) bool {
 	return func(batch registry.Batch) bool {
 		return batch.Change != nil && batch.Change.Operation == string(operation)
 	}
@@ -151,7 +151,7 @@ func isOutcome(batch registry.Batch) bool {
 
 // twinCase is a mutation that another one is in the way of for a while.
 type twinCase struct {
-	operation verb.Verb
+	operation gate.Verb
 	run       func(ctx context.Context, c catalog.Verbs) (reply, error)
 	block     func(f *fixture, node *instance) error // makes attempts be refused
 	unblock   func(f *fixture, node *instance) error // puts everything back as it was
@@ -170,7 +170,7 @@ func twinCases(unregistered string) []twinCase {
 		return err
 	}
 	return []twinCase{
-		{verb.CreateNamespace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.CreateNamespace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			properties, err := c.CreateNamespace(ctx, testWarehouse, outer, nil)
 			return reply{Properties: properties}, err
 		}, func(f *fixture, node *instance) error {
@@ -182,11 +182,11 @@ func twinCases(unregistered string) []twinCase {
 			_, err := node.LoadNamespace(f.ctx, testWarehouse, outer)
 			return err == nil
 		}},
-		{verb.CreateTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.CreateTable, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.CreateTable(ctx, ident("new"), catalog.CreateTableRequest{Schema: []byte(testSchema)})
 			return reply{Table: table}, err
 		}, take, give, exists},
-		{verb.Register, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.Register, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.RegisterTable(ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: unregistered})
 			return reply{Table: table}, err
 		}, take, give, exists},
@@ -248,7 +248,7 @@ func TestDelayedRefusal(t *testing.T) {
 // a node that shares its locks. TestDelayedTwinOfTransaction and TestTwinOfTransactionWaits use it.
 func twinOfTransaction(t *testing.T) (f *fixture, store *heldStore, first <-chan string, again func(ctx context.Context) error) {
 	t.Helper()
-	f, store, _, _ = newHeldFixture(t, isOf(verb.Transaction))
+	f, store, _, _ = newHeldFixture(t, isOf(gate.Transaction))
 	f.create("u")
 	run := func(ctx context.Context, c catalog.Verbs) (reply, error) {
 		return reply{}, c.CommitTransaction(ctx, testWarehouse, []catalog.TableChange{on("t", setProperty(t, "mine", "yes")), on("u", setProperty(t, "mine", "yes"))})
@@ -294,7 +294,7 @@ func TestTwinOfTransactionWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		f, store, first, again := twinOfTransaction(t)
-		before := f.count(verb.Transaction)
+		before := f.count(gate.Transaction)
 		gone, cancel := context.WithTimeout(f.ctx, time.Second)
 		defer cancel()
 		wantKind(t, again(gone), moorage.KindUnavailable)
@@ -311,7 +311,7 @@ func TestTwinOfTransactionWaits(t *testing.T) {
 		if err := <-second; err != nil {
 			t.Errorf("the second attempt: %v", err)
 		}
-		if got := f.count(verb.Transaction) - before; got != 1 {
+		if got := f.count(gate.Transaction) - before; got != 1 {
 			t.Errorf("it happened %d times", got)
 		}
 		f.wantProperty("t", "mine", "yes")
@@ -326,7 +326,7 @@ func TestTwinOfTransactionWaits(t *testing.T) {
 func newHeldFixture(t *testing.T, hold func(registry.Batch) bool) (f *fixture, store *heldStore, node *instance, unregistered string) {
 	t.Helper()
 	store = &heldStore{held: make(chan struct{}), release: make(chan struct{})}
-	f, unregistered = newCrashFixture(t, verb.CreateTable, func(c *catalog.Config) {
+	f, unregistered = newCrashFixture(t, gate.CreateTable, func(c *catalog.Config) {
 		store.Store = c.Store
 		c.Store = store
 	})
@@ -365,13 +365,13 @@ func must(t testing.TB, err error) {
 func TestTwinInTheProcessWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f, store, _, _ := newHeldFixture(t, isOf(verb.Commit))
+		f, store, _, _ := newHeldFixture(t, isOf(gate.Commit))
 		first := f.sendHeld(store, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
 			return reply{Table: table}, err
 		})
 		second := make(chan string, 1)
-		before := f.count(verb.Commit) // the first attempt has not come so far
+		before := f.count(gate.Commit) // the first attempt has not come so far
 		again := func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			table, err := c.Commit(ctx, ident("t"), setProperty(t, "mine", "yes"))
 			return reply{Table: table}, err
@@ -390,7 +390,7 @@ func TestTwinInTheProcessWaits(t *testing.T) {
 			t.Errorf("the first is answered\n%s\nthe second\n%s", a, b)
 		}
 		synctest.Wait()
-		if got := f.count(verb.Commit) - before; got != 1 {
+		if got := f.count(gate.Commit) - before; got != 1 {
 			t.Errorf("%d commits, want 1", got)
 		}
 	})

@@ -9,7 +9,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -105,7 +105,7 @@ func TestOnceCannotTell(t *testing.T) {
 					if err := send(node, repeat); err != nil {
 						t.Errorf("once it can be read: %v", err)
 					}
-					if got := f.count(verb.Commit); got != 1 {
+					if got := f.count(gate.Commit); got != 1 {
 						t.Errorf("%d commits, want 1", got)
 					}
 					f.wantClean()
@@ -205,7 +205,7 @@ func TestOutcomeForgottenBeforeItIsTold(t *testing.T) {
 		t.Errorf("the attempt ended with %v, want %v", err, ledger.ErrAnswered)
 	}
 	wantKind(t, err, moorage.KindCommitUnknown)
-	if got := f.count(verb.Commit); got != 1 {
+	if got := f.count(gate.Commit); got != 1 {
 		t.Errorf("%d commits, want 1", got)
 	}
 }

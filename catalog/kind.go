@@ -4,7 +4,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/metadata"
 	"moorage/storage"
 )
@@ -13,20 +13,20 @@ import (
 // below their verbs.
 type kind struct {
 	*directory.Kind
-	create, register, drop, rename, list verb.Verb
+	create, register, drop, rename, list gate.Verb
 }
 
 // The kinds. They are never written to.
 var (
 	tableKind = &kind{
 		Kind:   directory.Table(),
-		create: verb.CreateTable, register: verb.Register, drop: verb.DropTable, rename: verb.Rename,
-		list: verb.ListTables,
+		create: gate.CreateTable, register: gate.Register, drop: gate.DropTable, rename: gate.Rename,
+		list: gate.ListTables,
 	}
 	viewKind = &kind{
 		Kind:   directory.View(),
-		create: verb.CreateView, register: verb.RegisterView, drop: verb.DropView, rename: verb.RenameView,
-		list: verb.ListViews,
+		create: gate.CreateView, register: gate.RegisterView, drop: gate.DropView, rename: gate.RenameView,
+		list: gate.ListViews,
 	}
 )
 

@@ -11,7 +11,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -41,7 +41,7 @@ type lister struct{ planner *planner }
 // stand calls listFor for the container on, for as long as the caller may see it.
 func (l lister) stand(ctx context.Context, by directory.Asker, path *directory.Path, on moorage.Identifier,
 	of listing, page Page) (names []string, next string, err error) {
-	asked := by.Verb.Needs(verb.OfObject, verb.Always)
+	asked := by.Verb.Needs(gate.OfObject, gate.Always)
 	err = l.planner.directory.StandAt(ctx, by, asked, path, on, func(ctx context.Context) (err error) {
 		names, next, err = l.listFor(ctx, by, path, of, page)
 		return err
@@ -56,7 +56,7 @@ func (l lister) stand(ctx context.Context, by directory.Asker, path *directory.P
 func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory.Path, of listing, page Page) (
 	names []string, next string, err error) {
 	keep := func(record registry.Record) bool { return of.state == registry.StateNone || record.State == of.state }
-	who, err := l.planner.guard.Seeing(ctx, by.Caller)
+	who, err := l.planner.guard.ForLists(ctx, by.Caller)
 	if err != nil {
 		return nil, "", err
 	}
@@ -74,7 +74,7 @@ func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory
 			return nil, "", err
 		}
 		for i := range above {
-			above[i].OwnsBeneath = made[above[i].ID]
+			above[i].OwnsInside = made[above[i].ID]
 		}
 		plan, ids = who.PlanList(above, of.kind)
 	}
@@ -112,7 +112,7 @@ func (l lister) listSeen(ctx context.Context, who *access.Who, made map[access.I
 			if err != nil {
 				return false, err
 			}
-			child.OwnsBeneath = made[child.ID]
+			child.OwnsInside = made[child.ID]
 			if who.SeenIn(child) {
 				names = append(names, name)
 			}

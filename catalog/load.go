@@ -7,7 +7,7 @@ import (
 	"moorage"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 )
 
@@ -23,7 +23,7 @@ import (
 // REST specification, loadTable.
 func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (
 	*Table, error) {
-	loaded, by, err := c.load(ctx, verb.LoadTable, ident, through)
+	loaded, by, err := c.load(ctx, gate.LoadTable, ident, through)
 	if err != nil {
 		return nil, moorage.Annotate("catalog.LoadTable", ident.String(), err)
 	}
@@ -35,7 +35,7 @@ func (c *Catalog) LoadTable(ctx context.Context, ident moorage.Identifier, throu
 // TableExists returns nil if the table exists, else the error that LoadTable returns. It does not
 // read the metadata file.
 func (c *Catalog) TableExists(ctx context.Context, ident moorage.Identifier) error {
-	_, err := c.resolve(ctx, verb.TableExists, ident)
+	_, err := c.resolve(ctx, gate.TableExists, ident)
 	return moorage.Annotate("catalog.TableExists", ident.String(), err)
 }
 
@@ -43,19 +43,19 @@ func (c *Catalog) TableExists(ctx context.Context, ident moorage.Identifier) err
 //
 // Errors: those of the gate. Source: REST specification, reportMetrics.
 func (c *Catalog) ReportMetrics(ctx context.Context, ident moorage.Identifier) error {
-	request := verb.Request{Caller: c.caller, Verb: verb.ReportMetrics, On: []moorage.Identifier{ident}}
-	err := verb.Pass(ctx, c.gate, request, func() error { return nil })
+	request := gate.Request{Caller: c.caller, Verb: gate.ReportMetrics, On: []moorage.Identifier{ident}}
+	err := gate.Pass(ctx, c.gate, request, func() error { return nil })
 	return moorage.Annotate("catalog.ReportMetrics", ident.String(), err)
 }
 
 // askerOf returns the caller of c as the asker for v.
-func askerOf(c *Catalog, v verb.Verb) directory.Asker {
+func askerOf(c *Catalog, v gate.Verb) directory.Asker {
 	return directory.Asker{Caller: c.caller, Verb: v}
 }
 
 // resolve finds the object on of v, a verb that reads. through has the same meaning as in
 // LoadTable.
-func (c *Catalog) resolve(ctx context.Context, v verb.Verb, on moorage.Identifier,
+func (c *Catalog) resolve(ctx context.Context, v gate.Verb, on moorage.Identifier,
 	through ...moorage.Identifier) (directory.Resolved, error) {
 	views, err := viewsOf(c.planner, through)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *Catalog) resolve(ctx context.Context, v verb.Verb, on moorage.Identifie
 
 // load returns the version that the pointer called ident names, and the asker with the views
 // through which the caller came.
-func (c *Catalog) load(ctx context.Context, v verb.Verb, ident moorage.Identifier, through []moorage.Identifier) (
+func (c *Catalog) load(ctx context.Context, v gate.Verb, ident moorage.Identifier, through []moorage.Identifier) (
 	*commit.Version, directory.Asker, error) {
 	resolved, err := c.resolve(ctx, v, ident, through...)
 	if err != nil {
@@ -75,7 +75,7 @@ func (c *Catalog) load(ctx context.Context, v verb.Verb, ident moorage.Identifie
 	found := resolved.Found
 	document, err := c.planner.documents.Current(ctx, found)
 	if errors.Is(err, ledger.ErrRetry) { // trimmed since the pointer was read
-		asked := v.Needs(verb.OfObject, verb.Always)
+		asked := v.Needs(gate.OfObject, gate.Always)
 		err = c.planner.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 			found, err = c.planner.directory.FindFor(ctx, resolved.By, asked, directory.KindOf(found.Pointer), ident)
 			if err == nil {

@@ -8,7 +8,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/registry"
 )
 
@@ -63,7 +63,7 @@ func TestForgedFileWidensNothing(t *testing.T) {
 func TestTakingOverTakesDrop(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(config *catalog.Config) {
-		config.Guard = guard.New(guard.Config{Store: config.Store, Now: config.Now})
+		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
 	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake"})
 	must(t, err)
@@ -101,7 +101,7 @@ func TestTakingOverTakesDrop(t *testing.T) {
 func TestForeignPlacesTakeLocate(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(config *catalog.Config) {
-		config.Guard = guard.New(guard.Config{Store: config.Store, Now: config.Now})
+		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
 	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake"})
 	must(t, err)

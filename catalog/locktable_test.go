@@ -10,7 +10,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/locks"
 	"moorage/metadata"
 	"moorage/registry"
@@ -49,40 +49,40 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 	}
 	request := catalog.CreateTableRequest{Schema: []byte(testSchema)}
 	tests := []struct {
-		operation verb.Verb
+		operation gate.Verb
 		run       func(f *fixture) (want []string, err error)
 	}{
-		{verb.CreateWarehouse, func(f *fixture) ([]string, error) {
+		{gate.CreateWarehouse, func(f *fixture) ([]string, error) {
 			_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "x", Location: "file:///x"})
 			return []string{"W /x"}, err
 		}},
-		{verb.DropWarehouse, func(f *fixture) ([]string, error) { return []string{"W /empty"}, f.DropWarehouse(f.ctx, "empty") }},
-		{verb.CreateNamespace, func(f *fixture) ([]string, error) {
+		{gate.DropWarehouse, func(f *fixture) ([]string, error) { return []string{"W /empty"}, f.DropWarehouse(f.ctx, "empty") }},
+		{gate.CreateNamespace, func(f *fixture) ([]string, error) {
 			_, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns", "a", "b"}, nil)
 			return []string{"W /w/ns/a"}, err
 		}},
-		{verb.DropNamespace, func(f *fixture) ([]string, error) {
+		{gate.DropNamespace, func(f *fixture) ([]string, error) {
 			return []string{"W /w/empty"}, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"empty"})
 		}},
-		{verb.UpdateProperties, func(f *fixture) ([]string, error) {
+		{gate.UpdateProperties, func(f *fixture) ([]string, error) {
 			_, err := f.UpdateNamespaceProperties(f.ctx, testWarehouse, ns, catalog.PropertiesChange{Updates: map[string]string{"a": "b"}})
 			return nil, err
 		}},
-		{verb.CreateTable, func(f *fixture) ([]string, error) {
+		{gate.CreateTable, func(f *fixture) ([]string, error) {
 			_, err := f.CreateTable(f.ctx, ident("new"), request)
 			return []string{shard("new")}, err
 		}},
-		{verb.StageTable, func(f *fixture) ([]string, error) {
+		{gate.StageTable, func(f *fixture) ([]string, error) {
 			staged := request
 			staged.Stage = true
 			_, err := f.CreateTable(f.ctx, ident("new"), staged)
 			return nil, err
 		}},
-		{verb.CommitCreate, func(f *fixture) ([]string, error) {
+		{gate.CommitCreate, func(f *fixture) ([]string, error) {
 			_, err := f.Commit(f.ctx, ident("new"), commitCreateRequest(t, "file:///wh/ns/new"))
 			return []string{shard("new")}, err
 		}},
-		{verb.Register, func(f *fixture) ([]string, error) {
+		{gate.Register, func(f *fixture) ([]string, error) {
 			last, err := f.UnregisterTable(f.ctx, ident("t"))
 			if err != nil {
 				return nil, err
@@ -91,7 +91,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			_, err = f.RegisterTable(f.ctx, ident("new"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})
 			return []string{shard("new")}, err
 		}},
-		{verb.RegisterOver, func(f *fixture) ([]string, error) {
+		{gate.RegisterOver, func(f *fixture) ([]string, error) {
 			table, err := f.LoadTable(f.ctx, ident("t"))
 			if err != nil {
 				return nil, err
@@ -100,83 +100,83 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			_, err = f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: table.MetadataLocation, Overwrite: true})
 			return want, err
 		}},
-		{verb.DropTable, func(f *fixture) ([]string, error) {
+		{gate.DropTable, func(f *fixture) ([]string, error) {
 			want := []string{shard("t"), pointer(f, "t")}
 			return want, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{})
 		}},
-		{verb.Unregister, func(f *fixture) ([]string, error) {
+		{gate.Unregister, func(f *fixture) ([]string, error) {
 			want := []string{shard("t"), pointer(f, "t")}
 			_, err := f.UnregisterTable(f.ctx, ident("t"))
 			return want, err
 		}},
-		{verb.Expire, func(f *fixture) ([]string, error) {
+		{gate.Expire, func(f *fixture) ([]string, error) {
 			tables := catalog.TablesOf(f.Catalog.As(moorage.System("expire")))
 			id, err := tables.Find(f.ctx, ident("t"))
 			if err != nil {
 				return nil, err
 			}
-			_, _, err = tables.Tend(f.ctx, id, catalog.Tending{Verb: verb.Expire,
+			_, _, err = tables.Tend(f.ctx, id, catalog.Tending{Verb: gate.Expire,
 				Plan: func(base *metadata.Document, now time.Time) ([]metadata.Update, error) {
 					return metadata.PlanExpire(base, metadata.Retention{MinSnapshots: 1}, now).Updates(), nil
 				}})
 			return nil, err
 		}},
-		{verb.Rename, func(f *fixture) ([]string, error) {
+		{gate.Rename, func(f *fixture) ([]string, error) {
 			want := []string{shard("t"), shard("new"), pointer(f, "t")}
 			return want, f.RenameTable(f.ctx, ident("t"), ident("new"))
 		}},
-		{verb.Commit, func(f *fixture) ([]string, error) {
+		{gate.Commit, func(f *fixture) ([]string, error) {
 			_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
 			return nil, err
 		}},
-		{"contended " + verb.Commit, func(f *fixture) ([]string, error) {
+		{"contended " + gate.Commit, func(f *fixture) ([]string, error) {
 			err := f.contended(func(c catalog.Verbs, n string) error {
 				_, err := c.Commit(f.ctx, ident("t"), setProperty(t, n, "1"))
 				return err
 			})
 			return []string{pointer(f, "t")}, err
 		}},
-		{verb.CreateView, func(f *fixture) ([]string, error) {
+		{gate.CreateView, func(f *fixture) ([]string, error) {
 			_, err := f.CreateView(f.ctx, ident("new"), viewRequest(""))
 			return []string{shard("new")}, err
 		}},
-		{verb.RegisterView, func(f *fixture) ([]string, error) {
+		{gate.RegisterView, func(f *fixture) ([]string, error) {
 			_, err := f.RegisterView(f.ctx, ident("new"), looseView)
 			return []string{shard("new")}, err
 		}},
-		{verb.DropView, func(f *fixture) ([]string, error) {
+		{gate.DropView, func(f *fixture) ([]string, error) {
 			want := []string{shard("v"), pointer(f, "v")}
 			return want, f.DropView(f.ctx, ident("v"))
 		}},
-		{verb.RenameView, func(f *fixture) ([]string, error) {
+		{gate.RenameView, func(f *fixture) ([]string, error) {
 			want := []string{shard("v"), shard("new"), pointer(f, "v")}
 			return want, f.RenameView(f.ctx, ident("v"), ident("new"))
 		}},
-		{verb.Replace, func(f *fixture) ([]string, error) {
+		{gate.Replace, func(f *fixture) ([]string, error) {
 			_, err := f.ReplaceView(f.ctx, ident("v"), setViewProperty(t, "a", "b"))
 			return nil, err
 		}},
-		{"contended " + verb.Replace, func(f *fixture) ([]string, error) {
+		{"contended " + gate.Replace, func(f *fixture) ([]string, error) {
 			err := f.contended(func(c catalog.Verbs, n string) error {
 				_, err := c.ReplaceView(f.ctx, ident("v"), setViewProperty(t, n, "1"))
 				return err
 			})
 			return []string{pointer(f, "v")}, err
 		}},
-		{verb.Transaction, func(f *fixture) ([]string, error) {
+		{gate.Transaction, func(f *fixture) ([]string, error) {
 			f.create("u")
 			want := []string{pointer(f, "t"), pointer(f, "u")}
 			f.locks.Reset()
 			return want, f.transact(on("u", setProperty(t, "a", "b")), on("t", setProperty(t, "a", "b")))
 		}},
-		{verb.Purge, func(f *fixture) ([]string, error) {
+		{gate.Purge, func(f *fixture) ([]string, error) {
 			if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}); err != nil {
 				return nil, err
 			}
 			f.locks.Reset()
 			return nil, f.purgeAll(f.ctx)
 		}},
-		{verb.EndWindow, func(f *fixture) ([]string, error) {
+		{gate.EndWindow, func(f *fixture) ([]string, error) {
 			if err := f.DropTable(f.ctx, ident("t"), catalog.DropOptions{}); err != nil {
 				return nil, err
 			}
@@ -184,7 +184,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			f.locks.Reset()
 			return nil, f.endWindows(f.ctx)
 		}},
-		{verb.LoadTable, func(f *fixture) ([]string, error) {
+		{gate.LoadTable, func(f *fixture) ([]string, error) {
 			if _, err := f.LoadTable(f.ctx, ident("t")); err != nil {
 				return nil, err
 			}
@@ -195,7 +195,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			return nil, err
 		}},
 	}
-	var covered []verb.Verb
+	var covered []gate.Verb
 	for _, test := range tests {
 		covered = append(covered, test.operation)
 		t.Run(string(test.operation), func(t *testing.T) {
@@ -226,10 +226,10 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if len(calls) != 1 || calls[0].Nested {
 				t.Fatalf("%d calls of Acquire, want one: %v", len(calls), calls)
 			}
-			if got, want := calls[0].Options.NonBlocking, test.operation == verb.Transaction; got != want {
+			if got, want := calls[0].Options.NonBlocking, test.operation == gate.Transaction; got != want {
 				t.Errorf("non-blocking: got %t, want %t", got, want)
 			}
-			creates := []verb.Verb{verb.CreateTable, verb.CommitCreate, verb.Register, verb.CreateView, verb.RegisterView}
+			creates := []gate.Verb{gate.CreateTable, gate.CommitCreate, gate.Register, gate.CreateView, gate.RegisterView}
 			if got, want := calls[0].Options.InProcess, slices.Contains(creates, test.operation); got != want {
 				t.Errorf("in the process only: got %t, want %t", got, want)
 			}
@@ -240,7 +240,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			}
 		})
 	}
-	for _, row := range verb.Table() {
+	for _, row := range gate.Table() {
 		if !row.Reads && len(row.Management) == 0 && !slices.Contains(covered, row.Verb) {
 			t.Errorf("no case for %s", row.Verb)
 		}

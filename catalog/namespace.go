@@ -10,8 +10,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -27,7 +26,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 	properties map[string]string) (map[string]string, error) {
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
 	var existing moorage.Namespace
-	by := askerOf(c, verb.CreateNamespace)
+	by := askerOf(c, gate.CreateNamespace)
 	look := func(ctx context.Context) error {
 		path, err := c.planner.directory.Path(ctx, warehouse, ns)
 		if err != nil && moorage.KindOf(err) != moorage.KindNoSuchNamespace {
@@ -43,7 +42,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 		return nil
 	}
 	outcome, err := c.submit(ctx, commit.Intent{
-		Verb: verb.CreateNamespace, On: []moorage.Identifier{ident},
+		Verb: gate.CreateNamespace, On: []moorage.Identifier{ident},
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			if err := cmp.Or(ns.Validate(), checkProperties(properties)); err != nil {
 				return commit.Scope{}, err
@@ -68,11 +67,11 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 // is treated as if it did not exist.
 func (p *planner) mayMakeNamespace(ctx context.Context, by directory.Asker, path *directory.Path,
 	ident moorage.Identifier, properties map[string]string) error {
-	met := verb.Always
+	met := gate.Always
 	if _, located := properties[PropLocation]; located {
-		met = verb.IfLocated
+		met = gate.IfLocated
 	}
-	asked := by.Verb.Needs(verb.OfContainer, met)
+	asked := by.Verb.Needs(gate.OfContainer, met)
 	if path.Depth() == len(ident.Namespace) {
 		path = path.Up()
 	}
@@ -93,8 +92,8 @@ type newNamespace struct {
 	ids        []registry.ID // one for each new namespace
 	properties map[string]string
 	creator    string
-	folder     string    // for its tables, unless properties have a location
-	way        guard.Way // from creator to the namespaces
+	folder     string            // for its tables, unless properties have a location
+	makers     gate.MakerRecords // from creator to the namespaces
 }
 
 // readNewNamespace reads the lowest existing parent.
@@ -132,7 +131,7 @@ func (p *planner) readNewNamespace(ctx context.Context, by directory.Asker, iden
 	for _, id := range made.ids[:max(0, len(made.ids)-1)] {
 		above = append(above, access.Object{ID: access.ID(id), Kind: access.Namespace})
 	}
-	made.way, err = p.guard.Way(ctx, made.creator, above)
+	made.makers, err = p.guard.MakerRecords(ctx, made.creator, above)
 	return made, err
 }
 
@@ -159,7 +158,8 @@ func planNamespace(attempt *commit.Attempt, n newNamespace) (*commit.Plan, error
 	}
 	writes, err := ledger.Encode(puts...)
 	return &commit.Plan{
-		Conditions: append(conditions, n.way.Conditions...), Writes: append(writes, n.way.Writes...), Items: items,
+		Conditions: append(conditions, n.makers.Conditions...),
+		Writes:     append(writes, n.makers.Writes...), Items: items,
 		Answer: commit.Outcome{Properties: answeredProperties(n.folder, n.properties)},
 	}, err
 }
@@ -174,7 +174,7 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 	if err := ns.Validate(); err != nil {
 		return nil, moorage.Annotate(op, ns.String(), err)
 	}
-	resolved, err := c.resolve(ctx, verb.LoadNamespace, moorage.Identifier{Warehouse: warehouse, Namespace: ns})
+	resolved, err := c.resolve(ctx, gate.LoadNamespace, moorage.Identifier{Warehouse: warehouse, Namespace: ns})
 	if err != nil {
 		return nil, moorage.Annotate(op, ns.String(), err)
 	}
@@ -183,8 +183,8 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 		return nil, moorage.Annotate(op, ns.String(), err)
 	}
 	on := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
-	asked := verb.LoadNamespace.Needs(verb.OfObject, verb.ForProperties)
-	switch err := c.planner.directory.MayAt(ctx, askerOf(c, verb.LoadNamespace), asked, resolved.Path, on); {
+	asked := gate.LoadNamespace.Needs(gate.OfObject, gate.ForProperties)
+	switch err := c.planner.directory.MayAt(ctx, askerOf(c, gate.LoadNamespace), asked, resolved.Path, on); {
 	case moorage.KindOf(err) == moorage.KindForbidden && err != nil: // visible without its properties
 		return map[string]string{}, nil
 	case err != nil:
@@ -215,12 +215,12 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 		}
 	}
 	on := moorage.Identifier{Warehouse: warehouse, Namespace: parent}
-	resolved, err := c.resolve(ctx, verb.ListNamespaces, on)
+	resolved, err := c.resolve(ctx, gate.ListNamespaces, on)
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
 	}
 	prefix := registry.NamespacePrefix(resolved.Path.Warehouse.ID, resolved.Path.ID())
-	names, next, err := lister{c.planner}.stand(ctx, askerOf(c, verb.ListNamespaces), resolved.Path, on,
+	names, next, err := lister{c.planner}.stand(ctx, askerOf(c, gate.ListNamespaces), resolved.Path, on,
 		listing{table: registry.TableNamespace, prefix: prefix, kind: access.Namespace}, page)
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
@@ -297,14 +297,14 @@ func (p *planner) listNames(ctx context.Context, table registry.Table, prefix st
 // KindCommitUnknown. Source: REST specification, dropNamespace.
 func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) error {
 	_, err := c.submit(ctx, commit.Intent{
-		Verb: verb.DropNamespace, On: []moorage.Identifier{{Warehouse: warehouse, Namespace: ns}}, Drains: true,
+		Verb: gate.DropNamespace, On: []moorage.Identifier{{Warehouse: warehouse, Namespace: ns}}, Drains: true,
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			if err := ns.Validate(); err != nil {
 				return commit.Scope{}, err
 			}
 			on := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
-			asked := verb.DropNamespace.Needs(verb.OfObject, verb.Always)
-			_, err := c.planner.directory.PathFor(ctx, askerOf(c, verb.DropNamespace), asked, on)
+			asked := gate.DropNamespace.Needs(gate.OfObject, gate.Always)
+			_, err := c.planner.directory.PathFor(ctx, askerOf(c, gate.DropNamespace), asked, on)
 			return commit.Scope{Warehouse: warehouse, Namespace: ns}, err
 		},
 		Plan: commit.Plans(c.planner.readContainerEnd, planContainerDrop),
@@ -322,14 +322,14 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 // longer than that and not shorter than before. Source: REST specification, updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
 	asked PropertiesChange) (PropertiesResult, error) {
-	by, on := askerOf(c, verb.UpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns}
-	met := verb.Always
+	by, on := askerOf(c, gate.UpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns}
+	met := gate.Always
 	if _, moved := asked.Updates[PropLocation]; moved || slices.Contains(asked.Removals, PropLocation) {
-		met = verb.IfLocated
+		met = gate.IfLocated
 	}
-	takes := verb.UpdateProperties.Needs(verb.OfObject, met)
+	takes := gate.UpdateProperties.Needs(gate.OfObject, met)
 	outcome, err := c.submit(ctx, commit.Intent{
-		Verb: verb.UpdateProperties, On: []moorage.Identifier{{Warehouse: warehouse, Namespace: ns}},
+		Verb: gate.UpdateProperties, On: []moorage.Identifier{{Warehouse: warehouse, Namespace: ns}},
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			err := cmp.Or(asked.checkKeys(), ns.Validate(), asked.check())
 			if err == nil && c.planner.guarded {

@@ -7,13 +7,13 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 )
 
 // overtaken is an operation whose answer is lost, and what others do before it looks. Afterwards
 // the state of the store no longer shows whether it happened.
 type overtaken struct {
-	operation verb.Verb
+	operation gate.Verb
 	run       func(ctx context.Context, c catalog.Verbs) error
 	others    []raceClient
 	there     []string // at the end
@@ -31,52 +31,52 @@ func TestLostAnswersOfWhatWasOvertaken(t *testing.T) {
 	}
 	tests := []overtaken{
 		{
-			operation: verb.CreateTable, run: createTable(ident("new")),
+			operation: gate.CreateTable, run: createTable(ident("new")),
 			others: []raceClient{dropTable(ident("new"), catalog.DropOptions{}), createTable(ident("new")), dropTable(ident("new"), catalog.DropOptions{})},
 			there:  []string{"ns", "ns:t"},
 		},
 		{
-			operation: verb.CommitCreate, run: commitTable(ident("new"), commitCreateRequest(t, "file:///wh/ns/new")),
+			operation: gate.CommitCreate, run: commitTable(ident("new"), commitCreateRequest(t, "file:///wh/ns/new")),
 			others: []raceClient{renameTable(ident("new"), ident("u")), createTable(ident("new")), dropTable(ident("u"), catalog.DropOptions{})},
 			there:  []string{"ns", "ns:new", "ns:t"},
 		},
 		{
-			operation: verb.Rename, run: renameTable(ident("t"), ident("new")),
+			operation: gate.Rename, run: renameTable(ident("t"), ident("new")),
 			others: []raceClient{renameTable(ident("new"), ident("u")), createTable(ident("new")), createTable(ident("t"))},
 			there:  []string{"ns", "ns:new", "ns:t", "ns:u"},
 		},
 		{
-			operation: verb.DropTable, run: dropTable(ident("t"), catalog.DropOptions{Purge: true}),
+			operation: gate.DropTable, run: dropTable(ident("t"), catalog.DropOptions{Purge: true}),
 			others: []raceClient{createTable(ident("t")), renameTable(ident("t"), ident("u")), createTable(ident("t"))},
 			there:  []string{"ns", "ns:t", "ns:u"},
 		},
 		{
-			operation: verb.UpdateProperties, run: setOwner("me"),
+			operation: gate.UpdateProperties, run: setOwner("me"),
 			others: []raceClient{setOwner("a"), setOwner("b"), setOwner("c")},
 			there:  []string{"ns", "ns:t"},
 		},
 		{
-			operation: verb.CreateNamespace, run: createNamespace("x"),
+			operation: gate.CreateNamespace, run: createNamespace("x"),
 			others: []raceClient{dropNamespace("x"), createNamespace("x"), dropNamespace("x")},
 			there:  []string{"ns", "ns:t"},
 		},
 		{
-			operation: verb.DropNamespace, run: dropNamespace("y"),
+			operation: gate.DropNamespace, run: dropNamespace("y"),
 			others: []raceClient{createNamespace("y"), dropNamespace("y"), createNamespace("y")},
 			there:  []string{"ns", "ns:t", "y"},
 		},
 		{
-			operation: verb.CreateView, run: createView(ident("new")),
+			operation: gate.CreateView, run: createView(ident("new")),
 			others: []raceClient{dropView(ident("new")), createTable(ident("new"))},
 			there:  []string{"ns", "ns:new", "ns:t"},
 		},
 		{
-			operation: verb.Replace, run: replaceView(ident("v"), newQuery(t, `[]`, "select 2")),
+			operation: gate.Replace, run: replaceView(ident("v"), newQuery(t, `[]`, "select 2")),
 			others: []raceClient{replaceView(ident("v"), newQuery(t, `[]`, "select 3")), renameView(ident("v"), ident("u")), createTable(ident("v"))},
 			there:  []string{"ns", "ns:t", "ns:v", "ns:view u"},
 		},
 		{
-			operation: verb.DropView, run: dropView(ident("v")),
+			operation: gate.DropView, run: dropView(ident("v")),
 			others: []raceClient{createTable(ident("v")), renameTable(ident("v"), ident("u")), createView(ident("v"))},
 			there:  []string{"ns", "ns:t", "ns:u", "ns:view v"},
 		},
@@ -87,9 +87,9 @@ func TestLostAnswersOfWhatWasOvertaken(t *testing.T) {
 			f, losing := newLosingFixture(t)
 			f.create("t")
 			switch tt.operation {
-			case verb.DropNamespace:
+			case gate.DropNamespace:
 				must(t, createNamespace("y")(f.ctx, f.instance))
-			case verb.Replace, verb.DropView:
+			case gate.Replace, gate.DropView:
 				f.createView("v")
 			}
 			node := f.unlocked(losing.Store) // who waits for the lost answer still has those that both would take

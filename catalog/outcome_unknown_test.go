@@ -11,7 +11,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 	"moorage/testkit/registrytest"
 )
@@ -54,7 +54,7 @@ func (s *losingStore) Apply(ctx context.Context, batch registry.Batch) ([]regist
 }
 
 // lose arms the store for the next Apply of operation.
-func (s *losingStore) lose(operation verb.Verb, keepBack bool, meanwhile func()) {
+func (s *losingStore) lose(operation gate.Verb, keepBack bool, meanwhile func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.operation, s.keepBack, s.meanwhile = string(operation), keepBack, meanwhile
@@ -99,7 +99,7 @@ func TestLostAnswerOfCommit(t *testing.T) {
 		t.Fatal(err)
 	}
 	node := f.other(losing.Store)
-	losing.lose(verb.Commit, false, func() {
+	losing.lose(gate.Commit, false, func() {
 		for i := range 3 {
 			if _, err := node.Commit(f.ctx, ident("t"), setProperty(t, "other", fmt.Sprint(i))); err != nil {
 				t.Error(err)
@@ -134,7 +134,7 @@ func TestLostAnswerOfCommit(t *testing.T) {
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {
-		if m.operation == verb.EndWindow || m.operation == verb.Purge {
+		if m.operation == gate.EndWindow || m.operation == gate.Purge {
 			continue // workers: enumerated by TestCrashEveryCall
 		}
 		for _, keepBack := range []bool{false, true} {
@@ -173,7 +173,7 @@ type overtakenStore struct {
 	registry.Store
 
 	mu        sync.Mutex // guards the fields below; leaf
-	operation verb.Verb  // empty: none, or it was seen
+	operation gate.Verb  // empty: none, or it was seen
 	kept      *registry.Batch
 	late      error // what it was answered then
 }
@@ -196,7 +196,7 @@ func (s *overtakenStore) Apply(ctx context.Context, batch registry.Batch) ([]reg
 func TestFenceComesTooLate(t *testing.T) {
 	t.Parallel()
 	for n, m := range mutations(t, "") {
-		if m.operation == verb.EndWindow || m.operation == verb.Purge {
+		if m.operation == gate.EndWindow || m.operation == gate.Purge {
 			continue // workers: enumerated by TestCrashEveryCall
 		}
 		t.Run(string(m.operation), func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestUnknownStaysUnknown(t *testing.T) {
 		c.Store = silent
 	})
 	f.create("t")
-	silent.arm(string(verb.Commit))
+	silent.arm(string(gate.Commit))
 	_, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b"))
 	wantKind(t, err, moorage.KindCommitUnknown)
 	silent.disarm()
@@ -298,7 +298,7 @@ func TestUnconfirmedIsUnknown(t *testing.T) {
 	for _, keyed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("keyed %t", keyed), func(t *testing.T) {
 			t.Parallel()
-			store := &unconfirmedStore{operation: string(verb.Commit)}
+			store := &unconfirmedStore{operation: string(gate.Commit)}
 			f := newFixture(t, func(c *catalog.Config) {
 				store.Store = c.Store
 				c.Store = store

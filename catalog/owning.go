@@ -9,8 +9,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -100,7 +99,7 @@ func (c viewChange) grantsUnchanged(ctx context.Context, p *planner, read regist
 	return []registry.Condition{ledger.Unchanged(epoch[0])}, nil
 }
 
-func (c viewChange) object() guard.Object {
+func (c viewChange) object() gate.Object {
 	return (&directory.Found{Pointer: c.pointer, Above: c.above}).Object(c.ident)
 }
 
@@ -179,7 +178,7 @@ func (a *asking) mayHandOver(ctx context.Context, g *granted, owner string) erro
 		return nil
 	}
 	// An unreadable view may be a definer view.
-	err = a.onServer(ctx, verb.Always)
+	err = a.onServer(ctx, gate.Always)
 	if moorage.KindOf(err) == moorage.KindForbidden {
 		return moorage.Errorf(moorage.KindForbidden,
 			"Not allowed: make %s the owner of view %s, which is read with the rights of its owner. That takes admin",

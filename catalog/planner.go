@@ -9,7 +9,7 @@ import (
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/catalog/rebase"
 	"moorage/catalog/sealing"
 	"moorage/ledger"
@@ -31,7 +31,7 @@ type planner struct {
 	now       func() time.Time
 	keyLife   time.Duration // of outcomes, including the grace
 	random    io.Reader
-	guard     *guard.Guard
+	guard     *gate.Guard
 	guarded   bool // there is a guard, so privileges are checked
 	// localFolder is Config.LocalFolder.
 	localFolder func(path string) error

@@ -5,7 +5,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 )
 
@@ -19,8 +19,8 @@ func PointersOf(c *Catalog) Pointers { return Pointers{c.service} }
 // lease on it. The errors are those of a load.
 func (p Pointers) FindForLease(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (
 	registry.ID, string, error) {
-	asked := verb.TakeLease.Needs(verb.OfObject, verb.Always)
-	by := directory.Asker{Caller: caller, Verb: verb.TakeLease}
+	asked := gate.TakeLease.Needs(gate.OfObject, gate.Always)
+	by := directory.Asker{Caller: caller, Verb: gate.TakeLease}
 	found, err := p.service.planner.directory.FindFor(ctx, by, asked, directory.Table(), ident)
 	if err != nil {
 		return registry.ID{}, "", moorage.Annotate("catalog.FindForLease", ident.String(), err)

@@ -9,7 +9,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/testkit/loopback"
@@ -122,7 +122,7 @@ func TestBrokenConnections(t *testing.T) {
 }
 
 // loseOnce loses the answer of Apply k of the n-th mutation, and reports whether there was one.
-func loseOnce(t *testing.T, n int, operation verb.Verb, k int) (hit bool) {
+func loseOnce(t *testing.T, n int, operation gate.Verb, k int) (hit bool) {
 	t.Helper()
 	var store *muteStore
 	files := &fileCount{there: map[string]bool{}}

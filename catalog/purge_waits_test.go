@@ -11,7 +11,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/maintenance/purge"
 	"moorage/metadata"
 	"moorage/recovery"
@@ -249,7 +249,7 @@ func TestPurgeIsNotCalledForward(t *testing.T) {
 func TestPurgeIsCalledForwardByPurge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, waitingPurges, func(config *catalog.Config) {
-		config.Guard = guard.New(guard.Config{Store: config.Store, Now: config.Now})
+		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
 	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake"})
 	must(t, err)

@@ -8,7 +8,7 @@ import (
 	"moorage"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -49,7 +49,7 @@ func checkPaths(warehouse registry.Warehouse, properties map[string]string, loca
 
 func checkPathsWithin(properties map[string]string, locations []string) error {
 	for name, value := range properties {
-		if !verb.IsPathProperty(name) {
+		if !gate.IsPathProperty(name) {
 			continue
 		}
 		place, err := storage.Parse(value)
@@ -79,7 +79,7 @@ func checkPathUpdates(ctx context.Context, p *planner, by directory.Asker, targe
 	for _, step := range steps {
 		for _, update := range step.Updates {
 			for name, value := range update.Properties() {
-				if !verb.IsPathProperty(name) {
+				if !gate.IsPathProperty(name) {
 					continue
 				}
 				if properties == nil {

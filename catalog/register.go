@@ -14,8 +14,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -36,7 +35,7 @@ import (
 // locations or invalid. Source: REST specification, registerTable.
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
 	request RegisterRequest) (*Table, error) {
-	outcome, err := c.submit(ctx, c.planner.register(askerOf(c, verb.Register), tableKind, ident, request))
+	outcome, err := c.submit(ctx, c.planner.register(askerOf(c, gate.Register), tableKind, ident, request))
 	return tableOf(outcome.Version), moorage.Annotate("catalog.RegisterTable", ident.String(), err)
 }
 
@@ -45,7 +44,7 @@ func (p *planner) register(by directory.Asker, k *kind, ident moorage.Identifier
 	request RegisterRequest) commit.Intent {
 	by.Verb = k.register
 	if request.Overwrite {
-		by.Verb = verb.RegisterOver
+		by.Verb = gate.RegisterOver
 	}
 	return commit.Intent{
 		Verb: by.Verb, On: []moorage.Identifier{ident},
@@ -67,21 +66,21 @@ func (p *planner) lookAtRegistered(ctx context.Context, by directory.Asker, k *k
 	}
 	scope := commit.Scope{Warehouse: ident.Warehouse, Names: []moorage.Identifier{ident}, Verb: k.register}
 	if !request.Overwrite {
-		return scope, p.checkFree(ctx, by, verb.Always, k, ident)
+		return scope, p.checkFree(ctx, by, gate.Always, k, ident)
 	}
 	if p.guarded {
-		asked := by.Verb.Needs(verb.OfContainer, verb.Always)
+		asked := by.Verb.Needs(gate.OfContainer, gate.Always)
 		if _, err := p.directory.PathFor(ctx, by, asked, ident); err != nil {
 			return commit.Scope{}, err
 		}
 	}
 	found, err := p.directory.Find(ctx, k.Kind, ident)
 	if err == nil {
-		err = p.directory.May(ctx, by, by.Verb.Needs(verb.OfObject, verb.Always), found, ident)
+		err = p.directory.May(ctx, by, by.Verb.Needs(gate.OfObject, gate.Always), found, ident)
 	}
 	switch {
 	case err == nil:
-		scope.Verb, scope.Pointers = verb.RegisterOver, []registry.ID{found.Pointer.ID}
+		scope.Verb, scope.Pointers = gate.RegisterOver, []registry.ID{found.Pointer.ID}
 	case moorage.KindOf(err) != k.Missing:
 		return commit.Scope{}, err
 	}
@@ -115,10 +114,10 @@ type registration struct {
 	now       time.Time // by the clock of the store
 	// undropWindow is how long a replaced table can come back.
 	undropWindow time.Duration
-	creator      string        // of a new pointer
-	policy       ledger.Policy // moves its grants to the new place
-	way          guard.Way     // from its creator to its new place
-	owning       owning        // of a definer view
+	creator      string            // of a new pointer
+	policy       ledger.Policy     // moves its grants to the new place
+	makers       gate.MakerRecords // from its creator to its new place
+	owning       owning            // of a definer view
 }
 
 // readPointer decides which pointer gets the name of r: the pointer with the table-uuid, or a new
@@ -177,7 +176,7 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 	if err != nil {
 		return nil, p.directory.Missing(ctx, by, ident.Warehouse, err)
 	}
-	if err := p.directory.MayAt(ctx, by, by.Verb.Needs(verb.OfContainer, verb.Always), path, ident); err != nil {
+	if err := p.directory.MayAt(ctx, by, by.Verb.Needs(gate.OfContainer, gate.Always), path, ident); err != nil {
 		return nil, err
 	}
 	creator, err := p.guard.Creator(ctx, by.Caller)
@@ -248,7 +247,7 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 		}
 	}
 	if r.pointer.NamespaceID != path.ID() {
-		if r.way, err = p.guard.Way(ctx, r.pointer.Creator, path.Above()); err != nil {
+		if r.makers, err = p.guard.MakerRecords(ctx, r.pointer.Creator, path.Above()); err != nil {
 			return nil, err
 		}
 	}
@@ -369,9 +368,9 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 		writes = append(writes, registry.Delete(r.pointer.EndKey()))
 	}
 	return &commit.Plan{
-		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions, r.way.Conditions,
+		Conditions: slices.Concat(conditions, r.claimed.Conditions, r.policy.Conditions, r.makers.Conditions,
 			r.owning.conditions),
-		Writes: slices.Concat(writes, r.policy.Writes, r.way.Writes, r.owning.writes),
+		Writes: slices.Concat(writes, r.policy.Writes, r.makers.Writes, r.owning.writes),
 		Items: slices.Concat(items,
 			[]registry.Item{commit.WithFacts(registry.PointerItem(r.pointer, pointer), r.document)}, r.owning.items),
 		// The cached version of the same file, if its owner has rewritten it.
@@ -455,7 +454,7 @@ func (p *planner) mayReplace(ctx context.Context, by directory.Asker, path *dire
 		return nil
 	}
 	if r.occupant.Exists() {
-		asked := by.Verb.Needs(verb.OfObject, verb.Always)
+		asked := by.Verb.Needs(gate.OfObject, gate.Always)
 		if err := p.mayTake(ctx, by, asked, r.occupant, path.Above(), r.ident); err != nil {
 			return err
 		}
@@ -471,7 +470,7 @@ func (p *planner) mayReplace(ctx context.Context, by directory.Asker, path *dire
 	if err != nil {
 		return err
 	}
-	asked := by.Verb.Needs(verb.OfDropped, verb.IfTakingBack)
+	asked := by.Verb.Needs(gate.OfDropped, gate.IfTakingBack)
 	if err := p.mayTake(ctx, by, asked, r.holder, above, pointer.Identifier()); err != nil {
 		// The refusal of a register reveals in any case that the uuid is in use.
 		return moorage.Errorf(moorage.KindForbidden, "Not allowed: drop on the table or view that has the UUID %s",

@@ -10,7 +10,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/documents"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/storage"
 )
 
@@ -125,7 +125,7 @@ func TestRegisterOfUnknownOutcome(t *testing.T) {
 		c.Store = silent
 	})
 	f.rewrite(ownedLocation, f.contents[1])
-	silent.arm(string(verb.RegisterOver))
+	silent.arm(string(gate.RegisterOver))
 	wantKind(t, f.register(), moorage.KindCommitUnknown)
 	silent.disarm()
 	f.wantNext(f.instance)

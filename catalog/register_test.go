@@ -10,7 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/txlog"
@@ -171,7 +171,7 @@ func TestRegisterBehindTrimmingCommit(t *testing.T) {
 			}
 			node := f.other(losing.Store)
 			location := row.choose(oldest, last)
-			losing.lose(verb.Commit, false, func() {
+			losing.lose(gate.Commit, false, func() {
 				_, err := node.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: location, Overwrite: true})
 				if refused := moorage.KindOf(err) == moorage.KindUnavailable; refused != row.refused || err != nil && !refused {
 					t.Errorf("the register: %v, want it refused: %t", err, row.refused)

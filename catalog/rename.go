@@ -9,8 +9,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -23,7 +22,7 @@ import (
 // KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST specification,
 // renameTable.
 func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) error {
-	_, err := c.submit(ctx, c.planner.rename(askerOf(c, verb.Rename), tableKind, from, to))
+	_, err := c.submit(ctx, c.planner.rename(askerOf(c, gate.Rename), tableKind, from, to))
 	return moorage.Annotate("catalog.RenameTable", from.String(), err)
 }
 
@@ -31,11 +30,11 @@ func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) 
 //
 // A move into another namespace changes the inherited grants, so it requires manage too.
 func (p *planner) rename(by directory.Asker, k *kind, from, to moorage.Identifier) commit.Intent {
-	met := verb.Always
+	met := gate.Always
 	if !from.Namespace.Equal(to.Namespace) {
-		met = verb.IfMoving
+		met = gate.IfMoving
 	}
-	asked := k.rename.Needs(verb.OfObject, met)
+	asked := k.rename.Needs(gate.OfObject, met)
 	return commit.Intent{
 		Verb: k.rename, On: []moorage.Identifier{from, to},
 		Look: func(ctx context.Context) (commit.Scope, error) {
@@ -50,7 +49,7 @@ func (p *planner) rename(by directory.Asker, k *kind, from, to moorage.Identifie
 			}
 			scope, err := p.scopeOf(ctx, by, asked, k, from, to)
 			if err == nil && p.guarded {
-				_, err = p.directory.PathFor(ctx, by, by.Verb.Needs(verb.OfDestination, met), to)
+				_, err = p.directory.PathFor(ctx, by, by.Verb.Needs(gate.OfDestination, met), to)
 			}
 			return scope, err
 		},
@@ -65,10 +64,10 @@ type renaming struct {
 	kind     *kind
 	from, to moorage.Identifier
 	source   named
-	target   parent          // the namespace of to
-	occupant directory.Entry // the present entry of the name to
-	policy   ledger.Policy   // moves its grants to the new place
-	way      guard.Way       // from its creator to its new place
+	target   parent            // the namespace of to
+	occupant directory.Entry   // the present entry of the name to
+	policy   ledger.Policy     // moves its grants to the new place
+	makers   gate.MakerRecords // from its creator to its new place
 }
 
 func (p *planner) readRenaming(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
@@ -82,7 +81,7 @@ func (p *planner) readRenaming(ctx context.Context, by directory.Asker, asked ac
 	if err != nil {
 		return r, p.directory.Missing(ctx, by, to.Warehouse, err)
 	}
-	if err := p.directory.MayAt(ctx, by, by.Verb.Needs(verb.OfDestination, verb.Always), path, to); err != nil {
+	if err := p.directory.MayAt(ctx, by, by.Verb.Needs(gate.OfDestination, gate.Always), path, to); err != nil {
 		return r, err
 	}
 	r.target = parentAt(path)
@@ -90,7 +89,7 @@ func (p *planner) readRenaming(ctx context.Context, by directory.Asker, asked ac
 		if r.policy, err = p.moveGrants(ctx, pointer, path); err != nil {
 			return r, err
 		}
-		if r.way, err = p.guard.Way(ctx, pointer.Creator, path.Above()); err != nil {
+		if r.makers, err = p.guard.MakerRecords(ctx, pointer.Creator, path.Above()); err != nil {
 			return r, err
 		}
 	}
@@ -123,10 +122,11 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 		ledger.Put(r.source.pointer.Record.Key, registry.StateLive, pointer),
 	)
 	return &commit.Plan{
-		Conditions: append(append(r.source.conditions(),
-			r.target.unchanged(), registry.Absent(targetKey)), slices.Concat(r.policy.Conditions, r.way.Conditions)...),
+		Conditions: slices.Concat(r.source.conditions(),
+			[]registry.Condition{r.target.unchanged(), registry.Absent(targetKey)},
+			r.policy.Conditions, r.makers.Conditions),
 		Writes: slices.Concat(writes, []registry.Write{registry.Delete(r.source.entry.Record.Key)}, r.policy.Writes,
-			r.way.Writes),
+			r.makers.Writes),
 		Items: []registry.Item{registry.PointerItem(r.source.pointer.Pointer, pointer)},
 		Told: commit.Told{Message: "renamed", Attrs: []slog.Attr{
 			slog.String("kind", nounOf(pointer)), slog.String("ident", r.from.String()),

@@ -6,7 +6,7 @@ import (
 	"moorage"
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 )
 
@@ -29,7 +29,7 @@ func forwarding(p *planner, by directory.Asker, ident moorage.Identifier, locati
 				return false, err
 			}
 			found := &directory.Found{Pointer: dropped, Above: above}
-			asked := by.Verb.Needs(verb.OfDropped, verb.IfForwarding)
+			asked := by.Verb.Needs(gate.OfDropped, gate.IfForwarding)
 			err = p.directory.May(ctx, by, asked, found, dropped.Identifier())
 			if kind := moorage.KindOf(err); err != nil && (kind == moorage.KindForbidden || moorage.IsHidden(err)) {
 				return false, nil
@@ -77,7 +77,7 @@ func resettling(p *planner, by directory.Asker, path *directory.Path, ident moor
 		return nil
 	}
 	return func(ctx context.Context, _ registry.Tombstone) error {
-		asked := by.Verb.Needs(verb.OfContainer, verb.IfCreating|verb.IfLocated)
+		asked := by.Verb.Needs(gate.OfContainer, gate.IfCreating|gate.IfLocated)
 		return p.directory.MayAt(ctx, by, asked, path, ident)
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -21,7 +21,7 @@ func TestSweepEndsWhatIsOld(t *testing.T) {
 	t.Parallel()
 	f, losing := newLosingFixture(t)
 	f.create("t")
-	losing.lose(verb.Commit, true, nil)
+	losing.lose(gate.Commit, true, nil)
 	if _, err := f.Commit(f.ctx, ident("t"), setProperty(t, "a", "b")); err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 )
 
@@ -32,13 +31,13 @@ type Scope struct {
 // object.
 //
 // Errors: those of a load of it.
-func (s Scopes) Find(ctx context.Context, v verb.Verb, ident moorage.Identifier) (Scope, error) {
+func (s Scopes) Find(ctx context.Context, v gate.Verb, ident moorage.Identifier) (Scope, error) {
 	scope, err := s.find(ctx, v, ident)
 	return scope, moorage.Annotate("catalog.Find", ident.String(), err)
 }
 
-func (s Scopes) find(ctx context.Context, v verb.Verb, ident moorage.Identifier) (Scope, error) {
-	asked := v.Needs(verb.OfObject, verb.Always)
+func (s Scopes) find(ctx context.Context, v gate.Verb, ident moorage.Identifier) (Scope, error) {
+	asked := v.Needs(gate.OfObject, gate.Always)
 	by, names := askerOf(s.catalog, v), s.catalog.planner.directory
 	scope := Scope{Name: registry.ScopeServer, Ident: ident}
 	if ident.Warehouse == "" {
@@ -96,14 +95,14 @@ func (s Scopes) onServer(ctx context.Context, by directory.Asker, asked access.P
 	if !s.catalog.planner.guarded {
 		return nil
 	}
-	return s.catalog.planner.guard.Decide(ctx, guard.Question{Caller: by.Caller, Verb: by.Verb, Asked: asked})
+	return s.catalog.planner.guard.Decide(ctx, gate.Question{Caller: by.Caller, Verb: by.Verb, Asked: asked})
 }
 
 // Change changes records that belong to the scope called ident, in one Apply with a change record.
 // plan returns the writes and conditions. It is called again if a condition fails.
 //
 // Errors: those of Find and of plan; KindUnavailable; KindCommitUnknown.
-func (s Scopes) Change(ctx context.Context, v verb.Verb, ident moorage.Identifier,
+func (s Scopes) Change(ctx context.Context, v gate.Verb, ident moorage.Identifier,
 	plan func(ctx context.Context, scope Scope) (Beside, error)) error {
 	_, err := s.catalog.submit(ctx, commit.Intent{
 		Verb: v, On: []moorage.Identifier{ident}, Silent: true,

@@ -7,7 +7,7 @@ import (
 	"moorage"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/storage"
 )
 
@@ -47,7 +47,7 @@ func reachAt(p *planner, path *directory.Path, ident moorage.Identifier, locatio
 // reachNow returns the reach of ident for a caller of the verb stored. If the table is not stored
 // yet, the verb is about, and staged is the location that the server chose for the table. through
 // are the views through which the caller reaches a stored table.
-func (c *Catalog) reachNow(ctx context.Context, stored, about verb.Verb, ident moorage.Identifier, staged string,
+func (c *Catalog) reachNow(ctx context.Context, stored, about gate.Verb, ident moorage.Identifier, staged string,
 	through []moorage.Identifier) (*reach, error) {
 	p := c.planner
 	if staged != "" {
@@ -65,16 +65,16 @@ func (c *Catalog) reachNow(ctx context.Context, stored, about verb.Verb, ident m
 
 // reachBefore is reachNow for a table that is not stored yet. A table that is stored at, above or
 // below its location is another table. Then the caller's table does not exist.
-func (c *Catalog) reachBefore(ctx context.Context, v verb.Verb, ident moorage.Identifier, staged string) (
+func (c *Catalog) reachBefore(ctx context.Context, v gate.Verb, ident moorage.Identifier, staged string) (
 	r *reach, err error) {
 	p, by := c.planner, askerOf(c, v)
-	request := verb.Request{Caller: c.caller, Verb: v, On: []moorage.Identifier{ident}}
-	err = verb.Pass(ctx, c.gate, request, func() error {
+	request := gate.Request{Caller: c.caller, Verb: v, On: []moorage.Identifier{ident}}
+	err = gate.Pass(ctx, c.gate, request, func() error {
 		path, entry, err := p.directory.PathAndEntry(ctx, ident)
 		if err != nil {
 			return p.directory.Missing(ctx, by, ident.Warehouse, err)
 		}
-		if err := p.directory.MayAt(ctx, by, by.Verb.Needs(verb.OfContainer, verb.Always), path, ident); err != nil {
+		if err := p.directory.MayAt(ctx, by, by.Verb.Needs(gate.OfContainer, gate.Always), path, ident); err != nil {
 			return err
 		}
 		free := false

@@ -7,7 +7,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/storage"
 )
 
@@ -117,7 +117,7 @@ func TestStagedByPrivilege(t *testing.T) {
 	v := new(venders)
 	f := newFixture(t, func(config *catalog.Config) {
 		wrapStorage(config, func(inner storage.Store) storage.Store { return venderFiles{inner, v} })
-		config.Guard = guard.New(guard.Config{Store: config.Store, Now: config.Now})
+		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
 	v.clock = f.clock
 	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake", Delegation: bothWays})

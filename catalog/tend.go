@@ -8,7 +8,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -16,7 +16,7 @@ import (
 
 // Tending is a maintenance commit of the server to one table, by pointer id.
 type Tending struct {
-	Verb verb.Verb // verb.Expire
+	Verb gate.Verb // gate.Expire
 	// Plan returns the updates of base, or none if there is nothing to do. It is pure. It is called
 	// on the base of each attempt, so it sees all earlier commits. now is the store's time when the
 	// tending began.

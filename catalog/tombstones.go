@@ -5,7 +5,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/claims"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 )
 
 // Left is a tombstone and its location.
@@ -18,7 +18,7 @@ type Left = claims.Left
 // Further errors: KindNoSuchWarehouse.
 func (w Warehouses) Tombstones(ctx context.Context, name string, page Page) ([]Left, string, error) {
 	const op = "catalog.Tombstones"
-	roots, err := w.rootsFor(ctx, verb.ListTombstones, name)
+	roots, err := w.rootsFor(ctx, gate.ListTombstones, name)
 	if err != nil {
 		return nil, "", moorage.Annotate(op, name, err)
 	}
@@ -33,7 +33,7 @@ func (w Warehouses) Tombstones(ctx context.Context, name string, page Page) ([]L
 // Further errors: KindNoSuchWarehouse; those of claims.Clear.
 func (w Warehouses) ClearTombstone(ctx context.Context, name, location string) (Left, error) {
 	const op = "catalog.ClearTombstone"
-	roots, err := w.rootsFor(ctx, verb.ClearTombstone, name)
+	roots, err := w.rootsFor(ctx, gate.ClearTombstone, name)
 	if err != nil {
 		return Left{}, moorage.Annotate(op, name, err)
 	}
@@ -42,7 +42,7 @@ func (w Warehouses) ClearTombstone(ctx context.Context, name, location string) (
 }
 
 // rootsFor returns the roots of a warehouse for a caller of v.
-func (w Warehouses) rootsFor(ctx context.Context, v verb.Verb, name string) ([]string, error) {
+func (w Warehouses) rootsFor(ctx context.Context, v gate.Verb, name string) ([]string, error) {
 	resolved, err := w.catalog.resolve(ctx, v, moorage.Identifier{Warehouse: name})
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/storage"
@@ -184,8 +184,8 @@ func TestTransactionTwinWithoutKey(t *testing.T) {
 	if err := node.CommitTransaction(f.ctx, testWarehouse, changes); err != nil {
 		t.Errorf("the twin that lost: %v", err)
 	}
-	if got := len(files.there) - before; got != 2 || f.count(verb.Transaction) != 1 {
-		t.Errorf("it happened %d times and has %d files, want once and 2", f.count(verb.Transaction), got)
+	if got := len(files.there) - before; got != 2 || f.count(gate.Transaction) != 1 {
+		t.Errorf("it happened %d times and has %d files, want once and 2", f.count(gate.Transaction), got)
 	}
 	f.wantNoTransactions()
 	f.wantClean()
@@ -456,7 +456,7 @@ func TestTransactionUnknownStaysUnknown(t *testing.T) {
 	f := newFixture(t, func(c *catalog.Config) { silent.Store, c.Store = c.Store, silent })
 	f.create("a")
 	f.create("b")
-	silent.arm(string(verb.Transaction))
+	silent.arm(string(gate.Transaction))
 	wantKind(t, f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1"))), moorage.KindCommitUnknown)
 	silent.disarm()
 	for _, c := range []*instance{f.instance, f.other(f.store)} {

@@ -7,7 +7,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/txlog"
@@ -17,7 +17,7 @@ import (
 // up afterwards deletes none of them: the operator has registered one of them since.
 func TestForgottenCoordinatorDeletesNothing(t *testing.T) {
 	t.Parallel()
-	f, store, node, _ := newHeldFixture(t, isOf(verb.Transaction))
+	f, store, node, _ := newHeldFixture(t, isOf(gate.Transaction))
 	f.create("a")
 	f.create("b")
 	answered := make(chan error, 1)
@@ -55,7 +55,7 @@ type laterStore struct {
 
 func (s *laterStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	etags, err := s.Store.Apply(ctx, batch)
-	if later := s.later; later != nil && err == nil && isOf(verb.Transaction)(batch) {
+	if later := s.later; later != nil && err == nil && isOf(gate.Transaction)(batch) {
 		s.later = nil
 		later()
 	}

@@ -11,7 +11,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/commit"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/locks"
 	"moorage/registry"
 	"moorage/txlog"
@@ -103,7 +103,7 @@ func TestTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := changes[len(changes)-1].Change
-	if last.Operation != string(verb.Transaction) || len(last.Versions) != 4 { // three pointers and an entry
+	if last.Operation != string(gate.Transaction) || len(last.Versions) != 4 { // three pointers and an entry
 		t.Errorf("the change is %s with %d versions", last.Operation, len(last.Versions))
 	}
 	f.wantNoTransactions()

@@ -3,7 +3,7 @@ package catalog
 import (
 	"moorage"
 	"moorage/catalog/directory"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/catalog/rebase"
 	"moorage/metadata"
 	"moorage/registry"
@@ -33,7 +33,7 @@ type Table struct {
 	found  *directory.Found
 	staged *reach
 	// through are the views through which it was loaded; nil if there are none.
-	through *guard.Through
+	through *gate.Through
 }
 
 // View is one version of a view, as loads and commits return it.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"moorage"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 )
 
 // Verbs are the verbs on namespaces, tables and views. *Catalog implements them.
@@ -12,12 +12,12 @@ type Verbs interface {
 	Files
 
 	// Refuse refuses a request for v that could not be decoded, with the reason why.
-	Refuse(ctx context.Context, v verb.Verb, on moorage.Identifier, why error) error
+	Refuse(ctx context.Context, v gate.Verb, on moorage.Identifier, why error) error
 	// Sees reports whether the caller of a request for v sees a warehouse.
-	Sees(ctx context.Context, v verb.Verb, warehouse string) (bool, error)
+	Sees(ctx context.Context, v gate.Verb, warehouse string) (bool, error)
 	// Admit returns an error if the caller does not see a warehouse, before more of its request for
 	// v is read.
-	Admit(ctx context.Context, v verb.Verb, warehouse string) error
+	Admit(ctx context.Context, v gate.Verb, warehouse string) error
 	LoadWarehouse(ctx context.Context, name string) (Warehouse, error)
 	CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (
 		map[string]string, error)

@@ -7,7 +7,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 )
 
@@ -44,7 +44,7 @@ func TestReplaceFollows(t *testing.T) {
 			}
 			changes, err := f.store.Changes(f.ctx, 0, registry.ListLimitMax)
 			must(t, err)
-			if last := changes[len(changes)-1].Change; pinned && (last.Operation != string(verb.Replace) || !last.Ident.Equal(ident("w"))) {
+			if last := changes[len(changes)-1].Change; pinned && (last.Operation != string(gate.Replace) || !last.Ident.Equal(ident("w"))) {
 				t.Errorf("the change is %s of %s", last.Operation, last.Ident)
 			}
 			must(t, f.RenameView(f.ctx, ident("w"), ident("v")))

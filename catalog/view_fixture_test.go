@@ -7,7 +7,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/metadata"
 )
 
@@ -78,11 +78,11 @@ func viewMutations(t testing.TB) []mutation {
 	}
 	gone := func(ctx context.Context, c *instance) bool { return !there("v")(ctx, c) }
 	return []mutation{
-		{verb.CreateView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.CreateView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			view, err := c.CreateView(ctx, ident("new"), viewRequest(""))
 			return reply{View: view}, err
 		}, there("new")},
-		{verb.Replace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.Replace, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			view, err := c.ReplaceView(ctx, ident("v"), setViewProperty(t, "mine", "yes"))
 			return reply{View: view}, err
 		}, func(ctx context.Context, c *instance) bool {
@@ -93,14 +93,14 @@ func viewMutations(t testing.TB) []mutation {
 			_, set := view.Document.Property("mine")
 			return set
 		}},
-		{verb.RenameView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.RenameView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			return reply{}, c.RenameView(ctx, ident("v"), ident("new"))
 		}, func(ctx context.Context, c *instance) bool { return there("new")(ctx, c) && gone(ctx, c) }},
-		{verb.RegisterView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.RegisterView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			view, err := c.RegisterView(ctx, ident("new"), looseView)
 			return reply{View: view}, err
 		}, there("new")},
-		{verb.DropView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
+		{gate.DropView, func(ctx context.Context, c catalog.Verbs) (reply, error) {
 			return reply{}, c.DropView(ctx, ident("v"))
 		}, gone},
 	}

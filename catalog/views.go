@@ -7,7 +7,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/metadata"
 )
 
@@ -25,7 +25,7 @@ func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Na
 //
 // Errors: those of CreateTable. Durable when it returns. Source: REST specification, createView.
 func (c *Catalog) CreateView(ctx context.Context, ident moorage.Identifier, request CreateViewRequest) (*View, error) {
-	outcome, err := c.submit(ctx, c.planner.create(askerOf(c, verb.CreateView), ident, creation{
+	outcome, err := c.submit(ctx, c.planner.create(askerOf(c, gate.CreateView), ident, creation{
 		kind: viewKind, location: request.Location, properties: request.Properties,
 		build: func(location string, env metadata.Env) (document, error) {
 			return request.build(location, env)
@@ -49,14 +49,14 @@ func (r CreateViewRequest) build(location string, env metadata.Env) (*metadata.V
 // as in LoadTable, and does not include the view itself. Source: REST specification, loadView.
 func (c *Catalog) LoadView(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (
 	*View, error) {
-	loaded, _, err := c.load(ctx, verb.LoadView, ident, through)
+	loaded, _, err := c.load(ctx, gate.LoadView, ident, through)
 	return viewOf(loaded), moorage.Annotate("catalog.LoadView", ident.String(), err)
 }
 
 // ViewExists returns nil if the view exists, else the error that LoadView returns. It does not read
 // the metadata file.
 func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) error {
-	_, err := c.resolve(ctx, verb.ViewExists, ident)
+	_, err := c.resolve(ctx, gate.ViewExists, ident)
 	return moorage.Annotate("catalog.ViewExists", ident.String(), err)
 }
 
@@ -69,11 +69,11 @@ func (c *Catalog) ViewExists(ctx context.Context, ident moorage.Identifier) erro
 func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, request ReplaceViewRequest) (
 	*View, error) {
 	outcome, err := c.submit(ctx, commit.Intent{
-		Verb: verb.Replace, On: []moorage.Identifier{ident},
+		Verb: gate.Replace, On: []moorage.Identifier{ident},
 		Edits: []commit.Target{{
 			Kind: directory.View(), Ident: ident,
-			Asks: verb.Replace.NeedsFor(verb.OfObject, verb.ForUpdates, askedByView(request.Updates)),
-			Edit: viewEdit{request, c.planner, askerOf(c, verb.Replace)},
+			Asks: gate.Replace.NeedsFor(gate.OfObject, gate.ForUpdates, askedByView(request.Updates)),
+			Edit: viewEdit{request, c.planner, askerOf(c, gate.Replace)},
 		}},
 	})
 	return viewOf(outcome.Version), moorage.Annotate("catalog.ReplaceView", ident.String(), err)
@@ -111,7 +111,7 @@ func (e viewEdit) Pins() bool { return metadata.AssertsViewUUID(e.Requirements) 
 // Errors: KindNoSuchView, KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST
 // specification, dropView.
 func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error {
-	_, err := c.submit(ctx, c.planner.drop(askerOf(c, verb.DropView), viewKind, ident, DropOptions{}))
+	_, err := c.submit(ctx, c.planner.drop(askerOf(c, gate.DropView), viewKind, ident, DropOptions{}))
 	return moorage.Annotate("catalog.DropView", ident.String(), err)
 }
 
@@ -121,7 +121,7 @@ func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error 
 // Errors: KindNoSuchView for the source; otherwise those of RenameTable. Durable when it returns.
 // Source: REST specification, renameView.
 func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) error {
-	_, err := c.submit(ctx, c.planner.rename(askerOf(c, verb.RenameView), viewKind, from, to))
+	_, err := c.submit(ctx, c.planner.rename(askerOf(c, gate.RenameView), viewKind, from, to))
 	return moorage.Annotate("catalog.RenameView", from.String(), err)
 }
 
@@ -133,14 +133,14 @@ func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) e
 // registerView.
 func (c *Catalog) RegisterView(ctx context.Context, ident moorage.Identifier, metadataLocation string) (*View, error) {
 	request := RegisterRequest{MetadataLocation: metadataLocation}
-	outcome, err := c.submit(ctx, c.planner.register(askerOf(c, verb.RegisterView), viewKind, ident, request))
+	outcome, err := c.submit(ctx, c.planner.register(askerOf(c, gate.RegisterView), viewKind, ident, request))
 	return viewOf(outcome.Version), moorage.Annotate("catalog.RegisterView", ident.String(), err)
 }
 
 // askedByView returns the privileges that updates of a view require.
 func askedByView(updates []metadata.ViewUpdate) (asked access.Privileges) {
 	for _, update := range updates {
-		asked |= verb.OfUpdate(update.Action(), update.Names())
+		asked |= gate.OfUpdate(update.Action(), update.Names())
 	}
 	return asked
 }

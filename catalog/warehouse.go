@@ -12,9 +12,8 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog/commit"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/catalog/sealing"
-	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -40,7 +39,7 @@ func (c *Catalog) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (Ware
 	place := c.planner.directory.PlaceOf(value)
 	var secret registry.Secret
 	_, err := c.submit(ctx, commit.Intent{
-		Verb: verb.CreateWarehouse, On: []moorage.Identifier{{Warehouse: spec.Name}},
+		Verb: gate.CreateWarehouse, On: []moorage.Identifier{{Warehouse: spec.Name}},
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			scope := commit.Scope{Warehouse: spec.Name}
 			var err error
@@ -106,7 +105,7 @@ func (p *planner) checkWarehouse(ctx context.Context, caller moorage.Caller, spe
 // checkFolders returns the error if caller must not let the server use the warehouse's folders on
 // this machine. A caller that opens the store itself can access the machine's files anyway.
 func (p *planner) checkFolders(caller moorage.Caller, value registry.Warehouse) error {
-	if p.localFolder == nil || guard.IsSystem(caller) {
+	if p.localFolder == nil || gate.IsSystem(caller) {
 		return nil
 	}
 	for _, location := range append([]string{value.Location}, value.AllowedLocations...) {
@@ -237,7 +236,7 @@ func (c *Catalog) LoadWarehouse(ctx context.Context, name string) (Warehouse, er
 	if err := checkWarehouseName(name); err != nil {
 		return Warehouse{}, moorage.Annotate(op, name, err)
 	}
-	resolved, err := c.resolve(ctx, verb.LoadWarehouse, moorage.Identifier{Warehouse: name})
+	resolved, err := c.resolve(ctx, gate.LoadWarehouse, moorage.Identifier{Warehouse: name})
 	if err != nil {
 		return Warehouse{}, moorage.Annotate(op, name, err)
 	}
@@ -257,7 +256,7 @@ func checkWarehouseName(name string) error {
 //
 // Errors: KindNoSuchWarehouse.
 func (c *Catalog) ClientConfig(ctx context.Context, name string) (map[string]string, error) {
-	resolved, err := c.resolve(ctx, verb.LoadWarehouse, moorage.Identifier{Warehouse: name})
+	resolved, err := c.resolve(ctx, gate.LoadWarehouse, moorage.Identifier{Warehouse: name})
 	if err != nil {
 		return nil, moorage.Annotate("catalog.ClientConfig", name, err)
 	}
@@ -268,10 +267,10 @@ func (c *Catalog) ClientConfig(ctx context.Context, name string) (map[string]str
 func (c *Catalog) Warehouses(ctx context.Context) ([]Warehouse, error) {
 	const op = "catalog.Warehouses"
 	var found []Warehouse
-	if _, err := c.resolve(ctx, verb.ListWarehouses, moorage.Identifier{}); err != nil {
+	if _, err := c.resolve(ctx, gate.ListWarehouses, moorage.Identifier{}); err != nil {
 		return nil, moorage.Annotate(op, "", err)
 	}
-	who, err := c.planner.guard.Seeing(ctx, c.caller)
+	who, err := c.planner.guard.ForLists(ctx, c.caller)
 	if err != nil {
 		return nil, moorage.Annotate(op, "", err)
 	}
@@ -282,7 +281,7 @@ func (c *Catalog) Warehouses(ctx context.Context) ([]Warehouse, error) {
 	err = c.planner.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Warehouse](record)
 		at := access.Object{ID: access.ID(value.ID), Kind: access.Warehouse, Creator: value.Creator}
-		at.OwnsBeneath = made[at.ID]
+		at.OwnsInside = made[at.ID]
 		if err == nil && (who == nil || who.Seen([]access.Object{at})) {
 			found = append(found, warehouseOf(record.Key.ID, value))
 		}
@@ -304,7 +303,7 @@ func (c *Catalog) ProbeStorage(ctx context.Context, unreachable func(warehouse, 
 // Errors: KindNoSuchWarehouse, KindNamespaceNotEmpty, KindUnavailable, KindCommitUnknown.
 func (c *Catalog) DropWarehouse(ctx context.Context, name string) error {
 	_, err := c.submit(ctx, commit.Intent{
-		Verb: verb.DropWarehouse, On: []moorage.Identifier{{Warehouse: name}}, Drains: true,
+		Verb: gate.DropWarehouse, On: []moorage.Identifier{{Warehouse: name}}, Drains: true,
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			if err := checkWarehouseName(name); err != nil {
 				return commit.Scope{}, err

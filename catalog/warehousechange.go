@@ -8,9 +8,8 @@ import (
 
 	"moorage"
 	"moorage/catalog/commit"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/catalog/sealing"
-	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -58,13 +57,13 @@ func (w Warehouses) Change(ctx context.Context, name string, change WarehouseCha
 	p := w.catalog.planner
 	var next *nextWarehouse
 	_, err := w.catalog.submit(ctx, commit.Intent{
-		Verb: verb.ChangeWarehouse, On: []moorage.Identifier{{Warehouse: name}}, Silent: true,
+		Verb: gate.ChangeWarehouse, On: []moorage.Identifier{{Warehouse: name}}, Silent: true,
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			err := cmp.Or(change.check(), w.mayReach(ctx, change))
 			if err != nil {
 				return commit.Scope{}, err
 			}
-			kept, err := w.read(ctx, verb.ChangeWarehouse, name)
+			kept, err := w.read(ctx, gate.ChangeWarehouse, name)
 			if err == nil {
 				next, err = prepareChange(ctx, p, w.catalog.caller, kept, change)
 			}
@@ -74,7 +73,7 @@ func (w Warehouses) Change(ctx context.Context, name string, change WarehouseCha
 			if err := w.mayReach(ctx, change); err != nil {
 				return nil, err
 			}
-			kept, err := w.read(ctx, verb.ChangeWarehouse, name)
+			kept, err := w.read(ctx, gate.ChangeWarehouse, name)
 			if err == nil {
 				err = next.rebase(kept, change)
 			}
@@ -98,9 +97,9 @@ func (w Warehouses) mayReach(ctx context.Context, change WarehouseChange) error 
 	if !change.isOfStorage() || !w.catalog.planner.guarded {
 		return nil
 	}
-	return w.catalog.planner.guard.Again(ctx, guard.Question{
-		Caller: w.catalog.caller, Verb: verb.ChangeWarehouse,
-		Asked: verb.ChangeWarehouse.Needs(verb.OfServer, verb.IfReached),
+	return w.catalog.planner.guard.Again(ctx, gate.Question{
+		Caller: w.catalog.caller, Verb: gate.ChangeWarehouse,
+		Asked: gate.ChangeWarehouse.Needs(gate.OfServer, gate.IfReached),
 	})
 }
 

@@ -9,8 +9,7 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -84,7 +83,7 @@ func (w Warehouses) List(ctx context.Context, page Page) (found []Warehouse, nex
 // Further errors: KindNoSuchWarehouse.
 func (w Warehouses) Load(ctx context.Context, name string) (WarehouseDetails, error) {
 	const op = "catalog.Load"
-	kept, err := w.read(ctx, verb.ShowWarehouse, name)
+	kept, err := w.read(ctx, gate.ShowWarehouse, name)
 	if err != nil {
 		return WarehouseDetails{}, moorage.Annotate(op, name, err)
 	}
@@ -129,14 +128,14 @@ func readWarehouse(ctx context.Context, p *planner, name string) (keptWarehouse,
 		return keptWarehouse{}, err
 	}
 	if !records[0].Exists() {
-		return keptWarehouse{}, guard.NoSuchWarehouse(name)
+		return keptWarehouse{}, gate.NoSuchWarehouse(name)
 	}
 	value, err := ledger.Decode[registry.Warehouse](records[0])
 	return keptWarehouse{name, records[0], value}, err
 }
 
 // read is readWarehouse for a caller of v, which requires manage on the warehouse, or admin.
-func (w Warehouses) read(ctx context.Context, v verb.Verb, name string) (keptWarehouse, error) {
+func (w Warehouses) read(ctx context.Context, v gate.Verb, name string) (keptWarehouse, error) {
 	kept, err := readWarehouse(ctx, w.catalog.planner, name)
 	if err != nil || !w.catalog.planner.guarded {
 		return kept, err
@@ -148,10 +147,10 @@ func (w Warehouses) read(ctx context.Context, v verb.Verb, name string) (keptWar
 	case err != nil:
 		return keptWarehouse{}, err
 	}
-	object := guard.Object{Ident: moorage.Identifier{Warehouse: name}, Path: []access.Object{{
+	object := gate.Object{Ident: moorage.Identifier{Warehouse: name}, Path: []access.Object{{
 		ID: access.ID(kept.value.ID), Kind: access.Warehouse, Creator: kept.value.Creator,
 	}}}
-	asked := v.Needs(verb.OfObject, verb.Always)
+	asked := v.Needs(gate.OfObject, gate.Always)
 	err = asking.decide(ctx, object, asked, func(who *access.Who, path []access.Object) access.Decision {
 		return who.DecideGrant(path, 0)
 	})

@@ -7,7 +7,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/commit"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -46,9 +46,9 @@ func (w Warehouses) Validate(ctx context.Context, name string) (found Validation
 	const op = "catalog.Validate"
 	p := w.catalog.planner
 	_, err = w.catalog.submit(ctx, commit.Intent{
-		Verb: verb.ValidateWarehouse, On: []moorage.Identifier{{Warehouse: name}}, Silent: true,
+		Verb: gate.ValidateWarehouse, On: []moorage.Identifier{{Warehouse: name}}, Silent: true,
 		Look: func(ctx context.Context) (commit.Scope, error) {
-			kept, err := w.read(ctx, verb.ValidateWarehouse, name)
+			kept, err := w.read(ctx, gate.ValidateWarehouse, name)
 			if err == nil {
 				found = validate(ctx, p, w.catalog.caller, kept.value)
 			}
@@ -58,7 +58,7 @@ func (w Warehouses) Validate(ctx context.Context, name string) (found Validation
 			if len(found.Stopped) == 0 {
 				return &commit.Plan{Empty: true}, nil
 			}
-			kept, err := w.read(ctx, verb.ValidateWarehouse, name)
+			kept, err := w.read(ctx, gate.ValidateWarehouse, name)
 			if err != nil {
 				return nil, err
 			}

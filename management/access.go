@@ -8,7 +8,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/management/client"
 )
 
@@ -412,7 +412,7 @@ func questionOf(q client.Question) (asked catalog.AccessQuestion, err error) {
 		return asked, err
 	}
 	asked.Operation = q.Operation
-	if _, ok := verb.Verb(q.Operation).Row(); !ok {
+	if _, ok := gate.Verb(q.Operation).Row(); !ok {
 		return asked, moorage.Errorf(moorage.KindBadRequest,
 			"Unknown operation %q: the audit log has their names, such as load-table", q.Operation)
 	}
@@ -433,7 +433,7 @@ func explanationOf(answer catalog.AccessAnswer) client.Explanation {
 	why := client.Explanation{
 		Decision: e.Decision.Outcome.String(), Asked: words(e.Asked), Has: words(e.Has),
 		Missing: words(e.Decision.Missing), Grantors: append([]string{}, e.Grantors...),
-		As: asOf(answer.AsOwner, answer.Owner), Unheeded: answer.Unheeded,
+		As: asOf(answer.AsOwner, answer.Owner), Ignored: answer.Ignored,
 	}
 	for _, step := range answer.Through {
 		why.Through = append(why.Through, client.Passed{

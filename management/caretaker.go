@@ -11,7 +11,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/steer"
@@ -101,7 +101,7 @@ func (c Caretaker) MaintenancePolicy(ctx context.Context, object client.Object, 
 	if err != nil {
 		return none, err
 	}
-	scope, err := c.Scopes.Find(ctx, verb.LoadMaintenancePolicy, ident)
+	scope, err := c.Scopes.Find(ctx, gate.LoadMaintenancePolicy, ident)
 	if err != nil {
 		return none, err
 	}

@@ -7,18 +7,18 @@ import (
 	"testing"
 
 	"moorage"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 )
 
 // closedGate is a gate that refuses everybody. It notes who asked for what.
-type closedGate struct{ asked, audited []verb.Request }
+type closedGate struct{ asked, audited []gate.Request }
 
-func (g *closedGate) Authorize(_ context.Context, request verb.Request) error {
+func (g *closedGate) Authorize(_ context.Context, request gate.Request) error {
 	g.asked = append(g.asked, request)
 	return moorage.Errorf(moorage.KindForbidden, "The gate is closed")
 }
 
-func (g *closedGate) Audit(_ context.Context, request verb.Request, _ error) {
+func (g *closedGate) Audit(_ context.Context, request gate.Request, _ error) {
 	g.audited = append(g.audited, request)
 }
 
@@ -27,15 +27,15 @@ func (g *closedGate) Audit(_ context.Context, request verb.Request, _ error) {
 func TestEveryRouteReachesTheGate(t *testing.T) {
 	t.Parallel()
 	for _, op := range (&server{}).operations() {
-		gate, f := &closedGate{}, &fake{}
+		closed, f := &closedGate{}, &fake{}
 		config := configOf(f)
-		config.Gate = gate
+		config.Gate = closed
 		answer := send(newServer(t, config), op.method, readDescription(t).target(op.path), `{"name":"b"}`)
 		if answer.Code != http.StatusForbidden {
 			t.Errorf("%s answers %d, not 403", op.id, answer.Code)
 		}
-		if len(gate.asked) != 1 || len(gate.audited) != 1 || !slices.Contains(verb.OfManagement(op.id), gate.asked[0].Verb) {
-			t.Errorf("%s: the gate was asked %v, and heard of %v", op.id, gate.asked, gate.audited)
+		if len(closed.asked) != 1 || len(closed.audited) != 1 || !slices.Contains(gate.OfManagement(op.id), closed.asked[0].Verb) {
+			t.Errorf("%s: the gate was asked %v, and heard of %v", op.id, closed.asked, closed.audited)
 		}
 		if len(f.calls) > 0 {
 			t.Errorf("%s did %v", op.id, f.calls)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/internal/jsontext"
 	"moorage/internal/web"
 	"moorage/maintenance/leases"
@@ -33,8 +33,8 @@ type FindTable func(ctx context.Context, caller moorage.Caller, ident moorage.Id
 func (s *server) takeLease(r *http.Request, body []byte) (answer any, err error) {
 	ident, request, unread := readLease(body)
 	caller := web.CallerOf(r)
-	about := verb.Request{Caller: caller, Verb: verb.TakeLease, On: []moorage.Identifier{ident}}
-	err = verb.Pass(r.Context(), s.config.Gate, about, func() error {
+	about := gate.Request{Caller: caller, Verb: gate.TakeLease, On: []moorage.Identifier{ident}}
+	err = gate.Pass(r.Context(), s.config.Gate, about, func() error {
 		if unread != nil {
 			return unread
 		}
@@ -142,8 +142,8 @@ func (s *server) releaseLease(r *http.Request, _ []byte) (any, error) {
 
 // operates reports whether a caller may see and end other callers' leases: it needs the privilege
 // operate.
-func operates(ctx context.Context, gate verb.Gate, caller moorage.Caller) bool {
-	return gate.Authorize(ctx, verb.Request{Caller: caller, Verb: verb.ListLeases}) == nil
+func operates(ctx context.Context, authorizer gate.Authorizer, caller moorage.Caller) bool {
+	return authorizer.Authorize(ctx, gate.Request{Caller: caller, Verb: gate.ListLeases}) == nil
 }
 
 // releaseLeases ends all leases of a holder.

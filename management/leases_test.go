@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/internal/web"
 	"moorage/maintenance/leases"
 	"moorage/management/client"
@@ -49,7 +49,7 @@ func (f fakeLeases) List(_ context.Context, _ leases.Filter, after string, limit
 }
 
 // leasing is a server with leases in memory, on the only table, main.a.t.
-func leasing(t *testing.T, gate verb.Gate) http.Handler {
+func leasing(t *testing.T, authorizer gate.Authorizer) http.Handler {
 	t.Helper()
 	store := memory.NewWithClock(rand.NewChaCha8([32]byte{1}), func() time.Time { return time.Unix(1_800_000_000, 0) })
 	find := func(_ context.Context, _ moorage.Caller, ident moorage.Identifier) (leases.Table, string, error) {
@@ -58,7 +58,7 @@ func leasing(t *testing.T, gate verb.Gate) http.Handler {
 		}
 		return leases.Table{0xa1}, "u-1", nil
 	}
-	return newServer(t, Config{Operator: operatorOf(&fake{}), Leases: leases.New(registrytest.Ledger(store)), FindTable: find, Gate: gate})
+	return newServer(t, Config{Operator: operatorOf(&fake{}), Leases: leases.New(registrytest.Ledger(store)), FindTable: find, Gate: authorizer})
 }
 
 const (
@@ -107,11 +107,11 @@ func TestLeases(t *testing.T) {
 func TestLeaseGate(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{askedLease: "a.t", `{"name":"b"}`: ""} {
-		gate := &closedGate{}
-		w := send(leasing(t, gate), "POST", leasePath, body)
+		closed := &closedGate{}
+		w := send(leasing(t, closed), "POST", leasePath, body)
 		wantFailure(t, w, web.FailureOf(moorage.KindForbidden).Status, "ForbiddenException")
-		if len(gate.asked) != 1 || gate.asked[0].Verb != verb.TakeLease || gate.asked[0].On[0].String() != want {
-			t.Errorf("%s: the gate was asked %+v", body, gate.asked)
+		if len(closed.asked) != 1 || closed.asked[0].Verb != gate.TakeLease || closed.asked[0].On[0].String() != want {
+			t.Errorf("%s: the gate was asked %+v", body, closed.asked)
 		}
 	}
 }
@@ -142,10 +142,10 @@ func TestLeasesRefuse(t *testing.T) {
 }
 
 // operatorsGate lets only "op" do what takes the privilege operate.
-type operatorsGate struct{ verb.Gate }
+type operatorsGate struct{ gate.Authorizer }
 
-func (operatorsGate) Authorize(_ context.Context, request verb.Request) error {
-	if request.Verb == verb.ListLeases && request.Caller.Name != "op" {
+func (operatorsGate) Authorize(_ context.Context, request gate.Request) error {
+	if request.Verb == gate.ListLeases && request.Caller.Name != "op" {
 		return moorage.Errorf(moorage.KindForbidden, "no")
 	}
 	return nil
@@ -176,7 +176,7 @@ func TestOperatorsReleaseLeases(t *testing.T) {
 		ids = append(ids, granted.ID)
 	}
 	as := func(caller string) http.Handler {
-		served := newServer(t, Config{Operator: operatorOf(&fake{}), Leases: held, Gate: operatorsGate{verb.Open()}})
+		served := newServer(t, Config{Operator: operatorOf(&fake{}), Leases: held, Gate: operatorsGate{gate.AdmitAll()}})
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			served.ServeHTTP(w, r.WithContext(moorage.WithCaller(r.Context(), moorage.Caller{Name: caller})))
 		})

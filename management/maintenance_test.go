@@ -8,7 +8,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/steer"
@@ -24,11 +24,11 @@ func (f fakeCare) caretaker() Caretaker {
 	return Caretaker{Scopes: f, Policies: f, Steering: f, Jobs: fakeJobs(f), Caller: "ann"}
 }
 
-func (f fakeCare) Find(context.Context, verb.Verb, moorage.Identifier) (catalog.Scope, error) {
+func (f fakeCare) Find(context.Context, gate.Verb, moorage.Identifier) (catalog.Scope, error) {
 	return catalog.Scope{Name: registry.ScopeServer}, f.call("Find")
 }
 
-func (f fakeCare) Change(context.Context, verb.Verb, moorage.Identifier,
+func (f fakeCare) Change(context.Context, gate.Verb, moorage.Identifier,
 	func(context.Context, catalog.Scope) (catalog.Beside, error)) error {
 	return f.call("Change")
 }

@@ -21,7 +21,7 @@ import (
 
 	"moorage"
 	"moorage/audit"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/management/client"
@@ -40,8 +40,8 @@ type Config struct {
 	FindTable FindTable
 	// Work hands out jobs to external programs. Default: KindUnsupported.
 	Work Work
-	// Gate decides which callers may use which operation. Default: verb.Open.
-	Gate verb.Gate
+	// Gate decides which callers may use which operation. Default: gate.AdmitAll.
+	Gate gate.Authorizer
 	// Access returns the access control of a caller. Required.
 	Access func(caller moorage.Caller) Access
 	// Warehouses returns the warehouse management of a caller. Required.
@@ -73,7 +73,7 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	if c.Gate == nil {
-		c.Gate = verb.Open()
+		c.Gate = gate.AdmitAll()
 	}
 	if c.DrawKey == nil {
 		c.DrawKey = func(string) (Drawn, error) {
@@ -118,16 +118,16 @@ func Mount(on *web.Server, config Config) {
 // gated returns the handler of op behind the gate. The handler of a lease asks the gate itself,
 // when it knows the table.
 func (s *server) gated(op operation) web.Handler {
-	if op.verb() == verb.TakeLease {
+	if op.verb() == gate.TakeLease {
 		return op.handle
 	}
 	return func(w http.ResponseWriter, r *http.Request) error {
-		request := verb.Request{Caller: web.CallerOf(r), Verb: op.verb()}
-		return verb.Pass(r.Context(), s.config.Gate, request, func() error {
-			if row, _ := request.Verb.Row(); !row.Reads && request.Verb != verb.Backup {
+		request := gate.Request{Caller: web.CallerOf(r), Verb: op.verb()}
+		return gate.Pass(r.Context(), s.config.Gate, request, func() error {
+			if row, _ := request.Verb.Row(); !row.Reads && request.Verb != gate.Backup {
 				return op.handle(w, r) // a change is decided again where it is made
 			}
-			return verb.Stand(r.Context(), func(ctx context.Context) error {
+			return gate.Recheck(r.Context(), func(ctx context.Context) error {
 				return s.config.Gate.Authorize(ctx, request)
 			}, func(ctx context.Context) error { return op.handle(w, r.WithContext(ctx)) })
 		})
@@ -141,8 +141,8 @@ type operation struct {
 }
 
 // verb returns the verb of op, which has a row in the table of verbs.
-func (op operation) verb() verb.Verb {
-	if verbs := verb.OfManagement(op.id); len(verbs) > 0 {
+func (op operation) verb() gate.Verb {
+	if verbs := gate.OfManagement(op.id); len(verbs) > 0 {
 		return verbs[0]
 	}
 	return ""

@@ -22,7 +22,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
@@ -65,7 +65,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 	w := &wholeServer{}
 	logger := slog.New(slog.NewTextHandler(&w.failed, &slog.HandlerOptions{Level: slog.LevelError}))
 	kept := memoryregistry.New(random)
-	guards := guard.New(guard.Config{Store: kept, Alone: true, Admins: []string{"corp:root"}})
+	guards := gate.New(gate.Config{Store: kept, Alone: true, Admins: []string{"corp:root"}})
 	store := guards.Watch(kept)
 	deps, files, locked := registrytest.LedgerDeps(ledger.Config{Store: store}), memorystorage.New(), locks.NewLocal(locks.LocalConfig{})
 	made, err := catalog.New(catalog.Config{

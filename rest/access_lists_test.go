@@ -86,7 +86,7 @@ func (w *guardedWorld) compareRandomLists(t *testing.T, random *rand.Rand) {
 		for _, name := range names {
 			path := objects[name]
 			if chance := random.IntN(10); chance < 3 && (len(path) > 2 || chance == 0) {
-				all := access.MayStand(path[0].Kind).Each()
+				all := access.Grantable(path[0].Kind).Each()
 				grants = append(grants, grantsAt(path, ann, all[random.IntN(len(all))]))
 			}
 		}

@@ -18,7 +18,7 @@ import (
 	"moorage/access"
 	"moorage/audit"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
@@ -151,11 +151,11 @@ type managementCell struct {
 	object             string            // the name of the object that it asks about; empty: the server
 	about              string            // the principal that it is about
 	grants             access.Privileges // that it grants
-	spares             verb.When         // a condition that it does not meet
+	spares             gate.When         // a condition that it does not meet
 	answered           int               // the status of who is let in; 0: 200
 }
 
-func (c managementCell) verb() verb.Verb { return verb.OfManagement(c.operation)[0] }
+func (c managementCell) verb() gate.Verb { return gate.OfManagement(c.operation)[0] }
 
 // name returns what the cell is called in messages.
 func (c managementCell) name() string {
@@ -164,17 +164,17 @@ func (c managementCell) name() string {
 
 // asked returns what the cell asks of caller about the server and about its object, by the table of
 // verbs. asks says whether it asks at all.
-func (c managementCell) asked(caller string, of verb.Subject) (asked access.Privileges, asks bool) {
+func (c managementCell) asked(caller string, of gate.Subject) (asked access.Privileges, asks bool) {
 	row, _ := c.verb().Row()
 	for _, ask := range row.Asks {
-		if ask.When == verb.Instead {
+		if ask.When == gate.Instead {
 			continue
 		}
-		isOther := ask.When != verb.IfOther || c.about != "" && c.about != caller
-		if spared := ask.When != verb.Always && ask.When == c.spares; spared || ask.Of != of || !isOther || of == verb.OfObject && c.object == "" {
+		isOther := ask.When != gate.IfOther || c.about != "" && c.about != caller
+		if spared := ask.When != gate.Always && ask.When == c.spares; spared || ask.Of != of || !isOther || of == gate.OfObject && c.object == "" {
 			continue
 		}
-		if asked, asks = asked|ask.For, true; ask.When == verb.ForGrants {
+		if asked, asks = asked|ask.For, true; ask.When == gate.ForGrants {
 			asked |= c.grants
 		}
 	}
@@ -184,14 +184,14 @@ func (c managementCell) asked(caller string, of verb.Subject) (asked access.Priv
 // decide returns what who is to be answered about the object at path.
 func (c managementCell) decide(who *access.Who, path []access.Object, asked access.Privileges) access.Decision {
 	switch c.verb() {
-	case verb.ListGrants, verb.ChangeGrants, verb.SetManaged, verb.ShowWarehouse, verb.ChangeWarehouse,
-		verb.ValidateWarehouse:
+	case gate.ListGrants, gate.ChangeGrants, gate.SetManaged, gate.ShowWarehouse, gate.ChangeWarehouse,
+		gate.ValidateWarehouse:
 		return who.DecideGrant(path, asked&^access.Manage)
-	case verb.SetOwner:
+	case gate.SetOwner:
 		return who.DecideTransfer(path)
 	}
 	row, _ := c.verb().Row()
-	if other := row.InsteadOf(verb.OfObject); other != access.See && who.Decide(path, other).Outcome == access.Allow {
+	if other := row.InsteadOf(gate.OfObject); other != access.See && who.Decide(path, other).Outcome == access.Allow {
 		return access.Decision{Outcome: access.Allow}
 	}
 	return who.Decide(path, asked)
@@ -259,7 +259,7 @@ func managementCells() []managementCell {
 		{operation: "listWarehouses", method: "GET", path: "/warehouses"},
 		{operation: "createWarehouse", method: "POST", path: "/warehouses", body: `{"name":"new","location":"file:///lake/new"}`},
 		{operation: "loadWarehouse", method: "GET", path: "/warehouses/w", object: "w"},
-		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"properties":{"k":"v"}}`, object: "w", spares: verb.IfReached},
+		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"properties":{"k":"v"}}`, object: "w", spares: gate.IfReached},
 		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"storage":{"k":null}}`, object: "w"},
 		{operation: "changeWarehouse", method: "PATCH", path: "/warehouses/w", body: `{"delegation":[]}`, object: "w"},
 		{operation: "validateWarehouse", method: "POST", path: "/warehouses/w/validate", object: "w"},
@@ -366,13 +366,13 @@ func (l *lake) checkManaged(t *testing.T, absent map[string]*lake, p principal, 
 	t.Helper()
 	objects = shownTo(p.caller, objects)
 	who := access.New(1, access.Records{Grants: grants}).Who(access.Caller{Name: p.caller})
-	for _, of := range []verb.Subject{verb.OfServer, verb.OfObject} {
+	for _, of := range []gate.Subject{gate.OfServer, gate.OfObject} {
 		asked, asks := c.asked(p.caller, of)
 		if !asks {
 			continue
 		}
 		var path []access.Object
-		if of == verb.OfObject {
+		if of == gate.OfObject {
 			path = objects[c.object]
 		}
 		switch d := c.decide(who, path, asked); d.Outcome {
@@ -417,9 +417,9 @@ func TestManagementAsksWhatTheTableSays(t *testing.T) {
 		called[c.operation] = true
 		l := newManagedLake(t, "")
 		objects := l.objects()
-		policy := []access.Grants{grantsAt(nil, ann, all&access.MayStand(access.Server))}
+		policy := []access.Grants{grantsAt(nil, ann, all&access.Grantable(access.Server))}
 		for _, name := range slices.Sorted(maps.Keys(objects)) {
-			policy = append(policy, grantsAt(objects[name], ann, all&access.MayStand(objects[name][0].Kind)))
+			policy = append(policy, grantsAt(objects[name], ann, all&access.Grantable(objects[name][0].Kind)))
 		}
 		l.setPolicy(policy...)
 		l.decided = nil
@@ -433,7 +433,7 @@ func TestManagementAsksWhatTheTableSays(t *testing.T) {
 			got[name] |= d.Asked
 		}
 		want := make(map[string]access.Privileges)
-		for of, name := range map[verb.Subject]string{verb.OfServer: "", verb.OfObject: c.object} {
+		for of, name := range map[gate.Subject]string{gate.OfServer: "", gate.OfObject: c.object} {
 			if asked, asks := c.asked(ann, of); asks {
 				want[name] |= asked
 			}
@@ -449,7 +449,7 @@ func TestManagementAsksWhatTheTableSays(t *testing.T) {
 			}
 		}
 	}
-	for _, row := range verb.Table() {
+	for _, row := range gate.Table() {
 		for _, operation := range row.Management {
 			if !called[operation] {
 				t.Errorf("nothing calls %s", operation)
@@ -485,7 +485,7 @@ func TestWhoSaysWhatIsMaintained(t *testing.T) {
 			if len(path) > 0 {
 				kind = path[0].Kind
 			}
-			if !access.MayStand(kind).Has(each) {
+			if !access.Grantable(kind).Has(each) {
 				continue
 			}
 			l.setPolicy(grantsAt(path, ann, each))

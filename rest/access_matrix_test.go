@@ -14,7 +14,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/rest"
 	memorystorage "moorage/storage/memory"
 )
@@ -101,9 +101,9 @@ func strangers(t testing.TB, files *memorystorage.Store) (table, view string) {
 type cell struct {
 	operation          string
 	method, path, body string
-	verb               verb.Verb
-	on                 map[verb.Subject]string // the names of what it asks about, as lake.objects has them
-	when               []verb.When             // the conditions that it meets
+	verb               gate.Verb
+	on                 map[gate.Subject]string // the names of what it asks about, as lake.objects has them
+	when               []gate.When             // the conditions that it meets
 	updates            access.Privileges       // what its updates ask for
 	through            bool                    // it names a view, which counts if its caller is trusted
 }
@@ -112,18 +112,18 @@ type cell struct {
 func (c cell) name() string { return c.operation + " " + c.method + " " + c.path + " " + c.body }
 
 // asked returns what the cell asks about each subject, by the table of verbs, in its order.
-func (c cell) asked() (order []verb.Subject, asked map[verb.Subject]access.Privileges) {
+func (c cell) asked() (order []gate.Subject, asked map[gate.Subject]access.Privileges) {
 	row, _ := c.verb.Row()
-	asked = make(map[verb.Subject]access.Privileges)
+	asked = make(map[gate.Subject]access.Privileges)
 	for _, ask := range row.Asks {
-		if ask.When != verb.Always && !slices.Contains(c.when, ask.When) {
+		if ask.When != gate.Always && !slices.Contains(c.when, ask.When) {
 			continue
 		}
 		if !slices.Contains(order, ask.Of) {
 			order = append(order, ask.Of)
 		}
 		asked[ask.Of] |= ask.For
-		if ask.When == verb.ForUpdates {
+		if ask.When == gate.ForUpdates {
 			asked[ask.Of] |= c.updates
 		}
 	}
@@ -141,10 +141,10 @@ func (l *lake) cells() []cell {
 		staged     = "?staged=file%3A%2F%2F%2Flake%2Fd%2Fa%2Fnew-1"
 		sign       = `{"region":"r","uri":"http://s3/b/k","method":"GET","headers":{}}`
 	)
-	on := func(name string) map[verb.Subject]string { return map[verb.Subject]string{verb.OfObject: name} }
-	in := func(name string) map[verb.Subject]string { return map[verb.Subject]string{verb.OfContainer: name} }
-	to := func(name, destination string) map[verb.Subject]string {
-		return map[verb.Subject]string{verb.OfObject: name, verb.OfDestination: destination}
+	on := func(name string) map[gate.Subject]string { return map[gate.Subject]string{gate.OfObject: name} }
+	in := func(name string) map[gate.Subject]string { return map[gate.Subject]string{gate.OfContainer: name} }
+	to := func(name, destination string) map[gate.Subject]string {
+		return map[gate.Subject]string{gate.OfObject: name, gate.OfDestination: destination}
 	}
 	rename := func(from, ns, name string) string {
 		return fmt.Sprintf(`{"source":{"namespace":["a"],"name":%q},"destination":{"namespace":[%q],"name":%q}}`, from, ns, name)
@@ -153,53 +153,53 @@ func (l *lake) cells() []cell {
 		return fmt.Sprintf(`{"name":%q,"metadata-location":%q%s}`, name, file, more)
 	}
 	cells := []cell{
-		{operation: "getConfig", method: "GET", path: "/v1/config?warehouse=w", verb: verb.LoadWarehouse, on: on("w")},
-		{operation: "listNamespaces", method: "GET", path: namespaces, verb: verb.ListNamespaces, on: on("w")},
-		{operation: "listNamespaces", method: "GET", path: namespaces + "?parent=a", verb: verb.ListNamespaces, on: on("w/a")},
-		{operation: "createNamespace", method: "POST", path: namespaces, body: `{"namespace":["new"]}`, verb: verb.CreateNamespace, on: in("w")},
-		{operation: "createNamespace", method: "POST", path: namespaces, body: `{"namespace":["a","new"]}`, verb: verb.CreateNamespace, on: in("w/a")},
-		{operation: "createNamespace", method: "POST", path: namespaces, body: `{"namespace":["a","new"],"properties":{"location":"file:///lake/w/x"}}`, verb: verb.CreateNamespace, on: in("w/a"), when: []verb.When{verb.IfLocated}},
-		{operation: "namespaceExists", method: "HEAD", path: a, verb: verb.LoadNamespace, on: on("w/a")},
-		{operation: "loadNamespaceMetadata", method: "GET", path: a, verb: verb.LoadNamespace, on: on("w/a")},
-		{operation: "dropNamespace", method: "DELETE", path: namespaces + "/e", verb: verb.DropNamespace, on: on("w/e")},
-		{operation: "updateProperties", method: "POST", path: a + "/properties", body: `{"updates":{"k":"w"}}`, verb: verb.UpdateProperties, on: on("w/a")},
-		{operation: "updateProperties", method: "POST", path: a + "/properties", body: `{"updates":{"location":"file:///lake/w/x"}}`, verb: verb.UpdateProperties, on: on("w/a"), when: []verb.When{verb.IfLocated}},
-		{operation: "updateProperties", method: "POST", path: a + "/properties", body: `{"removals":["location"]}`, verb: verb.UpdateProperties, on: on("w/a"), when: []verb.When{verb.IfLocated}},
-		{operation: "listTables", method: "GET", path: a + "/tables", verb: verb.ListTables, on: on("w/a")},
-		{operation: "listViews", method: "GET", path: a + "/views", verb: verb.ListViews, on: on("w/a")},
-		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: in("w/a")},
-		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","location":"file:///lake/w/x","schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: in("w/a"), when: []verb.When{verb.IfLocated}},
-		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","location":"file:///lake/w/a/x","schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: in("w/a")},
-		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","properties":{"write.data.path":"file:///lake/w/x"},"schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: in("w/a"), when: []verb.When{verb.IfLocated}},
-		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","stage-create":true,"schema":` + schemaJSON + `}`, verb: verb.StageTable, on: in("w/a")},
-		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","location":"file:///lake/w/a/gone","schema":` + schemaJSON + `}`, verb: verb.CreateTable, on: map[verb.Subject]string{verb.OfContainer: "w/a", verb.OfDropped: "w/a/gone"}, when: []verb.When{verb.IfLocated, verb.IfTakingOver}},
-		{operation: "updateTable", method: "POST", path: t, body: `{"requirements":[],"updates":[{"action":"set-location","location":"file:///lake/w/a/gone"}]}`, verb: verb.Commit, on: map[verb.Subject]string{verb.OfObject: "w/a/t", verb.OfDropped: "w/a/gone"}, when: []verb.When{verb.ForUpdates, verb.IfTakingOver}, updates: access.Locate},
-		{operation: "loadTable", method: "GET", path: t, verb: verb.LoadTable, on: on("w/a/t")},
-		{operation: "loadTable", method: "GET", path: t + "?referenced-by=a%1Fv", verb: verb.LoadTable, on: map[verb.Subject]string{verb.OfObject: "w/a/t", verb.OfView: "w/a/v"}, through: true},
-		{operation: "tableExists", method: "HEAD", path: t, verb: verb.TableExists, on: on("w/a/t")},
-		{operation: "dropTable", method: "DELETE", path: t, verb: verb.DropTable, on: on("w/a/t")},
-		{operation: "dropTable", method: "DELETE", path: t + "?purgeRequested=true", verb: verb.DropTable, on: on("w/a/t"), when: []verb.When{verb.IfPurging}},
-		{operation: "unregisterTable", method: "POST", path: t + "/unregister", verb: verb.Unregister, on: on("w/a/t")},
-		{operation: "renameTable", method: "POST", path: "/v1/w/tables/rename", body: rename("t", "a", "new"), verb: verb.Rename, on: to("w/a/t", "w/a")},
-		{operation: "renameTable", method: "POST", path: "/v1/w/tables/rename", body: rename("t", "c", "t"), verb: verb.Rename, on: to("w/a/t", "w/c"), when: []verb.When{verb.IfMoving}},
-		{operation: "registerTable", method: "POST", path: a + "/register", body: register("new", l.newTable, ""), verb: verb.Register, on: in("w/a")},
-		{operation: "registerTable", method: "POST", path: a + "/register", body: register("new", l.goneFile, ""), verb: verb.Register, on: map[verb.Subject]string{verb.OfContainer: "w/a", verb.OfDropped: "w/a/gone"}, when: []verb.When{verb.IfTakingBack}},
-		{operation: "registerTable", method: "POST", path: a + "/register", body: register("t", l.newTable, `,"overwrite":true`), verb: verb.RegisterOver, on: map[verb.Subject]string{verb.OfContainer: "w/a", verb.OfObject: "w/a/t"}},
-		{operation: "createView", method: "POST", path: a + "/views", body: viewJSON("new"), verb: verb.CreateView, on: in("w/a")},
-		{operation: "loadView", method: "GET", path: v, verb: verb.LoadView, on: on("w/a/v")},
-		{operation: "loadView", method: "GET", path: v + "?referenced-by=a%1Fv2", verb: verb.LoadView, on: map[verb.Subject]string{verb.OfObject: "w/a/v", verb.OfView: "w/a/v2"}, through: true},
-		{operation: "viewExists", method: "HEAD", path: v, verb: verb.ViewExists, on: on("w/a/v")},
-		{operation: "replaceView", method: "POST", path: v, body: `{"updates":[{"action":"set-properties","updates":{"k":"w"}}]}`, verb: verb.Replace, on: on("w/a/v"), when: []verb.When{verb.ForUpdates}, updates: access.Alter},
-		{operation: "replaceView", method: "POST", path: v, body: `{"updates":[{"action":"set-location","location":"file:///lake/w/x"}]}`, verb: verb.Replace, on: on("w/a/v"), when: []verb.When{verb.ForUpdates}, updates: access.Locate},
-		{operation: "dropView", method: "DELETE", path: v, verb: verb.DropView, on: on("w/a/v")},
-		{operation: "renameView", method: "POST", path: "/v1/w/views/rename", body: rename("v", "a", "new"), verb: verb.RenameView, on: to("w/a/v", "w/a")},
-		{operation: "renameView", method: "POST", path: "/v1/w/views/rename", body: rename("v", "c", "v"), verb: verb.RenameView, on: to("w/a/v", "w/c"), when: []verb.When{verb.IfMoving}},
-		{operation: "registerView", method: "POST", path: a + "/register-view", body: register("new", l.newView, ""), verb: verb.RegisterView, on: in("w/a")},
-		{operation: "loadCredentials", method: "GET", path: vended + "/t/credentials", verb: verb.LoadCredentials, on: on("d/a/t")},
-		{operation: "loadCredentials", method: "GET", path: vended + "/new/credentials" + staged, verb: verb.LoadStaged, on: in("d/a")},
-		{operation: "signRequest", method: "POST", path: vended + "/t/sign", body: sign, verb: verb.Sign, on: on("d/a/t")},
-		{operation: "signRequest", method: "POST", path: vended + "/new/sign" + staged, body: sign, verb: verb.SignStaged, on: in("d/a")},
-		{operation: "reportMetrics", method: "POST", path: t + "/metrics", body: rest.ScanReportJSON, verb: verb.ReportMetrics, on: map[verb.Subject]string{verb.OfServer: ""}},
+		{operation: "getConfig", method: "GET", path: "/v1/config?warehouse=w", verb: gate.LoadWarehouse, on: on("w")},
+		{operation: "listNamespaces", method: "GET", path: namespaces, verb: gate.ListNamespaces, on: on("w")},
+		{operation: "listNamespaces", method: "GET", path: namespaces + "?parent=a", verb: gate.ListNamespaces, on: on("w/a")},
+		{operation: "createNamespace", method: "POST", path: namespaces, body: `{"namespace":["new"]}`, verb: gate.CreateNamespace, on: in("w")},
+		{operation: "createNamespace", method: "POST", path: namespaces, body: `{"namespace":["a","new"]}`, verb: gate.CreateNamespace, on: in("w/a")},
+		{operation: "createNamespace", method: "POST", path: namespaces, body: `{"namespace":["a","new"],"properties":{"location":"file:///lake/w/x"}}`, verb: gate.CreateNamespace, on: in("w/a"), when: []gate.When{gate.IfLocated}},
+		{operation: "namespaceExists", method: "HEAD", path: a, verb: gate.LoadNamespace, on: on("w/a")},
+		{operation: "loadNamespaceMetadata", method: "GET", path: a, verb: gate.LoadNamespace, on: on("w/a")},
+		{operation: "dropNamespace", method: "DELETE", path: namespaces + "/e", verb: gate.DropNamespace, on: on("w/e")},
+		{operation: "updateProperties", method: "POST", path: a + "/properties", body: `{"updates":{"k":"w"}}`, verb: gate.UpdateProperties, on: on("w/a")},
+		{operation: "updateProperties", method: "POST", path: a + "/properties", body: `{"updates":{"location":"file:///lake/w/x"}}`, verb: gate.UpdateProperties, on: on("w/a"), when: []gate.When{gate.IfLocated}},
+		{operation: "updateProperties", method: "POST", path: a + "/properties", body: `{"removals":["location"]}`, verb: gate.UpdateProperties, on: on("w/a"), when: []gate.When{gate.IfLocated}},
+		{operation: "listTables", method: "GET", path: a + "/tables", verb: gate.ListTables, on: on("w/a")},
+		{operation: "listViews", method: "GET", path: a + "/views", verb: gate.ListViews, on: on("w/a")},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","schema":` + schemaJSON + `}`, verb: gate.CreateTable, on: in("w/a")},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","location":"file:///lake/w/x","schema":` + schemaJSON + `}`, verb: gate.CreateTable, on: in("w/a"), when: []gate.When{gate.IfLocated}},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","location":"file:///lake/w/a/x","schema":` + schemaJSON + `}`, verb: gate.CreateTable, on: in("w/a")},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","properties":{"write.data.path":"file:///lake/w/x"},"schema":` + schemaJSON + `}`, verb: gate.CreateTable, on: in("w/a"), when: []gate.When{gate.IfLocated}},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","stage-create":true,"schema":` + schemaJSON + `}`, verb: gate.StageTable, on: in("w/a")},
+		{operation: "createTable", method: "POST", path: a + "/tables", body: `{"name":"new","location":"file:///lake/w/a/gone","schema":` + schemaJSON + `}`, verb: gate.CreateTable, on: map[gate.Subject]string{gate.OfContainer: "w/a", gate.OfDropped: "w/a/gone"}, when: []gate.When{gate.IfLocated, gate.IfTakingOver}},
+		{operation: "updateTable", method: "POST", path: t, body: `{"requirements":[],"updates":[{"action":"set-location","location":"file:///lake/w/a/gone"}]}`, verb: gate.Commit, on: map[gate.Subject]string{gate.OfObject: "w/a/t", gate.OfDropped: "w/a/gone"}, when: []gate.When{gate.ForUpdates, gate.IfTakingOver}, updates: access.Locate},
+		{operation: "loadTable", method: "GET", path: t, verb: gate.LoadTable, on: on("w/a/t")},
+		{operation: "loadTable", method: "GET", path: t + "?referenced-by=a%1Fv", verb: gate.LoadTable, on: map[gate.Subject]string{gate.OfObject: "w/a/t", gate.OfView: "w/a/v"}, through: true},
+		{operation: "tableExists", method: "HEAD", path: t, verb: gate.TableExists, on: on("w/a/t")},
+		{operation: "dropTable", method: "DELETE", path: t, verb: gate.DropTable, on: on("w/a/t")},
+		{operation: "dropTable", method: "DELETE", path: t + "?purgeRequested=true", verb: gate.DropTable, on: on("w/a/t"), when: []gate.When{gate.IfPurging}},
+		{operation: "unregisterTable", method: "POST", path: t + "/unregister", verb: gate.Unregister, on: on("w/a/t")},
+		{operation: "renameTable", method: "POST", path: "/v1/w/tables/rename", body: rename("t", "a", "new"), verb: gate.Rename, on: to("w/a/t", "w/a")},
+		{operation: "renameTable", method: "POST", path: "/v1/w/tables/rename", body: rename("t", "c", "t"), verb: gate.Rename, on: to("w/a/t", "w/c"), when: []gate.When{gate.IfMoving}},
+		{operation: "registerTable", method: "POST", path: a + "/register", body: register("new", l.newTable, ""), verb: gate.Register, on: in("w/a")},
+		{operation: "registerTable", method: "POST", path: a + "/register", body: register("new", l.goneFile, ""), verb: gate.Register, on: map[gate.Subject]string{gate.OfContainer: "w/a", gate.OfDropped: "w/a/gone"}, when: []gate.When{gate.IfTakingBack}},
+		{operation: "registerTable", method: "POST", path: a + "/register", body: register("t", l.newTable, `,"overwrite":true`), verb: gate.RegisterOver, on: map[gate.Subject]string{gate.OfContainer: "w/a", gate.OfObject: "w/a/t"}},
+		{operation: "createView", method: "POST", path: a + "/views", body: viewJSON("new"), verb: gate.CreateView, on: in("w/a")},
+		{operation: "loadView", method: "GET", path: v, verb: gate.LoadView, on: on("w/a/v")},
+		{operation: "loadView", method: "GET", path: v + "?referenced-by=a%1Fv2", verb: gate.LoadView, on: map[gate.Subject]string{gate.OfObject: "w/a/v", gate.OfView: "w/a/v2"}, through: true},
+		{operation: "viewExists", method: "HEAD", path: v, verb: gate.ViewExists, on: on("w/a/v")},
+		{operation: "replaceView", method: "POST", path: v, body: `{"updates":[{"action":"set-properties","updates":{"k":"w"}}]}`, verb: gate.Replace, on: on("w/a/v"), when: []gate.When{gate.ForUpdates}, updates: access.Alter},
+		{operation: "replaceView", method: "POST", path: v, body: `{"updates":[{"action":"set-location","location":"file:///lake/w/x"}]}`, verb: gate.Replace, on: on("w/a/v"), when: []gate.When{gate.ForUpdates}, updates: access.Locate},
+		{operation: "dropView", method: "DELETE", path: v, verb: gate.DropView, on: on("w/a/v")},
+		{operation: "renameView", method: "POST", path: "/v1/w/views/rename", body: rename("v", "a", "new"), verb: gate.RenameView, on: to("w/a/v", "w/a")},
+		{operation: "renameView", method: "POST", path: "/v1/w/views/rename", body: rename("v", "c", "v"), verb: gate.RenameView, on: to("w/a/v", "w/c"), when: []gate.When{gate.IfMoving}},
+		{operation: "registerView", method: "POST", path: a + "/register-view", body: register("new", l.newView, ""), verb: gate.RegisterView, on: in("w/a")},
+		{operation: "loadCredentials", method: "GET", path: vended + "/t/credentials", verb: gate.LoadCredentials, on: on("d/a/t")},
+		{operation: "loadCredentials", method: "GET", path: vended + "/new/credentials" + staged, verb: gate.LoadStaged, on: in("d/a")},
+		{operation: "signRequest", method: "POST", path: vended + "/t/sign", body: sign, verb: gate.Sign, on: on("d/a/t")},
+		{operation: "signRequest", method: "POST", path: vended + "/new/sign" + staged, body: sign, verb: gate.SignStaged, on: in("d/a")},
+		{operation: "reportMetrics", method: "POST", path: t + "/metrics", body: rest.ScanReportJSON, verb: gate.ReportMetrics, on: map[gate.Subject]string{gate.OfServer: ""}},
 	}
 	for _, update := range []struct {
 		text  string
@@ -217,15 +217,15 @@ func (l *lake) cells() []cell {
 	} {
 		var action struct{ Action string }
 		_ = json.Unmarshal([]byte(update.text), &action)
-		asked := verb.OfUpdate(action.Action, update.names)
+		asked := gate.OfUpdate(action.Action, update.names)
 		one := `"requirements":[],"updates":[` + update.text + `]`
 		cells = append(cells, cell{
-			operation: "updateTable", method: "POST", path: t, body: "{" + one + "}", verb: verb.Commit,
-			on: on("w/a/t"), when: []verb.When{verb.ForUpdates}, updates: asked,
+			operation: "updateTable", method: "POST", path: t, body: "{" + one + "}", verb: gate.Commit,
+			on: on("w/a/t"), when: []gate.When{gate.ForUpdates}, updates: asked,
 		}, cell{
 			operation: "commitTransaction", method: "POST", path: "/v1/w/transactions/commit",
-			body: `{"table-changes":[{"identifier":{"namespace":["a"],"name":"t"},` + one + `}]}`, verb: verb.Commit,
-			on: on("w/a/t"), when: []verb.When{verb.ForUpdates}, updates: asked,
+			body: `{"table-changes":[{"identifier":{"namespace":["a"],"name":"t"},` + one + `}]}`, verb: gate.Commit,
+			on: on("w/a/t"), when: []gate.When{gate.ForUpdates}, updates: asked,
 		})
 	}
 	const create = `"requirements":[{"type":"assert-create"}],"updates":[{"action":"upgrade-format-version","format-version":2},` +
@@ -237,14 +237,14 @@ func (l *lake) cells() []cell {
 	transaction := func(changes ...string) cell {
 		return cell{
 			operation: "commitTransaction", method: "POST", path: "/v1/w/transactions/commit",
-			body: `{"table-changes":[` + strings.Join(changes, ",") + `]}`, verb: verb.Transaction,
-			on:   map[verb.Subject]string{verb.OfObject: "w/a/t", verb.OfContainer: "w/a"},
-			when: []verb.When{verb.ForUpdates, verb.IfCreating}, updates: access.Alter,
+			body: `{"table-changes":[` + strings.Join(changes, ",") + `]}`, verb: gate.Transaction,
+			on:   map[gate.Subject]string{gate.OfObject: "w/a/t", gate.OfContainer: "w/a"},
+			when: []gate.When{gate.ForUpdates, gate.IfCreating}, updates: access.Alter,
 		}
 	}
 	return append(cells,
-		cell{operation: "updateTable", method: "POST", path: a + "/tables/new", body: `{` + create + home + `]}`, verb: verb.CommitCreate, on: in("w/a")},
-		cell{operation: "updateTable", method: "POST", path: a + "/tables/new", body: `{` + create + `,{"action":"set-location","location":"file:///lake/w/x"}]}`, verb: verb.CommitCreate, on: in("w/a"), when: []verb.When{verb.IfLocated}},
+		cell{operation: "updateTable", method: "POST", path: a + "/tables/new", body: `{` + create + home + `]}`, verb: gate.CommitCreate, on: in("w/a")},
+		cell{operation: "updateTable", method: "POST", path: a + "/tables/new", body: `{` + create + `,{"action":"set-location","location":"file:///lake/w/x"}]}`, verb: gate.CommitCreate, on: in("w/a"), when: []gate.When{gate.IfLocated}},
 		transaction(change, `{"identifier":{"namespace":["a"],"name":"new"},`+create+home+`]}`),
 		transaction(`{"identifier":{"namespace":["a"],"name":"new"},`+create+home+`]}`, change),
 	)
@@ -268,9 +268,9 @@ func principals() []principal {
 		return func(objects map[string][]access.Object) (grants []access.Grants) {
 			for _, name := range slices.Sorted(maps.Keys(objects)) {
 				path := objects[name]
-				here := set & access.MayStand(path[0].Kind)
+				here := set & access.Grantable(path[0].Kind)
 				if len(path) == 2 {
-					here &^= access.MayStand(access.Warehouse)
+					here &^= access.Grantable(access.Warehouse)
 				}
 				if here != 0 && len(path) <= 2 {
 					grants = append(grants, grantsAt(path, grantee, here))
@@ -359,14 +359,14 @@ func (l *lake) check(t *testing.T, absent *missing, p principal, c cell, grants 
 	objects = shownTo(moorage.IdentityOf(p.caller, p.generations[p.caller]), objects)
 	who := access.New(1, access.Records{Grants: grants, Generations: p.generations}).Who(access.Caller{Name: p.caller})
 	if warehouse := objects["w"]; c.through && who.Believed(warehouse[0], nil, nil) {
-		c.when = append(c.when, verb.IfThrough)
+		c.when = append(c.when, gate.IfThrough)
 	}
 	order, asked := c.asked()
 	var wanted []string
 	for _, subject := range order {
 		path := objects[c.on[subject]]
 		d := who.Decide(path, asked[subject])
-		if c.verb == verb.CreateNamespace && d.Outcome == access.Hidden && d.HiddenAt < len(path)-1 {
+		if c.verb == gate.CreateNamespace && d.Outcome == access.Hidden && d.HiddenAt < len(path)-1 {
 			d = who.Decide(path[d.HiddenAt+1:], asked[subject]) // it is made where nothing seems to be
 		}
 		switch d.Outcome {
@@ -377,8 +377,8 @@ func (l *lake) check(t *testing.T, absent *missing, p principal, c cell, grants 
 			wanted = append(wanted, fmt.Sprintf("403 Not allowed: %s", d.Missing))
 		case access.Hidden:
 			hidden := nameOf(objects, path[d.HiddenAt])
-			if subject == verb.OfView { // it is as if what is behind did not exist
-				hidden = c.on[verb.OfObject]
+			if subject == gate.OfView { // it is as if what is behind did not exist
+				hidden = c.on[gate.OfObject]
 			}
 			want := absent.answer(t, hidden, c)
 			if answer.Code == want.Code && answer.Body.String() == want.Body.String() {

@@ -4,14 +4,14 @@ import (
 	"testing"
 
 	"moorage/access"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 )
 
 // Each verb of the specification is called by the matrix. It asks for exactly what the table of
 // verbs says, about exactly what the table says.
 func TestVerbsAskWhatTheTableSays(t *testing.T) {
 	t.Parallel()
-	called := make(map[verb.Verb]bool)
+	called := make(map[gate.Verb]bool)
 	everything := principals()[0]
 	for _, p := range principals() {
 		if p.name == "everything" {
@@ -39,10 +39,10 @@ func TestVerbsAskWhatTheTableSays(t *testing.T) {
 			}
 		}
 		if c.through {
-			c.when = append(c.when, verb.IfThrough)
+			c.when = append(c.when, gate.IfThrough)
 		}
 		// Asked in any case; the matrix refuses nobody for it.
-		c.when = append(c.when, verb.ForProperties, verb.ForWriting)
+		c.when = append(c.when, gate.ForProperties, gate.ForWriting)
 		_, asked := c.asked()
 		want := make(map[string]access.Privileges)
 		for subject, privileges := range asked {
@@ -59,7 +59,7 @@ func TestVerbsAskWhatTheTableSays(t *testing.T) {
 			}
 		}
 	}
-	for _, row := range verb.Table() {
+	for _, row := range gate.Table() {
 		if len(row.Iceberg) > 0 && !row.Open && !called[row.Verb] { // open: TestTokenAsksNobody
 			t.Errorf("nothing calls %s", row.Verb)
 		}

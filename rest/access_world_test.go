@@ -12,7 +12,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/identity"
 	"moorage/internal/web"
 	"moorage/ledger"
@@ -40,8 +40,8 @@ type guardedWorld struct {
 	t       testing.TB
 	store   registry.Store // as the catalog writes to it
 	catalog *catalog.Catalog
-	guard   *guard.Guard
-	decided []guard.Decision
+	guard   *gate.Guard
+	decided []gate.Decision
 	epoch   uint64
 	granted []registry.Key // the grants records that there are
 	// generations has for names of principals how many had them who were deleted.
@@ -53,7 +53,7 @@ func newGuardedWorld(t testing.TB, files *memorystorage.Store) *guardedWorld {
 	t.Helper()
 	w := &guardedWorld{t: t}
 	records := memoryregistry.New(rand.Reader)
-	w.guard = guard.New(guard.Config{Store: records, Alone: true, Decided: w.note})
+	w.guard = gate.New(gate.Config{Store: records, Alone: true, Decided: w.note})
 	w.store = w.guard.Watch(records)
 	made, err := catalog.New(catalog.Config{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Guard: w.guard, Locks: locks.NewLocal(locks.LocalConfig{}),
@@ -171,7 +171,7 @@ func shownTo(caller string, objects map[string][]access.Object) map[string][]acc
 	for name, path := range objects {
 		path = slices.Clone(path)
 		for i := range path {
-			path[i].OwnsBeneath = above[path[i].ID]
+			path[i].OwnsInside = above[path[i].ID]
 		}
 		shown[name] = path
 	}
@@ -265,4 +265,4 @@ func grantsAt(path []access.Object, grantee string, privileges access.Privileges
 }
 
 // note notes a decision.
-func (w *guardedWorld) note(_ context.Context, d guard.Decision) { w.decided = append(w.decided, d) }
+func (w *guardedWorld) note(_ context.Context, d gate.Decision) { w.decided = append(w.decided, d) }

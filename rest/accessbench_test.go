@@ -12,7 +12,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/internal/web"
 	"moorage/ledger"
 	"moorage/locks"
@@ -27,7 +27,7 @@ import (
 func newLoadWorld(b *testing.B, on bool) *guardedWorld {
 	b.Helper()
 	records, files := memoryregistry.New(rand.Reader), memorystorage.New()
-	w := &guardedWorld{t: b, guard: guard.New(guard.Config{Store: records, Alone: true})}
+	w := &guardedWorld{t: b, guard: gate.New(gate.Config{Store: records, Alone: true})}
 	w.store = w.guard.Watch(records)
 	made, err := catalog.New(catalog.Config{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Guard: w.guard, Locks: locks.NewLocal(locks.LocalConfig{}),

@@ -11,7 +11,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/identity"
 	"moorage/internal/jsontext"
 	"moorage/internal/web"
@@ -202,7 +202,7 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		// A caller without the privilege to sign gets that refusal first.
 		on := moorage.Identifier{Warehouse: ident.Warehouse}
-		return cmp.Or(s.as(r).Refuse(r.Context(), verb.Sign, on, err), err)
+		return cmp.Or(s.as(r).Refuse(r.Context(), gate.Sign, on, err), err)
 	}
 	staged, err := s.stagedAt(r, ident)
 	if err != nil {

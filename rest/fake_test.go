@@ -11,7 +11,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 )
 
 // fakeCatalog answers every call with fail, or else calls do if it is set, or else answers
@@ -61,13 +61,13 @@ func (f *fakeCatalog) For(_ moorage.Caller, key *catalog.Key, lease *catalog.Lea
 	return f
 }
 
-func (f *fakeCatalog) Refuse(_ context.Context, _ verb.Verb, _ moorage.Identifier, why error) error {
+func (f *fakeCatalog) Refuse(_ context.Context, _ gate.Verb, _ moorage.Identifier, why error) error {
 	return why
 }
 
-func (f *fakeCatalog) Sees(context.Context, verb.Verb, string) (bool, error) { return true, nil }
+func (f *fakeCatalog) Sees(context.Context, gate.Verb, string) (bool, error) { return true, nil }
 
-func (f *fakeCatalog) Admit(context.Context, verb.Verb, string) error { return nil }
+func (f *fakeCatalog) Admit(context.Context, gate.Verb, string) error { return nil }
 
 func (f *fakeCatalog) Delegate(context.Context, *catalog.Table, []catalog.Delegation) (catalog.Delegated, error) {
 	return f.access, f.fail

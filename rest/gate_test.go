@@ -11,7 +11,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/locks"
 	memoryregistry "moorage/registry/memory"
@@ -23,18 +23,18 @@ import (
 // closedGate is a gate that refuses everybody. It notes who asked for what.
 type closedGate struct {
 	mu      sync.Mutex // guards the fields below
-	asked   []verb.Request
-	refused []verb.Request
+	asked   []gate.Request
+	refused []gate.Request
 }
 
-func (g *closedGate) Authorize(_ context.Context, request verb.Request) error {
+func (g *closedGate) Authorize(_ context.Context, request gate.Request) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asked = append(g.asked, request)
 	return moorage.Errorf(moorage.KindForbidden, "The gate is closed")
 }
 
-func (g *closedGate) Audit(_ context.Context, request verb.Request, outcome error) {
+func (g *closedGate) Audit(_ context.Context, request gate.Request, outcome error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if moorage.KindOf(outcome) == moorage.KindForbidden {
@@ -50,10 +50,10 @@ func TestEveryRouteReachesTheGate(t *testing.T) {
 	for _, s := range samples() {
 		t.Run(s.operation, func(t *testing.T) {
 			t.Parallel()
-			gate := &closedGate{}
+			closed := &closedGate{}
 			files := memorystorage.New()
 			made, err := catalog.New(catalog.Config{
-				Deps: registrytest.LedgerDeps(ledger.Config{Store: memoryregistry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}), Gate: gate,
+				Deps: registrytest.LedgerDeps(ledger.Config{Store: memoryregistry.New(rand.Reader)}), Locks: locks.NewLocal(locks.LocalConfig{}), Gate: closed,
 				OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 			})
 			if err != nil {
@@ -72,15 +72,15 @@ func TestEveryRouteReachesTheGate(t *testing.T) {
 			}
 			for _, body := range bodies {
 				for _, header := range []string{"X-None", "Idempotency-Key"} {
-					gate.asked, gate.refused = nil, nil
+					closed.asked, closed.refused = nil, nil
 					if answer := send(h, s.method, s.path, body, header, someKey); answer.Code != http.StatusForbidden {
 						t.Errorf("%s is answered %d, not 403: %s", body, answer.Code, answer.Body)
 					}
-					if len(gate.asked) != 1 || len(gate.refused) != 1 {
-						t.Fatalf("%s: the gate was asked %v, and heard of refusals %v", body, gate.asked, gate.refused)
+					if len(closed.asked) != 1 || len(closed.refused) != 1 {
+						t.Fatalf("%s: the gate was asked %v, and heard of refusals %v", body, closed.asked, closed.refused)
 					}
-					asked := gate.asked[0]
-					if !slices.Contains(verb.OfIceberg(s.operation), asked.Verb) || !reflect.DeepEqual(asked.Caller, moorage.Anonymous()) {
+					asked := closed.asked[0]
+					if !slices.Contains(gate.OfIceberg(s.operation), asked.Verb) || !reflect.DeepEqual(asked.Caller, moorage.Anonymous()) {
 						t.Errorf("%s: the gate was asked for %v", body, asked)
 					}
 					if len(asked.On) == 0 || asked.On[0].Warehouse != "w" {
@@ -96,7 +96,7 @@ func TestEveryRouteReachesTheGate(t *testing.T) {
 func TestVerbsOfOperations(t *testing.T) {
 	t.Parallel()
 	for _, op := range NewServer(TestConfig{Catalog: &fakeCatalog{}}).operations() {
-		verbs := verb.OfIceberg(op.id)
+		verbs := gate.OfIceberg(op.id)
 		if len(verbs) == 0 {
 			t.Errorf("%s is no verb", op.id)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/internal/web"
 )
 
@@ -66,7 +66,7 @@ func (s *server) mutate(id, commits string, read mutation) web.Handler {
 		if unread = cmp.Or(unread, wrong); unread != nil { // a refusal does not depend on the lease
 			warehouse, _ := pathWarehouse(r)
 			on := moorage.Identifier{Warehouse: warehouse}
-			return cmp.Or(asked.Refuse(r.Context(), verb.OfIceberg(id)[0], on, unread), unread)
+			return cmp.Or(asked.Refuse(r.Context(), gate.OfIceberg(id)[0], on, unread), unread)
 		}
 		answer, err := apply(r.Context(), asked)
 		if err != nil {
@@ -93,13 +93,13 @@ func (s *server) admitting(id string, handle web.Handler) web.Handler {
 			return err
 		}
 		if keyID != "" {
-			sees, err := s.as(r).Sees(r.Context(), verb.OfIceberg(id)[0], warehouse)
+			sees, err := s.as(r).Sees(r.Context(), gate.OfIceberg(id)[0], warehouse)
 			if err == nil && !sees {
 				web.MarkStranger(w)
 			}
 			return handle(w, r)
 		}
-		if err := s.as(r).Admit(r.Context(), verb.OfIceberg(id)[0], warehouse); err != nil {
+		if err := s.as(r).Admit(r.Context(), gate.OfIceberg(id)[0], warehouse); err != nil {
 			s.HangUp(w)
 			return err
 		}

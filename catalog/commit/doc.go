@@ -25,7 +25,7 @@
 // # Lanes
 //
 // The kind of change decides how an intent waits for others. The locks are listed in its row in
-// package verb:
+// package gate:
 //
 //   - An intent with a Plan takes the locks of its row. It is applied on the condition that the
 //     records it read have not changed (attempt.go).

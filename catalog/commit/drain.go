@@ -5,7 +5,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/directory"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -24,7 +24,7 @@ func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 	if err != nil {
 		return p.config.Directory.Missing(ctx, w.asker(), ident.Warehouse, err)
 	}
-	if asked, asks := w.row.Needs(verb.OfObject, verb.Always); asks {
+	if asked, asks := w.row.Needs(gate.OfObject, gate.Always); asks {
 		if err := p.config.Directory.MayAt(ctx, w.asker(), asked, path, ident); err != nil {
 			return err
 		}

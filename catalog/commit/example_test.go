@@ -12,7 +12,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -22,7 +22,7 @@ import (
 )
 
 // newPipeline returns a pipeline over stores in memory, and its ledger.
-func newPipeline(gate verb.Gate) (*commit.Pipeline, *ledger.Ledger, error) {
+func newPipeline(authorizer gate.Authorizer) (*commit.Pipeline, *ledger.Ledger, error) {
 	log := slog.New(slog.DiscardHandler)
 	deps, err := ledger.New(ledger.Config{Store: memory.New(rand.Reader), Now: time.Now, Random: rand.Reader, Logger: log})
 	if err != nil {
@@ -31,11 +31,11 @@ func newPipeline(gate verb.Gate) (*commit.Pipeline, *ledger.Ledger, error) {
 	records := deps.Ledger
 	lake := files.New()
 	names := directory.New(directory.Config{
-		Ledger: records, Now: time.Now, Logger: log, Gate: gate,
+		Ledger: records, Now: time.Now, Logger: log, Gate: authorizer,
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return lake.Within(place.Roots) },
 	})
 	return commit.New(commit.Config{
-		Gate: gate, Ledger: records, Locks: locks.NewLocal(locks.LocalConfig{}), Directory: names,
+		Gate: authorizer, Ledger: records, Locks: locks.NewLocal(locks.LocalConfig{}), Directory: names,
 		Claims: claims.New(records), Documents: documents.New(records, names, 1<<20, time.Now, log),
 		Now: time.Now, Logger: log,
 		KeyLifetime: time.Minute, KickPurge: func() {}, KickRecovery: func() {},
@@ -47,7 +47,7 @@ func newPipeline(gate verb.Gate) (*commit.Pipeline, *ledger.Ledger, error) {
 func makeWarehouse(caller moorage.Caller, records *ledger.Ledger, name string) commit.Intent {
 	key := registry.WarehouseKey(name)
 	return commit.Intent{
-		Caller: caller, Verb: verb.CreateWarehouse, On: []moorage.Identifier{{Warehouse: name}},
+		Caller: caller, Verb: gate.CreateWarehouse, On: []moorage.Identifier{{Warehouse: name}},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) ([]registry.Record, error) {
 			return records.Get(ctx, key)
 		}, func(attempt *commit.Attempt, found []registry.Record) (*commit.Plan, error) {
@@ -65,7 +65,7 @@ func makeWarehouse(caller moorage.Caller, records *ledger.Ledger, name string) c
 // makes the plan true in one write, or refuses it.
 func ExamplePipeline() {
 	ctx := context.Background()
-	pipeline, records, err := newPipeline(verb.Open())
+	pipeline, records, err := newPipeline(gate.AdmitAll())
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -9,7 +9,7 @@ import (
 	"moorage/access"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -18,7 +18,7 @@ import (
 // Intent is one requested change of the catalog, as a verb hands it in.
 type Intent struct {
 	Caller moorage.Caller
-	Verb   verb.Verb
+	Verb   gate.Verb
 	Key    *Key // the idempotency key of the request; nil if it has none
 	// On are the names of the objects, at least one. A warehouse or a namespace has an empty name.
 	On []moorage.Identifier

@@ -5,13 +5,13 @@ import (
 	"errors"
 
 	"moorage"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/locks"
 )
 
 // lock takes the subtrees of scope at levels, the levels of a row. It fails with KindUnavailable
 // and holds nothing if it does not get the locks in time.
-func (p *Pipeline) lock(ctx context.Context, row verb.Row, levels []locks.Level, scope Scope) (locks.Hold, error) {
+func (p *Pipeline) lock(ctx context.Context, row gate.Row, levels []locks.Level, scope Scope) (locks.Hold, error) {
 	options := locks.Options{Timeout: p.lockTimes.Structural, InProcess: row.InProcess}
 	if row.Patient {
 		options.Timeout = p.lockTimes.NamespaceDrop

@@ -10,7 +10,7 @@ import (
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -29,7 +29,7 @@ const (
 // Config holds the parts and settings of a Pipeline. Fields without a default are required. Fields
 // of the same name in catalog.Config have the same meaning.
 type Config struct {
-	Gate      verb.Gate
+	Gate      gate.Authorizer
 	Ledger    *ledger.Ledger
 	Locks     locks.Manager
 	Directory *directory.Directory
@@ -121,8 +121,8 @@ func Waiting(p *Pipeline, pointer registry.ID) bool { return p.queue.waiting(poi
 func (p *Pipeline) Submit(ctx context.Context, intent Intent) (outcome Outcome, err error) {
 	w := &work{Intent: intent}
 	w.row, _ = intent.Verb.Row()
-	request := verb.Request{Caller: intent.Caller, Verb: intent.Verb, On: intent.On, Done: w.done}
-	err = verb.Pass(ctx, p.config.Gate, request, func() (err error) {
+	request := gate.Request{Caller: intent.Caller, Verb: intent.Verb, On: intent.On, Done: w.done}
+	err = gate.Pass(ctx, p.config.Gate, request, func() (err error) {
 		if intent.Key == nil {
 			outcome, err = p.run(ctx, w)
 			return err

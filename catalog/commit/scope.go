@@ -2,7 +2,7 @@ package commit
 
 import (
 	"moorage"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/locks"
 	"moorage/registry"
 )
@@ -15,7 +15,7 @@ type Scope struct {
 	Pointers  []registry.ID        // for locks.LevelPointer
 	// Verb replaces the intent's verb for choosing the row. A register sets it according to what it
 	// finds.
-	Verb verb.Verb
+	Verb gate.Verb
 }
 
 // request returns the lock request for the subtrees of scope at levels.

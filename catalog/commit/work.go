@@ -7,7 +7,7 @@ import (
 	"moorage"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -16,7 +16,7 @@ import (
 // work is one intent under way. It belongs to one goroutine.
 type work struct {
 	Intent
-	row     verb.Row
+	row     gate.Row
 	key     *ledger.Key // nil if the request has none
 	applied bool        // the intent has an effect, stored with the outcome of its key
 	// happened is the change that had the effect. heads are the heads of branch main of its tables
@@ -26,13 +26,13 @@ type work struct {
 }
 
 // done returns the effects of w.
-func (w *work) done() verb.Done {
+func (w *work) done() gate.Done {
 	if !w.applied {
-		return verb.Done{}
+		return gate.Done{}
 	}
-	done := verb.Done{Commit: w.happened.ID.String()}
+	done := gate.Done{Commit: w.happened.ID.String()}
 	for _, item := range w.happened.Items {
-		done.Effects = append(done.Effects, verb.Effect{
+		done.Effects = append(done.Effects, gate.Effect{
 			Kind: item.Kind, ID: item.ID.String(), Ident: item.Ident, Previous: item.Previous,
 			Snapshot: w.heads[item.ID],
 		})

@@ -31,8 +31,7 @@ import (
 	"log/slog"
 	"time"
 
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -52,10 +51,11 @@ type Config struct {
 	AllowedLocations []string
 	Now              func() time.Time
 	Logger           *slog.Logger
-	// Gate audits each read, and refuses callers that have no access at all. Default: verb.Open.
-	Gate verb.Gate
+	// Gate audits each read, and refuses callers that have no access at all. Default:
+	// gate.AdmitAll.
+	Gate gate.Authorizer
 	// Guard authorizes reads. Nil: every caller may read everything.
-	Guard *guard.Guard
+	Guard *gate.Guard
 }
 
 // Directory resolves names. It is safe for concurrent use.
@@ -64,8 +64,8 @@ type Directory struct {
 	now              func() time.Time
 	log              *slog.Logger
 	allowedLocations []string
-	gate             verb.Gate
-	guard            *guard.Guard
+	gate             gate.Authorizer
+	guard            *gate.Guard
 	storages         *storages
 	homes            *homes
 	names            *names
@@ -75,7 +75,7 @@ type Directory struct {
 // New returns a directory over the records of config.Ledger, with an empty cache.
 func New(config Config) *Directory {
 	if config.Gate == nil {
-		config.Gate = verb.Open()
+		config.Gate = gate.AdmitAll()
 	}
 	opened := newStorages(config)
 	return &Directory{
@@ -96,6 +96,6 @@ func (d *Directory) get(ctx context.Context, keys ...registry.Key) ([]registry.R
 	if err != nil {
 		return nil, err
 	}
-	d.guard.Saw(records[len(keys)])
+	d.guard.Observe(records[len(keys)])
 	return records[:len(keys):len(keys)], nil
 }

@@ -5,8 +5,7 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/registry"
 )
 
@@ -23,25 +22,25 @@ type Resolved struct {
 // views are the views through which caller reaches a table or view; nil if there are none.
 //
 // Errors: those of the gate; those of Path for a warehouse or namespace, and of Find for a table or
-// view; those of guard.Guard.Decide.
-func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v verb.Verb, on moorage.Identifier,
+// view; those of gate.Guard.Decide.
+func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v gate.Verb, on moorage.Identifier,
 	views *Views) (resolved Resolved, err error) {
-	request := verb.Request{Caller: caller, Verb: v}
+	request := gate.Request{Caller: caller, Verb: v}
 	row, _ := v.Row()
-	if row.On != verb.OnServer {
+	if row.On != access.Server {
 		request.On = []moorage.Identifier{on}
 	}
-	err = verb.Pass(ctx, d.gate, request, func() (err error) {
+	err = gate.Pass(ctx, d.gate, request, func() (err error) {
 		by := Asker{Caller: caller, Verb: v}
-		asked, _ := row.Needs(verb.OfObject, verb.Always)
+		asked, _ := row.Needs(gate.OfObject, gate.Always)
 		switch row.On {
-		case verb.OnWarehouse:
+		case access.Warehouse:
 			resolved.Path, err = d.PathFor(ctx, by, asked, moorage.Identifier{Warehouse: on.Warehouse})
-		case verb.OnNamespace:
+		case access.Namespace:
 			resolved.Path, err = d.PathFor(ctx, by, asked, on)
-		case verb.OnTable:
+		case access.Table:
 			resolved.Found, resolved.By, err = findThrough(ctx, d, by, asked, Table(), on, views)
-		case verb.OnView:
+		case access.View:
 			resolved.Found, resolved.By, err = findThrough(ctx, d, by, asked, View(), on, views)
 		}
 		return err
@@ -55,9 +54,9 @@ func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v verb.V
 // Asker is a caller and the verb that they use.
 type Asker struct {
 	Caller moorage.Caller
-	Verb   verb.Verb
+	Verb   gate.Verb
 	// Through are the views through which the caller reaches the object; nil if there are none.
-	Through *guard.Through
+	Through *gate.Through
 }
 
 // PathFor is Path, and checks that the caller has privileges on the last namespace, or on the
@@ -72,7 +71,7 @@ func (d *Directory) PathFor(ctx context.Context, by Asker, asked access.Privileg
 }
 
 // MayAt returns nil if the caller has the privileges on the end of path, which leads to the
-// namespace of on. Errors are those of guard.Guard.Decide.
+// namespace of on. Errors are those of gate.Guard.Decide.
 func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
 	on moorage.Identifier) error {
 	if d.guard == nil {
@@ -83,22 +82,22 @@ func (d *Directory) MayAt(ctx context.Context, by Asker, asked access.Privileges
 
 // question returns the question whether the caller has privileges on the end of path, which leads
 // to the namespace of on.
-func (d *Directory) question(by Asker, asked access.Privileges, path *Path, on moorage.Identifier) guard.Question {
-	q := guard.Question{Caller: by.Caller, Verb: by.Verb, Object: path.object(on), Asked: asked}
+func (d *Directory) question(by Asker, asked access.Privileges, path *Path, on moorage.Identifier) gate.Question {
+	q := gate.Question{Caller: by.Caller, Verb: by.Verb, Object: path.object(on), Asked: asked}
 	if len(on.Namespace) > 0 {
-		q.Missing = guard.NoSuchNamespace(on.Namespace) // also if only a parent exists
+		q.Missing = gate.NoSuchNamespace(on.Namespace) // also if only a parent exists
 	}
 	return q
 }
 
 // StandAt calls do for a request that MayAt has admitted and that may take long. While do runs,
-// StandAt repeats the decision with the present policy of the store (verb.Stand).
+// StandAt repeats the decision with the present policy of the store (gate.Recheck).
 func (d *Directory) StandAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
 	on moorage.Identifier, do func(context.Context) error) error {
 	if d.guard == nil {
 		return do(ctx)
 	}
-	return verb.Stand(ctx, func(ctx context.Context) error {
+	return gate.Recheck(ctx, func(ctx context.Context) error {
 		return d.guard.Again(ctx, d.question(by, asked, path, on))
 	}, do)
 }
@@ -117,13 +116,13 @@ func (d *Directory) FindFor(ctx context.Context, by Asker, asked access.Privileg
 }
 
 // May returns nil if the caller has the privileges on found, which they named as ident. Errors are
-// those of guard.Guard.Decide.
+// those of gate.Guard.Decide.
 func (d *Directory) May(ctx context.Context, by Asker, asked access.Privileges, found *Found,
 	ident moorage.Identifier) error {
 	if d.guard == nil {
 		return nil
 	}
-	return d.guard.Decide(ctx, guard.Question{
+	return d.guard.Decide(ctx, gate.Question{
 		Caller: by.Caller, Verb: by.Verb, Object: found.Object(ident), Asked: asked, Through: by.Through,
 	})
 }
@@ -171,7 +170,7 @@ func Sees(ctx context.Context, d *Directory, by Asker, warehouse string) (bool, 
 // view, which cannot come back afterwards.
 //
 // Errors: KindForbidden, also if the caller does not see the dropped table or view; those of
-// guard.Guard.Decide.
+// gate.Guard.Decide.
 func (d *Directory) Taking(by Asker) func(context.Context, registry.Pointer) error {
 	if d.guard == nil {
 		return nil
@@ -181,7 +180,7 @@ func (d *Directory) Taking(by Asker) func(context.Context, registry.Pointer) err
 		if err != nil {
 			return err
 		}
-		asked := by.Verb.Needs(verb.OfDropped, verb.IfTakingOver)
+		asked := by.Verb.Needs(gate.OfDropped, gate.IfTakingOver)
 		err = d.May(ctx, by, asked, &Found{Pointer: dropped, Above: above}, dropped.Identifier())
 		if kind := moorage.KindOf(err); err != nil && (kind == moorage.KindForbidden || moorage.IsHidden(err)) {
 			return moorage.Errorf(moorage.KindForbidden,

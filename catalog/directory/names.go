@@ -8,7 +8,7 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -34,14 +34,14 @@ type Found struct {
 }
 
 // Object returns r as the object of decisions. ident is the name in the request.
-func (r *Found) Object(ident moorage.Identifier) guard.Object {
+func (r *Found) Object(ident moorage.Identifier) gate.Object {
 	kind := access.Table
 	if r.Pointer.View {
 		kind = access.View
 	}
 	path := make([]access.Object, 0, len(r.Above)+1)
 	path = append(path, access.Object{ID: access.ID(r.Pointer.ID), Kind: kind, Creator: r.Pointer.Creator})
-	return guard.Object{Ident: ident, Path: append(path, r.Above...)}
+	return gate.Object{Ident: ident, Path: append(path, r.Above...)}
 }
 
 // Granted returns r with a pointer that records that privileges are granted on it, for the next

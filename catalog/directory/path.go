@@ -11,7 +11,7 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -112,8 +112,8 @@ func (p *Path) Home() (location string, depth int) {
 
 // object returns the last namespace of p, or the warehouse, as the object of decisions. on is its
 // name.
-func (p *Path) object(on moorage.Identifier) guard.Object {
-	return guard.Object{
+func (p *Path) object(on moorage.Identifier) gate.Object {
+	return gate.Object{
 		Ident: moorage.Identifier{Warehouse: on.Warehouse, Namespace: on.Namespace[:len(p.levels)]}, Path: p.Above(),
 	}
 }
@@ -253,7 +253,7 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Namespace, withValue bool) (
 	*Path, []registry.Key, error) {
 	if moorage.ValidateName("warehouse name", name) != nil { // no key can have this name
-		return nil, nil, guard.NoSuchWarehouse(name)
+		return nil, nil, gate.NoSuchWarehouse(name)
 	}
 	keys := []registry.Key{registry.WarehouseKey(name)}
 	began := d.now()
@@ -281,7 +281,7 @@ func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Na
 			return nil, nil, err
 		}
 		if !records[0].Exists() {
-			return p, nil, guard.NoSuchNamespace(ns)
+			return p, nil, gate.NoSuchNamespace(ns)
 		}
 		if err := p.follow([]registry.Key{key}, records, level); err != nil {
 			return nil, nil, err
@@ -326,7 +326,7 @@ func (d *Directory) newPath(ctx context.Context, record registry.Record, name st
 	*Path, error) {
 	if !record.Exists() {
 		d.homes.forget(name)
-		return nil, guard.NoSuchWarehouse(name)
+		return nil, gate.NoSuchWarehouse(name)
 	}
 	warehouse, err := ledger.Decode[registry.Warehouse](record)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog/guard"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 )
 
@@ -26,7 +26,7 @@ func findThrough(ctx context.Context, d *Directory, by Asker, asked access.Privi
 		found, err = d.FindFor(ctx, by, asked, k, ident)
 		return found, by, err
 	}
-	by.Through = &guard.Through{Views: make([]guard.View, len(views.Names))}
+	by.Through = &gate.Through{Views: make([]gate.View, len(views.Names))}
 	for i, name := range views.Names {
 		by.Through.Views[i].Object.Ident = name
 	}
@@ -82,7 +82,7 @@ func (w way) find(ctx context.Context) (*Found, error) {
 
 // findView returns a view on the way; known is its cached result or nil. A missing or unreadable
 // view is not an error, but the caller cannot pass through it.
-func (w way) findView(ctx context.Context, name moorage.Identifier, known *Found) (view guard.View, err error) {
+func (w way) findView(ctx context.Context, name moorage.Identifier, known *Found) (view gate.View, err error) {
 	view.Object.Ident = name
 	found := known
 	var definer bool
@@ -99,7 +99,7 @@ func (w way) findView(ctx context.Context, name moorage.Identifier, known *Found
 	})
 	switch kind := moorage.KindOf(err); {
 	case err == nil:
-		return guard.View{Object: found.Object(name), Definer: definer}, nil
+		return gate.View{Object: found.Object(name), Definer: definer}, nil
 	case kind == moorage.KindUnavailable, ctx.Err() != nil:
 		return view, err
 	case kind != moorage.KindNoSuchView:
@@ -134,7 +134,7 @@ func (w way) missing(ctx context.Context, err error) error {
 	if pathErr != nil {
 		return pathErr
 	}
-	refusal := w.directory.guard.Decide(ctx, guard.Question{
+	refusal := w.directory.guard.Decide(ctx, gate.Question{
 		Caller: w.by.Caller, Verb: w.by.Verb, Object: path.object(moorage.Identifier{Warehouse: w.to.Warehouse}),
 		Asked: access.See, Through: w.by.Through, Missing: err,
 	})

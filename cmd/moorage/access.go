@@ -291,7 +291,7 @@ func printExplanation(out io.Writer, why client.Explanation) {
 		fmt.Fprintf(out, "%s: through view %s%s%s\n", view.Decision, view.View, withRightsOf(view.As),
 			lacking(view.Missing))
 	}
-	if why.Unheeded {
+	if why.Ignored {
 		fmt.Fprintln(out, "the views are not heeded: who names them lacks delegate on the warehouse")
 	}
 	fmt.Fprintf(out, "%s: asked for %s, has %s%s\n", why.Decision, orNothing(why.Asked), orNothing(why.Has),

@@ -20,8 +20,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/audit"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/internal/cli"
 	"moorage/internal/web"
 )
@@ -124,49 +123,49 @@ func withAudit(ready func(context.Context) error, log *audit.Log) func(context.C
 	}
 }
 
-// audited is a gate that records the decisions of another gate and of the guard behind it. It is
+// audited is an authorizer that records its own decisions and those of another one. It is
 // safe for concurrent use.
 type audited struct {
-	verb.Gate
+	gate.Authorizer
 	log *audit.Log
 
 	mu sync.Mutex // guards made; leaf
 	// made has the decisions of requests in progress. Each gets a line when its request ends.
-	made map[request][]guard.Decision
+	made map[request][]gate.Decision
 }
 
 // request is one use of a verb in progress.
 type request struct {
 	id, caller string
-	verb       verb.Verb
+	verb       gate.Verb
 }
 
 // requestsMax bounds the requests in progress whose decisions are kept. Further requests get their
 // lines before they end.
 const requestsMax = 10_000
 
-// newAudited returns a gate that refuses nothing until its Gate is replaced.
+// newAudited returns an authorizer that refuses nothing until its Authorizer is replaced.
 func newAudited(log *audit.Log) *audited {
-	return &audited{Gate: verb.Open(), log: log, made: make(map[request][]guard.Decision)}
+	return &audited{Authorizer: gate.AdmitAll(), log: log, made: make(map[request][]gate.Decision)}
 }
 
 // Authorize refuses what cannot be recorded, if the log is strict.
-func (a *audited) Authorize(ctx context.Context, request verb.Request) error {
+func (a *audited) Authorize(ctx context.Context, request gate.Request) error {
 	if err := a.log.Room(); err != nil {
 		return err
 	}
-	return a.Gate.Authorize(ctx, request)
+	return a.Authorizer.Authorize(ctx, request)
 }
 
 // Decided keeps a decision until its request ends. A decision replaces an earlier one about the
 // same object, because the last decision is based on the records that the change requires.
-func (a *audited) Decided(ctx context.Context, decision guard.Decision) {
+func (a *audited) Decided(ctx context.Context, decision gate.Decision) {
 	of := request{moorage.RequestID(ctx), decision.Caller.Name, decision.Verb}
 	a.mu.Lock()
 	all, known := a.made[of]
 	full := !known && len(a.made) >= requestsMax
 	if !full {
-		at := slices.IndexFunc(all, func(d guard.Decision) bool { return isSame(d, decision) })
+		at := slices.IndexFunc(all, func(d gate.Decision) bool { return isSame(d, decision) })
 		if at < 0 {
 			all = append(all, decision)
 		} else {
@@ -181,15 +180,15 @@ func (a *audited) Decided(ctx context.Context, decision guard.Decision) {
 }
 
 // isSame reports whether two decisions of a request are about one object and the same privileges.
-func isSame(d, other guard.Decision) bool {
+func isSame(d, other gate.Decision) bool {
 	return d.Asked == other.Asked && d.Object.Kind() == other.Object.Kind() &&
 		(len(d.Object.Path) == 0 || d.Object.Path[0].ID == other.Object.Path[0].ID)
 }
 
 // Audit writes a line for each decision of the request, or for each object if there was no
 // decision.
-func (a *audited) Audit(ctx context.Context, asked verb.Request, outcome error) {
-	a.Gate.Audit(ctx, asked, outcome)
+func (a *audited) Audit(ctx context.Context, asked gate.Request, outcome error) {
+	a.Authorizer.Audit(ctx, asked, outcome)
 	of := request{moorage.RequestID(ctx), asked.Caller.Name, asked.Verb}
 	a.mu.Lock()
 	made := a.made[of]
@@ -225,7 +224,7 @@ func (a *audited) Audit(ctx context.Context, asked verb.Request, outcome error) 
 		return
 	}
 	line := lineFrom(ctx, asked.Caller, asked.Verb)
-	line.Decision, line.Object.Kind = decisionOf(outcome), kindOf(row.On)
+	line.Decision, line.Object.Kind = decisionOf(outcome), row.On.String()
 	if len(asked.On) == 0 {
 		ended(line)
 	}
@@ -248,7 +247,7 @@ func decisionOf(outcome error) string {
 }
 
 // lineFrom returns the part of a line about the caller and the operation.
-func lineFrom(ctx context.Context, caller moorage.Caller, v verb.Verb) audit.Line {
+func lineFrom(ctx context.Context, caller moorage.Caller, v gate.Verb) audit.Line {
 	return audit.Line{
 		Event: audit.Decision, RequestID: moorage.RequestID(ctx), Caller: caller.Name, Via: caller.Via,
 		Source: string(caller.Source), Address: caller.Address, Operation: string(v), Key: caller.KeyID,
@@ -256,7 +255,7 @@ func lineFrom(ctx context.Context, caller moorage.Caller, v verb.Verb) audit.Lin
 }
 
 // lineOf returns the line of a decision.
-func lineOf(ctx context.Context, d guard.Decision) audit.Line {
+func lineOf(ctx context.Context, d gate.Decision) audit.Line {
 	line := lineFrom(ctx, d.Caller, d.Verb)
 	line.Object.Kind = d.Object.Kind().String()
 	if len(d.Object.Path) > 0 {
@@ -266,7 +265,7 @@ func lineOf(ctx context.Context, d guard.Decision) audit.Line {
 	}
 	line.Asked, line.Missing = d.Asked.Words(), d.Missing.Words()
 	line.Decision, line.Epoch, line.Took = d.Outcome.String(), d.Epoch, d.Took
-	line.Through, line.Unheeded = namesOf(d.Through), namesOf(d.Unheeded)
+	line.Through, line.Ignored = namesOf(d.Through), namesOf(d.Ignored)
 	if d.Walk.AsOwner {
 		line.As = cmp.Or(d.Walk.Owner, "nobody")
 	}
@@ -278,8 +277,8 @@ func lineOf(ctx context.Context, d guard.Decision) audit.Line {
 		line.By = "owner " + d.Grantee
 	case access.ByGrant:
 		line.By = "grant to " + d.Grantee
-	case access.ByBeneath:
-		line.By = "something beneath it"
+	case access.ByInside:
+		line.By = "something inside it"
 	}
 	return line
 }
@@ -290,21 +289,6 @@ func namesOf(views []moorage.Identifier) (names []string) {
 		names = append(names, view.String())
 	}
 	return names
-}
-
-// kindOf returns the word for a verb's object.
-func kindOf(object verb.Object) string {
-	switch object {
-	case verb.OnWarehouse:
-		return access.Warehouse.String()
-	case verb.OnNamespace:
-		return access.Namespace.String()
-	case verb.OnTable:
-		return access.Table.String()
-	case verb.OnView:
-		return access.View.String()
-	}
-	return access.Server.String()
 }
 
 // outcomeOfChange returns the outcome of a change that was allowed.
@@ -320,7 +304,7 @@ func outcomeOfChange(outcome error) string {
 
 // addEffects adds the effects of a change to the lines of its request: to the line about the same
 // object, or else to the first line. A created object has no line of its own.
-func addEffects(lines []audit.Line, done verb.Done) {
+func addEffects(lines []audit.Line, done gate.Done) {
 	if len(lines) == 0 || done.Commit == "" {
 		return
 	}

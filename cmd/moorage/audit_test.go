@@ -14,7 +14,7 @@ import (
 
 	"moorage"
 	"moorage/audit"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/internal/cli"
 )
 
@@ -111,12 +111,12 @@ func TestStrictAuditRefuses(t *testing.T) {
 	t.Parallel()
 	log := audit.New(audit.Config{Out: brokenOut{audit.Stream(nil)}, Strict: true, LinesMax: 2, Jitter: newJitter()})
 	log.Start()
-	gate := newAudited(log)
+	audited := newAudited(log)
 	ready := withAudit(func(context.Context) error { return nil }, log)
-	request := verb.Request{Caller: moorage.Anonymous(), Verb: verb.DropTable, On: []moorage.Identifier{{Name: "t"}}}
+	request := gate.Request{Caller: moorage.Anonymous(), Verb: gate.DropTable, On: []moorage.Identifier{{Name: "t"}}}
 	done := 0
 	for range 5 {
-		err := verb.Pass(t.Context(), gate, request, func() error { done++; return nil })
+		err := gate.Pass(t.Context(), audited, request, func() error { done++; return nil })
 		if done < 2 && err != nil || done == 2 && err != nil && moorage.KindOf(err) != moorage.KindUnavailable {
 			t.Errorf("after %d: %v", done, err)
 		}

@@ -18,8 +18,7 @@ import (
 	"moorage"
 	"moorage/audit"
 	"moorage/catalog"
-	"moorage/catalog/guard"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/check"
 	"moorage/identity"
 	"moorage/internal/cli"
@@ -58,7 +57,7 @@ type node struct {
 	storages *storages
 
 	gate     *audited
-	guard    *guard.Guard
+	guard    *gate.Guard
 	ledger   ledger.Deps
 	healthy  func(context.Context) error // of the store
 	outgrown *outgrown
@@ -155,10 +154,10 @@ func (n *node) openLedger() (err error) {
 	metered := meterStore(n.store, n.metrics)
 	alone := !n.config.InDatabase()
 	n.gate = newAudited(n.audit)
-	n.guard = guard.New(guard.Config{
+	n.guard = gate.New(gate.Config{
 		Store: metered, Alone: alone, Admins: n.config.Admins, Logger: n.logger, Decided: n.gate.Decided,
 	})
-	n.gate.Gate = n.guard
+	n.gate.Authorizer = n.guard
 	n.healthy = metered.Healthy
 	n.horizon = watchHorizon(n.store, n.metrics, n.logger)
 	n.outgrown, err = watchStore(n.store, n.logger)
@@ -252,8 +251,8 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 		Measure: func(ctx context.Context, caller moorage.Caller) error {
 			ctx, cancel := context.WithTimeout(ctx, metricsWait)
 			defer cancel()
-			request := verb.Request{Caller: caller, Verb: verb.LoadMetrics}
-			return verb.Pass(ctx, n.gate, request, func() error { return nil })
+			request := gate.Request{Caller: caller, Verb: gate.LoadMetrics}
+			return gate.Pass(ctx, n.gate, request, func() error { return nil })
 		},
 		Hosts:        c.HostNames(),
 		BodyBytesMax: c.BodyBytesMax,

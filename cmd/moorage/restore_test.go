@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/internal/cli"
 	"moorage/registry"
 	"moorage/registry/postgres"
@@ -28,7 +28,7 @@ type heldStore struct {
 
 // Apply is that of the store, after release if it is a transaction's.
 func (s *heldStore) Apply(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
-	if batch.Change != nil && batch.Change.Operation == string(verb.Transaction) {
+	if batch.Change != nil && batch.Change.Operation == string(gate.Transaction) {
 		close(s.arrived)
 		<-s.release
 	}

@@ -45,7 +45,7 @@ func bans() []ban {
 		{importPath: "reflect", names: []string{"DeepEqual"},
 			reason: "compare with ==, slices.Equal or maps.Equal"},
 		{importPath: "moorage/access", names: []string{"Admin", "Alter", "Audit", "Create", "Describe", "Drop", "Locate", "Maintain", "Manage", "Operate", "Purge", "Read", "Write"},
-			dirs: []string{"access", "catalog/verb"}, reason: "the table of verbs has what each asks for: verb.Verb.Needs"},
+			dirs: []string{"access", "catalog/gate"}, reason: "the table of verbs has what each asks for: gate.Verb.Needs"},
 	}
 }
 

@@ -69,7 +69,7 @@ func ruleCases() []ruleCase {
 
 		{"privilege", "banned", "catalog", source("package catalog\nimport \"moorage/access\"\nvar _ = access.Drop"), 1},
 		{"only seen", "banned", "catalog", source("package catalog\nimport \"moorage/access\"\nvar _ = access.See"), 0},
-		{"privilege in the table", "banned", "catalog/verb", source("package verb\nimport \"moorage/access\"\nvar _ = access.Drop"), 0},
+		{"privilege in the table", "banned", "catalog/gate", source("package gate\nimport \"moorage/access\"\nvar _ = access.Drop"), 0},
 
 		{"init", "init", "locks", source("package locks\nfunc init() {}"), 1},
 		{"method called init", "init", "locks", source("package locks\ntype t int\nfunc (t) init() {}"), 0},

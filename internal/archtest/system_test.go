@@ -14,7 +14,7 @@ func systemMakers() map[string]string {
 		"catalog":           "explains what another caller may do, whose objects it finds itself",
 		"catalog/claims":    "ends undrop windows by itself: the change record says so",
 		"catalog/directory": "steps of its own change records: the change record says so",
-		"catalog/guard":     "knows such callers when they ask",
+		"catalog/gate":      "knows such callers when they ask",
 		"maintenance/purge": "deletes files of dropped tables: the change record says so",
 		"cmd/moorage":       "starts the jobs, opens stores for operators, and looks keys up for authentication",
 	}

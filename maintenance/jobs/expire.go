@@ -10,7 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -144,7 +144,7 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 		},
 	}
 	_, changed, err := j.tables.Tend(ctx, pointer, catalog.Tending{
-		Verb: verb.Expire, Plan: e.plan, Beside: e.beside,
+		Verb: gate.Expire, Plan: e.plan, Beside: e.beside,
 	})
 	switch {
 	case errors.Is(err, catalog.ErrBeside):

@@ -8,7 +8,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/maintenance/patience"
 	"moorage/maintenance/policy"
@@ -188,7 +188,7 @@ func (f *following) fold(ctx context.Context, page []registry.PositionedChange) 
 
 // isOfPolicies reports whether an operation changes policies.
 func isOfPolicies(operation string) bool {
-	return operation == string(verb.PutMaintenancePolicy) || operation == string(verb.DeleteMaintenancePolicy)
+	return operation == string(gate.PutMaintenancePolicy) || operation == string(gate.DeleteMaintenancePolicy)
 }
 
 // foldTables makes tables due. The last Apply moves the position.

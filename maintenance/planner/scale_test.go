@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 	"moorage/registry/pebble"
@@ -48,7 +48,7 @@ func (w *world) event(id registry.ID, n int64) {
 		Facts: &registry.Facts{Snapshots: 100 + n, FirstMS: w.clock.Now().UnixMilli(), Files: n, Deletes: -1, Bytes: -1},
 	}
 	change := registry.Change{
-		ID: commit, Operation: string(verb.Commit), Ident: ident("t"), Principal: "ann", Time: w.clock.Now(),
+		ID: commit, Operation: string(gate.Commit), Ident: ident("t"), Principal: "ann", Time: w.clock.Now(),
 		Items: []registry.Item{item},
 	}
 	_, err = w.store.Apply(w.ctx, registry.Batch{Change: &change})

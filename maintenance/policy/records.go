@@ -10,7 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/registry"
 )
@@ -18,8 +18,8 @@ import (
 // Scopes finds the objects that have policies, with the rights of one caller. catalog.Scopes
 // implements it.
 type Scopes interface {
-	Find(ctx context.Context, v verb.Verb, ident moorage.Identifier) (catalog.Scope, error)
-	Change(ctx context.Context, v verb.Verb, ident moorage.Identifier,
+	Find(ctx context.Context, v gate.Verb, ident moorage.Identifier) (catalog.Scope, error)
+	Change(ctx context.Context, v gate.Verb, ident moorage.Identifier,
 		plan func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error)) error
 }
 
@@ -143,7 +143,7 @@ func (p *Policies) Put(ctx context.Context, scopes Scopes, ident moorage.Identif
 	if err := asked.Check(); err != nil {
 		return moorage.E(op, "", moorage.KindIllegalArgument, err)
 	}
-	return p.change(ctx, scopes, verb.PutMaintenancePolicy, ident, func(scope catalog.Scope,
+	return p.change(ctx, scopes, gate.PutMaintenancePolicy, ident, func(scope catalog.Scope,
 		value *registry.MaintenancePolicy) error {
 		job, err := p.jobOf(ctx, asked, value.Jobs)
 		if err != nil {
@@ -200,7 +200,7 @@ func (p *Policies) Delete(ctx context.Context, scopes Scopes, ident moorage.Iden
 	if err := t.Check(nil, false); err != nil {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s", err)
 	}
-	return p.change(ctx, scopes, verb.DeleteMaintenancePolicy, ident, func(_ catalog.Scope,
+	return p.change(ctx, scopes, gate.DeleteMaintenancePolicy, ident, func(_ catalog.Scope,
 		value *registry.MaintenancePolicy) error {
 		value.Jobs = without(value.Jobs, t)
 		return nil
@@ -212,7 +212,7 @@ func without(jobs []registry.JobPolicy, t Type) []registry.JobPolicy {
 }
 
 // change changes the policy of a scope, and rewrites the policy record of its warehouse.
-func (p *Policies) change(ctx context.Context, scopes Scopes, v verb.Verb, ident moorage.Identifier,
+func (p *Policies) change(ctx context.Context, scopes Scopes, v gate.Verb, ident moorage.Identifier,
 	edit func(scope catalog.Scope, value *registry.MaintenancePolicy) error) error {
 	err := scopes.Change(ctx, v, ident, func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error) {
 		keys := []registry.Key{registry.MaintenancePolicyKey(scope.Name)}

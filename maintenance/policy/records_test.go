@@ -9,7 +9,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/maintenance/policy"
@@ -104,7 +104,7 @@ type leaving struct {
 	leave func()
 }
 
-func (l leaving) Change(ctx context.Context, v verb.Verb, ident moorage.Identifier,
+func (l leaving) Change(ctx context.Context, v gate.Verb, ident moorage.Identifier,
 	plan func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error)) error {
 	defer l.leave()
 	return l.Scopes.Change(ctx, v, ident, plan)

@@ -7,7 +7,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
 	"moorage/maintenance/policy"
@@ -29,7 +29,7 @@ type ByHand struct {
 func (s *Steering) Begin(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked ByHand) (
 	jobs.Began, error) {
 	const op = "steer.Begin"
-	scope, err := findTable(ctx, scopes, verb.RunMaintenance, ident)
+	scope, err := findTable(ctx, scopes, gate.RunMaintenance, ident)
 	if err != nil {
 		return jobs.Began{}, err
 	}
@@ -37,7 +37,7 @@ func (s *Steering) Begin(ctx context.Context, scopes policy.Scopes, ident moorag
 		return jobs.Began{}, err
 	}
 	if asked.Orphans != nil && asked.Orphans.Adopt {
-		if _, err := scopes.Find(ctx, verb.AdoptFiles, moorage.Identifier{Warehouse: ident.Warehouse}); err != nil {
+		if _, err := scopes.Find(ctx, gate.AdoptFiles, moorage.Identifier{Warehouse: ident.Warehouse}); err != nil {
 			return jobs.Began{}, moorage.Annotate(op, ident.String(), err)
 		}
 	}
@@ -53,7 +53,7 @@ func (s *Steering) Begin(ctx context.Context, scopes policy.Scopes, ident moorag
 	return began, moorage.Annotate(op, ident.String(), err)
 }
 
-func findTable(ctx context.Context, scopes policy.Scopes, v verb.Verb, ident moorage.Identifier) (
+func findTable(ctx context.Context, scopes policy.Scopes, v gate.Verb, ident moorage.Identifier) (
 	catalog.Scope, error) {
 	if ident.Name == "" {
 		return catalog.Scope{}, moorage.Errorf(moorage.KindIllegalArgument, "Name a table")
@@ -134,7 +134,7 @@ func told(ident moorage.Identifier, err error) error {
 func (s *Steering) Plan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind,
 	asked ByHand, sample int) (jobs.DryRun, error) {
 	const op = "steer.Plan"
-	scope, err := findTable(ctx, scopes, verb.PlanMaintenance, ident)
+	scope, err := findTable(ctx, scopes, gate.PlanMaintenance, ident)
 	if err != nil {
 		return jobs.DryRun{}, err
 	}
@@ -160,7 +160,7 @@ func (s *Steering) Plan(ctx context.Context, scopes policy.Scopes, ident moorage
 func (s *Steering) Leftovers(ctx context.Context, scopes policy.Scopes, warehouse string,
 	asked jobs.LeftoverSettings, sample int) (jobs.DryRun, error) {
 	const op = "steer.Leftovers"
-	_, err := scopes.Find(ctx, verb.PlanMaintenance, moorage.Identifier{Warehouse: warehouse})
+	_, err := scopes.Find(ctx, gate.PlanMaintenance, moorage.Identifier{Warehouse: warehouse})
 	if err != nil {
 		return jobs.DryRun{}, moorage.Annotate(op, warehouse, err)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
@@ -47,7 +47,7 @@ func (s *Steering) Preview(ctx context.Context, scopes policy.Scopes, ident moor
 	if err := asked.Check(); err != nil {
 		return nil, "", moorage.Annotate(op, ident.String(), err)
 	}
-	scope, err := scopes.Find(ctx, verb.PreviewMaintenancePolicy, ident)
+	scope, err := scopes.Find(ctx, gate.PreviewMaintenancePolicy, ident)
 	if err != nil {
 		return nil, "", err
 	}

@@ -22,7 +22,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
@@ -75,7 +75,7 @@ type Status struct {
 
 // Status returns the state of a scope's maintenance. Errors: the errors of catalog.Scopes.Find.
 func (s *Steering) Status(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) (Status, error) {
-	scope, err := scopes.Find(ctx, verb.LoadMaintenance, ident)
+	scope, err := scopes.Find(ctx, gate.LoadMaintenance, ident)
 	if err != nil {
 		return Status{}, err
 	}
@@ -155,7 +155,7 @@ func (s *Steering) Run(ctx context.Context, scopes policy.Scopes, ident moorage.
 		return moorage.Errorf(moorage.KindIllegalArgument,
 			"Name a table, and the kind snapshots, orphans or compaction")
 	}
-	scope, err := scopes.Find(ctx, verb.RunMaintenance, ident)
+	scope, err := scopes.Find(ctx, gate.RunMaintenance, ident)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (s *Steering) Pauses(ctx context.Context) ([]registry.Pause, error) {
 // Errors: the errors of catalog.Scopes.Change.
 func (s *Steering) Pause(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
 	reason, by string) error {
-	return s.changePauses(ctx, scopes, verb.PauseMaintenance, ident, func(scope catalog.Scope, now time.Time,
+	return s.changePauses(ctx, scopes, gate.PauseMaintenance, ident, func(scope catalog.Scope, now time.Time,
 		all []registry.Pause) []registry.Pause {
 		all = withoutScope(all, scope.Name)
 		pause := registry.Pause{Scope: scope.Name, Ident: scope.Ident, Reason: reason, By: by, Since: now}
@@ -303,7 +303,7 @@ func withoutScope(all []registry.Pause, scope string) []registry.Pause {
 //
 // Errors: the errors of catalog.Scopes.Change.
 func (s *Steering) Resume(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
-	err := s.changePauses(ctx, scopes, verb.ResumeMaintenance, ident, func(scope catalog.Scope, _ time.Time,
+	err := s.changePauses(ctx, scopes, gate.ResumeMaintenance, ident, func(scope catalog.Scope, _ time.Time,
 		all []registry.Pause) []registry.Pause {
 		return withoutScope(all, scope.Name)
 	}, func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error) {
@@ -322,7 +322,7 @@ func (s *Steering) Resume(ctx context.Context, scopes policy.Scopes, ident moora
 	return err
 }
 
-func (s *Steering) changePauses(ctx context.Context, scopes policy.Scopes, v verb.Verb, ident moorage.Identifier,
+func (s *Steering) changePauses(ctx context.Context, scopes policy.Scopes, v gate.Verb, ident moorage.Identifier,
 	edit func(scope catalog.Scope, now time.Time, all []registry.Pause) []registry.Pause,
 	more ...func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error)) error {
 	return scopes.Change(ctx, v, ident, func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error) {
@@ -362,7 +362,7 @@ func put(key registry.Key, record registry.Record, value registry.Value) (catalo
 //
 // Errors: the errors of catalog.Scopes.Change.
 func (s *Steering) Rescan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
-	err := scopes.Change(ctx, verb.RescanMaintenance, ident, func(ctx context.Context, scope catalog.Scope) (
+	err := scopes.Change(ctx, gate.RescanMaintenance, ident, func(ctx context.Context, scope catalog.Scope) (
 		catalog.Beside, error) {
 		key := registry.WalkKey(scope.Name)
 		records, err := s.Ledger.Get(ctx, key)

@@ -148,11 +148,11 @@ type Explanation struct {
 	Grantors []string `json:"grantors"` // grantees that could grant the missing privileges
 	// Through are the views of the question, up to the one that denied access; the fields above are
 	// then about that view. As is the owner of a view whose privileges decided: "nobody" if that
-	// view has no owner, empty for the caller's own. Unheeded reports that the engine is not
+	// view has no owner, empty for the caller's own. Ignored reports that the engine is not
 	// trusted, so the views were ignored.
-	Through  []Passed `json:"through,omitempty"`
-	As       string   `json:"as,omitempty"`
-	Unheeded bool     `json:"unheeded,omitempty"`
+	Through []Passed `json:"through,omitempty"`
+	As      string   `json:"as,omitempty"`
+	Ignored bool     `json:"ignored,omitempty"`
 }
 
 // Passed is a view in the Through of a question.

@@ -1,16 +1,9 @@
-// Package verb holds the table of all verbs, the requests that a caller can send to the catalog.
-// Each verb has one row: its kind of object, its locks, whether it takes an idempotency key, and
-// its operations in the HTTP APIs. Every verb of a caller passes the Gate, which authorizes the
-// caller (gate.go). Jobs of the server do not pass it yet.
-//
-// # What it must not know
-//
-// It knows no store, and nothing of HTTP except the names of operations.
-package verb
+package gate
 
 import (
 	"slices"
 
+	"moorage/access"
 	"moorage/locks"
 )
 
@@ -97,22 +90,10 @@ const (
 	Expire    Verb = "expire"
 )
 
-// Object is the kind of a verb's object.
-type Object uint8
-
-// The objects.
-const (
-	OnServer Object = iota
-	OnWarehouse
-	OnNamespace
-	OnTable
-	OnView
-)
-
 // Row holds the fixed properties of one verb.
 type Row struct {
 	Verb Verb
-	On   Object
+	On   access.Kind
 	// Reads means that the verb changes nothing.
 	Reads bool
 	// Locks are the levels of the subtrees that the verb locks for writing, all in one sorted call.
@@ -133,7 +114,7 @@ type Row struct {
 	Asks []Ask
 	// Open means that every caller may use the verb, including an unauthenticated one.
 	Open bool
-	// AskedLater means that the Gate admits the verb without its checks on the server.
+	// AskedLater means that the Guard admits the verb without its checks on the server.
 	AskedLater bool
 	// Keyed means that the verb takes an idempotency key.
 	Keyed bool
@@ -158,85 +139,90 @@ func table() []Row {
 	named := []locks.Level{locks.LevelShard, locks.LevelPointer}
 	pointer := []locks.Level{locks.LevelPointer}
 	return append(slices.Concat(administering(), maintaining()), []Row{
-		{Verb: CreateWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse},
+		{Verb: CreateWarehouse, On: access.Warehouse, Locks: []locks.Level{locks.LevelWarehouse},
 			Management: []string{"createWarehouse"}},
-		{Verb: DropWarehouse, On: OnWarehouse, Locks: []locks.Level{locks.LevelWarehouse},
+		{Verb: DropWarehouse, On: access.Warehouse, Locks: []locks.Level{locks.LevelWarehouse},
 			Management: []string{"dropWarehouse"}},
-		{Verb: ChangeWarehouse, On: OnWarehouse, Management: []string{"changeWarehouse"}},
-		{Verb: ValidateWarehouse, On: OnWarehouse, Management: []string{"validateWarehouse"}},
-		{Verb: ClearTombstone, On: OnWarehouse, Management: []string{"clearTombstone"}},
+		{Verb: ChangeWarehouse, On: access.Warehouse, Management: []string{"changeWarehouse"}},
+		{Verb: ValidateWarehouse, On: access.Warehouse, Management: []string{"validateWarehouse"}},
+		{Verb: ClearTombstone, On: access.Warehouse, Management: []string{"clearTombstone"}},
 		// Locks the highest namespace that must be created, according to Look.
-		{Verb: CreateNamespace, On: OnNamespace, Keyed: true, Locks: []locks.Level{locks.LevelNamespace},
+		{Verb: CreateNamespace, On: access.Namespace, Keyed: true, Locks: []locks.Level{locks.LevelNamespace},
 			Iceberg: []string{"createNamespace"}},
-		{Verb: DropNamespace, On: OnNamespace, Keyed: true, Patient: true, Locks: []locks.Level{locks.LevelNamespace},
+		{Verb: DropNamespace, On: access.Namespace, Keyed: true, Patient: true,
+			Locks:   []locks.Level{locks.LevelNamespace},
 			Iceberg: []string{"dropNamespace"}},
-		{Verb: UpdateProperties, On: OnNamespace, Keyed: true, Iceberg: []string{"updateProperties"}},
-		{Verb: CreateTable, On: OnTable, Keyed: true, Locks: shard, InProcess: true, Iceberg: []string{"createTable"}},
-		{Verb: StageTable, On: OnTable, Keyed: true, Iceberg: []string{"createTable"}}, // stores nothing
+		{Verb: UpdateProperties, On: access.Namespace, Keyed: true, Iceberg: []string{"updateProperties"}},
+		{Verb: CreateTable, On: access.Table, Keyed: true, Locks: shard, InProcess: true,
+			Iceberg: []string{"createTable"}},
+		{Verb: StageTable, On: access.Table, Keyed: true, Iceberg: []string{"createTable"}}, // stores nothing
 		// All locks at once and non-blocking; with a key also the lock of its attempt.
-		{Verb: Transaction, On: OnTable, Keyed: true, Locks: pointer, Iceberg: []string{"commitTransaction"}},
+		{Verb: Transaction, On: access.Table, Keyed: true, Locks: pointer, Iceberg: []string{"commitTransaction"}},
 		// A transaction of one table is a commit.
-		{Verb: Commit, On: OnTable, Keyed: true, Contended: pointer,
+		{Verb: Commit, On: access.Table, Keyed: true, Contended: pointer,
 			Iceberg: []string{"updateTable", "commitTransaction"}},
-		{Verb: CommitCreate, On: OnTable, Keyed: true, Locks: shard, InProcess: true,
+		{Verb: CommitCreate, On: access.Table, Keyed: true, Locks: shard, InProcess: true,
 			Iceberg: []string{"updateTable", "commitTransaction"}},
-		{Verb: Register, On: OnTable, Keyed: true, Locks: shard, InProcess: true, Iceberg: []string{"registerTable"}},
-		{Verb: RegisterOver, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"registerTable"}},
-		{Verb: DropTable, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"dropTable"}},
-		{Verb: Unregister, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"unregisterTable"}},
+		{Verb: Register, On: access.Table, Keyed: true, Locks: shard, InProcess: true,
+			Iceberg: []string{"registerTable"}},
+		{Verb: RegisterOver, On: access.Table, Keyed: true, Locks: named, Iceberg: []string{"registerTable"}},
+		{Verb: DropTable, On: access.Table, Keyed: true, Locks: named, Iceberg: []string{"dropTable"}},
+		{Verb: Unregister, On: access.Table, Keyed: true, Locks: named, Iceberg: []string{"unregisterTable"}},
 		// Locks the shards of both names.
-		{Verb: Rename, On: OnTable, Keyed: true, Locks: named, Iceberg: []string{"renameTable"}},
-		{Verb: CreateView, On: OnView, Keyed: true, Locks: shard, InProcess: true, Iceberg: []string{"createView"}},
-		{Verb: RegisterView, On: OnView, Keyed: true, Locks: shard, InProcess: true, Iceberg: []string{"registerView"}},
-		{Verb: DropView, On: OnView, Keyed: true, Locks: named, Iceberg: []string{"dropView"}},
-		{Verb: RenameView, On: OnView, Keyed: true, Locks: named, Iceberg: []string{"renameView"}},
-		{Verb: Replace, On: OnView, Keyed: true, Contended: pointer, Iceberg: []string{"replaceView"}},
+		{Verb: Rename, On: access.Table, Keyed: true, Locks: named, Iceberg: []string{"renameTable"}},
+		{Verb: CreateView, On: access.View, Keyed: true, Locks: shard, InProcess: true,
+			Iceberg: []string{"createView"}},
+		{Verb: RegisterView, On: access.View, Keyed: true, Locks: shard, InProcess: true,
+			Iceberg: []string{"registerView"}},
+		{Verb: DropView, On: access.View, Keyed: true, Locks: named, Iceberg: []string{"dropView"}},
+		{Verb: RenameView, On: access.View, Keyed: true, Locks: named, Iceberg: []string{"renameView"}},
+		{Verb: Replace, On: access.View, Keyed: true, Contended: pointer, Iceberg: []string{"replaceView"}},
 
-		{Verb: GetToken, On: OnServer, Reads: true, Open: true, Iceberg: []string{"getToken"}},
-		{Verb: ListWarehouses, On: OnServer, Reads: true, Management: []string{"listWarehouses"}},
-		{Verb: ShowWarehouse, On: OnWarehouse, Reads: true, Management: []string{"loadWarehouse"}},
-		{Verb: ListTombstones, On: OnWarehouse, Reads: true, Management: []string{"listTombstones"}},
-		{Verb: LoadWarehouse, On: OnWarehouse, Reads: true, Iceberg: []string{"getConfig"}},
-		{Verb: ListNamespaces, On: OnNamespace, Reads: true, Iceberg: []string{"listNamespaces"}},
-		{Verb: LoadNamespace, On: OnNamespace, Reads: true,
+		{Verb: GetToken, On: access.Server, Reads: true, Open: true, Iceberg: []string{"getToken"}},
+		{Verb: ListWarehouses, On: access.Server, Reads: true, Management: []string{"listWarehouses"}},
+		{Verb: ShowWarehouse, On: access.Warehouse, Reads: true, Management: []string{"loadWarehouse"}},
+		{Verb: ListTombstones, On: access.Warehouse, Reads: true, Management: []string{"listTombstones"}},
+		{Verb: LoadWarehouse, On: access.Warehouse, Reads: true, Iceberg: []string{"getConfig"}},
+		{Verb: ListNamespaces, On: access.Namespace, Reads: true, Iceberg: []string{"listNamespaces"}},
+		{Verb: LoadNamespace, On: access.Namespace, Reads: true,
 			Iceberg: []string{"loadNamespaceMetadata", "namespaceExists"}},
-		{Verb: ListTables, On: OnNamespace, Reads: true, Iceberg: []string{"listTables"}},
-		{Verb: LoadTable, On: OnTable, Reads: true, Iceberg: []string{"loadTable"}},
-		{Verb: TableExists, On: OnTable, Reads: true, Iceberg: []string{"tableExists"}},
-		{Verb: ReportMetrics, On: OnTable, Reads: true, Iceberg: []string{"reportMetrics"}},
-		{Verb: LoadCredentials, On: OnTable, Reads: true, Iceberg: []string{"loadCredentials"}},
-		{Verb: Sign, On: OnTable, Reads: true, Iceberg: []string{"signRequest"}},
-		{Verb: LoadStaged, On: OnTable, Reads: true, Iceberg: []string{"loadCredentials"}},
-		{Verb: SignStaged, On: OnTable, Reads: true, Iceberg: []string{"signRequest"}},
-		{Verb: ListViews, On: OnNamespace, Reads: true, Iceberg: []string{"listViews"}},
-		{Verb: LoadView, On: OnView, Reads: true, Iceberg: []string{"loadView"}},
-		{Verb: ViewExists, On: OnView, Reads: true, Iceberg: []string{"viewExists"}},
+		{Verb: ListTables, On: access.Namespace, Reads: true, Iceberg: []string{"listTables"}},
+		{Verb: LoadTable, On: access.Table, Reads: true, Iceberg: []string{"loadTable"}},
+		{Verb: TableExists, On: access.Table, Reads: true, Iceberg: []string{"tableExists"}},
+		{Verb: ReportMetrics, On: access.Table, Reads: true, Iceberg: []string{"reportMetrics"}},
+		{Verb: LoadCredentials, On: access.Table, Reads: true, Iceberg: []string{"loadCredentials"}},
+		{Verb: Sign, On: access.Table, Reads: true, Iceberg: []string{"signRequest"}},
+		{Verb: LoadStaged, On: access.Table, Reads: true, Iceberg: []string{"loadCredentials"}},
+		{Verb: SignStaged, On: access.Table, Reads: true, Iceberg: []string{"signRequest"}},
+		{Verb: ListViews, On: access.Namespace, Reads: true, Iceberg: []string{"listViews"}},
+		{Verb: LoadView, On: access.View, Reads: true, Iceberg: []string{"loadView"}},
+		{Verb: ViewExists, On: access.View, Reads: true, Iceberg: []string{"viewExists"}},
 
-		{Verb: Describe, On: OnServer, Reads: true, Management: []string{"openapi"}},
-		{Verb: Check, On: OnServer, Reads: true, Management: []string{"check", "checkByPost"}},
-		{Verb: Backup, On: OnServer, Keyed: true, Management: []string{"backup"}},
-		{Verb: RotateSecrets, On: OnServer, Keyed: true, Management: []string{"rotateSecrets"}},
-		{Verb: ListTransactions, On: OnServer, Reads: true, Management: []string{"listTransactions"}},
-		{Verb: RetryTransaction, On: OnServer, Keyed: true,
+		{Verb: Describe, On: access.Server, Reads: true, Management: []string{"openapi"}},
+		{Verb: Check, On: access.Server, Reads: true, Management: []string{"check", "checkByPost"}},
+		{Verb: Backup, On: access.Server, Keyed: true, Management: []string{"backup"}},
+		{Verb: RotateSecrets, On: access.Server, Keyed: true, Management: []string{"rotateSecrets"}},
+		{Verb: ListTransactions, On: access.Server, Reads: true, Management: []string{"listTransactions"}},
+		{Verb: RetryTransaction, On: access.Server, Keyed: true,
 			Management: []string{"retryTransaction", "retryUnfinished"}},
-		{Verb: AbortTransaction, On: OnServer, Keyed: true,
+		{Verb: AbortTransaction, On: access.Server, Keyed: true,
 			Management: []string{"abortTransaction", "abortUnfinished"}},
-		{Verb: ListTasks, On: OnServer, Reads: true,
+		{Verb: ListTasks, On: access.Server, Reads: true,
 			Management: []string{"listTasks", "listBlockedPurges", "listWaitingPurges"}},
-		{Verb: RetryTask, On: OnServer, Keyed: true, Management: []string{"retryTask"}},
-		{Verb: AbortTask, On: OnServer, Keyed: true, Management: []string{"abortTask"}},
+		{Verb: RetryTask, On: access.Server, Keyed: true, Management: []string{"retryTask"}},
+		{Verb: AbortTask, On: access.Server, Keyed: true, Management: []string{"abortTask"}},
 		// A caller renews and ends only its own leases.
-		{Verb: TakeLease, On: OnTable, Keyed: true, Management: []string{"takeLease"}},
-		{Verb: RenewLeases, On: OnServer, Keyed: true, Management: []string{"renewLeases"}},
-		{Verb: ReleaseLease, On: OnServer, Keyed: true, Management: []string{"releaseLease", "releaseLeases"}},
-		{Verb: ClaimWork, On: OnServer, Keyed: true, Management: []string{"claimWork"}},
-		{Verb: ReportWork, On: OnServer, Keyed: true, Management: []string{"progressWork", "finishWork"}},
-		{Verb: ListLeases, On: OnServer, Reads: true, Management: []string{"listLeases"}},
-		{Verb: LoadMetrics, On: OnServer, Reads: true},
+		{Verb: TakeLease, On: access.Table, Keyed: true, Management: []string{"takeLease"}},
+		{Verb: RenewLeases, On: access.Server, Keyed: true, Management: []string{"renewLeases"}},
+		{Verb: ReleaseLease, On: access.Server, Keyed: true, Management: []string{"releaseLease", "releaseLeases"}},
+		{Verb: ClaimWork, On: access.Server, Keyed: true, Management: []string{"claimWork"}},
+		{Verb: ReportWork, On: access.Server, Keyed: true, Management: []string{"progressWork", "finishWork"}},
+		{Verb: ListLeases, On: access.Server, Reads: true, Management: []string{"listLeases"}},
+		{Verb: LoadMetrics, On: access.Server, Reads: true},
 
-		{Verb: Purge, On: OnTable},
-		{Verb: EndWindow, On: OnTable},
-		{Verb: Expire, On: OnTable, Contended: pointer},
+		{Verb: Purge, On: access.Table},
+		{Verb: EndWindow, On: access.Table},
+		{Verb: Expire, On: access.Table, Contended: pointer},
 	}...)
 }
 

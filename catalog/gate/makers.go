@@ -1,4 +1,4 @@
-package guard
+package gate
 
 import (
 	"context"
@@ -9,78 +9,79 @@ import (
 	"moorage/registry"
 )
 
-// waysMax bounds the ways that a process remembers, some 100 bytes each. childrenMax bounds the
-// containers that a list shows only because the caller created something in them.
+// makersMax bounds the records that a process remembers, some 100 bytes each. childrenMax bounds
+// the containers that a list shows only because the caller created something in them.
 const (
-	waysMax     = 100_000
+	makersMax   = 100_000
 	childrenMax = 10_000
 )
 
-// ways are the records of registry.MakerKey that this process knows to exist. They are never
-// deleted. It is safe for concurrent use.
-type ways struct {
+// knownMakers holds the records of registry.MakerKey that this process knows to exist. They are
+// never deleted. It is safe for concurrent use.
+type knownMakers struct {
 	mu    sync.Mutex // guards known; leaf
 	known map[registry.Key]struct{}
 }
 
-func (w *ways) has(key registry.Key) bool {
+func (w *knownMakers) has(key registry.Key) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	_, known := w.known[key]
 	return known
 }
 
-func (w *ways) add(key registry.Key) {
+func (w *knownMakers) add(key registry.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.known) >= waysMax || w.known == nil {
+	if len(w.known) >= makersMax || w.known == nil {
 		w.known = make(map[registry.Key]struct{})
 	}
 	w.known[key] = struct{}{}
 }
 
-// Way holds the conditions and writes that an Apply needs in addition when it creates an object.
-type Way struct {
+// MakerRecords holds the conditions and writes that an Apply needs in addition when it creates an
+// object.
+type MakerRecords struct {
 	Conditions []registry.Condition
 	Writes     []registry.Write
 }
 
-// Way returns the additional conditions and writes for an Apply that creates an object of maker in
-// the innermost container of above. They ensure that maker sees the path to the object whatever
-// their grants. Mostly they are empty: one record for each maker and container is enough. maker is
-// an identity; it is empty if there is no owner.
+// MakerRecords returns the additional conditions and writes for an Apply that creates an object of
+// maker in the innermost container of above. They ensure that maker sees the path to the object
+// whatever their grants. Mostly they are empty: one record for each maker and container is enough.
+// maker is an identity; it is empty if there is no owner.
 //
 // Errors are those of registry.Store.Get.
-func (g *Guard) Way(ctx context.Context, maker string, above []access.Object) (way Way, err error) {
+func (g *Guard) MakerRecords(ctx context.Context, maker string, above []access.Object) (add MakerRecords, err error) {
 	if g == nil || maker == "" {
-		return Way{}, nil
+		return MakerRecords{}, nil
 	}
 	var keys []registry.Key
 	for _, container := range above {
-		if key := registry.MakerKey(maker, registry.ID(container.ID)); !g.ways.has(key) {
+		if key := registry.MakerKey(maker, registry.ID(container.ID)); !g.makers.has(key) {
 			keys = append(keys, key)
 		}
 	}
 	if len(keys) == 0 {
-		return Way{}, nil
+		return MakerRecords{}, nil
 	}
 	records, err := g.config.Store.Get(ctx, keys...)
 	if err != nil {
-		return Way{}, err
+		return MakerRecords{}, err
 	}
 	value, err := registry.Encode(registry.Maker{Name: maker})
 	if err != nil {
-		return Way{}, err
+		return MakerRecords{}, err
 	}
 	for i, key := range keys {
 		if records[i].Exists() {
-			g.ways.add(key)
+			g.makers.add(key)
 			continue
 		}
-		way.Conditions = append(way.Conditions, registry.Absent(key))
-		way.Writes = append(way.Writes, registry.Put(key, registry.StateNone, value))
+		add.Conditions = append(add.Conditions, registry.Absent(key))
+		add.Writes = append(add.Writes, registry.Put(key, registry.StateNone, value))
 	}
-	return way, nil
+	return add, nil
 }
 
 // mayBeMaker reports whether caller may act as the maker of their objects. A token that is narrowed
@@ -89,12 +90,12 @@ func mayBeMaker(caller moorage.Caller) bool {
 	return caller.Only == nil && access.GranteeOf(caller.Name) == access.IsPrincipal && !IsSystem(caller)
 }
 
-// Shown returns path with those containers marked that caller sees because they created something
-// in them. Use it for a path on which something is hidden otherwise. It returns nil if it marks no
-// container.
+// MarkOwned returns path with those containers marked that caller sees because they created
+// something in them. Use it for a path on which something is hidden otherwise. It returns nil if it
+// marks no container.
 //
 // Errors: KindUnavailable.
-func (g *Guard) Shown(ctx context.Context, caller moorage.Caller, path []access.Object) ([]access.Object, error) {
+func (g *Guard) MarkOwned(ctx context.Context, caller moorage.Caller, path []access.Object) ([]access.Object, error) {
 	if g == nil || !mayBeMaker(caller) {
 		return nil, nil
 	}
@@ -120,7 +121,7 @@ func (g *Guard) Shown(ctx context.Context, caller moorage.Caller, path []access.
 			if shown == nil {
 				shown = append(shown, path...)
 			}
-			shown[at[i]].OwnsBeneath = true
+			shown[at[i]].OwnsInside = true
 		}
 	}
 	return shown, nil

@@ -1,4 +1,4 @@
-package verb
+package gate
 
 import "moorage/access"
 

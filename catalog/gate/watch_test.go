@@ -1,4 +1,4 @@
-package guard
+package gate
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog/verb"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/registry/memory"
@@ -78,7 +77,7 @@ func (w *world) isLetIn(name string) bool {
 	err := w.guard.look(w.t.Context())
 	if err == nil {
 		err = w.guard.Decide(w.t.Context(), Question{
-			Caller: moorage.Caller{Name: name, Source: moorage.SourceKey}, Verb: verb.ListWarehouses, Asked: access.See,
+			Caller: moorage.Caller{Name: name, Source: moorage.SourceKey}, Verb: ListWarehouses, Asked: access.See,
 		})
 	}
 	if kind := moorage.KindOf(err); err != nil && kind != moorage.KindNotAuthorized {

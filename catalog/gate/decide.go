@@ -1,4 +1,4 @@
-package guard
+package gate
 
 import (
 	"context"
@@ -7,13 +7,12 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog/verb"
 )
 
 // Question is a request to decide whether a caller may do something.
 type Question struct {
 	Caller moorage.Caller
-	Verb   verb.Verb
+	Verb   Verb
 	Object Object
 	Asked  access.Privileges // See: the caller only has to see the object
 	// Through are the views through which the caller reaches the object. Nil if there are none.
@@ -58,13 +57,13 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	if err != nil {
 		return err
 	}
-	if g.heeds(v, who, q) {
+	if g.viewsCount(v, who, q) {
 		return g.decideThrough(ctx, v, who, q)
 	}
 	path := q.Object.Path
 	decision := who.Decide(path, q.Asked)
 	if decision.Outcome == access.Hidden {
-		shown, err := g.Shown(ctx, q.Caller, path)
+		shown, err := g.MarkOwned(ctx, q.Caller, path)
 		if err != nil {
 			return err
 		}
@@ -78,7 +77,7 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 	if g.config.Decided != nil {
 		g.config.Decided(ctx, Decision{
 			Caller: q.Caller, Verb: q.Verb, Object: q.Object, Asked: q.Asked, Decision: decision, Epoch: v.Epoch(),
-			Took: g.config.Now().Sub(began), Unheeded: q.Through.idents(),
+			Took: g.config.Now().Sub(began), Ignored: q.Through.idents(),
 		})
 	}
 	return q.Refusal(decision)
@@ -90,9 +89,9 @@ func (g *Guard) decide(ctx context.Context, v *view, q Question) error {
 func (q Question) instead(who *access.Who, path []access.Object, decision access.Decision) (
 	access.Privileges, access.Decision) {
 	row, _ := q.Verb.Row()
-	other := row.InsteadOf(verb.OfObject)
+	other := row.InsteadOf(OfObject)
 	if other == access.See && len(path) == 0 {
-		other = row.InsteadOf(verb.OfServer)
+		other = row.InsteadOf(OfServer)
 	}
 	if q.Asked == access.See || other == access.See {
 		return q.Asked, decision
@@ -196,16 +195,16 @@ func noSuch(object Object) error {
 	return NoSuchWarehouse(object.Ident.Warehouse)
 }
 
-// Authorize implements verb.Gate. It checks the privileges that a verb requires on the whole
+// Authorize implements Authorizer. It checks the privileges that a verb requires on the whole
 // server. If the object of the verb is not known yet, it only refuses callers that have no access
 // at all.
-func (g *Guard) Authorize(ctx context.Context, request verb.Request) error {
+func (g *Guard) Authorize(ctx context.Context, request Request) error {
 	row, _ := request.Verb.Row()
-	asked, ofServer := row.Needs(verb.OfServer, verb.Always)
+	asked, ofServer := row.Needs(OfServer, Always)
 	if ofServer = ofServer && !row.AskedLater; ofServer {
 		// Metrics are needed most while the store does not respond. Then the policy that this
 		// process has in memory decides.
-		if err := g.look(ctx); err != nil && request.Verb != verb.LoadMetrics {
+		if err := g.look(ctx); err != nil && request.Verb != LoadMetrics {
 			return err
 		}
 	}
@@ -240,8 +239,8 @@ func (g *Guard) letIn(ctx context.Context, v *view, caller moorage.Caller) error
 	return err
 }
 
-// Audit implements verb.Gate. It does nothing.
-func (g *Guard) Audit(context.Context, verb.Request, error) {}
+// Audit implements Authorizer. It does nothing.
+func (g *Guard) Audit(context.Context, Request, error) {}
 
 // systemPrefix is the prefix of the names that moorage.System makes.
 const systemPrefix = "system:"

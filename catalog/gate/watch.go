@@ -1,4 +1,4 @@
-package guard
+package gate
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (w *watched) Apply(ctx context.Context, batch registry.Batch) ([]registry.E
 	}
 	w.guard.settle(doubts)
 	write := batch.Writes[at]
-	w.guard.Saw(registry.Record{Key: write.Key, ETag: etags[at], Value: write.Value})
+	w.guard.Observe(registry.Record{Key: write.Key, ETag: etags[at], Value: write.Value})
 	_, _ = w.guard.current(ctx) // if this fails the next request reads the policy, or is refused
 	return etags, nil
 }

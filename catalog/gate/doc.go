@@ -1,5 +1,11 @@
-// Package guard authorizes callers. It decides by the policy in the store: principals, roles and
-// grants. Package access holds the policy in memory as a snapshot.
+// Package gate decides who may do what. It has the table of verbs, which are the requests that a
+// caller can send to the catalog, and the Guard, which evaluates the table. The Guard decides by
+// the policy in the store: principals, roles and grants. Package access holds the policy in memory
+// as a snapshot.
+//
+// Each verb has one row: its kind of object, its locks, the privileges that it needs, whether it
+// takes an idempotency key, and its operations in the HTTP APIs. Every verb of a caller goes
+// through Pass, which authorizes the caller. Jobs of the server do not go through Pass.
 //
 // # How policy is followed
 //
@@ -10,7 +16,7 @@
 //	store of one process   Watch processes each Apply that changed or may have changed the
 //	                       policy before its caller continues. Requests read nothing more.
 //	store of many          a request reads the epoch in the same call of the store as its own
-//	                       records (Key, Saw).
+//	                       records (Key, Observe).
 //
 // If the snapshot is outdated, one request reads the records that registry.RecentKey names, or all
 // of them, and the other requests wait for it. If that fails all requests are refused:
@@ -30,11 +36,12 @@
 //
 // The policy does not contain owners: the record of each object names its owner. Owners must see
 // the namespaces and the warehouse above their object, whatever their grants. So each create writes
-// a small record for its maker and each container (Way). The guard reads these records only if
-// something would be hidden otherwise.
+// a small record for its maker and each container (MakerRecords). The guard reads these records
+// only if something would be hidden otherwise.
 //
 // # What it must not know
 //
-// It knows no names of objects except those in its input, no files, no HTTP and no tokens. It
-// writes nothing: the caller adds the result of Way to its own Apply.
-package guard
+// It knows no names of objects except those in its input, no files, no tokens, and nothing of HTTP
+// except the names of operations. It writes nothing: the caller adds the result of MakerRecords to
+// its own Apply.
+package gate

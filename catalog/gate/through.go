@@ -1,4 +1,4 @@
-package guard
+package gate
 
 import (
 	"context"
@@ -22,12 +22,12 @@ type View struct {
 	Definer bool // the view's owner is checked for the objects behind it
 }
 
-// Heeded reports whether there are views and they count. It is false for nil.
-func (t *Through) Heeded() bool { return t != nil && !t.Ignored }
+// Counts reports whether there are views and they count. It is false for nil.
+func (t *Through) Counts() bool { return t != nil && !t.Ignored }
 
 // Names returns the names of the views that count; nil if there are none.
 func (t *Through) Names() []moorage.Identifier {
-	if !t.Heeded() {
+	if !t.Counts() {
 		return nil
 	}
 	return t.idents()
@@ -53,10 +53,10 @@ func (t *Through) passed() []access.Passed {
 	return views
 }
 
-// heeds reports whether the views in q count. They count if they come from an engine that is
+// viewsCount reports whether the views in q count. They count if they come from an engine that is
 // trusted in the warehouse. Any other engine could name any view that its user may read.
-func (g *Guard) heeds(v *view, who *access.Who, q Question) bool {
-	return q.Through.Heeded() && isTrusted(v.Snapshot, who, q.Caller, q.Object)
+func (g *Guard) viewsCount(v *view, who *access.Who, q Question) bool {
+	return q.Through.Counts() && isTrusted(v.Snapshot, who, q.Caller, q.Object)
 }
 
 // Trusts reports whether the views that caller names count in the warehouse of object. They do not
@@ -121,7 +121,7 @@ func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk
 	warehouse := q.Object.Path[len(q.Object.Path)-1:]
 	sees := who.Seen(warehouse)
 	if !sees {
-		shown, err := g.Shown(ctx, q.Caller, warehouse)
+		shown, err := g.MarkOwned(ctx, q.Caller, warehouse)
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +131,7 @@ func (g *Guard) refusalOf(ctx context.Context, who *access.Who, q Question, walk
 	case !sees:
 		return Hide(NoSuchWarehouse(q.Object.Ident.Warehouse)), nil
 	case behind && len(q.Object.Path) == 1: // the caller wants to see the warehouse itself
-		walk.Decision = access.Decision{Outcome: access.Allow, By: access.ByBeneath}
+		walk.Decision = access.Decision{Outcome: access.Allow, By: access.ByInside}
 		return nil, nil
 	case q.Missing != nil:
 		return Hide(q.Missing), nil

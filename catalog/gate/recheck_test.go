@@ -1,4 +1,4 @@
-package verb_test
+package gate_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 )
 
 // A request that lasts long is decided again each ten seconds, and ends when it is refused.
@@ -30,7 +30,7 @@ func TestStand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				asked := 0
-				err := verb.Stand(t.Context(), func(context.Context) error {
+				err := gate.Recheck(t.Context(), func(context.Context) error {
 					if asked++; asked == tt.ends {
 						return refused
 					}
@@ -61,7 +61,7 @@ func TestStandOfACallerWhoGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		err := verb.Stand(ctx, func(context.Context) error { return errors.New("refused") },
+		err := gate.Recheck(ctx, func(context.Context) error { return errors.New("refused") },
 			func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
 		if !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)

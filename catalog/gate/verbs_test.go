@@ -1,4 +1,4 @@
-package verb_test
+package gate_test
 
 import (
 	"context"
@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"moorage"
-	"moorage/catalog/verb"
+	"moorage/access"
+	"moorage/catalog/gate"
 	"moorage/txlog"
 )
 
@@ -15,8 +16,8 @@ import (
 // takes a key is one that changes something.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	seen := make(map[verb.Verb]bool)
-	for _, row := range verb.Table() {
+	seen := make(map[gate.Verb]bool)
+	for _, row := range gate.Table() {
 		if seen[row.Verb] {
 			t.Errorf("%s has two rows", row.Verb)
 		}
@@ -30,22 +31,22 @@ func TestTable(t *testing.T) {
 		if len(row.Locks) > 0 && len(row.Contended) > 0 {
 			t.Errorf("%s has two lock rules", row.Verb)
 		}
-		jobs := []verb.Verb{verb.Purge, verb.EndWindow, verb.Expire}
+		jobs := []gate.Verb{gate.Purge, gate.EndWindow, gate.Expire}
 		if job := slices.Contains(jobs, row.Verb); (job || row.Open) != (len(row.Asks) == 0) {
 			t.Errorf("%s is a job of the server: %v, and asks %v", row.Verb, job, row.Asks)
 		}
 		for _, operation := range row.Iceberg {
-			if !slices.Contains(verb.OfIceberg(operation), row.Verb) {
+			if !slices.Contains(gate.OfIceberg(operation), row.Verb) {
 				t.Errorf("%s is not found by %s", row.Verb, operation)
 			}
 		}
 		for _, operation := range row.Management {
-			if !slices.Contains(verb.OfManagement(operation), row.Verb) {
+			if !slices.Contains(gate.OfManagement(operation), row.Verb) {
 				t.Errorf("%s is not found by %s", row.Verb, operation)
 			}
 		}
 	}
-	if _, ok := verb.Verb("fly").Row(); ok {
+	if _, ok := gate.Verb("fly").Row(); ok {
 		t.Error("there is a row for a verb that does not exist")
 	}
 }
@@ -53,15 +54,15 @@ func TestTable(t *testing.T) {
 // Change records keep the names of verbs, so they never change.
 func TestNames(t *testing.T) {
 	t.Parallel()
-	want := []verb.Verb{
+	want := []gate.Verb{
 		"create-warehouse", "drop-warehouse", "change-warehouse", "validate-warehouse", "clear-tombstone", "create-namespace", "drop-namespace", "update-namespace-properties",
 		"create-table", "stage-table", txlog.Operation, "commit-table", "commit-create", "register-table",
 		"register-table-overwrite", "drop-table", "unregister-table", "rename-table", "create-view", "register-view",
 		"drop-view", "rename-view", "replace-view", "purge", "end-undrop-window", "expire",
 	}
-	var got []verb.Verb
-	for _, row := range verb.Table() {
-		if !row.Reads && (len(row.Management) == 0 || row.On == verb.OnWarehouse) {
+	var got []gate.Verb
+	for _, row := range gate.Table() {
+		if !row.Reads && (len(row.Management) == 0 || row.On == access.Warehouse) {
 			got = append(got, row.Verb)
 		}
 	}
@@ -73,10 +74,10 @@ func TestNames(t *testing.T) {
 // A panic is heard of as a failure.
 func TestPassHearsOfPanics(t *testing.T) {
 	t.Parallel()
-	g := &gate{}
+	g := &refusing{}
 	func() {
 		defer func() { _ = recover() }()
-		_ = verb.Pass(t.Context(), g, verb.Request{Caller: moorage.Anonymous(), Verb: verb.LoadTable}, func() error {
+		_ = gate.Pass(t.Context(), g, gate.Request{Caller: moorage.Anonymous(), Verb: gate.LoadTable}, func() error {
 			panic("out of range")
 		})
 	}()
@@ -85,22 +86,22 @@ func TestPassHearsOfPanics(t *testing.T) {
 	}
 }
 
-// gate refuses a verb, and notes what it hears.
-type gate struct {
-	refused verb.Verb
+// refusing refuses a verb, and notes what it hears.
+type refusing struct {
+	refused gate.Verb
 	heard   []error
 }
 
 var errRefused = moorage.Errorf(moorage.KindForbidden, "no")
 
-func (g *gate) Authorize(_ context.Context, request verb.Request) error {
+func (g *refusing) Authorize(_ context.Context, request gate.Request) error {
 	if request.Verb == g.refused {
 		return errRefused
 	}
 	return nil
 }
 
-func (g *gate) Audit(_ context.Context, _ verb.Request, outcome error) {
+func (g *refusing) Audit(_ context.Context, _ gate.Request, outcome error) {
 	g.heard = append(g.heard, outcome)
 }
 
@@ -110,21 +111,21 @@ func TestPass(t *testing.T) {
 	ann := moorage.Caller{Name: "ann"}
 	for name, tt := range map[string]struct {
 		caller moorage.Caller
-		verb   verb.Verb
+		verb   gate.Verb
 		fails  error
 		does   bool
 		want   moorage.Kind
 	}{
-		"let in":                  {ann, verb.LoadTable, nil, true, 0},
-		"let in and failed":       {ann, verb.LoadTable, failure, true, moorage.KindInternal},
-		"refused":                 {ann, verb.DropTable, nil, false, moorage.KindForbidden},
-		"nobody":                  {moorage.Caller{}, verb.LoadTable, nil, false, moorage.KindForbidden},
+		"let in":                  {ann, gate.LoadTable, nil, true, 0},
+		"let in and failed":       {ann, gate.LoadTable, failure, true, moorage.KindInternal},
+		"refused":                 {ann, gate.DropTable, nil, false, moorage.KindForbidden},
+		"nobody":                  {moorage.Caller{}, gate.LoadTable, nil, false, moorage.KindForbidden},
 		"a verb without a row":    {ann, "fly", nil, false, moorage.KindInternal},
-		"a job of the server":     {moorage.System("purge"), verb.Purge, nil, true, 0},
-		"one who need not say so": {moorage.Anonymous(), verb.Commit, nil, true, 0},
+		"a job of the server":     {moorage.System("purge"), gate.Purge, nil, true, 0},
+		"one who need not say so": {moorage.Anonymous(), gate.Commit, nil, true, 0},
 	} {
-		g, did := &gate{refused: verb.DropTable}, false
-		err := verb.Pass(t.Context(), g, verb.Request{Caller: tt.caller, Verb: tt.verb}, func() error {
+		g, did := &refusing{refused: gate.DropTable}, false
+		err := gate.Pass(t.Context(), g, gate.Request{Caller: tt.caller, Verb: tt.verb}, func() error {
 			did = true
 			return tt.fails
 		})
@@ -135,7 +136,7 @@ func TestPass(t *testing.T) {
 			t.Errorf("%s: the gate heard %v, not %v", name, g.heard, err)
 		}
 	}
-	if err := verb.Pass(t.Context(), verb.Open(), verb.Request{Caller: ann, Verb: verb.DropTable}, func() error { return nil }); err != nil {
+	if err := gate.Pass(t.Context(), gate.AdmitAll(), gate.Request{Caller: ann, Verb: gate.DropTable}, func() error { return nil }); err != nil {
 		t.Errorf("the open gate: %v", err)
 	}
 }

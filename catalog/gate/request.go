@@ -1,4 +1,4 @@
-package verb
+package gate
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"moorage"
 )
 
-// Request is one use of a verb, as a Gate receives it.
+// Request is one use of a verb, as an Authorizer receives it.
 type Request struct {
 	Caller moorage.Caller
 	Verb   Verb
@@ -33,51 +33,50 @@ type Effect struct {
 	Snapshot int64               // the head of branch main of a table after the change; 0 if it has no snapshot
 }
 
-// Gate authorizes requests and audits their outcomes. It must be safe for concurrent use.
-type Gate interface {
+// Authorizer authorizes requests and audits their outcomes. It must be safe for concurrent use.
+type Authorizer interface {
 	// Authorize returns nil if the request is allowed, else the refusal. It is called before
 	// anything is read, locked or queued.
 	Authorize(ctx context.Context, request Request) error
-	// Audit is called with the outcome of each request that reached the gate, including refused
+	// Audit is called with the outcome of each request that Pass received, including refused
 	// requests. For a reading verb, a nil outcome means that the request was admitted and its
 	// object was found.
 	Audit(ctx context.Context, request Request, outcome error)
 }
 
-// Open returns a Gate that admits every caller and audits nothing.
-func Open() Gate { return open{} }
+// AdmitAll returns an Authorizer that admits every caller and audits nothing.
+func AdmitAll() Authorizer { return admitAll{} }
 
-type open struct{}
+type admitAll struct{}
 
-func (open) Authorize(context.Context, Request) error { return nil }
-func (open) Audit(context.Context, Request, error)    {}
+func (admitAll) Authorize(context.Context, Request) error { return nil }
+func (admitAll) Audit(context.Context, Request, error)    {}
 
-// Pass authorizes request with gate, and calls do if it is admitted. Then it passes the outcome to
-// the gate's Audit.
+// Pass authorizes request, and calls do if it is admitted. Then it passes the outcome to Audit.
 //
-// Errors: those of the gate and of do; KindForbidden if the request has no caller; KindInternal if
-// the verb has no row.
-func Pass(ctx context.Context, gate Gate, request Request, do func() error) (err error) {
+// Errors: those of the authorizer and of do; KindForbidden if the request has no caller;
+// KindInternal if the verb has no row.
+func Pass(ctx context.Context, authorizer Authorizer, request Request, do func() error) (err error) {
 	ended := false
 	defer func() {
 		if !ended {
 			err = moorage.Errorf(moorage.KindInternal, "The request panicked")
 		}
-		gate.Audit(ctx, request, err)
+		authorizer.Audit(ctx, request, err)
 	}()
-	err = pass(ctx, gate, request, do)
+	err = pass(ctx, authorizer, request, do)
 	ended = true
 	return err
 }
 
-func pass(ctx context.Context, gate Gate, request Request, do func() error) error {
+func pass(ctx context.Context, authorizer Authorizer, request Request, do func() error) error {
 	if _, ok := request.Verb.Row(); !ok {
 		return moorage.Errorf(moorage.KindInternal, "The verb %s is not in the table of verbs", request.Verb)
 	}
 	if request.Caller.IsNobody() {
 		return moorage.Errorf(moorage.KindForbidden, "Nobody asks: the request has no caller")
 	}
-	if err := gate.Authorize(ctx, request); err != nil {
+	if err := authorizer.Authorize(ctx, request); err != nil {
 		return err
 	}
 	return do()

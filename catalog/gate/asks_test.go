@@ -1,4 +1,4 @@
-package verb_test
+package gate_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"moorage/access"
-	"moorage/catalog/verb"
+	"moorage/catalog/gate"
 )
 
 // Each update that package metadata can read asks for something of its own, and an unknown one for
@@ -28,9 +28,9 @@ func TestEveryUpdateAsks(t *testing.T) {
 	if actions = slices.Compact(actions); len(actions) < 25 {
 		t.Fatalf("there are %d actions: %q", len(actions), actions)
 	}
-	unknown := verb.OfUpdate("fly", nil)
+	unknown := gate.OfUpdate("fly", nil)
 	for _, action := range actions {
-		if asked := verb.OfUpdate(action, nil); asked == access.See || asked == unknown || !unknown.Implied().Has(asked) {
+		if asked := gate.OfUpdate(action, nil); asked == access.See || asked == unknown || !unknown.Implied().Has(asked) {
 			t.Errorf("%s asks for %q", action, asked)
 		}
 	}
@@ -59,7 +59,7 @@ func TestOfUpdate(t *testing.T) {
 		{"set-properties", []string{"write.folder-storage.path"}, access.Alter | access.Locate},
 		{"set-properties", []string{"write.data.path.x"}, access.Alter},
 	} {
-		if got := verb.OfUpdate(tt.action, tt.names); got != tt.want {
+		if got := gate.OfUpdate(tt.action, tt.names); got != tt.want {
 			t.Errorf("%s of %q asks for %q, want %q", tt.action, tt.names, got, tt.want)
 		}
 	}
@@ -68,15 +68,15 @@ func TestOfUpdate(t *testing.T) {
 // A question asks for what can stand on an object, or above it.
 func TestAsksCanBeGranted(t *testing.T) {
 	t.Parallel()
-	for _, row := range verb.Table() {
+	for _, row := range gate.Table() {
 		for _, ask := range row.Asks {
 			kinds := []access.Kind{access.Warehouse, access.Namespace, access.Table, access.View}
-			if ask.Of == verb.OfServer {
+			if ask.Of == gate.OfServer {
 				kinds = []access.Kind{access.Server}
 			}
 			var standing access.Privileges
 			for _, kind := range kinds {
-				standing |= access.MayStand(kind)
+				standing |= access.Grantable(kind)
 			}
 			if !standing.Has(ask.For) {
 				t.Errorf("%s asks for %q, which nobody can have", row.Verb, ask.For)

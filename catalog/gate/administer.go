@@ -1,4 +1,4 @@
-package verb
+package gate
 
 import "moorage/access"
 
@@ -28,14 +28,14 @@ const (
 	LoadDecisions   Verb = "load-decisions"
 )
 
-// administering returns the rows of the verbs for managing access. The Gate admits most of them:
+// administering returns the rows of the verbs for managing access. The Guard admits most of them:
 // catalog.Access checks their privileges, because it knows the object and the grants.
 func administering() []Row {
 	reads := func(verb Verb, operation string) Row {
-		return Row{Verb: verb, On: OnServer, Reads: true, AskedLater: true, Management: []string{operation}}
+		return Row{Verb: verb, On: access.Server, Reads: true, AskedLater: true, Management: []string{operation}}
 	}
 	changes := func(verb Verb, operation string) Row {
-		return Row{Verb: verb, On: OnServer, Keyed: true, AskedLater: true, Management: []string{operation}}
+		return Row{Verb: verb, On: access.Server, Keyed: true, AskedLater: true, Management: []string{operation}}
 	}
 	atGate := func(row Row) Row {
 		row.AskedLater = false

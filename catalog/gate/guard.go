@@ -1,4 +1,4 @@
-package guard
+package gate
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog/verb"
 	"moorage/registry"
 )
 
@@ -26,8 +25,8 @@ type Config struct {
 	Decided func(ctx context.Context, decision Decision)
 }
 
-// Guard authorizes callers. It is safe for concurrent use. As a verb.Gate it decides about verbs on
-// the whole server. It admits other verbs, which are decided where their object is found.
+// Guard authorizes callers. It is safe for concurrent use. As a Authorizer it decides about verbs
+// on the whole server. It admits other verbs, which are decided where their object is found.
 type Guard struct {
 	config Config
 	view   atomic.Pointer[view]
@@ -36,7 +35,7 @@ type Guard struct {
 	// doubts counts this process's changes of policy with unknown outcomes, in the order in which
 	// they became known as such. The first settled of them can no longer happen.
 	doubts, settled atomic.Uint64
-	ways            ways
+	makers          knownMakers
 	looks           looks
 	// following has capacity for the one request that builds the next view.
 	following chan struct{}
@@ -72,7 +71,7 @@ func (o Object) Kind() access.Kind {
 // Decision is one decision of a Guard.
 type Decision struct {
 	Caller moorage.Caller
-	Verb   verb.Verb
+	Verb   Verb
 	Object Object
 	Asked  access.Privileges
 	access.Decision
@@ -83,9 +82,9 @@ type Decision struct {
 	// Its Decision is the one above.
 	Through []moorage.Identifier
 	Walk    access.Walk
-	// Unheeded are views that the request named but that were ignored, because their sender is not
+	// Ignored are views that the request named but that were ignored, because their sender is not
 	// trusted.
-	Unheeded []moorage.Identifier
+	Ignored []moorage.Identifier
 }
 
 // New returns a guard that has not read any policy yet.
@@ -110,9 +109,9 @@ func (g *Guard) Key() (key registry.Key, wanted bool) {
 	return registry.EpochKey(), true
 }
 
-// Saw processes the record of Key, as it was read. A record that cannot be read denies all requests
-// until it can be read.
-func (g *Guard) Saw(record registry.Record) {
+// Observe processes the record of Key, as it was read. A record that cannot be read denies all
+// requests until it can be read.
+func (g *Guard) Observe(record registry.Record) {
 	if !record.Exists() {
 		return
 	}
@@ -137,7 +136,7 @@ func numberOf(record registry.Record) uint64 {
 	return epoch.Number
 }
 
-// look reads the epoch, if requests must read it, and passes it to Saw.
+// look reads the epoch, if requests must read it, and passes it to Observe.
 func (g *Guard) look(ctx context.Context) error {
 	key, wanted := g.Key()
 	if !wanted {
@@ -147,13 +146,13 @@ func (g *Guard) look(ctx context.Context) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	g.Saw(records[0])
+	g.Observe(records[0])
 	return nil
 }
 
 // unavailable returns the error for a decision that cannot be made.
 func unavailable(err error) error {
-	return moorage.E("guard.unavailable", "", moorage.KindUnavailable, err)
+	return moorage.E("gate.unavailable", "", moorage.KindUnavailable, err)
 }
 
 // current returns a view that has every change of policy that this process has seen.
@@ -237,9 +236,9 @@ func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who
 	return who, policy, err
 }
 
-// Heard reports a decision by policy, about a caller from Who, to Config.Decided. It returns the
+// Report reports a decision by policy, about a caller from Who, to Config.Decided. It returns the
 // error for the decision, or nil if it allows q.
-func (g *Guard) Heard(ctx context.Context, policy *access.Snapshot, q Question, decision access.Decision) error {
+func (g *Guard) Report(ctx context.Context, policy *access.Snapshot, q Question, decision access.Decision) error {
 	if g.config.Decided != nil {
 		g.config.Decided(ctx, Decision{
 			Caller: q.Caller, Verb: q.Verb, Object: q.Object, Asked: q.Asked, Decision: decision, Epoch: policy.Epoch(),
@@ -248,11 +247,11 @@ func (g *Guard) Heard(ctx context.Context, policy *access.Snapshot, q Question, 
 	return q.Refusal(decision)
 }
 
-// Seeing returns a caller's entry in the policy that this process has seen, for lists. It is nil
+// ForLists returns a caller's entry in the policy that this process has seen, for lists. It is nil
 // for a caller that sees everything: access control is off, or the caller is a job of the server.
 //
 // Errors: KindNotAuthorized as Decide; KindUnavailable.
-func (g *Guard) Seeing(ctx context.Context, caller moorage.Caller) (*access.Who, error) {
+func (g *Guard) ForLists(ctx context.Context, caller moorage.Caller) (*access.Who, error) {
 	if g == nil {
 		return nil, nil
 	}

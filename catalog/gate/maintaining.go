@@ -1,4 +1,4 @@
-package verb
+package gate
 
 import "moorage/access"
 
@@ -20,14 +20,14 @@ const (
 	ChangeMaintenanceJob     Verb = "change-maintenance-job"
 )
 
-// maintaining returns the rows of the verbs for maintenance. The Gate admits the verbs on a scope:
+// maintaining returns the rows of the verbs for maintenance. The Guard admits the verbs on a scope:
 // catalog.Scopes finds the scope and checks their privileges.
 func maintaining() []Row {
 	reads := func(verb Verb, operations ...string) Row {
-		return Row{Verb: verb, On: OnServer, Reads: true, AskedLater: true, Management: operations}
+		return Row{Verb: verb, On: access.Server, Reads: true, AskedLater: true, Management: operations}
 	}
 	changes := func(verb Verb, operations ...string) Row {
-		return Row{Verb: verb, On: OnServer, Keyed: true, AskedLater: true, Management: operations}
+		return Row{Verb: verb, On: access.Server, Keyed: true, AskedLater: true, Management: operations}
 	}
 	atGate := func(row Row) Row {
 		row.AskedLater = false

@@ -1,0 +1,52 @@
+package gate
+
+import (
+	"context"
+	"time"
+
+	"moorage/internal/worker"
+)
+
+// RecheckInterval is how long a decision remains valid: a longer request is decided again.
+const RecheckInterval = 10 * time.Second
+
+// Recheck calls do, for an admitted request that may take long. Every RecheckInterval it repeats
+// the decision by calling again. When again refuses, the context of do ends, and Recheck returns
+// the refusal if do fails then. Use it for requests that only read, or whose effect the caller can
+// repeat: the effects of do are not undone.
+func Recheck(ctx context.Context, again, do func(context.Context) error) error {
+	checked, end := context.WithCancelCause(ctx)
+	deciding := make(chan struct{}) // closed when no decision is running or will start
+	timer := time.AfterFunc(RecheckInterval, func() {
+		defer close(deciding)
+		ticker := time.NewTicker(RecheckInterval)
+		defer ticker.Stop()
+		for {
+			if err := worker.Safely(checked, again); err != nil {
+				end(&refusal{err})
+				return
+			}
+			select {
+			case <-ticker.C:
+			case <-checked.Done():
+				return
+			}
+		}
+	})
+	defer func() {
+		end(nil)
+		if !timer.Stop() {
+			<-deciding
+		}
+	}()
+	err := do(checked)
+	if refused, ok := context.Cause(checked).(*refusal); ok && err != nil && ctx.Err() == nil {
+		return refused.err
+	}
+	return err
+}
+
+// refusal is the cause of a context that ended because its request is no longer allowed.
+type refusal struct{ err error }
+
+func (r *refusal) Error() string { return r.err.Error() }
