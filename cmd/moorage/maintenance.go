@@ -14,8 +14,6 @@ import (
 	"moorage/internal/cli"
 	"moorage/internal/worker"
 	"moorage/ledger"
-	"moorage/maintenance/budget"
-	"moorage/maintenance/clocks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/monitor"
 	"moorage/maintenance/planner"
@@ -49,19 +47,19 @@ type maintenance struct {
 	worker   *jobs.Worker
 	steering *steer.Steering
 	reader   *worker.Worker // of policies
-	budget   *budget.Budget
+	budget   *jobs.Budget
 	metrics  maintenanceMetrics
 	logger   *slog.Logger
 	isOff    bool
 }
 
 // newMaintenance makes the maintenance of a store, not started.
-func newMaintenance(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *clocks.Clock,
+func newMaintenance(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *jobs.Clock,
 	metrics *prometheus.Registry) (*maintenance, error) {
 	tables := catalog.TablesOf(made.As(moorage.System(whoMaintains)))
 	m := &maintenance{
 		catalog: made, isOff: c.Maintenance == cli.MaintenanceOff, logger: deps.Logger,
-		budget: budget.New(budget.Default(), deps.Now), metrics: newMaintenanceMetrics(metrics),
+		budget: jobs.NewBudget(jobs.DefaultRates(), deps.Now), metrics: newMaintenanceMetrics(metrics),
 	}
 	m.policies = policy.New(deps.Ledger, m.kick)
 	kept := retention.ChangesKept(c.ChangeRetention, catalog.ChangeRetentionMin(c.KeyLifetime))
@@ -314,10 +312,10 @@ const (
 )
 
 // newClock returns the clock of a store. made returns the catalog, whose storages report the time.
-func newClock(deps ledger.Deps, made func() *catalog.Catalog) *clocks.Clock {
-	return clocks.New(clocks.Config{
+func newClock(deps ledger.Deps, made func() *catalog.Catalog) *jobs.Clock {
+	return jobs.NewClock(jobs.ClockConfig{
 		Deps: deps, Boot: sinceBoot(),
-		Ask: func(ctx context.Context) []clocks.Said {
+		Ask: func(ctx context.Context) []jobs.ClockReading {
 			return askStorages(ctx, made().As(moorage.System(whoServes)), deps.Logger)
 		},
 	})
@@ -325,7 +323,7 @@ func newClock(deps ledger.Deps, made func() *catalog.Catalog) *clocks.Clock {
 
 // askStorages returns the times of the warehouses' storages that are reached over the network. Each
 // time comes from the answer to a list request.
-func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger) []clocks.Said {
+func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger) []jobs.ClockReading {
 	warehouses, err := made.Warehouses(ctx)
 	if err != nil {
 		logger.WarnContext(ctx, "no storage was asked for the time", "error", err)
@@ -335,7 +333,7 @@ func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger
 	defer cancel()
 	var (
 		mu     sync.Mutex // guards said
-		said   []clocks.Said
+		said   []jobs.ClockReading
 		asking sync.WaitGroup
 		asked  = make(map[string]bool)
 	)
@@ -356,7 +354,7 @@ func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			said = append(said, clocks.Said{Who: name, Time: now})
+			said = append(said, jobs.ClockReading{Source: name, Time: now})
 		})
 	}
 	asking.Wait()
@@ -379,7 +377,7 @@ func timeOf(ctx context.Context, tables *catalog.Tables, warehouse string) (time
 }
 
 // withClock adds to notices, for /readyz, that nothing is deleted because the clock is in doubt.
-func withClock(notices map[string]string, clock *clocks.Clock) map[string]string {
+func withClock(notices map[string]string, clock *jobs.Clock) map[string]string {
 	if clock.Last() == "" {
 		return notices
 	}

@@ -25,7 +25,7 @@ import (
 	"moorage/internal/web"
 	"moorage/internal/worker"
 	"moorage/ledger"
-	"moorage/maintenance/clocks"
+	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
@@ -63,7 +63,7 @@ type node struct {
 	outgrown *outgrown
 	horizon  *worker.Worker // nil without a database
 
-	clock     *clocks.Clock
+	clock     *jobs.Clock
 	retention *retention.Retention
 	catalog   *catalog.Catalog
 	purges    *purge.Worker

@@ -9,7 +9,7 @@ import (
 
 	"moorage"
 	"moorage/ledger"
-	"moorage/maintenance/reach"
+	"moorage/manifest"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -27,7 +27,7 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 		return nil, &calledOff{"another table has its place"}
 	}
 	found := &look{
-		version: version, files: j.budget.Reader(version.Storage), document: version.Document.(*metadata.Document),
+		version: version, files: j.budget.reader(version.Storage), document: version.Document.(*metadata.Document),
 		table: table,
 	}
 	if why := held(found.document); why != "" {
@@ -97,8 +97,8 @@ var errDropped = moorage.Errorf(moorage.KindNoSuchTable,
 type guard struct {
 	jobs *Jobs
 	in   input
-	set  *reach.Set // what versions reach that came after the lists were made
-	look *look      // the last
+	set  *pathSet // what versions reach that came after the lists were made
+	look *look    // the last
 	// known are the snapshots whose manifests were looked at: by the collection, or here.
 	known map[version]bool
 	kept  map[string]int64
@@ -123,8 +123,8 @@ func guardOf(ctx context.Context, j *Jobs, at *job, in input) (*guard, error) {
 	}
 	g := &guard{jobs: j, in: in, look: look, known: make(map[version]bool), kept: make(map[string]int64)}
 	if look.version.Location == at.value.Looked && in.Orphans == nil {
-		g.set = reach.NewSet(0)
-		reach.Named(look.document, look.version.Location, g.set.Add)
+		g.set = newPathSet(0)
+		eachNamed(look.document, look.version.Location, g.set.Add)
 	} else if g.set, _, err = j.live(ctx, look, in); err != nil {
 		return nil, err
 	}
@@ -158,15 +158,15 @@ func (g *guard) check(ctx context.Context, at *job) error {
 	if err != nil || now.version.Location == g.look.version.Location {
 		return err
 	}
-	reach.Named(now.document, now.version.Location, g.set.Add)
+	eachNamed(now.document, now.version.Location, g.set.Add)
 	isNew := func(s metadata.Snapshot) bool { return !g.known[versionOf(s)] }
 	isKnown := func(s metadata.Snapshot) bool { return g.known[versionOf(s)] }
-	added, _, err := reach.Manifests(ctx, now.files, now.document, isNew)
+	added, _, err := readManifests(ctx, now.files, now.document, isNew)
 	if err != nil {
 		return unlessMoved(ctx, g.jobs, now, err)
 	}
 	if len(added) > 0 {
-		old, _, err := reach.Manifests(ctx, now.files, now.document, isKnown)
+		old, _, err := readManifests(ctx, now.files, now.document, isKnown)
 		if err != nil {
 			return unlessMoved(ctx, g.jobs, now, err)
 		}
@@ -177,8 +177,8 @@ func (g *guard) check(ctx context.Context, at *job) error {
 		for _, m := range added {
 			g.set.Add(m.Path())
 		}
-		added = slices.DeleteFunc(added, func(m reach.Manifest) bool { return met[m.Path()] })
-		if err := reach.LiveIn(ctx, now.files, added, g.set); err != nil {
+		added = slices.DeleteFunc(added, func(m manifest.Listed) bool { return met[m.Path()] })
+		if err := addLive(ctx, now.files, added, g.set); err != nil {
 			return unlessMoved(ctx, g.jobs, now, err)
 		}
 	}
@@ -237,7 +237,7 @@ var errPaused = errors.New("jobs: paused")
 // mayGo reports whether a listed file may be deleted, and counts why not.
 func (g *guard) mayGo(file Listed) bool {
 	switch {
-	case !reach.IsOwn(g.look.claims, file.Path):
+	case !isOwn(g.look.claims, file.Path):
 		g.kept[keptOutside]++
 	case g.in.Orphans != nil && g.homes.keep(file.Path, file.Modified):
 		g.kept[keptBefore]++

@@ -6,7 +6,6 @@ import (
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/maintenance/reach"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -36,8 +35,8 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 		asked.Confirmed = asked.Confirmed || value.Confirmed
 		value.Totals.Kept, err = j.mark(ctx, look, asked, set, writing)
 	} else {
-		var kept reach.Kept
-		kept, err = doom(ctx, look, in, set, writing)
+		var kept keptCounts
+		kept, err = doomedOf(ctx, look, in, set, writing)
 		for _, why := range kept.Unreadable {
 			j.log.WarnContext(ctx, "maintenance: a list or manifest of an expired snapshot is skipped; "+
 				"files that only it names are left behind", "job", value.ID, "pointer", value.Pointer, "error", why)
@@ -74,17 +73,17 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 const reachFull = "full"
 
 // live returns all that the version which look met reaches.
-func (j *Jobs) live(ctx context.Context, look *look, in input) (*reach.Set, reach.Cost, error) {
-	manifests, cost, err := reach.Manifests(ctx, look.files, look.document, nil)
+func (j *Jobs) live(ctx context.Context, look *look, in input) (*pathSet, readCost, error) {
+	manifests, cost, err := readManifests(ctx, look.files, look.document, nil)
 	if err != nil {
 		return nil, cost, unlessMoved(ctx, j, look, err)
 	}
-	set := reach.NewSet(cost.Files + cost.Manifests)
+	set := newPathSet(cost.Files + cost.Manifests)
 	if in.Orphans != nil {
-		set = reach.NewSetOfNames(cost.Files + cost.Manifests)
+		set = newLookAlikeSet(cost.Files + cost.Manifests)
 	}
-	reach.Named(look.document, look.version.Location, set.Add)
-	return set, cost, unlessMoved(ctx, j, look, reach.LiveIn(ctx, look.files, manifests, set))
+	eachNamed(look.document, look.version.Location, set.Add)
+	return set, cost, unlessMoved(ctx, j, look, addLive(ctx, look.files, manifests, set))
 }
 
 // unlessMoved returns err, the failure to read what a table reached when look met it. If a file is
@@ -92,7 +91,7 @@ func (j *Jobs) live(ctx context.Context, look *look, in input) (*reach.Set, reac
 // job, may have expired the snapshot and deleted the file meanwhile. The next try reads the version
 // of its time.
 func unlessMoved(ctx context.Context, j *Jobs, look *look, err error) error {
-	unreadable, ok := errors.AsType[*reach.UnreadableError](err)
+	unreadable, ok := errors.AsType[*unreadableError](err)
 	if !ok {
 		return err
 	}
@@ -107,8 +106,8 @@ func unlessMoved(ctx context.Context, j *Jobs, look *look, err error) error {
 }
 
 // doom lists the files that only expired snapshots reach.
-func doom(ctx context.Context, look *look, in input, set *reach.Set, to sink) (reach.Kept, error) {
-	return reach.Doomed(ctx, look.files, in.reach(), set, look.claims, func(f reach.File) error {
+func doomedOf(ctx context.Context, look *look, in input, set *pathSet, to sink) (keptCounts, error) {
+	return eachDoomed(ctx, look.files, in.reach(), set, look.claims, func(f doomedFile) error {
 		return to.add(ctx, string(f.Kind), Listed{Path: f.Location})
 	})
 }
@@ -150,7 +149,7 @@ func keptOf(counts map[string]int64) (all []registry.KeptOf) {
 // look is a table as a job has just met it.
 type look struct {
 	version  *catalog.Version
-	files    reach.Reader // of the version, within the budget
+	files    opener // of the version, within the budget
 	document *metadata.Document
 	table    registry.Pointer
 	claims   []storage.Location

@@ -7,7 +7,6 @@ import (
 
 	"moorage/catalog/documents"
 	"moorage/internal/worker"
-	"moorage/maintenance/patience"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -67,7 +66,7 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 	if err := j.budget.Delete(ctx, g.look.version.Location, len(batch)); err != nil {
 		return err
 	}
-	return patience.Batch(ctx, j.lookMax, batch, func(part []Listed, look func() context.Context) error {
+	return deleteInTime(ctx, j.lookMax, batch, func(part []Listed, look func() context.Context) error {
 		return j.deletePart(ctx, at, g, part, look)
 	})
 }

@@ -11,7 +11,7 @@ import (
 
 	"moorage/catalog/documents"
 	"moorage/ledger"
-	"moorage/maintenance/reach"
+	"moorage/manifest"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -55,12 +55,12 @@ func (in input) ids() map[int64]bool {
 	return ids
 }
 
-func (in input) reach() reach.Expired {
+func (in input) reach() expiredParts {
 	snapshots := make([]metadata.Snapshot, len(in.Expired))
 	for i, e := range in.Expired {
 		snapshots[i] = metadata.Snapshot{ID: e.ID, ManifestList: e.List, Manifests: e.Manifests, Encrypted: e.Encrypted}
 	}
-	return reach.Expired{Snapshots: snapshots, Statistics: in.Stats}
+	return expiredParts{Snapshots: snapshots, Statistics: in.Stats}
 }
 
 // Listed is a file in a list of a job.
@@ -178,7 +178,7 @@ func (l *lists) flush(ctx context.Context) error {
 	}
 	if len(l.written) == listsMax {
 		return fmt.Errorf("%w: over %d lists of files that nothing reaches; remove most of them by another tool, "+
-			"or expire fewer snapshots at a time", reach.ErrTooMuch, listsMax)
+			"or expire fewer snapshots at a time", manifest.ErrTooMuch, listsMax)
 	}
 	body := bytes.Clone(l.body.Bytes())
 	file, err := writeFile(ctx, l.jobs.ledger, l.store, l.folder, "list", l.what, l.count, body)

@@ -13,8 +13,6 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/maintenance/budget"
-	"moorage/maintenance/patience"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -66,8 +64,8 @@ type Config struct {
 	// nothing is deleted. Default: it can.
 	Doubt func(ctx context.Context) (string, error)
 	// Budget bounds what jobs ask of storages. Default: no bound.
-	Budget *budget.Budget
-	// Patience is how long an answer of a storage is waited for. Default patience.Max.
+	Budget *Budget
+	// Patience is how long an answer of a storage is waited for. Default AnswerMax.
 	Patience time.Duration
 	// FormerKept is for how long metadata files stay after they left the log of a table: as long as
 	// change records, which name them. Default: for ever.
@@ -87,7 +85,7 @@ type Jobs struct {
 	owner  registry.ID
 	log    *slog.Logger
 	doubt  func(ctx context.Context) (string, error)
-	budget *budget.Budget
+	budget *Budget
 	former time.Duration // Config.FormerKept
 	ended  func(run registry.Run)
 	now    func() time.Time
@@ -100,7 +98,7 @@ type Jobs struct {
 	// Each is used by one loop.
 	jitters     []*rand.Rand // in the order of lanes
 	sweepJitter *rand.Rand
-	lookMax     time.Duration // patience.LookMax, unless a test shortens it
+	lookMax     time.Duration // checkMax, unless a test shortens it
 }
 
 // New returns the jobs of a store. It fails if the source of random bits does.
@@ -112,7 +110,7 @@ func New(config Config) (*Jobs, error) {
 		config.Doubt = func(context.Context) (string, error) { return "", nil }
 	}
 	if config.Budget == nil {
-		config.Budget = budget.New(budget.Rates{}, config.Now)
+		config.Budget = NewBudget(Rates{}, config.Now)
 	}
 	if config.Ended == nil {
 		config.Ended = func(registry.Run) {}
@@ -129,7 +127,7 @@ func New(config Config) (*Jobs, error) {
 		return nil, err
 	}
 	return &Jobs{
-		lookMax: patience.LookMax, tables: &patientTables{config.Tables, cmp.Or(config.Patience, patience.Max)},
+		lookMax: checkMax, tables: &patientTables{config.Tables, cmp.Or(config.Patience, AnswerMax)},
 		store: config.Store, ledger: config.Ledger, now: config.Now,
 		claims: config.Claimer(), owner: config.Owner,
 		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,

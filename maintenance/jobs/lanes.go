@@ -4,7 +4,6 @@ import (
 	"sync"
 	"time"
 
-	"moorage/maintenance/schedule"
 	"moorage/registry"
 )
 
@@ -76,5 +75,5 @@ func (b *busy) leave(kind string, table registry.ID, warehouse string, now time.
 		return
 	}
 	times := b.stalls[warehouse].times + 1
-	b.stalls[warehouse] = stalled{times, now.Add(schedule.Pause(times + 1))} // a job rests for half of it
+	b.stalls[warehouse] = stalled{times, now.Add(FailurePause(times + 1))} // a job rests for half of it
 }

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"moorage"
-	"moorage/maintenance/reach"
 	"moorage/storage"
 )
 
@@ -154,7 +153,7 @@ func (l *leftoverLook) staysFor(file storage.Listed) string {
 		return keptHidden
 	case l.others.hold(place):
 		return keptWarehouse
-	case !reach.IsOwn([]storage.Location{l.root}, file.Location):
+	case !isOwn([]storage.Location{l.root}, file.Location):
 		return keptMetadata
 	case l.unregistered.folders.hold(place):
 		return keptBeside

@@ -242,7 +242,7 @@ func (l *leftoverLook) readUnregistered(ctx context.Context) (bool, error) {
 		}
 		if err == nil && document != nil {
 			l.unregistered.folders.addText(document.Location())
-			err = l.reached.addUnregistered(ctx, reaching{l.jobs.budget.Reader(l.store), document, file, l.warehouse})
+			err = l.reached.addUnregistered(ctx, reaching{l.jobs.budget.reader(l.store), document, file, l.warehouse})
 		}
 		if err != nil {
 			return false, asBlocked(ctx, err, fmt.Sprintf("%s, which no table of this store names, may be the "+

@@ -43,14 +43,14 @@ func mutants() map[string][]edit {
 		"held":                     {edit{"check.go", `; why != "" {`, `; false && why != "" {`}},
 		"expired snapshot is back": {never("check.go", "found.document.HasSnapshot(e.ID)")},
 		"new snapshots": {edit{
-			"check.go", "reach.Named(now.document, now.version.Location, g.set.Add)", "g.look = now\n\treturn nil",
+			"check.go", "eachNamed(now.document, now.version.Location, g.set.Add)", "g.look = now\n\treturn nil",
 		}},
 		"named by the document": {
 			never("check.go", "g.set.Has(file.Path)"), never("orphans.go", "m.set.Has(file.Location)"),
 		},
 		"claims and metadata files": {
-			never("check.go", "!reach.IsOwn(g.look.claims, file.Path)"),
-			never("orphans.go", "!reach.IsOwn(m.look.claims, file.Location)"),
+			never("check.go", "!isOwn(g.look.claims, file.Path)"),
+			never("orphans.go", "!isOwn(m.look.claims, file.Location)"),
 		},
 		"dropped table in the folder": {edit{
 			"orphans.go", "	if claim.Pointer != table.ID {", "	return claim, nil\n	if claim.Pointer != table.ID {",

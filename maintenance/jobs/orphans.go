@@ -13,7 +13,6 @@ import (
 	"moorage"
 	"moorage/catalog/documents"
 	"moorage/ledger"
-	"moorage/maintenance/reach"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/txlog"
@@ -166,7 +165,7 @@ func (j *Jobs) beginOrphans(ctx context.Context, value registry.Job, store stora
 
 // mark lists the orphans in the claims of a table. set has what its versions reach. It returns what
 // else it kept.
-func (j *Jobs) mark(ctx context.Context, look *look, s OrphanSettings, set *reach.Set, to sink) (
+func (j *Jobs) mark(ctx context.Context, look *look, s OrphanSettings, set *pathSet, to sink) (
 	[]registry.KeptOf, error) {
 	homes, err := j.mayMark(ctx, look, set)
 	if err != nil {
@@ -186,7 +185,7 @@ type marking struct {
 	jobs     *Jobs
 	look     *look
 	settings OrphanSettings
-	set      *reach.Set
+	set      *pathSet
 	to       sink
 	kept     map[string]int64
 	homes    homes
@@ -206,7 +205,7 @@ func (m *marking) add(ctx context.Context, claim storage.Location, file storage.
 	switch {
 	case m.set.Has(file.Location), isHidden(below):
 		return nil
-	case !reach.IsOwn(m.look.claims, file.Location):
+	case !isOwn(m.look.claims, file.Location):
 		return nil // metadata files
 	case file.Modified.IsZero(), age < m.settings.OlderThan:
 		return nil
@@ -311,7 +310,7 @@ func listAll(ctx context.Context, j *Jobs, look *look,
 }
 
 // addTransactions adds the files that transactions name.
-func addTransactions(ctx context.Context, j *Jobs, set *reach.Set) error {
+func addTransactions(ctx context.Context, j *Jobs, set *pathSet) error {
 	return j.ledger.Scan(ctx, registry.TableTransaction, "", "", func(record registry.Record) (bool, error) {
 		transaction, err := ledger.Decode[txlog.Transaction](record)
 		if err != nil {
@@ -330,7 +329,7 @@ func addTransactions(ctx context.Context, j *Jobs, set *reach.Set) error {
 //
 // While the table holds its claims nobody can come to live there, and no tombstone can come. So it
 // asks the records at, above and beneath its own locations, and not all tables.
-func (j *Jobs) mayMark(ctx context.Context, look *look, set *reach.Set) (homes, error) {
+func (j *Jobs) mayMark(ctx context.Context, look *look, set *pathSet) (homes, error) {
 	if err := addTransactions(ctx, j, set); err != nil {
 		return nil, err
 	}
@@ -397,7 +396,7 @@ func claimAt(ctx context.Context, j *Jobs, table registry.Pointer, location stor
 
 // noForeign calls a job off if there is a metadata file of another table in the locations of the
 // table.
-func noForeign(ctx context.Context, j *Jobs, look *look, set *reach.Set) error {
+func noForeign(ctx context.Context, j *Jobs, look *look, set *pathSet) error {
 	return listAll(ctx, j, look, func(ctx context.Context, _ storage.Location, file storage.Listed, _ time.Time) error {
 		return checkForeignFile(ctx, j, look, set, file)
 	})
@@ -409,7 +408,7 @@ func (g *guard) noForeign(ctx context.Context) error { return noForeign(ctx, g.j
 // checkForeignFile calls a job off if a file is a metadata file of another table: that table may
 // live there in another catalog. The names of files that this server wrote for the table show it,
 // and set has those that the document names. Only others are read.
-func checkForeignFile(ctx context.Context, j *Jobs, look *look, set *reach.Set, file storage.Listed) error {
+func checkForeignFile(ctx context.Context, j *Jobs, look *look, set *pathSet, file storage.Listed) error {
 	name := file.Location[strings.LastIndexByte(file.Location, '/')+1:]
 	if !strings.Contains(name, ".metadata.json") || set.Has(file.Location) ||
 		documents.WroteFor(look.table.WarehouseID, look.table.TableUUID, file.Location) {
@@ -493,8 +492,8 @@ func adoptFiles(ctx context.Context, j *Jobs, at *job, caller string) error {
 	if err != nil {
 		return err
 	}
-	set := reach.NewSet(0)
-	reach.Named(look.document, look.version.Location, set.Add)
+	set := newPathSet(0)
+	eachNamed(look.document, look.version.Location, set.Add)
 	if err := noForeign(ctx, j, look, set); err != nil {
 		return err
 	}

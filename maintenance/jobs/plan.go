@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"moorage"
-	"moorage/maintenance/reach"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -41,7 +40,7 @@ type DryRun struct {
 	Plan           // of orphans only Table and Held
 	Blocked string // why the job would need an operator at once; empty if it would not
 	Reach   string // how the files are found; empty if none need be
-	Cost    reach.Cost
+	Cost    readCost
 	Files   int64 // that would be deleted
 	Bytes   int64 // of orphans: nothing says how long an expired file is
 	Kept    []registry.KeptOf
@@ -54,7 +53,7 @@ type DryRun struct {
 type sampler struct {
 	run  *DryRun
 	most int // that the sample has
-	met  *reach.Set
+	met  *pathSet
 }
 
 func (s *sampler) add(_ context.Context, _ string, file Listed) error {
@@ -88,8 +87,8 @@ func DryRunSnapshots(ctx context.Context, j *Jobs, pointer registry.ID, s Snapsh
 	in := inputOf(before, look.document)
 	set, err := run.live(ctx, j, look, in)
 	if err == nil && run.Blocked == "" {
-		var kept reach.Kept
-		kept, err = doom(ctx, look, in, set, &sampler{&run, sample, reach.NewSet(0)})
+		var kept keptCounts
+		kept, err = doomedOf(ctx, look, in, set, &sampler{&run, sample, newPathSet(0)})
 		run.Kept = keptOf(map[string]int64{keptOutside: kept.Outside, keptUnreadable: kept.Skipped})
 	}
 	return run, moorage.Annotate(op, pointer.String(), err)
@@ -125,7 +124,7 @@ func lookByID(ctx context.Context, j *Jobs, pointer registry.ID) (*look, error) 
 }
 
 // live reads the live side of a dry run. What cannot be read is why the job would be blocked.
-func (r *DryRun) live(ctx context.Context, j *Jobs, look *look, in input) (set *reach.Set, err error) {
+func (r *DryRun) live(ctx context.Context, j *Jobs, look *look, in input) (set *pathSet, err error) {
 	r.Reach = reachFull
 	set, r.Cost, err = j.live(ctx, look, in)
 	if isLasting(err) {
@@ -159,7 +158,7 @@ func DryRunOrphans(ctx context.Context, j *Jobs, pointer registry.ID, s OrphanSe
 	if err != nil || run.Blocked != "" {
 		return run, moorage.Annotate(op, pointer.String(), err)
 	}
-	run.Kept, err = j.mark(ctx, look, s, set, &sampler{&run, sample, reach.NewSet(0)})
+	run.Kept, err = j.mark(ctx, look, s, set, &sampler{&run, sample, newPathSet(0)})
 	if blocked, ok := errors.AsType[*BlockedError](err); ok {
 		run.Blocked, err = blocked.Why, nil
 	}

@@ -8,7 +8,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/maintenance/reach"
+	"moorage/manifest"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -22,8 +22,8 @@ type reached struct {
 	jobs      *Jobs
 	warehouse string // whose tables messages may name
 	position  registry.Position
-	set       *reach.Set
-	cost      reach.Cost // of the first reading
+	set       *pathSet
+	cost      readCost // of the first reading
 	// dropped are locations that dropped tables have lost, and get back when they come back.
 	dropped folders
 	met     map[[16]byte]bool // lists and manifests that were read to their end
@@ -52,7 +52,7 @@ func (r *reached) readAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r.set = reach.NewSetOfNames(r.cost.Files + r.cost.Manifests)
+	r.set = newLookAlikeSet(r.cost.Files + r.cost.Manifests)
 	if err := r.each(ctx, func(record registry.Record) error { return r.read(ctx, record) }); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (r *reached) read(ctx context.Context, record registry.Record) error {
 
 // reaching is a version of a table, or a view, that reaches files.
 type reaching struct {
-	files    reach.Reader
+	files    opener
 	document *metadata.Document // nil of a view
 	location string             // of the metadata file
 	scope    string             // what tells its storage from others: the warehouse
@@ -101,7 +101,7 @@ type reaching struct {
 
 func reachingOf(j *Jobs, version *catalog.Version) reaching {
 	return reaching{
-		files: j.budget.Reader(version.Storage), document: version.Document.(*metadata.Document),
+		files: j.budget.reader(version.Storage), document: version.Document.(*metadata.Document),
 		location: version.Location, scope: version.Ident.Warehouse,
 	}
 }
@@ -161,7 +161,7 @@ func (r *reached) count(ctx context.Context, of reaching) error {
 	if of.document == nil {
 		return nil
 	}
-	_, cost, err := reach.Manifests(ctx, of.files, of.document, nil)
+	_, cost, err := readManifests(ctx, of.files, of.document, nil)
 	r.cost.Lists, r.cost.Manifests = r.cost.Lists+cost.Lists, r.cost.Manifests+cost.Manifests
 	r.cost.Bytes, r.cost.Files = r.cost.Bytes+cost.Bytes, r.cost.Files+cost.Files
 	return err
@@ -173,13 +173,13 @@ func (r *reached) add(ctx context.Context, of reaching) error {
 		r.set.Add(of.location)
 		return nil
 	}
-	reach.Named(of.document, of.location, r.set.Add)
-	manifests, _, err := reach.Manifests(ctx, of.files, of.document, r.isUnread(of.scope))
+	eachNamed(of.document, of.location, r.set.Add)
+	manifests, _, err := readManifests(ctx, of.files, of.document, r.isUnread(of.scope))
 	if err != nil {
 		return err
 	}
 	manifests = r.unread(of.scope, manifests)
-	if err := reach.LiveIn(ctx, of.files, manifests, r.set); err != nil {
+	if err := addLive(ctx, of.files, manifests, r.set); err != nil {
 		return err
 	}
 	r.meet(of, manifests)
@@ -189,13 +189,13 @@ func (r *reached) add(ctx context.Context, of reaching) error {
 // addUnregistered is add for a table that the store does not know, as far as its files are there.
 func (r *reached) addUnregistered(ctx context.Context, of reaching) error {
 	of.scope = "unregistered/" + of.scope // no name of a warehouse has a slash
-	reach.Named(of.document, of.location, r.set.Add)
-	manifests, err := reach.ManifestsLeft(ctx, of.files, of.document, r.isUnread(of.scope))
+	eachNamed(of.document, of.location, r.set.Add)
+	manifests, err := readManifestsLeft(ctx, of.files, of.document, r.isUnread(of.scope))
 	if err != nil {
 		return err
 	}
 	manifests = r.unread(of.scope, manifests)
-	if err := reach.LiveLeft(ctx, of.files, manifests, r.set); err != nil {
+	if err := addLiveLeft(ctx, of.files, manifests, r.set); err != nil {
 		return err
 	}
 	r.meet(of, manifests)
@@ -215,7 +215,7 @@ func (r *reached) isUnread(scope string) func(metadata.Snapshot) bool {
 }
 
 // unread returns those of manifests that were not read yet.
-func (r *reached) unread(scope string, manifests []reach.Manifest) []reach.Manifest {
+func (r *reached) unread(scope string, manifests []manifest.Listed) []manifest.Listed {
 	left := manifests[:0]
 	for _, m := range manifests {
 		if !r.met[metKey(scope, m.Path())] {
@@ -227,7 +227,7 @@ func (r *reached) unread(scope string, manifests []reach.Manifest) []reach.Manif
 
 // meet notes that the lists of a version, and its manifests, were read. It forgets all that it
 // noted before when that becomes too much: then it is read again.
-func (r *reached) meet(of reaching, manifests []reach.Manifest) {
+func (r *reached) meet(of reaching, manifests []manifest.Listed) {
 	if len(r.met) > metMax {
 		clear(r.met)
 	}

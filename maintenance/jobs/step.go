@@ -9,8 +9,7 @@ import (
 
 	"moorage"
 	"moorage/ledger"
-	"moorage/maintenance/reach"
-	"moorage/maintenance/schedule"
+	"moorage/manifest"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -170,14 +169,14 @@ func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) 
 		return cause
 	}
 	state, blocks := at.record.State, false
-	row := schedule.Row{Count: at.value.Laters, Since: at.value.LaterSince, Until: at.value.RestsUntil}
+	row := FailureRow{Count: at.value.Laters, Since: at.value.LaterSince, Until: at.value.RestsUntil}
 	at.value.LastError = moorage.Cut(moorage.OneLine(cause.Error()), 1000)
 	switch {
 	case errors.Is(cause, storage.ErrSlowDown): // the storage is well, and has much to do
-		row = schedule.Row{Until: now.Add(schedule.LaterPause)}
+		row = FailureRow{Until: now.Add(LaterPause)}
 	case isLasting(cause):
 		at.value.Tries++
-		blocks = at.value.Tries >= schedule.TriesMax || errors.Is(cause, errDeaths)
+		blocks = at.value.Tries >= TriesMax || errors.Is(cause, errDeaths)
 	default:
 		row = row.Again(began, now)
 		blocks = row.Blocks()
@@ -196,7 +195,7 @@ func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) 
 
 // isLasting reports whether another try would meet the same failure.
 func isLasting(err error) bool {
-	if _, ok := errors.AsType[*reach.UnreadableError](err); ok || errors.Is(err, reach.ErrTooMuch) {
+	if _, ok := errors.AsType[*unreadableError](err); ok || errors.Is(err, manifest.ErrTooMuch) {
 		return true
 	}
 	if _, ok := errors.AsType[*DamagedError](err); ok {

@@ -9,8 +9,6 @@ import (
 
 	"moorage/internal/worker"
 	"moorage/ledger"
-	"moorage/maintenance/patience"
-	"moorage/maintenance/schedule"
 	"moorage/registry"
 )
 
@@ -133,7 +131,7 @@ func (s *stops) tryStep(ctx context.Context, job registry.Record, kind string, t
 		return nil
 	}
 	err = worker.Safely(ctx, func(ctx context.Context) error { return j.Step(ctx, job.Key) })
-	j.busy.leave(kind, table, pointer.Warehouse, j.now(), errors.Is(err, patience.ErrStalled))
+	j.busy.leave(kind, table, pointer.Warehouse, j.now(), errors.Is(err, ErrStalled))
 	if err != nil && ctx.Err() == nil {
 		j.log.WarnContext(ctx, "maintenance job did not finish", "job", job.Key.ID, "error", err)
 	}
@@ -192,5 +190,5 @@ func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job regi
 // when the store's clock was ahead.
 func rests(job registry.Job, now time.Time) bool {
 	left := job.RestsUntil.Sub(now)
-	return left > 0 && left <= schedule.LaterPauseMax
+	return left > 0 && left <= LaterPauseMax
 }

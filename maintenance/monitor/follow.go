@@ -10,7 +10,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/gate"
 	"moorage/ledger"
-	"moorage/maintenance/patience"
+	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/metadata"
@@ -407,11 +407,11 @@ func (f *following) read(ctx context.Context, warehouse string, id registry.ID) 
 	if f.config.Now().Before(f.silent[warehouse]) {
 		return nil, errSilent
 	}
-	err = patience.Call(ctx, readPatience, func(ctx context.Context) (err error) {
+	err = jobs.CallWithin(ctx, readPatience, func(ctx context.Context) (err error) {
 		version, _, err = f.config.Tables.TableByID(ctx, id)
 		return err
 	})
-	if errors.Is(err, patience.ErrStalled) {
+	if errors.Is(err, jobs.ErrStalled) {
 		f.silent[warehouse] = f.config.Now().Add(silentFor)
 		f.log.WarnContext(ctx, "maintenance: a storage gives no answer, so its tables are looked at unread",
 			"warehouse", warehouse, "table", id, "for", silentFor)

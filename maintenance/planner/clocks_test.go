@@ -8,7 +8,6 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/maintenance/clocks"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/planner"
 	"moorage/maintenance/policy"
@@ -22,7 +21,7 @@ import (
 func (w *world) doubting() (set func(time.Duration)) {
 	w.t.Helper()
 	began, ahead := w.clock.Now(), time.Duration(0)
-	clock := clocks.New(clocks.Config{
+	clock := jobs.NewClock(jobs.ClockConfig{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Boot: func() time.Duration { return w.clock.Now().Sub(began) - ahead },
 	})
 	if why, err := clock.Doubt(w.ctx); err != nil || why != "" {

@@ -13,7 +13,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
-	"moorage/maintenance/patience"
+	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
 	"moorage/metadata"
 	"moorage/registry"
@@ -125,17 +125,17 @@ func TestHungWarehouse(t *testing.T) {
 		w.clock.Advance(3 * time.Hour)
 		files.hangs.Store(true)
 		node := w.newNode(w.store, true) // it has read no document
-		jobs := node.jobs.NewWorker()
+		worker := node.jobs.NewWorker()
 		defer func() {
 			files.hangs.Store(false)
 			node.planner.Stop()
 			node.monitor.Stop()
-			jobs.Stop()
+			worker.Stop()
 		}()
 		began := time.Now()
 		node.monitor.Start()
 		node.planner.Start()
-		jobs.Start()
+		worker.Start()
 		done := func(ids []registry.ID, kind string) (n int) {
 			for _, id := range ids {
 				if outcome := w.care(id).Job(kind).Outcome; outcome == "done" || outcome == "nothing" {
@@ -147,7 +147,7 @@ func TestHungWarehouse(t *testing.T) {
 		for done(healthy, "snapshots") < tables || done(healthy, "orphans") < tables {
 			time.Sleep(time.Second)
 			w.clock.Advance(time.Second)
-			if time.Since(began) > 2*patience.Max {
+			if time.Since(began) > 2*jobs.AnswerMax {
 				for _, id := range healthy[:3] {
 					t.Logf("now %s care %+v", w.clock.Now(), w.care(id))
 				}
@@ -162,7 +162,7 @@ func TestHungWarehouse(t *testing.T) {
 		if overdue := node.planner.Stats().Overdue; overdue < time.Hour {
 			t.Errorf("what waits is overdue for %s", overdue)
 		}
-		for time.Since(began) < 3*patience.Max {
+		for time.Since(began) < 3*jobs.AnswerMax {
 			time.Sleep(time.Second)
 			w.clock.Advance(time.Second)
 		}

@@ -395,7 +395,7 @@ func (l *look) ran(ctx context.Context, outcome string, settings jobs.SnapshotSe
 	if err != nil {
 		return l.failed(ctx, err)
 	}
-	if soonest := l.now.Add(schedule.LaterPause); !former.IsZero() && former.Before(soonest) {
+	if soonest := l.now.Add(jobs.LaterPause); !former.IsZero() && former.Before(soonest) {
 		former = soonest
 	}
 	if !former.IsZero() && (next.IsZero() || former.Before(next)) {
@@ -443,7 +443,7 @@ func (l *look) nextExpiry(ctx context.Context, settings jobs.SnapshotSettings) (
 	if int64(len(young)) < l.rule.Count(policy.MinSnapshotsToExpire) {
 		next = next.Add(fewPause)
 	}
-	if soonest := l.now.Add(max(l.knownFor(), schedule.LaterPause)); next.Before(soonest) {
+	if soonest := l.now.Add(max(l.knownFor(), jobs.LaterPause)); next.Before(soonest) {
 		next = soonest
 	}
 	return next, nil

@@ -15,7 +15,6 @@ import (
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
-	"moorage/maintenance/patience"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 )
@@ -79,7 +78,7 @@ type Config struct {
 	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
 	// the clock is in doubt, no job begins. By default the clock is trusted.
 	Doubt func(ctx context.Context) (string, error)
-	// Patience is how long the planner waits for an answer of a storage. Default patience.Max.
+	// Patience is how long the planner waits for an answer of a storage. Default jobs.AnswerMax.
 	Patience time.Duration
 	// Interval is the mean pause between two rounds over a shard. Default 15 s.
 	Interval time.Duration
@@ -156,7 +155,7 @@ func New(config Config) (*Planner, error) {
 		config.Doubt = func(context.Context) (string, error) { return "", nil }
 	}
 	config.Interval = cmp.Or(config.Interval, roundPause)
-	config.Patience = cmp.Or(config.Patience, patience.Max)
+	config.Patience = cmp.Or(config.Patience, jobs.AnswerMax)
 	p := &Planner{
 		config: config, ledger: config.Ledger, claims: config.Claimer(), log: config.Logger,
 		lanes: make(map[policy.Kind]chan struct{}), busy: make(map[place]int), rests: make(map[string]time.Time),
@@ -441,7 +440,7 @@ func (l *look) runAndTell(ctx context.Context, s *shard) {
 		l.stats.Looks[l.outcome]++
 		l.mu.Unlock()
 	}
-	if errors.Is(err, patience.ErrStalled) {
+	if errors.Is(err, jobs.ErrStalled) {
 		s.stalled.Store(true)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -518,7 +517,7 @@ func (p *Planner) rest(warehouse string, while time.Duration) {
 // tableByID finds a table, and waits for the storage only for the configured patience.
 func (p *Planner) tableByID(ctx context.Context, pointer registry.ID) (
 	version *catalog.Version, table registry.Pointer, err error) {
-	err = patience.Call(ctx, p.config.Patience, func(ctx context.Context) (err error) {
+	err = jobs.CallWithin(ctx, p.config.Patience, func(ctx context.Context) (err error) {
 		version, table, err = p.config.Tables.TableByID(ctx, pointer)
 		return err
 	})

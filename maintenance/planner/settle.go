@@ -8,7 +8,6 @@ import (
 	"moorage"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
-	"moorage/maintenance/patience"
 	"moorage/maintenance/schedule"
 	"moorage/registry"
 	"moorage/storage"
@@ -30,20 +29,20 @@ func (l *look) failed(ctx context.Context, cause error) error {
 		return err
 	}
 	text := moorage.Cut(moorage.OneLine(cause.Error()), 1000)
-	row := schedule.Row{Count: l.job.Laters, Since: l.job.LaterSince, Until: l.at}
+	row := jobs.FailureRow{Count: l.job.Laters, Since: l.job.LaterSince, Until: l.at}
 	blocks := false
 	switch {
 	case errors.Is(cause, storage.ErrSlowDown): // the storage works, but is busy
-		row = schedule.Row{Until: l.now.Add(schedule.LaterPause)}
+		row = jobs.FailureRow{Until: l.now.Add(jobs.LaterPause)}
 		l.rest(l.table.Warehouse, restAfter)
 	case isLasting(cause):
 		l.job.Tries++
-		row.Until = l.now.Add(schedule.Pause(l.job.Tries))
-		blocks = l.job.Tries >= schedule.TriesMax
+		row.Until = l.now.Add(jobs.FailurePause(l.job.Tries))
+		blocks = l.job.Tries >= jobs.TriesMax
 	default:
 		row = row.Again(l.now, l.now)
 		blocks = row.Blocks()
-		if l.rest(l.table.Warehouse, restAfter); errors.Is(cause, patience.ErrStalled) {
+		if l.rest(l.table.Warehouse, restAfter); errors.Is(cause, jobs.ErrStalled) {
 			l.rest(l.table.Warehouse, stallRest)
 		}
 	}

@@ -19,7 +19,7 @@
 //   - Tables that a caller cannot write to do not hide tables that it can.
 //   - Work that no policy requires is no longer due, unless a policy that requires it was set since
 //     the read.
-//   - After schedule.TriesMax failures in a row the kind is blocked on the table until an operator
+//   - After jobs.TriesMax failures in a row the kind is blocked on the table until an operator
 //     retries it.
 //
 // # What it must not know

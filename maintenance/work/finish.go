@@ -53,7 +53,7 @@ func errLost(id registry.ID) error {
 }
 
 // Finish ends a piece of work, and its lease. Failed work is due again later, or blocked after
-// schedule.TriesMax failures in a row. Released work is due at once, and counts as no failure.
+// jobs.TriesMax failures in a row. Released work is due at once, and counts as no failure.
 //
 // Errors: the errors of Progress, and KindBadRequest. A second Finish is KindNotFound.
 func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID, ended Ended) error {
@@ -171,7 +171,7 @@ func (w *Work) cared(ctx context.Context, care schedule.Care, job registry.Job, 
 		return care.Move(care.Value.With(kind))
 	}
 	kind.Tries++
-	if kind.Tries >= schedule.TriesMax {
+	if kind.Tries >= jobs.TriesMax {
 		return care.Block(kind, kind.Error, "", now)
 	}
 	kind.Due, kind.Mode = now.Add(againFirst<<(kind.Tries-1)).UTC().Truncate(time.Second), schedule.ModeEvent

@@ -1,4 +1,4 @@
-package reach
+package jobs
 
 import (
 	"context"
@@ -12,27 +12,23 @@ import (
 	"moorage/storage"
 )
 
-// Reader opens the files of a table. storage.Store implements it.
-type Reader interface {
+// opener opens the files of a table. storage.Store implements it.
+type opener interface {
 	Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error)
 }
 
-// UnreadableError means that a list or manifest is missing, damaged, encrypted or unreachable, and
-// that this is permanent. Any other error of this package may be temporary.
-type UnreadableError struct {
+// unreadableError means that a list or manifest is missing, damaged, encrypted or unreachable, and
+// that this is permanent. Any other error of reading them may be temporary.
+type unreadableError struct {
 	Path string
 	Err  error
 }
 
 // Error returns the text of the error.
-func (e *UnreadableError) Error() string { return fmt.Sprintf("cannot read %s: %v", e.Path, e.Err) }
+func (e *unreadableError) Error() string { return fmt.Sprintf("cannot read %s: %v", e.Path, e.Err) }
 
 // Unwrap returns why the file cannot be read.
-func (e *UnreadableError) Unwrap() error { return e.Err }
-
-// ErrTooMuch means that a file, or all snapshots of a table together, name more than the package
-// reads. It is permanent.
-var ErrTooMuch = manifest.ErrTooMuch
+func (e *unreadableError) Unwrap() error { return e.Err }
 
 // met remembers manifests by their names, as spelled: two spellings are both read. It is bounded,
 // as one list is.
@@ -43,7 +39,7 @@ type met struct {
 
 func newMet() *met { return &met{names: make(map[[sha256.Size / 2]byte]struct{})} }
 
-// add adds a name, and reports whether it is new. The error is ErrTooMuch.
+// add adds a name, and reports whether it is new. The error is manifest.ErrTooMuch.
 func (m *met) add(name string) (isNew bool, err error) {
 	sum := sha256.Sum256([]byte(name))
 	key := [sha256.Size / 2]byte(sum[:])
@@ -53,7 +49,7 @@ func (m *met) add(name string) (isNew bool, err error) {
 	if m.bytes += len(name); len(m.names) == manifest.ListedMax || m.bytes > manifest.NamesBytesMax {
 		return false, fmt.Errorf("%w: the snapshots together name over %d manifests, or %d bytes of their names; "+
 			"rewrite the manifests, or expire fewer snapshots at a time",
-			ErrTooMuch, manifest.ListedMax, manifest.NamesBytesMax)
+			manifest.ErrTooMuch, manifest.ListedMax, manifest.NamesBytesMax)
 	}
 	m.names[key] = struct{}{}
 	return true, nil
@@ -66,10 +62,10 @@ var (
 )
 
 // eachManifest calls do with the manifests of a snapshot, in the order of its list.
-func eachManifest(ctx context.Context, files Reader, snapshot metadata.Snapshot,
+func eachManifest(ctx context.Context, files opener, snapshot metadata.Snapshot,
 	do func(manifest.Listed) error) error {
 	if snapshot.Encrypted {
-		return &UnreadableError{snapshot.ManifestList, errEncrypted}
+		return &unreadableError{snapshot.ManifestList, errEncrypted}
 	}
 	if snapshot.ManifestList == "" {
 		for _, path := range snapshot.Manifests {
@@ -83,10 +79,10 @@ func eachManifest(ctx context.Context, files Reader, snapshot metadata.Snapshot,
 		}
 		return nil
 	}
-	return read(ctx, files, snapshot.ManifestList, func(body io.Reader) error {
+	return readToEnd(ctx, files, snapshot.ManifestList, func(body io.Reader) error {
 		for listed, err := range manifest.EachListed(body) {
 			if err != nil {
-				return &UnreadableError{snapshot.ManifestList, err}
+				return &unreadableError{snapshot.ManifestList, err}
 			}
 			if err := do(listed); err != nil {
 				return &callerError{err}
@@ -98,15 +94,15 @@ func eachManifest(ctx context.Context, files Reader, snapshot metadata.Snapshot,
 
 // eachEntry calls do with the entries of a manifest. If the manifest yields fewer live files than
 // its list states, that is an error after the last entry.
-func eachEntry(ctx context.Context, files Reader, m manifest.Listed, do func(manifest.Entry) error) error {
+func eachEntry(ctx context.Context, files opener, m manifest.Listed, do func(manifest.Entry) error) error {
 	if m.Encrypted {
-		return &UnreadableError{m.Path(), errEncrypted}
+		return &unreadableError{m.Path(), errEncrypted}
 	}
-	return read(ctx, files, m.Path(), func(body io.Reader) error {
+	return readToEnd(ctx, files, m.Path(), func(body io.Reader) error {
 		live := int64(0)
 		for entry, err := range m.Entries(body) {
 			if err != nil {
-				return &UnreadableError{m.Path(), err}
+				return &unreadableError{m.Path(), err}
 			}
 			if !entry.Removed {
 				live++
@@ -116,7 +112,7 @@ func eachEntry(ctx context.Context, files Reader, m manifest.Listed, do func(man
 			}
 		}
 		if live < m.Live() {
-			return &UnreadableError{m.Path(), errFewer}
+			return &unreadableError{m.Path(), errFewer}
 		}
 		return nil
 	})
@@ -125,13 +121,13 @@ func eachEntry(ctx context.Context, files Reader, m manifest.Listed, do func(man
 // callerError is an error of do, not a fault of a file.
 type callerError struct{ error }
 
-// read opens the file at path for decode, and reads it to its end. A fault of the file is an
-// UnreadableError. Other errors come from the storage or from the caller.
-func read(ctx context.Context, files Reader, path string, decode func(io.Reader) error) error {
+// readToEnd opens the file at path for decode, and reads it to its end. A fault of the file is an
+// unreadableError. Other errors come from the storage or from the caller.
+func readToEnd(ctx context.Context, files opener, path string, decode func(io.Reader) error) error {
 	body, info, err := files.Open(ctx, path)
 	switch {
 	case errors.Is(err, storage.ErrNotFound), errors.Is(err, storage.ErrOutside), errors.Is(err, storage.ErrLocation):
-		return &UnreadableError{path, err}
+		return &unreadableError{path, err}
 	case err != nil:
 		return fmt.Errorf("open %s: %w", path, err)
 	}
@@ -148,7 +144,7 @@ func read(ctx context.Context, files Reader, path string, decode func(io.Reader)
 	case watched.err != nil: // an error of the storage: it may be temporary, and the decoder may have hidden it
 		return fmt.Errorf("read %s: %w", path, watched.err)
 	case err == nil && watched.bytes != info.Bytes:
-		return &UnreadableError{path, errCut}
+		return &unreadableError{path, errCut}
 	}
 	return err
 }

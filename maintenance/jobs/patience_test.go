@@ -1,4 +1,4 @@
-package patience_test
+package jobs
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"moorage/maintenance/patience"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
 )
@@ -86,7 +85,7 @@ func TestPatience(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hanging := &slow{Store: memorystorage.New(), takes: time.Nanosecond}
-		files := patience.Over(hanging, patience.Max)
+		files := patientStore(hanging, AnswerMax)
 		const at = "file:///wh/a"
 		if err := files.Create(t.Context(), at, []byte("content")); err != nil {
 			t.Fatal(err)
@@ -111,19 +110,19 @@ func TestPatience(t *testing.T) {
 			for _, row := range []struct {
 				takes time.Duration
 				stall bool
-			}{{patience.Max - time.Second, false}, {time.Hour, true}} {
+			}{{AnswerMax - time.Second, false}, {time.Hour, true}} {
 				hanging.takes = row.takes
 				began := time.Now()
 				err := call()
-				if errors.Is(err, patience.ErrStalled) != row.stall || errors.Is(err, storage.ErrUnavailable) != row.stall {
+				if errors.Is(err, ErrStalled) != row.stall || errors.Is(err, storage.ErrUnavailable) != row.stall {
 					t.Errorf("%s that takes %s: %v", name, row.takes, err)
 				}
-				if took := time.Since(began); row.stall && took != patience.Max {
+				if took := time.Since(began); row.stall && took != AnswerMax {
 					t.Errorf("%s hangs for %s", name, took)
 				}
 			}
 		}
-		hanging.takes = patience.Max - time.Second
+		hanging.takes = AnswerMax - time.Second
 		body, _, err := files.Open(t.Context(), at)
 		if err != nil {
 			t.Fatal(err)
@@ -136,8 +135,64 @@ func TestPatience(t *testing.T) {
 			t.Fatal(err)
 		}
 		hanging.takes = time.Hour
-		if _, err := io.ReadAll(body); !errors.Is(err, patience.ErrStalled) {
+		if _, err := io.ReadAll(body); !errors.Is(err, ErrStalled) {
 			t.Errorf("a file that hangs: %v", err)
 		}
 	})
+}
+
+// TestBatch: no file is deleted later than the limit after the look that let it go, and all are
+// deleted unless one alone takes longer. Time in which the look reads much leads to another look.
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]struct {
+		each, looks time.Duration // of a file, and of the first look
+		fails       bool
+	}{
+		"fast":        {each: time.Millisecond},
+		"slow":        {each: time.Second},
+		"very slow":   {each: 15 * time.Second},
+		"too slow":    {each: 21 * time.Second, fails: true},
+		"a long look": {each: 15 * time.Second, looks: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				files := make([]int, 1000)
+				for i := range files {
+					files[i] = i
+				}
+				gone := make(map[int]bool)
+				looks := 0
+				err := deleteInTime(t.Context(), checkMax, files, func(part []int, look func() context.Context) error {
+					within, looked := look(), time.Now()
+					if looks++; looks == 1 {
+						time.Sleep(row.looks)
+					}
+					for _, file := range part {
+						if gone[file] {
+							continue
+						}
+						timer := time.NewTimer(row.each)
+						select {
+						case <-within.Done():
+							return within.Err()
+						case <-timer.C:
+						}
+						if gone[file] = true; time.Since(looked) > checkMax {
+							t.Fatalf("a file went %s after the look", time.Since(looked))
+						}
+					}
+					return nil
+				})
+				if row.fails != errors.Is(err, storage.ErrUnavailable) || row.fails != (len(gone) < len(files)) {
+					t.Errorf("%d of %d files are gone, %v", len(gone), len(files), err)
+				}
+			})
+		})
+	}
+	other := errors.New("another")
+	if err := deleteInTime(t.Context(), time.Hour, []int{1, 2}, func([]int, func() context.Context) error { return other }); !errors.Is(err, other) {
+		t.Error(err)
+	}
 }

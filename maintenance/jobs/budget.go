@@ -1,18 +1,4 @@
-// Package budget bounds the load of one node's maintenance on storages, so that the requests of
-// clients come first.
-//
-// # What it promises
-//
-//   - Deletions, pages of lists, bytes of manifests and processor time each have a maximum rate per
-//     second. Unused budget is not saved up.
-//   - A storage that asks for fewer requests gets half as many, and half of that if it asks again.
-//     After a minute without such an answer it gets twice as many, up to the full rate.
-//   - Waiting calls go in the order of arrival, and leave when their context ends.
-//
-// # What it must not know
-//
-// What is deleted, listed or read, and for which job.
-package budget
+package jobs
 
 import (
 	"cmp"
@@ -20,6 +6,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"io"
 
 	"moorage/internal/worker"
 	"moorage/storage"
@@ -43,13 +31,13 @@ type Rates struct {
 	Busy      time.Duration // of one processor that decodes them
 }
 
-// Default are the rates of a server.
-func Default() Rates {
+// DefaultRates are the rates of a server.
+func DefaultRates() Rates {
 	return Rates{Deletes: 500, Pages: 20, ReadBytes: 32 << 20, Busy: 500 * time.Millisecond}
 }
 
-// Stats is what a Budget has counted since it was created.
-type Stats struct {
+// BudgetStats is what a Budget has counted since it was created.
+type BudgetStats struct {
 	ReadBytes int64
 	Waited    time.Duration // sum over all callers
 	Slowed    int64         // halvings
@@ -59,52 +47,59 @@ type Stats struct {
 type resource int
 
 const (
-	deletes resource = iota
-	pages
-	readBytes
-	busy // nanoseconds
+	resourceDeletes resource = iota
+	resourcePages
+	resourceReadBytes
+	resourceBusy // nanoseconds
 	resources
 )
 
-// Budget is the budget of one process. It is safe for concurrent use.
+// Budget bounds the load of one node's maintenance on storages, so that the requests of clients
+// come first. It is safe for concurrent use.
+//
+//   - Deletions, pages of lists, bytes of manifests and processor time each have a maximum rate per
+//     second. Unused budget is not saved up.
+//   - A storage that asks for fewer requests gets half as many, and half of that if it asks again.
+//     After a minute without such an answer it gets twice as many, up to the full rate.
+//   - Waiting calls go in the order of arrival, and leave when their context ends.
 type Budget struct {
 	rates [resources]int64
 	now   func() time.Time
 
 	mu    sync.Mutex // guards the fields below; leaf
 	next  [resources]time.Time
-	slow  map[string]*slowed // storages, by scheme and authority
-	stats Stats
+	slow  map[string]*slowedStore // storages, by scheme and authority
+	stats BudgetStats
 }
 
-// slowed is a storage that asked for fewer requests.
-type slowed struct {
+// slowedStore is a storage that asked for fewer requests.
+type slowedStore struct {
 	halvings int
 	since    time.Time // when the last halving began, or ended
 	next     [resources]time.Time
 }
 
-// New returns a budget with rates. now is the process's clock; nil means time.Now.
-func New(rates Rates, now func() time.Time) *Budget {
+// NewBudget returns a budget with rates. now is the process's clock; nil means time.Now.
+func NewBudget(rates Rates, now func() time.Time) *Budget {
 	if now == nil {
 		now = time.Now
 	}
 	return &Budget{
 		rates: [resources]int64{rates.Deletes, rates.Pages, rates.ReadBytes, int64(rates.Busy)},
-		now:   now, slow: make(map[string]*slowed),
+		now:   now, slow: make(map[string]*slowedStore),
 	}
 }
 
 // Delete waits until the given number of files at location may be deleted. It fails only with the
 // context's error.
 func (b *Budget) Delete(ctx context.Context, location string, files int) error {
-	return b.spend(ctx, location, deletes, int64(files))
+	return b.spend(ctx, location, resourceDeletes, int64(files))
 }
 
 // List waits until a page of the files at location may be listed. It fails only with the context's
 // error.
 func (b *Budget) List(ctx context.Context, location string) error {
-	return b.spend(ctx, location, pages, 1)
+	return b.spend(ctx, location, resourcePages, 1)
 }
 
 // Note records the result of a request to the storage of location. It returns err.
@@ -117,7 +112,7 @@ func (b *Budget) Note(location string, err error) error {
 	now := b.now()
 	s := b.slowedLocked(storeOf(location), now)
 	if s == nil {
-		s = &slowed{}
+		s = &slowedStore{}
 		b.slow[storeOf(location)] = s
 	}
 	if now.Sub(s.since) >= halvingPause || s.halvings == 0 {
@@ -128,7 +123,7 @@ func (b *Budget) Note(location string, err error) error {
 }
 
 // Stats returns the counts of b.
-func (b *Budget) Stats() Stats {
+func (b *Budget) Stats() BudgetStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.stats
@@ -158,18 +153,18 @@ func (b *Budget) reserveLocked(location string, r resource, n int64, now time.Ti
 		return now
 	}
 	cost := time.Duration(float64(n) / float64(rate) * float64(time.Second))
-	begin := later(now, b.next[r])
+	begin := laterOf(now, b.next[r])
 	if s := b.slowedLocked(storeOf(location), now); s != nil {
-		begin = later(begin, s.next[r])
+		begin = laterOf(begin, s.next[r])
 		s.next[r] = begin.Add(cost << s.halvings)
 	}
-	b.next[r] = later(now, b.next[r]).Add(cost)
+	b.next[r] = laterOf(now, b.next[r]).Add(cost)
 	return begin
 }
 
 // slowedLocked returns the storage if its rate is reduced at now, and nil otherwise. mu must be
 // held.
-func (b *Budget) slowedLocked(store string, now time.Time) *slowed {
+func (b *Budget) slowedLocked(store string, now time.Time) *slowedStore {
 	s := b.slow[store]
 	for s != nil && now.Sub(s.since) >= halvedFor {
 		if s.halvings--; s.halvings <= 0 {
@@ -181,7 +176,7 @@ func (b *Budget) slowedLocked(store string, now time.Time) *slowed {
 	return s
 }
 
-func later(a, b time.Time) time.Time {
+func laterOf(a, b time.Time) time.Time {
 	if b.After(a) {
 		return b
 	}
@@ -195,4 +190,62 @@ func storeOf(location string) string {
 		return ""
 	}
 	return cmp.Or(parsed.Scheme, "file") + "://" + parsed.Authority
+}
+
+// budgetReader opens files within a budget.
+type budgetReader struct {
+	budget *Budget
+	files  opener
+}
+
+// reader returns an opener of files within the budget of b.
+func (b *Budget) reader(files opener) budgetReader { return budgetReader{b, files} }
+
+// Open opens a file when its bytes may be read, and when the time to decode earlier files is within
+// the budget. The error comes from the context or from files.
+func (r budgetReader) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+	if err := r.budget.spend(ctx, location, resourceBusy, 0); err != nil {
+		return nil, storage.Info{}, err
+	}
+	body, info, err := r.files.Open(ctx, location)
+	if err != nil {
+		return nil, info, r.budget.Note(location, err)
+	}
+	if err := r.budget.spend(ctx, location, resourceReadBytes, info.Bytes); err != nil {
+		return nil, info, errors.Join(err, body.Close())
+	}
+	return &measured{ReadCloser: body, budget: r.budget, location: location, opened: r.budget.now()}, info, nil
+}
+
+// measured is an open file. The time between two reads counts as the decoder's.
+type measured struct {
+	io.ReadCloser
+	budget   *Budget
+	location string
+	opened   time.Time
+	reading  time.Duration
+	bytes    int64
+}
+
+// Read implements io.Reader.
+func (m *measured) Read(into []byte) (int, error) {
+	began := m.budget.now()
+	n, err := m.ReadCloser.Read(into)
+	m.reading += m.budget.now().Sub(began)
+	m.bytes += int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return n, m.budget.Note(m.location, err)
+	}
+	return n, err
+}
+
+// Close implements io.Closer.
+func (m *measured) Close() error {
+	b := m.budget
+	b.mu.Lock()
+	now := b.now()
+	b.stats.ReadBytes += m.bytes
+	b.reserveLocked(m.location, resourceBusy, int64(now.Sub(m.opened)-m.reading), now)
+	b.mu.Unlock()
+	return m.ReadCloser.Close()
 }

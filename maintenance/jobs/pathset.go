@@ -1,4 +1,4 @@
-package reach
+package jobs
 
 import (
 	"hash/maphash"
@@ -11,29 +11,29 @@ import (
 )
 
 const (
-	// exactMax is how many paths a Set keeps exactly; about 10 MB.
+	// exactMax is how many paths a pathSet keeps exactly; about 10 MB.
 	exactMax = 1 << 18
 	// bitsPerPath gives a Bloom filter about one false positive in 1,000 paths.
 	bitsPerPath = 144 // tenths
 	hashCount   = 10
 	// bloomBitsMax is 32 MiB, for 18 million paths. It bounds the size because the expected number
-	// comes from lists, which any client writes. With more paths than fit, a Set keeps more files,
-	// and never fewer.
+	// comes from lists, which any client writes. With more paths than fit, a pathSet keeps more
+	// files, and never fewer.
 	bloomBitsMax = 1 << 28
 	wordBits     = 64
 )
 
-// Set is a set of paths with errors in one direction only: Has is never false for a path that was
-// added. It may be true for other paths, once the set has more than a quarter of a million paths.
-// Each Set has its own hashes, so another Set has other false positives. It is safe for concurrent
-// use.
-type Set struct {
+// pathSet is a set of paths with errors in one direction only: Has is never false for a path that
+// was added. It may be true for other paths, once the set has more than a quarter of a million
+// paths. Each pathSet has its own hashes, so another one has other false positives. It is safe for
+// concurrent use.
+type pathSet struct {
 	seeds    [2]maphash.Seed
 	expected int64
 	max      int // how many paths are kept exactly
 	// elsewhere has the paths without scheme and authority. alike has the paths in folded form.
-	// Both are nil for a Set that cannot find look-alikes.
-	elsewhere, alike *Set
+	// Both are nil for a pathSet that cannot find look-alikes.
+	elsewhere, alike *pathSet
 
 	// mu guards the fields below; a leaf.
 	mu    sync.RWMutex
@@ -42,27 +42,27 @@ type Set struct {
 	count int64
 }
 
-// NewSet returns an empty set for about expected paths.
-func NewSet(expected int64) *Set { return newSet(expected, exactMax) }
+// newPathSet returns an empty set for about expected paths.
+func newPathSet(expected int64) *pathSet { return newPathSetWith(expected, exactMax) }
 
-// NewSetOfNames returns a NewSet that also finds look-alikes.
-func NewSetOfNames(expected int64) *Set {
-	s := NewSet(expected)
-	s.elsewhere, s.alike = NewSet(expected), NewSet(expected)
+// newLookAlikeSet returns a newPathSet that also finds look-alikes.
+func newLookAlikeSet(expected int64) *pathSet {
+	s := newPathSet(expected)
+	s.elsewhere, s.alike = newPathSet(expected), newPathSet(expected)
 	return s
 }
 
-func newSet(expected int64, exact int) *Set {
-	return &Set{
+func newPathSetWith(expected int64, exact int) *pathSet {
+	return &pathSet{
 		seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, expected: expected, max: exact,
 		exact: make(map[[2]uint64]struct{}),
 	}
 }
 
 // Add adds the place that path names, in any spelling.
-func (s *Set) Add(path string) {
+func (s *pathSet) Add(path string) {
 	if s.alike != nil {
-		s.elsewhere.Add(pathOf(path))
+		s.elsewhere.Add(pathWithoutStore(path))
 		s.alike.Add(folded(path))
 		if cut := strings.IndexAny(path, "?#"); cut >= 0 {
 			s.alike.Add(folded(path[:cut])) // where some engines end the path
@@ -83,7 +83,7 @@ func (s *Set) Add(path string) {
 }
 
 // Has reports whether the place that path names may have been added.
-func (s *Set) Has(path string) bool {
+func (s *pathSet) Has(path string) bool {
 	hash := s.hash(path)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -100,21 +100,21 @@ func (s *Set) Has(path string) bool {
 }
 
 // Len returns how many paths were added, including repeated ones.
-func (s *Set) Len() int64 {
+func (s *pathSet) Len() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.count
 }
 
 // IsExact reports whether Has is right about every path.
-func (s *Set) IsExact() bool {
+func (s *pathSet) IsExact() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.exact != nil
 }
 
 // overflow moves the exact hashes into a Bloom filter. mu must be held.
-func (s *Set) overflow() {
+func (s *pathSet) overflow() {
 	bits := max(s.expected, int64(4*s.max)) * bitsPerPath / 10
 	bits = min(bits, bloomBitsMax)
 	s.bloom = make([]uint64, (bits+wordBits-1)/wordBits)
@@ -125,14 +125,14 @@ func (s *Set) overflow() {
 }
 
 // mark adds a path to the filter. mu must be held.
-func (s *Set) mark(hash [2]uint64) {
+func (s *pathSet) mark(hash [2]uint64) {
 	for at := range s.bits(hash) {
 		s.bloom[at/wordBits] |= 1 << (at % wordBits)
 	}
 }
 
 // bits yields the filter's bits for a hash.
-func (s *Set) bits(hash [2]uint64) func(yield func(uint64) bool) {
+func (s *pathSet) bits(hash [2]uint64) func(yield func(uint64) bool) {
 	size := uint64(len(s.bloom)) * wordBits
 	return func(yield func(uint64) bool) {
 		for i := range uint64(hashCount) {
@@ -144,7 +144,7 @@ func (s *Set) bits(hash [2]uint64) func(yield func(uint64) bool) {
 }
 
 // hash returns the hash of the place that path names. It is long enough to differ for all places.
-func (s *Set) hash(path string) [2]uint64 {
+func (s *pathSet) hash(path string) [2]uint64 {
 	path = spelled(path)
 	return [2]uint64{maphash.String(s.seeds[0], path), maphash.String(s.seeds[1], path)}
 }
@@ -159,17 +159,17 @@ func spelled(path string) string {
 }
 
 // HasElsewhere reports whether a path may have been added that differs from path at most in scheme
-// or authority. It is false for a Set that cannot find look-alikes.
-func (s *Set) HasElsewhere(path string) bool {
-	return s.elsewhere != nil && s.elsewhere.Has(pathOf(path))
+// or authority. It is false for a pathSet that cannot find look-alikes.
+func (s *pathSet) HasElsewhere(path string) bool {
+	return s.elsewhere != nil && s.elsewhere.Has(pathWithoutStore(path))
 }
 
 // LooksLike reports whether a path may have been added that an engine, or a person who typed it,
-// may take for path. It is false for a Set that cannot find look-alikes.
-func (s *Set) LooksLike(path string) bool { return s.alike != nil && s.alike.Has(folded(path)) }
+// may take for path. It is false for a pathSet that cannot find look-alikes.
+func (s *pathSet) LooksLike(path string) bool { return s.alike != nil && s.alike.Has(folded(path)) }
 
-// pathOf returns path without scheme and authority.
-func pathOf(path string) string {
+// pathWithoutStore returns path without scheme and authority.
+func pathWithoutStore(path string) string {
 	if parsed, err := storage.ParseFile(path); err == nil {
 		return parsed.Path
 	}
@@ -179,7 +179,7 @@ func pathOf(path string) string {
 // folded returns path in lower case, without scheme and authority, percent encoding, doubled
 // slashes, and bytes that are not ASCII.
 func folded(path string) string {
-	path = pathOf(path)
+	path = pathWithoutStore(path)
 	for range 2 { // encoded twice
 		if decoded, err := url.PathUnescape(path); err == nil {
 			path = decoded

@@ -1,10 +1,10 @@
-package schedule_test
+package jobs_test
 
 import (
 	"testing"
 	"time"
 
-	"moorage/maintenance/schedule"
+	"moorage/maintenance/jobs"
 )
 
 // TestRow: failures block after four hours of tries, however long each takes, and after thirty.
@@ -23,7 +23,7 @@ func TestRow(t *testing.T) {
 		"idle for two hours":       {0, 2 * time.Hour, 0},
 		"idle, tries of two hours": {2 * time.Hour, 2 * time.Hour, 0},
 	} {
-		now, row, blocked := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), schedule.Row{}, 0
+		now, row, blocked := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), jobs.FailureRow{}, 0
 		for n := 1; n <= 100 && blocked == 0; n++ {
 			began := now
 			now = now.Add(test.takes)

@@ -1,4 +1,4 @@
-package budget_test
+package jobs
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"moorage/maintenance/budget"
 	"moorage/storage"
 )
 
@@ -35,7 +34,7 @@ func took(t *testing.T, do func(ctx context.Context) error) time.Duration {
 func TestRates(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := budget.New(budget.Rates{Deletes: 500, Pages: 20}, nil)
+		b := NewBudget(Rates{Deletes: 500, Pages: 20}, nil)
 		remove := func(n int) func(context.Context) error {
 			return func(ctx context.Context) error { return b.Delete(ctx, here, n) }
 		}
@@ -59,7 +58,7 @@ func TestRates(t *testing.T) {
 		if first, second := took(t, remove(500)), took(t, remove(1)); first != 0 || second != time.Second {
 			t.Errorf("after a pause the batches waited %s and %s, want 0 and 1s", first, second)
 		}
-		unbound := budget.New(budget.Rates{}, nil)
+		unbound := NewBudget(Rates{}, nil)
 		if got := took(t, func(ctx context.Context) error { return unbound.Delete(ctx, here, 1<<40) }); got != 0 {
 			t.Errorf("without a rate a batch waited %s", got)
 		}
@@ -71,7 +70,7 @@ func TestRates(t *testing.T) {
 func TestSlowDown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := budget.New(budget.Rates{Deletes: 500}, nil)
+		b := NewBudget(Rates{Deletes: 500}, nil)
 		// pace returns how long a batch of 500 keeps the next one of a storage waiting.
 		pace := func(location string) time.Duration {
 			time.Sleep(10 * time.Second)
@@ -142,10 +141,10 @@ func (r slowReader) Read(into []byte) (int, error) {
 func TestReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := budget.New(budget.Rates{ReadBytes: 1000, Busy: 500 * time.Millisecond}, nil)
+		b := NewBudget(Rates{ReadBytes: 1000, Busy: 500 * time.Millisecond}, nil)
 		read := func(of files, decoding time.Duration) func(context.Context) error {
 			return func(ctx context.Context) error {
-				body, _, err := b.Reader(of).Open(ctx, here)
+				body, _, err := b.reader(of).Open(ctx, here)
 				if err != nil {
 					return err
 				}
@@ -182,7 +181,7 @@ func TestReader(t *testing.T) {
 func TestContextEnds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := budget.New(budget.Rates{Deletes: 1}, nil)
+		b := NewBudget(Rates{Deletes: 1}, nil)
 		_ = b.Delete(t.Context(), here, 1000)
 		ctx, stop := context.WithTimeout(t.Context(), time.Second)
 		defer stop()

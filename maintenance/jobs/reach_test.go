@@ -1,4 +1,4 @@
-package reach_test
+package jobs
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"moorage/internal/jsontext"
-	"moorage/maintenance/reach"
 	"moorage/metadata"
 	"moorage/storage"
 	"moorage/storage/memory"
@@ -64,7 +63,7 @@ type world struct {
 	store          *memory.Store
 	history        *tablefiles.History
 	present        *metadata.Document
-	expired        reach.Expired
+	expired        expiredParts
 	live, everDead map[string]bool // what the model says
 }
 
@@ -107,11 +106,11 @@ func newWorld(t testing.TB, seed uint64, steps int) *world {
 	return w
 }
 
-func (w *world) doomed(t testing.TB, set *reach.Set) []reach.File {
+func (w *world) doomed(t testing.TB, set *pathSet) []doomedFile {
 	t.Helper()
-	must(t, reach.Live(t.Context(), w.store, w.present, current, set))
-	var doomed []reach.File
-	_, err := reach.Doomed(t.Context(), w.store, w.expired, set, claims(t), func(f reach.File) error {
+	must(t, addReached(t.Context(), w.store, w.present, current, set))
+	var doomed []doomedFile
+	_, err := eachDoomed(t.Context(), w.store, w.expired, set, claims(t), func(f doomedFile) error {
 		doomed = append(doomed, f)
 		return nil
 	})
@@ -127,9 +126,9 @@ func TestDoomedAgreesWithTheModel(t *testing.T) {
 	for seed := range uint64(24) {
 		w := newWorld(t, seed, 12+int(seed%20))
 		got := map[string]bool{}
-		order := []reach.Kind{reach.KindContent, reach.KindManifest, reach.KindList, reach.KindStatistics}
+		order := []fileKind{kindContent, kindManifest, kindList, kindStatistics}
 		last := 0
-		for _, f := range w.doomed(t, reach.NewSet(0)) {
+		for _, f := range w.doomed(t, newPathSet(0)) {
 			if w.live[f.Location] {
 				t.Errorf("seed %d: the live file %s is doomed", seed, f.Location)
 			}
@@ -155,7 +154,7 @@ func TestDoomedAgreesWithTheModel(t *testing.T) {
 // A set that is full keeps what it has, and errs only towards keeping.
 func TestSetErrsTowardsKeeping(t *testing.T) {
 	t.Parallel()
-	set := reach.NewSmallSet(20_000, 100)
+	set := newPathSetWith(20_000, 100)
 	name := func(i int) string { return fmt.Sprintf("s3://b/t/data/%d.parquet", i) }
 	for i := range 20_000 {
 		set.Add(name(i))
@@ -182,7 +181,7 @@ func TestSetErrsTowardsKeeping(t *testing.T) {
 	}
 	for seed := range uint64(4) {
 		w := newWorld(t, seed, 20)
-		for _, f := range w.doomed(t, reach.NewSmallSet(10, 3)) {
+		for _, f := range w.doomed(t, newPathSetWith(10, 3)) {
 			if w.live[f.Location] {
 				t.Errorf("the live file %s is doomed", f.Location)
 			}
@@ -204,26 +203,26 @@ func TestLiveSideMustBeReadable(t *testing.T) {
 			must(t, err)
 			for _, cut := range []int{-1, 0, 3, len(whole) / 2, len(whole) - 20, len(whole) - 1} {
 				damaged := damaged{w.store, path, whole, cut}
-				err := reach.Live(t.Context(), damaged, w.present, current, reach.NewSet(0))
-				if _, ok := errors.AsType[*reach.UnreadableError](err); !ok {
+				err := addReached(t.Context(), damaged, w.present, current, newPathSet(0))
+				if _, ok := errors.AsType[*unreadableError](err); !ok {
 					t.Errorf("%s cut at %d of %d: %v", path, cut, len(whole), err)
 				}
 			}
-			err = reach.Live(t.Context(), broken{w.store, path}, w.present, current, reach.NewSet(0))
-			if _, ok := errors.AsType[*reach.UnreadableError](err); ok || !errors.Is(err, errBroken) {
+			err = addReached(t.Context(), broken{w.store, path}, w.present, current, newPathSet(0))
+			if _, ok := errors.AsType[*unreadableError](err); ok || !errors.Is(err, errBroken) {
 				t.Errorf("a storage that fails at %s is %v", path, err)
 			}
 		}
-		set := reach.NewSet(0)
-		must(t, reach.Live(t.Context(), w.store, w.present, current, set))
+		set := newPathSet(0)
+		must(t, addReached(t.Context(), w.store, w.present, current, set))
 		for path := range w.everDead {
 			if w.live[path] || !strings.HasSuffix(path, ".avro") {
 				continue
 			}
 			whole, err := storage.ReadAll(t.Context(), w.store, path, 1<<20)
 			must(t, err)
-			kept, err := reach.Doomed(t.Context(), damaged{w.store, path, whole, -1}, w.expired, set, claims(t),
-				func(f reach.File) error {
+			kept, err := eachDoomed(t.Context(), damaged{w.store, path, whole, -1}, w.expired, set, claims(t),
+				func(f doomedFile) error {
 					if w.live[f.Location] {
 						t.Errorf("without %s the live file %s is doomed", path, f.Location)
 					}
@@ -241,11 +240,11 @@ func TestLiveSideMustBeReadable(t *testing.T) {
 func TestWhatIsLeftOfATable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3, 10)
-	left := func(files reach.Reader) (*reach.Set, error) {
-		set := reach.NewSet(0)
-		manifests, err := reach.ManifestsLeft(t.Context(), files, w.present, nil)
+	left := func(files opener) (*pathSet, error) {
+		set := newPathSet(0)
+		manifests, err := readManifestsLeft(t.Context(), files, w.present, nil)
 		if err == nil {
-			err = reach.LiveLeft(t.Context(), files, manifests, set)
+			err = addLiveLeft(t.Context(), files, manifests, set)
 		}
 		return set, err
 	}
@@ -262,7 +261,7 @@ func TestWhatIsLeftOfATable(t *testing.T) {
 			t.Errorf("without %s: %v, and %d of %d files are live", path, err, without.Len(), whole.Len())
 		}
 		_, err = left(damaged{w.store, path, body, len(body) / 2})
-		if _, ok := errors.AsType[*reach.UnreadableError](err); !ok {
+		if _, ok := errors.AsType[*unreadableError](err); !ok {
 			t.Errorf("%s cut in the middle: %v", path, err)
 		}
 	}
@@ -276,7 +275,7 @@ type damaged struct {
 	cut   int
 }
 
-// Open implements reach.Reader.
+// Open implements opener.
 func (d damaged) Open(ctx context.Context, at string) (io.ReadCloser, storage.Info, error) {
 	if at != d.path {
 		return d.Store.Open(ctx, at)
@@ -295,7 +294,7 @@ type broken struct {
 	path string
 }
 
-// Open implements reach.Reader.
+// Open implements opener.
 func (b broken) Open(ctx context.Context, at string) (io.ReadCloser, storage.Info, error) {
 	body, info, err := b.Store.Open(ctx, at)
 	if at == b.path && err == nil {
@@ -314,7 +313,7 @@ func (failing) Read([]byte) (int, error) { return 0, errBroken }
 func TestManifestWithFewerFilesThanListed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 3, 1)
-	manifests, cost, err := reach.Manifests(t.Context(), w.store, w.present, nil)
+	manifests, cost, err := readManifests(t.Context(), w.store, w.present, nil)
 	must(t, err)
 	if len(manifests) != 1 || cost.Files != 2 || cost.Lists != 1 || cost.Bytes != manifests[0].Bytes {
 		t.Fatalf("%d manifests, %+v", len(manifests), cost)
@@ -326,8 +325,8 @@ func TestManifestWithFewerFilesThanListed(t *testing.T) {
 	body, err := storage.ReadAll(t.Context(), one, manifest, 1<<20)
 	must(t, err)
 	shorter := replaced{w.store, manifests[0].Path(), body}
-	err = reach.Live(t.Context(), shorter, w.present, current, reach.NewSet(0))
-	if _, ok := errors.AsType[*reach.UnreadableError](err); !ok {
+	err = addReached(t.Context(), shorter, w.present, current, newPathSet(0))
+	if _, ok := errors.AsType[*unreadableError](err); !ok {
 		t.Errorf("a manifest with one file instead of two: %v", err)
 	}
 }
@@ -339,7 +338,7 @@ type replaced struct {
 	body []byte
 }
 
-// Open implements reach.Reader.
+// Open implements opener.
 func (r replaced) Open(ctx context.Context, at string) (io.ReadCloser, storage.Info, error) {
 	if at == r.path {
 		return io.NopCloser(strings.NewReader(string(r.body))), storage.Info{Bytes: int64(len(r.body))}, nil
@@ -366,7 +365,7 @@ func TestOwn(t *testing.T) {
 		"relative":                              false,
 		"":                                      false,
 	} {
-		if got := reach.IsOwn(claims(t), path); got != want {
+		if got := isOwn(claims(t), path); got != want {
 			t.Errorf("IsOwn(%q) = %v", path, got)
 		}
 	}

@@ -1,16 +1,14 @@
-package reach_test
+package jobs
 
 import (
 	"testing"
-
-	"moorage/maintenance/reach"
 )
 
 // TestSetOfQueries: a live file whose name has '?' or '#' is known by every spelling of its
 // location. What an engine that ends the path there may mean looks like it.
 func TestSetOfQueries(t *testing.T) {
 	t.Parallel()
-	set := reach.NewSetOfNames(0)
+	set := newLookAlikeSet(0)
 	set.Add("s3a://b/t/data/a?b.parquet")
 	set.Add("s3://b/t/p=#/c.parquet")
 	for _, there := range []string{"s3://b/t/data/a?b.parquet", "s3n://b/t/data/a?b.parquet", "s3a://b/t/p=#/c.parquet"} {

@@ -1,25 +1,4 @@
-// Package clocks decides whether the store's clock can be trusted to judge the age of a file. A
-// machine's clock may jump, and the clock of a machine that was off may be years ahead.
-//
-// # What it promises
-//
-// Only other clocks vouch for the store's clock. No record that was written by the store's clock
-// does. Three things put the clock in doubt:
-//
-//   - The clock moved by an hour more or less than the time since the machine was started. Sleep
-//     counts as time since the start, so neither a suspended machine nor one that was off is in
-//     doubt.
-//   - The time of a storage is more than an hour off.
-//   - The clock was more than an hour behind the newest change when this process began.
-//
-// The doubt is a record, so it outlives the process and holds for all nodes. It ends when all
-// storages that report a time have agreed for ten minutes, or when an operator removes the record.
-// The process then trusts the clock as it is.
-//
-// # What it must not know
-//
-// What is done by the clock, and how a storage reports its time.
-package clocks
+package jobs
 
 import (
 	"context"
@@ -40,34 +19,48 @@ const (
 	// pause while the clock is in doubt.
 	askPause   = 10 * time.Minute
 	doubtPause = time.Minute
-	// page is how many changes one read returns. At least so many are read to find the newest.
-	page = 1000
+	// changesPage is how many changes one read returns. At least so many are read to find the
+	// newest.
+	changesPage = 1000
 )
 
-// Said is the time of another clock.
-type Said struct {
-	Who  string // such as the location of a warehouse
-	Time time.Time
+// ClockReading is the time of another clock.
+type ClockReading struct {
+	Source string // such as the location of a warehouse
+	Time   time.Time
 }
 
-// Config configures a Clock. Deps and Boot are required.
-type Config struct {
+// ClockConfig configures a Clock. Deps and Boot are required.
+type ClockConfig struct {
 	ledger.Deps
 	// Boot returns the time since the machine was started, including sleep.
 	Boot func() time.Duration
 	// Ask returns the present times of the storages' clocks; a clock keeps its name. It omits
 	// storages that do not answer. By default there are no storages.
-	Ask func(ctx context.Context) []Said
+	Ask func(ctx context.Context) []ClockReading
 }
 
-// Clock is the clock of a store, as one process judges it. It is safe for concurrent use.
+// Clock decides whether the store's clock can be trusted to judge the age of a file. A machine's
+// clock may jump, and the clock of a machine that was off may be years ahead. Only other clocks
+// vouch for the store's clock. No record that was written by the store's clock does. Three things
+// put the clock in doubt:
+//
+//   - The clock moved by an hour more or less than the time since the machine was started. Sleep
+//     counts as time since the start, so neither a suspended machine nor one that was off is in
+//     doubt.
+//   - The time of a storage is more than an hour off.
+//   - The clock was more than an hour behind the newest change when this process began.
+//
+// The doubt is a record, so it outlives the process and holds for all nodes. It ends when all
+// storages that report a time have agreed for ten minutes, or when an operator removes the record.
+// The process then trusts the clock as it is. A Clock is safe for concurrent use.
 type Clock struct {
-	config Config
+	config ClockConfig
 	ledger *ledger.Ledger
 
 	mu       sync.Mutex // guards the fields below; held during requests to the store and the storages
 	began    bool
-	from     moment                   // the moment from which both clocks are compared
+	from     clockMoment              // the moment from which both clocks are compared
 	newest   time.Time                // time of the newest change when this process began; zero if it no longer counts
 	asked    time.Duration            // when the storages were asked last, by Boot
 	off      map[string]time.Duration // how far each storage's clock is ahead of the store's clock
@@ -79,19 +72,19 @@ type Clock struct {
 	why  string
 }
 
-// moment is one time by two clocks.
-type moment struct {
+// clockMoment is one time by two clocks.
+type clockMoment struct {
 	store time.Time
 	boot  time.Duration
 }
 
-// New returns the clock of a store.
-func New(config Config) *Clock {
+// NewClock returns the clock of a store.
+func NewClock(config ClockConfig) *Clock {
 	if config.Ledger == nil || config.Boot == nil {
-		panic("clocks: Deps and Boot are required")
+		panic("jobs: Deps and Boot are required")
 	}
 	if config.Ask == nil {
-		config.Ask = func(context.Context) []Said { return nil }
+		config.Ask = func(context.Context) []ClockReading { return nil }
 	}
 	return &Clock{config: config, ledger: config.Ledger, agreed: -1}
 }
@@ -102,7 +95,7 @@ func (c *Clock) Doubt(ctx context.Context) (string, error) {
 	defer c.mu.Unlock()
 	why, err := c.judge(ctx)
 	if err != nil {
-		return "", ledger.StoreError("clocks.Doubt", err)
+		return "", ledger.StoreError("jobs.Doubt", err)
 	}
 	c.last.Lock()
 	defer c.last.Unlock()
@@ -127,7 +120,7 @@ func (c *Clock) judge(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	at := moment{now, c.config.Boot()}
+	at := clockMoment{now, c.config.Boot()}
 	if !c.began {
 		if c.newest, err = newestChange(ctx, c.config.Store); err != nil {
 			return "", err
@@ -159,17 +152,17 @@ func (c *Clock) judge(ctx context.Context) (string, error) {
 }
 
 // askLocked asks the storages for the time, and returns the moment of the request. mu must be held.
-func (c *Clock) askLocked(ctx context.Context) (moment, error) {
+func (c *Clock) askLocked(ctx context.Context) (clockMoment, error) {
 	before, err := c.config.Store.Time(ctx)
 	if err != nil {
-		return moment{}, err
+		return clockMoment{}, err
 	}
 	said := c.config.Ask(ctx)
 	after, err := c.config.Store.Time(ctx)
 	if err != nil {
-		return moment{}, err
+		return clockMoment{}, err
 	}
-	at := moment{after, c.config.Boot()}
+	at := clockMoment{after, c.config.Boot()}
 	c.asked, c.off = at.boot, make(map[string]time.Duration, len(said))
 	agree := len(said) > 0
 	for _, each := range said {
@@ -180,7 +173,7 @@ func (c *Clock) askLocked(ctx context.Context) (moment, error) {
 		case each.Time.After(after):
 			off = each.Time.Sub(after)
 		}
-		c.off[each.Who] = off
+		c.off[each.Source] = off
 		agree = agree && off.Abs() <= offMax
 	}
 	switch {
@@ -194,7 +187,7 @@ func (c *Clock) askLocked(ctx context.Context) (moment, error) {
 
 // doubtedLocked returns the reason for the doubt from record, unless all storages have agreed with
 // the clock for long enough. mu must be held.
-func (c *Clock) doubtedLocked(ctx context.Context, record registry.Record, at moment) (string, error) {
+func (c *Clock) doubtedLocked(ctx context.Context, record registry.Record, at clockMoment) (string, error) {
 	if !c.noted {
 		c.noted, c.agreed = true, -1 // the storages must answer again before they can end the doubt
 	}
@@ -218,7 +211,7 @@ func (c *Clock) doubtedLocked(ctx context.Context, record registry.Record, at mo
 }
 
 // believeLocked accepts the clock as it is at a moment. mu must be held.
-func (c *Clock) believeLocked(at moment) {
+func (c *Clock) believeLocked(at clockMoment) {
 	c.noted, c.from, c.newest, c.accepted = false, at, time.Time{}, make(map[string]time.Duration)
 	for who, off := range c.off {
 		if off.Abs() > offMax { // an operator decided that the storage's clock is wrong
@@ -229,7 +222,7 @@ func (c *Clock) believeLocked(at moment) {
 
 // differsLocked returns what puts a trusted clock in doubt, and the empty string if nothing does.
 // mu must be held.
-func (c *Clock) differsLocked(at moment) string {
+func (c *Clock) differsLocked(at clockMoment) string {
 	jump := at.store.Sub(c.from.store) - (at.boot - c.from.boot)
 	if jump.Abs() > offMax {
 		return fmt.Sprintf("The store's clock was set %s while this process ran", direction(jump))
@@ -285,8 +278,8 @@ func newestChange(ctx context.Context, store registry.Store) (newest time.Time, 
 	if err != nil {
 		return newest, err
 	}
-	for position := max(horizon.Position, head-min(head, page)); ; {
-		found, err := store.Changes(ctx, position, page)
+	for position := max(horizon.Position, head-min(head, changesPage)); ; {
+		found, err := store.Changes(ctx, position, changesPage)
 		if err != nil {
 			return newest, err
 		}
@@ -296,7 +289,7 @@ func newestChange(ctx context.Context, store registry.Store) (newest time.Time, 
 				newest = each.Change.Time
 			}
 		}
-		if len(found) < page {
+		if len(found) < changesPage {
 			return newest, nil
 		}
 	}

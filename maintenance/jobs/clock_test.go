@@ -1,4 +1,4 @@
-package clocks_test
+package jobs_test
 
 import (
 	"context"
@@ -8,25 +8,25 @@ import (
 	"time"
 
 	"moorage/ledger"
-	"moorage/maintenance/clocks"
+	"moorage/maintenance/jobs"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/testkit/registrytest"
 )
 
-// world is a store and the clocks around it. No clock moves by itself.
-type world struct {
+// clockWorld is a store and the clocks around it. No clock moves by itself.
+type clockWorld struct {
 	t     *testing.T
 	store registry.Store
 	now   time.Time     // by the store's clock
 	boot  time.Duration // since the machine was started
-	said  []clocks.Said
-	clock *clocks.Clock
+	said  []jobs.ClockReading
+	clock *jobs.Clock
 }
 
-func newWorld(t *testing.T) *world {
+func newClockWorld(t *testing.T) *clockWorld {
 	t.Parallel()
-	w := &world{t: t, now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), boot: time.Minute}
+	w := &clockWorld{t: t, now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), boot: time.Minute}
 	w.store = memory.NewWithClock(rand.Reader, func() time.Time { return w.now })
 	w.change()
 	w.start()
@@ -34,15 +34,15 @@ func newWorld(t *testing.T) *world {
 }
 
 // start begins a process.
-func (w *world) start() {
-	w.clock = clocks.New(clocks.Config{
+func (w *clockWorld) start() {
+	w.clock = jobs.NewClock(jobs.ClockConfig{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Boot: func() time.Duration { return w.boot },
-		Ask: func(context.Context) []clocks.Said { return w.said },
+		Ask: func(context.Context) []jobs.ClockReading { return w.said },
 	})
 }
 
 // change writes a change as of now.
-func (w *world) change() {
+func (w *clockWorld) change() {
 	w.t.Helper()
 	id, err := registry.NewID(rand.Reader)
 	if err != nil {
@@ -55,7 +55,7 @@ func (w *world) change() {
 }
 
 // pass lets all clocks go on, and storages say the right time.
-func (w *world) pass(d time.Duration) {
+func (w *clockWorld) pass(d time.Duration) {
 	w.now, w.boot = w.now.Add(d), w.boot+d
 	for i := range w.said {
 		w.said[i].Time = w.said[i].Time.Add(d)
@@ -63,7 +63,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 // resume does what an operator's command does.
-func (w *world) resume() {
+func (w *clockWorld) resume() {
 	w.t.Helper()
 	_, err := registrytest.Ledger(w.store).Step(w.t.Context(), registry.Batch{Writes: []registry.Write{registry.Delete(registry.ClockKey())}})
 	if err != nil {
@@ -72,7 +72,7 @@ func (w *world) resume() {
 }
 
 // want looks twice.
-func (w *world) want(at, why string) {
+func (w *clockWorld) want(at, why string) {
 	w.t.Helper()
 	for range 2 {
 		got, err := w.clock.Doubt(w.t.Context())
@@ -87,7 +87,7 @@ const jumped = "was set 8760h0m0s ahead while this process ran"
 // TestJump: a clock that is set while a process runs is in doubt, and what is written by it then
 // does not vouch for it.
 func TestJump(t *testing.T) {
-	w := newWorld(t)
+	w := newClockWorld(t)
 	w.want("at the start", "")
 	w.now = w.now.Add(time.Hour)
 	w.want("an hour ahead", "")
@@ -110,7 +110,7 @@ func TestJump(t *testing.T) {
 
 // TestOtherNode: the word of an operator holds for every process that has seen the doubt.
 func TestOtherNode(t *testing.T) {
-	w := newWorld(t)
+	w := newClockWorld(t)
 	w.want("at the start", "")
 	first := w.clock
 	w.start()
@@ -128,7 +128,7 @@ func TestOtherNode(t *testing.T) {
 
 // TestSleep: a machine that sleeps is in no doubt, nor is one that was off.
 func TestSleep(t *testing.T) {
-	w := newWorld(t)
+	w := newClockWorld(t)
 	w.want("at the start", "")
 	w.pass(90 * 24 * time.Hour) // the clock leaps together with the time since the start
 	w.want("after the sleep", "")
@@ -140,7 +140,7 @@ func TestSleep(t *testing.T) {
 
 // TestBehind: a process that starts long before the newest change is in doubt of the clock.
 func TestBehind(t *testing.T) {
-	w := newWorld(t)
+	w := newClockWorld(t)
 	w.now = w.now.Add(-time.Hour)
 	w.start()
 	w.want("an hour behind", "")
@@ -156,8 +156,8 @@ func TestBehind(t *testing.T) {
 
 // TestStorages: the time that storages say makes a doubt, and ends one.
 func TestStorages(t *testing.T) {
-	w := newWorld(t)
-	w.said = []clocks.Said{{Who: "s3://lake", Time: w.now.Add(time.Hour)}, {Who: "s3://sea", Time: w.now}}
+	w := newClockWorld(t)
+	w.said = []jobs.ClockReading{{Source: "s3://lake", Time: w.now.Add(time.Hour)}, {Source: "s3://sea", Time: w.now}}
 	w.want("at the start", "")
 	right := w.now
 	w.now = w.now.AddDate(1, 0, 0)

@@ -1,0 +1,188 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"moorage/manifest"
+	"moorage/metadata"
+	"moorage/storage"
+)
+
+// fileKind is the kind of a file. Files are deleted in the order of their kinds, so that a file is
+// deleted before the files that name it.
+type fileKind string
+
+// The kinds, in their order.
+const (
+	kindContent    fileKind = "content" // data files, delete files and Puffin files
+	kindManifest   fileKind = "manifest"
+	kindList       fileKind = "list"
+	kindStatistics fileKind = "statistics"
+)
+
+// doomedFile is a file that no version reaches any more.
+type doomedFile struct {
+	Location string // as the table spells it
+	Kind     fileKind
+}
+
+// keptCounts counts files that stay although only expired snapshots name them.
+type keptCounts struct {
+	Outside    int64    // of the table's claims
+	Unreadable []string // lists and manifests that cannot be read, at most unreadableMax of them
+	Skipped    int64    // all that cannot be read
+}
+
+const unreadableMax = 100
+
+// expiredParts is what a table has lost: snapshots, and the statistics files that it named with
+// them.
+type expiredParts struct {
+	Snapshots  []metadata.Snapshot
+	Statistics []string
+}
+
+// isOwn reports whether path is within claims, and whether expiry or the removal of orphans may
+// delete such a file. They never delete a metadata file.
+func isOwn(claims []storage.Location, path string) bool {
+	location, err := storage.ParseFile(path)
+	if err != nil || isMetadata(location.Path) {
+		return false
+	}
+	return slices.ContainsFunc(claims, func(claim storage.Location) bool {
+		return claim.Contains(location) && claim != location
+	})
+}
+
+// isMetadata reports whether path may be a metadata file, also of another table that was registered
+// with it, or a file that names the current one. Source: Java TableMetadataParser,
+// Util.VERSION_HINT_FILENAME.
+func isMetadata(path string) bool {
+	name := path[strings.LastIndexByte(path, '/')+1:]
+	return strings.Contains(name, storage.MetadataEnding) || storage.IsMetadataFile(name) || name == "version-hint.text"
+}
+
+// eachDoomed yields the files that the expired snapshots reach, that live does not have, and that
+// are within claims. It compares two sides. live has everything that the present document leads to:
+// see addReached. The other side is everything that the expired snapshots lead to.
+//
+// A file that the present document reaches is never yielded, whatever the other side contains. Nor
+// is a file outside the claims, or a metadata file. The order is the order of kinds. A file may be
+// yielded more than once. An expired list or manifest that is missing or damaged is skipped, with
+// all files that only it names.
+//
+// A shorter way would read only what was written since the oldest deletion. It depends on how each
+// engine removes files that were added twice, or that share a Puffin file. It is not built as long
+// as no test proves that for the engines.
+//
+// An entry of any status counts: a file that an earlier run left may be named only as removed.
+//
+// Errors: the errors of the storage, and of yield; manifest.ErrTooMuch. Then the yielded files are
+// doomed, but others may be missing.
+func eachDoomed(ctx context.Context, files opener, expired expiredParts, live *pathSet, claims []storage.Location,
+	yield func(doomedFile) error) (keptCounts, error) {
+	d := doomedSearch{files: files, live: live, claims: claims, yield: yield, met: newMet()}
+	for _, snapshot := range expired.Snapshots {
+		var manifests []manifest.Listed // a list is closed before a manifest is opened
+		err := eachManifest(ctx, files, snapshot, func(m manifest.Listed) error {
+			isNew, err := d.met.add(m.Path())
+			if isNew {
+				manifests = append(manifests, m)
+			}
+			return err
+		})
+		if err := d.skip(err); err != nil {
+			return d.kept, err
+		}
+		for _, m := range manifests {
+			if err := d.manifest(ctx, m); err != nil {
+				return d.kept, err
+			}
+		}
+	}
+	for _, path := range d.manifests {
+		if err := d.add(path, kindManifest); err != nil {
+			return d.kept, err
+		}
+	}
+	for _, snapshot := range expired.Snapshots {
+		if snapshot.ManifestList == "" {
+			continue
+		}
+		if err := d.add(snapshot.ManifestList, kindList); err != nil {
+			return d.kept, err
+		}
+	}
+	for _, path := range expired.Statistics {
+		if err := d.add(path, kindStatistics); err != nil {
+			return d.kept, err
+		}
+	}
+	return d.kept, nil
+}
+
+// doomedSearch is one call of eachDoomed.
+type doomedSearch struct {
+	files     opener
+	live      *pathSet
+	claims    []storage.Location
+	yield     func(doomedFile) error
+	met       *met
+	manifests []string // doomed manifests
+	kept      keptCounts
+}
+
+// manifest yields the files that a manifest of an expired snapshot names.
+func (d *doomedSearch) manifest(ctx context.Context, m manifest.Listed) error {
+	isLive := d.live.Has(m.Path())
+	if isLive && !m.MayDelete() {
+		return nil // all files that it names are live
+	}
+	err := eachEntry(ctx, d.files, m, func(entry manifest.Entry) error { return d.add(entry.Path, kindContent) })
+	if unreadable, ok := errors.AsType[*unreadableError](err); ok && isMissing(unreadable) {
+		d.note(unreadable)
+		return nil
+	}
+	if err := d.skip(err); err != nil {
+		return err
+	}
+	if !isLive {
+		d.manifests = append(d.manifests, m.Path())
+	}
+	return nil
+}
+
+// add yields a file unless it is live or not the table's own.
+func (d *doomedSearch) add(path string, kind fileKind) error {
+	switch {
+	case d.live.Has(path):
+		return nil
+	case !isOwn(d.claims, path):
+		d.kept.Outside++
+		return nil
+	}
+	return d.yield(doomedFile{path, kind})
+}
+
+// skip records a list or manifest that cannot be read, and returns any other error. A file with too
+// much content is not damaged: its writer may have had reasons, so an operator decides.
+func (d *doomedSearch) skip(err error) error {
+	if unreadable, ok := errors.AsType[*unreadableError](err); ok && !errors.Is(err, manifest.ErrTooMuch) {
+		d.note(unreadable)
+		return nil
+	}
+	return err
+}
+
+func (d *doomedSearch) note(unreadable *unreadableError) {
+	d.kept.Skipped++
+	if len(d.kept.Unreadable) < unreadableMax {
+		d.kept.Unreadable = append(d.kept.Unreadable, unreadable.Error())
+	}
+}
+
+// isMissing reports whether a file does not exist, so that there is nothing to delete.
+func isMissing(err *unreadableError) bool { return errors.Is(err.Err, storage.ErrNotFound) }

@@ -1,0 +1,154 @@
+package jobs
+
+import (
+	"context"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"errors"
+
+	"moorage/manifest"
+	"moorage/metadata"
+)
+
+// readsAtOnce is how many lists, or manifests, are read concurrently.
+const readsAtOnce = 8
+
+// readCost is how much was read, or would be read.
+type readCost struct {
+	Lists, Manifests int64
+	Bytes            int64 // of manifests
+	Files            int64 // live files that the manifests name, counted each time they are named
+}
+
+// eachNamed yields the files that a document at location names itself: its own, earlier metadata
+// files, manifest lists, manifests of snapshots without a list, and statistics.
+func eachNamed(document *metadata.Document, location string, yield func(path string)) {
+	yield(location)
+	for _, entry := range document.MetadataLog() {
+		yield(entry.MetadataLocation)
+	}
+	for snapshot := range document.Snapshots() {
+		if snapshot.ManifestList != "" {
+			yield(snapshot.ManifestList)
+		}
+		for _, path := range snapshot.Manifests {
+			yield(path)
+		}
+	}
+	for _, path := range document.StatisticsFiles() {
+		yield(path)
+	}
+}
+
+// addReached adds to set all files that a document at location reaches: lists, manifests, data
+// files, delete files, statistics, and earlier metadata files. It reads each list and each manifest
+// of each snapshot to its end. If one cannot be read, addReached returns an error, and set is
+// useless. The error is an unreadableError if it is permanent. set should be sized for the
+// readCost.Files of readManifests.
+func addReached(ctx context.Context, files opener, document *metadata.Document, location string, set *pathSet) error {
+	eachNamed(document, location, set.Add)
+	manifests, err := manifestsOf(ctx, files, document, nil, sameError)
+	if err != nil {
+		return err
+	}
+	return addLive(ctx, files, manifests, set)
+}
+
+// addLive adds manifests, and the live files in them, to set.
+func addLive(ctx context.Context, files opener, manifests []manifest.Listed, set *pathSet) error {
+	return addLivePassing(ctx, files, manifests, set, sameError)
+}
+
+// addLivePassing is addLive with pass, which converts each error.
+func addLivePassing(ctx context.Context, files opener, manifests []manifest.Listed, set *pathSet,
+	pass func(error) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtOnce)
+	for _, m := range manifests {
+		set.Add(m.Path())
+		group.Go(func() error {
+			return pass(eachEntry(ctx, files, m, func(entry manifest.Entry) error {
+				if !entry.Removed {
+					set.Add(entry.Path)
+				}
+				return nil
+			}))
+		})
+	}
+	return group.Wait()
+}
+
+// readManifests returns the manifests of all snapshots of document, each once, and the cost of
+// reading them. wanted selects the snapshots; nil means all. The errors are the errors of
+// addReached.
+func readManifests(ctx context.Context, files opener, document *metadata.Document,
+	wanted func(metadata.Snapshot) bool) ([]manifest.Listed, readCost, error) {
+	manifests, err := manifestsOf(ctx, files, document, wanted, sameError)
+	var cost readCost
+	for snapshot := range document.Snapshots() {
+		if snapshot.ManifestList != "" && (wanted == nil || wanted(snapshot)) {
+			cost.Lists++
+		}
+	}
+	for _, m := range manifests {
+		cost.Manifests++
+		cost.Bytes += m.Bytes
+		cost.Files += m.Live()
+	}
+	return manifests, cost, err
+}
+
+// manifestsOf returns the manifests of the wanted snapshots, each once; at most as many as a list
+// may have. pass converts each error.
+func manifestsOf(ctx context.Context, files opener, document *metadata.Document,
+	wanted func(metadata.Snapshot) bool, pass func(error) error) ([]manifest.Listed, error) {
+	var mu sync.Mutex // guards the two below; a leaf
+	met := newMet()
+	var manifests []manifest.Listed
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(readsAtOnce)
+	for snapshot := range document.Snapshots() {
+		if wanted != nil && !wanted(snapshot) {
+			continue
+		}
+		group.Go(func() error {
+			return pass(eachManifest(ctx, files, snapshot, func(m manifest.Listed) error {
+				mu.Lock()
+				defer mu.Unlock()
+				isNew, err := met.add(m.Path())
+				if isNew {
+					manifests = append(manifests, m)
+				}
+				return err
+			}))
+		})
+	}
+	err := group.Wait()
+	return manifests, err
+}
+
+// readManifestsLeft is readManifests for a document that may belong to no catalog. It skips missing
+// lists, because nothing reaches files through them any more. The lists of expired snapshots are
+// missing.
+func readManifestsLeft(ctx context.Context, files opener, document *metadata.Document,
+	wanted func(metadata.Snapshot) bool) ([]manifest.Listed, error) {
+	return manifestsOf(ctx, files, document, wanted, unlessGone)
+}
+
+// addLiveLeft is addLive for the manifests of such a document. It skips missing manifests.
+func addLiveLeft(ctx context.Context, files opener, manifests []manifest.Listed, set *pathSet) error {
+	return addLivePassing(ctx, files, manifests, set, unlessGone)
+}
+
+// unlessGone returns err, and nil if err means that a file does not exist.
+func unlessGone(err error) error {
+	if unreadable, ok := errors.AsType[*unreadableError](err); ok && isMissing(unreadable) {
+		return nil
+	}
+	return err
+}
+
+// sameError returns err.
+func sameError(err error) error { return err }
