@@ -1,16 +1,23 @@
-// Package manifests reads manifest lists and manifests without loss, and writes manifest lists. The
-// catalog needs it to rebase an append on another snapshot: the list of the new snapshot has
-// records of two lists. Package manifest, which names the files of a table to purge, reads through
-// iceberg-go instead. That reader drops unknown fields and fills in numbers that are null, so it
-// does not suffice here.
+// Package manifests reads manifest lists and manifests, and writes manifest lists. It has two
+// readers because they have two uses:
 //
-// Its input is an Avro object container:
+//   - EachListed and Manifest.Entries stream the names of manifests and files, within bounds. Purge
+//     and maintenance need names only, of files that may be larger than memory.
+//   - ReadList and Entry.Files read without loss, and NewList writes. The catalog needs them to
+//     rebase an append on another snapshot: the list of the new snapshot has records of two lists.
+//     They neither drop unknown fields nor fill in numbers that are null.
+//
+// The input of both is an Avro object container:
 //
 //	file    = "Obj" 0x01, header (map of bytes), marker (16 bytes), block...
 //	block   = records (long), bytes of payload (long), payload, marker
 //	payload = the records one behind the other, packed by the codec that the header names
 //
-// It promises:
+// The streaming reader turns each fault of a file into an error, and a file that exceeds a bound
+// into ErrTooMuch. It holds one block of a file at a time. A client writes lists and manifests as
+// it likes: a few megabytes can unpack to any number of names.
+//
+// The reader without loss promises:
 //
 //   - Any bytes may be read. Bytes that are not such a file are ErrDamaged. Nothing panics.
 //   - Memory is bounded by the caller, and by FileBytesMax. A file that unpacks to more is

@@ -17,7 +17,6 @@ import (
 	"moorage/internal/worker"
 	"moorage/management/client"
 	"moorage/storage"
-	"moorage/storage/calls"
 )
 
 const (
@@ -26,13 +25,13 @@ const (
 	// freeLife is how long the last measurement of a disk is reported if the disk stops answering.
 	freeLife = 3 * time.Minute
 	// foldersMax bounds the folders whose disks are measured.
-	foldersMax = calls.WarehousesMax + 1
+	foldersMax = storage.WatchedMax + 1
 )
 
 // storageHealth is this node's view of storages: their calls, and the free space of local folders.
 // It is safe for concurrent use.
 type storageHealth struct {
-	watch   *calls.Watch
+	watch   *storage.Watch
 	worker  *worker.Worker // measures disks, and records which storages no longer fail
 	measure func(folder string) (bytes uint64, err error)
 	now     func() time.Time
@@ -64,10 +63,11 @@ func newStorageHealth(c cli.Config, metrics prometheus.Registerer, logger *slog.
 		measure: file.FreeBytes, now: time.Now, folders: []string{c.Data}, free: make(map[string]freeSpace),
 		asking: make(map[string]bool),
 	}
-	h.watch = calls.New(calls.Config{Logger: logger, Ended: func(warehouse, call, outcome string, took time.Duration) {
+	observe := func(warehouse, call, outcome string, took time.Duration) {
 		ended.WithLabelValues(warehouse, call, outcome).Inc()
 		seconds.WithLabelValues(warehouse, call).Observe(took.Seconds())
-	}})
+	}
+	h.watch = storage.NewWatch(storage.WatchConfig{Logger: logger, Ended: observe})
 	metrics.MustRegister(seconds, h)
 	h.worker = worker.New(worker.Config{
 		Name: "storage health", Run: h.look, Interval: healthInterval, Jitter: newJitter(), Logger: logger,

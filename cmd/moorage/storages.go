@@ -19,7 +19,6 @@ import (
 	"moorage/secrets"
 	"moorage/storage"
 	"moorage/storage/adls"
-	"moorage/storage/calls"
 	"moorage/storage/file"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
@@ -34,7 +33,7 @@ type storages struct {
 	files *file.Opener
 	// sealer opens the secrets of warehouses; nil if there is no key.
 	sealer secrets.Sealer
-	watch  *calls.Watch
+	watch  *storage.Watch
 	// sawFolder is called with each local folder of a warehouse. It may be nil.
 	sawFolder func(folder string)
 
@@ -57,7 +56,7 @@ type lent struct {
 
 // lentFiles is the part of a *file.Store that lent needs.
 type lentFiles interface {
-	calls.FileStore
+	storage.FileStore
 	io.Closer
 	Busy() bool
 }
@@ -71,7 +70,7 @@ func openStorages(c cli.Config, sealer secrets.Sealer, seen *storageHealth, logg
 	return s
 }
 
-func newStorages(s3 s3.Options, gcs gcs.Options, adls adls.Options, sealer secrets.Sealer, watch *calls.Watch,
+func newStorages(s3 s3.Options, gcs gcs.Options, adls adls.Options, sealer secrets.Sealer, watch *storage.Watch,
 ) *storages {
 	return &storages{
 		s3: s3, gcs: gcs, adls: adls, files: file.NewOpener(), sealer: sealer, watch: watch,
@@ -111,7 +110,7 @@ func (s *storages) unseal(secret storage.Secret) (values map[string]string, err 
 // open returns the storage of a place. It stays open until s is closed.
 func (s *storages) open(place storage.Place) (storage.Store, error) {
 	began := time.Now()
-	opened, err := s.openSchemes(place, func(roots []string) (calls.FileStore, error) {
+	opened, err := s.openSchemes(place, func(roots []string) (storage.FileStore, error) {
 		store, err := s.files.New(roots)
 		if err == nil {
 			s.keep(store)
@@ -125,7 +124,7 @@ func (s *storages) open(place storage.Place) (storage.Store, error) {
 // borrow is open for a while, until giveBack is called. It creates no folders.
 func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack func(), err error) {
 	giveBack = func() {}
-	store, err = s.openSchemes(place, func(roots []string) (files calls.FileStore, err error) {
+	store, err = s.openSchemes(place, func(roots []string) (files storage.FileStore, err error) {
 		files, giveBack, err = s.lend(roots)
 		return files, err
 	})
@@ -137,7 +136,7 @@ func (s *storages) borrow(place storage.Place) (store storage.Store, giveBack fu
 }
 
 // lend returns the files below roots, and the function that gives them back, to be called once.
-func (s *storages) lend(roots []string) (calls.FileStore, func(), error) {
+func (s *storages) lend(roots []string) (storage.FileStore, func(), error) {
 	key := strings.Join(roots, "\x00")
 	s.mu.Lock()
 	shared, ok := s.lent[key]
@@ -190,7 +189,7 @@ func (s *storages) keep(opened io.Closer) {
 
 // openSchemes opens a place with one storage for each scheme of its roots.
 func (s *storages) openSchemes(
-	place storage.Place, openFiles func(roots []string) (calls.FileStore, error),
+	place storage.Place, openFiles func(roots []string) (storage.FileStore, error),
 ) (storage.Store, error) {
 	roots := make(map[string][]string) // by scheme
 	for _, root := range place.Roots {
@@ -259,7 +258,7 @@ func optionsOf(scheme string, options map[string]string, roots map[string][]stri
 }
 
 // openFiles opens a place whose roots are all folders.
-func (s *storages) openFiles(place storage.Place, open func(roots []string) (calls.FileStore, error)) (
+func (s *storages) openFiles(place storage.Place, open func(roots []string) (storage.FileStore, error)) (
 	storage.Store, error) {
 	store, err := open(place.Roots)
 	if err != nil {

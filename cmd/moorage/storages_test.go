@@ -9,7 +9,6 @@ import (
 
 	"moorage/storage"
 	"moorage/storage/adls"
-	"moorage/storage/calls"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
 )
@@ -58,13 +57,13 @@ func TestOpenS3BesideOneThatHangs(t *testing.T) {
 }
 
 // unwatched returns a watch that nobody looks at.
-func unwatched() *calls.Watch {
-	return calls.New(calls.Config{Ended: func(string, string, string, time.Duration) {}})
+func unwatched() *storage.Watch {
+	return storage.NewWatch(storage.WatchConfig{Ended: func(string, string, string, time.Duration) {}})
 }
 
 // busyFiles are files with a call that hangs.
 type busyFiles struct {
-	calls.FileStore
+	storage.FileStore
 	busy, closed bool
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"moorage"
 	"moorage/ledger"
-	"moorage/manifest"
+	"moorage/manifests"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -177,7 +177,7 @@ func (g *guard) check(ctx context.Context, at *job) error {
 		for _, m := range added {
 			g.set.Add(m.Path())
 		}
-		added = slices.DeleteFunc(added, func(m manifest.Listed) bool { return met[m.Path()] })
+		added = slices.DeleteFunc(added, func(m manifests.Listed) bool { return met[m.Path()] })
 		if err := addLive(ctx, now.files, added, g.set); err != nil {
 			return unlessMoved(ctx, g.jobs, now, err)
 		}

@@ -74,7 +74,7 @@ const reachFull = "full"
 
 // live returns all that the version which look met reaches.
 func (j *Jobs) live(ctx context.Context, look *look, in input) (*pathSet, readCost, error) {
-	manifests, cost, err := readManifests(ctx, look.files, look.document, nil)
+	listed, cost, err := readManifests(ctx, look.files, look.document, nil)
 	if err != nil {
 		return nil, cost, unlessMoved(ctx, j, look, err)
 	}
@@ -83,7 +83,7 @@ func (j *Jobs) live(ctx context.Context, look *look, in input) (*pathSet, readCo
 		set = newLookAlikeSet(cost.Files + cost.Manifests)
 	}
 	eachNamed(look.document, look.version.Location, set.Add)
-	return set, cost, unlessMoved(ctx, j, look, addLive(ctx, look.files, manifests, set))
+	return set, cost, unlessMoved(ctx, j, look, addLive(ctx, look.files, listed, set))
 }
 
 // unlessMoved returns err, the failure to read what a table reached when look met it. If a file is

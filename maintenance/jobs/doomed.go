@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"moorage/manifest"
+	"moorage/manifests"
 	"moorage/metadata"
 	"moorage/storage"
 )
@@ -80,24 +80,24 @@ func isMetadata(path string) bool {
 //
 // An entry of any status counts: a file that an earlier run left may be named only as removed.
 //
-// Errors: the errors of the storage, and of yield; manifest.ErrTooMuch. Then the yielded files are
+// Errors: the errors of the storage, and of yield; manifests.ErrTooMuch. Then the yielded files are
 // doomed, but others may be missing.
 func eachDoomed(ctx context.Context, files opener, expired expiredParts, live *pathSet, claims []storage.Location,
 	yield func(doomedFile) error) (keptCounts, error) {
 	d := doomedSearch{files: files, live: live, claims: claims, yield: yield, met: newMet()}
 	for _, snapshot := range expired.Snapshots {
-		var manifests []manifest.Listed // a list is closed before a manifest is opened
-		err := eachManifest(ctx, files, snapshot, func(m manifest.Listed) error {
+		var listed []manifests.Listed // a list is closed before a manifest is opened
+		err := eachManifest(ctx, files, snapshot, func(m manifests.Listed) error {
 			isNew, err := d.met.add(m.Path())
 			if isNew {
-				manifests = append(manifests, m)
+				listed = append(listed, m)
 			}
 			return err
 		})
 		if err := d.skip(err); err != nil {
 			return d.kept, err
 		}
-		for _, m := range manifests {
+		for _, m := range listed {
 			if err := d.manifest(ctx, m); err != nil {
 				return d.kept, err
 			}
@@ -136,12 +136,12 @@ type doomedSearch struct {
 }
 
 // manifest yields the files that a manifest of an expired snapshot names.
-func (d *doomedSearch) manifest(ctx context.Context, m manifest.Listed) error {
+func (d *doomedSearch) manifest(ctx context.Context, m manifests.Listed) error {
 	isLive := d.live.Has(m.Path())
 	if isLive && !m.MayDelete() {
 		return nil // all files that it names are live
 	}
-	err := eachEntry(ctx, d.files, m, func(entry manifest.Entry) error { return d.add(entry.Path, kindContent) })
+	err := eachEntry(ctx, d.files, m, func(entry manifests.NamedFile) error { return d.add(entry.Path, kindContent) })
 	if unreadable, ok := errors.AsType[*unreadableError](err); ok && isMissing(unreadable) {
 		d.note(unreadable)
 		return nil
@@ -170,7 +170,7 @@ func (d *doomedSearch) add(path string, kind fileKind) error {
 // skip records a list or manifest that cannot be read, and returns any other error. A file with too
 // much content is not damaged: its writer may have had reasons, so an operator decides.
 func (d *doomedSearch) skip(err error) error {
-	if unreadable, ok := errors.AsType[*unreadableError](err); ok && !errors.Is(err, manifest.ErrTooMuch) {
+	if unreadable, ok := errors.AsType[*unreadableError](err); ok && !errors.Is(err, manifests.ErrTooMuch) {
 		d.note(unreadable)
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 
 	"moorage/catalog/documents"
 	"moorage/ledger"
-	"moorage/manifest"
+	"moorage/manifests"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -178,7 +178,7 @@ func (l *lists) flush(ctx context.Context) error {
 	}
 	if len(l.written) == listsMax {
 		return fmt.Errorf("%w: over %d lists of files that nothing reaches; remove most of them by another tool, "+
-			"or expire fewer snapshots at a time", manifest.ErrTooMuch, listsMax)
+			"or expire fewer snapshots at a time", manifests.ErrTooMuch, listsMax)
 	}
 	body := bytes.Clone(l.body.Bytes())
 	file, err := writeFile(ctx, l.jobs.ledger, l.store, l.folder, "list", l.what, l.count, body)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/manifest"
+	"moorage/manifests"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/testkit/scale"
@@ -70,7 +70,7 @@ func wantLittle(t *testing.T, what string, peak int64) {
 
 // Not parallel, as what follows: processes are measured.
 func TestAListOfMillionsOfManifestsBlocksItsJob(t *testing.T) {
-	manifests := manifest.ListedMax + 1
+	manifests := manifests.ListedMax + 1
 	if *longFlag {
 		manifests = 4_000_000
 	}

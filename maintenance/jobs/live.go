@@ -8,7 +8,7 @@ import (
 
 	"errors"
 
-	"moorage/manifest"
+	"moorage/manifests"
 	"moorage/metadata"
 )
 
@@ -49,27 +49,27 @@ func eachNamed(document *metadata.Document, location string, yield func(path str
 // readCost.Files of readManifests.
 func addReached(ctx context.Context, files opener, document *metadata.Document, location string, set *pathSet) error {
 	eachNamed(document, location, set.Add)
-	manifests, err := manifestsOf(ctx, files, document, nil, sameError)
+	listed, err := manifestsOf(ctx, files, document, nil, sameError)
 	if err != nil {
 		return err
 	}
-	return addLive(ctx, files, manifests, set)
+	return addLive(ctx, files, listed, set)
 }
 
-// addLive adds manifests, and the live files in them, to set.
-func addLive(ctx context.Context, files opener, manifests []manifest.Listed, set *pathSet) error {
-	return addLivePassing(ctx, files, manifests, set, sameError)
+// addLive adds the listed manifests, and the live files in them, to set.
+func addLive(ctx context.Context, files opener, listed []manifests.Listed, set *pathSet) error {
+	return addLivePassing(ctx, files, listed, set, sameError)
 }
 
 // addLivePassing is addLive with pass, which converts each error.
-func addLivePassing(ctx context.Context, files opener, manifests []manifest.Listed, set *pathSet,
+func addLivePassing(ctx context.Context, files opener, listed []manifests.Listed, set *pathSet,
 	pass func(error) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtOnce)
-	for _, m := range manifests {
+	for _, m := range listed {
 		set.Add(m.Path())
 		group.Go(func() error {
-			return pass(eachEntry(ctx, files, m, func(entry manifest.Entry) error {
+			return pass(eachEntry(ctx, files, m, func(entry manifests.NamedFile) error {
 				if !entry.Removed {
 					set.Add(entry.Path)
 				}
@@ -84,29 +84,29 @@ func addLivePassing(ctx context.Context, files opener, manifests []manifest.List
 // reading them. wanted selects the snapshots; nil means all. The errors are the errors of
 // addReached.
 func readManifests(ctx context.Context, files opener, document *metadata.Document,
-	wanted func(metadata.Snapshot) bool) ([]manifest.Listed, readCost, error) {
-	manifests, err := manifestsOf(ctx, files, document, wanted, sameError)
+	wanted func(metadata.Snapshot) bool) ([]manifests.Listed, readCost, error) {
+	listed, err := manifestsOf(ctx, files, document, wanted, sameError)
 	var cost readCost
 	for snapshot := range document.Snapshots() {
 		if snapshot.ManifestList != "" && (wanted == nil || wanted(snapshot)) {
 			cost.Lists++
 		}
 	}
-	for _, m := range manifests {
+	for _, m := range listed {
 		cost.Manifests++
 		cost.Bytes += m.Bytes
 		cost.Files += m.Live()
 	}
-	return manifests, cost, err
+	return listed, cost, err
 }
 
 // manifestsOf returns the manifests of the wanted snapshots, each once; at most as many as a list
 // may have. pass converts each error.
 func manifestsOf(ctx context.Context, files opener, document *metadata.Document,
-	wanted func(metadata.Snapshot) bool, pass func(error) error) ([]manifest.Listed, error) {
+	wanted func(metadata.Snapshot) bool, pass func(error) error) ([]manifests.Listed, error) {
 	var mu sync.Mutex // guards the two below; a leaf
 	met := newMet()
-	var manifests []manifest.Listed
+	var listed []manifests.Listed
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(readsAtOnce)
 	for snapshot := range document.Snapshots() {
@@ -114,32 +114,32 @@ func manifestsOf(ctx context.Context, files opener, document *metadata.Document,
 			continue
 		}
 		group.Go(func() error {
-			return pass(eachManifest(ctx, files, snapshot, func(m manifest.Listed) error {
+			return pass(eachManifest(ctx, files, snapshot, func(m manifests.Listed) error {
 				mu.Lock()
 				defer mu.Unlock()
 				isNew, err := met.add(m.Path())
 				if isNew {
-					manifests = append(manifests, m)
+					listed = append(listed, m)
 				}
 				return err
 			}))
 		})
 	}
 	err := group.Wait()
-	return manifests, err
+	return listed, err
 }
 
 // readManifestsLeft is readManifests for a document that may belong to no catalog. It skips missing
 // lists, because nothing reaches files through them any more. The lists of expired snapshots are
 // missing.
 func readManifestsLeft(ctx context.Context, files opener, document *metadata.Document,
-	wanted func(metadata.Snapshot) bool) ([]manifest.Listed, error) {
+	wanted func(metadata.Snapshot) bool) ([]manifests.Listed, error) {
 	return manifestsOf(ctx, files, document, wanted, unlessGone)
 }
 
 // addLiveLeft is addLive for the manifests of such a document. It skips missing manifests.
-func addLiveLeft(ctx context.Context, files opener, manifests []manifest.Listed, set *pathSet) error {
-	return addLivePassing(ctx, files, manifests, set, unlessGone)
+func addLiveLeft(ctx context.Context, files opener, listed []manifests.Listed, set *pathSet) error {
+	return addLivePassing(ctx, files, listed, set, unlessGone)
 }
 
 // unlessGone returns err, and nil if err means that a file does not exist.

@@ -8,7 +8,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
-	"moorage/manifest"
+	"moorage/manifests"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -174,15 +174,15 @@ func (r *reached) add(ctx context.Context, of reaching) error {
 		return nil
 	}
 	eachNamed(of.document, of.location, r.set.Add)
-	manifests, _, err := readManifests(ctx, of.files, of.document, r.isUnread(of.scope))
+	listed, _, err := readManifests(ctx, of.files, of.document, r.isUnread(of.scope))
 	if err != nil {
 		return err
 	}
-	manifests = r.unread(of.scope, manifests)
-	if err := addLive(ctx, of.files, manifests, r.set); err != nil {
+	listed = r.unread(of.scope, listed)
+	if err := addLive(ctx, of.files, listed, r.set); err != nil {
 		return err
 	}
-	r.meet(of, manifests)
+	r.meet(of, listed)
 	return nil
 }
 
@@ -190,15 +190,15 @@ func (r *reached) add(ctx context.Context, of reaching) error {
 func (r *reached) addUnregistered(ctx context.Context, of reaching) error {
 	of.scope = "unregistered/" + of.scope // no name of a warehouse has a slash
 	eachNamed(of.document, of.location, r.set.Add)
-	manifests, err := readManifestsLeft(ctx, of.files, of.document, r.isUnread(of.scope))
+	listed, err := readManifestsLeft(ctx, of.files, of.document, r.isUnread(of.scope))
 	if err != nil {
 		return err
 	}
-	manifests = r.unread(of.scope, manifests)
-	if err := addLiveLeft(ctx, of.files, manifests, r.set); err != nil {
+	listed = r.unread(of.scope, listed)
+	if err := addLiveLeft(ctx, of.files, listed, r.set); err != nil {
 		return err
 	}
-	r.meet(of, manifests)
+	r.meet(of, listed)
 	return nil
 }
 
@@ -215,9 +215,9 @@ func (r *reached) isUnread(scope string) func(metadata.Snapshot) bool {
 }
 
 // unread returns those of manifests that were not read yet.
-func (r *reached) unread(scope string, manifests []manifest.Listed) []manifest.Listed {
-	left := manifests[:0]
-	for _, m := range manifests {
+func (r *reached) unread(scope string, listed []manifests.Listed) []manifests.Listed {
+	left := listed[:0]
+	for _, m := range listed {
 		if !r.met[metKey(scope, m.Path())] {
 			left = append(left, m)
 		}
@@ -227,11 +227,11 @@ func (r *reached) unread(scope string, manifests []manifest.Listed) []manifest.L
 
 // meet notes that the lists of a version, and its manifests, were read. It forgets all that it
 // noted before when that becomes too much: then it is read again.
-func (r *reached) meet(of reaching, manifests []manifest.Listed) {
+func (r *reached) meet(of reaching, listed []manifests.Listed) {
 	if len(r.met) > metMax {
 		clear(r.met)
 	}
-	for _, m := range manifests {
+	for _, m := range listed {
 		r.met[metKey(of.scope, m.Path())] = true
 	}
 	for snapshot := range of.document.Snapshots() {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 
-	"moorage/manifest"
+	"moorage/manifests"
 	"moorage/metadata"
 	"moorage/storage"
 )
@@ -39,17 +39,17 @@ type met struct {
 
 func newMet() *met { return &met{names: make(map[[sha256.Size / 2]byte]struct{})} }
 
-// add adds a name, and reports whether it is new. The error is manifest.ErrTooMuch.
+// add adds a name, and reports whether it is new. The error is manifests.ErrTooMuch.
 func (m *met) add(name string) (isNew bool, err error) {
 	sum := sha256.Sum256([]byte(name))
 	key := [sha256.Size / 2]byte(sum[:])
 	if _, again := m.names[key]; again {
 		return false, nil
 	}
-	if m.bytes += len(name); len(m.names) == manifest.ListedMax || m.bytes > manifest.NamesBytesMax {
+	if m.bytes += len(name); len(m.names) == manifests.ListedMax || m.bytes > manifests.NamesBytesMax {
 		return false, fmt.Errorf("%w: the snapshots together name over %d manifests, or %d bytes of their names; "+
 			"rewrite the manifests, or expire fewer snapshots at a time",
-			manifest.ErrTooMuch, manifest.ListedMax, manifest.NamesBytesMax)
+			manifests.ErrTooMuch, manifests.ListedMax, manifests.NamesBytesMax)
 	}
 	m.names[key] = struct{}{}
 	return true, nil
@@ -63,15 +63,15 @@ var (
 
 // eachManifest calls do with the manifests of a snapshot, in the order of its list.
 func eachManifest(ctx context.Context, files opener, snapshot metadata.Snapshot,
-	do func(manifest.Listed) error) error {
+	do func(manifests.Listed) error) error {
 	if snapshot.Encrypted {
 		return &unreadableError{snapshot.ManifestList, errEncrypted}
 	}
 	if snapshot.ManifestList == "" {
 		for _, path := range snapshot.Manifests {
-			listed := manifest.Listed{
-				Manifest: manifest.Unlisted(path),
-				Added:    manifest.Unknown, Existing: manifest.Unknown, Deleted: manifest.Unknown,
+			listed := manifests.Listed{
+				Manifest: manifests.Unlisted(path),
+				Added:    manifests.UnknownCount, Existing: manifests.UnknownCount, Deleted: manifests.UnknownCount,
 			}
 			if err := do(listed); err != nil {
 				return err
@@ -80,7 +80,7 @@ func eachManifest(ctx context.Context, files opener, snapshot metadata.Snapshot,
 		return nil
 	}
 	return readToEnd(ctx, files, snapshot.ManifestList, func(body io.Reader) error {
-		for listed, err := range manifest.EachListed(body) {
+		for listed, err := range manifests.EachListed(body) {
 			if err != nil {
 				return &unreadableError{snapshot.ManifestList, err}
 			}
@@ -94,7 +94,7 @@ func eachManifest(ctx context.Context, files opener, snapshot metadata.Snapshot,
 
 // eachEntry calls do with the entries of a manifest. If the manifest yields fewer live files than
 // its list states, that is an error after the last entry.
-func eachEntry(ctx context.Context, files opener, m manifest.Listed, do func(manifest.Entry) error) error {
+func eachEntry(ctx context.Context, files opener, m manifests.Listed, do func(manifests.NamedFile) error) error {
 	if m.Encrypted {
 		return &unreadableError{m.Path(), errEncrypted}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"moorage"
 	"moorage/ledger"
-	"moorage/manifest"
+	"moorage/manifests"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -195,7 +195,7 @@ func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) 
 
 // isLasting reports whether another try would meet the same failure.
 func isLasting(err error) bool {
-	if _, ok := errors.AsType[*unreadableError](err); ok || errors.Is(err, manifest.ErrTooMuch) {
+	if _, ok := errors.AsType[*unreadableError](err); ok || errors.Is(err, manifests.ErrTooMuch) {
 		return true
 	}
 	if _, ok := errors.AsType[*DamagedError](err); ok {

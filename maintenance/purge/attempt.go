@@ -13,7 +13,7 @@ import (
 	"moorage/catalog/documents"
 	"moorage/internal/worker"
 	"moorage/ledger"
-	"moorage/manifest"
+	"moorage/manifests"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -87,7 +87,7 @@ func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (r
 	task, state := work.task, registry.StateNone
 	task.Attempts++
 	task.LastError = moorage.OneLine(cause.Error())
-	died, lasts := errors.Is(cause, errDeaths), errors.Is(cause, manifest.ErrTooMuch)
+	died, lasts := errors.Is(cause, errDeaths), errors.Is(cause, manifests.ErrTooMuch)
 	if task.Attempts >= AttemptsMax || died || lasts && task.Attempts >= lastingMax {
 		state = registry.StateBlocked
 	}

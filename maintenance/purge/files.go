@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"moorage"
-	"moorage/manifest"
+	"moorage/manifests"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -104,7 +104,7 @@ func (w *walk) contentFiles(ctx context.Context) error {
 		return nil
 	}
 	added := newRecent()
-	return w.eachManifest(ctx, func(m manifest.Listed) error {
+	return w.eachManifest(ctx, func(m manifests.Listed) error {
 		return w.eachFile(ctx, m, func(path string) error {
 			if !added.add(path) {
 				return nil
@@ -115,7 +115,7 @@ func (w *walk) contentFiles(ctx context.Context) error {
 }
 
 func (w *walk) manifests(ctx context.Context) error {
-	return w.eachManifest(ctx, func(m manifest.Listed) error { return w.add(m.Path()) })
+	return w.eachManifest(ctx, func(m manifests.Listed) error { return w.add(m.Path()) })
 }
 
 func (w *walk) lists(context.Context) error {
@@ -228,7 +228,7 @@ func (w *walk) flush() error {
 
 // eachManifest calls do with every manifest of every snapshot. It calls do once with a manifest
 // that several snapshots share, as far as it can remember them.
-func (w *walk) eachManifest(ctx context.Context, do func(manifest.Listed) error) error {
+func (w *walk) eachManifest(ctx context.Context, do func(manifests.Listed) error) error {
 	lists, met := newRecent(), newRecent()
 	for snapshot := range w.owed.snapshots(w.document) {
 		if list := snapshot.ManifestList; list != "" && !lists.add(list) {
@@ -252,31 +252,31 @@ func (w *walk) eachManifest(ctx context.Context, do func(manifest.Listed) error)
 
 // manifestsOf returns the manifests of a snapshot; none if its list cannot be read and never will
 // be.
-func (w *walk) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]manifest.Listed, error) {
-	var manifests []manifest.Listed
+func (w *walk) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]manifests.Listed, error) {
+	var found []manifests.Listed
 	for _, path := range snapshot.Manifests {
-		manifests = append(manifests, manifest.Listed{Manifest: manifest.Unlisted(path)})
+		found = append(found, manifests.Listed{Manifest: manifests.Unlisted(path)})
 	}
 	if snapshot.ManifestList == "" {
-		return manifests, nil
+		return found, nil
 	}
 	file, err := w.open(ctx, snapshot.ManifestList)
 	if file == nil {
 		return nil, err
 	}
 	defer file.Close()
-	manifests = nil
-	for listed, err := range manifest.EachListed(file) {
+	found = nil
+	for listed, err := range manifests.EachListed(file) {
 		if err != nil {
 			return nil, w.skipUnlessFailed(ctx, file, err)
 		}
-		manifests = append(manifests, listed)
+		found = append(found, listed)
 	}
-	return manifests, nil
+	return found, nil
 }
 
 // eachFile calls do with the files that a manifest names, whether they are live or removed.
-func (w *walk) eachFile(ctx context.Context, m manifest.Listed, do func(path string) error) error {
+func (w *walk) eachFile(ctx context.Context, m manifests.Listed, do func(path string) error) error {
 	file, err := w.open(ctx, m.Path())
 	if file == nil {
 		return err
@@ -329,7 +329,7 @@ func (w *walk) skipUnlessFailed(ctx context.Context, file *watchedFile, err erro
 	if file.err != nil {
 		err = file.err
 	}
-	if file.err != nil || errors.Is(err, manifest.ErrTooMuch) {
+	if file.err != nil || errors.Is(err, manifests.ErrTooMuch) {
 		return fmt.Errorf("read %s: %w", file.path, err)
 	}
 	w.skip(ctx, file.path, err)

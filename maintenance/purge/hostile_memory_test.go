@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"testing"
 
-	"moorage/manifest"
+	"moorage/manifests"
 	"moorage/testkit/scale"
 	"moorage/testkit/tablefiles"
 )
@@ -18,7 +18,7 @@ var longFlag = flag.Bool("long", false, "lists of four million names and manifes
 // attempts that take little memory. Nothing is deleted, and a worker that starts again leaves it
 // blocked.
 func TestAListOfMillionsOfManifestsBlocksItsPurge(t *testing.T) {
-	manifests := manifest.ListedMax + 1
+	manifests := manifests.ListedMax + 1
 	if *longFlag {
 		manifests = 4_000_000
 	}

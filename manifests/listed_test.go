@@ -1,4 +1,4 @@
-package manifest_test
+package manifests_test
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 
-	"moorage/manifest"
+	"moorage/manifests"
 )
 
 // What the streaming reader says of a list is what iceberg-go says of it, in each format version.
@@ -28,13 +28,13 @@ func TestEachListedAgreesWithTheLibrary(t *testing.T) {
 				files = append(files, iceberg.NewManifestFile(version, "s3://b/deletes.avro", 9, 0, snapshotID).
 					Content(iceberg.ManifestContentDeletes).SequenceNum(sequence, sequence).AddedFiles(1).Build())
 			}
-			raw := list(t, version, files...)
+			raw := writtenList(t, version, files...)
 			want, err := iceberg.ReadManifestList(bytes.NewReader(raw))
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []manifest.Listed
-			for listed, err := range manifest.EachListed(bytes.NewReader(raw)) {
+			var got []manifests.Listed
+			for listed, err := range manifests.EachListed(bytes.NewReader(raw)) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -60,18 +60,18 @@ func TestEntriesSayWhatWasRemoved(t *testing.T) {
 	t.Parallel()
 	for version := 1; version <= 3; version++ {
 		body, file := written(t, version, "m", "existing", "added", "deleted")
-		for listed, err := range manifest.EachListed(bytes.NewReader(list(t, version, file))) {
+		for listed, err := range manifests.EachListed(bytes.NewReader(writtenList(t, version, file))) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var got []manifest.Entry
+			var got []manifests.NamedFile
 			for entry, err := range listed.Entries(bytes.NewReader(body)) {
 				if err != nil {
 					t.Fatal(err)
 				}
 				got = append(got, entry)
 			}
-			want := []manifest.Entry{{"existing", false}, {"added", false}, {"deleted", true}}
+			want := []manifests.NamedFile{{"existing", false}, {"added", false}, {"deleted", true}}
 			if !slices.Equal(got, want) || listed.Live() != 2 || !listed.MayDelete() {
 				t.Errorf("v%d: got %v of %+v", version, got, listed)
 			}
@@ -82,7 +82,7 @@ func TestEntriesSayWhatWasRemoved(t *testing.T) {
 func TestEncryptedManifestsAreSeen(t *testing.T) {
 	t.Parallel()
 	file := iceberg.NewManifestFile(2, "m", 9, 0, snapshotID).KeyMetadata([]byte("key")).Build()
-	for listed, err := range manifest.EachListed(bytes.NewReader(list(t, 2, file))) {
+	for listed, err := range manifests.EachListed(bytes.NewReader(writtenList(t, 2, file))) {
 		if err != nil || !listed.Encrypted {
 			t.Errorf("got %+v, %v", listed, err)
 		}
@@ -92,9 +92,9 @@ func TestEncryptedManifestsAreSeen(t *testing.T) {
 func TestEachListedOfDamagedLists(t *testing.T) {
 	t.Parallel()
 	_, file := written(t, 2, "m", "a")
-	whole := list(t, 2, file)
+	whole := writtenList(t, 2, file)
 	count := func(raw []byte) (n int, failure error) {
-		for _, err := range manifest.EachListed(bytes.NewReader(raw)) {
+		for _, err := range manifests.EachListed(bytes.NewReader(raw)) {
 			if err != nil {
 				return n, err
 			}
@@ -108,7 +108,7 @@ func TestEachListedOfDamagedLists(t *testing.T) {
 		}
 	}
 	broken := errors.New("the disk is gone")
-	for _, err := range manifest.EachListed(iotest.ErrReader(broken)) {
+	for _, err := range manifests.EachListed(iotest.ErrReader(broken)) {
 		if !errors.Is(err, broken) {
 			t.Errorf("a broken disk is %v", err)
 		}
@@ -131,12 +131,12 @@ func FuzzEachListed(f *testing.F) {
 	for version := 1; version <= 3; version++ {
 		body, file := written(f, version, "m", "a", "b", "c")
 		f.Add(body)
-		f.Add(list(f, version, file, file))
+		f.Add(writtenList(f, version, file, file))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var got []string
 		var failure error
-		for listed, err := range manifest.EachListed(bytes.NewReader(raw)) {
+		for listed, err := range manifests.EachListed(bytes.NewReader(raw)) {
 			if failure = err; err == nil {
 				got = append(got, listed.Path())
 			}

@@ -1,4 +1,4 @@
-package manifest_test
+package manifests_test
 
 import (
 	"bytes"
@@ -11,12 +11,7 @@ import (
 
 	"github.com/apache/iceberg-go"
 
-	"moorage/manifest"
-)
-
-const (
-	snapshotID = 7
-	sequence   = 3
+	"moorage/manifests"
 )
 
 // written returns a manifest of one data file for each of paths, and its entry in a list. Their
@@ -51,18 +46,18 @@ func written(tb testing.TB, version int, at string, paths ...string) ([]byte, ic
 	return body.Bytes(), file
 }
 
-func list(tb testing.TB, version int, manifests ...iceberg.ManifestFile) []byte {
+func writtenList(tb testing.TB, version int, listed ...iceberg.ManifestFile) []byte {
 	tb.Helper()
 	var body bytes.Buffer
 	number, parent, row := int64(sequence), int64(6), int64(0)
-	if err := iceberg.WriteManifestList(version, &body, snapshotID, &parent, &number, row, manifests); err != nil {
+	if err := iceberg.WriteManifestList(version, &body, snapshotID, &parent, &number, row, listed); err != nil {
 		tb.Fatal(err)
 	}
 	return body.Bytes()
 }
 
-// files reads what a manifest names.
-func files(m manifest.Manifest, body io.Reader) (paths []string, err error) {
+// namedFiles reads what a manifest names.
+func namedFiles(m manifests.Manifest, body io.Reader) (paths []string, err error) {
 	for entry, fault := range m.Entries(body) {
 		if fault != nil {
 			return paths, fault
@@ -73,14 +68,14 @@ func files(m manifest.Manifest, body io.Reader) (paths []string, err error) {
 }
 
 // readList reads the manifests that a list names.
-func readList(body io.Reader) (manifests []manifest.Manifest, err error) {
-	for listed, fault := range manifest.EachListed(body) {
+func readList(body io.Reader) (found []manifests.Manifest, err error) {
+	for listed, fault := range manifests.EachListed(body) {
 		if fault != nil {
 			return nil, fault
 		}
-		manifests = append(manifests, listed.Manifest)
+		found = append(found, listed.Manifest)
 	}
-	return manifests, nil
+	return found, nil
 }
 
 func TestListsNameManifestsAndManifestsNameFiles(t *testing.T) {
@@ -91,14 +86,14 @@ func TestListsNameManifestsAndManifestsNameFiles(t *testing.T) {
 			want := []string{"s3://b/existing.parquet", "s3://b/added.parquet", "s3://b/deleted.parquet"}
 			first, firstFile := written(t, version, "s3://b/m-1.avro", want...)
 			_, secondFile := written(t, version, "s3://b/m-2.avro", "s3://b/other.parquet")
-			manifests, err := readList(bytes.NewReader(list(t, version, firstFile, secondFile)))
-			if err != nil || len(manifests) != 2 || manifests[0].Path() != "s3://b/m-1.avro" || manifests[1].Path() != "s3://b/m-2.avro" {
-				t.Fatalf("got %v, %v", manifests, err)
+			found, err := readList(bytes.NewReader(writtenList(t, version, firstFile, secondFile)))
+			if err != nil || len(found) != 2 || found[0].Path() != "s3://b/m-1.avro" || found[1].Path() != "s3://b/m-2.avro" {
+				t.Fatalf("got %v, %v", found, err)
 			}
-			if got, err := files(manifests[0], bytes.NewReader(first)); err != nil || !slices.Equal(got, want) {
+			if got, err := namedFiles(found[0], bytes.NewReader(first)); err != nil || !slices.Equal(got, want) {
 				t.Errorf("the listed manifest names %q, %v, want %q", got, err, want)
 			}
-			if got, err := files(manifest.Unlisted("s3://b/m-1.avro"), bytes.NewReader(first)); err != nil || !slices.Equal(got, want) {
+			if got, err := namedFiles(manifests.Unlisted("s3://b/m-1.avro"), bytes.NewReader(first)); err != nil || !slices.Equal(got, want) {
 				t.Errorf("the manifest without a list names %q, %v, want %q", got, err, want)
 			}
 		})
@@ -110,7 +105,7 @@ func TestEntriesEndWithTheirCaller(t *testing.T) {
 	t.Parallel()
 	body, _ := written(t, 2, "m", "a", "b", "c")
 	count := 0
-	for range manifest.Unlisted("m").Entries(bytes.NewReader(body)) {
+	for range manifests.Unlisted("m").Entries(bytes.NewReader(body)) {
 		count++
 		break
 	}
@@ -122,14 +117,14 @@ func TestEntriesEndWithTheirCaller(t *testing.T) {
 func TestDamagedFilesAreErrors(t *testing.T) {
 	t.Parallel()
 	body, file := written(t, 2, "m", "a", "b", "c")
-	listed := list(t, 2, file)
+	listed := writtenList(t, 2, file)
 	for cut := range listed {
-		if manifests, err := readList(bytes.NewReader(listed[:cut])); err == nil && len(manifests) == 1 {
+		if found, err := readList(bytes.NewReader(listed[:cut])); err == nil && len(found) == 1 {
 			t.Errorf("a list of %d bytes cut at %d was read whole", len(listed), cut)
 		}
 	}
 	for cut := range body {
-		if got, err := files(manifest.Unlisted("m"), bytes.NewReader(body[:cut])); err == nil && len(got) == 3 {
+		if got, err := namedFiles(manifests.Unlisted("m"), bytes.NewReader(body[:cut])); err == nil && len(got) == 3 {
 			t.Errorf("a manifest of %d bytes cut at %d was read whole", len(body), cut)
 		}
 	}
@@ -137,25 +132,26 @@ func TestDamagedFilesAreErrors(t *testing.T) {
 	if _, err := readList(iotest.ErrReader(broken)); err == nil {
 		t.Error("a list was read from a broken disk")
 	}
-	if _, err := files(manifest.Unlisted("m"), iotest.ErrReader(broken)); err == nil {
+	if _, err := namedFiles(manifests.Unlisted("m"), iotest.ErrReader(broken)); err == nil {
 		t.Error("a manifest was read from a broken disk")
 	}
 }
 
-// FuzzFiles: any client can name any file as a manifest list or a manifest. None ends the process.
-func FuzzFiles(f *testing.F) {
+// FuzzNamedFiles: any client can name any file as a manifest list or a manifest. None ends the
+// process.
+func FuzzNamedFiles(f *testing.F) {
 	for _, paths := range [][]string{{"a"}, {"a", "b", "c"}} {
 		body, file := written(f, 2, "m", paths...)
 		f.Add(body)
-		f.Add(list(f, 2, file))
+		f.Add(writtenList(f, 2, file))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		_, _ = files(manifest.Unlisted("m"), bytes.NewReader(raw))
-		manifests, err := readList(bytes.NewReader(raw))
-		if err != nil && len(manifests) > 0 {
-			t.Errorf("an error and %d manifests", len(manifests))
+		_, _ = namedFiles(manifests.Unlisted("m"), bytes.NewReader(raw))
+		found, err := readList(bytes.NewReader(raw))
+		if err != nil && len(found) > 0 {
+			t.Errorf("an error and %d manifests", len(found))
 		}
-		for _, m := range manifests {
+		for _, m := range found {
 			_ = m.Path()
 		}
 	})

@@ -1,8 +1,4 @@
-// Package manifest reads the manifest lists and manifests of Iceberg tables: which files a snapshot
-// consists of. Clients write these files, so it turns each fault of a file into an error, and reads
-// no more than its bounds allow. It holds one block of a file at a time. It knows no storage, and
-// it makes no decisions about a table.
-package manifest
+package manifests
 
 import (
 	"errors"
@@ -22,15 +18,8 @@ type Manifest struct {
 	deletes bool
 }
 
-// The contents of manifests and of files. Source: table specification, manifest lists, manifests.
-const (
-	contentData            = 0
-	contentDeletes         = 1 // in manifests; in files: position deletes
-	contentEqualityDeletes = 2 // only in files
-)
-
-// versionMax is the last known format version.
-const versionMax = 3
+// formatVersionMax is the last known format version.
+const formatVersionMax = 3
 
 // Unlisted returns the manifest at path of a snapshot without a manifest list, which tables of
 // format version 1 may have. Source: table specification, snapshots, field manifests.
@@ -42,14 +31,14 @@ func (m Manifest) Path() string { return m.path }
 // Deletes reports whether it names delete files instead of data files.
 func (m Manifest) Deletes() bool { return m.deletes }
 
-// Entry is one file in a manifest.
-type Entry struct {
+// NamedFile is one file in a manifest.
+type NamedFile struct {
 	Path    string
 	Removed bool // the snapshot that added the manifest removed the file; else it is live
 }
 
-// entry has the members of an entry that are read.
-type entry struct {
+// namedEntry has the members of an entry that are read.
+type namedEntry struct {
 	Status int32 `avro:"status"`
 	File   struct {
 		Content int32  `avro:"content"`
@@ -57,26 +46,19 @@ type entry struct {
 	} `avro:"data_file"`
 }
 
-// The states of entries. Source: table specification, manifests.
-const (
-	statusExisting = iota
-	statusAdded
-	statusDeleted
-)
-
 // Entries yields the files that the manifest in body names, with their status. It yields at most
 // one error, as the last. This is the error of body, or ErrTooMuch for a manifest of more than
 // EntriesMax files. A manifest that is damaged, or whose content differs from its list's, is an
 // error too.
-func (m Manifest) Entries(body io.Reader) iter.Seq2[Entry, error] {
-	return func(yield func(Entry, error) bool) {
-		reader, err := open(body, entrySchema)
+func (m Manifest) Entries(body io.Reader) iter.Seq2[NamedFile, error] {
+	return func(yield func(NamedFile, error) bool) {
+		reader, err := openStream(body, namedSchema)
 		if err == nil {
 			defer reader.Close()
 			err = m.checkHeader(reader.Metadata())
 		}
 		for count := 0; err == nil; count++ {
-			var e entry
+			var e namedEntry
 			_, err = guard(func() (struct{}, error) { return struct{}{}, reader.Decode(&e) })
 			if errors.Is(err, io.EOF) {
 				return
@@ -87,17 +69,17 @@ func (m Manifest) Entries(body io.Reader) iter.Seq2[Entry, error] {
 			if err == nil {
 				err = m.check(e)
 			}
-			if err == nil && !yield(Entry{e.File.Path, e.Status == statusDeleted}, nil) {
+			if err == nil && !yield(NamedFile{e.File.Path, e.Status == int32(Deleted)}, nil) {
 				return
 			}
 		}
-		yield(Entry{}, err)
+		yield(NamedFile{}, err)
 	}
 }
 
-// entrySchema returns the schema for reading the entries of a manifest, which is a part of its own
+// namedSchema returns the schema for reading the entries of a manifest, which is a part of its own
 // schema.
-func entrySchema(reader *ocf.Reader) (*avro.Schema, error) {
+func namedSchema(reader *ocf.Reader) (*avro.Schema, error) {
 	root := *reader.Schema().Root()
 	root.Fields = fieldsNamed(root.Fields, "status", "data_file")
 	for i := range root.Fields {
@@ -127,7 +109,7 @@ func (m Manifest) checkHeader(header map[string][]byte) error {
 	version := 1
 	if text := string(header["format-version"]); text != "" {
 		var err error
-		if version, err = strconv.Atoi(text); err != nil || version < 1 || version > versionMax {
+		if version, err = strconv.Atoi(text); err != nil || version < 1 || version > formatVersionMax {
 			return fmt.Errorf("the manifest has the format version %.20q, which is not known", text)
 		}
 	}
@@ -142,13 +124,13 @@ func (m Manifest) checkHeader(header map[string][]byte) error {
 }
 
 // check refuses an entry that a manifest of its kind cannot have.
-func (m Manifest) check(e entry) error {
+func (m Manifest) check(e namedEntry) error {
 	switch status, content := e.Status, e.File.Content; {
-	case status < statusExisting || status > statusDeleted:
+	case status < int32(Existing) || status > int32(Deleted):
 		return fmt.Errorf("an entry has the status %d, which is not known", status)
-	case content < contentData || content > contentEqualityDeletes:
+	case content < int32(Data) || content > int32(EqualityDeletes):
 		return fmt.Errorf("a file has the content %d, which is not known", content)
-	case (content != contentData) != m.deletes:
+	case (content != int32(Data)) != m.deletes:
 		return fmt.Errorf("a file of the content %d is in a manifest of another one", content)
 	}
 	return checkName(e.File.Path)

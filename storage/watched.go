@@ -1,4 +1,4 @@
-package calls
+package storage
 
 import (
 	"context"
@@ -6,63 +6,61 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"moorage/storage"
 )
 
 // FileStore is a store of files of this machine.
 type FileStore interface {
-	storage.Store
-	storage.Batcher
-	storage.Folders
-	storage.Local
-	storage.Prober
-	storage.Lister
+	Store
+	Batcher
+	Folders
+	Local
+	Prober
+	Lister
 }
 
 // CloudStore is a store behind a network that issues credentials.
 type CloudStore interface {
-	storage.Store
-	storage.Remote
-	storage.Lister
-	storage.Vender
-	storage.Limited
+	Store
+	Remote
+	Lister
+	Vender
+	Limited
 }
 
 // SigningStore is a CloudStore that also signs requests.
 type SigningStore interface {
 	CloudStore
-	storage.Signer
-	storage.Featured
+	Signer
+	Featured
 }
 
 // Files returns store, of a warehouse, with a watch. The results for one store and one warehouse
 // compare equal.
 func (w *Watch) Files(warehouse string, store FileStore) FileStore {
-	return files{watched[FileStore]{store, w.of(warehouse)}, store}
+	return watchedFiles{watched[FileStore]{store, w.of(warehouse)}, store}
 }
 
 // Cloud returns store, of a warehouse, with a watch.
 func (w *Watch) Cloud(warehouse string, store CloudStore) CloudStore {
-	return cloudOf(w.of(warehouse), store)
+	return watchedCloudOf(w.of(warehouse), store)
 }
 
 // Signing returns store, of a warehouse, with a watch.
 func (w *Watch) Signing(warehouse string, store SigningStore) SigningStore {
-	return signing{cloudOf(w.of(warehouse), store), store, store}
+	return watchedSigning{watchedCloudOf(w.of(warehouse), store), store, store}
 }
 
-// listing is the common interface of all stores.
-type listing interface {
-	storage.Store
-	storage.Lister
-	storage.Prober
+// watchable is the common interface of all stores.
+type watchable interface {
+	Store
+	Lister
+	Prober
 }
 
 // watched watches the methods of listing.
-type watched[S listing] struct {
+type watched[S watchable] struct {
 	store S
-	of    *warehouse
+	of    *watchedWarehouse
 }
 
 // begin begins a call. The returned function ends it with the call's error.
@@ -71,14 +69,14 @@ func (w watched[S]) begin(ctx context.Context, call string) (end func(err *error
 	return func(err *error) { w.of.ended(ctx, call, w.of.watch.config.Now().Sub(began), *err) }
 }
 
-// Create implements storage.Store.
+// Create implements Store.
 func (w watched[S]) Create(ctx context.Context, location string, body []byte) (err error) {
 	defer w.begin(ctx, callPut)(&err)
 	return w.store.Create(ctx, location, body)
 }
 
-// Open implements storage.Store. The call ends when the content has been read or closed.
-func (w watched[S]) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
+// Open implements Store. The call ends when the content has been read or closed.
+func (w watched[S]) Open(ctx context.Context, location string) (io.ReadCloser, Info, error) {
 	began := w.of.watch.config.Now()
 	content, info, err := w.store.Open(ctx, location)
 	took := w.of.watch.config.Now().Sub(began)
@@ -86,7 +84,7 @@ func (w watched[S]) Open(ctx context.Context, location string) (io.ReadCloser, s
 		w.of.ended(ctx, callGet, took, err)
 		return content, info, err
 	}
-	read := &body{content: content, now: w.of.watch.config.Now}
+	read := &watchedBody{content: content, now: w.of.watch.config.Now}
 	read.took.Store(int64(took))
 	var once sync.Once
 	read.ended = func(err error) {
@@ -95,32 +93,32 @@ func (w watched[S]) Open(ctx context.Context, location string) (io.ReadCloser, s
 	return read, info, nil
 }
 
-// Stat implements storage.Store.
-func (w watched[S]) Stat(ctx context.Context, location string) (_ storage.Info, err error) {
+// Stat implements Store.
+func (w watched[S]) Stat(ctx context.Context, location string) (_ Info, err error) {
 	defer w.begin(ctx, callHead)(&err)
 	return w.store.Stat(ctx, location)
 }
 
-// Delete implements storage.Store.
+// Delete implements Store.
 func (w watched[S]) Delete(ctx context.Context, locations ...string) (err error) {
 	defer w.begin(ctx, callDelete)(&err)
 	return w.store.Delete(ctx, locations...)
 }
 
-// List implements storage.Lister.
-func (w watched[S]) List(ctx context.Context, folder, after string, limit int) (_ storage.Page, err error) {
+// List implements Lister.
+func (w watched[S]) List(ctx context.Context, folder, after string, limit int) (_ Page, err error) {
 	defer w.begin(ctx, callList)(&err)
 	return w.store.List(ctx, folder, after, limit)
 }
 
-// Probe implements storage.Prober.
+// Probe implements Prober.
 func (w watched[S]) Probe(ctx context.Context) (err error) {
 	defer w.begin(ctx, callProbe)(&err)
 	return w.store.Probe(ctx)
 }
 
-// body is the content of a file. The time between two reads does not count for the storage.
-type body struct {
+// watchedBody is the content of a file. The time between two reads does not count for the storage.
+type watchedBody struct {
 	content io.ReadCloser
 	now     func() time.Time
 	ended   func(err error) // acts only once
@@ -129,7 +127,7 @@ type body struct {
 }
 
 // Read implements io.Reader.
-func (b *body) Read(into []byte) (int, error) {
+func (b *watchedBody) Read(into []byte) (int, error) {
 	began := b.now()
 	b.reading.Store(true)
 	n, err := b.content.Read(into)
@@ -146,23 +144,23 @@ func (b *body) Read(into []byte) (int, error) {
 }
 
 // Close implements io.Closer. A read in progress may continue after it.
-func (b *body) Close() error {
+func (b *watchedBody) Close() error {
 	err := b.content.Close()
 	if b.reading.Load() {
-		b.ended(storage.ErrUnavailable)
+		b.ended(ErrUnavailable)
 	}
 	b.ended(nil)
 	return err
 }
 
-// files is a FileStore with a watch.
-type files struct {
+// watchedFiles is a FileStore with a watch.
+type watchedFiles struct {
 	watched[FileStore]
-	storage.Local
+	Local
 }
 
-// CreateAll implements storage.Batcher. Each file counts as a call with the duration of the whole.
-func (f files) CreateAll(ctx context.Context, all []storage.File) []error {
+// CreateAll implements Batcher. Each file counts as a call with the duration of the whole.
+func (f watchedFiles) CreateAll(ctx context.Context, all []File) []error {
 	began := f.of.watch.config.Now()
 	failures := f.store.CreateAll(ctx, all)
 	took := f.of.watch.config.Now().Sub(began)
@@ -172,55 +170,55 @@ func (f files) CreateAll(ctx context.Context, all []storage.File) []error {
 	return failures
 }
 
-// MakeFolder implements storage.Folders.
-func (f files) MakeFolder(ctx context.Context, location string) (err error) {
+// MakeFolder implements Folders.
+func (f watchedFiles) MakeFolder(ctx context.Context, location string) (err error) {
 	defer f.begin(ctx, callFolder)(&err)
 	return f.store.MakeFolder(ctx, location)
 }
 
-// RemoveEmptyFolder implements storage.Folders.
-func (f files) RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (_ bool, err error) {
+// RemoveEmptyFolder implements Folders.
+func (f watchedFiles) RemoveEmptyFolder(ctx context.Context, location string, age time.Duration) (_ bool, err error) {
 	defer f.begin(ctx, callFolder)(&err)
 	return f.store.RemoveEmptyFolder(ctx, location, age)
 }
 
-// cloud is a CloudStore with a watch.
-type cloud struct {
+// watchedCloud is a CloudStore with a watch.
+type watchedCloud struct {
 	watched[CloudStore]
-	storage.Limited
+	Limited
 }
 
-func cloudOf(of *warehouse, store CloudStore) cloud {
-	return cloud{watched[CloudStore]{store, of}, store}
+func watchedCloudOf(of *watchedWarehouse, store CloudStore) watchedCloud {
+	return watchedCloud{watched[CloudStore]{store, of}, store}
 }
 
-// ClientConfig implements storage.Remote. It sends nothing.
-func (c cloud) ClientConfig() map[string]string { return c.store.ClientConfig() }
+// ClientConfig implements Remote. It sends nothing.
+func (c watchedCloud) ClientConfig() map[string]string { return c.store.ClientConfig() }
 
-// Vend implements storage.Vender.
-func (c cloud) Vend(ctx context.Context, scope storage.Scope) (_ storage.Credential, err error) {
+// Vend implements Vender.
+func (c watchedCloud) Vend(ctx context.Context, scope Scope) (_ Credential, err error) {
 	defer c.begin(ctx, callVend)(&err)
 	return c.store.Vend(ctx, scope)
 }
 
-// ProbeVending implements storage.Vender. Its calls are meant to be refused, so they are not
+// ProbeVending implements Vender. Its calls are meant to be refused, so they are not
 // counted.
-func (c cloud) ProbeVending(ctx context.Context) error { return c.store.ProbeVending(ctx) }
+func (c watchedCloud) ProbeVending(ctx context.Context) error { return c.store.ProbeVending(ctx) }
 
-// signing is a SigningStore with a watch.
-type signing struct {
-	cloud
-	storage.Featured
+// watchedSigning is a SigningStore with a watch.
+type watchedSigning struct {
+	watchedCloud
+	Featured
 
-	signer storage.Signer
+	signer Signer
 }
 
-// Sign implements storage.Signer.
-func (s signing) Sign(ctx context.Context, request storage.SignRequest) (_ storage.Signature, err error) {
+// Sign implements Signer.
+func (s watchedSigning) Sign(ctx context.Context, request SignRequest) (_ Signature, err error) {
 	defer s.begin(ctx, callSign)(&err)
 	return s.signer.Sign(ctx, request)
 }
 
-// ProbeSigning implements storage.Signer. Its calls are meant to be refused, so they are not
+// ProbeSigning implements Signer. Its calls are meant to be refused, so they are not
 // counted.
-func (s signing) ProbeSigning(ctx context.Context) error { return s.signer.ProbeSigning(ctx) }
+func (s watchedSigning) ProbeSigning(ctx context.Context) error { return s.signer.ProbeSigning(ctx) }

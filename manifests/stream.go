@@ -1,4 +1,4 @@
-package manifest
+package manifests
 
 import (
 	"errors"
@@ -8,8 +8,6 @@ import (
 
 	"github.com/twmb/avro"
 	"github.com/twmb/avro/ocf"
-
-	"moorage/manifests"
 )
 
 // Bounds of reading one file. A client writes lists and manifests as it likes: a few megabytes can
@@ -43,15 +41,16 @@ func tooMuch(format string, arguments ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrTooMuch}, arguments...)...)
 }
 
-// open returns a reader of an Avro file with the schema that choose derives from the file's own.
-func open(body io.Reader, choose func(*ocf.Reader) (*avro.Schema, error)) (*ocf.Reader, error) {
+// openStream returns a reader of an Avro file with the schema that choose derives from the file's
+// own.
+func openStream(body io.Reader, choose func(*ocf.Reader) (*avro.Schema, error)) (*ocf.Reader, error) {
 	options := []ocf.ReaderOpt{
 		ocf.WithReaderSchemaFunc(choose), ocf.WithMaxBlockBytes(blockBytesMax),
 		ocf.WithMaxDecompressedBlockBytes(blockBytesMax),
 	}
 	left := int64(fileBytesMax)
 	for _, name := range []string{"null", "deflate", "snappy", "zstandard"} {
-		options = append(options, ocf.WithCodec(codec{name, &left}))
+		options = append(options, ocf.WithCodec(boundedCodec{name, &left}))
 	}
 	header := &headerReader{from: body, left: headerBytesMax}
 	reader, err := guard(func() (*ocf.Reader, error) { return ocf.NewReader(header, options...) })
@@ -75,30 +74,30 @@ func (r *headerReader) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// codec unpacks the blocks of one file, within the bounds. It packs nothing.
-type codec struct {
+// boundedCodec unpacks the blocks of one file, within the bounds. It packs nothing.
+type boundedCodec struct {
 	name string
 	left *int64 // bytes that the file may still unpack to
 }
 
 // Name implements ocf.Codec.
-func (c codec) Name() string { return c.name }
+func (c boundedCodec) Name() string { return c.name }
 
 // Close implements ocf.Codec.
-func (c codec) Close() error { return nil }
+func (c boundedCodec) Close() error { return nil }
 
 // Compress implements ocf.Codec.
-func (c codec) Compress([]byte) ([]byte, error) { return nil, errors.ErrUnsupported }
+func (c boundedCodec) Compress([]byte) ([]byte, error) { return nil, errors.ErrUnsupported }
 
 // Decompress implements ocf.Codec.
-func (c codec) Decompress(packed []byte) ([]byte, error) {
+func (c boundedCodec) Decompress(packed []byte) ([]byte, error) {
 	return c.DecompressBounded(packed, blockBytesMax)
 }
 
 // DecompressBounded implements ocf.BoundedDecompressor.
-func (c codec) DecompressBounded(packed []byte, bytesMax int64) ([]byte, error) {
-	block, err := manifests.Unpack(c.name, packed, int(min(bytesMax, *c.left)))
-	if errors.Is(err, manifests.ErrTooLarge) {
+func (c boundedCodec) DecompressBounded(packed []byte, bytesMax int64) ([]byte, error) {
+	block, err := Unpack(c.name, packed, int(min(bytesMax, *c.left)))
+	if errors.Is(err, ErrTooLarge) {
 		return nil, tooMuch("a block of over %d bytes, or %d bytes in all", blockBytesMax, int64(fileBytesMax))
 	}
 	*c.left -= int64(len(block))

@@ -1,4 +1,4 @@
-package calls
+package storage
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/storage"
 )
 
 // spell is a period in which calls of one group fail. It is safe for concurrent use.
@@ -24,7 +23,7 @@ type spell struct {
 }
 
 // ended notes the result of a call that took so long.
-func (w *warehouse) ended(ctx context.Context, call string, took time.Duration, err error) {
+func (w *watchedWarehouse) ended(ctx context.Context, call string, took time.Duration, err error) {
 	outcome := outcomeOf(ctx, took, err)
 	w.watch.config.Ended(w.label, call, outcome, took)
 	if w.name == "" {
@@ -35,7 +34,7 @@ func (w *warehouse) ended(ctx context.Context, call string, took time.Duration, 
 		w.fail(groupOf(call), err)
 	case outcomeDone, outcomeMissing, outcomeExists:
 		if missing := call == callProbe && err != nil; missing { // the container of the files
-			w.fail(reads, err)
+			w.fail(callReads, err)
 			return
 		}
 		w.succeed(groupOf(call))
@@ -43,18 +42,18 @@ func (w *warehouse) ended(ctx context.Context, call string, took time.Duration, 
 }
 
 // groupOf returns the group of a call. Opening counts as a read, because a read is its first use.
-func groupOf(call string) group {
+func groupOf(call string) callGroup {
 	switch call {
 	case callPut, callDelete, callFolder:
-		return writes
+		return callWrites
 	case callVend, callSign:
-		return credentials
+		return callCredentials
 	}
-	return reads
+	return callReads
 }
 
 // fail notes that a call failed, and logs the first.
-func (w *warehouse) fail(g group, err error) {
+func (w *watchedWarehouse) fail(g callGroup, err error) {
 	s, now, why := &w.spells[g], w.watch.config.Now(), moorage.OneLine(err.Error())
 	if len(why) > errorBytesMax {
 		why = strings.ToValidUTF8(why[:errorBytesMax], "") + "…"
@@ -75,7 +74,7 @@ func (w *warehouse) fail(g group, err error) {
 }
 
 // succeed notes that a call succeeded.
-func (w *warehouse) succeed(g group) {
+func (w *watchedWarehouse) succeed(g callGroup) {
 	s := &w.spells[g]
 	if !s.failing.Load() {
 		return
@@ -89,10 +88,10 @@ func (w *warehouse) succeed(g group) {
 }
 
 // settle ends a spell if a call has succeeded and none has failed for a while, and logs that.
-func (w *warehouse) settle(g group) {
+func (w *watchedWarehouse) settle(g callGroup) {
 	s := &w.spells[g]
 	s.mu.Lock()
-	over := !s.since.IsZero() && !s.works.IsZero() && w.watch.config.Now().Sub(s.last) >= quiet
+	over := !s.since.IsZero() && !s.works.IsZero() && w.watch.config.Now().Sub(s.last) >= quietMin
 	lasted, failed := s.works.Sub(s.since), s.failed
 	if over {
 		s.since, s.works = time.Time{}, time.Time{}
@@ -106,8 +105,8 @@ func (w *warehouse) settle(g group) {
 }
 
 // failures returns the present failures of a warehouse, after settling its spells.
-func (w *warehouse) failures() (failures []Failure) {
-	for g := range groups {
+func (w *watchedWarehouse) failures() (failures []Failure) {
+	for g := range callGroups {
 		w.settle(g)
 		s := &w.spells[g]
 		s.mu.Lock()
@@ -152,18 +151,18 @@ func outcomeOf(ctx context.Context, took time.Duration, err error) string {
 		err  error
 		name string
 	}{
-		{storage.ErrSlowDown, outcomeSlowDown},
-		{storage.ErrNoCredentials, outcomeNoCredentials},
-		{storage.ErrUnavailable, outcomeUnavailable},
+		{ErrSlowDown, outcomeSlowDown},
+		{ErrNoCredentials, outcomeNoCredentials},
+		{ErrUnavailable, outcomeUnavailable},
 		{context.DeadlineExceeded, outcomeTimeout},
-		{storage.ErrOutside, outcomeRefused},
-		{storage.ErrLocation, outcomeRefused},
-		{storage.ErrUnscopable, outcomeRefused},
-		{storage.ErrMalformedRequest, outcomeRefused},
-		{storage.ErrNotSigned, outcomeRefused},
-		{storage.ErrNeedsWrite, outcomeRefused},
-		{storage.ErrNotFound, outcomeMissing},
-		{storage.ErrExists, outcomeExists},
+		{ErrOutside, outcomeRefused},
+		{ErrLocation, outcomeRefused},
+		{ErrUnscopable, outcomeRefused},
+		{ErrMalformedRequest, outcomeRefused},
+		{ErrNotSigned, outcomeRefused},
+		{ErrNeedsWrite, outcomeRefused},
+		{ErrNotFound, outcomeMissing},
+		{ErrExists, outcomeExists},
 	} {
 		if errors.Is(err, named.err) {
 			return named.name

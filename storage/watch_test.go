@@ -1,4 +1,4 @@
-package calls_test
+package storage_test
 
 import (
 	"bytes"
@@ -16,7 +16,6 @@ import (
 
 	"moorage/storage"
 	"moorage/storage/adls"
-	"moorage/storage/calls"
 	"moorage/storage/file"
 	"moorage/storage/gcs"
 	"moorage/storage/s3"
@@ -33,7 +32,7 @@ func TestContract(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = store.Close() })
-		return calls.New(calls.Config{Ended: func(string, string, string, time.Duration) {}}).Files("lake", store), root
+		return storage.NewWatch(storage.WatchConfig{Ended: func(string, string, string, time.Duration) {}}).Files("lake", store), root
 	}
 	storagetest.Run(t, open)
 	storagetest.RunBatcher(t, open)
@@ -44,7 +43,7 @@ func TestContract(t *testing.T) {
 // TestPowers: a watched store has the optional interfaces of the store behind it, and no others.
 func TestPowers(t *testing.T) {
 	t.Parallel()
-	watch := calls.New(calls.Config{Ended: func(string, string, string, time.Duration) {}})
+	watch := storage.NewWatch(storage.WatchConfig{Ended: func(string, string, string, time.Duration) {}})
 	for _, pair := range [][2]storage.Store{
 		{&file.Store{}, watch.Files("lake", &file.Store{})},
 		{&s3.Store{}, watch.Signing("lake", &s3.Store{})},
@@ -71,7 +70,7 @@ func TestPowers(t *testing.T) {
 
 // sick is a store that does what it is told.
 type sick struct {
-	calls.FileStore
+	storage.FileStore
 	put, get error
 	content  io.Reader
 }
@@ -85,8 +84,8 @@ func (s *sick) Open(context.Context, string) (io.ReadCloser, storage.Info, error
 // world is a watched store with a clock of its own.
 type world struct {
 	store   *sick
-	watched calls.FileStore
-	watch   *calls.Watch
+	watched storage.FileStore
+	watch   *storage.Watch
 	now     time.Time
 	log     bytes.Buffer
 	ended   []string
@@ -94,7 +93,7 @@ type world struct {
 
 func newWorld() *world {
 	w := &world{store: &sick{content: strings.NewReader("all of it")}, now: time.Unix(1e9, 0)}
-	w.watch = calls.New(calls.Config{
+	w.watch = storage.NewWatch(storage.WatchConfig{
 		Now: func() time.Time { return w.now }, Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
 		Ended: func(warehouse, call, outcome string, _ time.Duration) {
 			w.ended = append(w.ended, warehouse+" "+call+" "+outcome)
@@ -178,7 +177,7 @@ func TestOutcomes(t *testing.T) {
 		w := newWorld()
 		w.store.put = row.err
 		began := w.now
-		w.watch = calls.New(calls.Config{
+		w.watch = storage.NewWatch(storage.WatchConfig{
 			Now: func() time.Time { now := began; began = began.Add(row.took); return now },
 			Ended: func(warehouse, call, outcome string, _ time.Duration) {
 				w.ended = append(w.ended, warehouse+" "+call+" "+outcome)
@@ -221,8 +220,8 @@ func TestManyWarehouses(t *testing.T) {
 	for _, line := range w.ended {
 		names[line] = true
 	}
-	if len(names) != calls.WarehousesMax || // lake, 29 more, and the others
-		!names[calls.Other+" put unavailable"] || len(w.watch.Failures()) != 100 {
+	if len(names) != storage.WatchedMax || // lake, 29 more, and the others
+		!names[storage.OtherWarehouse+" put unavailable"] || len(w.watch.Failures()) != 100 {
 		t.Errorf("%d names, %d failures", len(names), len(w.watch.Failures()))
 	}
 }

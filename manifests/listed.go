@@ -1,4 +1,4 @@
-package manifest
+package manifests
 
 import (
 	"errors"
@@ -11,15 +11,15 @@ import (
 	"github.com/twmb/avro/ocf"
 )
 
-// Unknown is a count that a manifest list lacks.
-const Unknown = -1
+// UnknownCount is a count that a manifest list lacks.
+const UnknownCount = -1
 
 // Listed is a manifest as described in a manifest list.
 type Listed struct {
 	Manifest
 	Bytes     int64 // length of the manifest
 	Encrypted bool  // the list has a key for it, so it cannot be read here
-	// Added, Existing and Deleted are its numbers of entries of each status, or Unknown.
+	// Added, Existing and Deleted are its numbers of entries of each status, or UnknownCount.
 	Added, Existing, Deleted int32
 }
 
@@ -29,9 +29,10 @@ func (l Listed) Live() int64 { return int64(max(l.Added, 0)) + int64(max(l.Exist
 // MayDelete reports whether the manifest may have entries of removed files.
 func (l Listed) MayDelete() bool { return l.Deleted != 0 }
 
-// record has the members of a list's element that are read. Old writers have other names for the
-// counts. Lists of format version 1 lack some members. Source: table specification, manifest lists.
-type record struct {
+// listedRecord has the members of a list's element that are read. Old writers have other names for
+// the counts. Lists of format version 1 lack some members. Source: table specification, manifest
+// lists.
+type listedRecord struct {
 	Path     string  `avro:"manifest_path"`
 	Bytes    int64   `avro:"manifest_length"`
 	Spec     int32   `avro:"partition_spec_id"`
@@ -43,9 +44,9 @@ type record struct {
 	Key      *[]byte `avro:"key_metadata"`
 }
 
-// recordSchema is the schema for reading lists.
-var recordSchema = sync.OnceValues(func() (*avro.Schema, error) {
-	return avro.SchemaFor[record](avro.WithName("manifest_file"))
+// listedSchema is the schema for reading lists.
+var listedSchema = sync.OnceValues(func() (*avro.Schema, error) {
+	return avro.SchemaFor[listedRecord](avro.WithName("manifest_file"))
 })
 
 // EachListed yields the manifests that a manifest list names, in its order. It holds one block of
@@ -55,7 +56,7 @@ var recordSchema = sync.OnceValues(func() (*avro.Schema, error) {
 // with the length of the file.
 func EachListed(body io.Reader) iter.Seq2[Listed, error] {
 	return func(yield func(Listed, error) bool) {
-		reader, err := open(body, func(*ocf.Reader) (*avro.Schema, error) { return recordSchema() })
+		reader, err := openStream(body, func(*ocf.Reader) (*avro.Schema, error) { return listedSchema() })
 		if err != nil {
 			yield(Listed{}, err)
 			return
@@ -63,7 +64,7 @@ func EachListed(body io.Reader) iter.Seq2[Listed, error] {
 		defer reader.Close()
 		names := 0
 		for count := 0; ; count++ {
-			listed, err := guard(func() (Listed, error) { return decode(reader) })
+			listed, err := guard(func() (Listed, error) { return decodeListed(reader) })
 			if errors.Is(err, io.EOF) {
 				return
 			}
@@ -77,22 +78,22 @@ func EachListed(body io.Reader) iter.Seq2[Listed, error] {
 	}
 }
 
-// decode reads the next element of a list.
-func decode(reader *ocf.Reader) (Listed, error) {
-	var r record
+// decodeListed reads the next element of a list.
+func decodeListed(reader *ocf.Reader) (Listed, error) {
+	var r listedRecord
 	if err := reader.Decode(&r); err != nil {
 		return Listed{}, err
 	}
-	content := valueOr(r.Content, contentData)
-	if content != contentData && content != contentDeletes {
+	content := valueOr(r.Content, int32(Data))
+	if content != int32(Data) && content != int32(Deletes) {
 		return Listed{}, fmt.Errorf("the manifest %s has the content %d, which is not known", r.Path, content)
 	}
 	return Listed{
-		Manifest:  Manifest{path: r.Path, deletes: content == contentDeletes},
+		Manifest:  Manifest{path: r.Path, deletes: content == int32(Deletes)},
 		Bytes:     r.Bytes,
 		Encrypted: r.Key != nil && len(*r.Key) > 0,
-		Added:     valueOr(r.Added, Unknown), Existing: valueOr(r.Existing, Unknown),
-		Deleted: valueOr(r.Deleted, Unknown),
+		Added:     valueOr(r.Added, UnknownCount), Existing: valueOr(r.Existing, UnknownCount),
+		Deleted: valueOr(r.Deleted, UnknownCount),
 	}, checkName(r.Path)
 }
 

@@ -1,17 +1,4 @@
-// Package calls watches the calls of storages: how each ended, how long it took, and which storages
-// are failing.
-//
-// # What it promises
-//
-//   - A watched store keeps the contract of the store behind it, with the same optional interfaces.
-//   - The log has one line when the storage of a warehouse begins to fail, and one when it stops
-//     failing. Reads and writes have separate lines, because a full disk can be read.
-//   - The number of warehouses in calls of Ended is bounded; the rest are Other.
-//
-// # What it must not know
-//
-// It does not know the contents of the files, or how metrics are kept.
-package calls
+package storage
 
 import (
 	"cmp"
@@ -38,12 +25,13 @@ const (
 )
 
 const (
-	// WarehousesMax bounds the warehouses that are passed to Ended by name.
-	WarehousesMax = 30
-	// Other is passed to Ended for all further warehouses, and for storages without a warehouse.
-	Other = "(other)"
-	// quiet is how long no call may fail before a storage counts as working again.
-	quiet = 30 * time.Second
+	// WatchedMax bounds the warehouses that are passed to Ended by name.
+	WatchedMax = 30
+	// OtherWarehouse is passed to Ended for all further warehouses, and for storages without a
+	// warehouse.
+	OtherWarehouse = "(other)"
+	// quietMin is how long no call may fail before a storage counts as working again.
+	quietMin = 30 * time.Second
 	// canceledMin and lateMin are how long a call must have taken to count as a fault of the
 	// storage. canceledMin applies if the caller went away, and lateMin if the caller's deadline
 	// passed.
@@ -53,21 +41,21 @@ const (
 	errorBytesMax = 500
 )
 
-// group is a group of calls that fail for separate reasons.
-type group int
+// callGroup is a group of calls that fail for separate reasons.
+type callGroup int
 
 const (
-	reads group = iota
-	writes
-	credentials
-	groups
+	callReads callGroup = iota
+	callWrites
+	callCredentials
+	callGroups
 )
 
 // String returns the name of g in the log.
-func (g group) String() string { return [...]string{"reads", "writes", "credentials"}[g] }
+func (g callGroup) String() string { return [...]string{"reads", "writes", "credentials"}[g] }
 
-// Config configures a Watch.
-type Config struct {
+// WatchConfig configures a Watch.
+type WatchConfig struct {
 	// Ended is called after each call. It must not block.
 	Ended func(warehouse, call, outcome string, took time.Duration)
 	// Logger receives the lines about failing storages. Default: none.
@@ -76,43 +64,51 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Watch watches the storages of a process. It is safe for concurrent use.
+// Watch watches the calls of the storages of a process: how each ended, how long it took, and which
+// storages are failing. It knows neither the contents of files nor how metrics are kept.
+//
+//   - A watched store keeps the contract of the store behind it, with the same optional interfaces.
+//   - The log has one line when the storage of a warehouse begins to fail, and one when it stops
+//     failing. Reads and writes have separate lines, because a full disk can be read.
+//   - The number of warehouses in calls of Ended is bounded; the rest are OtherWarehouse.
+//
+// It is safe for concurrent use.
 type Watch struct {
-	config Config
+	config WatchConfig
 
 	mu         sync.Mutex // guards the field below; leaf
-	warehouses map[string]*warehouse
+	warehouses map[string]*watchedWarehouse
 }
 
-// New returns a Watch.
-func New(config Config) *Watch {
+// NewWatch returns a Watch.
+func NewWatch(config WatchConfig) *Watch {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Watch{config: config, warehouses: make(map[string]*warehouse)}
+	return &Watch{config: config, warehouses: make(map[string]*watchedWarehouse)}
 }
 
-// warehouse is the state of the storage of a warehouse.
-type warehouse struct {
+// watchedWarehouse is the state of the storage of a warehouse.
+type watchedWarehouse struct {
 	watch  *Watch
 	name   string // "" for no warehouse, whose failures are not logged
 	label  string
-	spells [groups]spell
+	spells [callGroups]spell
 }
 
 // of returns the state of a warehouse. There is one pointer for each, so that wrappers of one store
 // still compare equal.
-func (w *Watch) of(name string) *warehouse {
+func (w *Watch) of(name string) *watchedWarehouse {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	found, ok := w.warehouses[name]
 	if !ok {
-		found = &warehouse{watch: w, name: name, label: name}
-		if name == "" || len(w.warehouses) >= WarehousesMax {
-			found.label = Other
+		found = &watchedWarehouse{watch: w, name: name, label: name}
+		if name == "" || len(w.warehouses) >= WatchedMax {
+			found.label = OtherWarehouse
 		}
 		w.warehouses[name] = found
 	}
@@ -130,7 +126,7 @@ func (w *Watch) Fails(warehouse string) bool { return len(w.of(warehouse).failur
 // Failure describes failing calls of a storage.
 type Failure struct {
 	Warehouse string
-	// Label is the name of the warehouse in calls of Config.Ended.
+	// Label is the name of the warehouse in calls of WatchConfig.Ended.
 	Label string
 	// Calls is the group that fails: reads, writes or credentials.
 	Calls string
@@ -146,7 +142,7 @@ func (w *Watch) Failures() (failures []Failure) {
 	w.mu.Lock()
 	known := slices.Collect(maps.Values(w.warehouses))
 	w.mu.Unlock()
-	slices.SortFunc(known, func(a, b *warehouse) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(known, func(a, b *watchedWarehouse) int { return cmp.Compare(a.name, b.name) })
 	for _, each := range known {
 		failures = append(failures, each.failures()...)
 	}
