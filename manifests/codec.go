@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -15,10 +17,11 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// codec compresses the payload of blocks. unpack returns at most bytesMax bytes, or ErrTooLarge.
+// codec compresses the payload of blocks. Both functions append to out, and return out also with an
+// error. unpack appends at most bytesMax bytes, or returns ErrTooLarge.
 type codec struct {
-	pack   func(text []byte) ([]byte, error)
-	unpack func(payload string, bytesMax int) (string, error)
+	pack   func(out, text []byte) ([]byte, error)
+	unpack func(out []byte, payload string, bytesMax int) ([]byte, error)
 }
 
 // codecNamed returns the codec with the name from a header; "" is the null codec. The error is
@@ -38,7 +41,7 @@ func codecNamed(name string) (codec, error) {
 }
 
 // Unpack decompresses the payload of a block, which the codec of that name compressed. It returns
-// at most bytesMax bytes. The result shares no memory with packed, unless the codec is null.
+// at most bytesMax bytes. The result shares no memory with packed.
 //
 // Errors: ErrTooLarge, before that much is in memory; ErrDamaged; ErrForeign for an unknown codec.
 func Unpack(name string, packed []byte, bytesMax int) ([]byte, error) {
@@ -46,20 +49,20 @@ func Unpack(name string, packed []byte, bytesMax int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	text, err := c.unpack(unsafe.String(unsafe.SliceData(packed), len(packed)), bytesMax) // nothing writes to packed
-	if err != nil || text == "" {
+	text, err := c.unpack(nil, textOf(packed), bytesMax)
+	if err != nil {
 		return nil, err
 	}
-	return unsafe.Slice(unsafe.StringData(text), len(text)), nil // nothing writes to text
+	return text, nil
 }
 
-func packNull(text []byte) ([]byte, error) { return text, nil }
+func packNull(out, text []byte) ([]byte, error) { return append(out, text...), nil }
 
-func unpackNull(payload string, bytesMax int) (string, error) {
+func unpackNull(out []byte, payload string, bytesMax int) ([]byte, error) {
 	if len(payload) > bytesMax {
-		return "", ErrTooLarge
+		return out, ErrTooLarge
 	}
-	return payload, nil
+	return append(out, payload...), nil
 }
 
 // Deflate readers and writers have tables of 40 KiB to 1 MiB, so they are reused.
@@ -74,38 +77,38 @@ var (
 	}}
 )
 
-func packDeflate(text []byte) ([]byte, error) {
+func packDeflate(out, text []byte) ([]byte, error) {
 	writer := deflateWriters.Get().(*flate.Writer)
 	defer deflateWriters.Put(writer)
-	var out strings.Builder
-	writer.Reset(&out)
+	packed := bounded{text: out, left: math.MaxInt}
+	writer.Reset(&packed)
 	if _, err := writer.Write(text); err != nil {
-		return nil, err
+		return out, err
 	}
 	err := writer.Close()
-	return []byte(out.String()), err
+	return packed.text, err
 }
 
 // unpackDeflate ignores bytes after the end of the stream. Some writers leave a part of a checksum
 // there.
-func unpackDeflate(payload string, bytesMax int) (string, error) {
+func unpackDeflate(out []byte, payload string, bytesMax int) ([]byte, error) {
 	reader := deflateReaders.Get().(io.Reader)
 	defer deflateReaders.Put(reader)
 	if err := reader.(flate.Resetter).Reset(strings.NewReader(payload), nil); err != nil {
-		return "", err
+		return out, err
 	}
-	out := bounded{left: bytesMax}
-	if _, err := io.Copy(&out, reader); errors.Is(err, ErrTooLarge) {
-		return "", err
+	unpacked := bounded{text: out, left: bytesMax}
+	if _, err := io.Copy(&unpacked, reader); errors.Is(err, ErrTooLarge) {
+		return unpacked.text, err
 	} else if err != nil {
-		return "", damaged("deflate: %v", err)
+		return unpacked.text, damaged("deflate: %v", err)
 	}
-	return out.String(), nil
+	return unpacked.text, nil
 }
 
-// bounded is a builder that takes at most left further bytes.
+// bounded appends to text, at most left further bytes.
 type bounded struct {
-	strings.Builder
+	text []byte
 	left int
 }
 
@@ -115,63 +118,68 @@ func (b *bounded) Write(p []byte) (int, error) {
 		return 0, ErrTooLarge
 	}
 	b.left -= len(p)
-	return b.Builder.Write(p)
+	b.text = append(b.text, p...)
+	return len(p), nil
 }
 
 const checksumBytes = 4 // CRC-32 of the text, big endian, after snappy's bytes
 
-func packSnappy(text []byte) ([]byte, error) {
-	return binary.BigEndian.AppendUint32(snappy.Encode(nil, text), crc32.ChecksumIEEE(text)), nil
+func packSnappy(out, text []byte) ([]byte, error) {
+	out = append(out, snappy.Encode(nil, text)...)
+	return binary.BigEndian.AppendUint32(out, crc32.ChecksumIEEE(text)), nil
 }
 
-func unpackSnappy(payload string, bytesMax int) (string, error) {
+func unpackSnappy(out []byte, payload string, bytesMax int) ([]byte, error) {
 	if len(payload) < checksumBytes {
-		return "", damaged("snappy: checksum is missing")
+		return out, damaged("snappy: checksum is missing")
 	}
-	packed := []byte(payload)
+	packed := unsafe.Slice(unsafe.StringData(payload), len(payload)) // nothing writes to it
 	packed, sum := packed[:len(packed)-checksumBytes], packed[len(packed)-checksumBytes:]
 	size, err := snappy.DecodedLen(packed)
 	if err != nil {
-		return "", damaged("snappy: %v", err)
+		return out, damaged("snappy: %v", err)
 	}
 	if size > bytesMax {
-		return "", ErrTooLarge
+		return out, ErrTooLarge
 	}
-	text, err := snappy.Decode(nil, packed)
+	start := len(out)
+	out = slices.Grow(out, size)
+	text, err := snappy.Decode(out[start:start+size], packed)
 	if err != nil {
-		return "", damaged("snappy: %v", err)
+		return out, damaged("snappy: %v", err)
 	}
 	if crc32.ChecksumIEEE(text) != binary.BigEndian.Uint32(sum) {
-		return "", damaged("snappy: checksum differs")
+		return out, damaged("snappy: checksum differs")
 	}
-	return string(text), nil
+	return out[:start+size], nil
 }
 
-func packZstandard(text []byte) ([]byte, error) {
+func packZstandard(out, text []byte) ([]byte, error) {
 	writer, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	return writer.EncodeAll(text, nil), writer.Close()
+	return writer.EncodeAll(text, out), writer.Close()
 }
 
 // zstandardWindowMax is the window that a reader has to allow any writer, even for few bytes.
 // Source: RFC 8878, 3.1.1.1.2.
 const zstandardWindowMax = 8 << 20
 
-func unpackZstandard(payload string, bytesMax int) (string, error) {
+func unpackZstandard(out []byte, payload string, bytesMax int) ([]byte, error) {
 	reader, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
 		zstd.WithDecoderMaxMemory(uint64(max(bytesMax, zstandardWindowMax))))
 	if err != nil {
-		return "", err
+		return out, err
 	}
 	defer reader.Close()
-	text, err := reader.DecodeAll([]byte(payload), nil)
+	text, err := reader.DecodeAll(unsafe.Slice(unsafe.StringData(payload), len(payload)), out)
 	switch {
-	case errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded), len(text) > bytesMax:
-		return "", ErrTooLarge
+	case errors.Is(err, zstd.ErrDecoderSizeExceeded), errors.Is(err, zstd.ErrWindowSizeExceeded),
+		len(text)-len(out) > bytesMax:
+		return out, ErrTooLarge
 	case err != nil:
-		return "", damaged("zstandard: %v", err)
+		return out, damaged("zstandard: %v", err)
 	}
-	return string(text), nil
+	return text, nil
 }

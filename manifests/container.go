@@ -51,9 +51,9 @@ type container struct {
 	blocks string // the bytes after the header
 }
 
-// open reads the header of a file. The container shares no memory with raw.
-func open(raw []byte) (*container, error) {
-	c := cursor{text: string(raw)}
+// open reads the header of a file. Only blocks shares memory with text.
+func (r *Reader) open(text string) (*container, error) {
+	c := cursor{text: text}
 	if start, err := c.take(int64(len(magic))); err != nil || start != magic {
 		return nil, damaged("file does not begin as Avro files do")
 	}
@@ -77,7 +77,14 @@ func open(raw []byte) (*container, error) {
 			if slices.ContainsFunc(file.header, func(p pair) bool { return p.key == key }) {
 				return nil, damaged("header has %.20q twice", key)
 			}
-			file.header = append(file.header, pair{strings.Clone(key), strings.Clone(value)})
+			if key == schemaKey {
+				if value, file.schema, err = r.schema(value); err != nil {
+					return nil, err
+				}
+			} else {
+				value = strings.Clone(value)
+			}
+			file.header = append(file.header, pair{strings.Clone(key), value})
 		}
 	}
 	marker, err := c.take(markerBytes)
@@ -85,10 +92,10 @@ func open(raw []byte) (*container, error) {
 		return nil, fmt.Errorf("marker: %w", err)
 	}
 	file.marker, file.blocks = strings.Clone(marker), c.text[c.at:]
-	if file.codec, err = codecNamed(file.value(codecKey)); err != nil {
-		return nil, err
+	if file.schema == nil {
+		return nil, damaged("schema is missing")
 	}
-	file.schema, err = parseSchema(file.value(schemaKey))
+	file.codec, err = codecNamed(file.value(codecKey))
 	return file, err
 }
 
@@ -109,13 +116,14 @@ type block struct {
 }
 
 // unpacked yields the blocks in order, and at most one error, as the last. It subtracts their bytes
-// from left. It yields at most left bytes, and at most FileBytesMax.
-func (f *container) unpacked(left *int) iter.Seq2[block, error] {
+// from left. It yields at most left bytes, and at most FileBytesMax. Unless scratch is nil, it has
+// the memory of every block, so that a block is valid until the next one.
+func (f *container) unpacked(left *int, scratch *[]byte) iter.Seq2[block, error] {
 	return func(yield func(block, error) bool) {
 		c := cursor{text: f.blocks}
 		ofFile := FileBytesMax
 		for i := 0; c.at < len(c.text); i++ {
-			b, err := f.next(&c, min(*left, ofFile))
+			b, err := f.next(&c, min(*left, ofFile), scratch)
 			if err != nil {
 				yield(block{}, fmt.Errorf("block %d: %w", i, err))
 				return
@@ -128,7 +136,7 @@ func (f *container) unpacked(left *int) iter.Seq2[block, error] {
 	}
 }
 
-func (f *container) next(c *cursor, left int) (block, error) {
+func (f *container) next(c *cursor, left int, scratch *[]byte) (block, error) {
 	records, err := c.long()
 	if err != nil {
 		return block{}, err
@@ -143,15 +151,18 @@ func (f *container) next(c *cursor, left int) (block, error) {
 	if marker, err := c.take(markerBytes); err != nil || marker != f.marker {
 		return block{}, damaged("marker is missing")
 	}
-	text, err := f.codec.unpack(payload, left)
-	return block{records, text}, err
+	if scratch == nil {
+		scratch = new([]byte)
+	}
+	*scratch, err = f.codec.unpack((*scratch)[:0], payload, left)
+	return block{records, textOf(*scratch)}, err
 }
 
 // records yields a cursor for each record of the file, in order. The loop must read the whole
-// record with it. There is at most one error, as the last. For left see unpacked.
-func (f *container) records(left *int) iter.Seq2[*cursor, error] {
+// record with it. There is at most one error, as the last. For left and scratch see unpacked.
+func (f *container) records(left *int, scratch *[]byte) iter.Seq2[*cursor, error] {
 	return func(yield func(*cursor, error) bool) {
-		for b, err := range f.unpacked(left) {
+		for b, err := range f.unpacked(left, scratch) {
 			if err != nil {
 				yield(nil, err)
 				return
@@ -179,24 +190,26 @@ func (f *container) encode(records iter.Seq[string]) ([]byte, error) {
 		out = appendSized(appendSized(out, p.key), p.value)
 	}
 	out = append(appendLong(out, 0), f.marker...)
-	var pending []byte
+	pending, packed := buffers.Get().(*[]byte), buffers.Get().(*[]byte)
+	defer giveBack(pending)
+	defer giveBack(packed)
+	*pending = (*pending)[:0]
 	count := int64(0)
-	flush := func() error {
+	flush := func() (err error) {
 		if count == 0 {
 			return nil
 		}
-		payload, err := f.codec.pack(pending)
-		if err != nil {
+		if *packed, err = f.codec.pack((*packed)[:0], *pending); err != nil {
 			return err
 		}
-		out = append(appendSized(appendLong(out, count), string(payload)), f.marker...)
-		pending, count = pending[:0], 0
+		out = append(appendSized(appendLong(out, count), textOf(*packed)), f.marker...)
+		*pending, count = (*pending)[:0], 0
 		return nil
 	}
 	for record := range records {
-		pending = append(pending, record...)
+		*pending = append(*pending, record...)
 		count++
-		if len(pending) >= blockBytes {
+		if len(*pending) >= blockBytes {
 			if err := flush(); err != nil {
 				return nil, err
 			}

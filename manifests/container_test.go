@@ -25,7 +25,7 @@ func TestCutFilesAreDamaged(t *testing.T) {
 			raw := file(t, goList(fieldFirst), codec, 1, ships(1), ships(2))
 			marker, short := string(raw[len(raw)-16:]), 0
 			for cut := range raw {
-				l, err := manifests.ReadList(raw[:cut], manifests.FileBytesMax)
+				l, err := new(manifests.Reader).List(raw[:cut], nil, manifests.FileBytesMax)
 				if between := cut > 16 && string(raw[cut-16:cut]) == marker; between {
 					if err != nil || len(l.Entries()) != short {
 						t.Errorf("cut between blocks at %d: %v", cut, err)
@@ -68,7 +68,7 @@ func TestWrongBytes(t *testing.T) {
 			t.Parallel()
 			raw := file(t, record("m", fieldPath, fieldLength, fieldSpec, fieldSnapshot, fieldUnknown), codec, 10, ships(1), ships(2))
 			flipped(t, raw, func() error {
-				_, err := manifests.ReadList(raw, 1<<20)
+				_, err := new(manifests.Reader).List(raw, nil, 1<<20)
 				return err
 			})
 		})
@@ -93,11 +93,11 @@ func TestFilesThatUnpackToTooMuch(t *testing.T) {
 			t.Parallel()
 			raw := file(t, javaList(), codec, 1, huge)
 			for _, bytesMax := range []int{-1, 0, 1, 1 << 10, 1<<20 - 1} {
-				if _, err := manifests.ReadList(raw, bytesMax); !errors.Is(err, manifests.ErrTooLarge) {
+				if _, err := new(manifests.Reader).List(raw, nil, bytesMax); !errors.Is(err, manifests.ErrTooLarge) {
 					t.Errorf("in %d bytes: %v", bytesMax, err)
 				}
 			}
-			if l, err := manifests.ReadList(raw, 2<<20); err != nil || l.Size() < 1<<20 || l.Size() > 2<<20 {
+			if l, err := new(manifests.Reader).List(raw, nil, 2<<20); err != nil || l.Size() < 1<<20 || l.Size() > 2<<20 {
 				t.Errorf("in enough bytes: %v", err)
 			}
 			if name != "deflate" {
@@ -105,7 +105,7 @@ func TestFilesThatUnpackToTooMuch(t *testing.T) {
 			}
 			bomb := file(t, `{"type":"record","name":"m","fields":[{"name":"a","type":"bytes","field-id":1}]}`, codec, 1,
 				row{"a": make([]byte, manifests.FileBytesMax)})
-			if _, err := manifests.ReadList(bomb, 1<<40); !errors.Is(err, manifests.ErrTooLarge) {
+			if _, err := new(manifests.Reader).List(bomb, nil, 1<<40); !errors.Is(err, manifests.ErrTooLarge) {
 				t.Errorf("over the bound of a file: %v", err)
 			}
 		})
@@ -201,7 +201,7 @@ func TestFilesThatNobodyWrites(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			l, err := manifests.ReadList(test.raw, manifests.FileBytesMax)
+			l, err := new(manifests.Reader).List(test.raw, nil, manifests.FileBytesMax)
 			if !errors.Is(err, test.want) || test.want == nil && len(l.Entries()) != 1 {
 				t.Errorf("got %v, %v", l, err)
 			}

@@ -28,6 +28,8 @@
 //     does not know. If the schema of the new list differs, each value moves to the field of its
 //     id; a value without such a field is ErrForeign.
 //   - The same input gives the same bytes. Even the marker comes from the model list.
+//   - Lists share memory. The lists of a table's snapshots differ by a few records, so a list is
+//     read like its parent's, and made from the entries of others. It costs its own records.
 //
 // A file that was truncated between two blocks is a valid shorter file. A manifest's length is in
 // its list, so Entry.Files detects the truncation. The truncation of a list must be detected by the

@@ -41,25 +41,25 @@ type File struct {
 	Rows                               int64
 }
 
-// Files yields the files that the manifest in raw names, in its order. It yields at most one error,
-// as the last. It subtracts the unpacked size of raw from left, so that a caller can bound several
-// manifests together. It holds one block at a time in memory, and a copy of raw. A path keeps its
-// block in memory.
+// Files yields the files that the manifest of e names, in its order. raw is the manifest. There is
+// at most one error, as the last. Files subtracts the unpacked size of raw from left, so that a
+// caller can bound several manifests together. It holds one block at a time in memory. A path keeps
+// its block in memory.
 //
 // Errors: ErrDamaged, also if the length of raw differs from the list's; ErrTooLarge if it unpacks
 // to more than left or FileBytesMax; ErrForeign for an unknown codec.
-func (e *Entry) Files(raw []byte, left *int) iter.Seq2[File, error] {
+func (r *Reader) Files(e *Entry, raw []byte, left *int) iter.Seq2[File, error] {
 	return func(yield func(File, error) bool) {
 		if int64(len(raw)) != e.Length {
 			yield(File{}, damaged("manifest has %d bytes, and %d in its list", len(raw), e.Length))
 			return
 		}
-		file, err := open(raw)
+		file, err := r.open(textOf(raw))
 		if err != nil {
 			yield(File{}, fmt.Errorf("manifest: %w", err))
 			return
 		}
-		for c, err := range file.records(left) {
+		for c, err := range file.records(left, nil) {
 			var f File
 			if err == nil {
 				f, err = readFile(c, file.schema)

@@ -10,7 +10,7 @@ import (
 )
 
 func files(e *manifests.Entry, raw []byte, bytesMax int) (all []manifests.File, err error) {
-	for f, err := range e.Files(raw, &bytesMax) {
+	for f, err := range new(manifests.Reader).Files(e, raw, &bytesMax) {
 		if err != nil {
 			return all, err
 		}
@@ -99,7 +99,7 @@ func TestFilesEndsWithItsCaller(t *testing.T) {
 	t.Parallel()
 	raw, e := icebergManifest(t, 2)
 	count, left := 0, manifests.FileBytesMax
-	for range e.Files(raw, &left) {
+	for range new(manifests.Reader).Files(e, raw, &left) {
 		count++
 		break
 	}
@@ -147,7 +147,7 @@ func TestFilesTakeTheirBytes(t *testing.T) {
 			const size = 2 * 11 // of each record: a byte for each value, and one more for the path
 			left := 2*size + 1
 			for range 2 {
-				for _, err := range e.Files(raw, &left) {
+				for _, err := range new(manifests.Reader).Files(e, raw, &left) {
 					if err != nil {
 						t.Fatal(err)
 					}

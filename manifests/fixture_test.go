@@ -149,7 +149,7 @@ func text(all []row) (lines []string) {
 
 func list(tb testing.TB, raw []byte) *manifests.List {
 	tb.Helper()
-	l, err := manifests.ReadList(raw, manifests.FileBytesMax)
+	l, err := new(manifests.Reader).List(raw, nil, manifests.FileBytesMax)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -159,12 +159,13 @@ func list(tb testing.TB, raw []byte) *manifests.List {
 // built returns the list of records, and its file.
 func built(tb testing.TB, like *manifests.List, records ...manifests.Record) (*manifests.List, []byte) {
 	tb.Helper()
-	return builtVersion(tb, 2, like, records...)
+	return builtVersion(tb, 2, like, nil, records...)
 }
 
-func builtVersion(tb testing.TB, version int, like *manifests.List, records ...manifests.Record) (*manifests.List, []byte) {
+func builtVersion(tb testing.TB, version int, like *manifests.List, others []*manifests.List, records ...manifests.Record) (*manifests.List, []byte) {
 	tb.Helper()
-	l, err := manifests.NewList(like, manifests.Header{FormatVersion: int64(version), SnapshotID: snapshotID, ParentID: parentID, SequenceNumber: sequence}, records)
+	header := manifests.Header{FormatVersion: int64(version), SnapshotID: snapshotID, ParentID: parentID, SequenceNumber: sequence}
+	l, err := manifests.NewList(header, records, nil, append([]*manifests.List{like}, others...)...)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -14,7 +14,7 @@ func FuzzReadList(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		const bytesMax = 1 << 20
-		l, err := manifests.ReadList(raw, bytesMax)
+		l, err := new(manifests.Reader).List(raw, nil, bytesMax)
 		if err != nil {
 			if l != nil || !isFault(err) {
 				t.Fatalf("got %v, %v", l, err)
@@ -41,15 +41,15 @@ func FuzzReadList(f *testing.F) {
 func FuzzTwoLists(f *testing.F) {
 	f.Add(file(f, javaList(fieldFirst), nil, 1, ships(1)), file(f, goList(), nil, 1, ships(2)))
 	f.Fuzz(func(t *testing.T, first, second []byte) {
-		like, err := manifests.ReadList(first, 1<<20)
+		like, err := new(manifests.Reader).List(first, nil, 1<<20)
 		if err != nil {
 			return
 		}
-		other, err := manifests.ReadList(second, 1<<20)
+		other, err := new(manifests.Reader).List(second, nil, 1<<20)
 		if err != nil {
 			return
 		}
-		l, err := manifests.NewList(like, manifests.Header{}, unchanged(other.Entries()))
+		l, err := manifests.NewList(manifests.Header{}, nil, other.Entries(), like, other)
 		if err != nil {
 			if !isFault(err) {
 				t.Error(err)

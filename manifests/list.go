@@ -2,8 +2,10 @@ package manifests
 
 import (
 	"fmt"
+	"hash/maphash"
 	"math"
 	"slices"
+	"strings"
 	"unsafe"
 )
 
@@ -60,8 +62,7 @@ func (c Counts) LiveFiles() int64 { return c.AddedFiles + c.ExistingFiles }
 // LiveRows returns how many rows the live files have.
 func (c Counts) LiveRows() int64 { return c.AddedRows + c.ExistingRows }
 
-// Entry is a manifest as described in a list. It must not be changed. Its strings keep the memory
-// of the list.
+// Entry is a manifest as described in a list. It must not be changed. Several lists can share it.
 type Entry struct {
 	Path   string
 	Length int64 // bytes of the file
@@ -77,91 +78,110 @@ type Entry struct {
 	// Raw is the record in the list, unpacked.
 	Raw string
 
-	list  *container
-	found uint32 // the bit id-idPath for each field that is present and not null
+	schema  *schema // of the record
+	hash    uint64  // of Path
+	found   uint32  // the bit id-idPath for each field that is present and not null
+	holders int32   // lists with the entry that are held; see List.Hold
 }
 
 // List is a manifest list. It is immutable, and safe for concurrent use.
 type List struct {
 	file    *container // blocks are empty
 	entries []*Entry
-	paths   map[string]*Entry
-	size    int
+	index   []uint32 // a hash table of the entries by path: the position + 1; 0 is free
+	size    int      // of what the list does not share
+	whole   int      // as if the list shared nothing
 }
 
 const (
 	// listNodesMax bounds the schema of a list, because moving a value to another schema compares
 	// types. Known writers have 50 nodes.
 	listNodesMax = 256
-	// entryBytes is the overhead of an entry in addition to its record: itself, a pointer, a place
-	// in the map.
-	entryBytes = int(unsafe.Sizeof(Entry{})) + 64
+	// entryBytes is the overhead of an entry in addition to its record and its slot.
+	entryBytes = int(unsafe.Sizeof(Entry{})) + 16
+	// slotBytes is the place of an entry in a list: a pointer, and up to four items of the index.
+	slotBytes = 8 + 4*4
 	// nodeBytes is the size of each node of a schema.
 	nodeBytes = int(unsafe.Sizeof(schema{}) + unsafe.Sizeof(field{}))
 )
 
-// ReadList reads a manifest list. bytesMax and FileBytesMax bound the memory of the list that Size
-// returns. Reading takes up to twice as much, and a copy of raw. The caller may change raw
-// afterwards.
-//
-// Errors: ErrDamaged, also if a path is listed twice; ErrTooLarge; ErrForeign for an unknown codec.
-func ReadList(raw []byte, bytesMax int) (*List, error) {
-	file, err := open(raw)
-	if err == nil && file.schema.nodes > listNodesMax {
-		err = damaged("schema has %d nodes", file.schema.nodes)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("manifest list: %w", err)
-	}
-	l := newList(file, 0)
-	bytesMax = min(bytesMax, FileBytesMax)
-	left := bytesMax
-	for c, err := range file.records(&left) {
-		if err == nil {
-			err = l.add(c, bytesMax)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("manifest list: record %d: %w", len(l.entries), err)
-		}
-	}
-	file.blocks = ""
-	return l, nil
-}
-
 // newList returns a list of file without entries, but with room for count of them.
 func newList(file *container, count int) *List {
-	l := &List{file: file, entries: make([]*Entry, 0, count), paths: make(map[string]*Entry, count)}
-	l.size = file.schema.nodes * nodeBytes
+	l := &List{file: file, entries: make([]*Entry, 0, count)}
 	for _, p := range file.header {
 		l.size += len(p.key) + len(p.value)
 	}
+	l.whole = l.size + file.schema.nodes*nodeBytes
 	return l
 }
 
-// add reads one record of the file, and adds it to the list.
-func (l *List) add(c *cursor, bytesMax int) error {
-	e := &Entry{list: l.file}
-	start := c.at
-	if err := c.fields(l.file.schema, e.set, nil); err != nil {
-		return err
+// take adds e to the list. shared reports whether another list has e.
+func (l *List) take(e *Entry, shared bool, bytesMax int) error {
+	if l.whole += slotBytes + e.bytes(); l.whole > bytesMax {
+		return ErrTooLarge
 	}
-	e.Raw = c.text[start:c.at]
-	return l.take(e, bytesMax)
+	if l.size += slotBytes; !shared {
+		l.size += e.bytes()
+	}
+	l.entries = append(l.entries, e)
+	return nil
 }
 
-// take adds e to the list.
-func (l *List) take(e *Entry, bytesMax int) error {
+// bytes returns the memory of e without its place in a list.
+func (e *Entry) bytes() int { return len(e.Raw) + entryBytes }
+
+// complete checks that e has what each manifest has, and hashes its path.
+func (e *Entry) complete() error {
 	if e.Path == "" || e.found&required != required {
 		return damaged("path, length, spec or snapshot is missing")
 	}
-	if _, twice := l.paths[e.Path]; twice {
-		return damaged("%q is listed twice", e.Path)
-	}
-	if l.size += len(e.Raw) + entryBytes; l.size > bytesMax {
-		return ErrTooLarge
-	}
-	l.entries, l.paths[e.Path] = append(l.entries, e), e
+	e.hash = maphash.String(pathSeed, e.Path)
 	return nil
+}
+
+// own copies the memory of e.
+func (e *Entry) own() {
+	at := strings.Index(e.Raw, e.Path)
+	e.Raw = strings.Clone(e.Raw)
+	e.Path = e.Raw[at : at+len(e.Path)]
+}
+
+// pathSeed is the seed of the hashes of all paths.
+var pathSeed = maphash.MakeSeed()
+
+// seal makes the index. The error is ErrDamaged if a path is listed twice.
+func (l *List) seal() error {
+	size := 4
+	for size < 2*len(l.entries) {
+		size *= 2
+	}
+	l.index = make([]uint32, size)
+	for i, e := range l.entries {
+		slot, found := l.slot(e)
+		if found {
+			return damaged("%q is listed twice", e.Path)
+		}
+		l.index[slot] = uint32(i + 1)
+	}
+	return nil
+}
+
+// slot returns where the index has the entry with the path of e, or where it would have it.
+func (l *List) slot(e *Entry) (slot int, found bool) {
+	mask := len(l.index) - 1
+	for slot = int(e.hash) & mask; l.index[slot] != 0; slot = (slot + 1) & mask {
+		other := l.entries[l.index[slot]-1]
+		if other == e || other.hash == e.hash && other.Path == e.Path {
+			return slot, true
+		}
+	}
+	return slot, false
+}
+
+// find returns the position of the entry with the path of e.
+func (l *List) find(e *Entry) (at int, ok bool) {
+	slot, ok := l.slot(e)
+	return int(l.index[slot]) - 1, ok
 }
 
 // set sets the field with id.
@@ -206,30 +226,43 @@ func (e *Entry) set(id int, v value) (err error) {
 	return nil
 }
 
-// Entries returns the entries in the order of the list. The slice is the caller's.
-func (l *List) Entries() []*Entry { return slices.Clone(l.entries) }
+// Entries returns the entries in the order of the list. The slice must not be changed.
+func (l *List) Entries() []*Entry { return slices.Clip(l.entries) }
 
-// Entry returns the entry at path.
-func (l *List) Entry(path string) (*Entry, bool) {
-	e, ok := l.paths[path]
-	return e, ok
+// Match returns the entry with the path of e, which is an entry of any list.
+func (l *List) Match(e *Entry) (*Entry, bool) {
+	at, ok := l.find(e)
+	if !ok {
+		return nil, false
+	}
+	return l.entries[at], true
 }
 
-// Size returns the bytes of memory that the list holds.
+// Size returns the bytes of memory that the list holds, without the entries that it shares with the
+// lists that it was read like or made from.
 func (l *List) Size() int { return l.size }
 
-// Without returns the entries whose paths others do not have, in their order.
-func Without(entries, others []*Entry) (left []*Entry) {
-	paths := make(map[string]struct{}, len(others))
-	for _, e := range others {
-		paths[e.Path] = struct{}{}
-	}
-	for _, e := range entries {
-		if _, ok := paths[e.Path]; !ok {
-			left = append(left, e)
+// Hold counts the list as held by a cache, and returns the bytes that no list held before. Calls of
+// Hold and Release for lists that share entries must not overlap.
+func (l *List) Hold() (bytes int) {
+	bytes = l.whole
+	for _, e := range l.entries {
+		if e.holders++; e.holders > 1 {
+			bytes -= e.bytes()
 		}
 	}
-	return left
+	return bytes
+}
+
+// Release undoes a call of Hold, and returns the bytes that no list holds any longer.
+func (l *List) Release() (bytes int) {
+	bytes = l.whole
+	for _, e := range l.entries {
+		if e.holders--; e.holders > 0 {
+			bytes -= e.bytes()
+		}
+	}
+	return bytes
 }
 
 // Sum returns the counts of all entries. ok is false if an entry lacks a count, which format

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"moorage/manifests"
@@ -33,7 +34,7 @@ func TestListsOfEachCodecAreRead(t *testing.T) {
 					if fmt.Sprint(got) != fmt.Sprint(r) || !e.FirstRowID.Valid {
 						t.Errorf("entry %d is\n%v, want\n%v", i, got, r)
 					}
-					if found, ok := l.Entry(e.Path); !ok || found != e {
+					if found, ok := l.Match(e); !ok || found != e {
 						t.Errorf("entry %d is not found by its path", i)
 					}
 				}
@@ -50,7 +51,7 @@ func TestListsOfIcebergGoComeBack(t *testing.T) {
 			t.Parallel()
 			raw, want := icebergList(t, version, 4)
 			l := list(t, raw)
-			_, out := builtVersion(t, version, l, unchanged(l.Entries())...)
+			_, out := builtVersion(t, version, l, nil, unchanged(l.Entries())...)
 			if got := icebergText(icebergRead(t, out)); !equalLines(got, icebergText(want)) {
 				t.Errorf("got %q\nwant %q", got, icebergText(want))
 			}
@@ -120,7 +121,7 @@ func TestNumbersAreReplaced(t *testing.T) {
 		t.Errorf("got %q\nwant %q", text(got), text(want))
 	}
 	l = list(t, file(t, goList(), nil, 10, ships(1)))
-	_, err := manifests.NewList(l, manifests.Header{}, []manifests.Record{{Entry: l.Entries()[0], FirstRowID: manifests.Number{Valid: true}}})
+	_, err := manifests.NewList(manifests.Header{}, []manifests.Record{{Entry: l.Entries()[0], FirstRowID: manifests.Number{Valid: true}}}, nil, l)
 	if !errors.Is(err, manifests.ErrForeign) {
 		t.Errorf("a first row id in a schema without one: %v", err)
 	}
@@ -131,7 +132,7 @@ func TestHeaderOfVersion3(t *testing.T) {
 	raw, _ := icebergList(t, 3, 2)
 	sent := list(t, raw)
 	for _, first := range []manifests.Number{{}, {Value: 12, Valid: true}} {
-		l, err := manifests.NewList(sent, manifests.Header{FormatVersion: 3, FirstRowID: first}, unchanged(sent.Entries()))
+		l, err := manifests.NewList(manifests.Header{FormatVersion: 3, FirstRowID: first}, nil, sent.Entries(), sent)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +189,7 @@ func TestSchemasOfTwoWriters(t *testing.T) {
 			first := ships(1)
 			first["first_row_id"], first["later"] = nil, map[string]any{"k": int32(5)}
 			like, other := list(t, file(t, test.like, codec, 10, first)), list(t, file(t, test.other, nil, 10, test.row))
-			_, out := built(t, like, append(unchanged(other.Entries()), unchanged(like.Entries())...)...)
+			_, out := builtVersion(t, 2, like, []*manifests.List{other}, append(unchanged(other.Entries()), unchanged(like.Entries())...)...)
 			got, header := rows(t, out)
 			if want := []string{test.like, test.other}[test.schema]; string(header["avro.schema"]) != want || string(header["avro.codec"]) != "snappy" {
 				t.Errorf("schema %s\nwant %s\ncodec %q", header["avro.schema"], want, header["avro.codec"])
@@ -235,26 +236,11 @@ func TestValuesWithoutAPlaceAreRefused(t *testing.T) {
 			first := ships(1)
 			first["later"] = map[string]any{}
 			like, other := list(t, file(t, test.like, nil, 10, first)), list(t, file(t, test.other, nil, 10, test.row))
-			l, err := manifests.NewList(like, manifests.Header{}, append(unchanged(like.Entries()), unchanged(other.Entries())...))
+			l, err := manifests.NewList(manifests.Header{}, nil, slices.Concat(like.Entries(), other.Entries()), like, other)
 			if !errors.Is(err, manifests.ErrForeign) {
 				t.Errorf("got %v, %v", l, err)
 			}
 		})
-	}
-}
-
-func TestWithoutComparesPaths(t *testing.T) {
-	t.Parallel()
-	a := list(t, file(t, javaList(), nil, 10, ships(1), ships(2), ships(3))).Entries()
-	b := list(t, file(t, goList(), nil, 10, ships(2), ships(4))).Entries()
-	if got := manifests.Without(a, b); len(got) != 2 || got[0] != a[0] || got[1] != a[2] {
-		t.Errorf("got %v", got)
-	}
-	if got := manifests.Without(b, a); len(got) != 1 || got[0] != b[1] {
-		t.Errorf("got %v", got)
-	}
-	if got := manifests.Without(a, a); got != nil {
-		t.Errorf("got %v", got)
 	}
 }
 

@@ -49,6 +49,7 @@ func kindOf(name string) (kind, bool) {
 
 // schema is a type, with its inner types as a tree without references and cycles. It is immutable.
 type schema struct {
+	text    string // that describes it; of the type of records only
 	kind    kind
 	size    int64     // of a fixed: bytes
 	symbols []string  // of an enum
@@ -86,6 +87,7 @@ func parseSchema(text string) (*schema, error) {
 	if s.kind != kindRecord || s.empty {
 		return nil, damaged("schema is not that of a record with fields")
 	}
+	s.text = text
 	return s, nil
 }
 

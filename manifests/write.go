@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // Header has a list's information about its snapshot.
@@ -33,45 +32,72 @@ func (r Record) patch(id int) Number {
 	return Number{}
 }
 
-// NewList returns a list of records, in their order, with the codec of like. Its schema and header
-// come from the first list whose schema has the field-ids of all lists involved. The candidates are
-// like and then the lists of the records. If no list qualifies, they come from like. The numbers of
-// the header are replaced. The new list keeps no memory of other lists.
+// hasNumbers reports whether r replaces a number of the entry.
+func (r Record) hasNumbers() bool {
+	return r.SequenceNumber.Valid || r.MinSequenceNumber.Valid || r.FirstRowID.Valid
+}
+
+// NewList returns a list of the added records and then of the kept entries, in their order. All are
+// of lists; there is at least one. The codec is the first list's. The schema and the header are
+// those of the first list whose schema has the field-ids of all lists, or else the first list's.
+// The numbers of the header are replaced. The new list shares each entry whose record stays as it
+// is.
 //
 // Errors: ErrForeign for a value that the schema has no field for, or a field that takes no null
 // and has no value; ErrDamaged for a path that is listed twice; ErrTooLarge.
-func NewList(like *List, header Header, records []Record) (*List, error) {
-	file := follow(like.file, records)
-	l := newList(file.headed(like.file, header), len(records))
-	text, ends, err := convertAll(l.file.schema, records)
-	if err != nil {
-		return nil, fmt.Errorf("new manifest list: %w", err)
-	}
-	c := cursor{text: text}
-	for i, end := range ends {
-		if end.plain {
-			err = l.take(records[i].Entry.in(text[c.at:end.at], l.file), FileBytesMax)
-			c.at = end.at
-		} else {
-			err = l.add(&c, FileBytesMax)
+func NewList(header Header, added []Record, kept []*Entry, lists ...*List) (*List, error) {
+	like := lists[0].file
+	l := newList(follow(lists).headed(like, header), len(added)+len(kept))
+	alike := make(map[*schema]bool) // whether values of that type have the same bytes in l
+	add := func(r Record) error {
+		from := r.Entry.schema
+		if _, known := alike[from]; !known {
+			alike[from] = same(l.file.schema, from)
 		}
-		if err == nil && c.at != end.at {
-			err = damaged("it ends at %d, not at %d", c.at, end.at)
+		e, shared, err := r.Entry, alike[from] && !r.hasNumbers(), error(nil)
+		if !shared {
+			e, err = l.convert(r)
+		}
+		if err == nil {
+			err = l.take(e, shared, FileBytesMax)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("new manifest list: record %d: %w", i, err)
+			return fmt.Errorf("new manifest list: record %d: %w", len(l.entries), err)
 		}
+		return nil
+	}
+	for _, r := range added {
+		if err := add(r); err != nil {
+			return nil, err
+		}
+	}
+	for _, e := range kept {
+		if err := add(Record{Entry: e}); err != nil {
+			return nil, err
+		}
+	}
+	if err := l.seal(); err != nil {
+		return nil, fmt.Errorf("new manifest list: %w", err)
 	}
 	return l, nil
 }
 
-// in returns the entry of another list, with raw as its record there.
-func (e *Entry) in(raw string, list *container) *Entry {
-	moved := *e
-	moved.Raw, moved.list = raw, list
-	at := strings.Index(raw, e.Path)
-	moved.Path = raw[at : at+len(e.Path)]
-	return &moved
+// convert returns the entry of record r in l.
+func (l *List) convert(r Record) (*Entry, error) {
+	to := l.file.schema
+	raw, err := convertRecord(nil, to, r.Entry.schema, &cursor{text: r.Entry.Raw}, r.patch)
+	if err != nil {
+		return nil, err
+	}
+	c := cursor{text: string(raw)}
+	e := &Entry{Raw: c.text, schema: to}
+	if err := c.fields(to, e.set, nil); err != nil {
+		return nil, err
+	}
+	if c.at != len(c.text) {
+		return nil, damaged("it ends at %d, not at %d", c.at, len(c.text))
+	}
+	return e, e.complete()
 }
 
 // Encode returns the list as a file. It returns only errors of the codec, which are not expected.
@@ -85,20 +111,15 @@ func (l *List) Encode() ([]byte, error) {
 	})
 }
 
-// follow returns the file whose schema a list of records uses.
-func follow(like *container, records []Record) *container {
-	files := []*container{like}
-	for _, r := range records {
-		if !slices.Contains(files, r.Entry.list) {
-			files = append(files, r.Entry.list)
+// follow returns the file whose schema a list of records of lists uses.
+func follow(lists []*List) *container {
+	for _, candidate := range lists {
+		lacks := func(other *List) bool { return !covers(candidate.file.schema, other.file.schema) }
+		if !slices.ContainsFunc(lists, lacks) {
+			return candidate.file
 		}
 	}
-	for _, candidate := range files {
-		if !slices.ContainsFunc(files, func(other *container) bool { return !covers(candidate.schema, other.schema) }) {
-			return candidate
-		}
-	}
-	return like
+	return lists[0].file
 }
 
 // headed returns a new container without records: the schema and the header of f with new numbers,
@@ -121,37 +142,4 @@ func (f *container) headed(like *container, h Header) *container {
 		header = with(header, "first-row-id", strconv.FormatInt(h.FirstRowID.Value, 10))
 	}
 	return &container{header: header, marker: like.marker, codec: like.codec, schema: f.schema}
-}
-
-// span has the end of a record.
-type span struct {
-	at    int
-	plain bool // whether it has the bytes of the entry
-}
-
-// convertAll returns all records in the form of schema to, and the end of each.
-func convertAll(to *schema, records []Record) (string, []span, error) {
-	var out []byte
-	ends := make([]span, 0, len(records))
-	alike := make(map[*schema]bool)
-	for i, r := range records {
-		from := r.Entry.list.schema
-		if _, known := alike[from]; !known {
-			alike[from] = same(to, from)
-		}
-		plain := alike[from] && !r.SequenceNumber.Valid && !r.MinSequenceNumber.Valid && !r.FirstRowID.Valid
-		if plain {
-			out = append(out, r.Entry.Raw...)
-		} else {
-			var err error
-			if out, err = convertRecord(out, to, from, &cursor{text: r.Entry.Raw}, r.patch); err != nil {
-				return "", nil, fmt.Errorf("record %d: %w", i, err)
-			}
-		}
-		if len(out) > FileBytesMax {
-			return "", nil, ErrTooLarge
-		}
-		ends = append(ends, span{len(out), plain})
-	}
-	return string(out), ends, nil
 }

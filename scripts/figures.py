@@ -36,6 +36,7 @@ COMMANDS = {
                 "-benchtime", "2s", "-count", "3"],
     "promises": ["./catalog", "-v", "-run", "^Test(GroupIsOneFile|RebaseAppendersWithoutRetry|RebaseRefusals|"
                  "OverlappingTransactionsSucceed|RoundTrips)$"],
+    "rebase": ["./catalog", "-bench", "BenchmarkAppendRebase/manifests=1500/append", "-benchtime", "1280x", "-count", "3"],
     "former": ["./cmd/moorage", "-bench", "BenchmarkServerFormer", "-benchtime", "7x"],
     "loads": ["./cmd/moorage", "-bench", "BenchmarkServerLoad", "-benchtime", "10x"],
     "compressed": ["./rest", "-bench", "BenchmarkLoad$/snapshots=1000/gzip", "-benchtime", "1s", "-count", "3"],
@@ -129,6 +130,10 @@ FIGURES = [
     Figure("transactions of ten tables, rate beside eeeac24", "former", "≥ 1.3 ×", former("transactions", "rate-ratio")),
     Figure("32 appenders without retries, with rebase", "promises", "holds",
            lambda r: r.passed("TestRebaseAppendersWithoutRetry")),
+    Figure("appends with rebase, 1,500 manifests, 32 clients", "rebase", "≥ 500 /s",
+           lambda r: r.value("AppendRebase/manifests=1500/append", "commits/s")),
+    Figure("the same, processor time", "rebase", "≤ 2.5 ms",
+           lambda r: r.value("AppendRebase/manifests=1500/append", "cpu-ms/op")),
     Figure("what rebase refuses leaves nothing", "promises", "holds", lambda r: r.passed("TestRebaseRefusals")),
     Figure("95 % of overlapping transactions succeed", "promises", "holds",
            lambda r: r.passed("TestOverlappingTransactionsSucceed")),

@@ -3,55 +3,19 @@ package rebase
 import (
 	"context"
 	"errors"
-	"math"
-
-	"github.com/maypok86/otter/v2"
 
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/manifests"
-	"moorage/registry"
 )
 
 const (
-	// keptBytes bounds the lists and manifests that are cached in memory.
-	keptBytes = 32 << 20
 	// unpackedTimes is the assumed ratio of a file's unpacked length to its length. It is also the
 	// factor by which the assumed length grows if it was too short.
 	unpackedTimes = 32
 	// unpackedMin is the smallest assumed length of an unpacked file.
 	unpackedMin = 16 << 10
 )
-
-// placeOf returns the key of a file in the cache: its pointer, and its location. Another table may
-// have a file of the same name in another storage.
-func placeOf(pointer registry.ID, location string) string { return string(pointer[:]) + location }
-
-// kept is the parsed content of one file that was read or will be written. One member is set.
-// Engines write a file once, under a name never used before.
-type kept struct {
-	list     *manifests.List
-	contents *contents
-}
-
-// cache caches parsed files. It is safe for concurrent use.
-type cache = otter.Cache[string, *kept]
-
-func newCache() *cache {
-	return otter.Must(&otter.Options[string, *kept]{
-		MaximumWeight: keptBytes,
-		Weigher: func(place string, k *kept) uint32 {
-			size := len(place) + 128
-			if k.list != nil {
-				size += k.list.Size()
-			}
-			if k.contents != nil {
-				size += k.contents.size()
-			}
-			return uint32(min(size, math.MaxUint32))
-		},
-	})
-}
 
 var (
 	errOutside = errors.New("rebase: not within the locations that the table has claimed")
@@ -61,54 +25,52 @@ var (
 
 // files reads lists and manifests of one table.
 type files struct {
-	cache *cache
-	made  map[string]*manifests.List // by location, not yet written; the cache may drop them
-	found *directory.Found
-	room  *documents.Share
-	waits bool // whether take waits for room
-	docs  *documents.Documents
+	reader *manifests.Reader
+	cache  *cache
+	made   map[string]*manifests.List // by location, not yet written; the cache may drop them
+	found  *directory.Found
+	room   *documents.Share
+	waits  bool // whether take waits for room
+	docs   *documents.Documents
 }
 
-// list returns the manifest list at location.
-func (f *files) list(ctx context.Context, location string) (list *manifests.List, err error) {
+// list returns the manifest list at location. It shares entries with like, which may be nil.
+func (f *files) list(ctx context.Context, location string, like *manifests.List) (list *manifests.List, err error) {
 	if made := f.made[location]; made != nil {
 		return made, nil
 	}
-	if known, ok := f.cache.GetIfPresent(placeOf(f.found.Pointer.ID, location)); ok && known.list != nil {
+	if known := f.cache.get(f.place(location)); known.list != nil {
 		return known.list, nil
 	}
 	err = f.read(ctx, location, func(raw []byte, bytesMax int) (err error) {
-		list, err = manifests.ReadList(raw, bytesMax)
+		list, err = f.reader.List(raw, like, bytesMax)
 		return err
 	})
 	if err == nil {
-		f.keep(location, list)
+		f.cache.put(f.place(location), kept{list: list})
 		err = f.take(ctx, f.room, int64(list.Size()))
 	}
 	return list, err
 }
 
-// keep caches the list at location.
-func (f *files) keep(location string, list *manifests.List) {
-	f.cache.Set(placeOf(f.found.Pointer.ID, location), &kept{list: list})
-}
+// place returns the key of the file at location in the cache.
+func (f *files) place(location string) place { return place{f.found.Pointer.ID, location} }
 
 // manifest returns the contents of the manifest of e.
 func (f *files) manifest(ctx context.Context, e *manifests.Entry) (*contents, error) {
-	place := placeOf(f.found.Pointer.ID, e.Path)
-	if known, ok := f.cache.GetIfPresent(place); ok && known.contents != nil {
-		if known.contents.length != e.Length || known.contents.snapshot != e.SnapshotID {
+	if known := f.cache.get(f.place(e.Path)).contents; known != nil {
+		if known.length != e.Length || known.snapshot != e.SnapshotID {
 			return nil, errOther
 		}
-		return known.contents, nil
+		return known, nil
 	}
 	var c *contents
 	err := f.read(ctx, e.Path, func(raw []byte, bytesMax int) (err error) {
-		c, err = readContents(e, raw, &bytesMax)
+		c, err = readContents(f.reader, e, raw, &bytesMax)
 		return err
 	})
 	if err == nil {
-		f.cache.Set(place, &kept{contents: c})
+		f.cache.put(f.place(e.Path), kept{contents: c})
 	}
 	return c, err
 }

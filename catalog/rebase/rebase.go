@@ -19,6 +19,7 @@ type Rebaser struct {
 	directory *directory.Directory
 	documents *documents.Documents
 	config    Config
+	reader    manifests.Reader
 	cache     *cache
 	// warehouses remembers, by warehouse id, whether a warehouse refuses every rebase.
 	warehouses *otter.Cache[registry.ID, warehouseAnswer]
@@ -105,8 +106,10 @@ func (r *Rebaser) Prepare(ctx context.Context, t Table, env metadata.Env, a meta
 func (r *Rebaser) prepare(ctx context.Context, t Table, a metadata.Append, o metadata.Onto) metadata.Misfit {
 	room := r.documents.Room().Enter(t.Found.Pointer.Warehouse)
 	defer room.GiveBack() // the cache has its own bound
-	reader := &files{cache: r.cache, found: t.Found, room: room, waits: true, docs: r.documents}
-	_, _, misfit := look(ctx, reader, a, o)
+	reader := &files{
+		reader: &r.reader, cache: r.cache, found: t.Found, room: room, waits: true, docs: r.documents,
+	}
+	_, _, _, misfit := look(ctx, reader, a, o)
 	return misfit
 }
 
@@ -125,7 +128,8 @@ func (r *Rebaser) Begin(t Table, chain *metadata.Chain, room *documents.Share) *
 	return &Moves{
 		rebaser: r, table: t, chain: chain,
 		files: &files{
-			cache: r.cache, made: make(map[string]*manifests.List), found: t.Found, room: room, docs: r.documents,
+			reader: &r.reader, cache: r.cache, made: make(map[string]*manifests.List), found: t.Found, room: room,
+			docs: r.documents,
 		},
 	}
 }
@@ -152,11 +156,11 @@ func (m *Moves) add(ctx context.Context, a metadata.Append) metadata.Misfit {
 	if misfit != metadata.Fits {
 		return misfit
 	}
-	sent, merged, misfit := look(ctx, m.files, a, o)
+	sent, head, merged, misfit := look(ctx, m.files, a, o)
 	if misfit != metadata.Fits {
 		return misfit
 	}
-	list, raw, err := newList(sent, merged, a, o)
+	list, raw, err := newList(sent, head, merged, a, o)
 	if err != nil {
 		return misfitDifferent
 	}
@@ -174,32 +178,31 @@ func (m *Moves) add(ctx context.Context, a metadata.Append) metadata.Misfit {
 	m.bytes += size
 	m.lists = append(m.lists, storage.File{Location: location, Body: raw})
 	m.files.made[location] = list
-	m.files.keep(location, list)
+	m.files.cache.put(m.files.place(location), kept{list: list})
 	return metadata.Fits
 }
 
 // look reads the lists and manifests of a and o, and returns why a does not fit on top of o, or
-// metadata.Fits.
+// metadata.Fits. The lists of a and of the head have most entries of the list that the client saw.
 func look(ctx context.Context, f *files, a metadata.Append, o metadata.Onto) (
-	sent *manifests.List, m merge, misfit metadata.Misfit) {
-	sent, err := f.list(ctx, a.Snapshot.ManifestList)
-	if err != nil {
-		return nil, m, misfitUnread
-	}
-	head, err := f.list(ctx, o.Head.ManifestList)
-	if err != nil {
-		return nil, m, misfitUnread
-	}
+	sent, head *manifests.List, m merge, misfit metadata.Misfit) {
 	var seen *manifests.List
+	var err error
 	if a.Snapshot.HasParent {
-		if seen, err = f.list(ctx, o.Seen.ManifestList); err != nil {
-			return nil, m, misfitUnread
+		if seen, err = f.list(ctx, o.Seen.ManifestList, nil); err != nil {
+			return nil, nil, m, misfitUnread
 		}
 	}
-	if m, misfit = mergeOf(a, o, sent, seen, head); misfit != metadata.Fits {
-		return nil, m, misfit
+	if sent, err = f.list(ctx, a.Snapshot.ManifestList, seen); err != nil {
+		return nil, nil, m, misfitUnread
 	}
-	return sent, m, lookInside(ctx, f, m, o)
+	if head, err = f.list(ctx, o.Head.ManifestList, seen); err != nil {
+		return nil, nil, m, misfitUnread
+	}
+	if m, misfit = mergeOf(a, o, sent, seen, head); misfit != metadata.Fits {
+		return nil, nil, m, misfit
+	}
+	return sent, head, m, lookInside(ctx, f, m, o)
 }
 
 // lookInside reads the manifests that the append adds and the manifests that its client did not
@@ -231,7 +234,7 @@ func lookInside(ctx context.Context, f *files, m merge, o metadata.Onto) metadat
 }
 
 // newList returns the manifest list of a on top of o, parsed and encoded.
-func newList(sent *manifests.List, m merge, a metadata.Append, o metadata.Onto) (*manifests.List, []byte, error) {
+func newList(sent, head *manifests.List, m merge, a metadata.Append, o metadata.Onto) (*manifests.List, []byte, error) {
 	number := func(n int64) manifests.Number { return manifests.Number{Value: n, Valid: true} }
 	header := manifests.Header{
 		FormatVersion: int64(o.FormatVersion), SnapshotID: a.Snapshot.ID, ParentID: o.Head.ID,
@@ -240,7 +243,7 @@ func newList(sent *manifests.List, m merge, a metadata.Append, o metadata.Onto) 
 	if o.FormatVersion >= 3 {
 		header.FirstRowID = number(o.FirstRowID)
 	}
-	records := make([]manifests.Record, 0, len(m.own)+len(m.kept))
+	added := make([]manifests.Record, 0, len(m.own))
 	for _, e := range m.own {
 		r := manifests.Record{Entry: e, SequenceNumber: number(o.SequenceNumber)}
 		if e.MinSequenceNumber == a.Snapshot.SequenceNumber {
@@ -249,12 +252,9 @@ func newList(sent *manifests.List, m merge, a metadata.Append, o metadata.Onto) 
 		if o.FormatVersion >= 3 {
 			r.FirstRowID = number(e.FirstRowID.Value - a.FirstRowID + o.FirstRowID)
 		}
-		records = append(records, r)
+		added = append(added, r)
 	}
-	for _, e := range m.kept {
-		records = append(records, manifests.Record{Entry: e})
-	}
-	list, err := manifests.NewList(sent, header, records)
+	list, err := manifests.NewList(header, added, m.kept, sent, head)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -40,27 +40,40 @@ type merge struct {
 
 // mergeOf compares the lists. seen is nil if the client saw no snapshot.
 func mergeOf(a metadata.Append, o metadata.Onto, sent, seen, head *manifests.List) (m merge, misfit metadata.Misfit) {
-	var others, before []*manifests.Entry
+	isOwn := func(e *manifests.Entry) bool { return e.SnapshotID == a.Snapshot.ID }
 	for _, e := range sent.Entries() {
-		if e.SnapshotID == a.Snapshot.ID {
+		if isOwn(e) {
 			m.own = append(m.own, e)
-		} else {
-			others = append(others, e)
+		} else if !has(seen, e) {
+			return m, misfitReplaced
 		}
 	}
+	var replaced []*manifests.Entry     // of seen
+	gone := map[*manifests.Entry]bool{} // the same ones, of the head
 	if seen != nil {
-		before = seen.Entries()
+		for _, e := range seen.Entries() {
+			if other, ok := sent.Match(e); ok && !isOwn(other) {
+				continue
+			}
+			now, ok := head.Match(e)
+			if !ok {
+				return m, misfitReplaced
+			}
+			replaced, gone[now] = append(replaced, e), true
+		}
 	}
-	now := head.Entries()
-	replaced := manifests.Without(before, others)
-	switch {
-	case len(manifests.Without(others, before)) > 0, len(manifests.Without(replaced, now)) > 0:
-		return m, misfitReplaced
-	case len(m.own) > manifestsMax:
+	if len(m.own) > manifestsMax {
 		return m, misfitMany
 	}
-	m.kept, m.foreign = manifests.Without(now, replaced), manifests.Without(now, before)
-	m.foreign = slices.DeleteFunc(m.foreign, func(e *manifests.Entry) bool { return e.Content != manifests.Data })
+	m.kept = head.Entries()
+	if len(gone) > 0 {
+		m.kept = slices.DeleteFunc(slices.Clone(m.kept), func(e *manifests.Entry) bool { return gone[e] })
+	}
+	for _, e := range head.Entries() {
+		if e.Content == manifests.Data && !has(seen, e) {
+			m.foreign = append(m.foreign, e)
+		}
+	}
 	if len(m.foreign) > foreignMax {
 		return m, misfitMany
 	}
@@ -71,6 +84,15 @@ func mergeOf(a metadata.Append, o metadata.Onto, sent, seen, head *manifests.Lis
 		return m, misfit
 	}
 	return m, m.rowsFit(a, o, head)
+}
+
+// has reports whether list, which may be nil, has an entry with the path of e.
+func has(list *manifests.List, e *manifests.Entry) bool {
+	if list == nil {
+		return false
+	}
+	_, ok := list.Match(e)
+	return ok
 }
 
 // sums checks that the manifests of the append have all files of the manifests that it replaces.
@@ -86,7 +108,7 @@ func (m merge) sums(replaced []*manifests.Entry) metadata.Misfit {
 // ownFit checks the list's entries of the manifests that the append adds.
 func (m merge) ownFit(a metadata.Append, o metadata.Onto, head *manifests.List) metadata.Misfit {
 	for _, e := range m.own {
-		_, there := head.Entry(e.Path)
+		_, there := head.Match(e)
 		switch {
 		case there:
 			return misfitTwice
@@ -140,9 +162,9 @@ const pathBytes = 8
 func (c *contents) size() int { return pathBytes*cap(c.paths) + 128 }
 
 // readContents reads the manifest of e from raw, and subtracts its unpacked length from left.
-func readContents(e *manifests.Entry, raw []byte, left *int) (*contents, error) {
+func readContents(reader *manifests.Reader, e *manifests.Entry, raw []byte, left *int) (*contents, error) {
 	c := &contents{length: e.Length, snapshot: e.SnapshotID}
-	for f, err := range e.Files(raw, left) {
+	for f, err := range reader.Files(e, raw, left) {
 		if err != nil {
 			return nil, err
 		}

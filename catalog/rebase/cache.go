@@ -1,0 +1,98 @@
+package rebase
+
+import (
+	"container/list"
+	"sync"
+
+	"moorage/manifests"
+	"moorage/registry"
+)
+
+const (
+	// keptBytes bounds the lists and manifests that are cached in memory.
+	keptBytes = 32 << 20
+	// keptOverhead is the memory for each file in the cache in addition to its content and name.
+	keptOverhead = 256
+)
+
+// place is the key of a file in the cache: its pointer, and its location. Another table may have a
+// file of the same name in another storage.
+type place struct {
+	pointer  registry.ID
+	location string
+}
+
+// kept is the parsed content of one file that was read or will be written. One member is set.
+// Engines write a file once, under a name never used before.
+type kept struct {
+	list     *manifests.List
+	contents *contents
+}
+
+// cache caches parsed files, the last used ones, within keptBytes. Lists share entries, and an
+// entry counts once. Otherwise few lists of a large table would fit: each append has two. It is
+// safe for concurrent use.
+type cache struct {
+	mu sync.Mutex
+	// mu guards the fields below, and which lists are held. It is a leaf.
+	byPlace map[place]*list.Element // of recent
+	recent  *list.List              // of *cached; the last used one is in front
+	bytes   int
+}
+
+type cached struct {
+	place place
+	kept
+}
+
+func newCache() *cache { return &cache{byPlace: make(map[place]*list.Element), recent: list.New()} }
+
+// get returns the file at p; the zero value if the cache has none.
+func (c *cache) get(p place) kept {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at, ok := c.byPlace[p]
+	if !ok {
+		return kept{}
+	}
+	c.recent.MoveToFront(at)
+	return at.Value.(*cached).kept
+}
+
+// put caches the file at p, unless it has one there: both have the same content.
+func (c *cache) put(p place, k kept) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.byPlace[p]; ok {
+		return
+	}
+	added := &cached{p, k}
+	c.byPlace[p] = c.recent.PushFront(added)
+	c.bytes += added.overhead()
+	if k.list != nil {
+		c.bytes += k.list.Hold()
+	}
+	for c.bytes > keptBytes {
+		c.dropLastLocked()
+	}
+}
+
+// dropLastLocked drops the file that was not used for the longest time. mu must be held, and the
+// cache must have a file.
+func (c *cache) dropLastLocked() {
+	last := c.recent.Remove(c.recent.Back()).(*cached)
+	delete(c.byPlace, last.place)
+	c.bytes -= last.overhead()
+	if last.list != nil {
+		c.bytes -= last.list.Release()
+	}
+}
+
+// overhead returns the bytes of memory of the file, without the list.
+func (c *cached) overhead() int {
+	size := keptOverhead + len(c.place.location)
+	if c.contents != nil {
+		size += c.contents.size()
+	}
+	return size
+}

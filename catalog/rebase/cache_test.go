@@ -1,0 +1,86 @@
+package rebase
+
+import (
+	"bytes"
+	"fmt"
+	"testing"
+
+	"github.com/apache/iceberg-go"
+
+	"moorage/manifests"
+	"moorage/registry"
+)
+
+// The cache keeps the files that were used last, within its bound.
+func TestCacheIsBounded(t *testing.T) {
+	t.Parallel()
+	c := newCache()
+	const files, bytesEach = 64, 1 << 20
+	at := func(n int) place { return place{registry.ID{1}, fmt.Sprint(n)} }
+	for n := range files {
+		c.put(at(n), kept{contents: &contents{paths: make([]uint64, bytesEach/pathBytes)}})
+		c.get(at(0))
+		if c.bytes > keptBytes {
+			t.Fatalf("after %d files it has %d bytes", n+1, c.bytes)
+		}
+	}
+	for n, want := range map[int]bool{0: true, 1: false, files / 4: false, files - 1: true} {
+		if got := c.get(at(n)).contents != nil; got != want {
+			t.Errorf("file %d: %t, want %t", n, got, want)
+		}
+	}
+	if c.get(place{registry.ID{2}, "0"}).contents != nil {
+		t.Error("another table has the file")
+	}
+	for c.recent.Len() > 0 {
+		c.dropLastLocked()
+	}
+	if c.bytes != 0 || len(c.byPlace) != 0 {
+		t.Errorf("the empty cache has %d bytes and %d files", c.bytes, len(c.byPlace))
+	}
+}
+
+// What lists share counts once.
+func TestCacheCountsSharedEntriesOnce(t *testing.T) {
+	t.Parallel()
+	c := newCache()
+	first := listOf(t, 1000)
+	c.put(place{location: "first"}, kept{list: first})
+	alone := c.bytes
+	for n := range 10 {
+		like, err := manifests.NewList(manifests.Header{FormatVersion: 2}, nil, first.Entries(), first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.put(place{location: fmt.Sprint(n)}, kept{list: like})
+	}
+	if c.bytes > 3*alone {
+		t.Errorf("one list takes %d bytes, and eleven take %d", alone, c.bytes)
+	}
+	for c.recent.Len() > 0 {
+		c.dropLastLocked()
+	}
+	if c.bytes != 0 {
+		t.Errorf("the empty cache has %d bytes", c.bytes)
+	}
+}
+
+// listOf returns a manifest list with that many manifests.
+func listOf(t *testing.T, count int) *manifests.List {
+	t.Helper()
+	var files []iceberg.ManifestFile
+	for n := range count {
+		files = append(files, iceberg.NewManifestFile(2, fmt.Sprintf("s3://b/m-%d.avro", n), 5000, 0, 1).
+			SequenceNum(1, 1).AddedFiles(1).AddedRows(10).Build())
+	}
+	var out bytes.Buffer
+	sequence := int64(1)
+	if err := iceberg.WriteManifestList(2, &out, 1, nil, &sequence, 0, files); err != nil {
+		t.Fatal(err)
+	}
+	list, err := new(manifests.Reader).List(out.Bytes(), nil, manifests.FileBytesMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}

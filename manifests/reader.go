@@ -1,0 +1,159 @@
+package manifests
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"unsafe"
+)
+
+// schemasBytesMax bounds the schemas that a Reader remembers. The schema of a list takes some 20
+// KiB, parsed and as text, and that of a manifest 30 KiB.
+const schemasBytesMax = 8 << 20
+
+// Reader reads lists and manifests. It parses each schema once: most files of a table declare the
+// same ones. It is safe for concurrent use. The zero value is ready.
+type Reader struct {
+	mu sync.Mutex
+	// mu guards the fields below. It is a leaf.
+	schemas map[string]*schema // by text; dropped when they are too many
+	bytes   int                // of schemas
+}
+
+// schema returns the type that text describes, and text in memory that the Reader shares.
+func (r *Reader) schema(text string) (string, *schema, error) {
+	r.mu.Lock()
+	known, ok := r.schemas[text]
+	r.mu.Unlock()
+	if ok {
+		return known.text, known, nil
+	}
+	text = strings.Clone(text)
+	parsed, err := parseSchema(text)
+	if err != nil {
+		return "", nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	size := len(text) + parsed.nodes*nodeBytes
+	if r.bytes += size; r.schemas == nil || r.bytes > schemasBytesMax {
+		r.schemas, r.bytes = make(map[string]*schema), size
+	}
+	r.schemas[text] = parsed
+	return text, parsed, nil
+}
+
+// buffers has memory for unpacked blocks and for blocks to pack.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// bufferBytesMax bounds the buffers that are reused. A list of 10,000 manifests fits.
+const bufferBytesMax = 4 << 20
+
+// giveBack makes buffer available again. Nothing may refer to its memory.
+func giveBack(buffer *[]byte) {
+	if cap(*buffer) <= bufferBytesMax {
+		buffers.Put(buffer)
+	}
+}
+
+// textOf returns the bytes as text without a copy. The caller must not change them.
+func textOf(bytes []byte) string { return unsafe.String(unsafe.SliceData(bytes), len(bytes)) }
+
+// List reads a manifest list. bytesMax and FileBytesMax bound the memory that the list takes
+// without like. Reading takes up to twice as much. The caller may change raw afterwards.
+//
+// like is nil, or a list that probably has most of the records: that of the parent snapshot. Both
+// lists then share these entries. The result is the same for any like.
+//
+// Errors: ErrDamaged, also if a path is listed twice; ErrTooLarge; ErrForeign for an unknown codec.
+func (r *Reader) List(raw []byte, like *List, bytesMax int) (*List, error) {
+	file, err := r.open(textOf(raw))
+	if err == nil && file.schema.nodes > listNodesMax {
+		err = damaged("schema has %d nodes", file.schema.nodes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("manifest list: %w", err)
+	}
+	count := 0
+	var expected known
+	if like != nil && same(file.schema, like.file.schema) {
+		expected.list, count = like, len(like.entries)+1
+	}
+	l := newList(file, count)
+	bytesMax = min(bytesMax, FileBytesMax)
+	left := bytesMax
+	scratch := buffers.Get().(*[]byte)
+	defer giveBack(scratch)
+	for c, err := range file.records(&left, scratch) {
+		if err == nil {
+			err = l.read(c, &expected, bytesMax)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("manifest list: record %d: %w", len(l.entries), err)
+		}
+	}
+	file.blocks = ""
+	if err := l.seal(); err != nil {
+		return nil, fmt.Errorf("manifest list: %w", err)
+	}
+	return l, nil
+}
+
+// read reads one record of the file, and adds its entry.
+func (l *List) read(c *cursor, expected *known, bytesMax int) error {
+	if e := expected.follow(c); e != nil {
+		return l.take(e, true, bytesMax)
+	}
+	e := &Entry{schema: l.file.schema}
+	start := c.at
+	if err := c.fields(l.file.schema, e.set, nil); err != nil {
+		return err
+	}
+	if err := e.complete(); err != nil {
+		return err
+	}
+	e.Raw = c.text[start:c.at]
+	if other := expected.find(e); other != nil {
+		return l.take(other, true, bytesMax)
+	}
+	e.own()
+	return l.take(e, false, bytesMax)
+}
+
+// known follows a list whose records are expected in another list with the same schema. Its zero
+// value expects nothing.
+type known struct {
+	list *List
+	next int // index of the entry that is expected
+}
+
+// follow returns the expected entry, and goes past its record, if that record is next at c. It
+// returns nil otherwise. Bytes of the same schema have the same meaning, so they are not decoded.
+func (k *known) follow(c *cursor) *Entry {
+	if k.list == nil || k.next == len(k.list.entries) {
+		return nil
+	}
+	e := k.list.entries[k.next]
+	if !strings.HasPrefix(c.text[c.at:], e.Raw) {
+		return nil
+	}
+	c.at += len(e.Raw)
+	k.next++
+	return e
+}
+
+// find returns the entry that has the same record as e, or nil. It expects the entry after it next.
+func (k *known) find(e *Entry) *Entry {
+	if k.list == nil {
+		return nil
+	}
+	at, ok := k.list.find(e)
+	if !ok {
+		return nil
+	}
+	k.next = at + 1
+	if other := k.list.entries[at]; other.Raw == e.Raw {
+		return other
+	}
+	return nil
+}
