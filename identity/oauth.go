@@ -122,7 +122,7 @@ func (a *Authenticator) parseTokenRequest(r *http.Request, body []byte) (tokenRe
 		request.header = headers[0]
 	}
 	if a.config.Records == nil {
-		return request, oauthErrorf(codeUnsupported, "This server gives out no tokens: start it with --keys")
+		return request, oauthErrorf(codeUnsupported, "This server issues no tokens: start it with --keys")
 	}
 	return request, nil
 }

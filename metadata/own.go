@@ -56,7 +56,7 @@ func ParsePurgeDelay(value string) (time.Duration, error) {
 	}
 	if err != nil || delay < 0 || delay > purgeDelayMax {
 		return 0, moorage.Errorf(moorage.KindBadRequest,
-			"Invalid %s: %s is no duration from 0 to %d days, such as 12h or 7d", PropPurgeDelay,
+			"Invalid %s: %s is not a duration from 0 to %d days, such as 12h or 7d", PropPurgeDelay,
 			jsontext.Clip(value), purgeDelayMax/(24*time.Hour))
 	}
 	return delay, nil

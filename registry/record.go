@@ -383,7 +383,7 @@ func DecodeTask(record Record) (Task, error) {
 	case task.Kind != TaskPurge && task.Kind != TaskRecovery:
 		err = fmt.Errorf("%s is of the kind %q, which is not known", record.Key, task.Kind)
 	case record.State != StateNone && record.State != StateBlocked:
-		err = fmt.Errorf("%s is %s, which no task can be", record.Key, record.State)
+		err = fmt.Errorf("%s has the state %s, which no task has", record.Key, record.State)
 	}
 	return task, err
 }

@@ -243,7 +243,7 @@ func headersIn(f *web.Fields) map[string][]string {
 		return headers
 	}
 	if err := json.Unmarshal(object.Bytes(), &headers); err != nil || len(headers) > signHeadersMax {
-		f.Fail("headers must be lists of texts by name, at most %d", signHeadersMax)
+		f.Fail("headers must map names to lists of strings, at most %d", signHeadersMax)
 	}
 	return headers
 }

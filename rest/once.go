@@ -117,7 +117,7 @@ func leaseOf(r *http.Request) (*catalog.Lease, error) {
 	case len(values) == 0:
 		return nil, nil
 	case len(values) > 1:
-		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: there are several", leaseHeader)
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid %s: the header is repeated", leaseHeader)
 	}
 	lease, err := catalog.ParseLease(values[0])
 	return &lease, err

@@ -49,7 +49,7 @@ func viewIn(item string) (view moorage.Identifier, err error) {
 	last := strings.LastIndex(text, moorage.LevelSeparator)
 	if last < 0 {
 		return view, moorage.Errorf(moorage.KindBadRequest,
-			"Invalid %s: %q is no view, want its namespace and its name with %s between them",
+			"Invalid %s: %q is not a view: write its namespace and name with %s between them",
 			paramReferencedBy, text, namespaceSeparator)
 	}
 	view.Namespace, view.Name = splitNamespace(text[:last]), text[last+1:]

@@ -35,7 +35,7 @@ type noTokens struct{}
 func (noTokens) Token(*http.Request, []byte) (identity.TokenAnswer, error) {
 	return identity.TokenAnswer{}, &identity.OAuthError{
 		Status: http.StatusBadRequest, Code: "unsupported_grant_type",
-		Description: "This server gives out no tokens: start it with --keys",
+		Description: "This server issues no tokens: start it with --keys",
 	}
 }
 

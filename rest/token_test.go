@@ -116,7 +116,7 @@ func TestTokenFormIsBounded(t *testing.T) {
 // A server without keys says that it gives out no tokens, also where nobody is asked who he is.
 func TestNoTokens(t *testing.T) {
 	t.Parallel()
-	want := `{"error":"unsupported_grant_type","error_description":"This server gives out no tokens: start it with --keys"}`
+	want := `{"error":"unsupported_grant_type","error_description":"This server issues no tokens: start it with --keys"}`
 	wantToken(t, askToken(nil, "grant_type=client_credentials"), 400, want)
 	open := NewServer(TestConfig{Catalog: &fakeCatalog{}})
 	wantToken(t, send(open, "POST", "/v1/oauth/tokens", ""), 400, want)

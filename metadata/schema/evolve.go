@@ -20,7 +20,7 @@ func (s *Schema) CheckEvolved(current *Schema, earlier []*Schema, formatVersion 
 		}
 		if before != nil && !before.typ.promotesTo(f.typ, formatVersion) {
 			return moorage.Errorf(moorage.KindValidation,
-				"Cannot change the type of field %d (%s) from %s to %s: readers cannot read the files that are there. "+
+				"Cannot change the type of field %d (%s) from %s to %s: readers could not read existing files. "+
 					"Add a column with a new id instead", f.id, f.fullName(), before.typ, f.typ)
 		}
 	}

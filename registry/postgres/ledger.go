@@ -85,7 +85,7 @@ func compare(ledger []taken, all []migrations.Step) error {
 		case step.version != i+1:
 			return fmt.Errorf("%w: it was migrated without step %d", ErrSchema, i+1)
 		case step.oldest > len(all):
-			return fmt.Errorf("%w: %w: its step %d needs one that knows step %d, this one knows %d",
+			return fmt.Errorf("%w: %w: its step %d needs a binary with step %d, this one has %d",
 				ErrSchema, registry.ErrNewer, step.version, step.oldest, len(all))
 		case i < len(all) && step.checksum != all[i].Checksum:
 			return fmt.Errorf("%w: step %d was not made by %s", ErrSchema, i+1, all[i].Name)

@@ -265,7 +265,7 @@ func (s *Store) checkFormat(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("open the store: %w", err)
 	case !records[0].Exists():
-		return fmt.Errorf("%w: nothing says which format its records have", ErrSchema)
+		return fmt.Errorf("%w: it has no record of its format", ErrSchema)
 	}
 	format, err := registry.Decode[registry.Format](records[0])
 	switch {

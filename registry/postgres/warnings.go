@@ -93,8 +93,7 @@ func clockWarnings(began, server, ended time.Time) []string {
 	if by <= clockDifferenceMax {
 		return nil
 	}
-	return []string{fmt.Sprintf("the clock of this machine is %s %s that of PostgreSQL: other nodes end this one's "+
-		"transactions, undrop windows and idempotency keys by it, too early or too late; "+
-		"keep the clocks of all nodes in step",
+	return []string{fmt.Sprintf("the clock of this machine is %s %s that of PostgreSQL: transactions, undrop windows "+
+		"and idempotency keys may end too early or too late; synchronise the clocks of all nodes",
 		by.Round(time.Second), what)}
 }
