@@ -82,9 +82,6 @@ type Config struct {
 	// on it and is planned again. The winner is nearly always on another node. It must not block.
 	// Default: does nothing.
 	RaceLost func(pointer registry.ID)
-	// NoAppendRebase refuses every append whose branch has moved, even if the table and request
-	// consent.
-	NoAppendRebase bool
 	// AppendsMoved is called with the number of appends that a new version moved on top of a newer
 	// snapshot. It must not block. Default: does nothing.
 	AppendsMoved func(appends int)
@@ -159,7 +156,7 @@ func New(config Config) (*Catalog, error) {
 		kickPurge: config.KickPurge,
 	}
 	p.rebaser = rebase.New(names, p.documents, rebase.Config{
-		Off: config.NoAppendRebase, Refused: config.AppendRefused, Now: config.Now,
+		Refused: config.AppendRefused, Now: config.Now,
 	})
 	if config.HedgeWrites {
 		p.documents.HedgeWrites(config.Now)

@@ -260,37 +260,35 @@ func TestRebaseOntoExpired(t *testing.T) {
 }
 
 // A rebase takes the consent of the table and of the request, or that of a table for all requests.
-// The server, the warehouse, the table and the request can each refuse it.
+// The warehouse, the table and the request can each refuse it.
 func TestRebaseConsent(t *testing.T) {
 	t.Parallel()
 	const unset, on, off = catalog.RebaseUnset, catalog.RebaseOn, catalog.RebaseOff
 	consents := map[string][]catalog.RebaseChoice{"on": {on}, "on-all": {unset, on}}
-	for _, server := range []bool{true, false} {
-		for _, warehouse := range []string{"", "off"} {
-			for _, table := range []string{"", "on", "on-all", "off"} {
-				for _, request := range []catalog.RebaseChoice{unset, on, off} {
-					f := newFixture(t, func(c *catalog.Config) { c.NoAppendRebase = !server })
-					where := ident("t")
-					where.Warehouse = "other"
-					must1(f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{
-						Name: "other", Location: "file:///other", Properties: rebaseProperty(warehouse),
-					}))(t)
-					must1(f.CreateNamespace(f.ctx, "other", moorage.Namespace{"ns"}, nil))(t)
-					seen := must1(f.CreateTable(f.ctx, where, catalog.CreateTableRequest{
-						Schema: []byte(testSchema), Properties: rebaseProperty(table),
-					}))(t)
-					e := f.newEngine(2)
-					first, late := e.write(e.draft(seen, 1, "a")), e.write(e.draft(seen, 2, "b"))
-					late.Rebase = request
-					must1(f.Commit(f.ctx, where, first))(t)
-					_, err := f.Commit(f.ctx, where, late)
-					want := server && warehouse == "" && slices.Contains(consents[table], request)
-					if want != (err == nil) {
-						t.Errorf("server %t, warehouse %q, table %q, request %d: %v", server, warehouse, table, request, err)
-					}
-					if err != nil {
-						wantKind(t, err, moorage.KindCommitFailed)
-					}
+	for _, warehouse := range []string{"", "off"} {
+		for _, table := range []string{"", "on", "on-all", "off"} {
+			for _, request := range []catalog.RebaseChoice{unset, on, off} {
+				f := newFixture(t)
+				where := ident("t")
+				where.Warehouse = "other"
+				must1(f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{
+					Name: "other", Location: "file:///other", Properties: rebaseProperty(warehouse),
+				}))(t)
+				must1(f.CreateNamespace(f.ctx, "other", moorage.Namespace{"ns"}, nil))(t)
+				seen := must1(f.CreateTable(f.ctx, where, catalog.CreateTableRequest{
+					Schema: []byte(testSchema), Properties: rebaseProperty(table),
+				}))(t)
+				e := f.newEngine(2)
+				first, late := e.write(e.draft(seen, 1, "a")), e.write(e.draft(seen, 2, "b"))
+				late.Rebase = request
+				must1(f.Commit(f.ctx, where, first))(t)
+				_, err := f.Commit(f.ctx, where, late)
+				want := warehouse == "" && slices.Contains(consents[table], request)
+				if want != (err == nil) {
+					t.Errorf("warehouse %q, table %q, request %d: %v", warehouse, table, request, err)
+				}
+				if err != nil {
+					wantKind(t, err, moorage.KindCommitFailed)
 				}
 			}
 		}

@@ -32,9 +32,8 @@ const (
 	warehouseKeptFor = 5 * time.Second
 )
 
-// Config holds the settings of a Rebaser. All members except Off are required.
+// Config holds the settings of a Rebaser. All members are required.
 type Config struct {
-	Off bool // move nothing
 	// Refused is called with the reason when an append is not moved although its table and its
 	// request consent. It must not block.
 	Refused func(metadata.Misfit)
@@ -61,11 +60,11 @@ type Table struct {
 	Document *metadata.Document
 }
 
-// IsWanted reports whether an append to t may be moved: the table and the request consent, and
-// neither the warehouse nor the server refuses. A warehouse that cannot be read counts as refusing.
+// IsWanted reports whether an append to t may be moved: the table and the request consent, and the
+// warehouse does not refuse. A warehouse that cannot be read counts as refusing.
 func (r *Rebaser) IsWanted(ctx context.Context, t Table, request Choice) bool {
 	property, _ := t.Document.Property(metadata.PropAppendRebase)
-	if r.config.Off || !consents(property, request) {
+	if !consents(property, request) {
 		return false
 	}
 	refuses, err := r.warehouseRefuses(ctx, t.Found)

@@ -48,6 +48,9 @@ func openAudit(c cli.Config, metrics prometheus.Registerer, logger *slog.Logger)
 	return log, nil
 }
 
+// auditBytesMax is how long the file of the audit log becomes before it is renamed.
+const auditBytesMax = 1 << 30
+
 // auditFile is a file that only this process writes.
 type auditFile struct {
 	*audit.File
@@ -85,7 +88,7 @@ func openAuditFile(c cli.Config, to string) (audit.Out, string, error) {
 				return nil, "", refused
 			}
 		}
-		opened, err := audit.OpenFile(name, c.AuditBytesMax)
+		opened, err := audit.OpenFile(name, auditBytesMax)
 		if err != nil {
 			return nil, "", errors.Join(err, claim.Close())
 		}

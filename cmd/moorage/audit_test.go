@@ -47,7 +47,7 @@ func TestServeAudits(t *testing.T) {
 func TestAuditFileOfEachNode(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	config := cli.Config{Data: data, Store: "postgres://moorage@db/moorage", AuditBytesMax: 1 << 20}
+	config := cli.Config{Data: data, Store: "postgres://moorage@db/moorage"}
 	to := config.AuditTo(true)
 	host, err := os.Hostname()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -40,6 +41,21 @@ type peers struct {
 	logger     *slog.Logger
 }
 
+// The files in the folder of --peer-tls, with the names that Kubernetes gives them.
+const (
+	peerCertificate = "tls.crt"
+	peerKey         = "tls.key"
+	peerAuthority   = "ca.crt"
+)
+
+// peerFile returns the path of a file for connections of nodes; empty if there are none.
+func peerFile(c cli.Config, name string) string {
+	if c.PeerTLS == "" {
+		return ""
+	}
+	return filepath.Join(c.PeerTLS, name)
+}
+
 // openPeers opens the peer listener in c, and returns nil if c has none. The listener answers
 // nothing before start.
 func openPeers(ctx context.Context, c cli.Config, locks nodeLocks, metrics prometheus.Registerer,
@@ -48,12 +64,10 @@ func openPeers(ctx context.Context, c cli.Config, locks nodeLocks, metrics prome
 		return nil, nil
 	}
 	var texts [3][]byte
-	for i, file := range []struct{ setting, path string }{
-		{"--peer-cert", c.PeerCert}, {"--peer-key", c.PeerKey}, {"--peer-ca", c.PeerCA},
-	} {
-		text, err := os.ReadFile(file.path)
+	for i, name := range []string{peerCertificate, peerKey, peerAuthority} {
+		text, err := os.ReadFile(peerFile(c, name))
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", file.setting, err)
+			return nil, fmt.Errorf("--peer-tls: %w", err)
 		}
 		texts[i] = text
 	}
@@ -62,7 +76,7 @@ func openPeers(ctx context.Context, c cli.Config, locks nodeLocks, metrics prome
 	}
 	answering, calling, err := cluster.NewTLS(texts[0], texts[1], texts[2])
 	if err != nil {
-		return nil, fmt.Errorf("--peer-cert, --peer-key, --peer-ca: %w", err)
+		return nil, fmt.Errorf("--peer-tls: %w", err)
 	}
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", c.PeerListen)
@@ -108,7 +122,7 @@ func refuseClientsAsPeers(clientCA string, peerCA []byte) error {
 	keys := keysOfPEM(clients)
 	for key := range keysOfPEM(peerCA) {
 		if keys[key] {
-			return errors.New("--peer-ca and --tls-client-ca hold the same authority: each client could speak as a " +
+			return errors.New("--peer-tls and --tls-client-ca hold the same authority: each client could speak as a " +
 				"node. Make an authority for nodes alone, as the guide to clusters shows")
 		}
 	}

@@ -26,7 +26,7 @@ func TestExpiries(t *testing.T) {
 	log := new(strings.Builder)
 	now := time.Now()
 	e := &expiries{
-		certificates: map[string]string{"--tls-cert": file, "--peer-cert": filepath.Join(t.TempDir(), "none")},
+		certificates: map[string]string{"--tls-cert": file, "--peer-tls": filepath.Join(t.TempDir(), "none")},
 		now:          func() time.Time { return now }, logger: slog.New(slog.NewTextHandler(log, nil)),
 		keys: func(context.Context) (ends []catalog.KeyEnd, err error) {
 			for i, days := range []int{-1, 1, 13, 15, 90} {

@@ -191,7 +191,7 @@ func drawKey(id string) (management.Drawn, error) {
 // of an authority, which may be a whole company.
 func refuseOpenStore(ctx context.Context, c cli.Config, made *catalog.Catalog) error {
 	vouched := len(c.Issuers) > 0 || c.TLSClientCA != ""
-	if !vouched && c.Authenticates() || !c.Authenticates() && c.InsecureNoAuth || vouched && c.OpenToIssuer {
+	if !vouched && c.Authenticates() || !c.Authenticates() && c.InsecureNoAuth || vouched && c.InsecureOpenToIssuer {
 		return nil
 	}
 	on, err := catalog.AccessOf(made.As(moorage.System(whoAuthenticates))).IsOn(ctx)
@@ -204,7 +204,7 @@ func refuseOpenStore(ctx context.Context, c cli.Config, made *catalog.Catalog) e
 	case !on && vouched:
 		return errors.New("this store has no access control, so every holder of a token or certificate of " +
 			"these authorities could change every table. Switch access on first, with moorage key create NAME " +
-			"--admin or moorage access enable, or say --insecure-open-to-issuer if that is meant")
+			"--admin or moorage access enable, or say --insecure open-to-issuer if that is meant")
 	}
 	return nil
 }
@@ -240,7 +240,7 @@ func newExpiries(c cli.Config, made *catalog.Catalog, logger *slog.Logger) *expi
 		keys:         catalog.AccessOf(made.As(moorage.System(whoAuthenticates))).KeyEnds,
 		certificates: make(map[string]string), now: time.Now, logger: logger,
 	}
-	for name, file := range map[string]string{"--tls-cert": c.TLSCert, "--peer-cert": c.PeerCert} {
+	for name, file := range map[string]string{"--tls-cert": c.TLSCert, "--peer-tls": peerFile(c, peerCertificate)} {
 		if file != "" {
 			e.certificates[name] = file
 		}

@@ -161,7 +161,7 @@ func TestTLS(t *testing.T) {
 	certificate, key := first.Sign(t)
 	args := []string{
 		"--tls-cert", write("cert.pem", certificate), "--tls-key", write("key.pem", key),
-		"--tls-client-ca", write("ca.pem", clients.PEM), "--insecure-open-to-issuer",
+		"--tls-client-ca", write("ca.pem", clients.PEM), "--insecure=open-to-issuer",
 	}
 	server := startServe(t, append([]string{"--store", "memory", "--data", t.TempDir()}, args...)...)
 	if !strings.HasPrefix(server.uri, "https://") {
@@ -282,6 +282,6 @@ func TestInsecureNoAuth(t *testing.T) {
 	data := t.TempDir()
 	startServe(t, "--data", data).stop() // makes the store
 	newKey(t, "root", "--admin", "--data", data)
-	server := startServe(t, "--data", data, "--insecure-no-auth")
+	server := startServe(t, "--data", data, "--insecure=no-auth")
 	server.awaitLog(t, "there is no authentication")
 }

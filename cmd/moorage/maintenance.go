@@ -62,7 +62,7 @@ func newMaintenance(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock
 		budget: jobs.NewBudget(jobs.DefaultRates(), deps.Now), metrics: newMaintenanceMetrics(metrics),
 	}
 	m.policies = policy.New(deps.Ledger, m.kick)
-	kept := retention.ChangesKept(c.ChangeRetention, catalog.ChangeRetentionMin(c.KeyLifetime))
+	kept := retention.ChangesKept(c.ChangeRetention, catalog.ChangeRetentionMin(c.IdempotencyLifetime))
 	var err error
 	m.jobs, err = jobs.New(jobs.Config{
 		Deps: deps, Tables: tables, Doubt: clock.Doubt, Budget: m.budget, FormerKept: kept, Ended: m.metrics.ended,

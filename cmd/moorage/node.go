@@ -41,6 +41,10 @@ import (
 // policy in memory decides: metrics are needed most while the store does not answer.
 const metricsWait = time.Second
 
+// transactionWait is how long a commit of several tables waits for a table that another operation
+// has locked, before it is refused. It holds no table meanwhile.
+const transactionWait = 2 * time.Second
+
 // node is a catalog with its parts. newNode sets the fields, in this order.
 type node struct {
 	config  cli.Config
@@ -177,7 +181,7 @@ func (n *node) openCatalog() (err error) {
 	n.retention, err = retention.New(retention.Config{
 		Deps:            n.ledger,
 		Doubt:           n.clock.Doubt,
-		KeyLife:         catalog.ChangeRetentionMin(c.KeyLifetime),
+		KeyLife:         catalog.ChangeRetentionMin(c.IdempotencyLifetime),
 		UndropWindow:    c.UndropWindow,
 		ChangeRetention: c.ChangeRetention,
 	})
@@ -201,12 +205,10 @@ func (n *node) openCatalog() (err error) {
 		AllowedLocations:    c.AllowLocations,
 		LocalFolder:         newLocalFolders(c).check,
 		DocumentCacheBytes:  c.CacheBytes,
-		IdempotencyLifetime: c.KeyLifetime,
-		TransactionLockWait: c.TransactionWait,
-		CommitGroupMax:      c.CommitGroup,
+		IdempotencyLifetime: c.IdempotencyLifetime,
+		TransactionLockWait: transactionWait,
 		CommitsCarried:      meterGroups(n.metrics),
 		RaceLost:            n.peers.raceLost(n.metrics),
-		NoAppendRebase:      c.NoAppendRebase,
 		AppendsMoved:        meterRebased(n.metrics),
 		AppendRefused:       meterNotRebased(n.metrics),
 		HedgeWrites:         c.HedgeWrites,
@@ -254,12 +256,11 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 			request := gate.Request{Caller: caller, Verb: gate.LoadMetrics}
 			return gate.Pass(ctx, n.gate, request, func() error { return nil })
 		},
-		Hosts:        c.HostNames(),
-		BodyBytesMax: c.BodyBytesMax,
+		Hosts: c.HostNames(),
 	})
 	if c.Maintenance != cli.MaintenanceOnly {
 		faces := rest.Config{
-			Catalog: n.catalog, IdempotencyLifetime: c.KeyLifetime, Router: n.peers.restRouter(),
+			Catalog: n.catalog, IdempotencyLifetime: c.IdempotencyLifetime, Router: n.peers.restRouter(),
 			Stages: openStages(n.catalog),
 		}
 		if n.who != nil {

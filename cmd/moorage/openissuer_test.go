@@ -23,10 +23,10 @@ func TestAuthoritiesOfAnOpenStore(t *testing.T) {
 		"issuer": issuer, "authority": authority, "keys too": append([]string{"--keys"}, issuer...),
 	} {
 		refused := runToEnd(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, given...)...)
-		if refused.code == 0 || !strings.Contains(refused.stderr, "--insecure-open-to-issuer") {
+		if refused.code == 0 || !strings.Contains(refused.stderr, "--insecure open-to-issuer") {
 			t.Errorf("%s on an open store: %+v", name, refused)
 		}
-		memory := append([]string{"--store", "memory", "--data", t.TempDir(), "--insecure-open-to-issuer"}, given...)
+		memory := append([]string{"--store", "memory", "--data", t.TempDir(), "--insecure=open-to-issuer"}, given...)
 		startServe(t, memory...).stop()
 	}
 	if enabled := runToEnd(t, "access", "enable", "--data", data); enabled.code != 0 {

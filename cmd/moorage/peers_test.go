@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -150,15 +151,32 @@ func TestRoutingSavesRaces(t *testing.T) {
 func TestPeerFiles(t *testing.T) {
 	t.Parallel()
 	store, data := startPostgres(t).DSN(), t.TempDir()
-	good, other := loopback.NewAuthority(t).Flags(t), loopback.NewAuthority(t).Flags(t)
-	flag := func(flags []string, name string) int { return slices.Index(flags, name) + 1 }
+	other := loopback.NewAuthority(t).Flags(t)
+	value := func(flags []string, name string) *string { return &flags[slices.Index(flags, name)+1] }
+	copyOver := func(flags []string, name, source string) {
+		text, err := os.ReadFile(source)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(*value(flags, "--peer-tls"), name), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	for want, change := range map[string]func(flags []string){
-		"--peer-ca: open":        func(flags []string) { flags[flag(flags, "--peer-ca")] += ".away" },
-		"it holds none":          func(flags []string) { flags[flag(flags, "--peer-ca")] = flags[flag(flags, "--peer-key")] },
-		"private key does not":   func(flags []string) { flags[flag(flags, "--peer-key")] = other[flag(other, "--peer-key")] },
-		"--peer-listen: listen ": func(flags []string) { flags[flag(flags, "--peer-listen")] = "192.0.2.1:1" },
+		"--peer-tls: open": func(flags []string) {
+			if err := os.Remove(filepath.Join(*value(flags, "--peer-tls"), peerAuthority)); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"it holds none": func(flags []string) {
+			copyOver(flags, peerAuthority, filepath.Join(*value(flags, "--peer-tls"), peerKey))
+		},
+		"private key does not": func(flags []string) {
+			copyOver(flags, peerKey, filepath.Join(*value(other, "--peer-tls"), peerKey))
+		},
+		"--peer-listen: listen ": func(flags []string) { *value(flags, "--peer-listen") = "192.0.2.1:1" },
 	} {
-		flags := slices.Clone(good)
+		flags := loopback.NewAuthority(t).Flags(t)
 		change(flags)
 		args := append([]string{"serve", "--listen", "127.0.0.1:0", "--store", store, "--data", data, "--migrate"}, flags...)
 		if got := runToEnd(t, args...); got.code != cli.ExitFailed || !strings.Contains(got.stderr, want) {
@@ -294,10 +312,10 @@ func TestPeerSettings(t *testing.T) {
 	t.Parallel()
 	const store = "postgres://localhost/x"
 	for want, args := range map[string][]string{
-		"--peer-cert, --peer-key and --peer-ca are needed": {"--store", store, "--peer-listen", "127.0.0.1:0", "--peer-cert", "a"},
-		"go with --peer-listen":                            {"--store", store, "--peer-ca", "c"},
-		"no other nodes":                                   {"--peer-listen", "127.0.0.1:0", "--peer-cert", "a", "--peer-key", "b", "--peer-ca", "c"},
-		"say with --peer-address":                          {"--store", store, "--peer-listen", ":8182", "--peer-cert", "a", "--peer-key", "b", "--peer-ca", "c"},
+		"--peer-tls is needed":    {"--store", store, "--peer-listen", "127.0.0.1:0"},
+		"go with --peer-listen":   {"--store", store, "--peer-tls", "a"},
+		"no other nodes":          {"--peer-listen", "127.0.0.1:0", "--peer-tls", "a"},
+		"say with --peer-address": {"--store", store, "--peer-listen", ":8182", "--peer-tls", "a"},
 	} {
 		if got := runToEnd(t, append([]string{"serve"}, args...)...); got.code != cli.ExitUsage || !strings.Contains(got.stderr, want) {
 			t.Errorf("%q: %+v, want %q", args, got, want)

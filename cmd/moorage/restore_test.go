@@ -211,7 +211,7 @@ func backUpAmid(t *testing.T, data, location string) {
 // and is not true. After do the transaction ends, hulk comes back, and the server ends.
 func workAround(t *testing.T, c cli.Config, store registry.Store, held *heldStore, location string, do func(*served)) {
 	t.Helper()
-	c.KeyLifetime, c.BodyBytesMax = time.Minute, 1<<20
+	c.IdempotencyLifetime = time.Minute
 	node, err := newNode(t.Context(), c, store, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -279,7 +279,7 @@ func TestRestoreDatabaseAndGoBack(t *testing.T) {
 			t.Errorf("recover forget: %+v, want %q", got, want)
 		}
 	}
-	server = startServe(t, "--store", restored, "--data", data, "--transaction-wait", "5s")
+	server = startServe(t, "--store", restored, "--data", data)
 	if got := runToEnd(t, "recover", "list", "--uri", server.uri); !strings.Contains(got.stdout, "0 transactions unfinished") {
 		t.Errorf("the dump, restored: %+v", got)
 	}

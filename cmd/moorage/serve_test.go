@@ -428,8 +428,8 @@ func TestHostNames(t *testing.T) {
 		{nil, "rebound.example", http.StatusMisdirectedRequest},
 		{[]string{"--host", "a.example", "--host", "b.example"}, "b.example:443", http.StatusOK},
 		{[]string{"--host", "a.example"}, "rebound.example", http.StatusMisdirectedRequest},
-		{[]string{"--insecure-no-auth"}, "rebound.example", http.StatusOK},
-		{[]string{"--insecure-no-auth", "--host", "a.example"}, "rebound.example", http.StatusMisdirectedRequest},
+		{[]string{"--insecure=no-auth"}, "rebound.example", http.StatusOK},
+		{[]string{"--insecure=no-auth", "--host", "a.example"}, "rebound.example", http.StatusMisdirectedRequest},
 	} {
 		server := startServe(t, append([]string{"--store", "memory", "--data", t.TempDir()}, tt.args...)...)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.uri+"/v1/config", nil)

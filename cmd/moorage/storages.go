@@ -438,7 +438,9 @@ func newLocalFolders(c cli.Config) *localFolders {
 			f.allowed = append(f.allowed, endOf(parsed.Path))
 		}
 	}
-	own := []string{c.BackupsDir(), c.TLSKey, c.PeerKey, c.SecretsKey, c.FormerSecretsKey, c.VaultTokenFile, c.File}
+	own := []string{
+		c.BackupsDir(), c.TLSKey, peerFile(c, peerKey), c.SecretsKey, c.FormerSecretsKey, c.VaultTokenFile, c.File,
+	}
 	if !c.InDatabase() && c.Store != cli.StoreMemory {
 		own = append(own, c.StoreDir())
 	}

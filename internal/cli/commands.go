@@ -2,13 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"net"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
-	"moorage/catalog"
 	"moorage/registry"
 )
 
@@ -179,68 +176,6 @@ the purge had begun, the table cannot come back. Run the command while no server
 can run again, and must after an error.
 `,
 		},
-	}
-}
-
-func validateServe(c Config, faults *usageError) {
-	validateIdentity(c, faults)
-	validateS3(c, faults)
-	validateKeys(c, faults)
-	if least := catalog.ChangeRetentionMin(c.KeyLifetime); c.ChangeRetention > 0 && c.ChangeRetention < least {
-		faults.addf("--change-retention: %s is shorter than the %s for which keys are honoured",
-			c.ChangeRetention, least)
-	}
-	if c.Migrate && !c.InDatabase() && !isURI(c.Store) {
-		faults.addf("--migrate: --store does not name a PostgreSQL database")
-	}
-	validatePeer(c, faults)
-}
-
-// validatePeer checks that the settings of a peer listener are complete.
-func validatePeer(c Config, faults *usageError) {
-	if c.PeerListen == "" {
-		if c.PeerAddress != "" || c.PeerCert != "" || c.PeerKey != "" || c.PeerCA != "" {
-			faults.addf("--peer-address, --peer-cert, --peer-key and --peer-ca go with --peer-listen")
-		}
-		return
-	}
-	if c.PeerCert == "" || c.PeerKey == "" || c.PeerCA == "" {
-		faults.addf("--peer-listen: --peer-cert, --peer-key and --peer-ca are needed too")
-	}
-	if !c.InDatabase() && !isURI(c.Store) {
-		faults.addf("--peer-listen: --store does not name a PostgreSQL database, so there are no other nodes")
-	}
-	called := c.PeerListen
-	if c.PeerAddress != "" {
-		called = c.PeerAddress
-	}
-	if host, _, err := net.SplitHostPort(called); err == nil && isEveryAddress(host) {
-		faults.addf("--peer-listen: other nodes cannot call %s; say with --peer-address what they call", called)
-	}
-}
-
-// validateKeys finds settings that need a secrets key which is missing.
-func validateKeys(c Config, faults *usageError) {
-	if c.FormerSecretsKey != "" && c.SecretsKey == "" {
-		faults.addf("--former-secrets-key: goes with --secrets-key, which is missing")
-	}
-	if c.KMSEndpoint != "" && !isInCloud(c.SecretsKey) {
-		faults.addf("--kms-endpoint: --secrets-key does not name a key in a cloud")
-	}
-	if c.FormerKMSEndpoint != "" && !isInCloud(c.FormerSecretsKey) {
-		faults.addf("--former-kms-endpoint: --former-secrets-key does not name a key in a cloud")
-	}
-}
-
-// isInCloud reports whether a key is in a cloud's key service.
-func isInCloud(key string) bool {
-	return strings.HasPrefix(key, "aws-kms://") || strings.HasPrefix(key, "gcp-kms://")
-}
-
-// validateS3 finds half a pair of credentials.
-func validateS3(c Config, faults *usageError) {
-	if (c.S3AccessKeyID == "") != (c.S3SecretAccessKey == "") {
-		faults.addf("--s3-access-key-id and --s3-secret-access-key go together")
 	}
 }
 

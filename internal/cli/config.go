@@ -27,53 +27,45 @@ const (
 type Config struct {
 	Operand string // what follows the flags: the name of a warehouse, the folder of a backup
 
-	File            string        // YAML file with the other settings; empty if there is none
-	Backups         string        // folder for backups of the server; empty means the folder "backups" in Data
-	Data            string        // folder for all data of the server; example /var/lib/moorage
-	Store           string        // "memory", a folder, or a database URL; empty means the folder "registry" in Data
-	Migrate         bool          // first migrate the database's tables to this version
-	Listen          string        // host:port; port 0 takes a free one
-	DebugListen     string        // host:port for probes and metrics without a key; empty if there is none
-	Hosts           []string      // host names that clients may use for a server on loopback
-	APIKeys         bool          // accept the API keys of the store, and issue tokens for them
-	Admins          []string      // principals that are always administrators
-	TokenLifetime   time.Duration // how long a token from this server is valid
-	TLSCert         string        // PEM file: the certificate of the server; empty means plain HTTP
-	TLSKey          string        // PEM file: the key of TLSCert
-	TLSClientCA     string        // PEM file: what signs client certificates; empty if clients have none
-	Insecure        bool          // may listen beyond loopback without TLS
-	InsecureNoAuth  bool          // may listen beyond loopback without authentication
-	OpenToIssuer    bool          // may let every identity of an authority change every table
-	PeerListen      string        // host:port for connections from other nodes; empty if there is no such listener
-	PeerAddress     string        // host:port that other nodes call; empty means PeerListen
-	PeerCert        string        // PEM file: the certificate of this node
-	PeerKey         string        // PEM file: the key of PeerCert
-	PeerCA          string        // PEM file: what signed the certificates of all nodes
-	AllowLocations  []string      // URIs below which tables may live, in addition to their warehouse's location
-	Audit           string        // a file, AuditStderr or AuditOff; empty: see AuditTo
-	AuditReads      int           // the audit log has one of this many allowed reads; 0 means only their sums
-	AuditBytesMax   int64         // maximum size of the audit file, in bytes
-	AuditStrict     bool          // refuse requests while the audit log cannot be written
-	LogLevel        slog.Level    // the lowest level that is logged
-	LogFormat       string        // "text" or "json"
-	BodyBytesMax    int64         // longest request body, in bytes
-	ConnectionsMax  int           // maximum number of concurrent connections
-	CacheBytes      int64         // memory for metadata documents, in bytes
-	UndropWindow    time.Duration // how long the records of a dropped table are kept
-	KeyLifetime     time.Duration // how long a request may be repeated with its Idempotency-Key
-	ChangeRetention time.Duration // how long change records are kept; 0 means the catalog's default
-	StoreWait       time.Duration // how long a start waits for a database that does not answer; 0 means no wait
-	ShutdownTimeout time.Duration // how long requests in progress may take to end
-	CommitGroup     int           // maximum number of commits of one table that share a version
-	Maintenance     string        // on, off or only
-	HedgeWrites     bool          // write a metadata file again if the first write takes unusually long
-	TransactionWait time.Duration // how long a commit of several tables waits for another that is held
+	File          string        // YAML file with the other settings; empty if there is none
+	Backups       string        // folder for backups of the server; empty means the folder "backups" in Data
+	Data          string        // folder for all data of the server; example /var/lib/moorage
+	Store         string        // "memory", a folder, or a database URL; empty means the folder "registry" in Data
+	Migrate       bool          // first migrate the database's tables to this version
+	Listen        string        // host:port; port 0 takes a free one
+	DebugListen   string        // host:port for probes and metrics without a key; empty if there is none
+	Hosts         []string      // host names that clients may use for a server on loopback
+	APIKeys       bool          // accept the API keys of the store, and issue tokens for them
+	Admins        []string      // principals that are always administrators
+	TokenLifetime time.Duration // how long a token from this server is valid
+	TLSCert       string        // PEM file: the certificate of the server; empty means plain HTTP
+	TLSKey        string        // PEM file: the key of TLSCert
+	TLSClientCA   string        // PEM file: what signs client certificates; empty if clients have none
+	// These are the risks that --insecure accepts: plain HTTP beyond loopback, no authentication
+	// there, and a store that every identity of an authority can change.
+	InsecurePlainHTTP, InsecureNoAuth, InsecureOpenToIssuer bool
+
+	PeerListen          string        // host:port for connections from other nodes; empty if there is no such listener
+	PeerAddress         string        // host:port that other nodes call; empty means PeerListen
+	PeerTLS             string        // folder with the certificate and the key of this node, and the authority of all
+	AllowLocations      []string      // URIs below which tables may live, in addition to their warehouse's location
+	Audit               string        // a file, AuditStderr or AuditOff; empty: see AuditTo
+	AuditReads          int           // the audit log has one of this many allowed reads; 0 means only their sums
+	AuditStrict         bool          // refuse requests while the audit log cannot be written
+	LogLevel            slog.Level    // the lowest level that is logged
+	LogFormat           string        // "text" or "json"
+	ConnectionsMax      int           // maximum number of concurrent connections
+	CacheBytes          int64         // memory for metadata documents, in bytes
+	UndropWindow        time.Duration // how long the records of a dropped table are kept
+	IdempotencyLifetime time.Duration // how long a request may be repeated with its Idempotency-Key
+	ChangeRetention     time.Duration // how long change records are kept; 0 means the catalog's default
+	StoreWait           time.Duration // how long a start waits for a database that does not answer; 0 means no wait
+	ShutdownTimeout     time.Duration // how long requests in progress may take to end
+	Maintenance         string        // on, off or only
+	HedgeWrites         bool          // write a metadata file again if the first write takes unusually long
 
 	Issuers        []identity.IssuerConfig // external issuers whose tokens are accepted
 	TrustedProxies []netip.Prefix          // their X-Forwarded-For is trusted
-
-	// NoAppendRebase refuses appends whose branch has moved, even if all parties consent.
-	NoAppendRebase bool
 
 	DefaultLocation   string // location of the warehouse default when it is created; empty means a folder in Data
 	S3Endpoint        string // URL of the S3 server; empty means the environment's value

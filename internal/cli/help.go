@@ -88,7 +88,7 @@ func (s setting) addTo(cmd *cobra.Command, completing bool) {
 // choices returns the literal words in value: text and json for "text|json", all for "ID|all".
 func choices(value string) (words []string) {
 	for word := range strings.SplitSeq(value, "|") {
-		if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz") == "" {
+		if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyz-") == "" {
 			words = append(words, word)
 		}
 	}

@@ -16,39 +16,34 @@ import (
 func identitySettings() []setting {
 	return []setting{
 		{name: "keys", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.APIKeys }),
-			usage: "Accept the API keys of the store, and give out tokens for them at /v1/oauth/tokens."},
+			usage: "Accept the API keys of the store, and issue tokens for them at /v1/oauth/tokens."},
 		{name: "issuer", value: "ALIAS=URL,audience=A", list: true, set: setIssuers,
-			usage: "Accept the tokens of an outside issuer. Its subjects are called ALIAS:SUBJECT. Further " +
-				"settings, separated by commas: subject, roles (the paths of claims), roles-prefix, algorithms (as " +
-				"RS256+ES256), jwks (a URL or a file), ca, token-file. May be given more than once."},
+			usage: "Accept the tokens of an external issuer. Its subjects are called ALIAS:SUBJECT. Further options, " +
+				"separated by commas: subject, roles (paths of claims), roles-prefix, algorithms (such as " +
+				"RS256+ES256), jwks (a URL or a file), ca, token-file. May be repeated."},
 		{name: "admin", value: "PRINCIPAL", list: true, set: setAdmins,
-			usage: "Principal who is always an administrator, such as corp:248289761001. May be given more than once."},
+			usage: "Principal that is always an administrator, such as corp:248289761001. May be repeated."},
 		{name: "token-lifetime", value: "DURATION", preset: "1h",
-			usage: "How long a token that the server gives out lasts: 1s to 12h.",
+			usage: "How long a token of this server is valid: 1s to 12h.",
 			set: one(within(time.ParseDuration, time.Second, 12*time.Hour), "a duration such as 1h, 1s to 12h",
 				func(c *Config) *time.Duration { return &c.TokenLifetime })},
 		{name: "tls-cert", value: "FILE", set: folder(func(c *Config) *string { return &c.TLSCert }),
-			usage: "PEM file with the certificate of the server, and those between it and its authority. The server " +
-				"then speaks HTTPS. It looks every 10 s whether the files of TLS have changed."},
+			usage: "PEM file with the certificate of the server and its intermediate certificates. The server then " +
+				"uses HTTPS. It reads changed TLS files within 10 s."},
 		{name: "tls-key", value: "FILE", set: folder(func(c *Config) *string { return &c.TLSKey }),
 			usage: "PEM file with the key of --tls-cert."},
 		{name: "tls-client-ca", value: "FILE", set: folder(func(c *Config) *string { return &c.TLSClientCA }),
-			usage: "PEM file with the authorities that sign certificates of clients. A client that shows one is " +
-				"called cert: and its SPIFFE id, or the common name."},
+			usage: "PEM file with the authorities that sign client certificates. A client with a certificate is " +
+				"called cert: and its SPIFFE id, or its common name."},
 		{name: "trusted-proxy", value: "CIDR", list: true, set: setProxies,
-			usage: "Addresses of proxies in front of the server, which do TLS. What they say in X-Forwarded-For goes " +
-				"into the audit log. May be given more than once."},
-		{name: "insecure", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Insecure }),
-			usage: "Listen beyond loopback although neither TLS nor a proxy hides what is sent: who listens on the " +
-				"way can use the keys of others."},
-		{name: "insecure-no-auth",
-			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.InsecureNoAuth }),
-			usage: "Listen beyond loopback, or open a store with access control, although there is no " +
-				"authentication: a client that can reach the port can change every table."},
-		{name: "insecure-open-to-issuer",
-			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.OpenToIssuer }),
-			usage: "Start with --issuer or --tls-client-ca on a store without access control: every holder of " +
-				"a token or a certificate of these authorities can change every table."},
+			usage: "Addresses of proxies in front of the server, which do TLS. The audit log has the client address " +
+				"that they send in X-Forwarded-For. May be repeated."},
+		{name: "insecure", value: "plain-http|no-auth|open-to-issuer", list: true, set: setInsecure,
+			usage: "Accept a risk. plain-http: listen beyond loopback without TLS or a proxy, so that others on the " +
+				"network can read keys. no-auth: listen beyond loopback, or open a store with access control, " +
+				"without authentication, so that every client can change every table. open-to-issuer: serve a store " +
+				"without access control with --issuer or --tls-client-ca, so that every holder of a token or a " +
+				"certificate can change every table. May be repeated."},
 	}
 }
 
@@ -59,6 +54,22 @@ func setIssuers(c *Config, values []string) error {
 			return fmt.Errorf("%q: %w", text, err)
 		}
 		c.Issuers = append(c.Issuers, issuer)
+	}
+	return nil
+}
+
+func setInsecure(c *Config, values []string) error {
+	for _, risk := range values {
+		switch risk {
+		case "plain-http":
+			c.InsecurePlainHTTP = true
+		case "no-auth":
+			c.InsecureNoAuth = true
+		case "open-to-issuer":
+			c.InsecureOpenToIssuer = true
+		default:
+			return fmt.Errorf("%q is not plain-http, no-auth or open-to-issuer", risk)
+		}
 	}
 	return nil
 }
@@ -100,10 +111,11 @@ func (c Config) RefuseListen(address string) error {
 	switch {
 	case !c.Authenticates() && !c.InsecureNoAuth:
 		return fmt.Errorf("%s can be reached from other machines and there is no authentication; listen on 127.0.0.1, "+
-			"or say --keys, --issuer or --tls-client-ca; --insecure-no-auth lets everybody change every table", address)
-	case c.Authenticates() && c.TLSCert == "" && len(c.TrustedProxies) == 0 && !c.Insecure:
+			"or say --keys, --issuer or --tls-client-ca; --insecure no-auth lets every client change every table",
+			address)
+	case c.Authenticates() && c.TLSCert == "" && len(c.TrustedProxies) == 0 && !c.InsecurePlainHTTP:
 		return fmt.Errorf("%s can be reached from other machines, and keys would be sent in the clear; "+
-			"say --tls-cert and --tls-key, --trusted-proxy, or --insecure if that is meant", address)
+			"say --tls-cert and --tls-key, --trusted-proxy, or --insecure plain-http if that is meant", address)
 	}
 	return nil
 }

@@ -14,11 +14,11 @@ import (
 // TestPrecedence writes the same setting to the three places it can come from.
 func TestPrecedence(t *testing.T) {
 	t.Parallel()
-	file := writeFile(t, "moorage.yaml", "listen: 127.0.0.1:3\nundrop-window: 3h\nbody-limit: 3MiB\nlog-level: error\n"+
+	file := writeFile(t, "moorage.yaml", "listen: 127.0.0.1:3\nundrop-window: 3h\ncache-size: 3MiB\nlog-level: error\n"+
 		"allow-location:\n  - file:///three\n  - file:///drei\n")
 	environ := []string{
 		"MOORAGE_LISTEN=127.0.0.1:2", "MOORAGE_UNDROP_WINDOW=2h", "MOORAGE_ALLOW_LOCATION=file:///two file:///zwei",
-		"MOORAGE_BODY_LIMIT=2MiB", "OTHER=1", "MOORAGE_PORT_8181_TCP=tcp://10.0.0.1:8181",
+		"MOORAGE_CACHE_SIZE=2MiB", "OTHER=1", "MOORAGE_PORT_8181_TCP=tcp://10.0.0.1:8181",
 	}
 	args := []string{"--config", file, "--listen=127.0.0.1:1", "--undrop-window", "1h", "--allow-location", "file:///one"}
 
@@ -26,13 +26,13 @@ func TestPrecedence(t *testing.T) {
 	if got.Listen != "127.0.0.1:1" || got.UndropWindow != time.Hour || !slices.Equal(got.AllowLocations, []string{"file:///one"}) {
 		t.Errorf("flags do not win: %+v", got)
 	}
-	if got.BodyBytesMax != 2<<20 {
-		t.Errorf("environment does not win over the file: body limit %d", got.BodyBytesMax)
+	if got.CacheBytes != 2<<20 {
+		t.Errorf("environment does not win over the file: cache size %d", got.CacheBytes)
 	}
 	if got.LogLevel != slog.LevelError {
 		t.Errorf("file does not win over the default: level %v", got.LogLevel)
 	}
-	if got.CacheBytes != 64<<20 || got.Data != "./moorage-data" || got.LogFormat != "text" {
+	if got.ConnectionsMax != 4096 || got.Data != "./moorage-data" || got.LogFormat != "text" {
 		t.Errorf("defaults are missing: %+v", got)
 	}
 
@@ -66,8 +66,8 @@ func TestFaultsAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	file := writeFile(t, "bad.yaml", "lisden: 1\nlog-format: xml\ncache-size: [1, 2]\nlog-level: info\nlog-level: warn\n")
 	_, err := load(named("serve"), []string{
-		"--config", file, "--lsten", "--listen", "0.0.0.0", "stray", "--port", "9", "--data", "", "--shutdown-timeout", "0s", "--transaction-wait", "6s", "--store",
-	}, []string{"MOORAGE_BODY_LIMIT=lots", "MOORAGE_INSECURE=perhaps"})
+		"--config", file, "--lsten", "--listen", "0.0.0.0", "stray", "--port", "9", "--data", "", "--shutdown-timeout", "0s", "--store-wait", "-6s", "--store",
+	}, []string{"MOORAGE_CACHE_SIZE=lots", "MOORAGE_INSECURE=perhaps"})
 	want := []string{
 		"there is no flag --lsten; did you mean --listen?",
 		"there is no flag --port",
@@ -79,9 +79,9 @@ func TestFaultsAreToldAtOnce(t *testing.T) {
 		"--data: must not be empty",
 		`--listen: "0.0.0.0" is not HOST:PORT with a port from 0 to 65535`,
 		file + `, line 2: log-format: "xml" is not text or json`,
-		`MOORAGE_INSECURE: "perhaps" is not true or false`,
-		`MOORAGE_BODY_LIMIT: "lots" is not a size such as 64MiB, at least 1`,
-		`--transaction-wait: "6s" is not a duration from 0s to 5s`,
+		`MOORAGE_INSECURE: "perhaps" is not plain-http, no-auth or open-to-issuer`,
+		`MOORAGE_CACHE_SIZE: "lots" is not a size such as 64MiB, at least 1`,
+		`--store-wait: "-6s" is not a duration such as 30s, at least 0s`,
 		`--shutdown-timeout: "0s" is not a duration such as 45s, more than 0`,
 	}
 	var usage *usageError
@@ -150,15 +150,15 @@ func TestListenBeyondLoopback(t *testing.T) {
 		if (err == nil) != loopback {
 			t.Errorf("--listen %s: got error %v, want one: %t", listen, err, !loopback)
 		}
-		if _, err := load(named("serve"), []string{"--listen", listen, "--insecure-no-auth"}, nil); err != nil {
-			t.Errorf("--listen %s --insecure-no-auth: %v", listen, err)
+		if _, err := load(named("serve"), []string{"--listen", listen, "--insecure=no-auth"}, nil); err != nil {
+			t.Errorf("--listen %s --insecure=no-auth: %v", listen, err)
 		}
 		for _, row := range []struct {
 			args []string
 			want bool
 		}{
-			{[]string{"--insecure"}, false}, {[]string{"--keys"}, false}, {[]string{"--trusted-proxy", "10.0.0.0/8"}, false},
-			{[]string{"--tls-cert", "a", "--tls-key", "b"}, false}, {[]string{"--keys", "--insecure"}, true},
+			{[]string{"--insecure=plain-http"}, false}, {[]string{"--keys"}, false}, {[]string{"--trusted-proxy", "10.0.0.0/8"}, false},
+			{[]string{"--tls-cert", "a", "--tls-key", "b"}, false}, {[]string{"--keys", "--insecure", "plain-http"}, true},
 			{[]string{"--keys", "--trusted-proxy", "10.0.0.1"}, true}, {[]string{"--keys", "--tls-cert", "a", "--tls-key", "b"}, true},
 			{[]string{"--tls-client-ca", "c", "--tls-cert", "a", "--tls-key", "b"}, true},
 		} {
@@ -410,7 +410,7 @@ func FuzzConfigFile(f *testing.F) {
 
 func TestLifetimeSetting(t *testing.T) {
 	t.Parallel()
-	if got := mustLoad(t, nil, nil).KeyLifetime; got != 30*time.Minute {
+	if got := mustLoad(t, nil, nil).IdempotencyLifetime; got != 30*time.Minute {
 		t.Errorf("by default %s", got)
 	}
 	for value, want := range map[string]time.Duration{
@@ -418,8 +418,8 @@ func TestLifetimeSetting(t *testing.T) {
 		"999ms": 0, "0s": 0, "-1m": 0, "8761h": 0, "30": 0, "PT30M": 0,
 	} {
 		c, err := load(named("serve"), []string{"--idempotency-lifetime=" + value}, nil)
-		if (err != nil) != (want == 0) || err == nil && c.KeyLifetime != want {
-			t.Errorf("%s is %s, %v; want %s", value, c.KeyLifetime, err, want)
+		if (err != nil) != (want == 0) || err == nil && c.IdempotencyLifetime != want {
+			t.Errorf("%s is %s, %v; want %s", value, c.IdempotencyLifetime, err, want)
 		}
 	}
 }

@@ -96,13 +96,6 @@ func parseLevel(v string) (level slog.Level, err error) {
 	return level, err
 }
 
-// parseRebaseOff reads the only value of --append-rebase. The server cannot consent for its
-// clients.
-func parseRebaseOff(v string) (bool, error) {
-	_, err := oneOf("off")(v)
-	return err == nil, err
-}
-
 // within returns parse with bounds: it refuses values less than least or more than most.
 func within[T cmp.Ordered](parse func(string) (T, error), least, most T) func(string) (T, error) {
 	return func(v string) (T, error) {

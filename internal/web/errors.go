@@ -80,7 +80,7 @@ var help = map[int]string{
 	http.StatusMisdirectedRequest:    "Ask for localhost, or start the server with --host.",
 	http.StatusNotAcceptable:         "This server cannot do that; the message says what does.",
 	http.StatusConflict:              "Look at the present state, and choose another name or repeat the request.",
-	http.StatusRequestEntityTooLarge: "Send less at once, or start the server with a larger --body-limit.",
+	http.StatusRequestEntityTooLarge: "Send less at once.",
 	http.StatusUnprocessableEntity:   "Look at the present state first; the same request fails again.",
 	http.StatusTooManyRequests:       "Repeat the request after the seconds that Retry-After says.",
 	http.StatusServiceUnavailable:    "Repeat the request after the seconds that Retry-After says.",

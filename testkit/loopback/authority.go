@@ -68,21 +68,18 @@ func (a *Authority) SignFor(t testing.TB, uses ...x509.ExtKeyUsage) (certificate
 	return encode("CERTIFICATE", der), encode("PRIVATE KEY", encoded)
 }
 
-// Flags writes the certificate of a new node into files. It returns the flags of moorage serve with
-// these files, and with a peer listener on a free port of loopback.
+// Flags writes the certificate of a new node into a folder. It returns the flags of moorage serve
+// with this folder, and with a peer listener on a free port of loopback.
 func (a *Authority) Flags(t testing.TB) []string {
 	t.Helper()
 	folder := t.TempDir()
 	certificate, key := a.Sign(t)
-	flags := []string{"--peer-listen", "127.0.0.1:0"}
-	for flag, text := range map[string][]byte{"--peer-cert": certificate, "--peer-key": key, "--peer-ca": a.PEM} {
-		path := filepath.Join(folder, flag[2:]+".pem")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
+	for name, text := range map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": a.PEM} {
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		flags = append(flags, flag, path)
 	}
-	return flags
+	return []string{"--peer-listen", "127.0.0.1:0", "--peer-tls", folder}
 }
 
 func template(name string) *x509.Certificate {

@@ -1,0 +1,261 @@
+package cli
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"moorage/catalog"
+)
+
+// serverSettings returns the settings that the YAML file may contain: the settings of serve.
+func serverSettings() []setting {
+	return slices.Concat(
+		nodeSettings(), accessSettings(), identitySettings(), auditSettings(), peerSettings(), limitSettings())
+}
+
+// accessSettings returns the settings of serve for addresses, locations of files, and logs.
+func accessSettings() []setting {
+	return []setting{
+		{name: "listen", value: "HOST:PORT", preset: "127.0.0.1:8181",
+			usage: "Address to listen on. With port 0 the server takes a free port and prints it.",
+			set: func(c *Config, v []string) (err error) {
+				c.Listen, err = v[0], checkHostPort(v[0])
+				return err
+			}},
+		{name: "debug-listen", value: "[HOST:]PORT",
+			usage: "Address for /metrics, /healthz and /readyz without a key and without TLS. The default host is " +
+				"127.0.0.1. Every client that reaches the address can read the metrics. Default: off.",
+			set: func(c *Config, v []string) error {
+				c.DebugListen = v[0]
+				if port := strings.TrimPrefix(v[0], ":"); !strings.Contains(port, ":") {
+					c.DebugListen = "127.0.0.1:" + port
+				}
+				return checkHostPort(c.DebugListen)
+			}},
+		{name: "host", value: "NAME", list: true,
+			usage: "Host name that requests may use, in addition to localhost and loopback addresses, such as the " +
+				"name of a proxy. Other names get 421, which protects a local server against web pages. Default: " +
+				"any name if callers must authenticate or with --insecure no-auth. May be repeated.",
+			set: func(c *Config, v []string) error {
+				c.Hosts = v
+				if slices.Contains(v, "") {
+					return fmt.Errorf("must not be empty")
+				}
+				return nil
+			}},
+		{name: "migrate", set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.Migrate }),
+			usage: "First bring the tables of a PostgreSQL database to this version, as moorage migrate does."},
+		{name: "default-location", value: "URI", set: place(func(c *Config) *string { return &c.DefaultLocation }),
+			usage: "Where the first start puts the tables of the warehouse called default: s3://bucket/prefix, " +
+				"gs://bucket/prefix, abfss://container@account.dfs.core.windows.net/path or " +
+				"file:///absolute/folder. Default: the folder warehouse in --data."},
+		allowLocation(),
+		{name: "backups", value: "DIR", set: folder(func(c *Config) *string { return &c.Backups }),
+			usage: "Folder for the backups of moorage backup --uri. Its parent folder must exist. " +
+				"Default: the folder backups in --data."},
+		{name: "log-level", value: "debug|info|warn|error", preset: "info",
+			usage: "Lowest level of the log on stderr.",
+			set:   one(parseLevel, "debug, info, warn or error", func(c *Config) *slog.Level { return &c.LogLevel })},
+		{name: "log-format", value: "text|json", preset: "text", usage: "Format of the log.",
+			set: one(oneOf("text", "json"), "text or json", func(c *Config) *string { return &c.LogFormat })},
+	}
+}
+
+// The values of --audit that are not the name of a file.
+const (
+	AuditStderr = "stderr"
+	AuditOff    = "off"
+)
+
+// auditReadsMax bounds how many reads one line of the audit log may represent.
+const auditReadsMax = 1_000_000
+
+// auditSettings returns the settings of serve for the audit log.
+func auditSettings() []setting {
+	return []setting{
+		{name: "audit", value: "FILE|stderr|off", set: folder(func(c *Config) *string { return &c.Audit }),
+			usage: "Where the audit log goes: one JSON line for each request that was allowed or refused, and for " +
+				"each token and key. A file of 1 GiB is renamed to .1, and four such files are kept. SIGHUP opens " +
+				"the file again, and does not end the server. Default: the file audit.log in --data if callers must " +
+				"authenticate, else off. With a database it is audit-HOST.log, and audit-HOST-2.log for a second " +
+				"server of that machine."},
+		{name: "audit-reads", value: "summed|each|1/N", preset: "summed",
+			usage: "Which allowed reads get a line in the audit log. summed: the first of a caller, an operation and " +
+				"an object in a minute, and then a line with the number of the others. each: all. 1/N: one of N. " +
+				"Each change has a line. Refusals share lines beyond 100 of a caller in a minute.",
+			set: one(parseShare, "summed, each, or 1/N with N from 1 to 1000000",
+				func(c *Config) *int { return &c.AuditReads })},
+		{name: "audit-strict",
+			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.AuditStrict }),
+			usage: "Refuse requests (503) while the audit log cannot be written. Without it the server drops lines " +
+				"and counts them."},
+	}
+}
+
+// parseShare reads "1/N" and returns N. "summed" is 0, "each" is 1.
+func parseShare(v string) (int, error) {
+	switch v {
+	case "summed":
+		return 0, nil
+	case "each":
+		return 1, nil
+	}
+	digits, ok := strings.CutPrefix(v, "1/")
+	if !ok {
+		return 0, strconv.ErrSyntax
+	}
+	return within(strconv.Atoi, 1, auditReadsMax)(digits)
+}
+
+// AuditTo returns where the audit log goes: AuditOff, AuditStderr, or a file. authenticated is true
+// if callers must authenticate.
+func (c Config) AuditTo(authenticated bool) string {
+	switch {
+	case c.Audit != "":
+		return c.Audit
+	case authenticated:
+		return filepath.Join(c.Data, "audit.log")
+	}
+	return AuditOff
+}
+
+// peerSettings returns the settings of serve with which nodes send commits to each other.
+func peerSettings() []setting {
+	return []setting{
+		{name: "peer-listen", value: "HOST:PORT",
+			usage: "Address for the other nodes of a cluster. The nodes then send commits that race on one table to " +
+				"one of them. Needs a PostgreSQL store and --peer-tls. Default: nodes do not call each other.",
+			set: func(c *Config, v []string) (err error) {
+				c.PeerListen, err = v[0], checkHostPort(v[0])
+				return err
+			}},
+		{name: "peer-address", value: "HOST:PORT",
+			usage: "Address that the other nodes call. Its host must be in the certificate. Port 0 means the port of " +
+				"--peer-listen. Default: the address of --peer-listen.",
+			set: func(c *Config, v []string) (err error) {
+				c.PeerAddress, err = v[0], checkHostPort(v[0])
+				return err
+			}},
+		{name: "peer-tls", value: "DIR", set: folder(func(c *Config) *string { return &c.PeerTLS }),
+			usage: "Folder with the certificate of this node (tls.crt), its key (tls.key), and the authority of all " +
+				"nodes (ca.crt), as PEM files. The authority must sign for nodes only: a node trusts what another " +
+				"node reports about a caller."},
+	}
+}
+
+// limitSettings returns the settings of serve that bound sizes and times.
+func limitSettings() []setting {
+	const days, size = "a duration such as 7d or 36h, more than 0", "a size such as 64MiB, at least 1"
+	return []setting{
+		{name: "connection-limit", value: "N", preset: "4096",
+			usage: "Largest number of connections. An idle one costs about 30 KiB. At the limit a new connection " +
+				"replaces the one that has been idle longest, or gets 429. Above three quarters of the limit an " +
+				"address may have an eighth, unless it is a --trusted-proxy. Health and metrics are always answered.",
+			set: one(within(strconv.Atoi, 1, 1_000_000), "a number from 1 to 1000000",
+				func(c *Config) *int { return &c.ConnectionsMax })},
+		{name: "cache-size", value: "SIZE", preset: "64MiB",
+			usage: "Memory for cached metadata documents, in bytes or with a unit: KiB, MiB, GiB.",
+			set:   one(parseSize, size, func(c *Config) *int64 { return &c.CacheBytes })},
+		{name: "hedge-writes",
+			set: one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.HedgeWrites }),
+			usage: "Write a metadata file in cloud storage a second time, under another name, if the first write " +
+				"takes over 150 ms and 3 times as long as usual. The commit uses the file that is there first."},
+		{name: "maintenance", value: "on|off|only", preset: MaintenanceOn,
+			usage: "on: this server does the maintenance that policies require. off: it does none. only: it does " +
+				"maintenance, and answers only operators and probes.",
+			set: one(oneOf(MaintenanceOn, MaintenanceOff, MaintenanceOnly), "on, off or only",
+				func(c *Config) *string { return &c.Maintenance })},
+		{name: "undrop-window", value: "DURATION", preset: "7d",
+			usage: "How long a dropped table or view can come back, such as 7d or 36h. This also delays the deletion " +
+				"of files by a drop with a purge, unless the warehouse has the property moorage.purge-delay.",
+			set: one(parseDuration, days, func(c *Config) *time.Duration { return &c.UndropWindow })},
+		{name: "idempotency-lifetime", value: "DURATION", preset: "30m",
+			usage: "How long clients may repeat a change with the same Idempotency-Key: 1s to 8760h. A purge of a " +
+				"table that was changed with a key waits until then, and 5 minutes more.",
+			set: one(parseLifetime, "a duration such as 30m, 1s to 8760h",
+				func(c *Config) *time.Duration { return &c.IdempotencyLifetime })},
+		{name: "change-retention", value: "DURATION",
+			usage: "How long the server keeps the record of a change, such as 7d or 36h. At least " +
+				"--idempotency-lifetime and 5 minutes. Default: 7d, or that minimum if it is longer.",
+			set: one(parseDuration, days, func(c *Config) *time.Duration { return &c.ChangeRetention })},
+		{name: "store-wait", value: "DURATION", preset: "30s",
+			usage: "How long a start waits for a PostgreSQL database that does not answer, or accepts no writes yet. " +
+				"At least 0s.",
+			set: one(within(parseDays, 0, math.MaxInt64), "a duration such as 30s, at least 0s",
+				func(c *Config) *time.Duration { return &c.StoreWait })},
+		{name: "shutdown-timeout", value: "DURATION", preset: "50s",
+			usage: "How long requests in progress may take to end after SIGTERM, SIGINT or SIGHUP. A commit of " +
+				"several tables may need 45s.",
+			set: one(parseDuration, "a duration such as 45s, more than 0",
+				func(c *Config) *time.Duration { return &c.ShutdownTimeout })},
+	}
+}
+
+func validateServe(c Config, faults *usageError) {
+	validateIdentity(c, faults)
+	validateS3(c, faults)
+	validateKeys(c, faults)
+	if least := catalog.ChangeRetentionMin(c.IdempotencyLifetime); c.ChangeRetention > 0 && c.ChangeRetention < least {
+		faults.addf("--change-retention: %s is shorter than the %s for which keys are honoured",
+			c.ChangeRetention, least)
+	}
+	if c.Migrate && !c.InDatabase() && !isURI(c.Store) {
+		faults.addf("--migrate: --store does not name a PostgreSQL database")
+	}
+	validatePeer(c, faults)
+}
+
+// validatePeer checks that the settings of a peer listener are complete.
+func validatePeer(c Config, faults *usageError) {
+	if c.PeerListen == "" {
+		if c.PeerAddress != "" || c.PeerTLS != "" {
+			faults.addf("--peer-address and --peer-tls go with --peer-listen")
+		}
+		return
+	}
+	if c.PeerTLS == "" {
+		faults.addf("--peer-listen: --peer-tls is needed too")
+	}
+	if !c.InDatabase() && !isURI(c.Store) {
+		faults.addf("--peer-listen: --store does not name a PostgreSQL database, so there are no other nodes")
+	}
+	called := c.PeerListen
+	if c.PeerAddress != "" {
+		called = c.PeerAddress
+	}
+	if host, _, err := net.SplitHostPort(called); err == nil && isEveryAddress(host) {
+		faults.addf("--peer-listen: other nodes cannot call %s; say with --peer-address what they call", called)
+	}
+}
+
+// validateKeys finds settings that need a secrets key which is missing.
+func validateKeys(c Config, faults *usageError) {
+	if c.FormerSecretsKey != "" && c.SecretsKey == "" {
+		faults.addf("--former-secrets-key: goes with --secrets-key, which is missing")
+	}
+	if c.KMSEndpoint != "" && !isInCloud(c.SecretsKey) {
+		faults.addf("--kms-endpoint: --secrets-key does not name a key in a cloud")
+	}
+	if c.FormerKMSEndpoint != "" && !isInCloud(c.FormerSecretsKey) {
+		faults.addf("--former-kms-endpoint: --former-secrets-key does not name a key in a cloud")
+	}
+}
+
+// isInCloud reports whether a key is in a cloud's key service.
+func isInCloud(key string) bool {
+	return strings.HasPrefix(key, "aws-kms://") || strings.HasPrefix(key, "gcp-kms://")
+}
+
+// validateS3 finds half a pair of credentials.
+func validateS3(c Config, faults *usageError) {
+	if (c.S3AccessKeyID == "") != (c.S3SecretAccessKey == "") {
+		faults.addf("--s3-access-key-id and --s3-secret-access-key go together")
+	}
+}
