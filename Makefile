@@ -108,7 +108,7 @@ maintenance-scale: ## maintenance beside a million idle tables, 10,000 events a 
 	scripts/packages.sh go postgres
 	go test -v -timeout 4h ./maintenance/planner -long
 	go test -v -timeout 4h ./maintenance/jobs -run TestExpireLongHistory -snapshots 10000
-	go test -v -timeout 4h ./maintenance/jobs ./maintenance/work ./maintenance/planner -skip 'TestExpireLongHistory|TestEveryCheckIsNeeded' -every
+	go test -v -timeout 4h ./maintenance/jobs ./maintenance/leases ./maintenance/planner -skip 'TestExpireLongHistory|TestEveryCheckIsNeeded' -every
 
 mutants: ## builds maintenance/jobs without each of its checks in turn; the check's test must then lose a file
 	scripts/packages.sh go postgres

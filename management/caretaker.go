@@ -23,8 +23,9 @@ import (
 type Steering interface {
 	Status(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) (steer.Status, error)
 	Run(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind) error
-	Begin(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked steer.ByHand) (jobs.Began, error)
-	Plan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind, asked steer.ByHand,
+	Begin(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked steer.JobRequest) (
+		jobs.Began, error)
+	Plan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind, asked steer.JobRequest,
 		sample int) (jobs.DryRun, error)
 	Leftovers(ctx context.Context, scopes policy.Scopes, warehouse string, asked jobs.LeftoverSettings,
 		sample int) (jobs.DryRun, error)
@@ -233,7 +234,7 @@ func (c Caretaker) MaintenanceStatus(ctx context.Context, object client.Object) 
 }
 
 // kindOf returns the state of a kind of job.
-func kindOf(kind steer.Kind, paused bool) client.MaintenanceKind {
+func kindOf(kind steer.KindStatus, paused bool) client.MaintenanceKind {
 	answer := client.MaintenanceKind{
 		Kind: string(kind.Rule.Type.Kind()), Type: string(kind.Rule.Type), From: fromOf(kind.Rule.From),
 		Due: kind.Care.Due, Last: kind.Care.Last, Outcome: kind.Care.Outcome,
@@ -281,7 +282,7 @@ func fromOf(source policy.Source) string {
 }
 
 // stateOf returns the state of a kind of job, and the reason for it.
-func stateOf(kind steer.Kind, paused bool) (state, why string) {
+func stateOf(kind steer.KindStatus, paused bool) (state, why string) {
 	job := kind.Job
 	switch {
 	case job != nil && job.State == registry.StateBlocked:

@@ -61,7 +61,7 @@ func (f fakeCare) Status(context.Context, policy.Scopes, moorage.Identifier) (st
 		Said: said, Pauses: []registry.Pause{{Scope: registry.ScopeServer, Reason: "why"}}, Runs: []registry.Run{{Kind: "snapshots"}},
 	}
 	for _, t := range policy.Types() {
-		status.Kinds = append(status.Kinds, steer.Kind{Rule: rules[t]})
+		status.Kinds = append(status.Kinds, steer.KindStatus{Rule: rules[t]})
 	}
 	return status, f.call("Status")
 }
@@ -70,11 +70,11 @@ func (f fakeCare) Run(context.Context, policy.Scopes, moorage.Identifier, policy
 	return f.call("Run")
 }
 
-func (f fakeCare) Begin(context.Context, policy.Scopes, moorage.Identifier, steer.ByHand) (jobs.Began, error) {
+func (f fakeCare) Begin(context.Context, policy.Scopes, moorage.Identifier, steer.JobRequest) (jobs.Began, error) {
 	return jobs.Began{Snapshots: 3}, f.call("Begin")
 }
 
-func (f fakeCare) Plan(_ context.Context, _ policy.Scopes, _ moorage.Identifier, kind policy.Kind, asked steer.ByHand, sample int) (jobs.DryRun, error) {
+func (f fakeCare) Plan(_ context.Context, _ policy.Scopes, _ moorage.Identifier, kind policy.Kind, asked steer.JobRequest, sample int) (jobs.DryRun, error) {
 	f.asked("Plan", string(kind), fmt.Sprint(asked.Snapshots != nil, asked.Orphans != nil, sample))
 	run := jobs.DryRun{Reach: "full", Files: 2, Sample: []jobs.Listed{{Path: "file:///a"}}, Kept: []registry.KeptOf{{Reason: "outside", Files: 1}}}
 	run.Expiry = metadata.Expiry{Refs: []string{"old"}, Snapshots: []metadata.Snapshot{{ID: 1, TimestampMS: 1000}}, Kept: []metadata.KeptSnapshot{{ID: 2, Why: "head"}}}

@@ -32,7 +32,6 @@ import (
 	"moorage/maintenance/policy"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/steer"
-	"moorage/maintenance/work"
 	"moorage/management/client"
 	"moorage/metadata"
 	"moorage/recovery"
@@ -92,7 +91,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 		Check: check.New(check.Config{Deps: deps, Files: made.Documents()}).Check, Gate: guards,
 		Backup: func(_ context.Context, name string) (client.Backup, error) { return client.Backup{Folder: name}, nil },
 		Leases: leased, FindTable: catalog.PointersOf(made).FindForLease,
-		Work: work.New(work.Config{
+		Work: leases.NewWork(leases.WorkConfig{
 			Ledger: deps.Ledger, Leases: leased, Tables: tables, Find: catalog.PointersOf(made).FindForLease,
 			Rules: func(ctx context.Context, table registry.Pointer, document *metadata.Document, _ bool) (
 				policy.Rules, []registry.Condition, error) {
@@ -106,7 +105,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 		Maintenance: func(caller moorage.Caller) Caretaker {
 			return Caretaker{
 				Scopes: catalog.ScopesOf(made.As(caller)), Policies: asked, Jobs: carried, Caller: caller.Name,
-				Steering: &steer.Steering{Ledger: deps.Ledger, Policies: asked, Jobs: carried, Tables: tables},
+				Steering: &steer.Control{Ledger: deps.Ledger, Policies: asked, Jobs: carried, Tables: tables},
 			}
 		},
 		Access:     func(caller moorage.Caller) Access { return catalog.AccessOf(made.As(caller)) },

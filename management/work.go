@@ -12,7 +12,6 @@ import (
 	"moorage/internal/web"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
-	"moorage/maintenance/work"
 	"moorage/management/client"
 )
 
@@ -21,9 +20,9 @@ const giveBackTimeout = 5 * time.Second
 
 // Work has the methods of *work.Work.
 type Work interface {
-	Claim(ctx context.Context, caller moorage.Caller, request work.Request) (work.Claimed, bool, error)
+	Assign(ctx context.Context, caller moorage.Caller, request leases.WorkRequest) (leases.Assignment, bool, error)
 	Progress(ctx context.Context, caller moorage.Caller, job leases.Table) (leases.Granted, error)
-	Finish(ctx context.Context, caller moorage.Caller, job leases.Table, ended work.Ended) error
+	Finish(ctx context.Context, caller moorage.Caller, job leases.Table, ended leases.AssignmentResult) error
 }
 
 // noWork hands out nothing.
@@ -31,15 +30,15 @@ type noWork struct{}
 
 var errNoWork = moorage.Errorf(moorage.KindUnsupported, "This server hands out no work")
 
-func (noWork) Claim(context.Context, moorage.Caller, work.Request) (work.Claimed, bool, error) {
-	return work.Claimed{}, false, errNoWork
+func (noWork) Assign(context.Context, moorage.Caller, leases.WorkRequest) (leases.Assignment, bool, error) {
+	return leases.Assignment{}, false, errNoWork
 }
 
 func (noWork) Progress(context.Context, moorage.Caller, leases.Table) (leases.Granted, error) {
 	return leases.Granted{}, errNoWork
 }
 
-func (noWork) Finish(context.Context, moorage.Caller, leases.Table, work.Ended) error {
+func (noWork) Finish(context.Context, moorage.Caller, leases.Table, leases.AssignmentResult) error {
 	return errNoWork
 }
 
@@ -51,14 +50,14 @@ func (s *server) claimWork(r *http.Request, body []byte) (any, error) {
 	}
 	f.Require("kinds")
 	f.Require("holder")
-	request := work.Request{
+	request := leases.WorkRequest{
 		Kinds: f.Texts("kinds"), Holder: f.Text("holder"),
 		TTL: secondsIn(f, "ttl-seconds"), Wait: secondsIn(f, "wait-seconds"),
 	}
 	if f.Failure != nil {
 		return nil, f.Failure
 	}
-	claimed, found, err := s.config.Work.Claim(r.Context(), web.CallerOf(r), request)
+	claimed, found, err := s.config.Work.Assign(r.Context(), web.CallerOf(r), request)
 	if err != nil {
 		return nil, err
 	}
@@ -83,8 +82,8 @@ func (s *server) claimWork(r *http.Request, body []byte) (any, error) {
 func giveBack(r *http.Request, handed Work, job leases.Table) error {
 	ctx, cancel := moorage.Detached(r.Context(), giveBackTimeout)
 	defer cancel()
-	err := handed.Finish(ctx, web.CallerOf(r), job, work.Ended{
-		Outcome: work.OutcomeReleased, Error: "its program went away before it learned of it",
+	err := handed.Finish(ctx, web.CallerOf(r), job, leases.AssignmentResult{
+		Outcome: leases.OutcomeReleased, Error: "its program went away before it learned of it",
 	})
 	return cmp.Or(err, r.Context().Err())
 }
@@ -132,7 +131,7 @@ func (s *server) finishWork(r *http.Request, body []byte) (any, error) {
 		return nil, err
 	}
 	f.Require("outcome")
-	ended := work.Ended{
+	ended := leases.AssignmentResult{
 		Outcome: f.Text("outcome"), Files: countIn(f, "files"), Bytes: countIn(f, "bytes"), Error: f.Text("error"),
 	}
 	if f.Failure != nil {

@@ -10,7 +10,6 @@ import (
 	"moorage"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
-	"moorage/maintenance/work"
 )
 
 // fakeWork hands out one piece of work, or none.
@@ -19,8 +18,8 @@ type fakeWork struct {
 	none bool
 }
 
-func (f fakeWork) Claim(context.Context, moorage.Caller, work.Request) (work.Claimed, bool, error) {
-	return work.Claimed{
+func (f fakeWork) Assign(context.Context, moorage.Caller, leases.WorkRequest) (leases.Assignment, bool, error) {
+	return leases.Assignment{
 		Kind: "compaction", Lease: granted, Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
 		Rule: policy.Rule{Values: map[string]policy.Value{"strategy": {Text: "binpack"}, "targetFileSizeMB": {Number: 512 << 20}}},
 	}, !f.none, f.call("Claim")
@@ -30,7 +29,7 @@ func (f fakeWork) Progress(context.Context, moorage.Caller, leases.Table) (lease
 	return granted, f.call("Progress")
 }
 
-func (f fakeWork) Finish(context.Context, moorage.Caller, leases.Table, work.Ended) error {
+func (f fakeWork) Finish(context.Context, moorage.Caller, leases.Table, leases.AssignmentResult) error {
 	return f.call("Finish")
 }
 
@@ -69,10 +68,10 @@ type waitingWork struct {
 	waiting chan struct{}
 }
 
-func (f waitingWork) Claim(ctx context.Context, _ moorage.Caller, _ work.Request) (work.Claimed, bool, error) {
+func (f waitingWork) Claim(ctx context.Context, _ moorage.Caller, _ leases.WorkRequest) (leases.Assignment, bool, error) {
 	close(f.waiting)
 	<-ctx.Done()
-	return work.Claimed{}, false, nil
+	return leases.Assignment{}, false, nil
 }
 
 // TestWaitForWorkEnds: a claim with a key does not outlive its client, and a server that stops does

@@ -27,7 +27,6 @@ import (
 	"moorage/maintenance/policy"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/steer"
-	"moorage/maintenance/work"
 	"moorage/management"
 	"moorage/management/client"
 	"moorage/recovery"
@@ -63,7 +62,7 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		Check:  func(context.Context) (check.Report, error) { return check.Report{}, nil },
 		Backup: func(context.Context, string) (client.Backup, error) { return client.Backup{}, nil },
 		Leases: leases.New(registrytest.Ledger(w.store)), FindTable: catalog.PointersOf(w.catalog).FindForLease,
-		Work: work.New(work.Config{
+		Work: leases.NewWork(leases.WorkConfig{
 			Ledger: registrytest.Ledger(w.store), Leases: leases.New(registrytest.Ledger(w.store)),
 			Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))), Find: catalog.PointersOf(w.catalog).FindForLease,
 		}),
@@ -98,7 +97,7 @@ func idleCare(w *guardedWorld, caller moorage.Caller) management.Caretaker {
 	}
 	return management.Caretaker{
 		Scopes: catalog.ScopesOf(w.catalog.As(caller)), Policies: kept, Jobs: idleJobs{carried}, Caller: caller.Name,
-		Steering: &steer.Steering{Ledger: records, Policies: kept, Jobs: carried, Tables: tables},
+		Steering: &steer.Control{Ledger: records, Policies: kept, Jobs: carried, Tables: tables},
 	}
 }
 

@@ -45,7 +45,7 @@ type maintenance struct {
 	planner  *planner.Planner
 	jobs     *jobs.Jobs
 	worker   *jobs.Worker
-	steering *steer.Steering
+	steering *steer.Control
 	reader   *worker.Worker // of policies
 	budget   *jobs.Budget
 	metrics  maintenanceMetrics
@@ -71,21 +71,21 @@ func newMaintenance(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock
 		return nil, err
 	}
 	m.worker = m.jobs.NewWorker()
-	m.monitor, err = monitor.New(monitor.Config{
+	m.monitor, err = monitor.NewMonitor(monitor.MonitorConfig{
 		Deps: deps, Tables: tables, Policies: m.policies,
 		Retention: kept, MadeDue: func() { m.planner.Kick() },
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.planner, err = planner.New(planner.Config{
+	m.planner, err = planner.NewPlanner(planner.PlannerConfig{
 		Deps: deps, Jobs: m.jobs, Tables: tables, Policies: m.policies,
 		Began: m.worker.Kick, Doubt: clock.Doubt,
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.steering = &steer.Steering{
+	m.steering = &steer.Control{
 		Ledger: deps.Ledger, Policies: m.policies, Jobs: m.jobs, Tables: tables, Kick: m.kick,
 	}
 	m.reader = worker.New(worker.Config{
@@ -278,7 +278,7 @@ func (m maintenanceCounts) Collect(to chan<- prometheus.Metric) {
 	show(overdueSeconds, planned.Overdue.Seconds())
 	show(shardsHeld, float64(planned.Shards))
 	showEach(show, dueNow, planned.DueFound)
-	showEach(show, looksTotal, planned.Looks)
+	showEach(show, looksTotal, planned.Checks)
 	showEach(show, jobsBegun, planned.Began)
 	done := m.maintenance.worker.Stats()
 	show(blockedNow, float64(done.Blockers))

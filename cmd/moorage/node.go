@@ -29,7 +29,6 @@ import (
 	"moorage/maintenance/leases"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
-	"moorage/maintenance/work"
 	"moorage/management"
 	"moorage/recovery"
 	"moorage/registry"
@@ -284,7 +283,7 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 		Note:        n.audit.Note, Denials: n.audit.Denials, DrawKey: drawn,
 		Authenticates: c.Authenticates(), Admins: c.Admins,
 		Leases: leased, FindTable: find,
-		Work: work.New(work.Config{
+		Work: leases.NewWork(leases.WorkConfig{
 			Ledger: n.ledger.Ledger, Leases: leased, Find: find,
 			Tables: catalog.TablesOf(n.catalog.As(moorage.System(whoMaintains))),
 			Rules:  n.maintenance.rules, Logger: n.logger,

@@ -199,7 +199,7 @@ func makeDue(t *testing.T, data string) (outcome string) {
 		if err != nil {
 			return err
 		}
-		cares, err := schedule.Read(ctx, l, pointer.ID)
+		cares, err := schedule.ReadSchedules(ctx, l, pointer.ID)
 		if err != nil {
 			return err
 		}

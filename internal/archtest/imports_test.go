@@ -57,8 +57,7 @@ func importTable() map[string][]string {
 		"catalog":               {"access", "catalog/sealing", "catalog/gate", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "ledger", "txlog", "registry", "locks", "secrets", "storage", "metadata"},
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "maintenance/jobs", "txlog", "registry", "storage", "metadata", "manifests"},
 		"maintenance/jobs":      {"catalog", "catalog/documents", "catalog/gate", "ledger", "manifests", "metadata", "registry", "storage", "txlog"},
-		"maintenance/work":      {"catalog", "ledger", "maintenance/jobs", "maintenance/leases", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
-		"maintenance/leases":    {"ledger", "registry"},
+		"maintenance/leases":    {"catalog", "ledger", "maintenance/schedule", "maintenance/jobs", "maintenance/policy", "metadata", "registry"},
 		"maintenance/policy":    {"catalog", "catalog/gate", "ledger", "registry"},
 		"maintenance/steer":     {"catalog", "catalog/gate", "ledger", "maintenance/jobs", "maintenance/planner", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
 		"maintenance/monitor":   {"catalog", "catalog/gate", "ledger", "maintenance/jobs", "maintenance/policy", "maintenance/schedule", "metadata", "registry"},
@@ -72,7 +71,7 @@ func importTable() map[string][]string {
 		"rest":                  {"catalog", "catalog/gate", "cluster", "identity", "metadata", "internal/jsontext", "internal/web"},
 		"internal/cli": {"access", "catalog", "identity", "management/client", "registry", "storage",
 			"secrets/keyservice", "storage/adls", "storage/gcs", "storage/s3"},
-		"management":        {"access", "audit", "catalog", "catalog/gate", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policy", "maintenance/purge", "maintenance/steer", "maintenance/work", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
+		"management":        {"access", "audit", "catalog", "catalog/gate", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policy", "maintenance/purge", "maintenance/steer", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
 		"management/client": {},
 		"cmd/moorage":       {everything},
 		// Kits of tests.

@@ -26,8 +26,8 @@ func TestMain(m *testing.M) { stores.Main(m) }
 var (
 	table = registry.ID{15: 1}
 	other = registry.ID{15: 2}
-	ann   = moorage.Caller{Name: "ann"}
-	ben   = moorage.Caller{Name: "ben"}
+
+	ben = moorage.Caller{Name: "ben"}
 )
 
 // fixture is leases over a memory store whose clock stands still.

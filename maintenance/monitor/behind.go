@@ -8,7 +8,7 @@ import (
 const (
 	// warnTenths and passTenths are parts of the retention of changes. If the monitor is further
 	// behind, it logs a warning, or checks all tables instead of reading on.
-	warnTenths, passTenths = 5, 8
+	warnTenths, walkTenths = 5, 8
 	// warnPause is the time between two warnings.
 	warnPause = time.Hour
 )
@@ -22,10 +22,10 @@ func (f *following) fallBehind(ctx context.Context, made time.Time) error {
 	if retention <= 0 || lag < retention/10*warnTenths {
 		return nil
 	}
-	if lag >= retention/10*passTenths {
+	if lag >= retention/10*walkTenths {
 		f.log.WarnContext(ctx, "maintenance: changes will be deleted before they are read, so all tables are looked at",
 			"behind", lag, "retention", retention)
-		return f.pass(ctx, "lag")
+		return f.walkAll(ctx, "lag")
 	}
 	if now.Sub(f.warned) >= warnPause || now.Before(f.warned) {
 		f.warned = now

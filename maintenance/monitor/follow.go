@@ -33,13 +33,13 @@ type following struct {
 	silent  map[string]time.Time // until when no document of a warehouse is read, by this node's clock
 	warned  time.Time            // time of the last warning about falling behind, by this node's clock
 	// cares and properties cache the state of tables; see caresMax.
-	cares      map[registry.ID]schedule.Care
-	properties map[registry.ID]said
+	schedules  map[registry.ID]schedule.Schedule
+	properties map[registry.ID]ownSettings
 	unread     map[registry.ID]struct{} // tables with unreadable care records, which are already in the log
 }
 
 // said has a table's own settings for its maintenance, in the version with the hash.
-type said struct {
+type ownSettings struct {
 	rules      string
 	properties map[string]string
 }
@@ -80,7 +80,7 @@ func (m *Monitor) head(ctx context.Context) (registry.Position, error) {
 
 // forget empties the caches of tables.
 func (f *following) forget() {
-	f.cares, f.properties = make(map[registry.ID]schedule.Care), make(map[registry.ID]said)
+	f.schedules, f.properties = make(map[registry.ID]schedule.Schedule), make(map[registry.ID]ownSettings)
 	f.unread = make(map[registry.ID]struct{})
 }
 
@@ -100,7 +100,7 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 			return false, err
 		}
 	}
-	f.count(func(s *Stats) {
+	f.count(func(s *MonitorStats) {
 		s.Changes += int64(len(page))
 		if s.Lag = 0; len(page) == pageMax {
 			s.Lag = max(f.config.Now().Sub(page[pageMax-1].Change.Time), 0)
@@ -125,18 +125,18 @@ func (f *following) step(ctx context.Context) (more bool, err error) {
 	if more, err = f.walkOn(ctx); more || err != nil {
 		return more, err
 	}
-	return false, f.look(ctx)
+	return false, f.checkRandomTables(ctx)
 }
 
 // table is what a page of changes contains about a table.
-type table struct {
+type changedTable struct {
 	ident moorage.Identifier
 	facts *registry.Facts // nil if the table must be checked
 }
 
 // fold makes the tables in a page of changes due, and moves the position past the page.
 func (f *following) fold(ctx context.Context, page []registry.PositionedChange) error {
-	tables, order := make(map[registry.ID]table), []registry.ID(nil)
+	tables, order := make(map[registry.ID]changedTable), []registry.ID(nil)
 	var begun []moorage.Identifier
 	for _, each := range page {
 		change := each.Change
@@ -156,10 +156,10 @@ func (f *following) fold(ctx context.Context, page []registry.PositionedChange) 
 				order = append(order, item.ID)
 			}
 			if item.MetadataLocation == "" {
-				tables[item.ID] = table{} // the table is gone
+				tables[item.ID] = changedTable{} // the table is gone
 				continue
 			}
-			tables[item.ID] = table{item.Ident, item.Facts}
+			tables[item.ID] = changedTable{item.Ident, item.Facts}
 		}
 	}
 	if len(begun) > 0 {
@@ -192,7 +192,7 @@ func isOfPolicies(operation string) bool {
 }
 
 // foldTables makes tables due. The last Apply moves the position.
-func (f *following) foldTables(ctx context.Context, tables map[registry.ID]table, order []registry.ID,
+func (f *following) foldTables(ctx context.Context, tables map[registry.ID]changedTable, order []registry.ID,
 	position registry.Position) error {
 	asked := order[:0]
 	for _, id := range order {
@@ -202,8 +202,8 @@ func (f *following) foldTables(ctx context.Context, tables map[registry.ID]table
 	}
 	for len(asked) > 0 {
 		part := asked[:min(len(asked), applyMax)]
-		err := f.makeDue(ctx, part, func(id registry.ID) (schedule.Sight, error) {
-			return f.sight(ctx, id, tables[id]), nil
+		err := f.makeDue(ctx, part, func(id registry.ID) (schedule.Observation, error) {
+			return f.observeChange(ctx, id, tables[id]), nil
 		}, func() {
 			if len(part) == len(asked) {
 				f.value.Position = position
@@ -223,9 +223,9 @@ func (f *following) foldTables(ctx context.Context, tables map[registry.ID]table
 // makeDue writes the changed care records of tables, together with the position. It calls before
 // before it writes, and not if there is nothing to write. ErrRetry means that a care record has
 // changed meanwhile.
-func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(registry.ID) (schedule.Sight, error),
+func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(registry.ID) (schedule.Observation, error),
 	before func(), beside ...schedule.Change) error {
-	if err := f.readCares(ctx, ids); err != nil {
+	if err := f.readSchedules(ctx, ids); err != nil {
 		return err
 	}
 	now, err := f.ledger.Time(ctx)
@@ -237,7 +237,7 @@ func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(reg
 	after := make(map[registry.ID]registry.Care)
 	at := make(map[registry.ID]int) // the index of each care record's write
 	for _, id := range ids {
-		care, isRead := f.cares[id]
+		care, isRead := f.schedules[id]
 		if !isRead {
 			continue
 		}
@@ -274,11 +274,11 @@ func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(reg
 	for _, id := range moved {
 		i := at[id]
 		write := all.Writes[i]
-		f.cares[id] = schedule.Care{Pointer: id, Value: after[id], Record: registry.Record{
+		f.schedules[id] = schedule.Schedule{Pointer: id, Value: after[id], Record: registry.Record{
 			Key: write.Key, ETag: etags[i], Value: write.Value,
 		}}
 	}
-	f.count(func(s *Stats) { s.MadeDue += int64(len(moved)) })
+	f.count(func(s *MonitorStats) { s.MadeDue += int64(len(moved)) })
 	if slices.ContainsFunc(moved, func(id registry.ID) bool { return isDue(after[id], now) }) {
 		f.config.MadeDue()
 	}
@@ -294,14 +294,14 @@ func isDue(care registry.Care, now time.Time) bool {
 
 // readCares reads the care records that are not cached. If a record cannot be read, its table is
 // not made due, and the others are.
-func (f *following) readCares(ctx context.Context, ids []registry.ID) error {
-	if len(f.cares) > caresMax || len(f.properties) > caresMax {
+func (f *following) readSchedules(ctx context.Context, ids []registry.ID) error {
+	if len(f.schedules) > schedulesMax || len(f.properties) > schedulesMax {
 		f.forget()
 	}
 	var missing []registry.ID
 	var keys []registry.Key
 	for _, id := range ids {
-		if _, known := f.cares[id]; !known {
+		if _, known := f.schedules[id]; !known {
 			missing, keys = append(missing, id), append(keys, registry.CareKey(id))
 		}
 	}
@@ -313,9 +313,9 @@ func (f *following) readCares(ctx context.Context, ids []registry.ID) error {
 		return err
 	}
 	for i, id := range missing {
-		care, err := schedule.Decode(id, records[i])
+		care, err := schedule.DecodeSchedule(id, records[i])
 		if err == nil {
-			f.cares[id] = care
+			f.schedules[id] = care
 			continue
 		}
 		if _, told := f.unread[id]; !told {
@@ -348,7 +348,7 @@ func (f *following) apply(ctx context.Context, change schedule.Change) ([]regist
 		}
 		var id registry.ID
 		if id.UnmarshalText([]byte(failed.Key.ID)) == nil {
-			delete(f.cares, id)
+			delete(f.schedules, id)
 		}
 		return nil, ledger.ErrRetry
 	}
@@ -358,7 +358,7 @@ func (f *following) apply(ctx context.Context, change schedule.Change) ([]regist
 	last := len(etags) - 1
 	f.record = registry.Record{Key: registry.MonitorKey(), ETag: etags[last], Value: writes[0].Value}
 	f.unsaved, f.saved = 0, f.config.Now()
-	f.count(func(s *Stats) { s.Applies++ })
+	f.count(func(s *MonitorStats) { s.Applies++ })
 	return etags, nil
 }
 
@@ -372,8 +372,8 @@ func (f *following) save(ctx context.Context) error {
 }
 
 // sight returns what a change shows of its table.
-func (f *following) sight(ctx context.Context, id registry.ID, t table) schedule.Sight {
-	sight := schedule.Sight{
+func (f *following) observeChange(ctx context.Context, id registry.ID, t changedTable) schedule.Observation {
+	sight := schedule.Observation{
 		Warehouse: f.matcher.WarehouseID(t.ident.Warehouse), Facts: schedule.FactsOf(t.facts), Mode: schedule.ModeEvent,
 	}
 	if t.facts != nil {
@@ -388,7 +388,7 @@ func (f *following) sight(ctx context.Context, id registry.ID, t table) schedule
 				sight.Facts = policy.Facts{Files: -1} // the table must be checked
 			} else {
 				document := version.Document.(*metadata.Document)
-				known = said{document.Facts().Rules, document.Properties()}
+				known = ownSettings{document.Facts().Rules, document.Properties()}
 				f.properties[id] = known
 			}
 		}

@@ -28,12 +28,12 @@ const (
 	savePause  = 5 * time.Second
 	// claim is the name of the following node's claim. claimLife is how long it holds without a
 	// renewal. Each renewal is a write.
-	claim     = "maintenance/monitor"
-	claimLife = 2 * time.Minute
+	monitorName = "maintenance/monitor"
+	monitorLife = 2 * time.Minute
 	// pollPause is the mean pause between two checks for changes.
 	pollPause = 2 * time.Second
 	// caresMax bounds the care records and the properties in memory.
-	caresMax = 200_000
+	schedulesMax = 200_000
 	// walksPause is how often the node searches for walks that other nodes have begun.
 	walksPause = 10 * time.Second
 	// walkRate is how many documents walks read per second.
@@ -50,7 +50,7 @@ type Tables interface {
 }
 
 // Config configures a Monitor. Fields without a default are required.
-type Config struct {
+type MonitorConfig struct {
 	ledger.Deps
 	Tables   Tables
 	Policies *policy.Policies
@@ -66,7 +66,7 @@ type Config struct {
 }
 
 // Stats is what a Monitor has done since the process began.
-type Stats struct {
+type MonitorStats struct {
 	Changes  int64         // changes that were read
 	Applies  int64         // successful calls of Apply
 	MadeDue  int64         // tables
@@ -79,7 +79,7 @@ type Stats struct {
 
 // Monitor follows the changes of one store. It is safe for concurrent use.
 type Monitor struct {
-	config Config
+	config MonitorConfig
 	ledger *ledger.Ledger
 	claims *ledger.Claimer
 	log    *slog.Logger
@@ -91,11 +91,11 @@ type Monitor struct {
 	shadow time.Time
 
 	mu    sync.Mutex // guards stats; leaf
-	stats Stats
+	stats MonitorStats
 }
 
 // New returns a monitor that is not started. It fails if the source of random bits does.
-func New(config Config) (*Monitor, error) {
+func NewMonitor(config MonitorConfig) (*Monitor, error) {
 	if config.Ledger == nil || config.Tables == nil || config.Policies == nil {
 		panic("monitor: Deps, Tables and Policies are required")
 	}
@@ -140,13 +140,13 @@ func (m *Monitor) Kick() {
 }
 
 // Stats returns the monitor's counts.
-func (m *Monitor) Stats() Stats {
+func (m *Monitor) Stats() MonitorStats {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.stats
 }
 
-func (m *Monitor) count(do func(*Stats)) {
+func (m *Monitor) count(do func(*MonitorStats)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	do(&m.stats)
@@ -197,9 +197,9 @@ func (m *Monitor) claimed(ctx context.Context, do func(ctx context.Context, f *f
 	if !m.config.Policies.Current().Asks() {
 		return nil
 	}
-	err := m.claims.Claim(ctx, claim, claimLife, func(ctx context.Context) error {
-		m.count(func(s *Stats) { s.IsLeader = true })
-		defer m.count(func(s *Stats) { s.IsLeader, s.Walking, s.Lag = false, 0, 0 })
+	err := m.claims.Claim(ctx, monitorName, monitorLife, func(ctx context.Context) error {
+		m.count(func(s *MonitorStats) { s.IsLeader = true })
+		defer m.count(func(s *MonitorStats) { s.IsLeader, s.Walking, s.Lag = false, 0, 0 })
 		f, err := newFollowing(ctx, m)
 		if err != nil {
 			return err

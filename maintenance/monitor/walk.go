@@ -40,11 +40,11 @@ func (f *following) walking() bool { return len(f.walks) > 0 }
 func (f *following) lost(ctx context.Context) error {
 	f.log.WarnContext(ctx, "maintenance: changes were deleted before they were read, so all tables are looked at",
 		"position", f.value.Position)
-	return f.pass(ctx, "lost-log")
+	return f.walkAll(ctx, "lost-log")
 }
 
 // pass skips all changes that exist, and begins a walk over all tables.
-func (f *following) pass(ctx context.Context, reason string) error {
+func (f *following) walkAll(ctx context.Context, reason string) error {
 	head, err := f.head(ctx)
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (f *following) findWalks(ctx context.Context) error {
 	if !f.walksAt.IsZero() && now.Sub(f.walksAt) < walksPause {
 		return nil
 	}
-	if err := f.lookAtClock(ctx); err != nil {
+	if err := f.checkClock(ctx); err != nil {
 		return err
 	}
 	records, err := f.ledger.List(ctx, registry.TableCursor, registry.WalkPrefix, "", pageMax)
@@ -114,13 +114,13 @@ func (f *following) findWalks(ctx context.Context) error {
 		}
 		f.walks = append(f.walks, &walk{record, value})
 	}
-	f.count(func(s *Stats) { s.Walking = len(f.walks) })
+	f.count(func(s *MonitorStats) { s.Walking = len(f.walks) })
 	return nil
 }
 
 // lookAtClock begins a walk over all tables if the store's clock was set back since a monitor last
 // checked. What was written in between may stay unnoticed until the clock reaches that time again.
-func (f *following) lookAtClock(ctx context.Context) error {
+func (f *following) checkClock(ctx context.Context) error {
 	now, err := f.ledger.Time(ctx)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (f *following) walkOn(ctx context.Context) (bool, error) {
 }
 
 // walkPage makes the tables of a page due, and records the progress of the walk.
-func (f *following) walkPage(ctx context.Context, w *walk, met []sighted, after string) error {
+func (f *following) walkPage(ctx context.Context, w *walk, met []observed, after string) error {
 	value := w.value
 	value.After = after
 	value.Looked += int64(len(met))
@@ -181,15 +181,15 @@ func (f *following) walkPage(ctx context.Context, w *walk, met []sighted, after 
 		}
 		beside.Writes = writes
 	}
-	ids, sights := make([]registry.ID, len(met)), make(map[registry.ID]schedule.Sight, len(met))
+	ids, sights := make([]registry.ID, len(met)), make(map[registry.ID]schedule.Observation, len(met))
 	for i, each := range met {
 		ids[i], sights[each.id] = each.id, each.sight
 	}
-	see := func(id registry.ID) (schedule.Sight, error) { return sights[id], nil }
+	see := func(id registry.ID) (schedule.Observation, error) { return sights[id], nil }
 	if err := f.makeDue(ctx, ids, see, func() {}, beside); err != nil {
 		return err
 	}
-	f.count(func(s *Stats) { s.Walked += int64(len(met)) })
+	f.count(func(s *MonitorStats) { s.Walked += int64(len(met)) })
 	f.walksAt = time.Time{} // the rest of the walk is read again
 	if after == "" {
 		f.log.InfoContext(ctx, "maintenance: a walk over tables has ended", "scope", w.record.Key.ID,
@@ -199,16 +199,16 @@ func (f *following) walkPage(ctx context.Context, w *walk, met []sighted, after 
 }
 
 // sighted is a table that was checked.
-type sighted struct {
+type observed struct {
 	id    registry.ID
-	sight schedule.Sight
+	sight schedule.Observation
 }
 
 // tables checks the tables of a scope that a policy applies to, after the pointer with the ID
 // after. It checks at most limit pointers, and at most documents of their documents. next is where
 // the next call begins; empty at the end.
 func (f *following) tables(ctx context.Context, scope moorage.Identifier, after string, limit, documents int) (
-	met []sighted, next string, err error) {
+	met []observed, next string, err error) {
 	records, err := f.ledger.List(ctx, registry.TablePointer, "", after, limit)
 	if err != nil {
 		return nil, "", err
@@ -230,7 +230,7 @@ func (f *following) tables(ctx context.Context, scope moorage.Identifier, after 
 			continue
 		}
 		if chain := f.matcher.Chain(pointer.ID, pointer.Identifier()); policy.IsAsked(chain) {
-			met = append(met, sighted{pointer.ID, f.sightOf(ctx, pointer, chain)})
+			met = append(met, observed{pointer.ID, f.observeVersion(ctx, pointer, chain)})
 		}
 	}
 	if registry.IsLastPage(records, limit) {
@@ -250,8 +250,9 @@ func isIn(ident, scope moorage.Identifier) bool {
 }
 
 // sightOf checks the present version of a table.
-func (f *following) sightOf(ctx context.Context, pointer registry.Pointer, chain []policy.Policy) schedule.Sight {
-	sight := schedule.Sight{
+func (f *following) observeVersion(ctx context.Context, pointer registry.Pointer,
+	chain []policy.Policy) schedule.Observation {
+	sight := schedule.Observation{
 		Warehouse: f.matcher.WarehouseID(pointer.Warehouse), Facts: policy.Facts{Files: -1}, Mode: schedule.ModeWalk,
 	}
 	version, err := f.read(ctx, pointer.Warehouse, pointer.ID)
@@ -270,18 +271,18 @@ func (f *following) sightOf(ctx context.Context, pointer registry.Pointer, chain
 }
 
 // look checks random tables once a day, and makes tables due that the log should have made due.
-func (f *following) look(ctx context.Context) error {
+func (f *following) checkRandomTables(ctx context.Context) error {
 	now := f.config.Now()
 	if f.walking() || now.Before(f.shadow) {
 		return nil
 	}
 	f.shadow = now.Add(shadowPause)
-	return f.lookAt(ctx, shadowTables)
+	return f.checkTablesFromRandom(ctx, shadowTables)
 }
 
 // lookAt checks the given number of tables after a random place in the order of ids, which are
 // random.
-func (f *following) lookAt(ctx context.Context, tables int) error {
+func (f *following) checkTablesFromRandom(ctx context.Context, tables int) error {
 	from, err := f.ledger.NewID()
 	if err != nil {
 		return err
@@ -301,8 +302,8 @@ func (f *following) lookAt(ctx context.Context, tables int) error {
 
 // repair makes missed tables due. A table counts as missed only if it had no commit and no look by
 // a job meanwhile.
-func (f *following) repair(ctx context.Context, met []sighted) error {
-	var missed []sighted
+func (f *following) repair(ctx context.Context, met []observed) error {
+	var missed []observed
 	now, err := f.ledger.Time(ctx)
 	if err != nil {
 		return err
@@ -310,13 +311,13 @@ func (f *following) repair(ctx context.Context, met []sighted) error {
 	ids := make([]registry.ID, len(met))
 	for i, each := range met {
 		ids[i] = each.id
-		delete(f.cares, each.id)
+		delete(f.schedules, each.id)
 	}
-	if err := f.readCares(ctx, ids); err != nil {
+	if err := f.readSchedules(ctx, ids); err != nil {
 		return err
 	}
 	for _, each := range met {
-		care, isRead := f.cares[each.id]
+		care, isRead := f.schedules[each.id]
 		if !isRead {
 			continue
 		}
@@ -332,15 +333,15 @@ func (f *following) repair(ctx context.Context, met []sighted) error {
 	if err != nil || len(page) > 0 || len(missed) == 0 {
 		return ledger.IgnoreRetry(ledger.StoreError("monitor.repair", err)) // the log must be read first
 	}
-	sights := make(map[registry.ID]schedule.Sight, len(missed))
+	sights := make(map[registry.ID]schedule.Observation, len(missed))
 	for i, each := range missed {
 		ids[i], sights[each.id] = each.id, each.sight
 	}
-	see := func(id registry.ID) (schedule.Sight, error) { return sights[id], nil }
+	see := func(id registry.ID) (schedule.Observation, error) { return sights[id], nil }
 	if err := f.makeDue(ctx, ids[:len(missed)], see, func() {}); err != nil {
 		return ledger.IgnoreRetry(err)
 	}
 	f.log.WarnContext(ctx, "maintenance: tables were not due that should have been", "tables", len(missed))
-	f.count(func(s *Stats) { s.Missed += int64(len(missed)) })
+	f.count(func(s *MonitorStats) { s.Missed += int64(len(missed)) })
 	return nil
 }

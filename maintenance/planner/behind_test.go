@@ -36,7 +36,7 @@ func TestMonitorFallsBehind(t *testing.T) {
 				w.commit("t", history.Append("main", 1)...)
 			}
 			w.clock.Advance(tt.behind)
-			made, err := monitor.New(monitor.Config{
+			made, err := monitor.NewMonitor(monitor.MonitorConfig{
 				Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))), Policies: w.policies, Retention: 10 * time.Hour,
 			})
 			must(t, err)
@@ -88,7 +88,7 @@ func testRuleThatComesBack(t *testing.T, w *world) {
 		t.Errorf("once it says nothing its care is %+v, want due at %s", job, want)
 	}
 	w.clock.Advance(time.Minute)
-	steering := &steer.Steering{
+	steering := &steer.Control{
 		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))),
 	}
 	must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Orphans))

@@ -33,7 +33,7 @@ func (w *world) doubting() (set func(time.Duration)) {
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: tables, Doubt: clock.Doubt,
 	})
 	must(w.t, err)
-	w.planner, err = planner.New(planner.Config{
+	w.planner, err = planner.NewPlanner(planner.PlannerConfig{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: w.jobs, Tables: tables, Policies: w.policies, Doubt: clock.Doubt,
 	})
 	must(w.t, err)

@@ -398,7 +398,7 @@ func testClockInDoubt(t *testing.T, w *world) {
 	w.tend(w.node)
 	why := ""
 	var err error
-	w.planner, err = planner.New(planner.Config{
+	w.planner, err = planner.NewPlanner(planner.PlannerConfig{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog), Policies: w.policies, Doubt: func(context.Context) (string, error) { return why, nil },
 	})
 	must(t, err)

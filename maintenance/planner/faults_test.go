@@ -159,7 +159,7 @@ func testLostLog(t *testing.T, w *world) {
 // forgetDue takes the care of a table and its times away, as a fault of ours might.
 func (w *world) forgetDue(id registry.ID) {
 	w.t.Helper()
-	cares, err := schedule.Read(w.ctx, registrytest.Ledger(w.store), id)
+	cares, err := schedule.ReadSchedules(w.ctx, registrytest.Ledger(w.store), id)
 	must(w.t, err)
 	change := cares[0].End()
 	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: change.Writes})
@@ -180,7 +180,7 @@ func testMissedTable(t *testing.T, w *world) {
 	}
 	w.put(warehouse, policy.SnapshotManagement, nil)
 	w.tend(w.node)
-	steering := &steer.Steering{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	steering := &steer.Control{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
 	for _, id := range ids {
 		w.forgetDue(id)
 	}
@@ -244,7 +244,7 @@ func TestBlocker(t *testing.T) {
 		if looks < tt.least || looks > tt.most {
 			t.Errorf("%s: blocked after %d looks", name, looks)
 		}
-		steering := &steer.Steering{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: tables}
+		steering := &steer.Control{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: tables}
 		if blockers, _, err := steering.Blockers(w.ctx, "", 10); err != nil || len(blockers) != 1 || blockers[0].Table.Name != "t" {
 			t.Errorf("%s: the blockers are %+v, %v", name, blockers, err)
 		}
@@ -279,7 +279,7 @@ func newGrownWorld(t *testing.T) (w *world, id registry.ID, history *tablefiles.
 func (w *world) fail(err error) *failing {
 	w.t.Helper()
 	broken := &failing{Jobs: w.jobs, err: err}
-	made, err := planner.New(planner.Config{
+	made, err := planner.NewPlanner(planner.PlannerConfig{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: broken, Tables: catalog.TablesOf(w.catalog), Policies: w.policies,
 	})
 	must(w.t, err)
@@ -367,7 +367,7 @@ func testBlockedJob(t *testing.T, w *world) {
 	w.tend(w.node)
 	w.clock.Advance(2 * time.Hour)
 	w.tend(w.node)
-	steering := &steer.Steering{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	steering := &steer.Control{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
 	want := func(at string, count int) {
 		t.Helper()
 		if blockers, _, err := steering.Blockers(w.ctx, "", 10); err != nil || len(blockers) != count {
@@ -478,8 +478,8 @@ func (w *world) blockJob(id registry.ID, why string) {
 	must(w.t, err)
 }
 
-func (w *world) steering() *steer.Steering {
-	return &steer.Steering{
+func (w *world) steering() *steer.Control {
+	return &steer.Control{
 		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog),
 	}
 }

@@ -220,11 +220,11 @@ func (w *world) newNode(store registry.Store, alone bool) node {
 	n.policies = policy.New(registrytest.Ledger(store), nil)
 	_, err = n.policies.Reload(w.ctx)
 	must(w.t, err)
-	n.monitor, err = monitor.New(monitor.Config{
+	n.monitor, err = monitor.NewMonitor(monitor.MonitorConfig{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Alone: alone, Now: w.clock.Now, Random: w.random}), Tables: tables, Policies: n.policies,
 	})
 	must(w.t, err)
-	n.planner, err = planner.New(planner.Config{
+	n.planner, err = planner.NewPlanner(planner.PlannerConfig{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Alone: alone, Now: w.clock.Now, Random: w.random}), Jobs: n.jobs, Tables: tables, Policies: n.policies,
 	})
 	must(w.t, err)

@@ -41,7 +41,7 @@ const (
 )
 
 // look is one check of a table that is due.
-type look struct {
+type check struct {
 	*Planner
 	pointer registry.ID
 	kind    policy.Kind
@@ -49,7 +49,7 @@ type look struct {
 	key     registry.Key
 
 	table    registry.Pointer
-	care     schedule.Care
+	schedule schedule.Schedule
 	job      registry.JobCare // the kind's part of the care record
 	rule     policy.Rule
 	facts    registry.Facts       // of the version that was read
@@ -60,7 +60,7 @@ type look struct {
 	outcome  string
 }
 
-func (l *look) run(ctx context.Context) error {
+func (l *check) run(ctx context.Context) error {
 	now, err := l.ledger.Time(ctx)
 	if err != nil {
 		return err
@@ -72,18 +72,18 @@ func (l *look) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.care, err = schedule.Decode(l.pointer, records[1]); err != nil {
+	if l.schedule, err = schedule.DecodeSchedule(l.pointer, records[1]); err != nil {
 		return err
 	}
-	l.care.Value = schedule.AsOf(l.care.Value, l.now)
-	l.job = l.care.Value.Job(string(l.kind))
+	l.schedule.Value = schedule.AsOf(l.schedule.Value, l.now)
+	l.job = l.schedule.Value.Job(string(l.kind))
 	if !l.job.Due.Equal(l.at) {
 		// The care record has another time: what was due is done.
 		return l.apply(ctx, schedule.Change{Writes: []registry.Write{registry.Delete(l.key)}})
 	}
 	if !records[0].Exists() {
 		l.outcome = outcomeOff
-		return l.apply(ctx, l.care.End())
+		return l.apply(ctx, l.schedule.End())
 	}
 	if l.table, err = ledger.Decode[registry.Pointer](records[0]); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (l *look) run(ctx context.Context) error {
 }
 
 // decide acts on the present version of the table and the policies that apply to it.
-func (l *look) decide(ctx context.Context) error {
+func (l *check) decide(ctx context.Context) error {
 	version, _, err := l.tableByID(ctx, l.pointer)
 	if err != nil {
 		return l.failed(ctx, err)
@@ -165,7 +165,7 @@ func (l *look) decide(ctx context.Context) error {
 // snapshotAhead returns why no snapshot of the table may expire now, and the empty string if some
 // may. A snapshot's time comes from its writer's clock. If it is ahead of the store's clock, one of
 // the two clocks is wrong, and the old snapshots cannot be determined.
-func (l *look) snapshotAhead(document *metadata.Document) string {
+func (l *check) snapshotAhead(document *metadata.Document) string {
 	limit := l.now.Add(policy.AheadMax).UnixMilli()
 	for snapshot := range document.Snapshots() {
 		if snapshot.TimestampMS > limit {
@@ -180,7 +180,7 @@ func (l *look) snapshotAhead(document *metadata.Document) string {
 // goesBy makes settle require the basis of the look: the version of the table, and the policies of
 // matcher. It returns false if the policies have changed: a changed policy may have made the table
 // due.
-func (l *look) goesBy(ctx context.Context, matcher *policy.Matcher) (bool, error) {
+func (l *check) goesBy(ctx context.Context, matcher *policy.Matcher) (bool, error) {
 	l.outcome = outcomeLater
 	fresh, required, err := l.config.Policies.ReloadFor(ctx, l.table.Warehouse)
 	if err != nil || required == nil || fresh.Hash() != matcher.Hash() {
@@ -192,20 +192,20 @@ func (l *look) goesBy(ctx context.Context, matcher *policy.Matcher) (bool, error
 
 // requires returns conditions that the policies are the same as in matcher. It returns nil if they
 // have changed. Then the table stays due.
-func (l *look) requires(ctx context.Context, matcher *policy.Matcher) ([]registry.Condition, error) {
+func (l *check) requires(ctx context.Context, matcher *policy.Matcher) ([]registry.Condition, error) {
 	warehouse, conditions, err := l.config.Policies.ConditionsFor(ctx, matcher, l.table.Warehouse)
 	if !warehouse.IsZero() {
-		l.care.Value.Warehouse = warehouse
+		l.schedule.Value.Warehouse = warehouse
 	}
 	return conditions, err
 }
 
 // expire expires snapshots.
-func (l *look) expire(ctx context.Context, document *metadata.Document, required []registry.Condition) error {
+func (l *check) expire(ctx context.Context, document *metadata.Document, required []registry.Condition) error {
 	if ahead := l.snapshotAhead(document); ahead != "" {
 		return l.settle(ctx, outcomeLater, l.now.Add(jobPause), ahead)
 	}
-	care, known := l.care.Value, l.knownFor()
+	care, known := l.schedule.Value, l.knownFor()
 	if care.Seq > 0 && l.now.Before(care.SeqAt.Add(known)) {
 		// It is not known yet which snapshots are at least as old as their timestamps.
 		return l.settle(ctx, outcomeLater, care.SeqAt.Add(known), "")
@@ -218,7 +218,7 @@ func (l *look) expire(ctx context.Context, document *metadata.Document, required
 		care.Seq = 0
 	}
 	settings := SnapshotSettings(l.rule, care.Seq)
-	began, err := l.config.Jobs.Expire(ctx, l.pointer, settings, l.beside(required))
+	began, err := l.config.Jobs.Expire(ctx, l.pointer, settings, l.extra(required))
 	if err != nil {
 		return l.failed(ctx, err)
 	}
@@ -239,7 +239,7 @@ func (l *look) expire(ctx context.Context, document *metadata.Document, required
 // trimFormer deletes metadata files that have left the metadata log. It returns when that is to be
 // done again; zero if nothing is known that will have to go. A failure does not hold up the expiry:
 // the files go later.
-func (l *look) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) time.Time {
+func (l *check) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) time.Time {
 	if settings.KeepFiles {
 		return time.Time{}
 	}
@@ -264,7 +264,7 @@ func (l *look) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) t
 
 // rereadVersion has the look go by the record of the table that TrimFormer wrote, if the table has
 // no other version since.
-func (l *look) rereadVersion(ctx context.Context) {
+func (l *check) rereadVersion(ctx context.Context) {
 	records, err := l.ledger.Get(ctx, registry.PointerKey(l.pointer))
 	if err != nil || !records[0].Exists() {
 		return
@@ -284,17 +284,17 @@ func (l *look) rereadVersion(ctx context.Context) {
 }
 
 // knownFor returns how long the server must have known a snapshot before the snapshot may expire.
-func (l *look) knownFor() time.Duration {
+func (l *check) knownFor() time.Duration {
 	return min(seenMin, l.rule.Duration(policy.MaxSnapshotAgeHours))
 }
 
 // findOrphans begins a job that searches for orphan files, unless the last pass was recent: a table
 // that forbade the job for a while continues its schedule.
-func (l *look) findOrphans(ctx context.Context, required []registry.Condition) error {
+func (l *check) findOrphans(ctx context.Context, required []registry.Condition) error {
 	if next := l.nextPass(); next.After(l.now) {
 		return l.settle(ctx, outcomeLater, next, "")
 	}
-	_, err := l.config.Jobs.FindOrphans(ctx, l.pointer, OrphanSettings(l.rule), l.beside(required))
+	_, err := l.config.Jobs.FindOrphans(ctx, l.pointer, OrphanSettings(l.rule), l.extra(required))
 	if err != nil {
 		return l.failed(ctx, err)
 	}
@@ -305,7 +305,7 @@ func (l *look) findOrphans(ctx context.Context, required []registry.Condition) e
 
 // nextPass returns when the next pass for orphans is due after the last one. It returns zero if
 // there was no pass, or if an operator requested one.
-func (l *look) nextPass() time.Time {
+func (l *check) nextPass() time.Time {
 	if l.job.Last.IsZero() || l.job.Mode == schedule.ModeOperator {
 		return time.Time{}
 	}
@@ -315,7 +315,7 @@ func (l *look) nextPass() time.Time {
 	return policy.Due(policy.Facts{Known: true, Rules: l.facts.Rules}, base, l.rule, l.now)
 }
 
-func (l *look) began() {
+func (l *check) began() {
 	l.mu.Lock()
 	l.stats.Began[string(l.kind)]++
 	l.mu.Unlock()
@@ -360,25 +360,25 @@ func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
 
 // beside returns what the first Apply of a job includes. It requires that the policies and the
 // table's care record are as they were read, and ends the due time.
-func (l *look) beside(required []registry.Condition) jobs.Extra {
+func (l *check) extra(required []registry.Condition) jobs.Extra {
 	return func() ([]registry.Condition, []registry.Write, error) {
 		job := l.job
 		job.Due, job.Last, job.Outcome, job.Error, job.Held = time.Time{}, l.now, outcomeDone, "", ""
 		job.Tries, job.Laters, job.LaterSince = 0, 0, time.Time{}
-		after := l.care.Value.With(job)
+		after := l.schedule.Value.With(job)
 		after.Rules = l.facts.Rules
-		change, err := l.care.Move(after)
+		change, err := l.schedule.Move(after)
 		return append(required[:len(required):len(required)], change.Conditions...), change.Writes, err
 	}
 }
 
 // readAgain reads the care record that the first Apply of the job wrote, and then the table.
-func (l *look) readAgain(ctx context.Context) error {
-	cares, err := schedule.Read(ctx, l.ledger, l.pointer)
+func (l *check) readAgain(ctx context.Context) error {
+	cares, err := schedule.ReadSchedules(ctx, l.ledger, l.pointer)
 	if err != nil {
 		return err
 	}
-	l.care, l.job = cares[0], cares[0].Value.Job(string(l.kind))
+	l.schedule, l.job = cares[0], cares[0].Value.Job(string(l.kind))
 	version, _, err := l.tableByID(ctx, l.pointer)
 	if err != nil {
 		return err
@@ -390,7 +390,7 @@ func (l *look) readAgain(ctx context.Context) error {
 
 // ran records the outcome of an expiry, and when the next snapshots or metadata files are old
 // enough.
-func (l *look) ran(ctx context.Context, outcome string, settings jobs.SnapshotSettings, former time.Time) error {
+func (l *check) ran(ctx context.Context, outcome string, settings jobs.SnapshotSettings, former time.Time) error {
 	next, err := l.nextExpiry(ctx, settings)
 	if err != nil {
 		return l.failed(ctx, err)
@@ -411,11 +411,11 @@ func (l *look) ran(ctx context.Context, outcome string, settings jobs.SnapshotSe
 }
 
 // seen records which snapshots the server knows now.
-func (l *look) seen() { l.care.Value.Seq, l.care.Value.SeqAt = l.facts.Seq, l.now }
+func (l *check) seen() { l.schedule.Value.Seq, l.schedule.Value.SeqAt = l.facts.Seq, l.now }
 
 // nextExpiry returns when the oldest of the snapshots that are still too young is old enough. It
 // returns zero if there is no such snapshot.
-func (l *look) nextExpiry(ctx context.Context, settings jobs.SnapshotSettings) (time.Time, error) {
+func (l *check) nextExpiry(ctx context.Context, settings jobs.SnapshotSettings) (time.Time, error) {
 	plan, err := l.config.Jobs.PlanSnapshots(ctx, l.pointer, settings)
 	if err != nil {
 		return time.Time{}, err

@@ -65,7 +65,7 @@ func overOf(ctx context.Context, p *Planner, matcher *policy.Matcher, key regist
 	if err != nil {
 		return change, false, err
 	}
-	care, err := schedule.Decode(id, record)
+	care, err := schedule.DecodeSchedule(id, record)
 	if err != nil {
 		return change, false, err
 	}
@@ -79,7 +79,7 @@ func overOf(ctx context.Context, p *Planner, matcher *policy.Matcher, key regist
 	var required []registry.Condition
 	if pointer.State == registry.StateLive {
 		table, err := ledger.Decode[registry.Pointer](pointer)
-		if err != nil || isAskedFor(matcher, table, kind) {
+		if err != nil || isRequired(matcher, table, kind) {
 			return change, false, err
 		}
 		_, required, err = p.config.Policies.ConditionsFor(ctx, matcher, table.Warehouse)
@@ -95,7 +95,7 @@ func overOf(ctx context.Context, p *Planner, matcher *policy.Matcher, key regist
 
 // isAskedFor reports whether a policy requires a kind on a table. It is true for a kind that only a
 // later version knows, because a policy may require it.
-func isAskedFor(matcher *policy.Matcher, table registry.Pointer, kind string) bool {
+func isRequired(matcher *policy.Matcher, table registry.Pointer, kind string) bool {
 	t, known := policy.TypeOf(policy.Kind(kind))
 	chain := matcher.Chain(table.ID, table.Identifier())
 	return !known || !table.View && policy.Effective(chain, nil)[t].Enabled

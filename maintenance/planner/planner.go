@@ -25,7 +25,7 @@ const (
 	// claimPrefix begins the names of the claims on shards. claimLife is how long a claim holds
 	// without a renewal. Each renewal is a write.
 	claimPrefix = "maintenance/shard/"
-	claimLife   = 5 * time.Minute
+	shardLife   = 5 * time.Minute
 	// claimPause is the pause between two attempts of a node to claim a shard. holdMax is how long
 	// a node keeps a shard, so that a node that starts later gets its share.
 	claimPause = 30 * time.Second
@@ -36,14 +36,14 @@ const (
 	duePage = 200
 	// lookBack is how far before the end of the last round a round begins, because times are also
 	// set in the past. Once in fullPause, a round begins at the start.
-	lookBack  = time.Hour
-	fullPause = 10 * time.Minute
+	roundOverlap = time.Hour
+	fullPause    = 10 * time.Minute
 	// restAfter is how long a node skips a warehouse after its storage failed. stallRest is that
 	// pause if the storage did not answer. Then the node also leaves the shard to others.
 	restAfter = time.Minute
 	stallRest = 5 * time.Minute
 	// slowLook is how long a round waits for a look. A longer look continues in the background.
-	slowLook = 5 * time.Second
+	slowCheck = 5 * time.Second
 )
 
 // lanes is how many tables a node checks at once, by kind. perWarehouse is how many of those tables
@@ -68,7 +68,7 @@ type Tables interface {
 }
 
 // Config configures a Planner. Fields without a default are required.
-type Config struct {
+type PlannerConfig struct {
 	ledger.Deps
 	Jobs     Jobs
 	Tables   Tables
@@ -85,9 +85,9 @@ type Config struct {
 }
 
 // Stats is what a Planner has done since the process began.
-type Stats struct {
+type PlannerStats struct {
 	Shards   int              // that this node has
-	Looks    map[string]int64 // by outcome
+	Checks   map[string]int64 // by outcome
 	Began    map[string]int64 // jobs, by kind
 	Overdue  time.Duration    // of the longest-due table, in the last round of each shard
 	DueFound map[string]int64 // due records that the last rounds found, by kind; see tally
@@ -95,7 +95,7 @@ type Stats struct {
 
 // Planner begins the jobs of one store. It is safe for concurrent use.
 type Planner struct {
-	config Config
+	config PlannerConfig
 	ledger *ledger.Ledger
 	claims *ledger.Claimer
 	log    *slog.Logger
@@ -104,23 +104,23 @@ type Planner struct {
 	lanes  map[policy.Kind]chan struct{}
 
 	mu     sync.Mutex // guards the fields below; leaf
-	stats  Stats
-	busy   map[place]int // tables under a look
-	slow   map[place]int // the part of busy that takes long
+	stats  PlannerStats
+	busy   map[warehouseKind]int // tables under a look
+	slow   map[warehouseKind]int // the part of busy that takes long
 	tables map[registry.ID]*entered
 	left   chan struct{}        // closed, and replaced, when a look has ended
 	rests  map[string]time.Time // until when the node skips a warehouse, by the node's clock
 }
 
 // place is a kind in a warehouse.
-type place struct {
+type warehouseKind struct {
 	warehouse string
 	kind      policy.Kind
 }
 
 // entered is a look in progress.
 type entered struct {
-	at     place
+	at     warehouseKind
 	isSlow bool
 }
 
@@ -131,11 +131,11 @@ type shard struct {
 	jitter  *rand.Rand
 	cleared time.Time // the end of the last round, by the store's clock
 	full    time.Time // when a round last began at the start, by the store's clock
-	passed  tally     // what was due before the beginning of the next round; nil if unknown
+	kept    tally     // what was due before the beginning of the next round; nil if unknown
 	left    time.Time // when this node left the shard to others, by the node's clock
 	// looking counts the looks in progress.
-	looking sync.WaitGroup
-	stalled atomic.Bool // a storage did not answer a look
+	checking sync.WaitGroup
+	stalled  atomic.Bool // a storage did not answer a look
 
 	mu      sync.Mutex // guards the fields below; leaf
 	overdue time.Duration
@@ -144,7 +144,7 @@ type shard struct {
 }
 
 // New returns a planner that is not started. It fails if the source of random bits does.
-func New(config Config) (*Planner, error) {
+func NewPlanner(config PlannerConfig) (*Planner, error) {
 	if config.Ledger == nil || config.Jobs == nil || config.Tables == nil || config.Policies == nil {
 		panic("planner: Deps, Jobs, Tables and Policies are required")
 	}
@@ -158,9 +158,10 @@ func New(config Config) (*Planner, error) {
 	config.Patience = cmp.Or(config.Patience, jobs.AnswerMax)
 	p := &Planner{
 		config: config, ledger: config.Ledger, claims: config.Claimer(), log: config.Logger,
-		lanes: make(map[policy.Kind]chan struct{}), busy: make(map[place]int), rests: make(map[string]time.Time),
-		tables: make(map[registry.ID]*entered), slow: make(map[place]int), left: make(chan struct{}),
-		stats: Stats{Looks: make(map[string]int64), Began: make(map[string]int64)},
+		lanes: make(map[policy.Kind]chan struct{}), busy: make(map[warehouseKind]int),
+		rests:  make(map[string]time.Time),
+		tables: make(map[registry.ID]*entered), slow: make(map[warehouseKind]int), left: make(chan struct{}),
+		stats: PlannerStats{Checks: make(map[string]int64), Began: make(map[string]int64)},
 	}
 	for kind, width := range lanes {
 		p.lanes[kind] = make(chan struct{}, width)
@@ -220,14 +221,14 @@ func (p *Planner) Kick() {
 }
 
 // Stats returns what the planner has done.
-func (p *Planner) Stats() Stats {
+func (p *Planner) Stats() PlannerStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	copied := Stats{
-		Looks: make(map[string]int64), Began: make(map[string]int64), DueFound: make(map[string]int64),
+	copied := PlannerStats{
+		Checks: make(map[string]int64), Began: make(map[string]int64), DueFound: make(map[string]int64),
 	}
-	for outcome, n := range p.stats.Looks {
-		copied.Looks[outcome] = n
+	for outcome, n := range p.stats.Checks {
+		copied.Checks[outcome] = n
 	}
 	for kind, n := range p.stats.Began {
 		copied.Began[kind] = n
@@ -288,12 +289,12 @@ func (p *Planner) claimed(ctx context.Context, s *shard, do func(ctx context.Con
 	if !p.config.Policies.Current().Asks() {
 		return nil
 	}
-	err := p.claims.Claim(ctx, claimPrefix+s.name, claimLife, func(ctx context.Context) error {
-		s.passed = nil // another node may have had the shard
+	err := p.claims.Claim(ctx, claimPrefix+s.name, shardLife, func(ctx context.Context) error {
+		s.kept = nil // another node may have had the shard
 		s.set(true, nil, 0)
 		defer s.set(false, nil, 0)
 		err := do(ctx)
-		s.looking.Wait()
+		s.checking.Wait()
 		if errors.Is(context.Cause(ctx), ledger.ErrClaimLost) {
 			return nil
 		}
@@ -318,15 +319,15 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 		return err
 	}
 	after := registry.DuePrefix(s.name)
-	isFull := s.passed == nil || now.Sub(s.full) >= fullPause || now.Before(s.cleared)
+	isFull := s.kept == nil || now.Sub(s.full) >= fullPause || now.Before(s.cleared)
 	r := &round{
 		Planner: p, shard: s, now: now, end: registry.DueID(s.name, now.Add(time.Second)), isFull: isFull,
-		next: registry.DueID(s.name, now.Add(-lookBack)), found: make(tally), passed: make(tally),
+		next: registry.DueID(s.name, now.Add(-roundOverlap)), found: make(tally), kept: make(tally),
 	}
 	if !isFull {
-		after = registry.DueID(s.name, s.cleared.Add(-lookBack))
-		r.found.add(s.passed)
-		r.passed.add(s.passed)
+		after = registry.DueID(s.name, s.cleared.Add(-roundOverlap))
+		r.found.add(s.kept)
+		r.kept.add(s.kept)
 	}
 	for more := true; more; {
 		page, err := p.ledger.ListKeys(ctx, registry.TableDue, registry.DuePrefix(s.name), after, duePage)
@@ -343,7 +344,7 @@ func (p *Planner) round(ctx context.Context, s *shard) error {
 	if err := ctx.Err(); err != nil {
 		return err // the round is incomplete
 	}
-	if s.cleared, s.passed = now, r.passed; isFull {
+	if s.cleared, s.kept = now, r.kept; isFull {
 		s.full = now
 	}
 	s.set(true, r.found.counts(), r.found.overdue(now))
@@ -361,9 +362,9 @@ type round struct {
 	// isDoubted is true if the clock is in doubt, so that the round checked no table.
 	isDoubted bool
 
-	next   string // the next round begins after this ID, unless it begins at the start
-	found  tally  // what is due
-	passed tally  // the part of found that the next round does not list
+	next  string // the next round begins after this ID, unless it begins at the start
+	found tally  // what is due
+	kept  tally  // the part of found that the next round does not list
 }
 
 // page checks the tables of a page of due records. more is false if nothing after the page is due
@@ -388,16 +389,16 @@ func (r *round) page(ctx context.Context, page []registry.Record) (after string,
 		switch _, ours := lanes[policy.Kind(kind)]; {
 		case ours, err != nil:
 			r.found.count(record.Key)
-			r.lookAt(ctx, record.Key)
+			r.checkTable(ctx, record.Key)
 			looked = append(looked, record.Key)
 		case r.isFull:
 			others = append(others, record.Key)
 		default: // only full rounds read whether a policy still requires it
 			r.found.count(record.Key)
-			r.pass(record.Key)
+			r.keep(record.Key)
 		}
 	}
-	if err := r.passLeft(ctx, looked); err != nil {
+	if err := r.keepLeft(ctx, looked); err != nil {
 		return "", false, err
 	}
 	if others, err = r.others(ctx, others); err != nil {
@@ -405,25 +406,25 @@ func (r *round) page(ctx context.Context, page []registry.Record) (after string,
 	}
 	for _, key := range others {
 		r.found.count(key)
-		r.pass(key)
+		r.keep(key)
 	}
 	return after, more, nil
 }
 
 // lookAt checks the table of a due record. A slow look continues in the background.
-func (r *round) lookAt(ctx context.Context, key registry.Key) {
+func (r *round) checkTable(ctx context.Context, key registry.Key) {
 	pointer, kind, at, err := registry.ParseDue(key)
 	if err != nil {
 		r.log.WarnContext(ctx, "maintenance: a due record cannot be read", "record", key.String(), "error", err)
 		return
 	}
-	l := &look{Planner: r.Planner, pointer: pointer, kind: policy.Kind(kind), at: at, key: key}
+	l := &check{Planner: r.Planner, pointer: pointer, kind: policy.Kind(kind), at: at, key: key}
 	ended := make(chan struct{})
-	r.shard.looking.Go(func() {
+	r.shard.checking.Go(func() {
 		defer close(ended)
-		l.runAndTell(ctx, r.shard)
+		l.runAndLog(ctx, r.shard)
 	})
-	slow := time.NewTimer(slowLook)
+	slow := time.NewTimer(slowCheck)
 	defer slow.Stop()
 	select {
 	case <-ended:
@@ -433,11 +434,11 @@ func (r *round) lookAt(ctx context.Context, key registry.Key) {
 }
 
 // runAndTell runs a look, logs the outcome, and counts it in Stats.
-func (l *look) runAndTell(ctx context.Context, s *shard) {
+func (l *check) runAndLog(ctx context.Context, s *shard) {
 	err := worker.Safely(ctx, l.run)
 	if l.outcome != "" {
 		l.mu.Lock()
-		l.stats.Looks[l.outcome]++
+		l.stats.Checks[l.outcome]++
 		l.mu.Unlock()
 	}
 	if errors.Is(err, jobs.ErrStalled) {
@@ -453,8 +454,8 @@ func (l *look) runAndTell(ctx context.Context, s *shard) {
 // waits a little for looks in the same warehouse that will soon end. After true, the caller must
 // call leave.
 func (p *Planner) enter(ctx context.Context, warehouse string, kind policy.Kind, table registry.ID) bool {
-	at := place{warehouse, kind}
-	patience := time.NewTimer(slowLook)
+	at := warehouseKind{warehouse, kind}
+	patience := time.NewTimer(slowCheck)
 	defer patience.Stop()
 	for {
 		p.mu.Lock()

@@ -17,7 +17,7 @@ import (
 // preview returns what a policy would do, page by page.
 func (w *world) preview(scope moorage.Identifier, asked policy.Asked) []steer.Preview {
 	w.t.Helper()
-	s := &steer.Steering{
+	s := &steer.Control{
 		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs,
 		Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))),
 	}
@@ -115,7 +115,7 @@ func (w *world) previewOfOthers(t *testing.T) {
 	if found := w.preview(ident("full"), compaction); !found[0].Due || found[0].Files != 6 {
 		t.Errorf("compaction of six files: %+v", found)
 	}
-	s := &steer.Steering{}
+	s := &steer.Control{}
 	_, _, err := s.Preview(w.ctx, catalog.ScopesOf(w.ann()), warehouse, policy.Asked{Type: policy.Compaction}, "", 1)
 	if moorage.KindOf(err) != moorage.KindIllegalArgument {
 		t.Errorf("a policy without a status: %v", err)

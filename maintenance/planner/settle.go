@@ -14,7 +14,7 @@ import (
 )
 
 // failed decides how a failed look ends.
-func (l *look) failed(ctx context.Context, cause error) error {
+func (l *check) failed(ctx context.Context, cause error) error {
 	if cause == nil || ctx.Err() != nil {
 		return cause // the table stays due
 	}
@@ -51,7 +51,7 @@ func (l *look) failed(ctx context.Context, cause error) error {
 		return errors.Join(cause, l.put(ctx, outcomeLater, row.Until, text))
 	}
 	l.outcome, l.job.Outcome = outcomeBlocked, outcomeBlocked
-	change, err := l.care.Block(l.job, text, "", l.now)
+	change, err := l.schedule.Block(l.job, text, "", l.now)
 	if err == nil {
 		err = l.apply(ctx, change)
 	}
@@ -77,13 +77,13 @@ func isLasting(err error) bool {
 
 // settle ends a look that did not fail, and resets the count of failures. The kind is due at next;
 // a zero time means that it is no longer due.
-func (l *look) settle(ctx context.Context, outcome string, next time.Time, why string) error {
+func (l *check) settle(ctx context.Context, outcome string, next time.Time, why string) error {
 	l.job.Laters, l.job.LaterSince = 0, time.Time{}
 	return l.put(ctx, outcome, next, why)
 }
 
 // put records how the look ended.
-func (l *look) put(ctx context.Context, outcome string, next time.Time, why string) error {
+func (l *check) put(ctx context.Context, outcome string, next time.Time, why string) error {
 	l.outcome = outcome
 	job := l.job
 	job.Due, job.Outcome, job.Error = time.Time{}, outcome, why
@@ -93,12 +93,12 @@ func (l *look) put(ctx context.Context, outcome string, next time.Time, why stri
 	if outcome == outcomeDone || outcome == outcomeNothing {
 		job.Held, job.Tries = "", 0
 	}
-	after := l.care.Value.With(job)
+	after := l.schedule.Value.With(job)
 	if l.met {
 		after.Rules = l.facts.Rules
 	}
-	change, err := schedule.Care{
-		Pointer: l.pointer, Record: l.care.Record, Value: l.read(),
+	change, err := schedule.Schedule{
+		Pointer: l.pointer, Record: l.schedule.Record, Value: l.read(),
 	}.Move(after)
 	if err != nil {
 		return err
@@ -108,17 +108,17 @@ func (l *look) put(ctx context.Context, outcome string, next time.Time, why stri
 }
 
 // read returns the care from its record.
-func (l *look) read() registry.Care {
-	value, err := registry.Decode[registry.Care](l.care.Record)
+func (l *check) read() registry.Care {
+	value, err := registry.Decode[registry.Care](l.schedule.Record)
 	if err != nil {
-		return l.care.Value
+		return l.schedule.Value
 	}
 	return value
 }
 
 // apply applies a change. A concurrent change of the care record is no failure: the table stays
 // due, and a later look checks it again.
-func (l *look) apply(ctx context.Context, change schedule.Change) error {
+func (l *check) apply(ctx context.Context, change schedule.Change) error {
 	_, err := l.ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 	if _, failed := registry.FailedCondition(err); failed {
 		l.outcome = outcomeLater

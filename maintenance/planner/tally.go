@@ -57,15 +57,15 @@ func (t tally) overdue(now time.Time) (longest time.Duration) {
 }
 
 // pass counts a record that is still due, if the next round does not list it.
-func (r *round) pass(key registry.Key) {
+func (r *round) keep(key registry.Key) {
 	if key.ID <= r.next {
-		r.passed.count(key)
+		r.kept.count(key)
 	}
 }
 
 // passLeft passes the records that are still due after the looks at their tables. It reads which
 // records are still due only if the next round does not list them.
-func (r *round) passLeft(ctx context.Context, looked []registry.Key) error {
+func (r *round) keepLeft(ctx context.Context, looked []registry.Key) error {
 	var old []registry.Key
 	for _, key := range looked {
 		if key.ID <= r.next {
@@ -81,7 +81,7 @@ func (r *round) passLeft(ctx context.Context, looked []registry.Key) error {
 	}
 	for i, record := range records {
 		if record.Exists() {
-			r.pass(old[i])
+			r.keep(old[i])
 		}
 	}
 	return nil

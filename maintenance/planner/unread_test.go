@@ -25,7 +25,7 @@ func testUnreadableCare(t *testing.T, w *world) {
 	id, history := w.table("t", 3)
 	w.put(warehouse, policy.SnapshotManagement, nil)
 	var log bytes.Buffer
-	made, err := monitor.New(monitor.Config{
+	made, err := monitor.NewMonitor(monitor.MonitorConfig{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.NewTextHandler(&log, nil))}), Tables: catalog.TablesOf(w.ann()), Policies: w.policies,
 	})
 	must(t, err)

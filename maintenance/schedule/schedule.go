@@ -21,14 +21,14 @@ const (
 const HeldBlocked = "blocked"
 
 // Care is the care record of a table, as it was read.
-type Care struct {
+type Schedule struct {
 	Pointer registry.ID
 	Record  registry.Record // zero if there is no record
 	Value   registry.Care
 }
 
 // Read returns the care of tables, in their order.
-func Read(ctx context.Context, l *ledger.Ledger, pointers ...registry.ID) ([]Care, error) {
+func ReadSchedules(ctx context.Context, l *ledger.Ledger, pointers ...registry.ID) ([]Schedule, error) {
 	keys := make([]registry.Key, len(pointers))
 	for i, pointer := range pointers {
 		keys[i] = registry.CareKey(pointer)
@@ -37,9 +37,9 @@ func Read(ctx context.Context, l *ledger.Ledger, pointers ...registry.ID) ([]Car
 	if err != nil {
 		return nil, err
 	}
-	cares := make([]Care, len(pointers))
+	cares := make([]Schedule, len(pointers))
 	for i, record := range records {
-		if cares[i], err = Decode(pointers[i], record); err != nil {
+		if cares[i], err = DecodeSchedule(pointers[i], record); err != nil {
 			return nil, err
 		}
 	}
@@ -47,8 +47,8 @@ func Read(ctx context.Context, l *ledger.Ledger, pointers ...registry.ID) ([]Car
 }
 
 // Decode returns the care of a table in record, which may be missing.
-func Decode(pointer registry.ID, record registry.Record) (Care, error) {
-	care := Care{Pointer: pointer, Record: record}
+func DecodeSchedule(pointer registry.ID, record registry.Record) (Schedule, error) {
+	care := Schedule{Pointer: pointer, Record: record}
 	if !record.Exists() {
 		return care, nil
 	}
@@ -86,7 +86,7 @@ func (c *Change) Add(other Change) {
 
 // Move returns the change that replaces a table's care by after, with the due records of its times.
 // It requires an unchanged care record. The write of the care record is the first.
-func (c Care) Move(after registry.Care) (Change, error) {
+func (c Schedule) Move(after registry.Care) (Change, error) {
 	key := registry.CareKey(c.Pointer)
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, after))
 	if err != nil {
@@ -130,7 +130,7 @@ func dueKeys(pointer registry.ID, care registry.Care) map[string]registry.Key {
 }
 
 // End returns the change that removes the care of a dropped table, with its due records.
-func (c Care) End() Change {
+func (c Schedule) End() Change {
 	var change Change
 	if !c.Record.Exists() {
 		return change
@@ -148,7 +148,7 @@ func (c Care) End() Change {
 
 // Block returns the change that blocks job, a kind of the table: it is no longer due, and a record
 // has the reason. by is empty if the job failed.
-func (c Care) Block(job registry.JobCare, reason, by string, now time.Time) (Change, error) {
+func (c Schedule) Block(job registry.JobCare, reason, by string, now time.Time) (Change, error) {
 	job.Due, job.Held, job.Error = time.Time{}, HeldBlocked, reason
 	change, err := c.Move(c.Value.With(job))
 	if err != nil {
@@ -163,7 +163,7 @@ func (c Care) Block(job registry.JobCare, reason, by string, now time.Time) (Cha
 // Unblock returns the change that makes a kind of the table due now, and not blocked. blocker is
 // the record with the reason, as it was read. The record of a job that was blocked since then
 // stays.
-func (c Care) Unblock(kind string, due time.Time, blocker registry.Record) (Change, error) {
+func (c Schedule) Unblock(kind string, due time.Time, blocker registry.Record) (Change, error) {
 	job := c.Value.Job(kind)
 	job.Due, job.Set, job.Mode, job.Held = due.UTC().Truncate(time.Second), due, ModeOperator, ""
 	job.Tries, job.Laters, job.LaterSince, job.Error = 0, 0, time.Time{}, ""
@@ -188,7 +188,7 @@ func FactsOf(facts *registry.Facts) policy.Facts {
 }
 
 // Sight is the observed state of a table.
-type Sight struct {
+type Observation struct {
 	Warehouse registry.ID // zero if unknown
 	Facts     policy.Facts
 	Seq       int64
@@ -201,7 +201,7 @@ type Sight struct {
 
 // Evaluate returns the new care of a table that was observed at about now, by the store's clock.
 // changed is false if there is nothing to write.
-func Evaluate(care registry.Care, sight Sight, now time.Time) (after registry.Care, changed bool) {
+func Evaluate(care registry.Care, sight Observation, now time.Time) (after registry.Care, changed bool) {
 	care = AsOf(care, now)
 	after = care
 	for _, t := range policy.Types() {

@@ -38,17 +38,17 @@ func facts(snapshots int64, first time.Time) policy.Facts {
 }
 
 // apply applies a change, and returns the care after it.
-func apply(t *testing.T, l *ledger.Ledger, change schedule.Change) schedule.Care {
+func apply(t *testing.T, l *ledger.Ledger, change schedule.Change) schedule.Schedule {
 	t.Helper()
 	_, err := l.Step(t.Context(), registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 	must(t, err)
-	cares, err := schedule.Read(t.Context(), l, table)
+	cares, err := schedule.ReadSchedules(t.Context(), l, table)
 	must(t, err)
 	return cares[0]
 }
 
 // wantAgreed fails the test unless the due index has the times of care, and no others.
-func wantAgreed(t *testing.T, l *ledger.Ledger, care schedule.Care, want int) {
+func wantAgreed(t *testing.T, l *ledger.Ledger, care schedule.Schedule, want int) {
 	t.Helper()
 	wanted := map[registry.Key]bool{}
 	for _, job := range care.Value.Jobs {
@@ -72,10 +72,10 @@ func wantAgreed(t *testing.T, l *ledger.Ledger, care schedule.Care, want int) {
 func TestCareAndIndexAgree(t *testing.T) {
 	t.Parallel()
 	l := registrytest.Ledger(memory.New(rand.Reader))
-	cares, err := schedule.Read(t.Context(), l, table)
+	cares, err := schedule.ReadSchedules(t.Context(), l, table)
 	must(t, err)
 	care := cares[0]
-	sight := schedule.Sight{Facts: facts(40, start), Rules: rules(nil), Mode: schedule.ModeEvent}
+	sight := schedule.Observation{Facts: facts(40, start), Rules: rules(nil), Mode: schedule.ModeEvent}
 	after, changed := schedule.Evaluate(care.Value, sight, start)
 	if !changed {
 		t.Fatal("a table with many snapshots is not due")
@@ -124,14 +124,14 @@ func TestCareAndIndexAgree(t *testing.T) {
 		t.Errorf("the blocker is left: %v, %v", records, err)
 	}
 	apply(t, l, care.End())
-	wantAgreed(t, l, schedule.Care{}, 0)
+	wantAgreed(t, l, schedule.Schedule{}, 0)
 }
 
 // Two writers of one care cannot both win.
 func TestMoveRequiresTheCareAsItWasRead(t *testing.T) {
 	t.Parallel()
 	l := registrytest.Ledger(memory.New(rand.Reader))
-	first := schedule.Care{Pointer: table}
+	first := schedule.Schedule{Pointer: table}
 	for _, want := range []bool{true, false} {
 		change, err := first.Move(registry.Care{Jobs: []registry.JobCare{{Kind: "snapshots", Due: start}}})
 		must(t, err)

@@ -17,7 +17,7 @@ import (
 )
 
 // ByHand is a requested job. Exactly one of the two fields is set.
-type ByHand struct {
+type JobRequest struct {
 	Snapshots *jobs.SnapshotSettings
 	Orphans   *jobs.OrphanSettings
 }
@@ -26,7 +26,7 @@ type ByHand struct {
 //
 // Errors: KindIllegalArgument if nothing may be deleted from the table, or if the scope is paused;
 // KindCommitFailed if such a job exists; the errors of catalog.Scopes.Find and jobs.Expire.
-func (s *Steering) Begin(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked ByHand) (
+func (s *Control) Begin(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked JobRequest) (
 	jobs.Began, error) {
 	const op = "steer.Begin"
 	scope, err := findTable(ctx, scopes, gate.RunMaintenance, ident)
@@ -47,7 +47,7 @@ func (s *Steering) Begin(ctx context.Context, scopes policy.Scopes, ident moorag
 	} else {
 		began, err = s.Jobs.Expire(ctx, scope.Pointer, *asked.Snapshots, nil)
 	}
-	if err = told(ident, err); err == nil {
+	if err = explained(ident, err); err == nil {
 		s.kick()
 	}
 	return began, moorage.Annotate(op, ident.String(), err)
@@ -62,7 +62,7 @@ func findTable(ctx context.Context, scopes policy.Scopes, v gate.Verb, ident moo
 }
 
 // isPaused refuses a table whose maintenance is paused.
-func (s *Steering) isPaused(ctx context.Context, scope catalog.Scope) error {
+func (s *Control) isPaused(ctx context.Context, scope catalog.Scope) error {
 	pauses, _, err := s.pauses(ctx)
 	if err != nil {
 		return err
@@ -111,7 +111,7 @@ func asPointer(scope catalog.Scope) registry.Pointer {
 }
 
 // told turns the reasons why a job does not begin into errors for the caller.
-func told(ident moorage.Identifier, err error) error {
+func explained(ident moorage.Identifier, err error) error {
 	if held, ok := errors.AsType[*jobs.HeldError](err); ok {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s: %w", ident, held) // held: nothing is deleted
 	}
@@ -131,14 +131,14 @@ func told(ident moorage.Identifier, err error) error {
 //
 // Errors: KindIllegalArgument for a kind that the server does not run itself; the errors of
 // catalog.Scopes.Find.
-func (s *Steering) Plan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind,
-	asked ByHand, sample int) (jobs.DryRun, error) {
+func (s *Control) Plan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind,
+	asked JobRequest, sample int) (jobs.DryRun, error) {
 	const op = "steer.Plan"
 	scope, err := findTable(ctx, scopes, gate.PlanMaintenance, ident)
 	if err != nil {
 		return jobs.DryRun{}, err
 	}
-	if asked == (ByHand{}) {
+	if asked == (JobRequest{}) {
 		if asked, err = s.byPolicy(ctx, scope, kind); err != nil {
 			return jobs.DryRun{}, moorage.Annotate(op, ident.String(), err)
 		}
@@ -157,7 +157,7 @@ func (s *Steering) Plan(ctx context.Context, scopes policy.Scopes, ident moorage
 // because nothing is deleted.
 //
 // Errors: the KindIllegalArgument of jobs.Leftovers; the errors of catalog.Scopes.Find.
-func (s *Steering) Leftovers(ctx context.Context, scopes policy.Scopes, warehouse string,
+func (s *Control) Leftovers(ctx context.Context, scopes policy.Scopes, warehouse string,
 	asked jobs.LeftoverSettings, sample int) (jobs.DryRun, error) {
 	const op = "steer.Leftovers"
 	_, err := scopes.Find(ctx, gate.PlanMaintenance, moorage.Identifier{Warehouse: warehouse})
@@ -169,33 +169,33 @@ func (s *Steering) Leftovers(ctx context.Context, scopes policy.Scopes, warehous
 }
 
 // byPolicy returns the policies' settings for a kind, as the planner uses them.
-func (s *Steering) byPolicy(ctx context.Context, scope catalog.Scope, kind policy.Kind) (ByHand, error) {
+func (s *Control) byPolicy(ctx context.Context, scope catalog.Scope, kind policy.Kind) (JobRequest, error) {
 	t, ok := policy.TypeOf(kind)
 	if !ok || kind != policy.Snapshots && kind != policy.Orphans {
-		return ByHand{}, moorage.Errorf(moorage.KindIllegalArgument, "Name the kind snapshots or orphans")
+		return JobRequest{}, moorage.Errorf(moorage.KindIllegalArgument, "Name the kind snapshots or orphans")
 	}
 	matcher, err := s.Policies.Reload(ctx)
 	if err != nil {
-		return ByHand{}, err
+		return JobRequest{}, err
 	}
 	version, table, err := s.Tables.TableByID(ctx, scope.Pointer)
 	if err != nil {
-		return ByHand{}, err
+		return JobRequest{}, err
 	}
 	document := version.Document.(*metadata.Document)
 	rule := policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties())[t]
 	if rule.Held != "" {
-		return ByHand{}, moorage.Errorf(moorage.KindIllegalArgument, "%s of %s is held: %s", t, table.Identifier(),
+		return JobRequest{}, moorage.Errorf(moorage.KindIllegalArgument, "%s of %s is held: %s", t, table.Identifier(),
 			rule.Held)
 	}
 	if kind == policy.Orphans {
 		settings := planner.OrphanSettings(rule)
-		return ByHand{Orphans: &settings}, nil
+		return JobRequest{Orphans: &settings}, nil
 	}
-	cares, err := schedule.Read(ctx, s.Ledger, scope.Pointer)
+	cares, err := schedule.ReadSchedules(ctx, s.Ledger, scope.Pointer)
 	if err != nil {
-		return ByHand{}, err
+		return JobRequest{}, err
 	}
 	settings := planner.SnapshotSettings(rule, cares[0].Value.Seq)
-	return ByHand{Snapshots: &settings}, nil
+	return JobRequest{Snapshots: &settings}, nil
 }

@@ -41,7 +41,7 @@ type Preview struct {
 //
 // Errors: KindIllegalArgument for settings that Policies.Put refuses; the errors of
 // catalog.Scopes.Find.
-func (s *Steering) Preview(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
+func (s *Control) Preview(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
 	asked policy.Asked, after string, limit int) (all []Preview, next string, err error) {
 	const op = "steer.Preview"
 	if err := asked.Check(); err != nil {
@@ -80,14 +80,14 @@ func (s *Steering) Preview(ctx context.Context, scopes policy.Scopes, ident moor
 
 // previewing is one call of Preview.
 type previewing struct {
-	*Steering
+	*Control
 	of      policy.Type
 	matcher *policy.Matcher // with the requested policy
 	now     time.Time
 }
 
 // previewOf returns the policies with the requested change, at the store's time.
-func (s *Steering) previewOf(ctx context.Context, scope catalog.Scope, asked policy.Asked) (*previewing, error) {
+func (s *Control) previewOf(ctx context.Context, scope catalog.Scope, asked policy.Asked) (*previewing, error) {
 	now, err := s.Ledger.Time(ctx)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (p *previewing) fill(ctx context.Context, id registry.ID, preview *Preview)
 // compaction records whether compaction of a table would be due.
 func (p *previewing) compaction(ctx context.Context, id registry.ID, document *metadata.Document, rule policy.Rule,
 	preview *Preview) error {
-	cares, err := schedule.Read(ctx, p.Ledger, id)
+	cares, err := schedule.ReadSchedules(ctx, p.Ledger, id)
 	if err != nil {
 		return err
 	}

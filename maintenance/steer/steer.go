@@ -37,7 +37,7 @@ type Tables interface {
 }
 
 // Steering controls the maintenance of one store. It is safe for concurrent use.
-type Steering struct {
+type Control struct {
 	Ledger   *ledger.Ledger
 	Policies *policy.Policies
 	Jobs     *jobs.Jobs
@@ -46,7 +46,7 @@ type Steering struct {
 	Kick func()
 }
 
-func (s *Steering) kick() {
+func (s *Control) kick() {
 	if s.Kick != nil {
 		s.Kick()
 	}
@@ -56,7 +56,7 @@ func (s *Steering) kick() {
 const runsShown = 20
 
 // Kind is the state of one kind of job of a table.
-type Kind struct {
+type KindStatus struct {
 	Rule    policy.Rule
 	Care    registry.JobCare
 	Job     *jobs.Under // in progress; nil if there is none
@@ -68,13 +68,13 @@ type Status struct {
 	Said   map[policy.Type]policy.Said // the scope's own policies
 	Pauses []registry.Pause            // that apply to it
 	// The fields below are only for a table.
-	Kinds []Kind       // in the order of their types
+	Kinds []KindStatus // in the order of their types
 	Jobs  []jobs.Under // in progress
 	Runs  []registry.Run
 }
 
 // Status returns the state of a scope's maintenance. Errors: the errors of catalog.Scopes.Find.
-func (s *Steering) Status(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) (Status, error) {
+func (s *Control) Status(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) (Status, error) {
 	scope, err := scopes.Find(ctx, gate.LoadMaintenance, ident)
 	if err != nil {
 		return Status{}, err
@@ -99,7 +99,7 @@ func (s *Steering) Status(ctx context.Context, scopes policy.Scopes, ident moora
 }
 
 // addTable adds the state of a table.
-func (s *Steering) addTable(ctx context.Context, scope catalog.Scope, status *Status) error {
+func (s *Control) addTable(ctx context.Context, scope catalog.Scope, status *Status) error {
 	matcher, err := s.Policies.Reload(ctx)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (s *Steering) addTable(ctx context.Context, scope catalog.Scope, status *St
 	}
 	document := version.Document.(*metadata.Document)
 	rules := policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties())
-	cares, err := schedule.Read(ctx, s.Ledger, scope.Pointer)
+	cares, err := schedule.ReadSchedules(ctx, s.Ledger, scope.Pointer)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (s *Steering) addTable(ctx context.Context, scope catalog.Scope, status *St
 	}
 	status.Jobs = under
 	for _, t := range policy.Types() {
-		kind := Kind{Rule: rules[t], Care: cares[0].Value.Job(string(t.Kind()))}
+		kind := KindStatus{Rule: rules[t], Care: cares[0].Value.Job(string(t.Kind()))}
 		for i := range under {
 			if under[i].Kind == string(t.Kind()) {
 				kind.Job = &under[i]
@@ -148,7 +148,7 @@ func (s *Steering) addTable(ctx context.Context, scope catalog.Scope, status *St
 //
 // Errors: KindIllegalArgument if no policy requires the kind and nothing of it is blocked, or if a
 // job of the kind is in quarantine; the errors of catalog.Scopes.Find.
-func (s *Steering) Run(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
+func (s *Control) Run(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
 	kind policy.Kind) error {
 	t, ok := policy.TypeOf(kind)
 	if !ok || ident.Name == "" {
@@ -169,7 +169,7 @@ func (s *Steering) Run(ctx context.Context, scopes policy.Scopes, ident moorage.
 	}
 	document := version.Document.(*metadata.Document)
 	rule := policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties())[t]
-	run := &runNow{Steering: s, scope: scope, kind: kind, rule: rule}
+	run := &runRequest{Control: s, scope: scope, kind: kind, rule: rule}
 	err = s.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return run.try(ctx) })
 	if err == nil {
 		s.kick()
@@ -178,15 +178,15 @@ func (s *Steering) Run(ctx context.Context, scopes policy.Scopes, ident moorage.
 }
 
 // runNow is one call of Run, for a table that was found.
-type runNow struct {
-	*Steering
+type runRequest struct {
+	*Control
 	scope   catalog.Scope
 	kind    policy.Kind
 	rule    policy.Rule
 	retried bool // a blocked job continues
 }
 
-func (r *runNow) try(ctx context.Context) error {
+func (r *runRequest) try(ctx context.Context) error {
 	records, err := r.Ledger.Get(ctx, registry.JobKey(r.scope.Pointer, string(r.kind)),
 		registry.DueBlockedKey(r.scope.Pointer, string(r.kind)))
 	if err != nil {
@@ -213,7 +213,7 @@ func (r *runNow) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cares, err := schedule.Read(ctx, r.Ledger, r.scope.Pointer)
+	cares, err := schedule.ReadSchedules(ctx, r.Ledger, r.scope.Pointer)
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (r *runNow) try(ctx context.Context) error {
 }
 
 // retryJob makes a blocked job continue, which ends its blocker.
-func (s *Steering) retryJob(ctx context.Context, record, blocker registry.Record) error {
+func (s *Control) retryJob(ctx context.Context, record, blocker registry.Record) error {
 	job, err := ledger.Decode[registry.Job](record)
 	if err != nil {
 		return err
@@ -247,7 +247,7 @@ func (s *Steering) retryJob(ctx context.Context, record, blocker registry.Record
 	return err
 }
 
-func (s *Steering) apply(ctx context.Context, change schedule.Change) error {
+func (s *Control) apply(ctx context.Context, change schedule.Change) error {
 	_, err := s.Ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 	if retry := ledger.RetryOnConflict(err); errors.Is(retry, ledger.ErrRetry) {
 		return retry
@@ -255,7 +255,7 @@ func (s *Steering) apply(ctx context.Context, change schedule.Change) error {
 	return ledger.StepError("steer.apply", err)
 }
 
-func (s *Steering) pauses(ctx context.Context) (registry.Pauses, registry.Record, error) {
+func (s *Control) pauses(ctx context.Context) (registry.Pauses, registry.Record, error) {
 	records, err := s.Ledger.Get(ctx, registry.PauseKey())
 	if err != nil || !records[0].Exists() {
 		return registry.Pauses{}, registry.Record{}, err
@@ -265,7 +265,7 @@ func (s *Steering) pauses(ctx context.Context) (registry.Pauses, registry.Record
 }
 
 // Pauses returns what is paused now.
-func (s *Steering) Pauses(ctx context.Context) ([]registry.Pause, error) {
+func (s *Control) Pauses(ctx context.Context) ([]registry.Pause, error) {
 	pauses, _, err := s.pauses(ctx)
 	return pauses.Pauses, moorage.Annotate("steer.Pauses", "", err)
 }
@@ -274,7 +274,7 @@ func (s *Steering) Pauses(ctx context.Context) ([]registry.Pause, error) {
 // each batch of files.
 //
 // Errors: the errors of catalog.Scopes.Change.
-func (s *Steering) Pause(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
+func (s *Control) Pause(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier,
 	reason, by string) error {
 	return s.changePauses(ctx, scopes, gate.PauseMaintenance, ident, func(scope catalog.Scope, now time.Time,
 		all []registry.Pause) []registry.Pause {
@@ -302,7 +302,7 @@ func withoutScope(all []registry.Pause, scope string) []registry.Pause {
 // Resuming the server also ends the doubt about the store's clock.
 //
 // Errors: the errors of catalog.Scopes.Change.
-func (s *Steering) Resume(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
+func (s *Control) Resume(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
 	err := s.changePauses(ctx, scopes, gate.ResumeMaintenance, ident, func(scope catalog.Scope, _ time.Time,
 		all []registry.Pause) []registry.Pause {
 		return withoutScope(all, scope.Name)
@@ -322,7 +322,7 @@ func (s *Steering) Resume(ctx context.Context, scopes policy.Scopes, ident moora
 	return err
 }
 
-func (s *Steering) changePauses(ctx context.Context, scopes policy.Scopes, v gate.Verb, ident moorage.Identifier,
+func (s *Control) changePauses(ctx context.Context, scopes policy.Scopes, v gate.Verb, ident moorage.Identifier,
 	edit func(scope catalog.Scope, now time.Time, all []registry.Pause) []registry.Pause,
 	more ...func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error)) error {
 	return scopes.Change(ctx, v, ident, func(ctx context.Context, scope catalog.Scope) (catalog.Beside, error) {
@@ -335,7 +335,7 @@ func (s *Steering) changePauses(ctx context.Context, scopes policy.Scopes, v gat
 			return catalog.Beside{}, err
 		}
 		value.Pauses = edit(scope, now, value.Pauses)
-		beside, err := put(registry.PauseKey(), record, value)
+		beside, err := putUnchanged(registry.PauseKey(), record, value)
 		for _, each := range more {
 			other, failed := each(ctx, scope)
 			if failed != nil {
@@ -349,7 +349,7 @@ func (s *Steering) changePauses(ctx context.Context, scopes policy.Scopes, v gat
 }
 
 // put returns the write of a record, on condition that the record is unchanged.
-func put(key registry.Key, record registry.Record, value registry.Value) (catalog.Beside, error) {
+func putUnchanged(key registry.Key, record registry.Record, value registry.Value) (catalog.Beside, error) {
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, value))
 	condition := registry.Absent(key)
 	if record.Exists() {
@@ -361,7 +361,7 @@ func put(key registry.Key, record registry.Record, value registry.Value) (catalo
 // Rescan makes the planner check all tables of a scope for due maintenance.
 //
 // Errors: the errors of catalog.Scopes.Change.
-func (s *Steering) Rescan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
+func (s *Control) Rescan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error {
 	err := scopes.Change(ctx, gate.RescanMaintenance, ident, func(ctx context.Context, scope catalog.Scope) (
 		catalog.Beside, error) {
 		key := registry.WalkKey(scope.Name)
@@ -373,7 +373,7 @@ func (s *Steering) Rescan(ctx context.Context, scopes policy.Scopes, ident moora
 		if err != nil {
 			return catalog.Beside{}, err
 		}
-		return put(key, records[0], registry.Walk{Ident: scope.Ident, Reason: "rescan", Since: now})
+		return putUnchanged(key, records[0], registry.Walk{Ident: scope.Ident, Reason: "rescan", Since: now})
 	})
 	if err == nil {
 		s.kick()
@@ -391,7 +391,7 @@ type Blocker struct {
 
 // Blockers returns a page of blockers, whose IDs come after the ID after. next is the after of the
 // next page, and empty on the last page.
-func (s *Steering) Blockers(ctx context.Context, after string, limit int) (all []Blocker, next string, err error) {
+func (s *Control) Blockers(ctx context.Context, after string, limit int) (all []Blocker, next string, err error) {
 	prefix, last := registry.DueBlockedPrefix(), ""
 	err = s.Ledger.Scan(ctx, registry.TableDue, prefix, after, func(record registry.Record) (bool, error) {
 		if limit > 0 && len(all) == limit {

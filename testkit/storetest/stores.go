@@ -4,10 +4,6 @@ package storetest
 
 import (
 	"crypto/rand"
-	"fmt"
-	"os"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,22 +19,12 @@ import (
 // Stores opens the stores of the tests of a package. Its zero value is ready to use. It is safe for
 // concurrent use.
 type Stores struct {
-	start  sync.Once
-	server *pgserver.Server // of all databases, once a test needs one
-	err    error
+	// Database is the server of the PostgreSQL stores, once a test needs one.
+	Database pgserver.Shared
 }
 
 // Main is TestMain of the package.
-func (s *Stores) Main(m *testing.M) {
-	code := m.Run()
-	if s.server != nil {
-		if err := s.server.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-	}
-	os.Exit(code)
-}
+func (s *Stores) Main(m *testing.M) { s.Database.Main(m) }
 
 // Each runs a test over every kind of store, each new.
 func (s *Stores) Each(t *testing.T, test func(t *testing.T, store registry.Store)) {
@@ -61,14 +47,7 @@ func (s *Stores) Each(t *testing.T, test func(t *testing.T, store registry.Store
 // NewDatabase returns the DSN of an empty database with the tables of a store.
 func (s *Stores) NewDatabase(t testing.TB) string {
 	t.Helper()
-	s.start.Do(func() {
-		// What a test's server loses in a power cut does not matter here.
-		s.server, s.err = pgserver.Start("fsync=off", "synchronous_commit=off", "full_page_writes=off")
-	})
-	if s.err != nil {
-		t.Fatal(s.err)
-	}
-	dsn, err := s.server.NewSchema(t.Context(), "test_"+strings.ToLower(rand.Text()))
+	dsn, err := s.Database.Schema(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package work
+package leases
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"moorage/internal/worker"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
-	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
 	"moorage/metadata"
@@ -20,14 +19,14 @@ import (
 )
 
 const (
-	// callerMax is how many pieces of work a caller can have at a time.
+	// callerMax is how many assignments a caller can have at a time.
 	callerMax = 16
 	// againFirst is the time until failed work is due again; it doubles.
 	againFirst = time.Minute
 	// errorBytesMax bounds the stored text of a failure.
 	errorBytesMax = 1000
 
-	pollFirst, pollMax = 100 * time.Millisecond, 2 * time.Second
+	workPollFirst, workPollMax = 100 * time.Millisecond, 2 * time.Second
 )
 
 // Outcomes of work, as runs spell them.
@@ -41,7 +40,7 @@ const (
 )
 
 // kinds are the kinds that programs outside the server do.
-var kinds = map[string]policy.Type{string(policy.Compact): policy.Compaction}
+var assignable = map[string]policy.Type{string(policy.Compact): policy.Compaction}
 
 // Tables finds tables for the server. *catalog.Tables implements it.
 type Tables interface {
@@ -51,10 +50,10 @@ type Tables interface {
 // FindTable returns the pointer of a table, if the caller may take a lease on it.
 type FindTable func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (registry.ID, string, error)
 
-// Config configures Work. Fields without a default are required.
-type Config struct {
+// WorkConfig configures Work. Fields without a default are required.
+type WorkConfig struct {
 	Ledger *ledger.Ledger
-	Leases *leases.Leases
+	Leases *Leases
 	Tables Tables
 	Find   FindTable
 	// Rules returns the rules of a table, by its policies and its properties. Unless fresh is true,
@@ -65,47 +64,48 @@ type Config struct {
 	Logger *slog.Logger // by default nothing is logged
 }
 
-// Work hands out work. It is safe for concurrent use.
+// Work assigns work that is due. It is safe for concurrent use.
 type Work struct {
-	config Config
+	config WorkConfig
 	places places
 }
 
-// New returns the work of a store.
-func New(config Config) *Work {
+// NewWork returns the work of a store.
+func NewWork(config WorkConfig) *Work {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Work{config: config}
 }
 
-// Request is a request for work.
-type Request struct {
+// WorkRequest is a request for an assignment.
+type WorkRequest struct {
 	Kinds  []string
 	Holder string        // the program's own name
 	TTL    time.Duration // of the lease; zero means leases.TTLDefault
 	Wait   time.Duration // how long to wait until something is due; at most leases.WaitMax
 }
 
-// Claimed is a piece of work.
-type Claimed struct {
+// Assignment is a piece of work that one program has.
+type Assignment struct {
 	Job       registry.ID
 	Kind      string
-	Lease     leases.Granted
+	Lease     Granted
 	Table     moorage.Identifier
 	TableUUID string
 	Rule      policy.Rule
 }
 
-// Claim hands out due work, the earliest of a part of the tables first. found is false if nothing
-// was due during the wait. Claim skips tables whose records or documents cannot be read. If it
-// finds nothing else, it logs the reason.
+// Assign assigns due work to the caller, the earliest of a part of the tables first. found is false
+// if nothing was due during the wait. Assign skips tables whose records or documents cannot be
+// read. If it finds nothing else, it logs the reason.
 //
-// Errors: KindBadRequest; KindTooManyRequests if the caller has callerMax pieces; KindUnavailable;
-// KindCommitUnknown: the work may have been handed out, and is due again when its lease ends.
-func (w *Work) Claim(ctx context.Context, caller moorage.Caller, request Request) (
-	claimed Claimed, found bool, err error) {
-	const op = "work.Claim"
+// Errors: KindBadRequest; KindTooManyRequests if the caller has callerMax assignments;
+// KindUnavailable; KindCommitUnknown: the work may have been assigned, and is due again when its
+// lease ends.
+func (w *Work) Assign(ctx context.Context, caller moorage.Caller, request WorkRequest) (
+	claimed Assignment, found bool, err error) {
+	const op = "leases.Assign"
 	if err := request.check(); err != nil {
 		return claimed, false, err
 	}
@@ -113,18 +113,18 @@ func (w *Work) Claim(ctx context.Context, caller moorage.Caller, request Request
 	if err != nil {
 		return claimed, false, moorage.Annotate(op, "", err)
 	}
-	for pause := pollFirst; ; pause = min(2*pause, pollMax) {
+	for pause := workPollFirst; ; pause = min(2*pause, workPollMax) {
 		now, err := w.config.Ledger.Time(ctx)
 		if err != nil {
 			return claimed, false, moorage.Annotate(op, "", err)
 		}
-		var over passed
-		if claimed, over, found, err = w.tryClaim(ctx, caller, request, now); err != nil || found {
+		var over skippedTables
+		if claimed, over, found, err = w.tryAssign(ctx, caller, request, now); err != nil || found {
 			return claimed, found, moorage.Annotate(op, "", err)
 		}
 		if now.Add(pause).Sub(began) > request.Wait || !worker.Sleep(ctx, pause) {
 			if over.tables > 0 {
-				w.config.Logger.WarnContext(ctx, "maintenance: work was not handed out, for tables cannot be read",
+				w.config.Logger.WarnContext(ctx, "maintenance: no work was assigned, for tables cannot be read",
 					"tables", over.tables, "last", over.last, "error", over.why)
 			}
 			return claimed, false, nil
@@ -132,57 +132,57 @@ func (w *Work) Claim(ctx context.Context, caller moorage.Caller, request Request
 	}
 }
 
-func (r Request) check() error {
+func (r WorkRequest) check() error {
 	if len(r.Kinds) == 0 {
 		return moorage.Errorf(moorage.KindBadRequest, "No kinds of work are named: compaction")
 	}
 	for _, kind := range r.Kinds {
-		if _, known := kinds[kind]; !known {
-			return moorage.Errorf(moorage.KindBadRequest, "Programs cannot claim work of the kind %q: compaction",
+		if _, known := assignable[kind]; !known {
+			return moorage.Errorf(moorage.KindBadRequest, "The server does not assign work of the kind %q: compaction",
 				moorage.Cut(kind, 50))
 		}
 	}
-	if r.Holder == "" || len(r.Holder) > leases.HolderBytesMax {
-		return moorage.Errorf(moorage.KindBadRequest, "Invalid holder: 1 to %d bytes are needed", leases.HolderBytesMax)
+	if r.Holder == "" || len(r.Holder) > HolderBytesMax {
+		return moorage.Errorf(moorage.KindBadRequest, "Invalid holder: 1 to %d bytes are needed", HolderBytesMax)
 	}
-	if r.TTL != 0 && (r.TTL < leases.TTLMin || r.TTL > leases.TTLMax) {
+	if r.TTL != 0 && (r.TTL < TTLMin || r.TTL > TTLMax) {
 		return moorage.Errorf(moorage.KindBadRequest,
-			"Invalid time to live %s: %s to %s are allowed", r.TTL, leases.TTLMin, leases.TTLMax)
+			"Invalid time to live %s: %s to %s are allowed", r.TTL, TTLMin, TTLMax)
 	}
-	if r.Wait < 0 || r.Wait > leases.WaitMax {
-		return moorage.Errorf(moorage.KindBadRequest, "Invalid wait %s: 0 to %s are allowed", r.Wait, leases.WaitMax)
+	if r.Wait < 0 || r.Wait > WaitMax {
+		return moorage.Errorf(moorage.KindBadRequest, "Invalid wait %s: 0 to %s are allowed", r.Wait, WaitMax)
 	}
 	return nil
 }
 
-// tryClaim searches once.
-func (w *Work) tryClaim(ctx context.Context, caller moorage.Caller, request Request, now time.Time) (
-	claimed Claimed, over passed, found bool, err error) {
+// tryAssign searches once.
+func (w *Work) tryAssign(ctx context.Context, caller moorage.Caller, request WorkRequest, now time.Time) (
+	claimed Assignment, over skippedTables, found bool, err error) {
 	own, over, err := w.takeStock(ctx, caller, now)
 	if err != nil {
 		return claimed, over, false, err
 	}
 	if own >= callerMax {
 		return claimed, over, false, moorage.Errorf(moorage.KindTooManyRequests,
-			"%d pieces of work are in your hands, at most %d can be", own, callerMax)
+			"%d assignments are yours, at most %d can be", own, callerMax)
 	}
-	look := &search{Work: w, caller: caller, request: request, now: now, passed: over}
+	look := &search{Work: w, caller: caller, request: request, now: now, skipped: over}
 	claimed, found, err = look.run(ctx)
-	return claimed, look.passed, found, err
+	return claimed, look.skipped, found, err
 }
 
-// handOut creates the job and the lease of claimed, and changes the care. It returns false if a
+// handOut creates the job and the lease of claimed, and changes the schedule. It returns false if a
 // record changed meanwhile, or if another lease conflicts.
-func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request Request, care schedule.Care,
-	asked registry.JobCare, claimed *Claimed, now time.Time) (bool, error) {
+func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkRequest, care schedule.Schedule,
+	asked registry.JobCare, claimed *Assignment, now time.Time) (bool, error) {
 	id, err := w.config.Ledger.NewID()
 	if err != nil {
 		return false, err
 	}
-	granted, planned, err := w.config.Leases.PlanTake(ctx, caller, leases.Request{
+	granted, planned, err := w.config.Leases.PlanTake(ctx, caller, Request{
 		Pointer: care.Pointer, Scope: "job:" + claimed.Kind, Holder: request.Holder, TTL: request.TTL, Job: id,
 	})
-	if _, held := errors.AsType[*leases.HeldError](err); held {
+	if _, held := errors.AsType[*HeldError](err); held {
 		return false, nil
 	}
 	if err != nil {
@@ -207,7 +207,7 @@ func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request Reque
 		registry.StateIs(registry.PointerKey(care.Pointer), registry.StateLive))
 	change.Writes = append(append(change.Writes, writes...), planned.Write)
 	claimed.Job, claimed.Lease = id, granted
-	return w.apply(ctx, "work.handOut", change)
+	return w.apply(ctx, "leases.handOut", change)
 }
 
 // apply applies a change. It returns false if a record has changed meanwhile.
@@ -219,10 +219,10 @@ func (w *Work) apply(ctx context.Context, op string, change schedule.Change) (bo
 	return err == nil, ledger.StepError(op, err)
 }
 
-// takeStock returns how many pieces of work a caller has. It takes back the work of all callers
-// whose lease has ended, except on tables whose care cannot be read.
+// takeStock returns how many assignments a caller has. It takes back the work of all callers
+// whose lease has ended, except on tables whose schedule cannot be read.
 func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Time) (
-	own int, over passed, err error) {
+	own int, over skippedTables, err error) {
 	err = w.config.Ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
 		if record.State != registry.StateClaimed {
 			return true, nil
@@ -241,8 +241,9 @@ func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Ti
 			}
 			return true, nil
 		}
-		_, err = w.end(ctx, claimedJob{record, job}, schedule.Change{Conditions: []registry.Condition{as(leased[0])}},
-			Ended{Outcome: outcomeLost, Error: fmt.Sprintf("the lease of %s has ended", job.Holder)}, now)
+		change := schedule.Change{Conditions: []registry.Condition{unchangedOrAbsent(leased[0])}}
+		_, err = w.end(ctx, assignedJob{record, job}, change,
+			AssignmentResult{Outcome: outcomeLost, Error: fmt.Sprintf("the lease of %s has ended", job.Holder)}, now)
 		if _, unread := errors.AsType[*unreadError](err); unread {
 			over.add(job.Pointer.String(), err)
 			return true, nil
@@ -252,7 +253,7 @@ func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Ti
 	return own, over, err
 }
 
-// unreadError means that the care of a table cannot be read.
+// unreadError means that the schedule of a table cannot be read.
 type unreadError struct{ error }
 
 func (e *unreadError) Unwrap() error { return e.error }
@@ -270,8 +271,8 @@ func isLeased(record registry.Record, job registry.Job, now time.Time) bool {
 	return live && hold.Job == job.ID
 }
 
-// as returns the condition that a record is unchanged.
-func as(record registry.Record) registry.Condition {
+// unchangedOrAbsent returns the condition that a record is unchanged.
+func unchangedOrAbsent(record registry.Record) registry.Condition {
 	if record.Exists() {
 		return ledger.Unchanged(record)
 	}

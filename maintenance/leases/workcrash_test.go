@@ -1,4 +1,4 @@
-package work_test
+package leases_test
 
 import (
 	crand "crypto/rand"
@@ -11,18 +11,12 @@ import (
 
 	"moorage/ledger"
 	"moorage/maintenance/leases"
-	"moorage/maintenance/work"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/registry/postgres"
-	"moorage/testkit/pgserver"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/scale"
 )
-
-var database pgserver.Shared
-
-func TestMain(m *testing.M) { database.Main(m) }
 
 // inPebble makes a store on a file system in memory.
 func inPebble(w *world) registry.Store {
@@ -34,7 +28,7 @@ func inPebble(w *world) registry.Store {
 
 // inPostgres makes a store in an empty schema.
 func inPostgres(w *world) registry.Store {
-	dsn, set, err := database.SchemaWithClock(w.ctx, w.time())
+	dsn, set, err := stores.Database.SchemaWithClock(w.ctx, w.time())
 	must(w.t, err)
 	w.moved = set
 	_, err = postgres.Migrate(w.ctx, dsn)
@@ -90,7 +84,7 @@ func crashOnce(t *testing.T, open func(*world) registry.Store, k int, action reg
 	w.wantOneHolder(fmt.Sprint("call ", k, ", late"))
 	for range 10 {
 		w.advance(2 * time.Minute)
-		claimed, found, err := w.Claim(w.ctx, bob, asked())
+		claimed, found, err := w.Assign(w.ctx, bob, asked())
 		must(t, err)
 		if !found {
 			continue
@@ -99,9 +93,9 @@ func crashOnce(t *testing.T, open func(*world) registry.Store, k int, action reg
 			t.Fatalf("call %d: work that was ended is handed out again", k)
 		}
 		w.wantOneHolder(fmt.Sprint("call ", k, ", again"))
-		must(t, w.Finish(w.ctx, bob, claimed.Job, work.Ended{Outcome: work.OutcomeDone}))
+		must(t, w.Finish(w.ctx, bob, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}))
 	}
-	if job := w.care(w.tables[0]).Value.Job(kind); job.Outcome != work.OutcomeDone || !job.Due.IsZero() {
+	if job := w.care(w.tables[0]).Value.Job(kind); job.Outcome != leases.OutcomeDone || !job.Due.IsZero() {
 		t.Errorf("call %d: in the end its care is %+v", k, job)
 	}
 	for _, table := range []registry.Table{registry.TableJob, registry.TableDue} {
@@ -117,15 +111,15 @@ func crashOnce(t *testing.T, open func(*world) registry.Store, k int, action reg
 
 // doWork does a piece of work by node, as a program does that gives up at the first error. It
 // reports whether the end was acknowledged.
-func (w *world) doWork(node *work.Work) bool {
-	claimed, found, err := node.Claim(w.ctx, ann, asked())
+func (w *world) doWork(node *leases.Work) bool {
+	claimed, found, err := node.Assign(w.ctx, ann, asked())
 	if err != nil || !found {
 		return false
 	}
 	if _, err := node.Progress(w.ctx, ann, claimed.Job); err != nil {
 		return false
 	}
-	return node.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeDone}) == nil
+	return node.Finish(w.ctx, ann, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}) == nil
 }
 
 // wantOneHolder fails the test unless the table is due, in one pair of hands, or neither.

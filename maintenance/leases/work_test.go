@@ -1,4 +1,4 @@
-package work_test
+package leases_test
 
 import (
 	"bytes"
@@ -19,7 +19,6 @@ import (
 	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/schedule"
-	"moorage/maintenance/work"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/registry/memory"
@@ -34,7 +33,7 @@ var ann, bob = moorage.Caller{Name: "ann"}, moorage.Caller{Name: "bob"}
 
 // world is tables that are due, over a store whose clock the test moves.
 type world struct {
-	*work.Work
+	*leases.Work
 	t      *testing.T
 	ctx    context.Context
 	mu     sync.Mutex // guards now
@@ -60,7 +59,7 @@ type world struct {
 
 // reader finds tables for the server. Documents of those that are away cannot be read.
 type reader struct {
-	work.Tables
+	leases.Tables
 	away map[registry.ID]bool
 }
 
@@ -139,9 +138,9 @@ func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) 
 }
 
 // over returns what hands out work by the records of a ledger.
-func (w *world) over(records *ledger.Ledger) *work.Work {
+func (w *world) over(records *ledger.Ledger) *leases.Work {
 	find := catalog.PointersOf(w.catalog)
-	return work.New(work.Config{
+	return leases.NewWork(leases.WorkConfig{
 		Ledger: records, Leases: leases.New(records), Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
 		Tables: reader{catalog.TablesOf(w.catalog.As(moorage.System("expire"))), w.away},
 		Find: func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (registry.ID, string, error) {
@@ -177,21 +176,21 @@ func (w *world) due(table registry.ID, at time.Time) {
 	must(w.t, err)
 }
 
-func (w *world) care(table registry.ID) schedule.Care {
+func (w *world) care(table registry.ID) schedule.Schedule {
 	w.t.Helper()
-	care, err := schedule.Read(w.ctx, w.ledger, table)
+	care, err := schedule.ReadSchedules(w.ctx, w.ledger, table)
 	must(w.t, err)
 	return care[0]
 }
 
-func asked() work.Request {
-	return work.Request{Kinds: []string{kind}, Holder: "spark 17", TTL: time.Minute}
+func asked() leases.WorkRequest {
+	return leases.WorkRequest{Kinds: []string{kind}, Holder: "spark 17", TTL: time.Minute}
 }
 
 // claim claims work that must be there.
-func (w *world) claim(caller moorage.Caller) work.Claimed {
+func (w *world) claim(caller moorage.Caller) leases.Assignment {
 	w.t.Helper()
-	claimed, found, err := w.Claim(w.ctx, caller, asked())
+	claimed, found, err := w.Assign(w.ctx, caller, asked())
 	if err != nil || !found {
 		w.t.Fatalf("Claim: %v, %v", found, err)
 	}
@@ -200,7 +199,7 @@ func (w *world) claim(caller moorage.Caller) work.Claimed {
 
 func (w *world) wantNothing(caller moorage.Caller, why string) {
 	w.t.Helper()
-	if claimed, found, err := w.Claim(w.ctx, caller, asked()); err != nil || found {
+	if claimed, found, err := w.Assign(w.ctx, caller, asked()); err != nil || found {
 		w.t.Errorf("%s: %+v, %v", why, claimed, err)
 	}
 }
@@ -232,17 +231,17 @@ func TestWork(t *testing.T) {
 	}
 	_, err = w.Progress(w.ctx, bob, claimed.Job)
 	w.wantKind(err, moorage.KindForbidden, "progress of another")
-	w.wantKind(w.Finish(w.ctx, bob, claimed.Job, work.Ended{Outcome: work.OutcomeDone}), moorage.KindForbidden, "the end of another")
-	w.wantKind(w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: "well"}), moorage.KindBadRequest, "an unknown outcome")
-	must(t, w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeDone, Files: 3, Bytes: 5}))
-	w.wantKind(w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeDone}), moorage.KindNotFound, "a second end")
+	w.wantKind(w.Finish(w.ctx, bob, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}), moorage.KindForbidden, "the end of another")
+	w.wantKind(w.Finish(w.ctx, ann, claimed.Job, leases.AssignmentResult{Outcome: "well"}), moorage.KindBadRequest, "an unknown outcome")
+	must(t, w.Finish(w.ctx, ann, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone, Files: 3, Bytes: 5}))
+	w.wantKind(w.Finish(w.ctx, ann, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}), moorage.KindNotFound, "a second end")
 	runs, err := w.store.List(w.ctx, registry.TableRun, "", "", 10)
 	must(t, err)
 	run, err := registry.Decode[registry.Run](runs[0])
-	if err != nil || len(runs) != 1 || run.Outcome != work.OutcomeDone || run.Totals.Files != 3 || run.Holder != "spark 17" || run.Caller != "ann" {
+	if err != nil || len(runs) != 1 || run.Outcome != leases.OutcomeDone || run.Totals.Files != 3 || run.Holder != "spark 17" || run.Caller != "ann" {
 		t.Errorf("runs: %+v, %v", run, err)
 	}
-	if job := w.care(w.tables[0]).Value.Job(kind); job.Outcome != work.OutcomeDone || !job.Due.IsZero() || !job.Last.Equal(w.time()) {
+	if job := w.care(w.tables[0]).Value.Job(kind); job.Outcome != leases.OutcomeDone || !job.Due.IsZero() || !job.Last.Equal(w.time()) {
 		t.Errorf("care: %+v", job)
 	}
 	if held, _, err := w.leases.List(w.ctx, leases.Filter{}, "", 10); err != nil || len(held) > 0 {
@@ -265,8 +264,8 @@ func TestWorkOfTheDead(t *testing.T) {
 	w.wantKind(err, moorage.KindNotFound, "progress behind the end of the lease")
 	w.advance(time.Minute)
 	second := w.claim(bob)
-	w.wantKind(w.Finish(w.ctx, ann, first.Job, work.Ended{Outcome: work.OutcomeDone}), moorage.KindNotFound, "the sleeper's end")
-	must(t, w.Finish(w.ctx, bob, second.Job, work.Ended{Outcome: work.OutcomeNothing}))
+	w.wantKind(w.Finish(w.ctx, ann, first.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}), moorage.KindNotFound, "the sleeper's end")
+	must(t, w.Finish(w.ctx, bob, second.Job, leases.AssignmentResult{Outcome: leases.OutcomeNothing}))
 	if tries := w.care(w.tables[0]).Value.Job(kind).Tries; tries != 0 {
 		t.Errorf("%d tries are left", tries)
 	}
@@ -277,7 +276,7 @@ func TestWorkOfTheDead(t *testing.T) {
 	// Before anybody looks: the lease has ended.
 	_, err = w.Progress(w.ctx, ann, claimed.Job)
 	w.wantKind(err, moorage.KindCommitFailed, "progress of a lost lease")
-	w.wantKind(w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeDone}), moorage.KindCommitFailed, "the end of a lost lease")
+	w.wantKind(w.Finish(w.ctx, ann, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}), moorage.KindCommitFailed, "the end of a lost lease")
 }
 
 // Work that fails is due again later, and in the end blocked.
@@ -286,7 +285,7 @@ func TestWorkThatFails(t *testing.T) {
 	w := newWorld(t, 1)
 	for try := range 5 {
 		claimed := w.claim(ann)
-		must(t, w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeFailed, Error: "no\nroom"}))
+		must(t, w.Finish(w.ctx, ann, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeFailed, Error: "no\nroom"}))
 		w.wantNothing(ann, "it has just failed")
 		w.advance(time.Minute << try)
 	}
@@ -312,7 +311,7 @@ func TestWorkThatIsNotHandedOut(t *testing.T) {
 			t.Error("work on a table that ann may not write to")
 		}
 	}
-	_, _, err := w.Claim(w.ctx, ann, asked())
+	_, _, err := w.Assign(w.ctx, ann, asked())
 	w.wantKind(err, moorage.KindTooManyRequests, "the 17th piece")
 	w.claim(bob)
 	w.wantNothing(bob, "what is left is refused")
@@ -338,8 +337,8 @@ func TestWorkThatIsNotHandedOut(t *testing.T) {
 	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.PauseKey(), registry.StateNone, value)}})
 	must(t, err)
 	w.wantNothing(ann, "the server is paused")
-	for _, bad := range []work.Request{{}, {Kinds: []string{jobs.KindOrphans}, Holder: "x"}, {Kinds: []string{kind}, Holder: "x", Wait: time.Hour}} {
-		_, _, err := w.Claim(w.ctx, ann, bad)
+	for _, bad := range []leases.WorkRequest{{}, {Kinds: []string{jobs.KindOrphans}, Holder: "x"}, {Kinds: []string{kind}, Holder: "x", Wait: time.Hour}} {
+		_, _, err := w.Assign(w.ctx, ann, bad)
 		w.wantKind(err, moorage.KindBadRequest, fmt.Sprint(bad))
 	}
 }
@@ -354,7 +353,7 @@ func TestWorkGoesToOne(t *testing.T) {
 	for n := range 4 {
 		all.Go(func() {
 			for {
-				claimed, found, err := w.Claim(w.ctx, moorage.Caller{Name: fmt.Sprint("c", n)}, asked())
+				claimed, found, err := w.Assign(w.ctx, moorage.Caller{Name: fmt.Sprint("c", n)}, asked())
 				if err != nil || !found {
 					if err != nil {
 						t.Error(err)
@@ -388,10 +387,10 @@ func TestWorkWhileStorageIsAway(t *testing.T) {
 		w.away[id] = n != 14
 	}
 	w.advance(time.Minute)
-	var claimed work.Claimed
+	var claimed leases.Assignment
 	for found := false; !found; {
 		var err error
-		if claimed, found, err = w.Claim(w.ctx, bob, asked()); err != nil {
+		if claimed, found, err = w.Assign(w.ctx, bob, asked()); err != nil {
 			t.Fatal(err)
 		}
 		if w.advance(time.Second); w.time().Sub(time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)) > 5*time.Minute {

@@ -1,4 +1,4 @@
-package work_test
+package leases_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
-	"moorage/maintenance/work"
+	"moorage/maintenance/leases"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -90,7 +90,7 @@ func TestPairsOfWork(t *testing.T) {
 			must(t, err)
 			must(t, pair.do(w, c, table))
 			w.wantNothing(bob, "it is in hand, or gone")
-			err = w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeFailed, Error: "x"})
+			err = w.Finish(w.ctx, ann, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeFailed, Error: "x"})
 			if pair.ends {
 				must(t, err)
 			} else {

@@ -1,11 +1,11 @@
-package work_test
+package leases_test
 
 import (
 	"slices"
 	"testing"
 	"time"
 
-	"moorage/maintenance/work"
+	"moorage/maintenance/leases"
 	"moorage/registry"
 )
 
@@ -49,7 +49,7 @@ func TestNextLookGoesOn(t *testing.T) {
 	w.wantNothing(ann, "so is the second")
 	w.wantNothing(bob, "the first look of another is")
 	claimed := w.claim(ann)
-	must(t, w.Finish(w.ctx, ann, claimed.Job, work.Ended{Outcome: work.OutcomeDone}))
+	must(t, w.Finish(w.ctx, ann, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}))
 	// What is due in front of the place where a look stopped is found too: looks go around.
 	w.due(w.tables[0], w.now.Add(-2*time.Hour))
 	w.wantNothing(bob, "the second look of the other goes on behind it")

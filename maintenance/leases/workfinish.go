@@ -1,4 +1,4 @@
-package work
+package leases
 
 import (
 	"context"
@@ -7,43 +7,42 @@ import (
 	"moorage"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
-	"moorage/maintenance/leases"
 	"moorage/maintenance/schedule"
 	"moorage/metadata"
 	"moorage/registry"
 )
 
-// Ended is the result of a piece of work.
-type Ended struct {
+// AssignmentResult is the result of an assignment.
+type AssignmentResult struct {
 	Outcome string // OutcomeDone, OutcomeNothing, OutcomeFailed or OutcomeReleased
 	Files   int64  // files that were rewritten
 	Bytes   int64
 	Error   string // for OutcomeFailed
 }
 
-// claimedJob is a job that a program has claimed.
-type claimedJob struct {
+// assignedJob is a job that is assigned to a program.
+type assignedJob struct {
 	record registry.Record
 	value  registry.Job
 }
 
-// Progress renews the lease of a piece of work, and returns it.
+// Progress renews the lease of an assignment, and returns it.
 //
 // Errors: KindNotFound; KindForbidden for the work of another caller; KindCommitFailed if the lease
 // is lost: then the program must stop; KindUnavailable and KindCommitUnknown: retry.
-func (w *Work) Progress(ctx context.Context, caller moorage.Caller, id registry.ID) (leases.Granted, error) {
-	const op = "work.Progress"
+func (w *Work) Progress(ctx context.Context, caller moorage.Caller, id registry.ID) (Granted, error) {
+	const op = "leases.Progress"
 	at, err := w.find(ctx, caller, id)
 	if err != nil {
-		return leases.Granted{}, moorage.Annotate(op, id.String(), err)
+		return Granted{}, moorage.Annotate(op, id.String(), err)
 	}
 	lease := registry.LeaseID{Pointer: at.value.Pointer, Token: at.value.Lease}
-	renewed, _, err := w.config.Leases.Renew(ctx, caller, []leases.ID{lease})
+	renewed, _, err := w.config.Leases.Renew(ctx, caller, []ID{lease})
 	if err != nil {
-		return leases.Granted{}, moorage.Annotate(op, id.String(), err)
+		return Granted{}, moorage.Annotate(op, id.String(), err)
 	}
 	if len(renewed) == 0 {
-		return leases.Granted{}, errLost(id)
+		return Granted{}, errLost(id)
 	}
 	return renewed[0], nil
 }
@@ -52,12 +51,12 @@ func errLost(id registry.ID) error {
 	return moorage.Errorf(moorage.KindCommitFailed, "The lease of the job %s is lost: others may work on the table", id)
 }
 
-// Finish ends a piece of work, and its lease. Failed work is due again later, or blocked after
+// Finish ends an assignment, and its lease. Failed work is due again later, or blocked after
 // jobs.TriesMax failures in a row. Released work is due at once, and counts as no failure.
 //
 // Errors: the errors of Progress, and KindBadRequest. A second Finish is KindNotFound.
-func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID, ended Ended) error {
-	const op = "work.Finish"
+func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID, ended AssignmentResult) error {
+	const op = "leases.Finish"
 	switch {
 	case ended.Outcome != OutcomeDone && ended.Outcome != OutcomeNothing && ended.Outcome != OutcomeFailed &&
 		ended.Outcome != OutcomeReleased:
@@ -71,7 +70,7 @@ func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID
 		if err != nil {
 			return err
 		}
-		planned, err := w.config.Leases.PlanEnd(ctx, leases.ID{Pointer: at.value.Pointer, Token: at.value.Lease}, id)
+		planned, err := w.config.Leases.PlanEnd(ctx, ID{Pointer: at.value.Pointer, Token: at.value.Lease}, id)
 		if err != nil {
 			return err
 		}
@@ -93,37 +92,37 @@ func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID
 	return moorage.Annotate(op, id.String(), err)
 }
 
-// find returns the claimed job with an id.
-func (w *Work) find(ctx context.Context, caller moorage.Caller, id registry.ID) (found claimedJob, err error) {
+// find returns the assigned job with an id.
+func (w *Work) find(ctx context.Context, caller moorage.Caller, id registry.ID) (found assignedJob, err error) {
 	err = w.config.Ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Job](record)
 		if err == nil && value.ID == id && record.State == registry.StateClaimed {
-			found = claimedJob{record, value}
+			found = assignedJob{record, value}
 		}
 		return !found.record.Exists(), nil
 	})
 	switch {
 	case err != nil:
 	case !found.record.Exists():
-		err = moorage.Errorf(moorage.KindNotFound, "No job with the id %s is in anybody's hands", id)
+		err = moorage.Errorf(moorage.KindNotFound, "No job with the id %s is assigned", id)
 	case found.value.Caller != caller.Name:
-		err = moorage.Errorf(moorage.KindForbidden, "The job %s is in other hands", id)
+		err = moorage.Errorf(moorage.KindForbidden, "The job %s is assigned to another caller", id)
 	}
 	return found, err
 }
 
 // end ends a job together with change. It returns false if a record has changed meanwhile.
-func (w *Work) end(ctx context.Context, at claimedJob, change schedule.Change, ended Ended, now time.Time) (
-	bool, error) {
+func (w *Work) end(ctx context.Context, at assignedJob, change schedule.Change, ended AssignmentResult,
+	now time.Time) (bool, error) {
 	records, err := w.config.Ledger.Get(ctx, registry.CareKey(at.value.Pointer))
 	if err != nil {
 		return false, err
 	}
-	care, err := schedule.Decode(at.value.Pointer, records[0])
+	care, err := schedule.DecodeSchedule(at.value.Pointer, records[0])
 	if err != nil {
 		return false, &unreadError{err}
 	}
-	moved, err := w.cared(ctx, care, at.value, ended, now)
+	moved, err := w.nextSchedule(ctx, care, at.value, ended, now)
 	if err != nil {
 		return false, err
 	}
@@ -136,14 +135,14 @@ func (w *Work) end(ctx context.Context, at claimedJob, change schedule.Change, e
 	}
 	change.Conditions = append(change.Conditions, ledger.Unchanged(at.record))
 	change.Writes = append(change.Writes, writes...)
-	return w.apply(ctx, "work.end", change)
+	return w.apply(ctx, "leases.end", change)
 }
 
-// cared returns the change of a table's care when work on it has ended. Only for successful work
-// does it read the document: the work of a dead program is taken back even if the storage is
-// unavailable.
-func (w *Work) cared(ctx context.Context, care schedule.Care, job registry.Job, ended Ended, now time.Time) (
-	schedule.Change, error) {
+// nextSchedule returns the change of a table's schedule when an assignment on it has ended. Only
+// for successful work does it read the document: the work of a dead program is taken back even if
+// the storage is unavailable.
+func (w *Work) nextSchedule(ctx context.Context, care schedule.Schedule, job registry.Job,
+	ended AssignmentResult, now time.Time) (schedule.Change, error) {
 	pointers, err := w.config.Ledger.Get(ctx, registry.PointerKey(job.Pointer))
 	if err != nil {
 		return schedule.Change{}, err

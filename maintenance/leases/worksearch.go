@@ -1,4 +1,4 @@
-package work
+package leases
 
 import (
 	"context"
@@ -71,28 +71,29 @@ func (p *places) set(caller string, at place) {
 type search struct {
 	*Work
 	caller  moorage.Caller
-	request Request
+	request WorkRequest
 	now     time.Time // by the store's clock
 
 	listed, tried int
-	passed        passed
+	skipped       skippedTables
 }
 
-// passed are tables that a search skipped because their records or documents could not be read.
-type passed struct {
+// skippedTables are tables that a search skipped because their records or documents could not be
+// read.
+type skippedTables struct {
 	tables int
 	last   string // its name, or its ID
 	why    error  // the error for the last table
 }
 
 // add adds a table.
-func (p *passed) add(table string, why error) { *p = passed{p.tables + 1, table, why} }
+func (p *skippedTables) add(table string, why error) { *p = skippedTables{p.tables + 1, table, why} }
 
 // isSpent reports whether the search has reached its cost limit.
 func (s *search) isSpent() bool { return s.listed >= listedMax || s.tried >= triedMax }
 
 // run searches the due index once around, from where the caller's last search stopped.
-func (s *search) run(ctx context.Context) (claimed Claimed, found bool, err error) {
+func (s *search) run(ctx context.Context) (claimed Assignment, found bool, err error) {
 	from := s.places.of(s.caller.Name)
 	at := from
 	for range len(shards) {
@@ -116,7 +117,7 @@ func (s *search) run(ctx context.Context) (claimed Claimed, found bool, err erro
 
 // shard searches the due records of a shard from at, which it moves, up to the ID until. An empty
 // until means the end.
-func (s *search) shard(ctx context.Context, at *place, until string) (claimed Claimed, found bool, err error) {
+func (s *search) shard(ctx context.Context, at *place, until string) (claimed Assignment, found bool, err error) {
 	prefix := registry.DuePrefix(shards[at.shard : at.shard+1])
 	for !s.isSpent() {
 		page, err := s.config.Ledger.ListKeys(ctx, registry.TableDue, prefix, at.after, pageMax)
@@ -136,7 +137,7 @@ func (s *search) shard(ctx context.Context, at *place, until string) (claimed Cl
 				continue
 			}
 			s.tried++
-			claimed, found, err = s.claim(ctx, kindOn{pointer, kind, record.Key})
+			claimed, found, err = s.assign(ctx, kindOn{pointer, kind, record.Key})
 			if err != nil || found {
 				return claimed, found, err
 			}
@@ -158,16 +159,16 @@ type kindOn struct {
 	due     registry.Key
 }
 
-// claim hands out one piece of work, unless something prevents it. The cheapest checks come first.
-func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found bool, err error) {
+// assign assigns one piece of work, unless something prevents it. The cheapest checks come first.
+func (s *search) assign(ctx context.Context, on kindOn) (claimed Assignment, found bool, err error) {
 	records, err := s.config.Ledger.Get(ctx, registry.JobKey(on.pointer, on.kind), registry.PauseKey(),
 		registry.CareKey(on.pointer), registry.PointerKey(on.pointer))
 	if err != nil {
 		return claimed, false, err
 	}
-	care, err := schedule.Decode(on.pointer, records[2])
+	care, err := schedule.DecodeSchedule(on.pointer, records[2])
 	if err != nil {
-		s.passed.add(on.pointer.String(), err)
+		s.skipped.add(on.pointer.String(), err)
 		return claimed, false, nil
 	}
 	asked := care.Value.Job(on.kind)
@@ -177,14 +178,14 @@ func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found b
 	}
 	table, err := ledger.Decode[registry.Pointer](records[3])
 	if err != nil {
-		s.passed.add(on.pointer.String(), err)
+		s.skipped.add(on.pointer.String(), err)
 		return claimed, false, nil
 	}
 	if paused, err := jobs.IsPaused(records[1], table); err != nil || paused {
 		return claimed, false, err
 	}
 	if found, _, err := s.config.Find(ctx, s.caller, table.Identifier()); err != nil || found != on.pointer {
-		return claimed, false, passable(err)
+		return claimed, false, unlessHidden(err)
 	}
 	version, err := s.load(ctx, table)
 	if err != nil || version == nil {
@@ -202,9 +203,9 @@ func (s *search) claim(ctx context.Context, on kindOn) (claimed Claimed, found b
 		if len(unchanged) == 0 {
 			return claimed, false, nil
 		}
-		return claimed, false, s.notAsked(ctx, care, asked, rule, append(unchanged, ledger.Unchanged(records[3])))
+		return claimed, false, s.notRequired(ctx, care, asked, rule, append(unchanged, ledger.Unchanged(records[3])))
 	}
-	claimed = Claimed{Kind: on.kind, Table: table.Identifier(), TableUUID: table.TableUUID, Rule: rule}
+	claimed = Assignment{Kind: on.kind, Table: table.Identifier(), TableUUID: table.TableUUID, Rule: rule}
 	found, err = s.handOut(ctx, s.caller, s.request, care, asked, &claimed, s.now)
 	return claimed, found, err
 }
@@ -216,36 +217,36 @@ func (s *search) load(ctx context.Context, table registry.Pointer) (*catalog.Ver
 	if err == nil || ctx.Err() != nil {
 		return version, err
 	}
-	if passable(err) != nil {
+	if unlessHidden(err) != nil {
 		s.tried += awayCost
-		s.passed.add(table.Identifier().String(), err)
+		s.skipped.add(table.Identifier().String(), err)
 	}
 	return nil, nil
 }
 
-// notAsked removes the due time of a table that must not have the work: a policy was removed, or
+// notRequired removes the due time of a table that must not have the work: a policy was removed, or
 // the table itself forbids it. The table is due again when that changes. If it has changed by now,
 // unchanged fails, and the table stays due.
-func (s *search) notAsked(ctx context.Context, care schedule.Care, asked registry.JobCare, rule policy.Rule,
+func (s *search) notRequired(ctx context.Context, care schedule.Schedule, asked registry.JobCare, rule policy.Rule,
 	unchanged []registry.Condition) error {
 	asked.Due, asked.Held = time.Time{}, rule.Held
 	change, err := care.Move(care.Value.With(asked))
 	if err == nil {
 		change.Conditions = append(change.Conditions, unchanged...)
-		_, err = s.apply(ctx, "work.notAsked", change)
+		_, err = s.apply(ctx, "leases.notRequired", change)
 	}
 	return err
 }
 
-// rule returns a table's rule for a kind; see Config.Rules.
+// rule returns a table's rule for a kind; see WorkConfig.Rules.
 func (s *search) rule(ctx context.Context, version *catalog.Version, table registry.Pointer, kind string,
 	fresh bool) (policy.Rule, []registry.Condition, error) {
 	rules, unchanged, err := s.config.Rules(ctx, table, version.Document.(*metadata.Document), fresh)
-	return rules[kinds[kind]], unchanged, err
+	return rules[assignable[kind]], unchanged, err
 }
 
-// passable returns nil for an error that means that a table is not for the caller.
-func passable(err error) error {
+// unlessHidden returns nil for an error that means that a table is not for the caller.
+func unlessHidden(err error) error {
 	switch moorage.KindOf(err) {
 	case moorage.KindNoSuchTable, moorage.KindNoSuchNamespace, moorage.KindNoSuchWarehouse, moorage.KindForbidden,
 		moorage.KindNotAuthorized:

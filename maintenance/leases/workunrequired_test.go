@@ -1,4 +1,4 @@
-package work_test
+package leases_test
 
 import (
 	"strings"
@@ -8,8 +8,8 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/jsontext"
+	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
-	"moorage/maintenance/work"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -75,8 +75,8 @@ func TestUnreadableCare(t *testing.T) {
 		}
 	}
 	second := w.claim(bob)
-	for _, each := range []work.Claimed{first, second} {
-		must(t, w.Finish(w.ctx, bob, each.Job, work.Ended{Outcome: work.OutcomeDone}))
+	for _, each := range []leases.Assignment{first, second} {
+		must(t, w.Finish(w.ctx, bob, each.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}))
 	}
 	w.wantNothing(bob, "the others cannot be read")
 	if said := w.log.String(); !strings.Contains(said, "tables=2") || !strings.Contains(said, "care") {
