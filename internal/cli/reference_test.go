@@ -76,11 +76,10 @@ func commandsReference(t *testing.T) string {
 	t.Helper()
 	var page strings.Builder
 	page.WriteString("# Commands\n\n<!-- Generated: go test ./internal/cli -run Reference -update -->\n\n" +
-		"This is what `moorage help` and `moorage COMMAND --help` print, without the flags that most commands share. Those\n" +
-		"are the [connection settings](settings.md#connection-settings). The flags of `moorage serve` are [settings](settings.md)\n" +
-		"too.\n\n" +
-		"Exit codes: 0 done; 1 the command failed, and stderr has the reason in one sentence; 2 the command line, the\n" +
-		"environment or the configuration file is wrong, and stderr has a line for each fault.\n")
+		"The output of `moorage help` and `moorage COMMAND --help`. Flags that most commands share are [connection\n" +
+		"settings](settings.md#connection-settings); those of `moorage serve` are [settings](settings.md) too.\n\n" +
+		"Exit codes: 0 done; 1 the command failed, with the reason on stderr; 2 the command line, the environment or the\n" +
+		"configuration file is wrong, with a line for each fault on stderr.\n")
 	help := func(words ...string) string {
 		got := runToEnd(t, append(words, "--help")...)
 		if got.code != ExitDone || got.stderr != "" {
@@ -89,7 +88,7 @@ func commandsReference(t *testing.T) string {
 		return got.stdout
 	}
 	fmt.Fprintf(&page, "\n## moorage help\n\n```\n%s```\n", help())
-	page.WriteString("\n## Notes\n\nParagraphs of several commands. Each of these commands names the note below.\n")
+	page.WriteString("\n## Notes\n\nParagraphs that apply to several commands. Each of these commands refers to its notes.\n")
 	notes := repeatedParagraphs()
 	for i, note := range notes {
 		fmt.Fprintf(&page, "\n%d. %s", i+1, note)
@@ -101,17 +100,16 @@ func commandsReference(t *testing.T) string {
 		for i, note := range notes {
 			if shorter := strings.Replace(text, "\n"+note, "", 1); shorter != text {
 				text = shorter
-				also = append(also, fmt.Sprintf("[Note %d](#notes) holds.", i+1))
+				also = append(also, fmt.Sprintf("[note %d](#notes)", i+1))
 			}
 		}
+		text = strings.TrimPrefix(text, "Usage: moorage "+cmd.name+" [flags]\n\n") // the heading has it
 		fmt.Fprintf(&page, "\n## moorage %s\n\n```\n%s", cmd.name, text)
-		if flags := writeFlags(&page, cmd, shared, described); flags != "" {
-			also = append(also, flags)
-		}
+		also = append(also, writeFlags(&page, cmd, shared, described)...)
 		page.WriteString("```\n")
 		if len(also) > 0 {
 			page.WriteString("\n")
-			wrapDocument(&page, strings.Join(also, " "))
+			wrapDocument(&page, "Also: "+strings.Join(also, "; ")+".")
 		}
 	}
 	return page.String()
@@ -133,11 +131,11 @@ func repeatedParagraphs() (repeated []string) {
 	return repeated
 }
 
-// writeFlags writes the flags of cmd that the page does not have yet, and returns a sentence about
-// the others. described has the command that described a flag first, by name and description.
-func writeFlags(page *strings.Builder, cmd command, shared []setting, described map[string]string) string {
+// writeFlags writes the flags of cmd that the page does not have yet, and returns where the others
+// are. described has the command that described a flag first, by name and description.
+func writeFlags(page *strings.Builder, cmd command, shared []setting, described map[string]string) []string {
 	if cmd.name == "serve" {
-		return "Its flags are the [settings](settings.md)."
+		return []string{"the [settings](settings.md)"}
 	}
 	own := &cobra.Command{}
 	own.Flags().SortFlags = false
@@ -165,12 +163,12 @@ func writeFlags(page *strings.Builder, cmd command, shared []setting, described 
 	var notes []string
 	for _, at := range order {
 		if len(others[at]) == len(shared) {
-			notes = append(notes, "It also takes the "+at+".")
+			notes = append(notes, "the "+at)
 		} else {
-			notes = append(notes, "It also takes these "+at+": "+strings.Join(others[at], ", ")+".")
+			notes = append(notes, "the "+at+" "+strings.Join(others[at], ", "))
 		}
 	}
-	return strings.Join(notes, " ")
+	return notes
 }
 
 // settingsReference returns the page: the connection settings, then the other settings of serve.
