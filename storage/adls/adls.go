@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 const (
@@ -36,7 +37,7 @@ const (
 // several processes.
 type Store struct {
 	client       *Client
-	roots        []storage.Location
+	roots        cloud.Roots
 	clientConfig map[string]string
 }
 
@@ -51,26 +52,20 @@ type blobName struct {
 // Within returns a store of the blobs at and below roots, which are locations. It sends nothing. It
 // returns ErrLocation if one is not a location of Azure.
 func (c *Client) Within(roots []string) (*Store, error) {
-	store := &Store{client: c}
-	for _, root := range roots {
-		parsed, err := storage.Parse(root)
-		if err != nil {
-			return nil, err
-		}
-		if parsed.Scheme != storage.SchemeAzure {
-			return nil, fmt.Errorf("%w: %q: not a location of Azure", storage.ErrLocation, root)
-		}
-		if c.options.Endpoint != "" && len(store.roots) > 0 && hostOf(parsed) != hostOf(store.roots[0]) {
-			return nil, fmt.Errorf("adls: %s and %s are in two accounts, and %s is the address of one",
-				store.roots[0], root, OptionEndpoint)
-		}
-		if _, err := c.account(parsed.Authority); err != nil {
-			return nil, err
-		}
-		store.roots = append(store.roots, parsed)
+	parsed, err := cloud.ParseRoots(storage.SchemeAzure, "Azure", roots)
+	if err != nil {
+		return nil, err
 	}
-	store.clientConfig = newClientConfig(c.options, store.roots)
-	return store, nil
+	for i, root := range parsed {
+		if c.options.Endpoint != "" && hostOf(root) != hostOf(parsed[0]) {
+			return nil, fmt.Errorf("adls: %s and %s are in two accounts, and %s is the address of one", parsed[0],
+				roots[i], OptionEndpoint)
+		}
+		if _, err := c.account(root.Authority); err != nil {
+			return nil, err
+		}
+	}
+	return &Store{client: c, roots: parsed, clientConfig: newClientConfig(c.options, parsed)}, nil
 }
 
 // hostOf returns the host of a location's account.
@@ -175,15 +170,9 @@ func metadatum(metadata map[string]*string, name string) string {
 
 // locate returns the blob at location. It returns ErrNotFound if no blob can have that location.
 func (s *Store) locate(ctx context.Context, location string) (blobName, error) {
-	if err := ctx.Err(); err != nil {
-		return blobName{}, fmt.Errorf("%s: %w", location, err)
-	}
-	parsed, err := storage.ParseFile(location)
+	parsed, err := s.roots.File(ctx, location)
 	if err != nil {
 		return blobName{}, err
-	}
-	if !s.contains(parsed) {
-		return blobName{}, fmt.Errorf("%w: %s", storage.ErrOutside, location)
 	}
 	named, err := s.name(parsed)
 	named.location = location
@@ -205,10 +194,6 @@ func (s *Store) name(location storage.Location) (blobName, error) {
 }
 
 // contains reports whether a location is at or below a root.
-func (s *Store) contains(location storage.Location) bool {
-	return slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(location) })
-}
-
 // value returns the target of an SDK's pointer, or the zero value for nil.
 func value[T int64 | string | time.Time](pointer *T) (found T) {
 	if pointer != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 
-	"moorage/internal/resumed"
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // get requests a blob. The answer ends with ctx, but not before the body is closed.
@@ -28,7 +28,7 @@ func (b blobName) get(ctx context.Context) (io.ReadCloser, storage.Info, error) 
 	if isFolder(answer.Metadata) {
 		return nil, storage.Info{}, errors.Join(b.errFolder(), answer.Body.Close())
 	}
-	content := resumed.Content{
+	content := cloud.Content{
 		Name: b.location, Bytes: *answer.ContentLength,
 		Resume: func(offset int64) (io.ReadCloser, error) { return b.getFrom(ctx, answer.ETag, offset) },
 	}
@@ -36,7 +36,7 @@ func (b blobName) get(ctx context.Context) (io.ReadCloser, storage.Info, error) 
 		content.Sum, content.Want = md5.New(), answer.ContentMD5
 	}
 	info := storage.Info{Bytes: content.Bytes, Modified: value(answer.LastModified).UTC()}
-	return resumed.New(answer.Body, content), info, nil
+	return cloud.Resume(answer.Body, content), info, nil
 }
 
 // getFrom requests the bytes from offset on, of a blob that still has the version etag.

@@ -14,8 +14,8 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 
-	"moorage/internal/impatient"
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 const (
@@ -81,7 +81,7 @@ func newCore(options Options) azcore.ClientOptions {
 	transport := &http.Transport{
 		Proxy:       http.ProxyFromEnvironment,
 		DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext,
-		// It begins after the last byte of the request. impatient.Client bounds the time before and
+		// It begins after the last byte of the request. cloud.Client bounds the time before and
 		// after.
 		ResponseHeaderTimeout: options.StallTimeout,
 		TLSHandshakeTimeout:   options.StallTimeout,
@@ -91,7 +91,7 @@ func newCore(options Options) azcore.ClientOptions {
 		ForceAttemptHTTP2:     true,
 	}
 	return azcore.ClientOptions{
-		Transport: impatient.Client{Doer: &http.Client{Transport: transport}, Stall: options.StallTimeout},
+		Transport: cloud.Client{Doer: &http.Client{Transport: transport}, Stall: options.StallTimeout},
 		Telemetry: policy.TelemetryOptions{ApplicationID: "moorage"},
 		Retry: policy.RetryOptions{
 			MaxRetries: attemptsMax - 1, RetryDelay: retryDelay, MaxRetryDelay: options.RetryDelayMax,

@@ -5,24 +5,21 @@ import (
 	"context"
 	"crypto/md5" // checked by Azure; it guards against accidents, not against attacks
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"net/http"
+
+	"moorage/storage/cloud"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/streaming"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/blockblob"
-
-	"moorage/storage"
 )
 
 const (
 	// writeIDKey is the metadata key of the id of the call that made a blob.
 	writeIDKey = "moorage_write_id"
-	// writeIDBytes ensures that no two calls draw the same id.
-	writeIDBytes = 16
 )
 
 // Create writes a new blob, as described in the package comment.
@@ -65,8 +62,7 @@ func (b blobName) put(ctx context.Context, body []byte, id string) error {
 	return nil
 }
 
-// settle finds out why Azure refused a write with refusal. A blob is complete or does not exist, so
-// a blob with our id is ours.
+// settle finds out why Azure refused a write with refusal.
 func (b blobName) settle(ctx context.Context, body []byte, id string, refusal error) error {
 	found, err := b.head(ctx)
 	switch {
@@ -77,17 +73,13 @@ func (b blobName) settle(ctx context.Context, body []byte, id string, refusal er
 		return fmt.Errorf("create %s: the name is taken, and the look at its blob failed: %w", b.location, err)
 	case isFolder(found.Metadata):
 		return fmt.Errorf("create: %w", b.errFolder())
-	case metadatum(found.Metadata, writeIDKey) != id:
-		return fmt.Errorf("%w: %s", storage.ErrExists, b.location)
-	case value(found.ContentLength) != int64(len(body)):
-		return fmt.Errorf("create %s: Azure has %d bytes of %d", b.location, value(found.ContentLength), len(body))
 	}
-	return nil
+	return cloud.Settle(b.location, cloud.Written{ID: id, Bytes: int64(len(body))},
+		cloud.Written{ID: metadatum(found.Metadata, writeIDKey), Bytes: value(found.ContentLength)})
 }
 
 // newWriteID draws the id of a write.
 func newWriteID() string {
-	var id [writeIDBytes]byte
-	_, _ = rand.Read(id[:]) // it never fails
-	return hex.EncodeToString(id[:])
+	id, _ := cloud.NewWriteID(rand.Reader) // it never fails
+	return id
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // deletesMax is how many blobs are deleted at a time. Azure's batch request does not support
@@ -16,26 +17,26 @@ const deletesMax = 16
 // Delete removes blobs, several at a time. A folder that is not empty stays, and so do the old
 // versions of an account that keeps them.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
-	failures := make([]error, len(locations))
+	blobs, failures := cloud.Located(locations, func(location string) (blobName, error) {
+		return s.locate(ctx, location)
+	})
+	return errors.Join(append(failures, deleteAll(ctx, blobs)...)...)
+}
+
+// deleteAll removes blobs, and returns the result of each.
+func deleteAll(ctx context.Context, blobs []blobName) []error {
+	results := make([]error, len(blobs))
 	room := make(chan struct{}, deletesMax)
 	var under sync.WaitGroup
-	for i, location := range locations {
-		b, err := s.locate(ctx, location)
-		switch {
-		case errors.Is(err, storage.ErrNotFound): // no blob can have such a name
-			continue
-		case err != nil:
-			failures[i] = err
-			continue
-		}
+	for i, b := range blobs {
 		room <- struct{}{}
 		under.Go(func() {
-			failures[i] = b.delete(ctx)
+			results[i] = b.delete(ctx)
 			<-room
 		})
 	}
 	under.Wait()
-	return errors.Join(failures...)
+	return results
 }
 
 // delete removes a blob.

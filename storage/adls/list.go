@@ -3,12 +3,12 @@ package adls
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 const (
@@ -24,7 +24,12 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	if err != nil {
 		return storage.Page{}, err
 	}
+	parsed, err := storage.ParseFile(folder)
+	if err != nil {
+		return storage.Page{}, err
+	}
 	under.name += "/"
+	listing := cloud.Listing{Folder: folder, After: after, Bucket: parsed, Prefix: under.name}
 	answer, err := under.list(ctx, after, limit)
 	if err != nil {
 		return storage.Page{}, translate(under, err)
@@ -32,11 +37,7 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	if answer.Date == nil || answer.Segment == nil {
 		return storage.Page{}, fmt.Errorf("list %s: the answer of Azure is not whole", folder)
 	}
-	page := storage.Page{Now: *answer.Date, Next: value(answer.NextMarker)}
-	if page.Next != "" && page.Next == after {
-		return storage.Page{}, fmt.Errorf("list %s: Azure has more, and does not say how to go on", folder)
-	}
-	parsed, err := storage.ParseFile(folder)
+	page, err := listing.Page(*answer.Date, value(answer.NextMarker) != "", value(answer.NextMarker))
 	if err != nil {
 		return storage.Page{}, err
 	}
@@ -45,14 +46,9 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 		if properties == nil || isFolder(found.Metadata) || value(properties.ResourceType) == directoryType {
 			continue
 		}
-		location := storage.Location{Scheme: parsed.Scheme, Authority: parsed.Authority, Path: "/" + name}.String()
-		again, err := storage.ParseFile(location)
-		if err != nil || again.String() != location || !strings.HasPrefix(name, under.name) {
-			continue
-		}
-		page.Files = append(page.Files, storage.Listed{Location: location, Info: storage.Info{
+		listing.Add(&page, name, storage.Info{
 			Bytes: value(properties.ContentLength), Modified: value(properties.LastModified).UTC(),
-		}})
+		})
 	}
 	return page, nil
 }

@@ -6,16 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"moorage/storage"
-)
-
-const (
-	// probePrefix begins the names of the blobs that a probe makes and deletes.
-	probePrefix = "moorage-probe-"
-	// probeEndTimeout bounds how long a probe tries to delete the blobs that it wrote.
-	probeEndTimeout = 5 * time.Second
+	"moorage/storage/cloud"
 )
 
 // Probe checks that the containers of the roots exist and are writable. It writes a small blob
@@ -45,13 +38,13 @@ func (s *Store) probe(ctx context.Context, root storage.Location) error {
 
 // probed returns the blob of a probe right below root, whose name ends in id.
 func (s *Store) probed(root storage.Location, id string) (blobName, error) {
-	root.Path = strings.TrimSuffix(root.Path, "/") + "/" + probePrefix + id
+	root.Path = strings.TrimSuffix(root.Path, "/") + "/" + cloud.ProbePrefix + id
 	return s.name(root)
 }
 
 // remove deletes a probe's blob, even if the probe's caller has gone.
 func (b blobName) remove(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cloud.ProbeEndTimeout)
 	defer cancel()
 	if err := b.delete(ctx); err != nil {
 		return fmt.Errorf("delete what the probe wrote: %w", err)

@@ -3,7 +3,6 @@ package adls
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -11,125 +10,68 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // ProbeVending issues credentials for a folder below each root and tries them there, and in folders
 // whose names Azure may confuse with it. It writes a few small blobs and deletes them.
 func (s *Store) ProbeVending(ctx context.Context) error {
 	for _, root := range s.roots {
-		if err := s.probeVending(ctx, root); err != nil {
+		folder, err := s.probed(root, newWriteID())
+		if err != nil {
+			return err
+		}
+		if err := s.newVendProbe(root, folder).Run(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// vendProbe is the probe below one root.
-type vendProbe struct {
-	store    *Store
-	location storage.Location // of the folder in the credentials' scope
-	inside   blobName         // a blob in it
-	beside   []sibling
-}
-
-// sibling is a blob outside the credentials' scope.
-type sibling struct {
-	what string // where it is
-	blob blobName
-}
-
-func (s *Store) probeVending(ctx context.Context, root storage.Location) (err error) {
-	folder, err := s.probed(root, newWriteID())
-	if err != nil {
-		return err
+// newVendProbe returns the probe below root, which makes folder.
+func (s *Store) newVendProbe(root storage.Location, folder blobName) cloud.VendingProbe {
+	own := engine{folder: folder, isOwn: true}
+	return cloud.VendingProbe{
+		Folder: folder.name, Storage: "adls", Maker: "the server",
+		Place: "the container " + folder.container + " of " + folder.account.name,
+		Own:   own,
+		Vend: func(ctx context.Context, write bool) (cloud.Engine, error) {
+			location := root
+			location.Path = "/" + folder.name
+			return s.newEngine(ctx, folder, location.String(), write)
+		},
+		Forbidden: func(engine cloud.Engine, _ bool) []cloud.Trial {
+			above := folder.name[:strings.LastIndexByte(folder.name, '/')+1]
+			return []cloud.Trial{{What: "list the folder above theirs", Do: engine.List, Name: above}}
+		},
+		IsRefused: func(err error) bool {
+			status := statusOf(err)
+			return status == http.StatusForbidden || status == http.StatusUnauthorized
+		},
+		Delete: func(ctx context.Context, names []string) error {
+			var blobs, folders []blobName
+			for _, name := range names {
+				blobs = append(blobs, own.at(name))
+				folders = append(folders, own.at(name[:strings.LastIndexByte(name, '/')]))
+			}
+			// Azure made the folders for the blobs, and refuses to delete one that is not empty.
+			return errors.Join(append(deleteAll(ctx, blobs), deleteAll(ctx, folders)...)...)
+		},
 	}
-	p := &vendProbe{store: s, location: root, inside: folder.below("/data"), beside: []sibling{
-		{"a folder whose name begins like that of theirs", folder.below("y/data")},
-		{"a folder whose name differs from that of theirs in upper and lower case",
-			folder.besides(probePrefix, strings.ToUpper(probePrefix)).below("/data")},
-	}}
-	p.location.Path = "/" + folder.name
-	defer func() { err = errors.Join(err, p.clean(ctx)) }()
-	for _, other := range p.beside {
-		if err := other.blob.create(ctx, []byte("theirs")); err != nil {
-			return explain(err)
-		}
-	}
-	for _, write := range []bool{true, false} {
-		if err := p.try(ctx, write); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
-// clean deletes all blobs that the probe may have written, and the folders that Azure made for
-// them.
-func (p *vendProbe) clean(ctx context.Context) (err error) {
-	for _, written := range append(p.beside, sibling{blob: p.inside}) {
-		err = errors.Join(err, written.blob.remove(ctx), written.blob.below("2").remove(ctx),
-			written.blob.parent().remove(ctx))
-	}
-	return err
-}
-
-// below returns the blob whose name is b's name followed by suffix.
-func (b blobName) below(suffix string) blobName {
-	b.name, b.location = b.name+suffix, b.location+suffix
-	return b
-}
-
-// besides returns the sibling blob whose name's last segment begins with other instead of prefix.
-func (b blobName) besides(prefix, other string) blobName {
-	folder := b.name[:strings.LastIndexByte(b.name, '/')+1]
-	b.location = strings.TrimSuffix(b.location, b.name)
-	b.name = folder + other + strings.TrimPrefix(b.name[len(folder):], prefix)
-	b.location += b.name
-	return b
-}
-
-// parent returns the folder of a blob.
-func (b blobName) parent() blobName {
-	b.name = b.name[:strings.LastIndexByte(b.name, '/')]
-	b.location = b.location[:strings.LastIndexByte(b.location, '/')]
-	return b
-}
-
-// trial is a request that must be allowed, or must be refused.
-type trial struct {
-	what string
-	do   func(context.Context) error
-}
-
-// try issues credentials, to write or only to read, and tries them.
-func (p *vendProbe) try(ctx context.Context, write bool) error {
-	made, err := p.store.Vend(ctx, storage.Scope{
-		Locations: []string{p.location.String()}, Write: write, Session: "probe", Duration: durationMin,
+// newEngine returns an engine with credentials for a location.
+func (s *Store) newEngine(ctx context.Context, folder blobName, location string, write bool) (cloud.Engine, error) {
+	made, err := s.Vend(ctx, storage.Scope{
+		Locations: []string{location}, Write: write, Session: "probe", Duration: durationMin,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	engine, err := p.store.client.engine(p.inside.account, made.Config[configSAS])
-	if err != nil {
-		return err
+	if folder.account, err = s.client.engine(folder.account, made.Config[configSAS]); err != nil {
+		return nil, err
 	}
-	for _, each := range p.allowed(engine, write) {
-		if err := each.do(ctx); err != nil {
-			return fmt.Errorf("adls: the credentials that the server makes cannot %s the folder they are for: %w",
-				each.what, err)
-		}
-	}
-	for _, each := range p.forbidden(engine, write) {
-		err := each.do(ctx)
-		if err == nil {
-			return fmt.Errorf("%w: in the container %s of %s credentials can %s", storage.ErrUnenforced,
-				p.inside.container, p.inside.account.name, each.what)
-		}
-		if status := statusOf(err); status != http.StatusForbidden && status != http.StatusUnauthorized {
-			return fmt.Errorf("adls: find out whether credentials can %s: %w", each.what, err)
-		}
-	}
-	return nil
+	return engine{folder: folder}, nil
 }
 
 // engine returns the account as an engine with only a signature reaches it.
@@ -144,60 +86,47 @@ func (c *Client) engine(reached *account, signature string) (*account, error) {
 	return &account{name: reached.name, service: client}, nil
 }
 
-// by returns the blob as engine reaches it.
-func (b blobName) by(engine *account) blobName {
-	b.account = engine
+// engine sends the requests of engines to the container of a folder. It implements cloud.Engine.
+type engine struct {
+	folder blobName
+	isOwn  bool // the server's own identity: a refusal means that a role is missing
+}
+
+// at returns the blob with a name.
+func (e engine) at(name string) blobName {
+	b := e.folder
+	b.location = strings.TrimSuffix(b.location, b.name) + name
+	b.name = name
 	return b
 }
 
-// allowed returns the requests that must be allowed to the credentials.
-func (p *vendProbe) allowed(engine *account, write bool) []trial {
-	var trials []trial
-	if write {
-		trials = append(trials, trial{"write in", p.inside.by(engine).writes})
-	}
-	return append(trials, trial{"read in", p.inside.by(engine).reads},
-		trial{"list", p.inside.parent().below("/").by(engine).lists})
-}
-
-// forbidden returns the requests that must be refused to the credentials.
-func (p *vendProbe) forbidden(engine *account, write bool) []trial {
-	var trials []trial
-	for _, other := range p.beside {
-		theirs := other.blob.by(engine)
-		trials = append(trials,
-			trial{"read in " + other.what, theirs.reads},
-			trial{"write in " + other.what, theirs.below("2").writes},
-			trial{"list " + other.what, theirs.parent().below("/").lists},
-			trial{"delete in " + other.what, theirs.deletes})
-	}
-	above := p.inside.parent().parent().below("/")
-	trials = append(trials, trial{"list the folder above theirs", above.by(engine).lists})
-	if !write {
-		trials = append(trials,
-			trial{"write, and are for reading", p.inside.below("2").by(engine).writes},
-			trial{"delete, and are for reading", p.inside.by(engine).deletes})
-	}
-	return trials
-}
-
-func (b blobName) reads(ctx context.Context) error {
-	body, _, err := b.get(ctx)
+// Read requests a blob, and not its content.
+func (e engine) Read(ctx context.Context, name string) error {
+	body, _, err := e.at(name).get(ctx)
 	if err != nil {
 		return err
 	}
 	return body.Close()
 }
 
-func (b blobName) writes(ctx context.Context) error { return b.put(ctx, []byte("probe"), newWriteID()) }
-
-func (b blobName) lists(ctx context.Context) error {
-	_, err := b.list(ctx, "", 1)
+// Write makes a blob.
+func (e engine) Write(ctx context.Context, name string) error {
+	err := e.at(name).put(ctx, []byte("probe"), newWriteID())
+	if e.isOwn {
+		return explain(err)
+	}
 	return err
 }
 
-func (b blobName) deletes(ctx context.Context) error {
-	if _, err := b.client().Delete(ctx, nil); err != nil {
+// List requests a page with one blob.
+func (e engine) List(ctx context.Context, prefix string) error {
+	_, err := e.at(prefix).list(ctx, "", 1)
+	return err
+}
+
+// Delete deletes a blob.
+func (e engine) Delete(ctx context.Context, name string) error {
+	if _, err := e.at(name).client().Delete(ctx, nil); err != nil {
 		return shorten(err)
 	}
 	return nil

@@ -63,23 +63,14 @@ func (s *Store) CredentialLife() time.Duration { return s.client.options.Duratio
 
 // scoped returns the first of locations. All must be within the roots of the store.
 func (s *Store) scoped(locations []string) (storage.Location, error) {
-	var first storage.Location
-	for i, location := range locations {
-		parsed, err := storage.Parse(location)
-		if err != nil {
-			return first, err
-		}
-		if !s.contains(parsed) {
-			return first, fmt.Errorf("%w: %s", storage.ErrOutside, location)
-		}
-		if i == 0 {
-			first = parsed
-		}
+	parsed, err := s.roots.Scope(locations)
+	if err != nil {
+		return storage.Location{}, err
 	}
-	if len(locations) == 0 {
-		return first, fmt.Errorf("%w: there are no locations", storage.ErrUnscopable)
+	if len(parsed) == 0 {
+		return storage.Location{}, fmt.Errorf("%w: there are no locations", storage.ErrUnscopable)
 	}
-	return first, nil
+	return parsed[0], nil
 }
 
 // directory returns the directory of a location for a signature. It returns ErrUnscopable if no

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 const (
@@ -65,7 +66,7 @@ func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 	if !bucketPattern.MatchString(location.Authority) {
 		return nil, fmt.Errorf("%w: %s: no bucket is called so", storage.ErrUnscopable, location)
 	}
-	bucket, folder := "projects/_/buckets/"+location.Authority, under(location.Path[1:])
+	bucket, folder := "projects/_/buckets/"+location.Authority, cloud.Below(location.Path[1:])
 	allow := func(role, expression string) {
 		if utf8.RuneCountInString(expression) > expressionMax {
 			err = fmt.Errorf("%w: %s: the condition has more than %d characters", storage.ErrUnscopable, location,

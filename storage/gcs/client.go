@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"moorage/internal/impatient"
 	"moorage/internal/worker"
+	"moorage/storage/cloud"
 )
 
 const (
@@ -36,8 +35,6 @@ const (
 	answerBytesMax = 16 << 20
 	// errorBytesMax bounds how much of an error is read.
 	errorBytesMax = 16 << 10
-	// writeIDBytes ensures that no two calls draw the same id.
-	writeIDBytes = 16
 )
 
 // Options describe how to reach the storage. The zero value is Google's storage with the settings
@@ -74,7 +71,7 @@ type Options struct {
 
 // Client is a connection to one server, for any number of Stores. It is safe for concurrent use.
 type Client struct {
-	http          impatient.Client
+	http          cloud.Client
 	endpoint      string
 	tokens        *tokens // for requests to the storage; nil if no tokens are used
 	vender        *vender // nil if no tokens are used
@@ -117,7 +114,7 @@ func setDefaults(options *Options) {
 
 // newHTTP returns the HTTP client. It does not follow redirects, which would pass tokens to other
 // hosts.
-func newHTTP(stall time.Duration) impatient.Client {
+func newHTTP(stall time.Duration) cloud.Client {
 	transport := &http.Transport{
 		Proxy:                 http.ProxyFromEnvironment,
 		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
@@ -129,7 +126,7 @@ func newHTTP(stall time.Duration) impatient.Client {
 		Protocols:             new(http.Protocols),
 	}
 	transport.Protocols.SetHTTP1(true)
-	return impatient.Client{Stall: stall, Doer: &http.Client{
+	return cloud.Client{Stall: stall, Doer: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -230,13 +227,4 @@ func (c *Client) pause(ctx context.Context, attempt int) error {
 		return context.Cause(ctx)
 	}
 	return nil
-}
-
-// draw returns a new id of a write.
-func (c *Client) draw() (string, error) {
-	var id [writeIDBytes]byte
-	if _, err := io.ReadFull(c.random, id[:]); err != nil {
-		return "", fmt.Errorf("draw an id: %w", err)
-	}
-	return hex.EncodeToString(id[:]), nil
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // writeIDKey is the metadata key of the id of the call that made an object.
@@ -42,7 +43,7 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	if err != nil {
 		return err
 	}
-	id, err := s.client.draw()
+	id, err := cloud.NewWriteID(s.client.random)
 	if err != nil {
 		return fmt.Errorf("create %s: %w", location, err)
 	}
@@ -97,20 +98,15 @@ func envelope(o object, body []byte, id string) (head, tail []byte, contentType 
 	return head, fmt.Appendf(nil, "\r\n--%s--\r\n", id), "multipart/related; boundary=" + id, nil
 }
 
-// settle finds out which call wrote the existing object. An object is complete or does not exist,
-// so an object with our id is ours. settle checks its length because that costs nothing.
+// settle finds out which call wrote the existing object.
 func (c *Client) settle(ctx context.Context, o object, body []byte, id string) error {
 	found, err := c.describe(ctx, o)
-	switch {
-	case err != nil:
+	if err != nil {
 		// Perhaps it was ours and was deleted, or perhaps it exists.
 		return fmt.Errorf("create %s: the name is taken, and the look at its object failed: %w", o.location, err)
-	case found.Metadata[writeIDKey] != id:
-		return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
-	case found.Bytes != int64(len(body)):
-		return fmt.Errorf("create %s: the server has %d bytes of %d", o.location, found.Bytes, len(body))
 	}
-	return nil
+	return cloud.Settle(o.location, cloud.Written{ID: id, Bytes: int64(len(body))},
+		cloud.Written{ID: found.Metadata[writeIDKey], Bytes: found.Bytes})
 }
 
 // describe returns the server's description of an object.

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // deleteBatchMax is how many calls the server takes in one request. Source: JSON API, "Batch
@@ -28,18 +28,9 @@ var errUnanswered = errors.New("the server did not answer this one")
 // Delete removes objects, up to a hundred with one request. In a bucket that keeps versions or
 // deleted objects, the bucket's own rules remove those.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
-	var failures []error
-	var objects []object
-	for _, location := range locations {
-		object, err := s.locate(ctx, location)
-		switch {
-		case errors.Is(err, storage.ErrNotFound): // no object can have such a name
-		case err != nil:
-			failures = append(failures, err)
-		default:
-			objects = append(objects, object)
-		}
-	}
+	objects, failures := cloud.Located(locations, func(location string) (object, error) {
+		return s.locate(ctx, location)
+	})
 	for batch := range slices.Chunk(objects, deleteBatchMax) {
 		failures = append(failures, s.client.deleteObjects(ctx, batch)...)
 	}
@@ -52,28 +43,24 @@ func (c *Client) deleteObjects(ctx context.Context, batch []object) []error {
 	if len(batch) == 1 {
 		return c.deleteOne(ctx, batch[0])
 	}
-	var lasting []error
-	for attempt := 0; ; attempt++ {
+	pause := func(attempt int) error { return c.pause(ctx, attempt) }
+	return cloud.Resend(batch, attemptsMax, pause, func(batch []object) (deleted cloud.Deleted[object], err error) {
 		statuses, err := c.deleteBatch(ctx, batch)
 		if err != nil {
-			return append(lasting, fmt.Errorf("delete %s and %d more: %w", batch[0].location, len(batch)-1, err))
+			return deleted, fmt.Errorf("delete %s and %d more: %w", batch[0].location, len(batch)-1, err)
 		}
-		var again []object
-		var passing []error
 		for i, err := range statuses {
 			switch status := statusOf(err); {
 			case err == nil, status == http.StatusNotFound:
 			case isPassing(status), errors.Is(err, errUnanswered):
-				passing = append(passing, fmt.Errorf("delete %s: %w", batch[i].location, err))
-				again = append(again, batch[i])
+				deleted.Passing = append(deleted.Passing, fmt.Errorf("delete %s: %w", batch[i].location, err))
+				deleted.Again = append(deleted.Again, batch[i])
 			default:
-				lasting = append(lasting, fmt.Errorf("delete %s: %w", batch[i].location, err))
+				deleted.Lasting = append(deleted.Lasting, fmt.Errorf("delete %s: %w", batch[i].location, err))
 			}
 		}
-		if batch = again; len(batch) == 0 || attempt == attemptsMax-1 || c.pause(ctx, attempt) != nil {
-			return append(lasting, passing...)
-		}
-	}
+		return deleted, nil
+	})
 }
 
 // deleteOne removes an object with a separate request.
@@ -90,7 +77,7 @@ func (c *Client) deleteOne(ctx context.Context, o object) []error {
 // deleteBatch sends the removal of all of batch in one request, and returns the result of each. A
 // missing result is a temporary failure.
 func (c *Client) deleteBatch(ctx context.Context, batch []object) (answers []error, err error) {
-	boundary, err := c.draw()
+	boundary, err := cloud.NewWriteID(c.random)
 	if err != nil {
 		return nil, err
 	}

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"unicode"
 
-	"moorage/internal/impatient"
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // messageMax is how many characters of the server's message an error contains.
@@ -92,7 +92,7 @@ func mayPass(err error) bool {
 		return isPassing(status)
 	}
 	var network *url.Error
-	return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, impatient.ErrStalled) ||
+	return errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, cloud.ErrStalled) ||
 		errors.Is(err, storage.ErrUnavailable)
 }
 

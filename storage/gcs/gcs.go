@@ -1,16 +1,13 @@
 package gcs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"regexp"
-	"slices"
-	"strings"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // nameBytesMax is the longest name that an object can have.
@@ -23,7 +20,7 @@ var bucketPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
 // Store is a storage.Store over objects. It is safe for concurrent use, even by several processes.
 type Store struct {
 	client *Client
-	roots  []storage.Location
+	roots  cloud.Roots
 }
 
 // object names an object.
@@ -35,21 +32,16 @@ type object struct {
 // Within returns a store of the objects at and below roots, which are locations. It sends nothing.
 // It returns ErrLocation if one is not a location of Google Cloud Storage.
 func (c *Client) Within(roots []string) (*Store, error) {
-	store := &Store{client: c}
-	for _, root := range roots {
-		parsed, err := storage.Parse(root)
-		if err != nil {
-			return nil, err
-		}
-		if parsed.Scheme != storage.SchemeGCS {
-			return nil, fmt.Errorf("%w: %q: not a location of Google Cloud Storage", storage.ErrLocation, root)
-		}
-		if !bucketPattern.MatchString(parsed.Authority) {
-			return nil, fmt.Errorf("%w: %q: no bucket has such a name", storage.ErrLocation, root)
-		}
-		store.roots = append(store.roots, parsed)
+	parsed, err := cloud.ParseRoots(storage.SchemeGCS, "Google Cloud Storage", roots)
+	if err != nil {
+		return nil, err
 	}
-	return store, nil
+	for i, root := range parsed {
+		if !bucketPattern.MatchString(root.Authority) {
+			return nil, fmt.Errorf("%w: %q: no bucket has such a name", storage.ErrLocation, roots[i])
+		}
+	}
+	return &Store{client: c, roots: parsed}, nil
 }
 
 // ClientConfig returns how an engine reaches the server.
@@ -86,15 +78,9 @@ func (s *Store) Stat(ctx context.Context, location string) (storage.Info, error)
 // locate returns the object at location. It returns ErrNotFound if no object can have that
 // location.
 func (s *Store) locate(ctx context.Context, location string) (object, error) {
-	if err := ctx.Err(); err != nil {
-		return object{}, fmt.Errorf("%s: %w", location, err)
-	}
-	parsed, err := storage.ParseFile(location)
+	parsed, err := s.roots.File(ctx, location)
 	if err != nil {
 		return object{}, err
-	}
-	if !s.contains(parsed) {
-		return object{}, fmt.Errorf("%w: %s", storage.ErrOutside, location)
 	}
 	named := object{location: location, bucket: parsed.Authority, name: parsed.Path[1:]}
 	if named.name == "" || len(named.name) > nameBytesMax {
@@ -105,27 +91,6 @@ func (s *Store) locate(ctx context.Context, location string) (object, error) {
 }
 
 // contains reports whether a location is at or below a root.
-func (s *Store) contains(location storage.Location) bool {
-	return slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(location) })
-}
-
-// rootNames returns the shortest root name of each bucket, and the buckets in order.
-func (s *Store) rootNames() (map[string]string, []string) {
-	names := make(map[string]string)
-	for _, root := range s.roots {
-		name := root.Path[1:]
-		if other, ok := names[root.Authority]; !ok || cmp.Less(len(name), len(other)) {
-			names[root.Authority] = name
-		}
-	}
-	return names, slices.Sorted(maps.Keys(names))
-}
-
-// under returns the prefix of the names below a folder.
-func under(folder string) string {
-	return strings.TrimPrefix(strings.TrimSuffix(folder, "/")+"/", "/")
-}
-
 var (
 	_ storage.Store  = (*Store)(nil)
 	_ storage.Remote = (*Store)(nil)

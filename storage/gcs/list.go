@@ -6,16 +6,16 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"strings"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // listMax is how many objects the server lists in one answer.
 const listMax = 1000
 
-// listing is a page of a listing. Source: JSON API, "Objects: list".
-type listing struct {
+// listed is a page of a listing. Source: JSON API, "Objects: list".
+type listed struct {
 	Items []resource `json:"items"`
 	Next  string     `json:"nextPageToken"`
 }
@@ -27,33 +27,28 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	if err != nil {
 		return storage.Page{}, err
 	}
-	prefix, bucket := under(within.name), storage.SchemeGCS+"://"+within.bucket+"/"
-	found, header, err := s.client.list(ctx, within.bucket, prefix, after, min(limit, listMax))
+	listing := cloud.Listing{
+		Folder: folder, After: after, Prefix: cloud.Below(within.name),
+		Bucket: storage.Location{Scheme: storage.SchemeGCS, Authority: within.bucket},
+	}
+	found, header, err := s.client.list(ctx, within.bucket, listing.Prefix, after, min(limit, listMax))
 	if err != nil {
 		return storage.Page{}, fmt.Errorf("list %s: %w", folder, err)
 	}
-	now, err := http.ParseTime(header.Get("Date"))
+	now, _ := http.ParseTime(header.Get("Date"))
+	page, err := listing.Page(now, found.Next != "", found.Next)
 	if err != nil {
-		return storage.Page{}, fmt.Errorf("list %s: the server does not say what time it is", folder)
+		return storage.Page{}, err
 	}
-	page := storage.Page{Now: now, Next: found.Next}
 	for _, each := range found.Items {
-		location := bucket + each.Name
-		parsed, err := storage.ParseFile(location)
-		if err != nil || parsed.String() != location || !strings.HasPrefix(each.Name, prefix) {
-			continue
-		}
-		page.Files = append(page.Files, storage.Listed{Location: location, Info: each.info()})
-	}
-	if page.Next != "" && page.Next == after {
-		return storage.Page{}, fmt.Errorf("list %s: the server has more, and does not say how to go on", folder)
+		listing.Add(&page, each.Name, each.info())
 	}
 	return page, nil
 }
 
 // list requests a page of the objects whose names begin with prefix.
 func (c *Client) list(ctx context.Context, bucket, prefix, after string, limit int) (
-	found listing, header http.Header, err error) {
+	found listed, header http.Header, err error) {
 	query := url.Values{
 		"prefix": {prefix}, "maxResults": {strconv.Itoa(limit)},
 		"fields": {"items(name,size,updated,generation),nextPageToken"},
@@ -63,7 +58,7 @@ func (c *Client) list(ctx context.Context, bucket, prefix, after string, limit i
 	}
 	err = c.do(ctx, request{method: http.MethodGet, path: "/storage/v1/b/" + bucket + "/o?" + query.Encode()},
 		func(answer *http.Response) error {
-			found, header = listing{}, answer.Header
+			found, header = listed{}, answer.Header
 			return readJSON(answer, &found)
 		})
 	return found, header, err

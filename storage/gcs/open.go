@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"moorage/internal/resumed"
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // open requests an object. The answer ends with ctx, but not before the body is closed.
@@ -31,7 +31,7 @@ func (c *Client) open(ctx context.Context, o object) (io.ReadCloser, storage.Inf
 	}
 	info := storage.Info{Bytes: answer.ContentLength, Modified: modified.In(time.UTC)}
 	sum, want := checksum(answer.Header)
-	return resumed.New(answer.Body, resumed.Content{
+	return cloud.Resume(answer.Body, cloud.Content{
 		Name: o.location, Bytes: info.Bytes, Sum: sum, Want: want,
 		Resume: func(offset int64) (io.ReadCloser, error) {
 			answer, err := c.get(ctx, o, generation, offset)

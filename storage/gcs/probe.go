@@ -5,25 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"time"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
-
-// probePrefix begins the names of the objects that a probe makes and deletes.
-const probePrefix = "moorage-probe-"
-
-// probeEndTimeout bounds how long a probe tries to delete the objects that it wrote.
-const probeEndTimeout = 5 * time.Second
 
 // Probe checks that the buckets of the roots exist and are writable, and that the server keeps
 // writes from replacing existing objects. It writes a small object below the root and deletes it.
 // It returns ErrNotFound if a bucket is missing.
 func (s *Store) Probe(ctx context.Context) error {
-	roots, buckets := s.rootNames()
+	roots, buckets := s.roots.Shortest()
 	var failures []error
 	for _, bucket := range buckets {
-		err := s.client.lookForBucket(ctx, bucket, under(roots[bucket]))
+		err := s.client.lookForBucket(ctx, bucket, cloud.Below(roots[bucket]))
 		if err == nil {
 			err = s.client.probeWrites(ctx, bucket, roots[bucket])
 		}
@@ -51,14 +45,14 @@ func (c *Client) lookForBucket(ctx context.Context, bucket, prefix string) error
 // probeWrites writes one object twice. The second write must be refused. Its name is drawn, so if
 // the first write is refused, an earlier try of it succeeded.
 func (c *Client) probeWrites(ctx context.Context, bucket, root string) (err error) {
-	id, err := c.draw()
+	id, err := cloud.NewWriteID(c.random)
 	if err != nil {
 		return err
 	}
-	name := under(root) + probePrefix + id
+	name := cloud.Below(root) + cloud.ProbePrefix + id
 	probe := object{location: storage.SchemeGCS + "://" + bucket + "/" + name, bucket: bucket, name: name}
 	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cloud.ProbeEndTimeout)
 		defer cancel()
 		err = errors.Join(append([]error{err}, c.deleteOne(ctx, probe)...)...)
 	}()

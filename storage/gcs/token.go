@@ -18,8 +18,8 @@ import (
 	"golang.org/x/oauth2/jwt"
 	"golang.org/x/sync/singleflight"
 
-	"moorage/internal/impatient"
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 const (
@@ -93,13 +93,13 @@ func (t *tokens) get(ctx context.Context, left time.Duration) (token, error) {
 
 // source issues tokens of the account in the options.
 type source struct {
-	http        impatient.Client
+	http        cloud.Client
 	key         *jwt.Config // nil for the environment's credentials
 	impersonate string
 	iam         string
 }
 
-func newSource(options Options, client impatient.Client) (*source, error) {
+func newSource(options Options, client cloud.Client) (*source, error) {
 	made := &source{http: client, impersonate: options.Impersonate, iam: strings.TrimSuffix(options.IAM, "/")}
 	if options.Key == "" {
 		return made, nil
@@ -220,7 +220,7 @@ func (s *source) post(ctx context.Context, url, bearer string, document, answere
 }
 
 // exchange sends a request and decodes the document in the answer.
-func exchange(client impatient.Client, sent *http.Request, answered any) error {
+func exchange(client cloud.Client, sent *http.Request, answered any) error {
 	answer, err := client.Do(sent)
 	if err != nil {
 		return err
@@ -233,7 +233,7 @@ func exchange(client impatient.Client, sent *http.Request, answered any) error {
 }
 
 // transport sends the requests of the package oauth2.
-type transport struct{ client impatient.Client }
+type transport struct{ client cloud.Client }
 
 // RoundTrip implements http.RoundTripper.
 func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"moorage/internal/impatient"
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 const (
@@ -39,14 +39,14 @@ const (
 
 // vender issues credentials for engines.
 type vender struct {
-	http   impatient.Client
+	http   cloud.Client
 	sts    string
 	source *source
 	roots  *tokens // from which credentials are made
 	now    func() time.Time
 }
 
-func newVender(options Options, client impatient.Client, from *source) *vender {
+func newVender(options Options, client cloud.Client, from *source) *vender {
 	return &vender{
 		http: client, sts: strings.TrimSuffix(options.STS, "/"), source: from,
 		roots: &tokens{make: from.of(scopeAll), now: time.Now}, now: time.Now,
@@ -57,16 +57,9 @@ func newVender(options Options, client impatient.Client, from *source) *vender {
 // lifetime is the duration in scope. Otherwise the token expires with the token from which it is
 // made.
 func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credential, error) {
-	locations := make([]storage.Location, 0, len(scope.Locations))
-	for _, location := range scope.Locations {
-		parsed, err := storage.Parse(location)
-		if err != nil {
-			return storage.Credential{}, err
-		}
-		if !s.contains(parsed) {
-			return storage.Credential{}, fmt.Errorf("%w: %s", storage.ErrOutside, location)
-		}
-		locations = append(locations, parsed)
+	locations, err := s.roots.Scope(scope.Locations)
+	if err != nil {
+		return storage.Credential{}, err
 	}
 	narrowed, err := boundaryFor(locations, scope.Write)
 	if err != nil {

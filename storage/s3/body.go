@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"moorage/internal/resumed"
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // get requests an object. The answer ends with ctx, but not before the body is closed.
@@ -27,7 +27,7 @@ func (c *Client) get(ctx context.Context, o object) (io.ReadCloser, storage.Info
 	}
 	sum, want := checksum(answer)
 	info := storage.Info{Bytes: *answer.ContentLength, Modified: aws.ToTime(answer.LastModified)}
-	return resumed.New(answer.Body, resumed.Content{
+	return cloud.Resume(answer.Body, cloud.Content{
 		Name: o.location, Bytes: info.Bytes, Sum: sum, Want: want,
 		Resume: func(offset int64) (io.ReadCloser, error) { return c.openAt(ctx, o, answer.ETag, offset) },
 	}), info, nil

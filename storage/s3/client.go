@@ -23,8 +23,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/smithy-go/logging"
 
-	"moorage/internal/impatient"
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 const (
@@ -120,7 +120,7 @@ func Connect(ctx context.Context, options Options) (*Client, error) {
 		o.UsePathStyle = options.Addressing == AddressPath || options.Addressing == AddressDefault &&
 			o.BaseEndpoint != nil
 		o.Retryer = newRetryer(options)
-		o.HTTPClient = impatient.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
+		o.HTTPClient = cloud.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
 		// This package adds the checksum that the server supports to its writes; see stamp.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		if o.Credentials != nil {
@@ -185,7 +185,7 @@ func loadOptions(options Options) []func(*config.LoadOptions) error {
 	transport := awshttp.NewBuildableClient().
 		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 		WithTransportOptions(func(t *http.Transport) {
-			// It begins after the last byte of the request. impatient bounds the time before and
+			// It begins after the last byte of the request. cloud.Client bounds the time before and
 			// after.
 			t.ResponseHeaderTimeout = options.StallTimeout
 			// Raise the bound for all hosts too, because the SDK's default is 100.
@@ -228,7 +228,7 @@ func newRetryer(options Options) aws.Retryer {
 
 // isCutAnswer reports whether the connection broke, or was abandoned, within the body of an answer.
 func isCutAnswer(err error) aws.Ternary {
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, impatient.ErrStalled) {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, cloud.ErrStalled) {
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary

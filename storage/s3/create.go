@@ -3,22 +3,19 @@ package s3
 import (
 	"bytes"
 	"context"
-	"encoding/hex"
 	"fmt"
-	"io"
 	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 const (
 	// writeIDKey is the metadata key of the id of the call that made an object.
 	writeIDKey = "moorage-write-id"
-	// writeIDBytes ensures that no two calls draw the same id.
-	writeIDBytes = 16
 	// anyVersion is the If-None-Match header of a write that must not replace an object.
 	anyVersion = "*"
 )
@@ -29,7 +26,7 @@ func (s *Store) Create(ctx context.Context, location string, body []byte) error 
 	if err != nil {
 		return err
 	}
-	id, err := s.client.newWriteID()
+	id, err := cloud.NewWriteID(s.client.random)
 	if err != nil {
 		return fmt.Errorf("create %s: %w", location, err)
 	}
@@ -115,27 +112,13 @@ func (c *Client) confirm(ctx context.Context, o object, id string) error {
 	return nil
 }
 
-// settle finds out which call wrote the existing object. An object is complete or does not exist,
-// so an object with our id is ours. settle checks its length because that costs nothing.
+// settle finds out which call wrote the existing object.
 func (c *Client) settle(ctx context.Context, o object, body []byte, id string) error {
 	found, err := c.head(ctx, o)
-	switch {
-	case err != nil:
+	if err != nil {
 		// Perhaps it was ours and was deleted, or perhaps it exists.
 		return fmt.Errorf("create %s: the name is taken, and the look at its object failed: %w", o.location, err)
-	case found.Metadata[writeIDKey] != id:
-		return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
-	case aws.ToInt64(found.ContentLength) != int64(len(body)):
-		return fmt.Errorf("create %s: the server has %d bytes of %d", o.location, aws.ToInt64(found.ContentLength),
-			len(body))
 	}
-	return nil
-}
-
-func (c *Client) newWriteID() (string, error) {
-	var id [writeIDBytes]byte
-	if _, err := io.ReadFull(c.random, id[:]); err != nil {
-		return "", fmt.Errorf("draw an id: %w", err)
-	}
-	return hex.EncodeToString(id[:]), nil
+	return cloud.Settle(o.location, cloud.Written{ID: id, Bytes: int64(len(body))},
+		cloud.Written{ID: found.Metadata[writeIDKey], Bytes: aws.ToInt64(found.ContentLength)})
 }

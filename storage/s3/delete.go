@@ -20,6 +20,7 @@ import (
 
 	"moorage/internal/worker"
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 const (
@@ -32,18 +33,15 @@ const (
 // Delete removes objects, up to a thousand with one request. In a bucket that keeps versions, the
 // bucket's own rules remove the old ones.
 func (s *Store) Delete(ctx context.Context, locations ...string) error {
-	var failures []error
+	objects, failures := cloud.Located(locations, func(location string) (object, error) {
+		return s.locate(ctx, location)
+	})
 	batches := make(map[string][]types.ObjectIdentifier) // by bucket
-	for _, location := range locations {
-		object, err := s.locate(ctx, location)
-		switch {
-		case errors.Is(err, storage.ErrNotFound): // no object can have such a name
-		case err != nil:
-			failures = append(failures, err)
-		case !fitsXML(object.key):
-			failures = append(failures, s.client.deleteOne(ctx, object))
-		default:
+	for _, object := range objects {
+		if fitsXML(object.key) {
 			batches[object.bucket] = append(batches[object.bucket], types.ObjectIdentifier{Key: &object.key})
+		} else {
+			failures = append(failures, s.client.deleteOne(ctx, object))
 		}
 	}
 	for name, keys := range batches {
@@ -90,24 +88,25 @@ func (c *Client) deleteSingly(ctx context.Context, bucket string, batch []types.
 // returns an error for each object that the server names but that was not requested, because that
 // object is not ours.
 func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types.ObjectIdentifier) []error {
-	var lasting []error
-	for attempt := 0; ; attempt++ {
+	pause := func(attempt int) error { return c.pause(ctx, attempt) }
+	return cloud.Resend(batch, attemptsMax, pause, func(batch []types.ObjectIdentifier) (
+		deleted cloud.Deleted[types.ObjectIdentifier], err error,
+	) {
 		answer, known, err := c.deleteBatch(ctx, &s3.DeleteObjectsInput{
 			Bucket: &bucket,
 			Delete: &types.Delete{Objects: batch, Quiet: aws.Bool(true)},
 		})
 		if !known {
-			return append(lasting, c.deleteSingly(ctx, bucket, batch)...)
+			deleted.Lasting = c.deleteSingly(ctx, bucket, batch)
+			return deleted, nil
 		}
 		if err != nil {
-			return append(lasting, fmt.Errorf("delete %d objects of %s: %w", len(batch), bucket, orSlow(err)))
+			return deleted, fmt.Errorf("delete %d objects of %s: %w", len(batch), bucket, orSlow(err))
 		}
 		asked := make(map[string]bool, len(batch))
 		for _, o := range batch {
 			asked[aws.ToString(o.Key)] = true
 		}
-		var passing []error
-		batch = nil
 		for _, failed := range answer.Errors {
 			err := fmt.Errorf("delete s3://%s/%s: %s: %s", bucket, aws.ToString(failed.Key), aws.ToString(failed.Code),
 				aws.ToString(failed.Message))
@@ -117,16 +116,23 @@ func (c *Client) deleteObjects(ctx context.Context, bucket string, batch []types
 				if aws.ToString(failed.Code) == codeSlowDown {
 					err = fmt.Errorf("%w: %w", storage.ErrSlowDown, err)
 				}
-				passing = append(passing, err)
-				batch = append(batch, types.ObjectIdentifier{Key: failed.Key})
+				deleted.Passing = append(deleted.Passing, err)
+				deleted.Again = append(deleted.Again, types.ObjectIdentifier{Key: failed.Key})
 			default:
-				lasting = append(lasting, err)
+				deleted.Lasting = append(deleted.Lasting, err)
 			}
 		}
-		if len(batch) == 0 || attempt == attemptsMax-1 || c.pause(ctx, attempt) != nil {
-			return append(lasting, passing...)
-		}
+		return deleted, nil
+	})
+}
+
+// identifiers returns the objects with the keys, for a bulk delete.
+func identifiers(keys []string) []types.ObjectIdentifier {
+	objects := make([]types.ObjectIdentifier, len(keys))
+	for i := range keys {
+		objects[i].Key = &keys[i]
 	}
+	return objects
 }
 
 // wantDeleteResult turns an answer with another document into an error. The SDK would find no

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/url"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
@@ -12,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // listMax is how many objects a server lists in one answer.
@@ -24,9 +24,12 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	if err != nil {
 		return storage.Page{}, err
 	}
-	prefix, bucket := strings.TrimSuffix(under.key, "/")+"/", "s3://"+under.bucket+"/"
+	listing := cloud.Listing{
+		Folder: folder, After: after, Prefix: cloud.Below(under.key),
+		Bucket: storage.Location{Scheme: storage.SchemeS3, Authority: under.bucket},
+	}
 	input := &s3.ListObjectsV2Input{
-		Bucket: &under.bucket, Prefix: &prefix, MaxKeys: aws.Int32(int32(min(limit, listMax))),
+		Bucket: &under.bucket, Prefix: &listing.Prefix, MaxKeys: aws.Int32(int32(min(limit, listMax))),
 		EncodingType: types.EncodingTypeUrl,
 	}
 	if after != "" {
@@ -36,11 +39,11 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 	if err != nil {
 		return storage.Page{}, translate(under, err)
 	}
-	now, ok := awsmiddleware.GetServerTime(answer.ResultMetadata)
-	if !ok {
-		return storage.Page{}, fmt.Errorf("list %s: the server does not say what time it is", folder)
+	now, _ := awsmiddleware.GetServerTime(answer.ResultMetadata)
+	page, err := listing.Page(now, aws.ToBool(answer.IsTruncated), aws.ToString(answer.NextContinuationToken))
+	if err != nil {
+		return storage.Page{}, err
 	}
-	page := storage.Page{Now: now}
 	for _, found := range answer.Contents {
 		key := aws.ToString(found.Key)
 		if answer.EncodingType == types.EncodingTypeUrl {
@@ -48,20 +51,9 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 				return storage.Page{}, fmt.Errorf("list %s: %w", folder, err)
 			}
 		}
-		location := bucket + key
-		parsed, err := storage.ParseFile(location)
-		if err != nil || parsed.String() != location || !strings.HasPrefix(key, prefix) {
-			continue
-		}
-		page.Files = append(page.Files, storage.Listed{Location: location, Info: storage.Info{
+		listing.Add(&page, key, storage.Info{
 			Bytes: aws.ToInt64(found.Size), Modified: aws.ToTime(found.LastModified),
-		}})
-	}
-	if aws.ToBool(answer.IsTruncated) {
-		page.Next = aws.ToString(answer.NextContinuationToken)
-		if page.Next == "" || page.Next == after {
-			return storage.Page{}, fmt.Errorf("list %s: the server has more, and does not say how to go on", folder)
-		}
+		})
 	}
 	return page, nil
 }

@@ -5,22 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
-
-// probePrefix begins the names of the objects that a probe makes and deletes.
-const probePrefix = "moorage-probe-"
-
-// probeEndTimeout bounds how long a probe tries to delete the objects that it wrote.
-const probeEndTimeout = 5 * time.Second
 
 // The known behaviour of writes to a bucket.
 const (
@@ -57,7 +50,7 @@ func (b *bucket) stamp() stamp {
 // also detects whether the server checks CRC32C. It writes a small object below the root and
 // deletes it. It returns ErrNotFound if a bucket is missing.
 func (s *Store) Probe(ctx context.Context) error {
-	keys, names := s.rootKeys()
+	keys, names := s.roots.Shortest()
 	var failures []error
 	for _, name := range names {
 		err := s.client.lookForBucket(ctx, name)
@@ -101,7 +94,7 @@ func (s *Store) writesConditionally(ctx context.Context, name string) bool {
 	known := s.client.bucket(name)
 	if known.writes.Load() == writesUnknown && known.probing.CompareAndSwap(false, true) {
 		defer known.probing.Store(false)
-		keys, _ := s.rootKeys()
+		keys, _ := s.roots.Shortest()
 		if err := s.client.probeWrites(ctx, name, keys[name]); err != nil {
 			s.client.log.WarnContext(ctx, "could not find out whether the S3 server honours conditional writes",
 				"bucket", name, "error", err)
@@ -127,11 +120,11 @@ func (c *Client) foundUnconditional(ctx context.Context, name string) {
 // the first write is refused, an earlier try of it succeeded. Then it probes checksums on the same
 // object.
 func (c *Client) probeWrites(ctx context.Context, name, root string) error {
-	id, err := c.newWriteID()
+	id, err := cloud.NewWriteID(c.random)
 	if err != nil {
 		return err
 	}
-	o := object{bucket: name, key: strings.TrimPrefix(strings.TrimSuffix(root, "/")+"/"+probePrefix+id, "/")}
+	o := object{bucket: name, key: cloud.Below(root) + cloud.ProbePrefix + id}
 	o.location = storage.Location{Scheme: storage.SchemeS3, Authority: name, Path: "/" + o.key}.String()
 
 	etag, err := c.put(ctx, o, nil, id, true)
@@ -167,7 +160,7 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 		c.probeChecksums(ctx, o, id)
 	}
 	// The caller may be gone by now.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cloud.ProbeEndTimeout)
 	defer cancel()
 	if failures := c.deleteObjects(ctx, name, []types.ObjectIdentifier{{Key: &o.key}}); len(failures) > 0 {
 		return errors.Join(failure, fmt.Errorf("delete what the probe wrote: %w", errors.Join(failures...)))

@@ -83,11 +83,14 @@ func (s *Store) runSignProbe(ctx context.Context) (*signFindings, error) {
 		return nil, errors.New("s3: there is no location in which to try signatures")
 	}
 	root := s.roots[0]
-	probe, err := s.newVendProbe(root.Authority, root.Path[1:])
+	folder, err := s.client.probeFolder(root.Path[1:])
 	if err != nil {
 		return nil, err
 	}
-	return (&signProbe{vendProbe: probe, withheld: make(map[string]string)}).run(ctx)
+	probe := &signProbe{
+		store: s, bucket: root.Authority, inside: folder, beside: folder + "y", withheld: make(map[string]string),
+	}
+	return probe.run(ctx)
 }
 
 // checkSigned returns ErrNotSigned if a call is not signed for this server. The first caller of a

@@ -1,6 +1,7 @@
 package s3
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,18 +14,18 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // ProbeVending issues credentials for a folder below each root and tries them there, and in
-// siblings that a server may confuse with it. One sibling has a similar name, and one differs in
-// upper and lower case. It writes a few small objects and deletes them, which the store's own key
-// must be able to do.
+// siblings that a server may confuse with it. It writes a few small objects and deletes them, which
+// the store's own key must be able to do.
 func (s *Store) ProbeVending(ctx context.Context) error {
-	keys, names := s.rootKeys()
+	keys, names := s.roots.Shortest()
 	for _, name := range names {
-		probe, err := s.newVendProbe(name, keys[name])
+		folder, err := s.client.probeFolder(keys[name])
 		if err == nil {
-			err = probe.run(ctx)
+			err = s.newVendProbe(name, folder).Run(ctx)
 		}
 		if err != nil {
 			return err
@@ -33,78 +34,43 @@ func (s *Store) ProbeVending(ctx context.Context) error {
 	return nil
 }
 
-// vendProbe is the probe of one bucket.
-type vendProbe struct {
-	store  *Store
-	bucket string
-	inside string    // key of the folder, without a slash at the end
-	beside []sibling // folders outside the credentials' scope
+// probeFolder returns the key of a new folder below a root, without a slash at the end.
+func (c *Client) probeFolder(root string) (string, error) {
+	id, err := cloud.NewWriteID(c.random)
+	return cloud.Below(root) + cloud.ProbePrefix + id, err
 }
 
-// sibling is a folder that a server may confuse with another.
-type sibling struct{ what, key string }
-
-func (s *Store) newVendProbe(bucket, root string) (*vendProbe, error) {
-	id, err := s.client.newWriteID()
-	if err != nil {
-		return nil, err
-	}
-	above := strings.TrimPrefix(strings.TrimSuffix(root, "/")+"/", "/")
-	name := probePrefix + id
-	return &vendProbe{store: s, bucket: bucket, inside: above + name, beside: []sibling{
-		{"a folder whose name begins like that of theirs", above + name + "y"},
-		{"a folder whose name differs from that of theirs in upper and lower case", above + strings.ToUpper(name)},
-	}}, nil
-}
-
-// objects of a probe.
+// The metadata files that a probe tries to write. probeElsewhere is in a table that sets
+// write.metadata.path.
 const (
-	probeData     = "/data"
-	probeMetadata = "/metadata/0" + storage.MetadataEnding
-	// probeElsewhere is a metadata file of a table that sets write.metadata.path.
+	probeMetadata  = "/metadata/0" + storage.MetadataEnding
 	probeElsewhere = "/own/folder/0" + storage.MetadataEnding
 )
 
-// run performs the probe, and deletes the objects that it may have written.
-func (p *vendProbe) run(ctx context.Context) (err error) {
-	own := p.store.client.sdk
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
-		defer cancel()
-		var left []types.ObjectIdentifier
-		for _, key := range []string{p.inside + probeData, p.inside + probeMetadata, p.inside + probeElsewhere} {
-			left = append(left, types.ObjectIdentifier{Key: aws.String(key)})
-		}
-		for _, other := range p.beside {
-			left = append(left, types.ObjectIdentifier{Key: aws.String(other.key + probeData)})
-		}
-		if failures := p.store.client.deleteObjects(ctx, p.bucket, left); len(failures) > 0 {
-			err = errors.Join(err, fmt.Errorf("delete what the probe wrote: %w", errors.Join(failures...)))
-		}
-	}()
-	for _, other := range p.beside {
-		if err := p.writes(own, other.key+probeData)(ctx); err != nil {
-			return fmt.Errorf("write %s with the server's own key: %w", other.key+probeData, err)
-		}
-	}
-	for _, write := range []bool{true, false} {
-		engine, err := p.vend(ctx, write)
-		if err != nil {
-			return err
-		}
-		if err := p.allowed(ctx, engine, write); err != nil {
-			return err
-		}
-		if err := p.refused(ctx, engine, write); err != nil {
-			return err
-		}
-	}
-	return nil
+// vendProbe is the probe of one bucket.
+type vendProbe struct {
+	cloud.VendingProbe
+	store  *Store
+	bucket string
 }
 
-// vend returns a client with credentials for the folder inside.
-func (p *vendProbe) vend(ctx context.Context, write bool) (*s3.Client, error) {
-	location := storage.Location{Scheme: storage.SchemeS3, Authority: p.bucket, Path: "/" + p.inside}
+func (s *Store) newVendProbe(bucket, folder string) *vendProbe {
+	p := &vendProbe{store: s, bucket: bucket}
+	p.VendingProbe = cloud.VendingProbe{
+		Folder: folder, Storage: "s3", Place: "the bucket " + bucket,
+		Maker: cmp.Or(s.client.vending.Endpoint, "Amazon's STS"),
+		Own:   engine{s.client.sdk, bucket}, Vend: p.vend, Forbidden: p.forbidden, Detours: p.detoured,
+		IsRefused: isDenied, Left: []string{folder + probeMetadata, folder + probeElsewhere},
+		Delete: func(ctx context.Context, keys []string) error {
+			return errors.Join(s.client.deleteObjects(ctx, bucket, identifiers(keys))...)
+		},
+	}
+	return p
+}
+
+// vend returns an engine with credentials for the folder.
+func (p *vendProbe) vend(ctx context.Context, write bool) (cloud.Engine, error) {
+	location := storage.Location{Scheme: storage.SchemeS3, Authority: p.bucket, Path: "/" + p.Folder}
 	made, err := p.store.Vend(ctx, storage.Scope{
 		Locations: []string{location.String()}, Write: write, Session: "probe", Duration: vendDurationMin,
 	})
@@ -114,88 +80,67 @@ func (p *vendProbe) vend(ctx context.Context, write bool) (*s3.Client, error) {
 	options := p.store.client.sdk.Options().Copy()
 	options.Credentials = credentials.NewStaticCredentialsProvider(made.Config[configAccessKeyID],
 		made.Config[configSecretAccessKey], made.Config[configSessionToken])
-	return s3.New(options), nil
+	return engine{s3.New(options), p.bucket}, nil
 }
 
-// trial is a request that must be allowed, or must be refused.
-type trial struct {
-	what string
-	do   func(context.Context) error
-}
-
-// allowed returns an error if the credentials do not reach their scope.
-func (p *vendProbe) allowed(ctx context.Context, engine *s3.Client, write bool) error {
-	var trials []trial
-	if write {
-		trials = append(trials, trial{"write in", p.writes(engine, p.inside+probeData)})
+// forbidden returns the requests that must be refused in addition to those of every storage.
+func (p *vendProbe) forbidden(engine cloud.Engine, write bool) []cloud.Trial {
+	trials := []cloud.Trial{{What: "list everything that begins like their folder", Do: engine.List, Name: p.Folder}}
+	if write && !p.store.client.vending.OpenMetadata {
+		trials = append(trials,
+			cloud.Trial{What: "write a metadata file", Do: engine.Write, Name: p.Folder + probeMetadata},
+			cloud.Trial{
+				What: "write a metadata file elsewhere in its folder", Do: engine.Write,
+				Name: p.Folder + probeElsewhere,
+			})
 	}
-	trials = append(trials, trial{"read in", p.reads(engine, p.inside+probeData)},
-		trial{"list", p.lists(engine, p.inside+"/")})
-	for _, each := range trials {
-		if err := each.do(ctx); err != nil {
-			return fmt.Errorf("s3: the credentials that %s makes cannot %s the folder they are for: %w", p.maker(),
-				each.what, err)
-		}
-	}
-	return nil
-}
-
-// refused returns ErrUnenforced if the credentials reach beyond their scope.
-func (p *vendProbe) refused(ctx context.Context, engine *s3.Client, write bool) error {
-	for _, each := range p.forbidden(engine, write) {
-		err := each.do(ctx)
-		if err == nil {
-			return fmt.Errorf("%w: in the bucket %s its credentials can %s", storage.ErrUnenforced, p.bucket, each.what)
-		}
-		if !isDenied(err) {
-			return fmt.Errorf("s3: find out whether credentials can %s: %w", each.what, err)
-		}
-	}
-	return p.detoured(ctx, engine, write)
+	return trials
 }
 
 // detoured returns ErrUnenforced if the credentials reach beyond their scope by a name that the
 // server cleans after it has checked the policy.
-func (p *vendProbe) detoured(ctx context.Context, engine *s3.Client, write bool) error {
-	own := p.store.client.sdk
-	folder := p.inside[:strings.LastIndexByte(p.inside, '/')+1]
-	beside := p.beside[0].key + probeData
+func (p *vendProbe) detoured(ctx context.Context, engine cloud.Engine, write bool) error {
+	siblings, _ := p.Siblings()
+	folder := p.Folder[:strings.LastIndexByte(p.Folder, '/')+1]
+	beside := siblings[0] + cloud.ProbeData
 	detours := []struct{ by, to string }{
-		{p.inside + "/../" + strings.TrimPrefix(beside, folder), beside},
-		{p.inside + "/x/../../" + strings.TrimPrefix(beside, folder), beside},
+		{p.Folder + "/../" + strings.TrimPrefix(beside, folder), beside},
+		{p.Folder + "/x/../../" + strings.TrimPrefix(beside, folder), beside},
 	}
 	for _, each := range detours {
-		if err := p.reads(engine, each.by)(ctx); err == nil {
-			return fmt.Errorf("%w: in the bucket %s its credentials can read %s as %s", storage.ErrUnenforced,
-				p.bucket, each.to, each.by)
+		if err := engine.Read(ctx, each.by); err == nil {
+			return fmt.Errorf("%w: in %s its credentials can read %s as %s", storage.ErrUnenforced, p.Place, each.to,
+				each.by)
 		}
 	}
 	if !write {
 		return nil
 	}
 	if !p.store.client.vending.OpenMetadata {
-		metadata := p.inside + probeMetadata
+		metadata := p.Folder + probeMetadata
 		for _, by := range []string{"/" + probeMetadata, "/." + probeMetadata, "/x/.." + probeMetadata} {
-			detours = append(detours, struct{ by, to string }{p.inside + by, metadata})
+			detours = append(detours, struct{ by, to string }{p.Folder + by, metadata})
 		}
-		if err := p.writes(own, metadata)(ctx); err != nil {
-			return fmt.Errorf("write %s with the server's own key: %w", metadata, err)
+		if err := p.Own.Write(ctx, metadata); err != nil {
+			return fmt.Errorf("write %s with the server's own credentials: %w", metadata, err)
 		}
 	}
 	for _, each := range detours {
-		for _, try := range []trial{{"delete", p.deletes(engine, each.by)}, {"write", p.writes(engine, each.by)}} {
+		for _, try := range []cloud.Trial{
+			{What: "delete", Do: engine.Delete, Name: each.by}, {What: "write", Do: engine.Write, Name: each.by},
+		} {
 			before, err := p.version(ctx, each.to)
 			if err != nil {
 				return err
 			}
-			_ = try.do(ctx) // the next look shows its effect
+			_ = try.Do(ctx, try.Name) // the next look shows its effect
 			after, err := p.version(ctx, each.to)
 			if err != nil && statusOf(err) != http.StatusNotFound {
 				return err
 			}
 			if after != before {
-				return fmt.Errorf("%w: in the bucket %s its credentials can %s %s as %s", storage.ErrUnenforced,
-					p.bucket, try.what, each.to, each.by)
+				return fmt.Errorf("%w: in %s its credentials can %s %s as %s", storage.ErrUnenforced, p.Place, try.What,
+					each.to, each.by)
 			}
 		}
 	}
@@ -211,78 +156,48 @@ func (p *vendProbe) version(ctx context.Context, key string) (string, error) {
 	return aws.ToString(found.ETag) + aws.ToTime(found.LastModified).String(), nil
 }
 
-// forbidden returns the requests that must be refused to the credentials.
-func (p *vendProbe) forbidden(engine *s3.Client, write bool) []trial {
-	var trials []trial
-	for _, other := range p.beside {
-		trials = append(trials,
-			trial{"read in " + other.what, p.reads(engine, other.key+probeData)},
-			trial{"write in " + other.what, p.writes(engine, other.key+probeData)},
-			trial{"list " + other.what, p.lists(engine, other.key+"/")},
-			trial{"delete in " + other.what, p.deletes(engine, other.key+probeData)})
-	}
-	trials = append(trials, trial{"list everything that begins like their folder", p.lists(engine, p.inside)})
-	if !write {
-		trials = append(trials,
-			trial{"write, and are for reading", p.writes(engine, p.inside+probeData)},
-			trial{"delete, and are for reading", p.deletes(engine, p.inside+probeData)})
-	}
-	if write && !p.store.client.vending.OpenMetadata {
-		trials = append(trials, trial{"write a metadata file", p.writes(engine, p.inside+probeMetadata)},
-			trial{"write a metadata file elsewhere in its folder", p.writes(engine, p.inside+probeElsewhere)})
-	}
-	return trials
+// engine sends the requests of engines to a bucket. It implements cloud.Engine.
+type engine struct {
+	sdk    *s3.Client
+	bucket string
 }
 
-// maker names the server that issues credentials.
-func (p *vendProbe) maker() string {
-	if endpoint := p.store.client.vending.Endpoint; endpoint != "" {
-		return endpoint
-	}
-	return "Amazon's STS"
+// Write replaces an object.
+func (e engine) Write(ctx context.Context, key string) error {
+	_, err := e.sdk.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &e.bucket, Key: &key, Body: strings.NewReader("probe"),
+		ContentMD5: aws.String(encodeMD5([]byte("probe"))),
+	})
+	return err
 }
 
-func (p *vendProbe) writes(client *s3.Client, key string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		_, err := client.PutObject(ctx, &s3.PutObjectInput{
-			Bucket: &p.bucket, Key: &key, Body: strings.NewReader("probe"),
-			ContentMD5: aws.String(encodeMD5([]byte("probe"))),
-		})
+// Read requests an object, and not its content.
+func (e engine) Read(ctx context.Context, key string) error {
+	answer, err := e.sdk.GetObject(ctx, &s3.GetObjectInput{Bucket: &e.bucket, Key: &key})
+	if err != nil {
 		return err
 	}
+	return answer.Body.Close()
 }
 
-func (p *vendProbe) reads(client *s3.Client, key string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		answer, err := client.GetObject(ctx, &s3.GetObjectInput{Bucket: &p.bucket, Key: &key})
-		if err != nil {
-			return err
-		}
-		return answer.Body.Close()
-	}
+// List requests a page.
+func (e engine) List(ctx context.Context, prefix string) error {
+	_, err := e.sdk.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &e.bucket, Prefix: &prefix})
+	return err
 }
 
-func (p *vendProbe) lists(client *s3.Client, prefix string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		_, err := client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &p.bucket, Prefix: &prefix})
+// Delete sends a bulk delete, which can be refused as a whole or for the object.
+func (e engine) Delete(ctx context.Context, key string) error {
+	answer, err := e.sdk.DeleteObjects(ctx, &s3.DeleteObjectsInput{
+		Bucket: &e.bucket, Delete: &types.Delete{Objects: identifiers([]string{key})},
+	})
+	if err != nil {
 		return err
 	}
-}
-
-// deletes sends a bulk delete, which can be refused as a whole or for the object.
-func (p *vendProbe) deletes(client *s3.Client, key string) func(context.Context) error {
-	return func(ctx context.Context) error {
-		answer, err := client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
-			Bucket: &p.bucket, Delete: &types.Delete{Objects: []types.ObjectIdentifier{{Key: &key}}},
-		})
-		if err != nil {
-			return err
-		}
-		for _, failed := range answer.Errors {
-			return refusal{aws.ToString(failed.Code)}
-		}
-		return nil
+	for _, failed := range answer.Errors {
+		return refusal{aws.ToString(failed.Code)}
 	}
+	return nil
 }
 
 // refusal is the server's code for not deleting an object.

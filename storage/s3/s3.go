@@ -1,17 +1,15 @@
 package s3
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // keyBytesMax is the longest key that S3 takes.
@@ -21,7 +19,7 @@ const keyBytesMax = 1024
 // several processes.
 type Store struct {
 	client *Client
-	roots  []storage.Location
+	roots  cloud.Roots
 }
 
 // object names an object.
@@ -33,18 +31,11 @@ type object struct {
 // Within returns a store of the objects at and below roots, which are locations. It sends nothing.
 // It returns ErrLocation if one is not a location of S3.
 func (c *Client) Within(roots []string) (*Store, error) {
-	store := &Store{client: c}
-	for _, root := range roots {
-		parsed, err := storage.Parse(root)
-		if err != nil {
-			return nil, err
-		}
-		if parsed.Scheme != storage.SchemeS3 {
-			return nil, fmt.Errorf("%w: %q: not a location of S3", storage.ErrLocation, root)
-		}
-		store.roots = append(store.roots, parsed)
+	parsed, err := cloud.ParseRoots(storage.SchemeS3, "S3", roots)
+	if err != nil {
+		return nil, err
 	}
-	return store, nil
+	return &Store{client: c, roots: parsed}, nil
 }
 
 // ClientConfig returns how an engine reaches the server: endpoint, region, path style.
@@ -52,7 +43,7 @@ func (s *Store) ClientConfig() map[string]string { return s.client.clientConfig 
 
 // Features returns the detected features of the server.
 func (s *Store) Features() []storage.Feature {
-	_, buckets := s.rootKeys()
+	_, buckets := s.roots.Shortest()
 	return append(s.client.features(buckets), s.client.signFeatures()...)
 }
 
@@ -92,15 +83,9 @@ func (c *Client) head(ctx context.Context, o object) (*s3.HeadObjectOutput, erro
 // locate returns the object at location. It returns ErrNotFound if no object can have that
 // location.
 func (s *Store) locate(ctx context.Context, location string) (object, error) {
-	if err := ctx.Err(); err != nil {
-		return object{}, fmt.Errorf("%s: %w", location, err)
-	}
-	parsed, err := storage.ParseFile(location)
+	parsed, err := s.roots.File(ctx, location)
 	if err != nil {
 		return object{}, err
-	}
-	if !s.contains(parsed) {
-		return object{}, fmt.Errorf("%w: %s", storage.ErrOutside, location)
 	}
 	named := object{location: location, bucket: parsed.Authority, key: parsed.Path[1:]}
 	if named.key == "" || len(named.key) > keyBytesMax {
@@ -110,22 +95,6 @@ func (s *Store) locate(ctx context.Context, location string) (object, error) {
 }
 
 // contains reports whether a location is at or below a root.
-func (s *Store) contains(location storage.Location) bool {
-	return slices.ContainsFunc(s.roots, func(root storage.Location) bool { return root.Contains(location) })
-}
-
-// rootKeys returns the shortest root key of each bucket, and the buckets in order.
-func (s *Store) rootKeys() (map[string]string, []string) {
-	keys := make(map[string]string)
-	for _, root := range s.roots {
-		key := root.Path[1:]
-		if other, ok := keys[root.Authority]; !ok || cmp.Less(len(key), len(other)) {
-			keys[root.Authority] = key
-		}
-	}
-	return keys, slices.Sorted(maps.Keys(keys))
-}
-
 var (
 	_ storage.Store    = (*Store)(nil)
 	_ storage.Remote   = (*Store)(nil)

@@ -46,7 +46,7 @@ func (s *Store) sign(ctx context.Context, request storage.SignRequest) (storage.
 
 // check returns the part of a request that may be signed.
 func (s *Store) check(request storage.SignRequest) (checkedRequest, error) {
-	locations, err := s.within(request.Locations)
+	locations, err := s.roots.Scope(request.Locations)
 	if err != nil {
 		return checkedRequest{}, err
 	}

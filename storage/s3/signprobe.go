@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 // answerBytesMax bounds how much of an answer to a probe's request is read.
@@ -23,7 +24,10 @@ const answerBytesMax = 64 << 10
 
 // signProbe tries signed requests in one bucket. Its methods do nothing after the first failure.
 type signProbe struct {
-	*vendProbe
+	store    *Store
+	bucket   string
+	inside   string // key of the folder that represents the table, without a slash at the end
+	beside   string // key of a folder with a similar name
 	sent     int
 	withheld map[string]string
 	uploads  []types.MultipartUpload // to be aborted, except ended
@@ -57,7 +61,7 @@ type tampering struct {
 // run sends about 36 requests. The folder inside represents a table, and the folder beside it
 // represents another principal's table.
 func (p *signProbe) run(ctx context.Context) (*signFindings, error) {
-	beside, file, parts := p.beside[0].key+probeData, p.inside+probeData, p.inside+"/parts"
+	beside, file, parts := p.beside+cloud.ProbeData, p.inside+cloud.ProbeData, p.inside+"/parts"
 	defer func() {
 		left := []string{beside, file, parts}
 		if len(p.withheld) > 0 { // the error of a server that finds the bucket in the host's name
@@ -65,7 +69,7 @@ func (p *signProbe) run(ctx context.Context) (*signFindings, error) {
 		}
 		p.clean(ctx, left...)
 	}()
-	if err := p.writes(p.store.client.sdk, beside)(ctx); err != nil {
+	if err := (engine{p.store.client.sdk, p.bucket}).Write(ctx, beside); err != nil {
 		return nil, fmt.Errorf("write %s with the server's own key: %w", beside, err)
 	}
 	p.sent++
@@ -74,7 +78,7 @@ func (p *signProbe) run(ctx context.Context) (*signFindings, error) {
 	p.try(ctx, signedCall{call: callGet, method: http.MethodGet, key: file}, path, anotherMethod(http.MethodDelete))
 	p.try(ctx, signedCall{call: callHead, method: http.MethodHead, key: file}, path)
 	p.try(ctx, signedCall{call: callList, method: http.MethodGet, query: listing(p.inside)}, tampering{
-		what: "another query", all: true, change: func(r *http.Request) { r.URL.RawQuery = listing(p.beside[0].key) },
+		what: "another query", all: true, change: func(r *http.Request) { r.URL.RawQuery = listing(p.beside) },
 	})
 	p.tryUpload(ctx, parts, beside, path)
 	p.try(ctx, signedCall{call: callDeleteMany, method: http.MethodPost, query: "delete=", body: deletion(file)},
@@ -307,15 +311,11 @@ func (p *signProbe) anotherHost() tampering {
 }
 
 // clean removes the objects that a probe may have left. It logs the objects that it cannot remove:
-// small objects whose names begin with probePrefix.
+// small objects whose names begin with cloud.ProbePrefix.
 func (p *signProbe) clean(ctx context.Context, keys ...string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), probeEndTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cloud.ProbeEndTimeout)
 	defer cancel()
-	var left []types.ObjectIdentifier
-	for _, key := range keys {
-		left = append(left, types.ObjectIdentifier{Key: aws.String(key)})
-	}
-	failures := p.store.client.deleteObjects(ctx, p.bucket, left)
+	failures := p.store.client.deleteObjects(ctx, p.bucket, identifiers(keys))
 	for _, each := range p.uploads {
 		if aws.ToString(each.UploadId) == p.ended {
 			continue

@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/aws/aws-sdk-go-v2/service/sts/types"
 
-	"moorage/internal/impatient"
 	"moorage/storage"
+	"moorage/storage/cloud"
 )
 
 const (
@@ -98,7 +98,7 @@ func newSTS(loaded aws.Config, options Options, vending Vending) *sts.Client {
 		}
 		// Some servers have already read the body when they check its hash.
 		o.APIOptions = append(o.APIOptions, v4.AddContentSHA256HeaderMiddleware)
-		o.HTTPClient = impatient.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
+		o.HTTPClient = cloud.Client{Doer: o.HTTPClient, Stall: options.StallTimeout}
 		o.Retryer = retry.NewStandard(func(o *retry.StandardOptions) {
 			o.MaxAttempts = vendAttemptsMax
 			o.MaxBackoff = options.RetryDelayMax
@@ -108,7 +108,7 @@ func newSTS(loaded aws.Config, options Options, vending Vending) *sts.Client {
 
 // Vend issues credentials by assuming the role with a policy that allows scope.
 func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credential, error) {
-	locations, err := s.within(scope.Locations)
+	locations, err := s.roots.Scope(scope.Locations)
 	if err != nil {
 		return storage.Credential{}, err
 	}
@@ -130,22 +130,6 @@ func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credenti
 
 // CredentialLife returns the lifetime of a credential.
 func (s *Store) CredentialLife() time.Duration { return s.client.vending.Duration }
-
-// within parses locations. All must be within the roots of the store.
-func (s *Store) within(locations []string) ([]storage.Location, error) {
-	parsed := make([]storage.Location, 0, len(locations))
-	for _, location := range locations {
-		each, err := storage.Parse(location)
-		if err != nil {
-			return nil, err
-		}
-		if !s.contains(each) {
-			return nil, fmt.Errorf("%w: %s", storage.ErrOutside, location)
-		}
-		parsed = append(parsed, each)
-	}
-	return parsed, nil
-}
 
 func (c *Client) terms(write bool) policyTerms {
 	return policyTerms{

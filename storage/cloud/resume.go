@@ -1,8 +1,4 @@
-// Package resumed reads the content of a storage object despite cut connections, to the end or to
-// an error. A reader never takes a part for the whole, or other bytes for the written ones.
-//
-// It must not know the protocol of the storage.
-package resumed
+package cloud
 
 import (
 	"bytes"
@@ -35,9 +31,11 @@ type body struct {
 	end     error // what Read returns from now on, if it is set
 }
 
-// New returns a reader of content, whose beginning is in stream. It is for one goroutine. Its Read
-// returns io.EOF only if all bytes are there and match the checksum. Close closes the stream.
-func New(stream io.ReadCloser, content Content) io.ReadCloser {
+// Resume returns a reader of content, whose beginning is in stream. It resumes cut connections, and
+// never takes a part for the whole, or other bytes for the written ones. Its Read returns io.EOF
+// only if all bytes are there and match the checksum. Close closes the stream. It is for one
+// goroutine.
+func Resume(stream io.ReadCloser, content Content) io.ReadCloser {
 	return &body{Content: content, stream: stream}
 }
 

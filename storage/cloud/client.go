@@ -1,9 +1,4 @@
-// Package impatient aborts requests to storages that stall. A storage may accept a connection and
-// then neither receive nor send a byte. An HTTP client has no other bound that ends such a request
-// and does not also bound the time for a large file.
-//
-// It must not know the protocol of the requests.
-package impatient
+package cloud
 
 import (
 	"context"
@@ -22,7 +17,11 @@ type Doer interface {
 	Do(request *http.Request) (*http.Response, error)
 }
 
-// Client is an HTTP client that aborts a request when no byte of a body moves for Stall. That holds
+// Client is an HTTP client that aborts a request when no byte of a body moves for Stall. A storage
+// may accept a connection and then neither receive nor send a byte. No other bound of an HTTP
+// client ends such a request and does not also bound the time for a large file.
+//
+// The bound holds
 // for the request's body and for the answer's body, regardless of its reader. Doer bounds the wait
 // for a connection, and the wait from the last byte of a request to the header of its answer.
 // Client is safe for concurrent use if Doer is.

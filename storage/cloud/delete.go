@@ -1,0 +1,52 @@
+package cloud
+
+import (
+	"errors"
+
+	"moorage/storage"
+)
+
+// Located returns the objects at locations, for a Delete. It leaves out locations for which locate
+// returns ErrNotFound, because no object can have such a name. It returns all other errors.
+func Located[T any](locations []string, locate func(location string) (T, error)) (objects []T, failures []error) {
+	for _, location := range locations {
+		object, err := locate(location)
+		switch {
+		case errors.Is(err, storage.ErrNotFound):
+		case err != nil:
+			failures = append(failures, err)
+		default:
+			objects = append(objects, object)
+		}
+	}
+	return objects, failures
+}
+
+// Deleted is the result of one request for several deletions.
+type Deleted[T any] struct {
+	// Again are the objects that a further request may delete, and Passing has an error for each.
+	Again   []T
+	Passing []error
+	// Lasting are the errors of the other objects that are left.
+	Lasting []error
+}
+
+// Resend sends a batch of deletions, and the part of it that failed for the moment again, up to
+// attemptsMax times. pause waits before attempt+1, or returns an error. An error of send ends all.
+// The result has an error for each object that is left.
+func Resend[T any](batch []T, attemptsMax int, pause func(attempt int) error,
+	send func(batch []T) (Deleted[T], error),
+) []error {
+	var lasting []error
+	for attempt := 0; ; attempt++ {
+		deleted, err := send(batch)
+		if err != nil {
+			return append(lasting, err)
+		}
+		lasting = append(lasting, deleted.Lasting...)
+		batch = deleted.Again
+		if len(batch) == 0 || attempt == attemptsMax-1 || pause(attempt) != nil {
+			return append(lasting, deleted.Passing...)
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package cloud
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"moorage/storage"
+)
+
+// Listing is a request for a page of the files in a folder.
+type Listing struct {
+	// Folder is the location of the folder, as the caller spells it. After is where the page
+	// begins.
+	Folder, After string
+	// Bucket is the location of the bucket. Only its scheme and its authority are used.
+	Bucket storage.Location
+	// Prefix is what the names of the objects in the folder begin with.
+	Prefix string
+}
+
+// Page returns an empty page as of now. next is where the following page begins. An answer is an
+// error if it lacks the time, or if it has more and does not say where that begins.
+func (l Listing) Page(now time.Time, more bool, next string) (storage.Page, error) {
+	switch {
+	case now.IsZero():
+		return storage.Page{}, fmt.Errorf("list %s: the server does not say what time it is", l.Folder)
+	case !more:
+		return storage.Page{Now: now}, nil
+	case next == "" || next == l.After:
+		return storage.Page{}, fmt.Errorf("list %s: the server has more, and does not say how to go on", l.Folder)
+	}
+	return storage.Page{Now: now, Next: next}, nil
+}
+
+// Add adds an object to a page. It leaves out objects outside the folder, and objects whose names
+// no location expresses, such as those that end with a slash and represent folders.
+func (l Listing) Add(page *storage.Page, name string, info storage.Info) {
+	location := storage.Location{Scheme: l.Bucket.Scheme, Authority: l.Bucket.Authority, Path: "/" + name}.String()
+	parsed, err := storage.ParseFile(location)
+	if err != nil || parsed.String() != location || !strings.HasPrefix(name, l.Prefix) {
+		return
+	}
+	page.Files = append(page.Files, storage.Listed{Location: location, Info: info})
+}

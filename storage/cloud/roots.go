@@ -1,0 +1,86 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"moorage/storage"
+)
+
+// Roots are the locations at and below which a store works.
+type Roots []storage.Location
+
+// ParseRoots parses the roots of a store. All must have the scheme. name is the name of the
+// storage, for errors. The error is ErrLocation.
+func ParseRoots(scheme, name string, roots []string) (Roots, error) {
+	parsed := make(Roots, 0, len(roots))
+	for _, root := range roots {
+		each, err := storage.Parse(root)
+		if err != nil {
+			return nil, err
+		}
+		if each.Scheme != scheme {
+			return nil, fmt.Errorf("%w: %q: not a location of %s", storage.ErrLocation, root, name)
+		}
+		parsed = append(parsed, each)
+	}
+	return parsed, nil
+}
+
+// Contains reports whether location is at or below a root.
+func (r Roots) Contains(location storage.Location) bool {
+	return slices.ContainsFunc(r, func(root storage.Location) bool { return root.Contains(location) })
+}
+
+// File parses the location of a file. Errors: that of ctx if it has ended, ErrLocation, and
+// ErrOutside if the file is not below a root.
+func (r Roots) File(ctx context.Context, location string) (storage.Location, error) {
+	if err := ctx.Err(); err != nil {
+		return storage.Location{}, fmt.Errorf("%s: %w", location, err)
+	}
+	parsed, err := storage.ParseFile(location)
+	if err != nil {
+		return storage.Location{}, err
+	}
+	if !r.Contains(parsed) {
+		return storage.Location{}, fmt.Errorf("%w: %s", storage.ErrOutside, location)
+	}
+	return parsed, nil
+}
+
+// Scope parses the locations of a credential's scope. Errors: ErrLocation, and ErrOutside if one of
+// them is not below a root.
+func (r Roots) Scope(locations []string) ([]storage.Location, error) {
+	parsed := make([]storage.Location, 0, len(locations))
+	for _, location := range locations {
+		each, err := storage.Parse(location)
+		if err != nil {
+			return nil, err
+		}
+		if !r.Contains(each) {
+			return nil, fmt.Errorf("%w: %s", storage.ErrOutside, location)
+		}
+		parsed = append(parsed, each)
+	}
+	return parsed, nil
+}
+
+// Shortest returns the shortest name of a root in each bucket, and the buckets in order.
+func (r Roots) Shortest() (names map[string]string, buckets []string) {
+	names = make(map[string]string)
+	for _, root := range r {
+		name := root.Path[1:]
+		if other, ok := names[root.Authority]; !ok || len(name) < len(other) {
+			names[root.Authority] = name
+		}
+	}
+	return names, slices.Sorted(maps.Keys(names))
+}
+
+// Below returns what the names of the objects in a folder begin with: "" for the whole bucket.
+func Below(folder string) string {
+	return strings.TrimPrefix(strings.TrimSuffix(folder, "/")+"/", "/")
+}
