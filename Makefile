@@ -138,6 +138,7 @@ bench-postgres: ## the catalog over PostgreSQL beside pgbench on the same server
 
 figures: ## the goals of docs/performance.md, measured in one go and printed as one table; ONLY="loads memory" for some
 	scripts/packages.sh go python postgres
+	interop/setup.sh s3
 	python3 scripts/figures.py $(ONLY)
 
 fuzz: ## every fuzz target for FUZZTIME=1m

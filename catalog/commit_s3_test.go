@@ -4,11 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -21,67 +17,21 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// putDelay is what each write of an object takes longer, about as long as a far server needs.
+// putDelay is how much longer each write of an object takes, about as long as a far server needs.
 const putDelay = 50 * time.Millisecond
 
-// farServer is a real S3 server behind a long way: each PUT takes putDelay longer. It counts the
-// requests. It is safe for concurrent use.
-type farServer struct {
-	forward http.Handler
-
-	mu   sync.Mutex     // guards the fields below; a leaf
-	seen map[string]int // requests by method, those that list as LIST
-}
-
-func (s *farServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	method := r.Method
-	if r.URL.Query().Has("list-type") {
-		method = "LIST"
-	}
-	s.mu.Lock()
-	s.seen[method]++
-	s.mu.Unlock()
-	if method == http.MethodPut {
-		select {
-		case <-time.After(putDelay):
-		case <-r.Context().Done():
-			return
-		}
-	}
-	s.forward.ServeHTTP(w, r)
-}
-
-// takeSeen returns the requests since the last call, by method.
-func (s *farServer) takeSeen() map[string]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := s.seen
-	s.seen = make(map[string]int)
-	return seen
-}
-
-// newFarCatalog returns a catalog whose warehouse "far" is on a far server, with the table
-// far.ns.t.
-func newFarCatalog(t *testing.T) (*fixture, *farServer, moorage.Identifier) {
-	t.Helper()
-	server := fakecloud.StartS3(t)
-	target, err := url.Parse(server.Endpoint)
-	must(t, err)
-	far := &farServer{seen: make(map[string]int), forward: &httputil.ReverseProxy{
-		Rewrite: func(r *httputil.ProxyRequest) {
-			r.SetURL(target)
-			r.Out.Host = r.In.Host // it is signed
-		},
-		Transport: &http.Transport{MaxIdleConnsPerHost: 64, DisableCompression: true},
-	}}
-	front := httptest.NewServer(far)
-	t.Cleanup(front.Close)
-	client, err := s3.Connect(t.Context(), s3.Options{
-		Endpoint: front.URL, Region: fakecloud.S3Region, AccessKeyID: fakecloud.S3AccessKeyID,
+// farStorage returns a proxy to a real S3 server, with a way, and a change that makes a catalog
+// keep the files of warehouses below root there.
+func farStorage(tb testing.TB, way fakecloud.Way) (far *fakecloud.Far, change func(*catalog.Config), root string) {
+	tb.Helper()
+	server := fakecloud.StartS3(tb)
+	far = fakecloud.NewFar(tb, server.Endpoint, way)
+	client, err := s3.Connect(tb.Context(), s3.Options{
+		Endpoint: far.URL, Region: fakecloud.S3Region, AccessKeyID: fakecloud.S3AccessKeyID,
 		SecretAccessKey: fakecloud.S3SecretAccessKey, StallTimeout: time.Minute,
 	})
-	must(t, err)
-	f := newFixture(t, func(config *catalog.Config) {
+	must(tb, err)
+	change = func(config *catalog.Config) {
 		inner := config.OpenStorage
 		config.OpenStorage = func(place storage.Place) (storage.Store, error) {
 			if strings.HasPrefix(place.Roots[0], "s3://") {
@@ -89,20 +39,40 @@ func newFarCatalog(t *testing.T) (*fixture, *farServer, moorage.Identifier) {
 			}
 			return inner(place)
 		}
-	})
-	root := "s3://" + server.NewBucket(t) + "/lake"
-	if _, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "far", Location: root}); err != nil {
-		t.Fatal(err)
 	}
-	if _, err := f.CreateNamespace(f.ctx, "far", moorage.Namespace{"ns"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	ident := moorage.Identifier{Warehouse: "far", Namespace: moorage.Namespace{"ns"}, Name: "t"}
-	if _, err := f.CreateTable(f.ctx, ident, catalog.CreateTableRequest{Schema: []byte(testSchema)}); err != nil {
-		t.Fatal(err)
-	}
-	far.takeSeen()
-	return f, far, ident
+	return far, change, "s3://" + server.NewBucket(tb) + "/lake"
+}
+
+// farIdent returns the identifier of a table in the warehouse "far".
+func farIdent(name string) moorage.Identifier {
+	return moorage.Identifier{Warehouse: "far", Namespace: moorage.Namespace{"ns"}, Name: name}
+}
+
+// newFarCatalog returns a catalog whose warehouse "far" is on a far server, with the table
+// far.ns.t.
+func newFarCatalog(t *testing.T) (*fixture, *fakecloud.Far, moorage.Identifier) {
+	t.Helper()
+	far, change, root := farStorage(t, fakecloud.Way{Delay: putDelay, Methods: []string{http.MethodPut}})
+	f := newFixture(t, change)
+	f.makeFar(root)
+	f.createFar("t")
+	far.TakeSeen()
+	return f, far, farIdent("t")
+}
+
+// makeFar makes the warehouse "far" at root.
+func (f *fixture) makeFar(root string) {
+	f.t.Helper()
+	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "far", Location: root})
+	must(f.t, err)
+	_, err = f.CreateNamespace(f.ctx, "far", moorage.Namespace{"ns"}, nil)
+	must(f.t, err)
+}
+
+func (f *fixture) createFar(name string) {
+	f.t.Helper()
+	_, err := f.CreateTable(f.ctx, farIdent(name), catalog.CreateTableRequest{Schema: []byte(testSchema)})
+	must(f.t, err)
 }
 
 // A commit of a table in S3 is one PUT: it looks for nothing, and lists nothing.
@@ -113,9 +83,22 @@ func TestCommitToS3IsOnePut(t *testing.T) {
 		if _, err := f.Commit(f.ctx, ident, setProperty(t, "p", fmt.Sprint(i))); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := far.takeSeen(), map[string]int{"PUT": 1}; !maps.Equal(got, want) {
+		if got, want := far.TakeSeen(), map[string]int{"PUT": 1}; !maps.Equal(got, want) {
 			t.Errorf("commit %d made the requests %v, want %v", i, got, want)
 		}
+	}
+}
+
+// A load of a table in S3 whose document is not in memory is one GET.
+func TestColdLoadFromS3IsOneGet(t *testing.T) {
+	t.Parallel()
+	f, far, ident := newFarCatalog(t)
+	cold := must1(newInstance(f.config))(t)
+	if _, err := cold.LoadTable(f.ctx, ident); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := far.TakeSeen(), map[string]int{"GET": 1}; !maps.Equal(got, want) {
+		t.Errorf("the load made the requests %v, want %v", got, want)
 	}
 }
 
@@ -149,7 +132,7 @@ func TestCommitsToFarS3(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := time.Since(began)
-	seen := far.takeSeen()
+	seen := far.TakeSeen()
 	after, err := f.LoadTable(f.ctx, ident)
 	must(t, err)
 	versions := len(after.Document.MetadataLog()) - len(before.Document.MetadataLog())

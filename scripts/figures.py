@@ -5,7 +5,8 @@
     scripts/figures.py commits memory   the figures of these commands only; --list names them
 
 Prints one table: what, goal, figure, and whether the goal is met. Needs Go, the history of the
-repository (for the binary of the version before), and PostgreSQL with pgbench (scripts/packages.sh).
+repository (for the binary of the version before), PostgreSQL with pgbench (scripts/packages.sh), and SeaweedFS
+(interop/setup.sh s3).
 What the commands print stays in .cache/figures.
 
 Exit status: 0 all was measured, 1 something could not be. A goal that is missed is no failure.
@@ -37,6 +38,8 @@ COMMANDS = {
     "promises": ["./catalog", "-v", "-run", "^Test(GroupIsOneFile|RebaseAppendersWithoutRetry|RebaseRefusals|"
                  "OverlappingTransactionsSucceed|RoundTrips)$"],
     "rebase": ["./catalog", "-bench", "BenchmarkAppendRebase/manifests=1500/append", "-benchtime", "1280x", "-count", "3"],
+    "far": ["./catalog", "-bench", "BenchmarkFar/(put|commit|create|get|cold)/", "-benchtime", "1000x"],
+    "hedge": ["./catalog", "-bench", "BenchmarkFarSlow/commit/", "-benchtime", "3000x"],
     "former": ["./cmd/moorage", "-bench", "BenchmarkServerFormer", "-benchtime", "7x"],
     "loads": ["./cmd/moorage", "-bench", "BenchmarkServerLoad", "-benchtime", "10x"],
     "compressed": ["./rest", "-bench", "BenchmarkLoad$/snapshots=1000/gzip", "-benchtime", "1s", "-count", "3"],
@@ -115,6 +118,10 @@ def group_gain(clients: int) -> Callable[[Results], float]:
     return lambda r: r.ratio(row + "1", row + "64")
 
 
+def far_share(operation: str, bare: str, clients: int) -> Callable[[Results], float]:
+    return lambda r: 100 * r.ratio(f"Far/{bare}/clients={clients}", f"Far/{operation}/clients={clients}")
+
+
 def former(workload: str, unit: str) -> Callable[[Results], float]:
     return lambda r: r.value("ServerFormer/" + workload, unit)
 
@@ -135,6 +142,12 @@ FIGURES = [
     Figure("the same, processor time", "rebase", "≤ 2.5 ms",
            lambda r: r.value("AppendRebase/manifests=1500/append", "cpu-ms/op")),
     Figure("what rebase refuses leaves nothing", "promises", "holds", lambda r: r.passed("TestRebaseRefusals")),
+    *(Figure(f"{what} on S3, 20 ms a request, {clients} clients, beside bare {bare}s", "far", "≥ 95 %",
+             far_share(operation, bare, clients))
+      for what, operation, bare in [("commits", "commit", "put"), ("creates", "create", "put"), ("cold loads", "cold", "get")]
+      for clients in (1, 8, 64)),
+    Figure("p99 of commits, one request of 100 slow, without --hedge-writes", "hedge", "≥ 1.1 ×",
+           lambda r: r.value("FarSlow/commit/hedged=false", "p99-ms") / r.value("FarSlow/commit/hedged=true", "p99-ms")),
     Figure("95 % of overlapping transactions succeed", "promises", "holds",
            lambda r: r.passed("TestOverlappingTransactionsSucceed")),
     Figure("loads of one table beside a static handler", "loads", "≥ 0.65 ×", lambda r: r.value("ServerLoad/tables=1", "share")),

@@ -10,7 +10,7 @@
 // StartS3, StartGoogle and StartAzure return servers that require at most a fixed key. A
 // GoogleCloud adds the services that make and downscope tokens, and a gate that enforces the
 // tokens. A Lake is an account of Azure with a hierarchical namespace. A Proxy in front of any of
-// them injects faults.
+// them injects faults. A Far in front of one makes requests take longer.
 //
 // It must not know what is tested.
 package fakecloud

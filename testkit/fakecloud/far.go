@@ -1,0 +1,111 @@
+package fakecloud
+
+import (
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Way describes how long requests are on their way to a server. The zero value takes no time.
+type Way struct {
+	// Delay is how much longer each request takes.
+	Delay time.Duration
+	// One request of SlowEvery, by chance, takes SlowDelay instead. 0: none does.
+	SlowEvery int
+	SlowDelay time.Duration
+	// Methods are the methods of HTTP whose requests take longer. Empty: all.
+	Methods []string
+}
+
+// Far is a proxy that puts a long way between a store and a server. It counts requests. It is safe
+// for concurrent use.
+type Far struct {
+	// URL is the proxy's address.
+	URL string
+
+	forward http.Handler
+
+	// mu guards the fields below; a leaf.
+	mu     sync.Mutex
+	way    Way
+	random *rand.Rand
+	seen   map[string]int // requests by method
+}
+
+// connectionsKept is how many idle connections to the server a Far keeps.
+const connectionsKept = 256
+
+// NewFar returns a proxy for the server at a URL. It ends with the test.
+func NewFar(tb testing.TB, server string, way Way) *Far {
+	tb.Helper()
+	target, err := url.Parse(server)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: connectionsKept, DisableCompression: true}
+	f := &Far{
+		way: way, random: rand.New(rand.NewPCG(1, 2)), seen: make(map[string]int),
+		forward: &httputil.ReverseProxy{
+			Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(target)
+				r.Out.Host = r.In.Host // it is signed
+			},
+			Transport: transport,
+		},
+	}
+	front := httptest.NewServer(f)
+	tb.Cleanup(transport.CloseIdleConnections)
+	tb.Cleanup(front.Close)
+	f.URL = front.URL
+	return f
+}
+
+// SetWay changes the way of the requests that begin afterwards.
+func (f *Far) SetWay(way Way) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.way = way
+}
+
+// TakeSeen returns the requests since the last call, by method. A request that lists objects is a
+// LIST.
+func (f *Far) TakeSeen() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	seen := f.seen
+	f.seen = make(map[string]int)
+	return seen
+}
+
+// ServeHTTP answers as the server does, later.
+func (f *Far) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	select {
+	case <-time.After(f.note(r)):
+		f.forward.ServeHTTP(w, r)
+	case <-r.Context().Done():
+	}
+}
+
+// note counts a request, and returns how much longer it takes.
+func (f *Far) note(r *http.Request) time.Duration {
+	method := r.Method
+	if r.URL.Query().Has("list-type") {
+		method = "LIST"
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.seen[method]++
+	switch {
+	case len(f.way.Methods) > 0 && !slices.Contains(f.way.Methods, r.Method):
+		return 0
+	case f.way.SlowEvery > 0 && f.random.IntN(f.way.SlowEvery) == 0:
+		return f.way.SlowDelay
+	}
+	return f.way.Delay
+}
