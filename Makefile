@@ -106,9 +106,9 @@ revokes:
 
 maintenance-scale: ## maintenance beside a million idle tables, 10,000 events a second and 100,000 manifests, and each call that fails
 	scripts/packages.sh go postgres
-	go test -v -timeout 4h ./maintenance/planner -long
+	go test -v -timeout 4h ./maintenance/due -long
 	go test -v -timeout 4h ./maintenance/jobs -run TestExpireLongHistory -snapshots 10000
-	go test -v -timeout 4h ./maintenance/jobs ./maintenance/leases ./maintenance/planner -skip 'TestExpireLongHistory|TestEveryCheckIsNeeded' -every
+	go test -v -timeout 4h ./maintenance/jobs ./maintenance/leases ./maintenance/due -skip 'TestExpireLongHistory|TestEveryCheckIsNeeded' -every
 
 mutants: ## builds maintenance/jobs without each of its checks in turn; the check's test must then lose a file
 	scripts/packages.sh go postgres

@@ -9,9 +9,9 @@ import (
 	"moorage"
 	"moorage/internal/jsontext"
 	"moorage/internal/web"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
-	"moorage/maintenance/steer"
 	"moorage/management/client"
 )
 
@@ -78,7 +78,7 @@ func settingsIn(f *web.Fields, kind string) *client.MaintenanceSettingsByHand {
 }
 
 // byHand returns the job for the settings; the zero value without settings.
-func (c Caretaker) byHand(kind string, said *client.MaintenanceSettingsByHand) (asked steer.JobRequest, err error) {
+func (c Caretaker) byHand(kind string, said *client.MaintenanceSettingsByHand) (asked due.JobRequest, err error) {
 	if said == nil {
 		return asked, nil
 	}

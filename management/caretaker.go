@@ -12,29 +12,29 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
-	"moorage/maintenance/steer"
 	"moorage/management/client"
 	"moorage/registry"
 )
 
 // Steering has the methods of *steer.Steering.
 type Steering interface {
-	Status(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) (steer.Status, error)
+	Status(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) (due.Status, error)
 	Run(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind) error
-	Begin(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked steer.JobRequest) (
+	Begin(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked due.JobRequest) (
 		jobs.Began, error)
-	Plan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind, asked steer.JobRequest,
+	Plan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind, asked due.JobRequest,
 		sample int) (jobs.DryRun, error)
 	Leftovers(ctx context.Context, scopes policy.Scopes, warehouse string, asked jobs.LeftoverSettings,
 		sample int) (jobs.DryRun, error)
 	Pause(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, reason, by string) error
 	Resume(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error
 	Rescan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error
-	Blockers(ctx context.Context, after string, limit int) ([]steer.Blocker, string, error)
+	Blockers(ctx context.Context, after string, limit int) ([]due.Blocker, string, error)
 	Preview(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked policy.Asked, after string,
-		limit int) ([]steer.Preview, string, error)
+		limit int) ([]due.Preview, string, error)
 }
 
 // Policies has the methods of *policy.Policies.
@@ -234,7 +234,7 @@ func (c Caretaker) MaintenanceStatus(ctx context.Context, object client.Object) 
 }
 
 // kindOf returns the state of a kind of job.
-func kindOf(kind steer.KindStatus, paused bool) client.MaintenanceKind {
+func kindOf(kind due.KindStatus, paused bool) client.MaintenanceKind {
 	answer := client.MaintenanceKind{
 		Kind: string(kind.Rule.Type.Kind()), Type: string(kind.Rule.Type), From: fromOf(kind.Rule.From),
 		Due: kind.Care.Due, Last: kind.Care.Last, Outcome: kind.Care.Outcome,
@@ -282,7 +282,7 @@ func fromOf(source policy.Source) string {
 }
 
 // stateOf returns the state of a kind of job, and the reason for it.
-func stateOf(kind steer.KindStatus, paused bool) (state, why string) {
+func stateOf(kind due.KindStatus, paused bool) (state, why string) {
 	job := kind.Job
 	switch {
 	case job != nil && job.State == registry.StateBlocked:

@@ -9,9 +9,9 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
-	"moorage/maintenance/steer"
 	"moorage/management/client"
 	"moorage/metadata"
 	"moorage/registry"
@@ -52,16 +52,16 @@ func (f fakeCare) Of(context.Context, catalog.Scope) (map[policy.Type]policy.Sai
 	return said, f.call("Of")
 }
 
-func (f fakeCare) Status(context.Context, policy.Scopes, moorage.Identifier) (steer.Status, error) {
+func (f fakeCare) Status(context.Context, policy.Scopes, moorage.Identifier) (due.Status, error) {
 	rules := policy.Effective([]policy.Policy{{
 		Source: policy.Source{Level: policy.LevelWarehouse, Name: "main"},
 		Jobs:   map[policy.Type]policy.Job{policy.SnapshotManagement: said[policy.SnapshotManagement].Job},
 	}}, nil)
-	status := steer.Status{
+	status := due.Status{
 		Said: said, Pauses: []registry.Pause{{Scope: registry.ScopeServer, Reason: "why"}}, Runs: []registry.Run{{Kind: "snapshots"}},
 	}
 	for _, t := range policy.Types() {
-		status.Kinds = append(status.Kinds, steer.KindStatus{Rule: rules[t]})
+		status.Kinds = append(status.Kinds, due.KindStatus{Rule: rules[t]})
 	}
 	return status, f.call("Status")
 }
@@ -70,11 +70,11 @@ func (f fakeCare) Run(context.Context, policy.Scopes, moorage.Identifier, policy
 	return f.call("Run")
 }
 
-func (f fakeCare) Begin(context.Context, policy.Scopes, moorage.Identifier, steer.JobRequest) (jobs.Began, error) {
+func (f fakeCare) Begin(context.Context, policy.Scopes, moorage.Identifier, due.JobRequest) (jobs.Began, error) {
 	return jobs.Began{Snapshots: 3}, f.call("Begin")
 }
 
-func (f fakeCare) Plan(_ context.Context, _ policy.Scopes, _ moorage.Identifier, kind policy.Kind, asked steer.JobRequest, sample int) (jobs.DryRun, error) {
+func (f fakeCare) Plan(_ context.Context, _ policy.Scopes, _ moorage.Identifier, kind policy.Kind, asked due.JobRequest, sample int) (jobs.DryRun, error) {
 	f.asked("Plan", string(kind), fmt.Sprint(asked.Snapshots != nil, asked.Orphans != nil, sample))
 	run := jobs.DryRun{Reach: "full", Files: 2, Sample: []jobs.Listed{{Path: "file:///a"}}, Kept: []registry.KeptOf{{Reason: "outside", Files: 1}}}
 	run.Expiry = metadata.Expiry{Refs: []string{"old"}, Snapshots: []metadata.Snapshot{{ID: 1, TimestampMS: 1000}}, Kept: []metadata.KeptSnapshot{{ID: 2, Why: "head"}}}
@@ -98,16 +98,16 @@ func (f fakeCare) Rescan(context.Context, policy.Scopes, moorage.Identifier) err
 	return f.call("Rescan")
 }
 
-func (f fakeCare) Preview(_ context.Context, _ policy.Scopes, ident moorage.Identifier, asked policy.Asked, after string, limit int) ([]steer.Preview, string, error) {
+func (f fakeCare) Preview(_ context.Context, _ policy.Scopes, ident moorage.Identifier, asked policy.Asked, after string, limit int) ([]due.Preview, string, error) {
 	f.asked("Preview", string(asked.Type), string(asked.Status), ident.String(), fmt.Sprint(after, limit))
 	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}
 	run := jobs.DryRun{Files: 5, Bytes: 7, Blocked: "why"}
 	run.Expiry = metadata.Expiry{Refs: []string{"old"}, Snapshots: make([]metadata.Snapshot, 3)}
-	return []steer.Preview{{Table: table, Run: run}, {Table: table, Nothing: "no"}, {Table: table, Due: true, Files: -1}}, f.next, f.call("Preview")
+	return []due.Preview{{Table: table, Run: run}, {Table: table, Nothing: "no"}, {Table: table, Due: true, Files: -1}}, f.next, f.call("Preview")
 }
 
-func (f fakeCare) Blockers(context.Context, string, int) ([]steer.Blocker, string, error) {
-	return []steer.Blocker{{Kind: "snapshots", Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}}}, f.next, f.call("Blockers")
+func (f fakeCare) Blockers(context.Context, string, int) ([]due.Blocker, string, error) {
+	return []due.Blocker{{Kind: "snapshots", Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}}}, f.next, f.call("Blockers")
 }
 
 type fakeJobs struct{ *fake }

@@ -5,8 +5,8 @@ import (
 	"net/http"
 
 	"moorage/internal/web"
+	"moorage/maintenance/due"
 	"moorage/maintenance/policy"
-	"moorage/maintenance/steer"
 	"moorage/management/client"
 )
 
@@ -69,7 +69,7 @@ func (c Caretaker) PreviewMaintenancePolicy(ctx context.Context, object client.O
 	return all, next, err
 }
 
-func previewOf(of steer.Preview) client.MaintenancePreview {
+func previewOf(of due.Preview) client.MaintenancePreview {
 	made := client.MaintenancePreview{
 		Object: objectCalled(of.Table), Nothing: of.Nothing, Failed: of.Failed,
 		Snapshots: len(of.Run.Expiry.Snapshots), Refs: len(of.Run.Expiry.Refs),

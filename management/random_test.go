@@ -27,11 +27,11 @@ import (
 	"moorage/internal/web"
 	"moorage/ledger"
 	"moorage/locks"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/purge"
-	"moorage/maintenance/steer"
 	"moorage/management/client"
 	"moorage/metadata"
 	"moorage/recovery"
@@ -105,7 +105,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 		Maintenance: func(caller moorage.Caller) Caretaker {
 			return Caretaker{
 				Scopes: catalog.ScopesOf(made.As(caller)), Policies: asked, Jobs: carried, Caller: caller.Name,
-				Steering: &steer.Control{Ledger: deps.Ledger, Policies: asked, Jobs: carried, Tables: tables},
+				Steering: &due.Control{Ledger: deps.Ledger, Policies: asked, Jobs: carried, Tables: tables},
 			}
 		},
 		Access:     func(caller moorage.Caller) Access { return catalog.AccessOf(made.As(caller)) },

@@ -22,11 +22,11 @@ import (
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/purge"
-	"moorage/maintenance/steer"
 	"moorage/management"
 	"moorage/management/client"
 	"moorage/recovery"
@@ -97,7 +97,7 @@ func idleCare(w *guardedWorld, caller moorage.Caller) management.Caretaker {
 	}
 	return management.Caretaker{
 		Scopes: catalog.ScopesOf(w.catalog.As(caller)), Policies: kept, Jobs: idleJobs{carried}, Caller: caller.Name,
-		Steering: &steer.Control{Ledger: records, Policies: kept, Jobs: carried, Tables: tables},
+		Steering: &due.Control{Ledger: records, Policies: kept, Jobs: carried, Tables: tables},
 	}
 }
 

@@ -14,12 +14,10 @@ import (
 	"moorage/internal/cli"
 	"moorage/internal/worker"
 	"moorage/ledger"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
-	"moorage/maintenance/monitor"
-	"moorage/maintenance/planner"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/retention"
-	"moorage/maintenance/steer"
 	"moorage/management"
 	"moorage/metadata"
 	"moorage/registry"
@@ -41,11 +39,11 @@ const whoMaintains = "expire"
 type maintenance struct {
 	catalog  *catalog.Catalog
 	policies *policy.Policies
-	monitor  *monitor.Monitor
-	planner  *planner.Planner
+	monitor  *due.Monitor
+	planner  *due.Planner
 	jobs     *jobs.Jobs
 	worker   *jobs.Worker
-	steering *steer.Control
+	steering *due.Control
 	reader   *worker.Worker // of policies
 	budget   *jobs.Budget
 	metrics  maintenanceMetrics
@@ -71,21 +69,21 @@ func newMaintenance(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock
 		return nil, err
 	}
 	m.worker = m.jobs.NewWorker()
-	m.monitor, err = monitor.NewMonitor(monitor.MonitorConfig{
+	m.monitor, err = due.NewMonitor(due.MonitorConfig{
 		Deps: deps, Tables: tables, Policies: m.policies,
 		Retention: kept, MadeDue: func() { m.planner.Kick() },
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.planner, err = planner.NewPlanner(planner.PlannerConfig{
+	m.planner, err = due.NewPlanner(due.PlannerConfig{
 		Deps: deps, Jobs: m.jobs, Tables: tables, Policies: m.policies,
 		Began: m.worker.Kick, Doubt: clock.Doubt,
 	})
 	if err != nil {
 		return nil, err
 	}
-	m.steering = &steer.Control{
+	m.steering = &due.Control{
 		Ledger: deps.Ledger, Policies: m.policies, Jobs: m.jobs, Tables: tables, Kick: m.kick,
 	}
 	m.reader = worker.New(worker.Config{
@@ -116,7 +114,7 @@ func (m *maintenance) warnOfPauses(ctx context.Context) {
 		m.logger.WarnContext(ctx, "what maintenance is paused cannot be read", "error", err)
 	}
 	for _, pause := range pauses {
-		object := steer.ObjectOf(pause)
+		object := due.ObjectOf(pause)
 		m.logger.WarnContext(ctx, "maintenance is paused", "object", object, "since", pause.Since, "by", pause.By,
 			"reason", pause.Reason, "end", "moorage maintain resume "+object)
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"moorage/internal/cli"
-	"moorage/maintenance/schedule"
+	"moorage/maintenance/due"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/testkit/registrytest"
@@ -199,7 +199,7 @@ func makeDue(t *testing.T, data string) (outcome string) {
 		if err != nil {
 			return err
 		}
-		cares, err := schedule.ReadSchedules(ctx, l, pointer.ID)
+		cares, err := due.ReadSchedules(ctx, l, pointer.ID)
 		if err != nil {
 			return err
 		}

@@ -11,9 +11,9 @@ import (
 	"moorage/catalog"
 	"moorage/internal/worker"
 	"moorage/ledger"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
-	"moorage/maintenance/schedule"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -173,7 +173,7 @@ func (w *Work) tryAssign(ctx context.Context, caller moorage.Caller, request Wor
 
 // handOut creates the job and the lease of claimed, and changes the schedule. It returns false if a
 // record changed meanwhile, or if another lease conflicts.
-func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkRequest, care schedule.Schedule,
+func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkRequest, care due.Schedule,
 	asked registry.JobCare, claimed *Assignment, now time.Time) (bool, error) {
 	id, err := w.config.Ledger.NewID()
 	if err != nil {
@@ -211,7 +211,7 @@ func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkR
 }
 
 // apply applies a change. It returns false if a record has changed meanwhile.
-func (w *Work) apply(ctx context.Context, op string, change schedule.Change) (bool, error) {
+func (w *Work) apply(ctx context.Context, op string, change due.Change) (bool, error) {
 	_, err := w.config.Ledger.Step(ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 	if _, failed := registry.FailedCondition(err); failed {
 		return false, nil
@@ -241,7 +241,7 @@ func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Ti
 			}
 			return true, nil
 		}
-		change := schedule.Change{Conditions: []registry.Condition{unchangedOrAbsent(leased[0])}}
+		change := due.Change{Conditions: []registry.Condition{unchangedOrAbsent(leased[0])}}
 		_, err = w.end(ctx, assignedJob{record, job}, change,
 			AssignmentResult{Outcome: outcomeLost, Error: fmt.Sprintf("the lease of %s has ended", job.Holder)}, now)
 		if _, unread := errors.AsType[*unreadError](err); unread {

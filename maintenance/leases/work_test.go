@@ -15,10 +15,10 @@ import (
 	"moorage/catalog"
 	"moorage/ledger"
 	"moorage/locks"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
-	"moorage/maintenance/schedule"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/registry/memory"
@@ -176,9 +176,9 @@ func (w *world) due(table registry.ID, at time.Time) {
 	must(w.t, err)
 }
 
-func (w *world) care(table registry.ID) schedule.Schedule {
+func (w *world) care(table registry.ID) due.Schedule {
 	w.t.Helper()
-	care, err := schedule.ReadSchedules(w.ctx, w.ledger, table)
+	care, err := due.ReadSchedules(w.ctx, w.ledger, table)
 	must(w.t, err)
 	return care[0]
 }
@@ -295,7 +295,7 @@ func TestWorkThatFails(t *testing.T) {
 	if err != nil || !blocked[0].Exists() {
 		t.Errorf("it is not blocked: %v", err)
 	}
-	if job := w.care(w.tables[0]).Value.Job(kind); job.Held != schedule.HeldBlocked || job.Error != "no; room" {
+	if job := w.care(w.tables[0]).Value.Job(kind); job.Held != due.HeldBlocked || job.Error != "no; room" {
 		t.Errorf("care: %+v", job)
 	}
 }

@@ -6,8 +6,8 @@ import (
 
 	"moorage"
 	"moorage/ledger"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
-	"moorage/maintenance/schedule"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -81,7 +81,7 @@ func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID
 		if err != nil {
 			return err
 		}
-		done, err := w.end(ctx, at, schedule.Change{
+		done, err := w.end(ctx, at, due.Change{
 			Conditions: []registry.Condition{planned.Condition}, Writes: []registry.Write{planned.Write},
 		}, ended, now)
 		if err == nil && !done {
@@ -112,13 +112,13 @@ func (w *Work) find(ctx context.Context, caller moorage.Caller, id registry.ID) 
 }
 
 // end ends a job together with change. It returns false if a record has changed meanwhile.
-func (w *Work) end(ctx context.Context, at assignedJob, change schedule.Change, ended AssignmentResult,
+func (w *Work) end(ctx context.Context, at assignedJob, change due.Change, ended AssignmentResult,
 	now time.Time) (bool, error) {
 	records, err := w.config.Ledger.Get(ctx, registry.CareKey(at.value.Pointer))
 	if err != nil {
 		return false, err
 	}
-	care, err := schedule.DecodeSchedule(at.value.Pointer, records[0])
+	care, err := due.DecodeSchedule(at.value.Pointer, records[0])
 	if err != nil {
 		return false, &unreadError{err}
 	}
@@ -141,11 +141,11 @@ func (w *Work) end(ctx context.Context, at assignedJob, change schedule.Change, 
 // nextSchedule returns the change of a table's schedule when an assignment on it has ended. Only
 // for successful work does it read the document: the work of a dead program is taken back even if
 // the storage is unavailable.
-func (w *Work) nextSchedule(ctx context.Context, care schedule.Schedule, job registry.Job,
-	ended AssignmentResult, now time.Time) (schedule.Change, error) {
+func (w *Work) nextSchedule(ctx context.Context, care due.Schedule, job registry.Job,
+	ended AssignmentResult, now time.Time) (due.Change, error) {
 	pointers, err := w.config.Ledger.Get(ctx, registry.PointerKey(job.Pointer))
 	if err != nil {
-		return schedule.Change{}, err
+		return due.Change{}, err
 	}
 	if pointers[0].State != registry.StateLive {
 		return care.End(), nil
@@ -155,7 +155,7 @@ func (w *Work) nextSchedule(ctx context.Context, care schedule.Schedule, job reg
 	if ended.Outcome == OutcomeDone || ended.Outcome == OutcomeNothing {
 		version, _, err := w.config.Tables.TableByID(ctx, job.Pointer)
 		if err != nil {
-			return schedule.Change{}, err
+			return due.Change{}, err
 		}
 		facts := version.Document.(*metadata.Document).Facts()
 		kind.Tries = 0
@@ -166,14 +166,14 @@ func (w *Work) nextSchedule(ctx context.Context, care schedule.Schedule, job reg
 		return care.Move(care.Value.With(kind))
 	}
 	if ended.Outcome == OutcomeReleased {
-		kind.Due, kind.Set, kind.Mode = now.UTC().Truncate(time.Second), now, schedule.ModeEvent
+		kind.Due, kind.Set, kind.Mode = now.UTC().Truncate(time.Second), now, due.ModeEvent
 		return care.Move(care.Value.With(kind))
 	}
 	kind.Tries++
 	if kind.Tries >= jobs.TriesMax {
 		return care.Block(kind, kind.Error, "", now)
 	}
-	kind.Due, kind.Mode = now.Add(againFirst<<(kind.Tries-1)).UTC().Truncate(time.Second), schedule.ModeEvent
+	kind.Due, kind.Mode = now.Add(againFirst<<(kind.Tries-1)).UTC().Truncate(time.Second), due.ModeEvent
 	kind.Set = now
 	return care.Move(care.Value.With(kind))
 }

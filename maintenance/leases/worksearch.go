@@ -9,9 +9,9 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/ledger"
+	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
-	"moorage/maintenance/schedule"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -166,7 +166,7 @@ func (s *search) assign(ctx context.Context, on kindOn) (claimed Assignment, fou
 	if err != nil {
 		return claimed, false, err
 	}
-	care, err := schedule.DecodeSchedule(on.pointer, records[2])
+	care, err := due.DecodeSchedule(on.pointer, records[2])
 	if err != nil {
 		s.skipped.add(on.pointer.String(), err)
 		return claimed, false, nil
@@ -227,7 +227,7 @@ func (s *search) load(ctx context.Context, table registry.Pointer) (*catalog.Ver
 // notRequired removes the due time of a table that must not have the work: a policy was removed, or
 // the table itself forbids it. The table is due again when that changes. If it has changed by now,
 // unchanged fails, and the table stays due.
-func (s *search) notRequired(ctx context.Context, care schedule.Schedule, asked registry.JobCare, rule policy.Rule,
+func (s *search) notRequired(ctx context.Context, care due.Schedule, asked registry.JobCare, rule policy.Rule,
 	unchanged []registry.Condition) error {
 	asked.Due, asked.Held = time.Time{}, rule.Held
 	change, err := care.Move(care.Value.With(asked))

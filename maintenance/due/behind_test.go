@@ -1,0 +1,97 @@
+package due_test
+
+import (
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/maintenance/due"
+	"moorage/maintenance/policy"
+	"moorage/testkit/registrytest"
+)
+
+// TestMonitorFallsBehind: a monitor that is 80 % of the retention behind looks at all tables before
+// changes are lost, and reads on at the head. One that is less behind reads all changes.
+func TestMonitorFallsBehind(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		behind time.Duration
+		passes bool
+	}{"half": {6 * time.Hour, false}, "too far": {9 * time.Hour, true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, inMemory)
+			id, history := w.table("t", 1)
+			w.put(warehouse, policy.SnapshotManagement, nil)
+			w.tend(w.node)
+			others := w.pointers(10)
+			for n := range 1500 {
+				w.event(others[n%10], int64(n))
+			}
+			for range 30 {
+				w.commit("t", history.Append("main", 1)...)
+			}
+			w.clock.Advance(tt.behind)
+			made, err := due.NewMonitor(due.MonitorConfig{
+				Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))), Policies: w.policies, Retention: 10 * time.Hour,
+			})
+			must(t, err)
+			must(t, made.RunOnce(w.ctx))
+			job, want := w.care(id).Job("snapshots"), due.ModeEvent
+			if tt.passes {
+				want = due.ModeWalk
+			}
+			if job.Due.IsZero() || job.Mode != want {
+				t.Errorf("the care is %+v, want mode %s", job, want)
+			}
+			if read := made.Stats().Changes; (read < 1500) != tt.passes {
+				t.Errorf("it has read %d changes", read)
+			}
+			w.wantAgreed("in the end")
+		})
+	}
+}
+
+// TestRuleThatComesBack: a table that says no for a while, and then nothing, goes on where it was:
+// orphans that were looked for a short time ago are not looked for again. An operator can ask.
+func TestRuleThatComesBack(t *testing.T) { overStores(t, testRuleThatComesBack) }
+
+func testRuleThatComesBack(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	w.commit("t", history.Append("main", 1)...)
+	w.put(warehouse, policy.UnreferencedFileRemoval, policy.Settings{policy.UnreferencedDays: "1", policy.NonCurrentDays: "1"})
+	w.tend(w.node)
+	w.clock.Advance(2 * time.Hour)
+	w.tend(w.node)
+	first := w.care(id).Job("orphans")
+	if first.Last.IsZero() || !first.Due.IsZero() {
+		t.Fatalf("orphans were not looked for: %+v", first)
+	}
+	w.commit("t", `{"action":"set-properties","updates":{"moorage.maintenance.orphans.enabled":"false"}}`)
+	w.tend(w.node)
+	w.clock.Advance(2 * time.Minute)
+	w.tend(w.node)
+	if job := w.care(id).Job("orphans"); !job.Due.IsZero() || !job.Last.Equal(first.Last) {
+		t.Errorf("while the table says no its care is %+v", job)
+	}
+	w.commit("t", `{"action":"remove-properties","removals":["moorage.maintenance.orphans.enabled"]}`,
+		`{"action":"set-properties","updates":{"write.target-file-size-bytes":"1000000"}}`) // so it is looked at
+	w.tend(w.node)
+	w.clock.Advance(2 * time.Minute)
+	w.tend(w.node)
+	want := first.Last.Add(7 * 24 * time.Hour).UTC().Truncate(time.Second)
+	if job := w.care(id).Job("orphans"); !job.Last.Equal(first.Last) || !job.Due.Equal(want) {
+		t.Errorf("once it says nothing its care is %+v, want due at %s", job, want)
+	}
+	w.clock.Advance(time.Minute)
+	steering := &due.Control{
+		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))),
+	}
+	must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Orphans))
+	w.tend(w.node)
+	if job := w.care(id).Job("orphans"); !job.Last.After(first.Last) {
+		t.Errorf("an operator asked, and its care is %+v", job)
+	}
+}

@@ -1,0 +1,450 @@
+package due
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policy"
+	"moorage/metadata"
+	"moorage/registry"
+)
+
+const (
+	// pausePause is the time until the planner checks a paused table again. jobPause is the delay
+	// after the planned continuation of a job that already works on the table.
+	pausePause = 10 * time.Minute
+	jobPause   = time.Hour
+	// seenMin is how long the server must have known a snapshot before the snapshot may expire. Its
+	// timestamp does not count, because it comes from a client's clock. A shorter age wins.
+	seenMin = time.Hour
+	// fewPause is how long a few old snapshots wait for others.
+	fewPause = 24 * time.Hour
+	// formerPause is the time between two searches for metadata files that have left the log. Such
+	// a search reads a metadata file for each hundred versions that are younger than change
+	// records.
+	formerPause = 24 * time.Hour
+)
+
+// The outcomes of checks, as schedules and metrics spell them.
+const (
+	outcomeDone    = "done"
+	outcomeNothing = "nothing"
+	outcomeLater   = "later"
+	outcomeBlocked = "blocked"
+	outcomeHeld    = "held"
+	outcomeOff     = "off"
+)
+
+// check is one check of a table that is due.
+type check struct {
+	*Planner
+	pointer registry.ID
+	kind    policy.Kind
+	at      time.Time
+	key     registry.Key
+
+	table    registry.Pointer
+	schedule Schedule
+	job      registry.JobCare // the kind's part of the schedule
+	rule     policy.Rule
+	facts    registry.Facts       // of the version that was read
+	met      bool                 // the facts are known
+	version  registry.Condition   // requires the version of the table that was read first
+	required []registry.Condition // for settle: require that the basis of the check still holds
+	now      time.Time            // by the store's clock
+	outcome  string
+}
+
+func (l *check) run(ctx context.Context) error {
+	now, err := l.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	l.now = now
+	records, err := l.ledger.Get(ctx, registry.PointerKey(l.pointer), registry.CareKey(l.pointer),
+		registry.DueBlockedKey(l.pointer, string(l.kind)), registry.PauseKey(),
+		registry.JobKey(l.pointer, string(l.kind)))
+	if err != nil {
+		return err
+	}
+	if l.schedule, err = DecodeSchedule(l.pointer, records[1]); err != nil {
+		return err
+	}
+	l.schedule.Value = AsOf(l.schedule.Value, l.now)
+	l.job = l.schedule.Value.Job(string(l.kind))
+	if !l.job.Due.Equal(l.at) {
+		// The schedule has another time: what was due is done.
+		return l.apply(ctx, Change{Writes: []registry.Write{registry.Delete(l.key)}})
+	}
+	if !records[0].Exists() {
+		l.outcome = outcomeOff
+		return l.apply(ctx, l.schedule.End())
+	}
+	if l.table, err = ledger.Decode[registry.Pointer](records[0]); err != nil {
+		return err
+	}
+	l.version = registry.ETagIs(records[0].Key, records[0].ETag)
+	switch {
+	case records[0].State != registry.StateLive || l.table.View:
+		return l.settle(ctx, outcomeOff, time.Time{}, "")
+	case records[4].Exists():
+		job, err := ledger.Decode[registry.Job](records[4])
+		if err != nil {
+			return err
+		}
+		next := l.now
+		if job, _ = job.AsOf(l.now); job.NotBefore.After(next) {
+			next = job.NotBefore
+		}
+		return l.settle(ctx, outcomeLater, next.Add(jobPause), "")
+	case records[2].Exists():
+		l.job.Held = HeldBlocked
+		return l.settle(ctx, outcomeBlocked, time.Time{}, l.job.Error)
+	}
+	if paused, err := jobs.IsPaused(records[3], l.table); paused || err != nil { // an unreadable pause pauses all
+		return l.settle(ctx, outcomeLater, l.now.Add(pausePause), "")
+	}
+	if !l.enter(ctx, l.table.Warehouse, l.kind, l.pointer) {
+		return nil // the table stays due
+	}
+	defer l.leave(l.pointer)
+	lane := l.lanes[l.kind]
+	select {
+	case lane <- struct{}{}:
+		defer func() { <-lane }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return l.decide(ctx)
+}
+
+// decide acts on the present version of the table and the policies that apply to it.
+func (l *check) decide(ctx context.Context) error {
+	version, _, err := l.tableByID(ctx, l.pointer)
+	if err != nil {
+		return l.failed(ctx, err)
+	}
+	document := version.Document.(*metadata.Document)
+	facts := document.Facts()
+	l.met = true
+	l.facts = registry.Facts{
+		Snapshots: int64(facts.Snapshots), FirstMS: facts.FirstMS, Seq: facts.Sequence,
+		Files: facts.Files, Deletes: facts.Deletes, Bytes: facts.Bytes, Rules: facts.Rules,
+	}
+	matcher := l.config.Policies.Current()
+	t, _ := policy.TypeOf(l.kind)
+	l.rule = policy.Effective(matcher.Chain(l.pointer, l.table.Identifier()), document.Properties())[t]
+	if !l.rule.IsActive() {
+		if settled, err := l.goesBy(ctx, matcher); err != nil || !settled {
+			return err // the table stays due
+		}
+		// The hash stays: a rule that comes back continues from the earlier results.
+		l.job.Held = l.rule.Held
+		outcome := outcomeOff
+		if l.rule.Enabled {
+			outcome = outcomeHeld
+		}
+		return l.settle(ctx, outcome, time.Time{}, l.rule.Held)
+	}
+	l.job.Rule = l.rule.Hash()
+	required, err := l.requires(ctx, matcher)
+	if err != nil || required == nil {
+		return l.failed(ctx, err)
+	}
+	if l.kind == policy.Orphans {
+		return l.findOrphans(ctx, required)
+	}
+	return l.expire(ctx, document, required)
+}
+
+// snapshotAhead returns why no snapshot of the table may expire now, and the empty string if some
+// may. A snapshot's time comes from its writer's clock. If it is ahead of the store's clock, one of
+// the two clocks is wrong, and the old snapshots cannot be determined.
+func (l *check) snapshotAhead(document *metadata.Document) string {
+	limit := l.now.Add(policy.AheadMax).UnixMilli()
+	for snapshot := range document.Snapshots() {
+		if snapshot.TimestampMS > limit {
+			return fmt.Sprintf("The snapshot %d is dated %s, which is ahead of the store's clock. "+
+				"The table waits until then, or until the snapshot is gone", snapshot.ID,
+				time.UnixMilli(snapshot.TimestampMS).UTC().Format(time.RFC3339))
+		}
+	}
+	return ""
+}
+
+// goesBy makes settle require the basis of the check: the version of the table, and the policies of
+// matcher. It returns false if the policies have changed: a changed policy may have made the table
+// due.
+func (l *check) goesBy(ctx context.Context, matcher *policy.Matcher) (bool, error) {
+	l.outcome = outcomeLater
+	fresh, required, err := l.config.Policies.ReloadFor(ctx, l.table.Warehouse)
+	if err != nil || required == nil || fresh.Hash() != matcher.Hash() {
+		return false, err
+	}
+	l.required = append(required, l.version)
+	return true, nil
+}
+
+// requires returns conditions that the policies are the same as in matcher. It returns nil if they
+// have changed. Then the table stays due.
+func (l *check) requires(ctx context.Context, matcher *policy.Matcher) ([]registry.Condition, error) {
+	warehouse, conditions, err := l.config.Policies.ConditionsFor(ctx, matcher, l.table.Warehouse)
+	if !warehouse.IsZero() {
+		l.schedule.Value.Warehouse = warehouse
+	}
+	return conditions, err
+}
+
+// expire expires snapshots.
+func (l *check) expire(ctx context.Context, document *metadata.Document, required []registry.Condition) error {
+	if ahead := l.snapshotAhead(document); ahead != "" {
+		return l.settle(ctx, outcomeLater, l.now.Add(jobPause), ahead)
+	}
+	care, known := l.schedule.Value, l.knownFor()
+	if care.Seq > 0 && l.now.Before(care.SeqAt.Add(known)) {
+		// It is not known yet which snapshots are at least as old as their timestamps.
+		return l.settle(ctx, outcomeLater, care.SeqAt.Add(known), "")
+	}
+	if care.Seq == 0 && l.facts.Seq > 0 && known > 0 {
+		l.seen()
+		return l.settle(ctx, outcomeLater, l.now.Add(known), "")
+	}
+	if known == 0 {
+		care.Seq = 0
+	}
+	settings := SnapshotSettings(l.rule, care.Seq)
+	began, err := l.config.Jobs.Expire(ctx, l.pointer, settings, l.extra(required))
+	if err != nil {
+		return l.failed(ctx, err)
+	}
+	outcome := outcomeDone
+	if began.Outcome == jobs.OutcomeNothing {
+		outcome = outcomeNothing
+		l.required = append(required[:len(required):len(required)], l.version)
+	} else {
+		l.began()
+		if err := l.readAgain(ctx); err != nil {
+			return err // the next check finds the job
+		}
+	}
+	former := l.trimFormer(ctx, settings)
+	return l.ran(ctx, outcome, settings, former)
+}
+
+// trimFormer deletes metadata files that have left the metadata log. It returns when that is to be
+// done again; zero if nothing is known that will have to go. A failure does not hold up the expiry:
+// the files go later.
+func (l *check) trimFormer(ctx context.Context, settings jobs.SnapshotSettings) time.Time {
+	if settings.KeepFiles {
+		return time.Time{}
+	}
+	if next := l.job.Former.Add(formerPause); next.After(l.now) && l.job.Mode != ModeOperator {
+		return next
+	}
+	former, err := l.config.Jobs.TrimFormer(ctx, l.pointer)
+	if err != nil {
+		l.log.WarnContext(ctx, "could not delete metadata files that left the metadata log; the next check goes on",
+			"table", l.table.Identifier().String(), "error", moorage.OneLine(err.Error()))
+		return l.now.Add(jobPause)
+	}
+	if former == (catalog.Former{}) {
+		return time.Time{}
+	}
+	l.job.Former = l.now
+	if former.Files > 0 {
+		l.rereadVersion(ctx)
+	}
+	return former.Next
+}
+
+// rereadVersion makes the check use the record of the table that TrimFormer wrote, if the table has
+// no other version since.
+func (l *check) rereadVersion(ctx context.Context) {
+	records, err := l.ledger.Get(ctx, registry.PointerKey(l.pointer))
+	if err != nil || !records[0].Exists() {
+		return
+	}
+	now, err := ledger.Decode[registry.Pointer](records[0])
+	if err != nil || now.MetadataLocation != l.table.MetadataLocation || now.Registration != l.table.Registration ||
+		!now.Identifier().Equal(l.table.Identifier()) {
+		return
+	}
+	written := registry.ETagIs(records[0].Key, records[0].ETag)
+	for i, condition := range l.required {
+		if condition == l.version {
+			l.required[i] = written
+		}
+	}
+	l.version = written
+}
+
+// knownFor returns how long the server must have known a snapshot before the snapshot may expire.
+func (l *check) knownFor() time.Duration {
+	return min(seenMin, l.rule.Duration(policy.MaxSnapshotAgeHours))
+}
+
+// findOrphans begins a job that searches for orphan files, unless the last pass was recent: a table
+// that forbade the job for a while continues its schedule.
+func (l *check) findOrphans(ctx context.Context, required []registry.Condition) error {
+	if next := l.nextPass(); next.After(l.now) {
+		return l.settle(ctx, outcomeLater, next, "")
+	}
+	_, err := l.config.Jobs.FindOrphans(ctx, l.pointer, OrphanSettings(l.rule), l.extra(required))
+	if err != nil {
+		return l.failed(ctx, err)
+	}
+	l.outcome = outcomeDone
+	l.began()
+	return nil
+}
+
+// nextPass returns when the next pass for orphans is due after the last one. It returns zero if
+// there was no pass, or if an operator requested one.
+func (l *check) nextPass() time.Time {
+	if l.job.Last.IsZero() || l.job.Mode == ModeOperator {
+		return time.Time{}
+	}
+	base := policy.Base{
+		Rule: l.rule.Hash(), Rules: l.facts.Rules, Ran: l.job.Last, Interval: l.job.Base.Interval,
+	}
+	return policy.Due(policy.Facts{Known: true, Rules: l.facts.Rules}, base, l.rule, l.now)
+}
+
+func (l *check) began() {
+	l.mu.Lock()
+	l.stats.Began[string(l.kind)]++
+	l.mu.Unlock()
+	l.config.Began()
+}
+
+// SnapshotSettings returns the settings that a rule requires. seen is the sequence number of the
+// last snapshot that the server has known for long enough. 0 means that it has known all of them.
+func SnapshotSettings(rule policy.Rule, seen int64) jobs.SnapshotSettings {
+	return jobs.SnapshotSettings{
+		Retention: metadata.Retention{
+			MaxSnapshotAge: rule.Duration(policy.MaxSnapshotAgeHours),
+			MinSnapshots:   int(rule.Count(policy.MinSnapshotsToKeep)),
+			MaxRefAge:      rule.Duration(policy.MaxRefAgeHours), SeenSequence: seen,
+		},
+		KeepFiles: rule.Text(policy.Files) == policy.FilesKeep, Delay: rule.Duration(policy.DeleteDelayHours),
+		Rule: rule.Hash(), Caller: askerOf(rule),
+	}
+}
+
+// askerOf returns the name of the requester of a rule's jobs: the policy that enabled the rule.
+func askerOf(rule policy.Rule) string {
+	if rule.From.Level == policy.LevelServer {
+		return "policy of the server"
+	}
+	return "policy of " + string(rule.From.Level) + " " + rule.From.Name
+}
+
+// OrphanSettings returns the settings that a rule requires. Files from before the rule was enabled
+// stay, unless the rule includes them.
+func OrphanSettings(rule policy.Rule) jobs.OrphanSettings {
+	settings := jobs.OrphanSettings{
+		OlderThan: rule.Duration(policy.UnreferencedDays), Quarantine: rule.Duration(policy.NonCurrentDays),
+		EqualAuthorities: rule.Text(policy.EqualAuthorities) == "true",
+		Unsafe:           rule.Unsafe, Rule: rule.Hash(), Caller: askerOf(rule),
+	}
+	if rule.Text(policy.IncludeOlder) != "true" {
+		settings.Since = rule.Since
+	}
+	return settings
+}
+
+// extra returns what the first Apply of a job includes. It requires that the policies and the
+// table's schedule are as they were read, and ends the due time.
+func (l *check) extra(required []registry.Condition) jobs.Extra {
+	return func() ([]registry.Condition, []registry.Write, error) {
+		job := l.job
+		job.Due, job.Last, job.Outcome, job.Error, job.Held = time.Time{}, l.now, outcomeDone, "", ""
+		job.Tries, job.Laters, job.LaterSince = 0, 0, time.Time{}
+		after := l.schedule.Value.With(job)
+		after.Rules = l.facts.Rules
+		change, err := l.schedule.Move(after)
+		return append(required[:len(required):len(required)], change.Conditions...), change.Writes, err
+	}
+}
+
+// readAgain reads the schedule that the first Apply of the job wrote, and then the table.
+func (l *check) readAgain(ctx context.Context) error {
+	cares, err := ReadSchedules(ctx, l.ledger, l.pointer)
+	if err != nil {
+		return err
+	}
+	l.schedule, l.job = cares[0], cares[0].Value.Job(string(l.kind))
+	version, _, err := l.tableByID(ctx, l.pointer)
+	if err != nil {
+		return err
+	}
+	facts := version.Document.(*metadata.Document).Facts()
+	l.facts.Snapshots, l.facts.Seq, l.facts.Rules = int64(facts.Snapshots), facts.Sequence, facts.Rules
+	return nil
+}
+
+// ran records the outcome of an expiry, and when the next snapshots or metadata files are old
+// enough.
+func (l *check) ran(ctx context.Context, outcome string, settings jobs.SnapshotSettings, former time.Time) error {
+	next, err := l.nextExpiry(ctx, settings)
+	if err != nil {
+		return l.failed(ctx, err)
+	}
+	if soonest := l.now.Add(jobs.LaterPause); !former.IsZero() && former.Before(soonest) {
+		former = soonest
+	}
+	if !former.IsZero() && (next.IsZero() || former.Before(next)) {
+		next = former
+	}
+	l.job.Last = l.now
+	l.job.Base = registry.CareBase{
+		Snapshots: l.facts.Snapshots, Files: max(l.facts.Files, 0), Deletes: max(l.facts.Deletes, 0),
+		Bytes: max(l.facts.Bytes, 0), Seq: l.facts.Seq,
+	}
+	l.seen()
+	return l.settle(ctx, outcome, next, "")
+}
+
+// seen records which snapshots the server knows now.
+func (l *check) seen() { l.schedule.Value.Seq, l.schedule.Value.SeqAt = l.facts.Seq, l.now }
+
+// nextExpiry returns when the oldest of the snapshots that are still too young is old enough. It
+// returns zero if there is no such snapshot.
+func (l *check) nextExpiry(ctx context.Context, settings jobs.SnapshotSettings) (time.Time, error) {
+	plan, err := l.config.Jobs.PlanSnapshots(ctx, l.pointer, settings)
+	if err != nil {
+		return time.Time{}, err
+	}
+	version, _, err := l.tableByID(ctx, l.pointer)
+	if err != nil {
+		return time.Time{}, err
+	}
+	young := make(map[int64]bool)
+	for _, kept := range plan.Expiry.Kept {
+		if kept.Why == metadata.WhyYoung || kept.Why == metadata.WhyUnseen {
+			young[kept.ID] = true
+		}
+	}
+	if len(young) == 0 {
+		return time.Time{}, nil
+	}
+	first := int64(1<<63 - 1)
+	for snapshot := range version.Document.(*metadata.Document).Snapshots() {
+		if young[snapshot.ID] {
+			first = min(first, snapshot.TimestampMS)
+		}
+	}
+	next := time.UnixMilli(first).Add(l.rule.Duration(policy.MaxSnapshotAgeHours))
+	if int64(len(young)) < l.rule.Count(policy.MinSnapshotsToExpire) {
+		next = next.Add(fewPause)
+	}
+	if soonest := l.now.Add(max(l.knownFor(), jobs.LaterPause)); next.Before(soonest) {
+		next = soonest
+	}
+	return next, nil
+}

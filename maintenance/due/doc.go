@@ -1,0 +1,65 @@
+// Package due knows which tables are due for maintenance, and why. It follows the changes of a
+// store, checks the tables that are due, begins jobs on them, and shows operators the state of all
+// that.
+//
+//	commit ─ change{facts} ─► Monitor ─► schedule and due index, in one Apply with its own position
+//	policy ─ change ────────► begins a walk over the tables of its scope
+//	walk ─ live documents ──► schedule and due index, in one Apply with how far it came
+//
+//	due index ─► Planner: check of the live table ─► job, or another time, or nothing, or a blocker
+//
+//	operator ─► Control: status, pauses, checks that must happen now, jobs by hand
+//
+// # The schedule
+//
+// The schedule of a table is one record with its state for each kind of job. The due index has all
+// due times in order.
+//
+//		schedule   {pointer}                            due times, bases and outcomes, by kind
+//		due        {shard}/{seconds}/{pointer}/{kind}   empty: the key has everything
+//		due        blocked/{pointer}/{kind}             the kind is blocked on the table, and why
+//
+//	  - Schedule and index agree: Move writes both, in one Apply that requires an unchanged schedule.
+//	  - A kind of a table has at most one due time. Evaluate moves a time only to an earlier one. So
+//	    a table with many commits writes nothing once its time is set.
+//	  - A blocked kind is not made due until an operator unblocks it.
+//
+// # What the monitor promises
+//
+//   - Each change in the log makes its table due, if a policy requires that: before the position
+//     moves past the change, or together with it.
+//   - One node follows at a time. The assignment selects the node, and the position's ETag enforces
+//     it.
+//   - If changes were deleted before the monitor read them, it walks over all tables.
+//   - A table that does not change costs nothing. A table whose due time does not change costs no
+//     write.
+//
+// # What the planner promises
+//
+//   - The planner acts on a table by its present version and the present policies. The Apply that
+//     begins a job requires that the policies and the table's schedule are as they were read. The
+//     Apply that records "held", "off" or "no snapshot expires" requires the policies and the
+//     version of the table.
+//   - Each check ends as done, nothing, later, blocked, held or off. The Apply that records the
+//     outcome removes the due record. Held means that the table forbids the job. Off means that no
+//     policy requires it any more. If there is no room for a check, or the table changed under it,
+//     the table stays due.
+//   - A failure that another check would meet again blocks after 5 failures. Other failures block
+//     after 30 in a row, or after 4 hours of them.
+//   - The planner skips a paused scope. It skips what is blocked until an operator retries it.
+//   - The index has 16 shards. The nodes share them: each node takes free shards, and gives them
+//     back after a while.
+//
+// While no policy requires anything, neither the monitor nor the planner calls a store.
+//
+// # What the control promises
+//
+//   - A caller needs the right on a scope that the table of verbs requires.
+//   - The state of a table comes from the same rules and records that the planner uses.
+//   - A requested check follows the policies. A job that an operator begins has settings of its
+//     own. Pauses hold for both.
+//
+// # What it must not know
+//
+// HTTP, and how jobs do their work.
+package due

@@ -1,0 +1,428 @@
+package due_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/maintenance/due"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+	"moorage/testkit/registrytest"
+)
+
+var warehouse = moorage.Identifier{Warehouse: "w"}
+
+// TestTableKeepsItselfInOrder: with one policy, a table expires its snapshots and deletes the files
+// by itself, when they are due and not before.
+func TestTableKeepsItselfInOrder(t *testing.T) { overStores(t, testTableKeepsItselfInOrder) }
+
+func testTableKeepsItselfInOrder(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	for range 30 {
+		w.clock.Advance(time.Second)
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{
+		policy.MaxSnapshotAgeHours: "2", policy.MinSnapshotsToExpire: "1", policy.DeleteDelayHours: "1",
+	})
+	w.tend(w.node)
+	if due := w.care(id).Job("snapshots").Due; due.IsZero() || due.Before(w.clock.Now()) {
+		t.Fatalf("the walk made it due at %s", due)
+	}
+	w.clock.Advance(time.Hour)
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 30 {
+		t.Fatalf("%d snapshots are left before their time", n)
+	}
+	w.clock.Advance(time.Hour + time.Minute)
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 1 {
+		t.Fatalf("%d snapshots are left after their time: %+v", n, w.care(id))
+	}
+	files := len(w.list())
+	w.clock.Advance(2 * time.Hour)
+	w.tend(w.node)
+	if left := len(w.list()); left >= files {
+		t.Errorf("there were %d files, and %d are left", files, left)
+	}
+	runs, err := w.jobs.Runs(w.ctx, id, 10)
+	if err != nil || len(runs) != 1 || runs[0].Outcome != jobs.OutcomeDone || runs[0].Caller != "policy of warehouse w" || runs[0].Totals.Snapshots != 29 {
+		t.Errorf("the runs are %+v, %v", runs, err)
+	}
+	if care := w.care(id).Job("snapshots"); !care.Due.IsZero() || care.Outcome != "done" || care.Base.Snapshots != 1 {
+		t.Errorf("in the end its care is %+v", care)
+	}
+	// The next commits make it due again.
+	for range 3 {
+		w.clock.Advance(time.Second)
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.tend(w.node)
+	if due := w.care(id).Job("snapshots").Due; due.IsZero() {
+		t.Error("new snapshots do not make it due")
+	}
+}
+
+// list returns the files of the warehouse.
+func (w *world) list() (names []string) {
+	w.t.Helper()
+	page, err := w.files.List(w.ctx, "file:///wh", "", 10_000)
+	must(w.t, err)
+	for _, file := range page.Files {
+		names = append(names, file.Location)
+	}
+	return names
+}
+
+// TestNothingHappensUnlessAsked: without a policy maintenance calls no store. A policy that is
+// disabled, a table that says no and another scope's policy make nothing happen.
+func TestNothingHappensUnlessAsked(t *testing.T) { overStores(t, testNothingHappensUnlessAsked) }
+
+func testNothingHappensUnlessAsked(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	for range 5 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.store.take()
+	must(t, w.monitor.RunOnce(w.ctx))
+	must(t, w.planner.RunOnce(w.ctx))
+	if calls := w.store.take(); len(calls) > 0 {
+		t.Errorf("without a policy: %q", calls)
+	}
+	must(t, w.jobs.RunOnce(w.ctx))
+	for _, call := range w.store.take() {
+		if strings.HasPrefix(call, "Apply") {
+			t.Errorf("without a job: %q", call)
+		}
+	}
+	ns := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"other"}}
+	_, err := w.ann().CreateNamespace(w.ctx, "w", ns.Namespace, nil)
+	must(t, err)
+	w.put(ns, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "0"})
+	w.clock.Advance(1000 * time.Hour)
+	w.tend(w.node)
+	w.tend(w.node)
+	if care := w.care(id); len(care.Jobs) > 0 || w.snapshots("t") != 5 {
+		t.Errorf("another namespace's policy: %+v, %d snapshots", care, w.snapshots("t"))
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	w.commit("t", `{"action":"set-properties","updates":{"gc.enabled":"false"}}`)
+	for range 5 {
+		w.tend(w.node)
+		w.clock.Advance(100 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 5 {
+		t.Errorf("a table that says no has %d snapshots", n)
+	}
+	if care := w.care(id).Job("snapshots"); !care.Due.IsZero() {
+		t.Errorf("a table that says no is due: %+v", care)
+	}
+	w.commit("t", `{"action":"remove-properties","removals":["gc.enabled"]}`)
+	for range 5 {
+		w.tend(w.node)
+		w.clock.Advance(100 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("a table that says no no more has %d snapshots: %+v", n, w.care(id))
+	}
+}
+
+// TestDroppedNamespaceTakesItsPolicyAlong: another one of the name inherits nothing.
+func TestDroppedNamespaceTakesItsPolicyAlong(t *testing.T) {
+	overStores(t, testDroppedNamespaceTakesItsPolicyAlong)
+}
+
+func testDroppedNamespaceTakesItsPolicyAlong(t *testing.T, w *world) {
+	ns := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"brief"}}
+	_, err := w.ann().CreateNamespace(w.ctx, "w", ns.Namespace, nil)
+	must(t, err)
+	w.put(ns, policy.SnapshotManagement, nil)
+	must(t, w.ann().DropNamespace(w.ctx, "w", ns.Namespace))
+	m, err := w.policies.Reload(w.ctx)
+	must(t, err)
+	if m.Asks() {
+		t.Error("the policy outlives its namespace")
+	}
+}
+
+// TestHotTableWritesNothing: once a time stands, commits cost a read of the log and no write but
+// that of the position.
+func TestHotTableWritesNothing(t *testing.T) { overStores(t, testHotTableWritesNothing) }
+
+func testHotTableWritesNothing(t *testing.T, w *world) {
+	_, history := w.table("t", 1)
+	w.put(warehouse, policy.SnapshotManagement, nil)
+	w.tend(w.node)
+	for range 3 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.tend(w.node)
+	for range 5 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.store.take()
+	must(t, w.monitor.RunOnce(w.ctx))
+	calls := w.store.take()
+	for _, call := range calls {
+		if strings.HasPrefix(call, "Apply") && call != "Apply cursor" && !strings.Contains(call, "claim") {
+			t.Errorf("a hot table: %q of %q", call, calls)
+		}
+	}
+}
+
+// TestTwoMonitors: of two nodes one follows, and both together make each table due once.
+func TestTwoMonitors(t *testing.T) { overStores(t, testTwoMonitors) }
+
+func testTwoMonitors(t *testing.T, w *world) {
+	_, history := w.table("t", 1)
+	w.put(warehouse, policy.SnapshotManagement, nil)
+	other := w.newNode(w.store, false)
+	w.tend(w.node)
+	for range 20 {
+		w.commit("t", history.Append("main", 1)...)
+		must(t, other.monitor.RunOnce(w.ctx))
+		must(t, w.monitor.RunOnce(w.ctx))
+	}
+	if made := w.monitor.Stats().MadeDue + other.monitor.Stats().MadeDue; made != 1 {
+		t.Errorf("the table was made due %d times", made)
+	}
+}
+
+// TestNodesShareTheWork: two nodes look at the tables of different shards at the same moment, and
+// each job is done once.
+func TestNodesShareTheWork(t *testing.T) { overStores(t, testNodesShareTheWork) }
+
+func testNodesShareTheWork(t *testing.T, w *world) {
+	const tables = 24
+	files := make(map[string]bool)
+	for n := range tables {
+		name := fmt.Sprint("t", n)
+		_, history := w.table(name, uint64(n))
+		for range 5 {
+			w.commit(name, history.Append("main", 1)...)
+		}
+		maps.Copy(files, history.Reach(map[int64]bool{history.Heads["main"].ID: true}))
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{
+		policy.MaxSnapshotAgeHours: "1", policy.MinSnapshotsToExpire: "1", policy.DeleteDelayHours: "1",
+	})
+	nodes := []node{w.newNode(w.store, false), w.newNode(w.store, false)}
+	rounds := func(count int) {
+		for range count {
+			var both errgroup.Group
+			for _, n := range nodes {
+				both.Go(func() error {
+					return errors.Join(n.monitor.RunOnce(w.ctx), n.planner.RunOnce(w.ctx), n.jobs.RunOnce(w.ctx))
+				})
+			}
+			must(t, both.Wait())
+			w.clock.Advance(2 * time.Hour)
+		}
+	}
+	rounds(6)
+	w.wantAgreed("in the end")
+	var began [2]int64
+	for i, n := range nodes {
+		began[i] = n.planner.Stats().Began[string(policy.Snapshots)]
+	}
+	t.Logf("the nodes began %d jobs", began)
+	if began[0]+began[1] != tables || began[0] == 0 || began[1] == 0 {
+		t.Errorf("the nodes began %d jobs, want %d together", began, tables)
+	}
+	runs, err := w.store.List(w.ctx, registry.TableRun, "", "", 1000)
+	must(t, err)
+	met := make(map[registry.ID]bool)
+	for _, record := range runs {
+		run, err := registry.Decode[registry.Run](record)
+		must(t, err)
+		if met[run.Job] || run.Outcome != jobs.OutcomeDone || run.Totals.Snapshots != 4 {
+			t.Errorf("the job ran again, or otherwise: %+v", run)
+		}
+		met[run.Job] = true
+	}
+	if len(met) != tables {
+		t.Errorf("%d jobs have ended, want %d", len(met), tables)
+	}
+	for n := range tables {
+		if left := w.snapshots(fmt.Sprint("t", n)); left != 1 {
+			t.Errorf("table %d has %d snapshots", n, left)
+		}
+	}
+	for file := range files {
+		if _, err := w.files.Stat(w.ctx, file); err != nil {
+			t.Errorf("the live file %s: %v", file, err)
+		}
+	}
+}
+
+// TestPolicyWinsOverJob: a policy that changes between the look and its Apply stops the job.
+func TestPolicyWinsOverJob(t *testing.T) { overStores(t, testPolicyWinsOverJob) }
+
+func testPolicyWinsOverJob(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	w.tend(w.node)
+	w.clock.Advance(2 * time.Hour)
+	// Another node disables it. This one has not heard of that.
+	other := w.newNode(w.store, false)
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 1 {
+		t.Fatalf("the policy of this node expires nothing: %d, %+v", n, w.care(id))
+	}
+	for range 30 {
+		w.clock.Advance(time.Second)
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.tend(w.node)
+	w.clock.Advance(200 * time.Hour)
+	mine := w.policies
+	w.policies = other.policies
+	w.put(moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}}, policy.SnapshotManagement,
+		policy.Settings{policy.MaxSnapshotAgeHours: "9000"})
+	w.policies = mine
+	must(t, w.planner.RunOnce(w.ctx))
+	if n := w.snapshots("t"); n != 31 {
+		t.Errorf("an outdated policy has expired: %d snapshots", n)
+	}
+}
+
+// TestPolicyThatANodeDoesNotKnowYet: a node that has not heard that a policy asks for a table again
+// does not take it for one that nobody asks for.
+func TestPolicyThatANodeDoesNotKnowYet(t *testing.T) {
+	overStores(t, testPolicyThatANodeDoesNotKnowYet)
+}
+
+func testPolicyThatANodeDoesNotKnowYet(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	other := w.newNode(w.store, false)
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Asked{
+		Type: policy.SnapshotManagement, Status: policy.Disabled, By: "ann",
+	}))
+	_, err := other.policies.Reload(w.ctx)
+	must(t, err)
+	must(t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.SnapshotManagement))
+	must(t, w.monitor.RunOnce(w.ctx))
+	w.clock.Advance(3 * time.Hour)
+	for range 2 {
+		must(t, other.planner.RunOnce(w.ctx))
+		w.clock.Advance(11 * time.Minute) // once in a while a round begins at the start
+	}
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("%d snapshots are left; its care is %+v", n, w.care(id))
+	}
+}
+
+// TestPausedScopeIsLeftAlone: until it is resumed.
+func TestPausedScopeIsLeftAlone(t *testing.T) { overStores(t, testPausedScopeIsLeftAlone) }
+
+func testPausedScopeIsLeftAlone(t *testing.T, w *world) {
+	_, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	value, err := registry.Encode(registry.Pauses{Pauses: []registry.Pause{{Scope: registry.ScopeServer, Reason: "test"}}})
+	must(t, err)
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.PauseKey(), registry.StateNone, value)}})
+	must(t, err)
+	for range 4 {
+		w.tend(w.node)
+		w.clock.Advance(time.Hour)
+	}
+	if n := w.snapshots("t"); n != 30 {
+		t.Fatalf("a paused table has %d snapshots", n)
+	}
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Delete(registry.PauseKey())}})
+	must(t, err)
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("a resumed table has %d snapshots", n)
+	}
+}
+
+// TestSnapshotsThatLookOld: a client whose clock is behind makes snapshots that look old. They do
+// not expire before the server has known them for an hour.
+func TestSnapshotsThatLookOld(t *testing.T) { overStores(t, testSnapshotsThatLookOld) }
+
+func testSnapshotsThatLookOld(t *testing.T, w *world) {
+	_, history := w.table("t", 1)
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	w.tend(w.node)
+	w.clock.Advance(10 * 24 * time.Hour)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...) // their time is ten days ago
+	}
+	for range 5 {
+		w.tend(w.node)
+		w.clock.Advance(11 * time.Minute)
+	}
+	if n := w.snapshots("t"); n != 30 {
+		t.Errorf("%d snapshots are left that are not an hour old", n)
+	}
+	w.clock.Advance(10 * time.Minute)
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("%d snapshots are left after an hour", n)
+	}
+}
+
+// TestClockInDoubt: nothing is begun while the clock cannot be believed.
+func TestClockInDoubt(t *testing.T) { overStores(t, testClockInDoubt) }
+
+func testClockInDoubt(t *testing.T, w *world) {
+	_, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	full := w.full("full")
+	w.put(warehouse, policy.Compaction, policy.Settings{policy.SettleMinutes: "0"})
+	w.tend(w.node)
+	why := ""
+	var err error
+	w.planner, err = due.NewPlanner(due.PlannerConfig{
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog), Policies: w.policies, Doubt: func(context.Context) (string, error) { return why, nil },
+	})
+	must(t, err)
+	w.clock.Advance(10 * time.Minute)
+	before, err := w.planner.Round(w.ctx)
+	if must(t, err); before.DueFound["compaction"] != 1 || w.care(full).Job("compaction").Due.IsZero() {
+		t.Errorf("found before the doubt: %+v", before)
+	}
+	why = "in doubt"
+	w.clock.Advance(10 * time.Minute)
+	found, err := w.planner.Round(w.ctx)
+	if must(t, err); found.DueFound["compaction"] != 1 {
+		t.Errorf("a round in doubt found %+v", found)
+	}
+	for range 3 {
+		w.tend(w.node)
+		w.clock.Advance(10 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 30 {
+		t.Errorf("%d snapshots are left by a clock in doubt", n)
+	}
+	why = ""
+	w.tend(w.node)
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("%d snapshots are left by a clock that is believed", n)
+	}
+}

@@ -1,0 +1,483 @@
+package due_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"strings"
+	"testing"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/ledger"
+	"moorage/maintenance/due"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+	"moorage/storage"
+	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
+	"moorage/testkit/tablefiles"
+)
+
+var longFlag = flag.Bool("long", false, "all calls of the store, a million tables and as many events, not a part of them")
+
+// wantAgreed fails the test unless care and due index say the same.
+func (w *world) wantAgreed(at string) {
+	w.t.Helper()
+	says := map[string]bool{}
+	cares, err := w.store.Store.List(w.ctx, registry.TableCare, "", "", 1000)
+	must(w.t, err)
+	for _, record := range cares {
+		care, err := registry.Decode[registry.Care](record)
+		must(w.t, err)
+		var pointer registry.ID
+		must(w.t, pointer.UnmarshalText([]byte(record.Key.ID)))
+		for _, job := range care.Jobs {
+			if !job.Due.IsZero() {
+				says[registry.DueKey(pointer, job.Kind, job.Due).ID] = true
+			}
+		}
+	}
+	dues, err := w.store.Store.List(w.ctx, registry.TableDue, "", "", 1000)
+	must(w.t, err)
+	for _, record := range dues {
+		if _, _, _, err := registry.ParseDue(record.Key); err == nil && !says[record.Key.ID] {
+			w.t.Errorf("%s: %s is due, and no care says so", at, record.Key)
+		}
+		delete(says, record.Key.ID)
+	}
+	if len(says) > 0 {
+		w.t.Errorf("%s: care says %v, and the index does not", at, says)
+	}
+}
+
+// crashSteps are how far apart the calls are that meet a fault, unless -every lets each one.
+var crashSteps = map[string]int{"memory": 7, "postgres": 150}
+
+// TestCrashEveryCall: whatever call of the store fails, loses its answer or is the last of a node,
+// care and index agree, and another node brings the table into order. Nothing goes before its time.
+func TestCrashEveryCall(t *testing.T) {
+	t.Parallel()
+	for store, open := range stores() {
+		for name, action := range map[string]registrytest.Action{
+			"fail": registrytest.Fail, "lose": registrytest.Lose, "die": registrytest.Die,
+		} {
+			t.Run(store+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				step := crashSteps[store]
+				if scale.Every() {
+					step = 1
+				}
+				for k := int(action) % step; crash(t, open, k, action); k += step {
+				}
+			})
+		}
+	}
+}
+
+// crash lets one call of a node meet a fault. It reports whether one did.
+func crash(t *testing.T, open newStore, k int, action registrytest.Action) (met bool) {
+	t.Helper()
+	w := newWorld(t, open)
+	id, history := w.table("t", 1)
+	for range 5 {
+		w.clock.Advance(time.Second)
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{
+		policy.MaxSnapshotAgeHours: "2", policy.MinSnapshotsToExpire: "1", policy.DeleteDelayHours: "1",
+	})
+	before := 1 << 30
+	faulty := registrytest.Faulty(w.store, func(call int, _ string) registrytest.Action {
+		if call == before+k {
+			return action
+		}
+		return registrytest.Pass
+	})
+	first := w.newNode(faulty, false)
+	before = faulty.Calls()
+	round := func() {
+		_ = first.monitor.RunOnce(w.ctx)
+		_ = first.planner.RunOnce(w.ctx)
+		_ = first.jobs.RunOnce(w.ctx)
+	}
+	round()
+	w.wantAgreed("after the first round")
+	if n := w.snapshots("t"); n != 5 {
+		t.Fatalf("call %d: %d snapshots are left before their time", k, n)
+	}
+	w.clock.Advance(3 * time.Hour)
+	round()
+	w.wantAgreed("after the second round")
+	w.clock.Advance(3 * time.Hour)
+	round()
+	second := w.newNode(w.store, false)
+	for range 6 {
+		w.clock.Advance(time.Hour) // claims of the first have ended
+		w.tend(second)
+	}
+	w.wantAgreed("in the end")
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("call %d: %d snapshots are left: %+v", k, n, w.care(id))
+	}
+	if under, _, err := second.jobs.List(w.ctx, registry.ID{}, "", 0); err != nil || len(under) > 0 {
+		t.Errorf("call %d: jobs are left: %+v, %v", k, under, err)
+	}
+	if met = faulty.Calls()-before > k; !met && k < 30 {
+		t.Errorf("only %d calls were made", k)
+	}
+	return met && !t.Failed()
+}
+
+// TestLostLog: changes that were deleted before they were read are made up for by a walk.
+func TestLostLog(t *testing.T) { overStores(t, testLostLog) }
+
+func testLostLog(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	w.put(warehouse, policy.SnapshotManagement, nil)
+	w.tend(w.node)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	head, err := registry.Head(w.ctx, w.store, 0)
+	must(t, err)
+	value, err := registry.Encode(registry.Horizon{Position: head})
+	must(t, err)
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.HorizonKey(), registry.StateNone, value)}})
+	must(t, err)
+	w.tend(w.node)
+	if job := w.care(id).Job("snapshots"); job.Due.IsZero() || job.Mode != due.ModeWalk {
+		t.Errorf("the care is %+v", job)
+	}
+	w.wantAgreed("after the walk")
+}
+
+// forgetDue takes the care of a table and its times away, as a fault of ours might.
+func (w *world) forgetDue(id registry.ID) {
+	w.t.Helper()
+	cares, err := due.ReadSchedules(w.ctx, registrytest.Ledger(w.store), id)
+	must(w.t, err)
+	change := cares[0].End()
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: change.Writes})
+	must(w.t, err)
+}
+
+// TestMissedTable: a table that is not due though it should be is found by the daily look, and
+// counted. An operator can have all looked at.
+func TestMissedTable(t *testing.T) { overStores(t, testMissedTable) }
+
+func testMissedTable(t *testing.T, w *world) {
+	var ids []registry.ID
+	for _, name := range []string{"a", "b", "c"} {
+		id, history := w.table(name, 1)
+		w.commit(name, history.Append("main", 1)...)
+		w.commit(name, history.Append("main", 1)...)
+		ids = append(ids, id)
+	}
+	w.put(warehouse, policy.SnapshotManagement, nil)
+	w.tend(w.node)
+	steering := &due.Control{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	for _, id := range ids {
+		w.forgetDue(id)
+	}
+	must(t, steering.Rescan(w.ctx, catalog.ScopesOf(w.ann()), ident("a")))
+	w.tend(w.node)
+	for i, want := range []bool{true, false, false} {
+		if due := !w.care(ids[i]).Job("snapshots").Due.IsZero(); due != want {
+			t.Errorf("after a rescan of the first table, table %d is due: %t", i, due)
+		}
+	}
+	for range 80 { // the look begins at a random place
+		w.clock.Advance(25 * time.Hour)
+		must(t, w.monitor.RunOnce(w.ctx))
+	}
+	for i, id := range ids {
+		if w.care(id).Job("snapshots").Due.IsZero() {
+			t.Errorf("table %d is not found", i)
+		}
+	}
+	if missed := w.monitor.Stats().Missed; missed != 2 {
+		t.Errorf("%d tables are counted, want 2", missed)
+	}
+}
+
+// failing are jobs that fail.
+type failing struct {
+	due.Jobs
+	err error
+}
+
+func (f *failing) Expire(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings, extra jobs.Extra) (
+	jobs.Began, error) {
+	if f.err != nil {
+		return jobs.Began{}, f.err
+	}
+	return f.Jobs.Expire(ctx, pointer, s, extra)
+}
+
+// TestBlocker: a failure that every look would meet blocks the kind after five of them, and only an
+// operator ends that. One that may pass blocks it much later.
+func TestBlocker(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err         error
+		least, most int
+	}{
+		"lasts":    {&jobs.BlockedError{Why: "broken"}, 5, 5},
+		"may pass": {ledger.StoreError("x", errors.New("away")), 15, 30},
+	} {
+		w, id, history := newGrownWorld(t)
+		broken := w.fail(tt.err)
+		tables := catalog.TablesOf(w.catalog)
+		w.tend(w.node)
+		w.clock.Advance(2 * time.Hour)
+		looks := 0
+		for ; looks < 40 && w.care(id).Job("snapshots").Held == ""; looks++ {
+			w.clock.Advance(16 * time.Minute)
+			w.tend(w.node)
+			w.wantAgreed(name)
+		}
+		if looks < tt.least || looks > tt.most {
+			t.Errorf("%s: blocked after %d looks", name, looks)
+		}
+		steering := &due.Control{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: tables}
+		if blockers, _, err := steering.Blockers(w.ctx, "", 10); err != nil || len(blockers) != 1 || blockers[0].Table.Name != "t" {
+			t.Errorf("%s: the blockers are %+v, %v", name, blockers, err)
+		}
+		broken.err = nil
+		w.commit("t", history.Append("main", 1)...)
+		w.clock.Advance(100 * time.Hour)
+		w.tend(w.node)
+		if n := w.snapshots("t"); n != 31 {
+			t.Errorf("%s: a blocked table has %d snapshots", name, n)
+		}
+		must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Snapshots))
+		w.tend(w.node)
+		if n := w.snapshots("t"); n > 2 {
+			t.Errorf("%s: a table that was unblocked has %d snapshots: %+v", name, n, w.care(id))
+		}
+	}
+}
+
+// newGrownWorld returns a world with a table of 30 snapshots that a policy expires after an hour.
+func newGrownWorld(t *testing.T) (w *world, id registry.ID, history *tablefiles.History) {
+	t.Helper()
+	w = newWorld(t, inMemory)
+	id, history = w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	return w, id, history
+}
+
+// fail makes the planner of w one whose expiries fail with err.
+func (w *world) fail(err error) *failing {
+	w.t.Helper()
+	broken := &failing{Jobs: w.jobs, err: err}
+	made, err := due.NewPlanner(due.PlannerConfig{
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: broken, Tables: catalog.TablesOf(w.catalog), Policies: w.policies,
+	})
+	must(w.t, err)
+	w.planner = made
+	return broken
+}
+
+// TestFailuresThatBlockNothing: failures that may pass and are hours apart, because the server was
+// off, are no row; that the storage has much to do is no failure.
+func TestFailuresThatBlockNothing(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err   error
+		pause time.Duration
+	}{
+		"hours apart": {ledger.StoreError("x", errors.New("away")), 5 * time.Hour},
+		"slow down":   {moorage.E("x", "", moorage.KindUnavailable, storage.ErrSlowDown), 16 * time.Minute},
+	} {
+		w, id, _ := newGrownWorld(t)
+		broken := w.fail(tt.err)
+		w.tend(w.node)
+		w.clock.Advance(2 * time.Hour)
+		for n := range 40 {
+			w.clock.Advance(tt.pause)
+			w.tend(w.node)
+			if job := w.care(id).Job("snapshots"); job.Held != "" || job.Laters > 1 || n > 0 && job.Error == "" {
+				t.Fatalf("%s: after look %d the care is %+v", name, n, job)
+			}
+		}
+		broken.err = nil
+		w.clock.Advance(tt.pause)
+		w.tend(w.node)
+		if n := w.snapshots("t"); n != 1 {
+			t.Errorf("%s: %d snapshots are left in the end", name, n)
+		}
+	}
+}
+
+// TestOrphansByPolicy: orphans are looked for once in a while, and those that were there before
+// somebody asked stay.
+func TestOrphansByPolicy(t *testing.T) { overStores(t, testOrphansByPolicy) }
+
+func testOrphansByPolicy(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	w.commit("t", history.Append("main", 1)...)
+	old := "file:///wh/ns/t/data/old.parquet"
+	loaded, err := w.ann().LoadTable(w.ctx, ident("t"))
+	must(t, err)
+	old, stray := loaded.Document.Location()+"/data/old.parquet", loaded.Document.Location()+"/data/stray.parquet"
+	must(t, w.files.Create(w.ctx, old, []byte("x")))
+	w.clock.Advance(time.Hour)
+	w.put(warehouse, policy.UnreferencedFileRemoval, policy.Settings{policy.UnreferencedDays: "1", policy.NonCurrentDays: "1"})
+	w.tend(w.node)
+	w.clock.Advance(time.Minute)
+	must(t, w.files.Create(w.ctx, stray, []byte("x")))
+	for range 5 {
+		w.clock.Advance(30 * time.Hour)
+		w.commit("t", history.Append("main", 1)...)
+		w.tend(w.node)
+	}
+	for range 12 {
+		w.clock.Advance(30 * time.Hour)
+		w.commit("t", history.Append("main", 1)...)
+		w.tend(w.node)
+	}
+	if _, err := w.files.Stat(w.ctx, old); err != nil {
+		t.Errorf("a file from before the policy: %v", err)
+	}
+	if _, err := w.files.Stat(w.ctx, stray); err == nil {
+		runs, _ := w.jobs.Runs(w.ctx, id, 10)
+		t.Errorf("an orphan is left: %+v, %+v", w.care(id), runs)
+	}
+}
+
+// TestBlockedJob: a job that is blocked has a blocker as long as it is, and its table goes on as
+// before when it is retried.
+func TestBlockedJob(t *testing.T) { overStores(t, testBlockedJob) }
+
+func testBlockedJob(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	w.tend(w.node)
+	w.clock.Advance(2 * time.Hour)
+	w.tend(w.node)
+	steering := &due.Control{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	want := func(at string, count int) {
+		t.Helper()
+		if blockers, _, err := steering.Blockers(w.ctx, "", 10); err != nil || len(blockers) != count {
+			t.Errorf("%s: %+v, %v", at, blockers, err)
+		}
+	}
+	under, _, err := w.jobs.List(w.ctx, id, "", 0)
+	must(t, err)
+	want("a job that waits", 0)
+	must(t, w.jobs.Quarantine(w.ctx, under[0].ID, "to look", "ann"))
+	want("in quarantine", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.clock.Advance(100 * time.Hour)
+	w.tend(w.node)
+	must(t, w.jobs.Retry(w.ctx, under[0].ID, jobs.Retrying{}))
+	want("retried", 0)
+	for range 4 {
+		w.tend(w.node)
+		w.clock.Advance(30 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("after that the table has %d snapshots: %+v", n, w.care(id))
+	}
+	under, _, err = w.jobs.List(w.ctx, id, "", 0)
+	must(t, err)
+	for _, job := range under {
+		must(t, w.jobs.Quarantine(w.ctx, job.ID, "to look", "ann"))
+		must(t, w.jobs.Cancel(w.ctx, job.ID, "ann"))
+	}
+	want("cancelled", 0)
+}
+
+// TestNowTriesBlockedJobs: to have a table looked at now has a blocked job of it tried again, and
+// its blocker stays as long as the job is blocked. One in quarantine stays there.
+func TestNowTriesBlockedJobs(t *testing.T) { overStores(t, testNowTriesBlockedJobs) }
+
+func testNowTriesBlockedJobs(t *testing.T, w *world) {
+	id, history := w.table("t", 1)
+	for range 30 {
+		w.commit("t", history.Append("main", 1)...)
+	}
+	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
+	w.tend(w.node)
+	w.clock.Advance(2 * time.Hour)
+	w.tend(w.node)
+	steering := w.steering()
+	state := func() registry.State {
+		t.Helper()
+		under, _, err := w.jobs.List(w.ctx, id, "", 0)
+		must(t, err)
+		blocked, err := w.store.Get(w.ctx, registry.DueBlockedKey(id, "snapshots"))
+		must(t, err)
+		if is := under[0].State == registry.StateBlocked; blocked[0].Exists() != is {
+			t.Errorf("the job is %s, and there is a blocker: %t", under[0].State, blocked[0].Exists())
+		}
+		return under[0].State
+	}
+	before := state()
+	w.blockJob(id, "the disk was full")
+	w.clock.Advance(jobsSeen)
+	w.tend(w.node) // the planner looks at it too, and leaves it
+	if is := state(); is != registry.StateBlocked {
+		t.Fatalf("the job is %s", is)
+	}
+	must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Snapshots))
+	if is := state(); is != before {
+		t.Errorf("a job that is to be tried again is %s, want %s", is, before)
+	}
+	under, _, err := w.jobs.List(w.ctx, id, "", 0)
+	must(t, err)
+	must(t, w.jobs.Quarantine(w.ctx, under[0].ID, "to look", "bob"))
+	err = steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Snapshots)
+	if moorage.KindOf(err) != moorage.KindIllegalArgument || !strings.Contains(err.Error(), "bob") || state() != registry.StateBlocked {
+		t.Errorf("a job in quarantine is %s: %v", state(), err)
+	}
+	must(t, w.jobs.Retry(w.ctx, under[0].ID, jobs.Retrying{}))
+	for range 4 {
+		w.tend(w.node)
+		w.clock.Advance(30 * time.Hour)
+	}
+	if n := w.snapshots("t"); n != 1 {
+		t.Errorf("after that the table has %d snapshots: %+v", n, w.care(id))
+	}
+}
+
+// jobsSeen is after how long the planner looks at a table again whose job has not ended.
+const jobsSeen = 30 * time.Hour
+
+// blockJob blocks the job on the snapshots of a table, as one that failed.
+func (w *world) blockJob(id registry.ID, why string) {
+	w.t.Helper()
+	key := registry.JobKey(id, "snapshots")
+	records, err := w.store.Get(w.ctx, key)
+	must(w.t, err)
+	job, err := registry.Decode[registry.Job](records[0])
+	must(w.t, err)
+	job.Before, job.LastError = records[0].State, why
+	value, err := registry.Encode(job)
+	must(w.t, err)
+	blocker, err := registry.Encode(registry.Due{Reason: why, Since: w.clock.Now()})
+	must(w.t, err)
+	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{
+		registry.Put(key, registry.StateBlocked, value),
+		registry.Put(registry.DueBlockedKey(id, "snapshots"), registry.StateNone, blocker),
+	}})
+	must(w.t, err)
+}
+
+func (w *world) steering() *due.Control {
+	return &due.Control{
+		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog),
+	}
+}

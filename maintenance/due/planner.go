@@ -1,0 +1,526 @@
+package due
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/internal/worker"
+	"moorage/ledger"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+)
+
+const (
+	// shards are the parts of the due index.
+	shards = "0123456789abcdef"
+	// claimPrefix begins the names of the assignments of shards. shardLife is how long one holds
+	// without a renewal. Each renewal is a write.
+	claimPrefix = "maintenance/shard/"
+	shardLife   = 5 * time.Minute
+	// claimPause is the pause between two attempts of a node to claim a shard. holdMax is how long
+	// a node keeps a shard, so that a node that starts later gets its share.
+	claimPause = 30 * time.Second
+	holdMax    = 10 * time.Minute
+	// roundPause is the mean pause between two rounds over the due index of a shard.
+	roundPause = 15 * time.Second
+	// duePage is how many due records one read lists.
+	duePage = 200
+	// roundOverlap is how far before the end of the last round a round begins, because times are
+	// also set in the past. Once in fullPause, a round begins at the start.
+	roundOverlap = time.Hour
+	fullPause    = 10 * time.Minute
+	// restAfter is how long a node skips a warehouse after its storage failed. stallRest is that
+	// pause if the storage did not answer. Then the node also leaves the shard to others.
+	restAfter = time.Minute
+	stallRest = 5 * time.Minute
+	// slowCheck is how long a round waits for a check. A longer check continues in the background.
+	slowCheck = 5 * time.Second
+)
+
+// lanes is how many tables a node checks at once, by kind. perWarehouse is how many of those tables
+// may be in one warehouse. So a warehouse whose storage hangs leaves room for others. Nothing
+// writes to these maps.
+var (
+	lanes        = map[policy.Kind]int{policy.Snapshots: 3, policy.Orphans: 2}
+	perWarehouse = map[policy.Kind]int{policy.Snapshots: 2, policy.Orphans: 1}
+)
+
+// Jobs is what the planner needs of jobs. *jobs.Jobs implements it.
+type Jobs interface {
+	Expire(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings, extra jobs.Extra) (jobs.Began, error)
+	FindOrphans(ctx context.Context, pointer registry.ID, s jobs.OrphanSettings, extra jobs.Extra) (jobs.Began, error)
+	PlanSnapshots(ctx context.Context, pointer registry.ID, s jobs.SnapshotSettings) (jobs.Plan, error)
+	TrimFormer(ctx context.Context, pointer registry.ID) (catalog.Former, error)
+}
+
+// Tables is what the package needs of the catalog. *catalog.Tables implements it.
+type Tables interface {
+	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
+}
+
+// PlannerConfig configures a Planner. Fields without a default are required.
+type PlannerConfig struct {
+	ledger.Deps
+	Jobs     Jobs
+	Tables   Tables
+	Policies *policy.Policies
+	// Began is called after a job has begun. By default it does nothing.
+	Began func()
+	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
+	// the clock is in doubt, no job begins. By default the clock is trusted.
+	Doubt func(ctx context.Context) (string, error)
+	// Patience is how long the planner waits for an answer of a storage. Default jobs.AnswerMax.
+	Patience time.Duration
+	// Interval is the mean pause between two rounds over a shard. Default 15 s.
+	Interval time.Duration
+}
+
+// PlannerStats is what a Planner has done since the process began.
+type PlannerStats struct {
+	Shards   int              // that this node has
+	Checks   map[string]int64 // by outcome
+	Began    map[string]int64 // jobs, by kind
+	Overdue  time.Duration    // of the longest-due table, in the last round of each shard
+	DueFound map[string]int64 // due records that the last rounds found, by kind; see tally
+}
+
+// Planner begins the jobs of one store. It is safe for concurrent use.
+type Planner struct {
+	config PlannerConfig
+	ledger *ledger.Ledger
+	claims *ledger.Claimer
+	log    *slog.Logger
+	loops  []*worker.Worker
+	shards []*shard
+	lanes  map[policy.Kind]chan struct{}
+
+	mu     sync.Mutex // guards the fields below; leaf
+	stats  PlannerStats
+	busy   map[warehouseKind]int // tables under a check
+	slow   map[warehouseKind]int // the part of busy that takes long
+	tables map[registry.ID]*entered
+	left   chan struct{}        // closed, and replaced, when a check has ended
+	rests  map[string]time.Time // until when the node skips a warehouse, by the node's clock
+}
+
+// warehouseKind is a kind in a warehouse.
+type warehouseKind struct {
+	warehouse string
+	kind      policy.Kind
+}
+
+// entered is a check in progress.
+type entered struct {
+	at     warehouseKind
+	isSlow bool
+}
+
+// shard is a part of the due index. Its fields belong to the goroutine that has its claim.
+type shard struct {
+	name    string
+	kicks   chan struct{} // holds one unhandled kick
+	jitter  *rand.Rand
+	cleared time.Time // the end of the last round, by the store's clock
+	full    time.Time // when a round last began at the start, by the store's clock
+	kept    tally     // what was due before the beginning of the next round; nil if unknown
+	left    time.Time // when this node left the shard to others, by the node's clock
+	// checking counts the checks in progress.
+	checking sync.WaitGroup
+	stalled  atomic.Bool // a storage did not answer a check
+
+	mu      sync.Mutex // guards the fields below; leaf
+	overdue time.Duration
+	found   map[string]int64 // never written to once it is set
+	held    bool
+}
+
+// NewPlanner returns a planner that is not started. It fails if the source of random bits does.
+func NewPlanner(config PlannerConfig) (*Planner, error) {
+	if config.Ledger == nil || config.Jobs == nil || config.Tables == nil || config.Policies == nil {
+		panic("due: Deps, Jobs, Tables and Policies are required")
+	}
+	if config.Began == nil {
+		config.Began = func() {}
+	}
+	if config.Doubt == nil {
+		config.Doubt = func(context.Context) (string, error) { return "", nil }
+	}
+	config.Interval = cmp.Or(config.Interval, roundPause)
+	config.Patience = cmp.Or(config.Patience, jobs.AnswerMax)
+	p := &Planner{
+		config: config, ledger: config.Ledger, claims: config.Claimer(), log: config.Logger,
+		lanes: make(map[policy.Kind]chan struct{}), busy: make(map[warehouseKind]int),
+		rests:  make(map[string]time.Time),
+		tables: make(map[registry.ID]*entered), slow: make(map[warehouseKind]int), left: make(chan struct{}),
+		stats: PlannerStats{Checks: make(map[string]int64), Began: make(map[string]int64)},
+	}
+	for kind, width := range lanes {
+		p.lanes[kind] = make(chan struct{}, width)
+	}
+	for _, name := range shards {
+		if err := p.addShard(string(name)); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (p *Planner) addShard(name string) error {
+	own, err := ledger.NewJitter(p.config.Random)
+	if err != nil {
+		return err
+	}
+	pauses, err := ledger.NewJitter(p.config.Random)
+	if err != nil {
+		return err
+	}
+	s := &shard{name: name, jitter: own, kicks: make(chan struct{}, 1)}
+	p.shards = append(p.shards, s)
+	p.loops = append(p.loops, worker.New(worker.Config{
+		Name: "maintenance shard " + name, Run: func(ctx context.Context) error { return p.hold(ctx, s) },
+		Interval: min(claimPause, 2*p.config.Interval), Jitter: pauses, Logger: p.log,
+	}))
+	return nil
+}
+
+// Start starts the loops. A caller may call it again after Stop.
+func (p *Planner) Start() {
+	for _, loop := range p.loops {
+		loop.Start()
+		loop.Kick()
+	}
+}
+
+// Stop ends the loops and waits for them. A second call does nothing.
+func (p *Planner) Stop() {
+	var stopping sync.WaitGroup
+	for _, loop := range p.loops {
+		stopping.Go(loop.Stop)
+	}
+	stopping.Wait()
+}
+
+// Kick makes the node check its shards now, and try to claim others. It never blocks.
+func (p *Planner) Kick() {
+	for i, loop := range p.loops {
+		loop.Kick()
+		select {
+		case p.shards[i].kicks <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Stats returns what the planner has done.
+func (p *Planner) Stats() PlannerStats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	copied := PlannerStats{
+		Checks: make(map[string]int64), Began: make(map[string]int64), DueFound: make(map[string]int64),
+	}
+	for outcome, n := range p.stats.Checks {
+		copied.Checks[outcome] = n
+	}
+	for kind, n := range p.stats.Began {
+		copied.Began[kind] = n
+	}
+	for _, s := range p.shards {
+		s.mu.Lock()
+		if s.held {
+			copied.Shards++
+			for kind, n := range s.found {
+				copied.DueFound[kind] += n
+			}
+			copied.Overdue = max(copied.Overdue, s.overdue)
+		}
+		s.mu.Unlock()
+	}
+	return copied
+}
+
+// hold claims a shard and works on it for a while.
+func (p *Planner) hold(ctx context.Context, s *shard) error {
+	if now := p.config.Now(); now.Sub(s.left) < 2*claimPause && !now.Before(s.left) {
+		return nil
+	}
+	return p.claimed(ctx, s, func(ctx context.Context) error {
+		began := p.config.Now()
+		for p.config.Policies.Current().Asks() && p.config.Now().Sub(began) < holdMax {
+			if err := p.round(ctx, s); err != nil {
+				return err
+			}
+			if s.stalled.Swap(false) && !p.config.Alone {
+				s.left = p.config.Now() // another node may reach the storage
+				return nil
+			}
+			pause := time.NewTimer(p.config.Interval/2 + time.Duration(s.jitter.Int64N(int64(p.config.Interval))))
+			select {
+			case <-ctx.Done():
+				pause.Stop()
+				return nil
+			case <-s.kicks:
+				pause.Stop()
+			case <-pause.C:
+			}
+		}
+		return nil
+	})
+}
+
+// RunOnce checks all due tables in the shards that no other node has.
+func (p *Planner) RunOnce(ctx context.Context) error {
+	var failures []error
+	for _, s := range p.shards {
+		failures = append(failures, p.claimed(ctx, s, func(ctx context.Context) error { return p.round(ctx, s) }))
+	}
+	return errors.Join(failures...)
+}
+
+func (p *Planner) claimed(ctx context.Context, s *shard, do func(ctx context.Context) error) error {
+	if !p.config.Policies.Current().Asks() {
+		return nil
+	}
+	err := p.claims.Claim(ctx, claimPrefix+s.name, shardLife, func(ctx context.Context) error {
+		s.kept = nil // another node may have had the shard
+		s.set(true, nil, 0)
+		defer s.set(false, nil, 0)
+		err := do(ctx)
+		s.checking.Wait()
+		if errors.Is(context.Cause(ctx), ledger.ErrClaimLost) {
+			return nil
+		}
+		return err
+	})
+	if errors.Is(err, ledger.ErrClaimed) {
+		return nil
+	}
+	return moorage.Annotate("due.claimed", s.name, err)
+}
+
+func (s *shard) set(held bool, found map[string]int64, overdue time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held, s.found, s.overdue = held, found, overdue
+}
+
+// round checks all due tables of a shard.
+func (p *Planner) round(ctx context.Context, s *shard) error {
+	now, err := p.ledger.Time(ctx)
+	if err != nil {
+		return err
+	}
+	after := registry.DuePrefix(s.name)
+	isFull := s.kept == nil || now.Sub(s.full) >= fullPause || now.Before(s.cleared)
+	r := &round{
+		Planner: p, shard: s, now: now, end: registry.DueID(s.name, now.Add(time.Second)), isFull: isFull,
+		next: registry.DueID(s.name, now.Add(-roundOverlap)), found: make(tally), kept: make(tally),
+	}
+	if !isFull {
+		after = registry.DueID(s.name, s.cleared.Add(-roundOverlap))
+		r.found.add(s.kept)
+		r.kept.add(s.kept)
+	}
+	for more := true; more; {
+		page, err := p.ledger.ListKeys(ctx, registry.TableDue, registry.DuePrefix(s.name), after, duePage)
+		if err != nil {
+			return err
+		}
+		if after, more, err = r.page(ctx, page); err != nil {
+			return err
+		}
+	}
+	if r.isDoubted {
+		return ctx.Err() // what is due stays as the last round found it
+	}
+	if err := ctx.Err(); err != nil {
+		return err // the round is incomplete
+	}
+	if s.cleared, s.kept = now, r.kept; isFull {
+		s.full = now
+	}
+	s.set(true, r.found.counts(), r.found.overdue(now))
+	return nil
+}
+
+// round is one round over the due records of a shard.
+type round struct {
+	*Planner
+	shard  *shard
+	now    time.Time // by the store's clock
+	end    string    // the ID of a due record: what is due now is before it
+	isFull bool      // the round begins at the start
+	began  bool
+	// isDoubted is true if the clock is in doubt, so that the round checked no table.
+	isDoubted bool
+
+	next  string // the next round begins after this ID, unless it begins at the start
+	found tally  // what is due
+	kept  tally  // the part of found that the next round does not list
+}
+
+// page checks the tables of a page of due records. more is false if nothing after the page is due
+// now. Otherwise the next page begins after the ID after.
+func (r *round) page(ctx context.Context, page []registry.Record) (after string, more bool, err error) {
+	more = len(page) == duePage
+	var others, looked []registry.Key
+	for _, record := range page {
+		if record.Key.ID >= r.end || ctx.Err() != nil {
+			more = false // the rest is due later
+			break
+		}
+		if !r.began {
+			r.began = true
+			why, err := r.config.Doubt(ctx)
+			if r.isDoubted = why != ""; r.isDoubted || err != nil {
+				return "", false, err
+			}
+		}
+		after = record.Key.ID
+		_, kind, _, err := registry.ParseDue(record.Key)
+		switch _, ours := lanes[policy.Kind(kind)]; {
+		case ours, err != nil:
+			r.found.count(record.Key)
+			r.checkTable(ctx, record.Key)
+			looked = append(looked, record.Key)
+		case r.isFull:
+			others = append(others, record.Key)
+		default: // only full rounds read whether a policy still requires it
+			r.found.count(record.Key)
+			r.keep(record.Key)
+		}
+	}
+	if err := r.keepLeft(ctx, looked); err != nil {
+		return "", false, err
+	}
+	if others, err = r.others(ctx, others); err != nil {
+		return "", false, err
+	}
+	for _, key := range others {
+		r.found.count(key)
+		r.keep(key)
+	}
+	return after, more, nil
+}
+
+// checkTable checks the table of a due record. A slow check continues in the background.
+func (r *round) checkTable(ctx context.Context, key registry.Key) {
+	pointer, kind, at, err := registry.ParseDue(key)
+	if err != nil {
+		r.log.WarnContext(ctx, "maintenance: a due record cannot be read", "record", key.String(), "error", err)
+		return
+	}
+	l := &check{Planner: r.Planner, pointer: pointer, kind: policy.Kind(kind), at: at, key: key}
+	ended := make(chan struct{})
+	r.shard.checking.Go(func() {
+		defer close(ended)
+		l.runAndLog(ctx, r.shard)
+	})
+	slow := time.NewTimer(slowCheck)
+	defer slow.Stop()
+	select {
+	case <-ended:
+	case <-slow.C:
+		r.goesOn(pointer)
+	}
+}
+
+// runAndLog runs a check, logs the outcome, and counts it in Stats.
+func (l *check) runAndLog(ctx context.Context, s *shard) {
+	err := worker.Safely(ctx, l.run)
+	if l.outcome != "" {
+		l.mu.Lock()
+		l.stats.Checks[l.outcome]++
+		l.mu.Unlock()
+	}
+	if errors.Is(err, jobs.ErrStalled) {
+		s.stalled.Store(true)
+	}
+	if err != nil && ctx.Err() == nil {
+		l.log.WarnContext(ctx, "maintenance: a table could not be looked at", "pointer", l.pointer, "kind", l.kind,
+			"error", err)
+	}
+}
+
+// enter reports whether a check of a table may begin now. A table has one check at a time. enter
+// waits a little for checks in the same warehouse that will soon end. After true, the caller must
+// call leave.
+func (p *Planner) enter(ctx context.Context, warehouse string, kind policy.Kind, table registry.ID) bool {
+	at := warehouseKind{warehouse, kind}
+	patience := time.NewTimer(slowCheck)
+	defer patience.Stop()
+	for {
+		p.mu.Lock()
+		switch {
+		case p.tables[table] != nil || p.slow[at] > 0 || p.config.Now().Before(p.rests[warehouse]):
+			p.mu.Unlock()
+			return false
+		case p.busy[at] < perWarehouse[kind]:
+			p.tables[table] = &entered{at: at}
+			p.busy[at]++
+			p.mu.Unlock()
+			return true
+		}
+		left := p.left
+		p.mu.Unlock()
+		select {
+		case <-left:
+		case <-patience.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+func (p *Planner) leave(table registry.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	was := p.tables[table]
+	delete(p.tables, table)
+	if p.busy[was.at]--; p.busy[was.at] == 0 {
+		delete(p.busy, was.at)
+	}
+	if was.isSlow {
+		if p.slow[was.at]--; p.slow[was.at] == 0 {
+			delete(p.slow, was.at)
+		}
+	}
+	close(p.left)
+	p.left = make(chan struct{})
+}
+
+// goesOn marks the check of a table, if there is one, as slow: then no round waits for it.
+func (p *Planner) goesOn(table registry.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if was := p.tables[table]; was != nil && !was.isSlow {
+		was.isSlow = true
+		p.slow[was.at]++
+	}
+}
+
+// rest makes the node skip a warehouse for a while.
+func (p *Planner) rest(warehouse string, while time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rests[warehouse] = p.config.Now().Add(while)
+}
+
+// tableByID finds a table, and waits for the storage only for the configured patience.
+func (p *Planner) tableByID(ctx context.Context, pointer registry.ID) (
+	version *catalog.Version, table registry.Pointer, err error) {
+	err = jobs.CallWithin(ctx, p.config.Patience, func(ctx context.Context) (err error) {
+		version, table, err = p.config.Tables.TableByID(ctx, pointer)
+		return err
+	})
+	return version, table, err
+}

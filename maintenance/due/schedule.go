@@ -1,0 +1,255 @@
+package due
+
+import (
+	"context"
+	"time"
+
+	"moorage/ledger"
+	"moorage/maintenance/policy"
+	"moorage/registry"
+)
+
+// The modes: the reasons of a due time.
+const (
+	ModeEvent    = "event"
+	ModeWalk     = "walk"
+	ModeShadow   = "shadow"
+	ModeOperator = "operator"
+)
+
+// HeldBlocked is the reason why a blocked kind is held.
+const HeldBlocked = "blocked"
+
+// Schedule is the schedule of a table, as it was read.
+type Schedule struct {
+	Pointer registry.ID
+	Record  registry.Record // zero if there is no record
+	Value   registry.Care
+}
+
+// ReadSchedules returns the schedules of tables, in their order.
+func ReadSchedules(ctx context.Context, l *ledger.Ledger, pointers ...registry.ID) ([]Schedule, error) {
+	keys := make([]registry.Key, len(pointers))
+	for i, pointer := range pointers {
+		keys[i] = registry.CareKey(pointer)
+	}
+	records, err := l.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	cares := make([]Schedule, len(pointers))
+	for i, record := range records {
+		if cares[i], err = DecodeSchedule(pointers[i], record); err != nil {
+			return nil, err
+		}
+	}
+	return cares, nil
+}
+
+// DecodeSchedule returns the schedule of a table in record, which may be missing.
+func DecodeSchedule(pointer registry.ID, record registry.Record) (Schedule, error) {
+	care := Schedule{Pointer: pointer, Record: record}
+	if !record.Exists() {
+		return care, nil
+	}
+	var err error
+	care.Value, err = ledger.Decode[registry.Care](record)
+	return care, err
+}
+
+// AsOf returns a schedule with corrected times at now, by the store's clock: what happened while
+// the clock was ahead counts as happened now. Due times stay, because the index has them.
+func AsOf(care registry.Care, now time.Time) registry.Care {
+	if registry.IsAhead(care.SeqAt, now) {
+		care.SeqAt = now
+	}
+	for _, job := range care.Jobs {
+		if registry.IsAhead(job.Last, now) {
+			job.Last = now
+			care = care.With(job)
+		}
+	}
+	return care
+}
+
+// Change is what one Apply requires and writes.
+type Change struct {
+	Conditions []registry.Condition
+	Writes     []registry.Write
+}
+
+// Add adds other to c.
+func (c *Change) Add(other Change) {
+	c.Conditions = append(c.Conditions, other.Conditions...)
+	c.Writes = append(c.Writes, other.Writes...)
+}
+
+// Move returns the change that replaces a table's schedule by after, with the due records of its
+// times. It requires an unchanged schedule. The write of the schedule is the first.
+func (c Schedule) Move(after registry.Care) (Change, error) {
+	key := registry.CareKey(c.Pointer)
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, after))
+	if err != nil {
+		return Change{}, err
+	}
+	condition := registry.Absent(key)
+	if c.Record.Exists() {
+		condition = ledger.Unchanged(c.Record)
+	}
+	change := Change{Conditions: []registry.Condition{condition}, Writes: writes}
+	before := dueKeys(c.Pointer, c.Value)
+	present := dueKeys(c.Pointer, after)
+	for _, job := range c.Value.Jobs {
+		if was, ok := before[job.Kind]; ok && present[job.Kind] != was {
+			change.Writes = append(change.Writes, registry.Delete(was))
+		}
+	}
+	for _, job := range after.Jobs {
+		is, ok := present[job.Kind]
+		if !ok || before[job.Kind] == is {
+			continue
+		}
+		put, err := ledger.Encode(ledger.Put(is, registry.StateNone, registry.Due{}))
+		if err != nil {
+			return Change{}, err
+		}
+		change.Writes = append(change.Writes, put...)
+	}
+	return change, nil
+}
+
+// dueKeys returns the keys of the due records of a table, by kind.
+func dueKeys(pointer registry.ID, care registry.Care) map[string]registry.Key {
+	keys := make(map[string]registry.Key, len(care.Jobs))
+	for _, job := range care.Jobs {
+		if !job.Due.IsZero() {
+			keys[job.Kind] = registry.DueKey(pointer, job.Kind, job.Due)
+		}
+	}
+	return keys
+}
+
+// End returns the change that removes the schedule of a dropped table, with its due records.
+func (c Schedule) End() Change {
+	var change Change
+	if !c.Record.Exists() {
+		return change
+	}
+	change.Conditions = []registry.Condition{ledger.Unchanged(c.Record)}
+	change.Writes = []registry.Write{registry.Delete(c.Record.Key)}
+	for _, job := range c.Value.Jobs {
+		if !job.Due.IsZero() {
+			change.Writes = append(change.Writes, registry.Delete(registry.DueKey(c.Pointer, job.Kind, job.Due)))
+		}
+		change.Writes = append(change.Writes, registry.Delete(registry.DueBlockedKey(c.Pointer, job.Kind)))
+	}
+	return change
+}
+
+// Block returns the change that blocks job, a kind of the table: it is no longer due, and a record
+// has the reason. by is empty if the job failed.
+func (c Schedule) Block(job registry.JobCare, reason, by string, now time.Time) (Change, error) {
+	job.Due, job.Held, job.Error = time.Time{}, HeldBlocked, reason
+	change, err := c.Move(c.Value.With(job))
+	if err != nil {
+		return change, err
+	}
+	put, err := ledger.Encode(ledger.Put(registry.DueBlockedKey(c.Pointer, job.Kind), registry.StateNone,
+		registry.Due{Reason: reason, Since: now, By: by}))
+	change.Writes = append(change.Writes, put...)
+	return change, err
+}
+
+// Unblock returns the change that makes a kind of the table due now, and not blocked. blocker is
+// the record with the reason, as it was read. The record of a job that was blocked since then
+// stays.
+func (c Schedule) Unblock(kind string, due time.Time, blocker registry.Record) (Change, error) {
+	job := c.Value.Job(kind)
+	job.Due, job.Set, job.Mode, job.Held = due.UTC().Truncate(time.Second), due, ModeOperator, ""
+	job.Tries, job.Laters, job.LaterSince, job.Error = 0, 0, time.Time{}, ""
+	change, err := c.Move(c.Value.With(job))
+	if blocker.Exists() {
+		change.Conditions = append(change.Conditions, ledger.Unchanged(blocker))
+		change.Writes = append(change.Writes, registry.Delete(registry.DueBlockedKey(c.Pointer, kind)))
+	}
+	return change, err
+}
+
+// FactsOf returns the facts that a change records about a version of a table. facts may be nil.
+func FactsOf(facts *registry.Facts) policy.Facts {
+	if facts == nil {
+		return policy.Facts{Files: -1}
+	}
+	known := policy.Facts{Known: true, Snapshots: facts.Snapshots, Files: facts.Files, Rules: facts.Rules}
+	if facts.FirstMS > 0 {
+		known.First = time.UnixMilli(facts.FirstMS).UTC()
+	}
+	return known
+}
+
+// Observation is the observed state of a table.
+type Observation struct {
+	Warehouse registry.ID // zero if unknown
+	Facts     policy.Facts
+	Seq       int64
+	Rules     policy.Rules
+	Mode      string
+	// Exact is true if the rules come from the present version. Then a table whose rule has changed
+	// is due when the rule requires, and needs no check because of the change.
+	Exact bool
+}
+
+// Evaluate returns the new schedule of a table that was observed at about now, by the store's
+// clock. changed is false if there is nothing to write.
+func Evaluate(care registry.Care, sight Observation, now time.Time) (after registry.Care, changed bool) {
+	care = AsOf(care, now)
+	after = care
+	for _, t := range policy.Types() {
+		rule := sight.Rules[t]
+		job := care.Job(string(t.Kind()))
+		if job.Held == HeldBlocked {
+			continue
+		}
+		base := baseOf(care, job)
+		if sight.Exact {
+			base.Rule, base.Rules = rule.Hash(), sight.Facts.Rules
+		}
+		due := policy.Due(sight.Facts, base, rule, now)
+		if registry.IsAhead(job.Set, now) {
+			job.Due = time.Time{} // its original wait is unknown
+			if due.IsZero() {
+				due = now
+			}
+		}
+		if due.IsZero() {
+			continue
+		}
+		if due.Before(now) {
+			due = now // readers of the index have passed earlier times
+		}
+		due = due.UTC().Truncate(time.Second)
+		if !job.Due.IsZero() && !due.Before(job.Due) {
+			continue
+		}
+		job.Due, job.Set, job.Rule, job.Mode, job.Held = due, now, rule.Hash(), sight.Mode, ""
+		after, changed = after.With(job), true
+	}
+	if changed {
+		after.Rules = sight.Facts.Rules
+		if !sight.Warehouse.IsZero() {
+			after.Warehouse = sight.Warehouse
+		}
+		if sight.Seq > after.Seq {
+			after.Seq, after.SeqAt = sight.Seq, now
+		}
+	}
+	return after, changed
+}
+
+// baseOf returns the state of a table after the last job of a kind.
+func baseOf(care registry.Care, job registry.JobCare) policy.Base {
+	return policy.Base{
+		Rule: job.Rule, Rules: care.Rules, Ran: job.Last,
+		Snapshots: job.Base.Snapshots, Files: job.Base.Files, Interval: job.Base.Interval,
+	}
+}
