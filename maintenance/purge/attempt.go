@@ -20,26 +20,27 @@ import (
 )
 
 const (
-	// lastingMax is after how many attempts a purge is given up that would meet the same again.
+	// lastingMax is the number of attempts after which a purge is given up if another attempt would
+	// fail the same way.
 	lastingMax = 3
-	// takeBackMax bounds what a process that ends does for its purges.
+	// takeBackMax bounds the work of a stopping process for its purges.
 	takeBackMax = 5 * time.Second
 )
 
-// errGone says that a purge was called off, or that another node finished it.
+// errGone means that a purge was called off, or that another node finished it.
 var errGone = errors.New("purge: the task is gone")
 
-// pending is a purge whose table is marked.
+// pending is a purge of a marked table.
 type pending struct {
 	record registry.Record // of the task
 	task   registry.Task
 	table  registry.Pointer
-	// isNoted says that the task tells of this attempt: see noteBegun.
+	// isNoted reports that the task records this attempt; see noteBegun.
 	isNoted bool
 }
 
-// attempt makes one attempt under watched, which ends when nothing gets done or the claim is lost.
-// It notes under ctx what became of it.
+// attempt makes one attempt under watched, which ends without progress or when the claim is lost.
+// It records the result under ctx.
 func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) error {
 	var work pending
 	cause := worker.Safely(watched, func(ctx context.Context) (err error) {
@@ -81,8 +82,8 @@ func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) er
 	return ledger.IgnoreRetry(err) // another node noted one
 }
 
-// writeFailure writes into the task why it did not finish and returns its new state. It returns
-// ledger.ErrRetry if the task has changed meanwhile.
+// writeFailure records in the task why it did not finish, and returns the new state of the task. It
+// returns ledger.ErrRetry if the task has changed meanwhile.
 func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (registry.State, error) {
 	task, state := work.task, registry.StateNone
 	task.Attempts++
@@ -112,7 +113,7 @@ func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (r
 var errDeaths = errors.New("purge: the server ended " + strconv.Itoa(registry.BegunMax) +
 	" times in a row while it purged this table; see how much memory it may take, and what the table's manifests have")
 
-// noteBegun notes in the task, before anything of the table is read, that an attempt begins.
+// noteBegun records in the task that an attempt begins, before it reads anything of the table.
 func (w *Worker) noteBegun(ctx context.Context, work *pending) error {
 	if work.isNoted {
 		return nil
@@ -124,8 +125,8 @@ func (w *Worker) noteBegun(ctx context.Context, work *pending) error {
 	return err
 }
 
-// takeBack takes back what noteBegun noted: the process lives, and leaves the purge alone for other
-// reasons. If that fails the attempt counts as one whose process died.
+// takeBack undoes noteBegun, because the process is alive and stops the attempt for another reason.
+// If that fails, the attempt counts as one whose process died.
 func (w *Worker) takeBack(ctx context.Context, work pending) {
 	if !work.isNoted {
 		return
@@ -139,7 +140,8 @@ func (w *Worker) takeBack(ctx context.Context, work pending) {
 	}
 }
 
-// writeTask makes next the task of work. The error is errGone if that has changed meanwhile.
+// writeTask replaces the task of work by next. It returns errGone if the task has changed
+// meanwhile.
 func (w *Worker) writeTask(ctx context.Context, work *pending, next registry.Task) error {
 	writes, err := ledger.Encode(ledger.Put(work.record.Key, work.record.State, next))
 	if err != nil {
@@ -159,9 +161,9 @@ func (w *Worker) writeTask(ctx context.Context, work *pending, next registry.Tas
 	return nil
 }
 
-// mark reads the task and its table, and marks the table as being purged. Then it cannot come back.
-// After an error it returns what it has read. The error is errDeaths if too many attempts have
-// begun and not ended.
+// mark reads the task and its table, and marks the table as purging, after which it cannot be
+// restored. With an error it also returns what it has read. The error is errDeaths if the processes
+// of too many attempts died.
 func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 	err = w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		records, err := w.ledger.Get(ctx, registry.TaskKey(d.task), registry.PointerKey(d.pointer))
@@ -220,8 +222,7 @@ func (w *Worker) mark(ctx context.Context, d *due) (work pending, err error) {
 	return work, err
 }
 
-// purge deletes the files of a table that is marked, then its records. All of it may be done again
-// from any point.
+// purge deletes the files of a marked table, then its records. It may be repeated from any point.
 func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 	owing, folders, err := w.jobsOf(ctx, work.table.ID)
 	if err != nil {
@@ -237,7 +238,8 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 	document, err := w.tables.ReadMetadata(ctx, work.table, files)
 	switch {
 	case moorage.KindOf(err) == moorage.KindNotFound:
-		// There never was one, or an earlier attempt deleted it, last. Or its disk is not mounted.
+		// The file never existed, an earlier attempt deleted it as its last file, or its disk is
+		// not mounted.
 		w.log.WarnContext(ctx, "purge finds no metadata file, so it ends and deletes nothing; "+
 			"if the disk was not mounted, delete the table's folder",
 			"task", work.task.ID, "ident", work.table.Identifier(), "file", work.table.MetadataLocation)
@@ -289,8 +291,8 @@ func (w *Worker) purge(ctx context.Context, work pending, dog *watchdog) error {
 	return nil
 }
 
-// hasFiles reports whether files are left in the locations of a table that was purged. They may be
-// if the storage cannot list them.
+// hasFiles reports whether files may be left in the locations of a purged table. It returns true if
+// the storage cannot list them.
 func hasFiles(ctx context.Context, lister storage.Lister, table registry.Pointer) (bool, error) {
 	if lister == nil {
 		return true, nil
@@ -309,12 +311,12 @@ func hasFiles(ctx context.Context, lister storage.Lister, table registry.Pointer
 	return false, nil
 }
 
-// held returns the files of batch that lie in a location which the table still holds. It returns
-// errGone if the purge is over or was called off: a worker that was taken for dead and wakes stops
-// then.
+// held returns the files of batch that are in a location of the table. It returns errGone if the
+// purge is over or was called off. So a worker that slept, and lost its purge meanwhile, stops
+// here.
 //
-// While a purge is pending, no other table gets its locations. This is the last check of that
-// before the files go.
+// While a purge is pending, no other table gets its locations. This is the last check before the
+// deletion.
 func (w *Worker) held(ctx context.Context, table registry.Pointer, batch []string) ([]string, error) {
 	keys := []registry.Key{registry.PointerKey(table.ID)}
 	for _, claim := range table.Claims {
@@ -358,9 +360,9 @@ func (w *Worker) held(ctx context.Context, table registry.Pointer, batch []strin
 	}), nil
 }
 
-// finish removes, in one Apply, the task, the record of its table, and what that still holds. left
-// says that files may be left in the locations of the table. It is no error if another node did so,
-// or if the table is no longer to be purged by this task.
+// finish removes, in one Apply, the task, the record of its table, and the table's claims. left
+// reports that files may be left in the locations of the table. If another node did the same, or
+// the table is no longer to be purged by this task, that is not an error.
 func (w *Worker) finish(ctx context.Context, work pending, left bool) error {
 	ending := claims.Ending{How: registry.EndedPurge, Lasting: left}
 	return w.locations.End(ctx, operation, work.table.ID, ending, func(

@@ -9,21 +9,21 @@ import (
 	"moorage/registry"
 )
 
-// Blocked is a dropped table whose files could not be deleted, or a task that cannot be read.
+// Blocked is a dropped table whose files could not be deleted, or an unreadable task.
 type Blocked struct {
 	ID        string             // of the task
 	Table     moorage.Identifier // without a name if its record cannot be read
 	Since     time.Time          // when the table was dropped
 	Attempts  int
 	LastError string
-	// Unreadable says why the record of the task cannot be read. Then only ID is known, and the
-	// workers leave it alone. It is taken for a purge, unless it has the id of a transaction.
+	// Unreadable is the reason why the record of the task cannot be read. Then only ID is known,
+	// and the workers do nothing. Unless it has the id of a transaction, it counts as a purge.
 	Unreadable error
 }
 
-// Blocked returns at most limit (0: all) of the purges that were given up and of the tasks that
-// cannot be read, in the order of their ids, behind the id after ("": from the start). The next
-// page begins after next, which is empty if there is none.
+// Blocked returns the purges that were given up and the unreadable tasks, in the order of their
+// ids, after the id after (from the start if it is empty). limit bounds their number; 0 means all.
+// The next page begins after next, which is empty on the last page.
 func (w *Worker) Blocked(ctx context.Context, after string, limit int) (purges []Blocked, next string, err error) {
 	err = w.ledger.Scan(ctx, registry.TableTask, "", after, func(record registry.Record) (bool, error) {
 		purge, found, err := w.blocked(ctx, record)
@@ -40,7 +40,7 @@ func (w *Worker) Blocked(ctx context.Context, after string, limit int) (purges [
 	return purges, next, moorage.Annotate("purge.Blocked", "", err)
 }
 
-// blocked returns the purge that a task is. It returns false if the task is none, or was not
+// blocked returns the purge of a task. It returns false if the task is not a purge, or was not
 // given up.
 func (w *Worker) blocked(ctx context.Context, record registry.Record) (Blocked, bool, error) {
 	task, unreadable := registry.DecodeTask(record)
@@ -68,17 +68,17 @@ func (w *Worker) blocked(ctx context.Context, record registry.Record) (Blocked, 
 	return blocked, true, nil
 }
 
-// blocksTransaction reports whether a task that cannot be read is the blocker of a transaction.
-// Then it is shown, and ended, with that.
+// blocksTransaction reports whether an unreadable task is the blocker of a transaction. Such a task
+// is listed and ended with the transaction.
 func (w *Worker) blocksTransaction(ctx context.Context, task registry.Key) (bool, error) {
 	records, err := w.ledger.Get(ctx, registry.Key{Table: registry.TableTransaction, ID: task.ID})
 	return err == nil && records[0].Exists(), err
 }
 
-// Retry has the workers of all nodes try the purge with this id again from the start. One that
-// waits for its time begins at once.
+// Retry makes the workers of all nodes retry the purge with this id from the start. A waiting purge
+// begins at once.
 //
-// Errors: KindNotFound if there is none, KindInternal if its record cannot be read.
+// Errors: KindNotFound if there is no such purge, KindInternal if its record is unreadable.
 func (w *Worker) Retry(ctx context.Context, id registry.ID) error {
 	const op = "purge.Retry"
 	begun, err := w.beginNow(ctx, id)

@@ -3,18 +3,18 @@
 // # What it promises
 //
 // A file is deleted only if the dropped table's own metadata names it, or a job of the table was
-// to delete it, and only in a location that the table holds. Its metadata is that of its present
-// version, and earlier metadata files as far as the logs lead to them. No location of a table
-// passes on while its purge is pending, and the table cannot come back once its purge has begun.
-// So nothing that is deleted is another table's. The exception are files of a table elsewhere that
-// names files here, which nobody asks.
+// about to delete it, and only in a location that the table holds. The metadata is that of the
+// current version, and earlier metadata files as far as the logs lead to them. No location of a
+// table passes on while its purge is pending, and the table cannot be restored once its purge has
+// begun. So no deleted file belongs to another table, with one exception: a table elsewhere may
+// name files here, and the purge does not check that.
 //
-// Everything may be done again from any point, by any node. The files that name others go last,
-// so a purge that was cut short finds what is left when it begins again.
+// Any node may repeat everything from any point. Files that name others are deleted last, so an
+// interrupted purge finds the rest when it begins again.
 //
 // # How it works
 //
-// The drop writes the task in the same Apply. A Worker of each node looks for tasks:
+// The Apply of the drop also writes the task. A Worker of each node searches for tasks:
 //
 //	task, table dropped ── claimed, begun ──► table purging ── files, in batches ──► records gone
 //	     ▲       │                                │  ▲
@@ -22,16 +22,18 @@
 //	     │                                        ▼
 //	     └──── an operator ──────── blocked, after AttemptsMax failures
 //
-// A claim (package ledger) leaves each purge to one node. It saves work and protects nothing:
-// before each batch the worker reads that the table is still to be purged by this task.
+// A claim (package ledger) gives each purge to one node. The claim saves work and protects nothing:
+// before each batch the worker reads the store to confirm that this task still has to purge the
+// table.
 //
-// One attempt marks the table, deletes, and ends the purge (attempt.go). What the metadata of the
-// table names is listed in files.go, in an order that is safe.
+// One attempt marks the table, deletes its files, and ends the purge (attempt.go). files.go yields
+// the files in a safe order.
 //
-// Several purges run side by side, few of one warehouse. One that gets nothing done for StallMax
+// Several purges run at once, few of them in one warehouse. A purge without progress for StallMax
 // has failed.
 //
 // # What it must not know
 //
-// How tables are named, made or changed, and how a storage is opened: Tables says that.
+// It must not know how tables are named, made or changed, or how a storage is opened; Tables does
+// that.
 package purge

@@ -20,9 +20,10 @@ import (
 const (
 	// batchMax is the largest batch that eachBatch yields.
 	batchMax = 1000
-	// seenMax bounds how many paths a set remembers; about 10 MB.
+	// seenMax bounds the number of paths in a set, which takes about 10 MB.
 	seenMax = 1 << 18
-	// earlierMax bounds how many earlier metadata files one purge finds; about 20 MB of names.
+	// earlierMax bounds the number of earlier metadata files of one purge; their names take about
+	// 20 MB.
 	earlierMax = 100_000
 )
 
@@ -31,16 +32,16 @@ type readEarlier func(ctx context.Context, location string) (*metadata.Document,
 
 // eachBatch yields, in batches of at most batchMax, the locations of all files that document, the
 // metadata of table, names or that jobs of the table owe, and that lie within the table's claims.
-// yield deletes them; its error ends the purge.
+// yield deletes a batch; its error ends the purge.
 //
-// Files are yielded before those that name them: data and delete files, what jobs have listed,
-// then manifests, manifest lists, statistics, earlier metadata files, the oldest first, and, alone
-// and last, the table's metadata file. So a purge that was cut short at any point finds, when it
-// begins again, everything that is left. With gc.enabled=false data and delete files stay and the
-// rest goes, as in the Java implementation.
+// Files are yielded before the files that name them: data and delete files, files listed by jobs,
+// then manifests, manifest lists, statistics, earlier metadata files (the oldest first), and, alone
+// and last, the table's metadata file. So after an interruption at any point, a new run finds
+// everything that is left. With gc.enabled=false, data and delete files stay and the rest goes, as
+// in the Java implementation.
 //
-// A manifest or manifest list that is missing, damaged or out of reach is logged and skipped: the
-// files that only it names stay. Any other failure to read one ends the purge, to be done again.
+// A manifest or manifest list that is missing, damaged or outside the allowed locations is logged
+// and skipped; files that only it names stay. Any other failure to read one ends the attempt.
 func eachBatch(ctx context.Context, log *slog.Logger, files storage.Store, document *metadata.Document,
 	table registry.Pointer, owed owed, read readEarlier, yield func(batch []string) error) error {
 	w := walk{
@@ -97,7 +98,7 @@ type walk struct {
 	skipped *recent // files that the log says were skipped: lists are read twice
 }
 
-// contentFiles adds data and delete files, unless the table says that others may need them.
+// contentFiles adds data and delete files, unless the table has gc.enabled=false.
 func (w *walk) contentFiles(ctx context.Context) error {
 	if !w.document.Collects() {
 		w.log.InfoContext(ctx, "purge leaves data files: gc.enabled is not true", "location", w.document.Location())
@@ -139,9 +140,9 @@ func (w *walk) statistics(context.Context) error {
 	return nil
 }
 
-// earlierMetadata adds the files of the metadata log, and those that have left it. The oldest file
-// of a log names those before it in a log of its own, and so on. Each log goes before the one that
-// leads to it.
+// earlierMetadata adds the files of the metadata log, and those that have left it: the oldest file
+// of a log has a log of earlier files, and so on. The files of a log go before the file that
+// contains the log.
 func (w *walk) earlierMetadata(ctx context.Context) error {
 	var logs [][]string
 	met := make(map[string]bool)
@@ -180,8 +181,8 @@ func (w *walk) earlierMetadata(ctx context.Context) error {
 	return nil
 }
 
-// earlier returns an earlier version of the table; nil if the file is gone, or is none of that
-// table within its claims.
+// earlier returns an earlier version of the table. It returns nil if the file is gone, or is not a
+// file of that table within its claims.
 func (w *walk) earlier(ctx context.Context, file string) (*metadata.Document, error) {
 	location, err := storage.ParseFile(file)
 	if err != nil || !isWithin(w.claims, location) {
@@ -216,7 +217,7 @@ func (w *walk) add(path string) error {
 	return w.flush()
 }
 
-// flush yields the batch, if there is anything in it.
+// flush yields the batch unless it is empty.
 func (w *walk) flush() error {
 	if len(w.batch) == 0 {
 		return nil
@@ -250,8 +251,8 @@ func (w *walk) eachManifest(ctx context.Context, do func(manifests.Listed) error
 	return nil
 }
 
-// manifestsOf returns the manifests of a snapshot; none if its list cannot be read and never will
-// be.
+// manifestsOf returns the manifests of a snapshot. It returns no manifests if the list is
+// permanently unreadable.
 func (w *walk) manifestsOf(ctx context.Context, snapshot metadata.Snapshot) ([]manifests.Listed, error) {
 	var found []manifests.Listed
 	for _, path := range snapshot.Manifests {
@@ -309,8 +310,8 @@ func (f *watchedFile) Read(into []byte) (int, error) {
 	return n, err
 }
 
-// open opens a file to be read. It returns nil, without an error, if the file is not there or out
-// of reach, now and later.
+// open opens a file for reading. It returns nil without an error if the file does not exist or is
+// outside the allowed locations.
 func (w *walk) open(ctx context.Context, path string) (*watchedFile, error) {
 	file, _, err := w.files.Open(ctx, path)
 	switch {
@@ -323,8 +324,8 @@ func (w *walk) open(ctx context.Context, path string) (*watchedFile, error) {
 	return nil, err
 }
 
-// skipUnlessFailed logs that file, which could not be read to its end, is skipped. If the storage
-// failed, or the file has more than is read of one, it returns that, which ends the purge.
+// skipUnlessFailed logs that the unreadable file is skipped. If the storage failed, or the file
+// exceeds a bound, it returns that error, which ends the attempt.
 func (w *walk) skipUnlessFailed(ctx context.Context, file *watchedFile, err error) error {
 	if file.err != nil {
 		err = file.err
@@ -345,8 +346,8 @@ func (w *walk) skip(ctx context.Context, path string, cause error) {
 	}
 }
 
-// recent is a set of the paths that were added lately. It has their hashes, which are long enough
-// that no two paths have the same.
+// recent is a set of the paths that were added last. It stores hashes that are long enough to
+// differ for all paths.
 type recent struct {
 	seeds [2]maphash.Seed
 	set   map[[2]uint64]struct{}
@@ -356,7 +357,7 @@ func newRecent() *recent {
 	return &recent{[2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, make(map[[2]uint64]struct{})}
 }
 
-// add adds path, and reports whether it is new as far as the set remembers.
+// add adds path, and reports whether the set did not contain it.
 func (r *recent) add(path string) bool {
 	hash := [2]uint64{maphash.String(r.seeds[0], path), maphash.String(r.seeds[1], path)}
 	if _, ok := r.set[hash]; ok {

@@ -13,9 +13,9 @@ import (
 	"moorage/storage"
 )
 
-// owed is what the jobs of a table have promised to delete and have not deleted: files of snapshots
-// that have expired, and orphans in quarantine. The table's metadata names them no more. The purge
-// deletes them with the rest.
+// owed has the files that jobs of a table were about to delete: files of expired snapshots, and
+// orphans in quarantine. The table's metadata no longer names them. The purge deletes them with the
+// rest.
 type owed []jobs.Promise
 
 // jobsOf returns the jobs of a table, and the folders in which they keep their files.
@@ -31,8 +31,8 @@ func (w *Worker) jobsOf(ctx context.Context, table registry.ID) (all []registry.
 	return all, folders, err
 }
 
-// readOwed reads what jobs owe. One whose own files are gone or damaged is logged: the files that
-// only it knows of stay.
+// readOwed reads what jobs owe. It logs a job whose own files are missing or damaged; files that
+// only this job knows stay.
 func readOwed(ctx context.Context, log *slog.Logger, files storage.Store, all []registry.Job) (o owed, err error) {
 	for _, job := range all {
 		promise, err := jobs.ReadPromise(ctx, files, job)
@@ -44,7 +44,7 @@ func readOwed(ctx context.Context, log *slog.Logger, files storage.Store, all []
 	return o, nil
 }
 
-// skipDamaged logs that a job's own files are gone or damaged, and returns other errors.
+// skipDamaged logs a job whose own files are missing or damaged, and returns other errors.
 func skipDamaged(ctx context.Context, log *slog.Logger, err error) error {
 	damaged, ok := errors.AsType[*jobs.DamagedError](err)
 	if !ok {
@@ -55,7 +55,7 @@ func skipDamaged(ctx context.Context, log *slog.Logger, err error) error {
 	return nil
 }
 
-// snapshots returns the snapshots of document, and those that have expired.
+// snapshots returns the snapshots of document and the expired snapshots.
 func (o owed) snapshots(document *metadata.Document) iter.Seq[metadata.Snapshot] {
 	return func(yield func(metadata.Snapshot) bool) {
 		for snapshot := range document.Snapshots() {
@@ -73,7 +73,7 @@ func (o owed) snapshots(document *metadata.Document) iter.Seq[metadata.Snapshot]
 	}
 }
 
-// statistics returns the statistics files of document, and those that have expired.
+// statistics returns the statistics files of document and of the expired snapshots.
 func (o owed) statistics(document *metadata.Document) []string {
 	all := document.StatisticsFiles()
 	for _, promise := range o {
@@ -95,8 +95,8 @@ func (w *walk) owedFiles(ctx context.Context) error {
 	return nil
 }
 
-// forget deletes the files that the jobs kept for themselves, whose records are gone. What stays is
-// deleted by the sweep of the jobs, a week later.
+// forget deletes the jobs' own files, after their records are gone. A week later the sweep of the
+// jobs deletes what remains.
 func (o owed) forget(ctx context.Context, log *slog.Logger, files storage.Store) {
 	for _, promise := range o {
 		if err := promise.Forget(ctx, files); err != nil {

@@ -12,10 +12,10 @@ import (
 	"moorage/registry"
 )
 
-// round works on every purge that is due and that no other node has claimed, several side by side,
-// each as far as it goes. It returns when all that are due were tried. One that was given up is due
-// in the first look of this process and then every BlockedPause. While some run it looks again,
-// each Interval, for what is due, also for what has failed before. So a purge that takes hours, or
+// round works on every due purge that no other node has claimed, several at once, each as far as it
+// goes. It returns when all due purges were tried. A purge that was given up is due at the first
+// search of this process and then every BlockedPause. While purges run, it searches again at each
+// Interval, also for purges that failed earlier in this round. So a purge that takes hours, or
 // hangs, holds up no other.
 func (w *Worker) round(ctx context.Context) error {
 	r := &round{
@@ -24,8 +24,8 @@ func (w *Worker) round(ctx context.Context) error {
 	return r.run(ctx)
 }
 
-// round is one run of a Worker. Its fields belong to the goroutine of run. Each purge that runs has
-// a goroutine of its own, and no two are of the same task.
+// round is one run of a Worker. Its fields belong to the goroutine of run. Each running purge has
+// its own goroutine, and no two have the same task.
 type round struct {
 	*Worker
 	due         []*due
@@ -38,7 +38,7 @@ type round struct {
 	begins int
 }
 
-// due is a task that is to be worked on.
+// due is a task that is due.
 type due struct {
 	task, pointer registry.ID
 	warehouse     string
@@ -108,8 +108,8 @@ func (r *round) end(d *due) {
 	r.noteFound(r.states, r.foundUnreadable())
 }
 
-// look reads all tasks. What is due and does not run is begun next; first come those that were not
-// tried in this round, or not for long. A task that cannot be read is left alone.
+// look reads all tasks. The due ones that do not run begin next, in the order of their last tries,
+// the oldest first. Unreadable tasks are skipped.
 func (r *round) look(ctx context.Context) error {
 	tryBlocked := r.blockedTried.IsZero() || r.now().Sub(r.blockedTried) >= BlockedPause
 	if tryBlocked {
@@ -174,7 +174,7 @@ func (r *round) look(ctx context.Context) error {
 	return nil
 }
 
-// rewrite puts a task in the place of its record.
+// rewrite writes a task over its record.
 func (r *round) rewrite(ctx context.Context, record registry.Record, task registry.Task) error {
 	writes, err := ledger.Encode(ledger.Put(record.Key, record.State, task))
 	if err != nil {
@@ -186,7 +186,7 @@ func (r *round) rewrite(ctx context.Context, record registry.Record, task regist
 	return err
 }
 
-// sort makes found the purges that are due, those first that were tried least recently.
+// sort sets found to the due purges, the least recently tried first.
 func (r *round) sort(found []*due, states map[registry.ID]registry.State) {
 	tried := make(map[registry.ID]int)
 	for id := range states {
@@ -213,7 +213,7 @@ func (r *round) findWarehouses(ctx context.Context, found []*due) error {
 			return err
 		}
 		for i, record := range records {
-			// The attempt says what is wrong with a record that cannot be read.
+			// The attempt reports an unreadable record.
 			if pointer, err := registry.Decode[registry.Pointer](record); err == nil {
 				some[i].warehouse = pointer.Warehouse
 			}
@@ -222,7 +222,7 @@ func (r *round) findWarehouses(ctx context.Context, found []*due) error {
 	return nil
 }
 
-// logUnreadable logs that a task cannot be read, unless the last look did so.
+// logUnreadable logs an unreadable task, unless the last search did so.
 func (r *round) logUnreadable(ctx context.Context, record registry.Record, cause error) {
 	if !r.foundUnreadable()[record.Key] {
 		r.log.ErrorContext(ctx, "the record of a task cannot be read; it is left alone until an operator looks; "+
@@ -231,9 +231,9 @@ func (r *round) logUnreadable(ctx context.Context, record registry.Record, cause
 	}
 }
 
-// try claims a purge, makes one attempt, and notes what is left of the task. An error is about the
-// store or ctx, not about the purge. A purge that hangs loses its claim, so another node, which may
-// reach the storage, takes over.
+// try claims a purge, makes one attempt, and records the new state of the task. Its error is about
+// the store or ctx, not about the purge. A purge that hangs loses its claim, so that another node,
+// which may reach the storage, takes over.
 func (r *round) try(ctx context.Context, d *due) error {
 	watched, dog := watch(ctx, r.config.Stall)
 	defer dog.stop()

@@ -9,11 +9,10 @@ import (
 	"moorage/storage"
 )
 
-// errStalled says that nothing was done for too long.
+// errStalled means that there was no progress for too long.
 var errStalled = errors.New("purge: the storage did not answer for " + StallMax.String())
 
-// watchdog ends a context when nobody has called progress for too long. It is safe for concurrent
-// use.
+// watchdog ends a context if progress was not called for too long. It is safe for concurrent use.
 type watchdog struct {
 	limit  time.Duration
 	timer  *time.Timer
@@ -34,7 +33,7 @@ func (w *watchdog) stop() {
 	w.cancel(nil)
 }
 
-// over returns files, whose answers are progress.
+// over returns a storage over files that reports each answer as progress.
 func (w *watchdog) over(files storage.Store) storage.Store { return &timedStore{files, w} }
 
 // timedStore is a storage for purges.

@@ -9,11 +9,11 @@ import (
 	"moorage/registry"
 )
 
-// beginMax bounds how many purges one look begins, so that those which have begun get their turn.
+// beginMax bounds the number of purges that one search begins, so that running ones make progress.
 const beginMax = 1000
 
-// beginWaiting begins the purges whose time has come. Every CountPause it also counts those that
-// wait, and looks at their times. While the clock of the store is in doubt it only counts.
+// beginWaiting begins the purges whose time has come. Every CountPause it also counts the waiting
+// purges and checks their times. While the store's clock is in doubt, it only counts.
 func (w *Worker) beginWaiting(ctx context.Context, now time.Time, doubt string) error {
 	counts := w.counted.IsZero() || w.now().Sub(w.counted) >= CountPause
 	end, begun, waiting, bytes := registry.WaitingEnd(now), 0, 0, int64(0)
@@ -47,7 +47,7 @@ func (w *Worker) beginWaiting(ctx context.Context, now time.Time, doubt string) 
 	return err
 }
 
-// beginListed begins the purge that a record says may begin.
+// beginListed begins the purge of a record in the due index.
 func (w *Worker) beginListed(ctx context.Context, record registry.Record, now time.Time) error {
 	pointer, _, err := registry.ParseWaiting(record.Key)
 	if err != nil {
@@ -60,25 +60,26 @@ func (w *Worker) beginListed(ctx context.Context, record registry.Record, now ti
 	return err
 }
 
-// eachWaiting calls visit with the records of the purges that wait, in the order of their times,
-// until it returns false.
+// eachWaiting calls visit with the records of the waiting purges, in the order of their times,
+// until visit returns false.
 func (w *Worker) eachWaiting(ctx context.Context, visit func(registry.Record) (bool, error)) error {
 	return w.ledger.Scan(ctx, registry.TableDue, registry.WaitingPrefix(), "", visit)
 }
 
-// Waiting is a dropped table that can come back until its purge begins.
+// Waiting is a dropped table that can be restored until its purge begins.
 type Waiting struct {
 	ID    string             // that the task of the purge gets
 	Table moorage.Identifier // without a name if its record cannot be read
 	// Begins is when the purge begins, by the store's clock, in seconds.
 	Begins time.Time
-	// Bytes is what the files of the table's head take; zero if the table does not say it.
+	// Bytes is the size of the files of the table's head; zero if the table does not state it.
 	Bytes int64
 }
 
-// ListWaiting returns at most limit (0: all) of the purges that wait, in the order of their times,
-// behind the page that returned after ("": from the start). The next page begins after next, which
-// is empty if there is none. One whose record cannot be read is left out: check names it.
+// ListWaiting returns the waiting purges in the order of their times, after the page that returned
+// after (from the start if it is empty). limit bounds their number; 0 means all. The next page
+// begins after next, which is empty on the last page. Unreadable records are left out; check names
+// them.
 func (w *Worker) ListWaiting(ctx context.Context, after string, limit int) (
 	found []Waiting, next string, err error) {
 	const op = "purge.ListWaiting"
@@ -109,11 +110,11 @@ func (w *Worker) ListWaiting(ctx context.Context, after string, limit int) (
 	return found, next, moorage.Annotate(op, "", err)
 }
 
-// clockSlack is how far the clocks of two nodes of a store may be apart.
+// clockSlack is the accepted difference between the clocks of two nodes.
 const clockSlack = time.Minute
 
-// clamp lets the wait of a purge begin now if its table was dropped later than now: the store's
-// clock was ahead then, and the purge would wait for as long as it was.
+// clamp restarts the wait of a purge whose table was dropped in the future: the store's clock was
+// ahead then, and the purge would wait for as long.
 func (w *Worker) clamp(ctx context.Context, record registry.Record, due registry.Due, now time.Time) error {
 	id, _, err := registry.ParseWaiting(record.Key)
 	if err != nil {
@@ -143,8 +144,7 @@ func (w *Worker) clamp(ctx context.Context, record registry.Record, due registry
 	})
 }
 
-// beginNow begins the purge, which waits, that has the task with this id. It returns false if there
-// is none.
+// beginNow begins the waiting purge with this task id. It returns false if there is none.
 func (w *Worker) beginNow(ctx context.Context, id registry.ID) (begun bool, err error) {
 	err = w.eachWaiting(ctx, func(record registry.Record) (bool, error) {
 		due, err := ledger.Decode[registry.Due](record)

@@ -16,24 +16,23 @@ import (
 )
 
 const (
-	// AttemptsMax is after how many failures a purge is given up.
+	// AttemptsMax is the number of failures after which a purge is given up.
 	AttemptsMax = 50
-	// BlockedPause is how long a purge that was given up rests before each worker tries it again,
-	// once: an operator who mends its storage need not say so.
+	// BlockedPause is the pause before each worker retries a purge that was given up, once. So an
+	// operator who repairs its storage need do nothing else.
 	BlockedPause = time.Hour
-	// CountPause is how often a worker counts the purges that wait.
+	// CountPause is the interval at which a worker counts the waiting purges.
 	CountPause = 5 * time.Minute
-	// StallMax is how long a purge may get nothing done, not a byte read and no batch deleted,
-	// before it fails. As a whole it has no bound: it begins again from the start, so a large table
-	// might never come to its end. Storages over a network mostly give up earlier by themselves,
-	// with a better reason.
+	// StallMax is the longest time without progress (a byte read or a batch deleted) before a purge
+	// fails. A whole purge has no bound: a retry starts from the beginning, so a large table might
+	// never be finished. Storages over a network mostly give up earlier, with a better reason.
 	StallMax = 2 * time.Minute
-	// ClaimLife is how long other nodes leave a purge alone after they last heard of its node. A
-	// node that is busy keeps its purges for that long.
+	// ClaimLife is how long other nodes leave a purge to its node after the last renewal. So a busy
+	// node keeps its purges for that long.
 	ClaimLife = time.Minute
 
-	// atOnce is how many purges run side by side, and ofWarehouse how many of them are of one
-	// warehouse. So a storage that hangs holds up its own warehouse only.
+	// atOnce is the number of purges at once, and ofWarehouse the number of them in one warehouse.
+	// So a storage that hangs holds up only its own warehouse.
 	atOnce      = 6
 	ofWarehouse = 2
 
@@ -43,39 +42,39 @@ const (
 	claimPrefix = "purge/"
 )
 
-// Tables is what a Worker needs to know about tables.
+// Tables has what a Worker needs from the catalog.
 type Tables interface {
-	// StorageOf borrows the storage that has the files of the table with this record and state, and
-	// what lies below also. The caller gives it back by a call of the function.
+	// StorageOf borrows a storage for the files of the table with this record and state, and for
+	// files below also. The caller returns it by calling the function.
 	StorageOf(ctx context.Context, table registry.Pointer, state registry.State, also ...string) (
 		storage.Store, func(), error)
-	// ReadMetadata reads the metadata file that the record of a table names from its storage:
-	// KindNotFound if it is not there.
+	// ReadMetadata reads the metadata file of a table's record from its storage. It returns
+	// KindNotFound if the file does not exist.
 	ReadMetadata(ctx context.Context, table registry.Pointer, files storage.Store) (*metadata.Document, error)
 }
 
-// Config is what a Worker is made from. Fields without a default are required.
+// Config configures a Worker. Fields without a default are required.
 type Config struct {
 	ledger.Deps
 	Tables Tables
-	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
-	// nothing is purged. Default: it can.
+	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
+	// it is in doubt, nothing is purged. By default the clock is trusted.
 	Doubt func(ctx context.Context) (string, error)
-	// Interval is the mean pause between two looks for tasks. Default 1 minute.
+	// Interval is the mean pause between two searches for tasks. Default 1 minute.
 	Interval time.Duration
-	// Stall is StallMax, and Claim is ClaimLife, unless a test shortens or stretches them.
+	// Stall and Claim are StallMax and ClaimLife by default; tests set others.
 	Stall, Claim time.Duration
 }
 
-// Worker is the loop that purges. Every node runs one. It is safe for concurrent use.
+// Worker runs purges in a loop. Every node has one. It is safe for concurrent use.
 type Worker struct {
 	config Config
 	tables Tables
 	ledger *ledger.Ledger
 	claims *ledger.Claimer
-	// locations gives up the locations of a table that is gone.
+	// locations releases the locations of a table that is gone.
 	locations *claims.Claims
-	// transactions tells the tasks of transactions, which are the recovery's, from those of purges.
+	// transactions identifies the tasks of transactions, which recovery handles.
 	transactions *txlog.Log
 	now          func() time.Time
 	log          *slog.Logger
@@ -89,14 +88,14 @@ type Worker struct {
 	unreadable map[registry.Key]bool // the tasks that the last look could not read; replaced, never changed
 }
 
-// Stats is what the Worker of this process has seen and done. Unfinished and Blocked are as of its
-// last look at the tasks and what it has done since.
+// Stats counts what the Worker of this process has seen and done. Unfinished and Blocked are from
+// its last search, updated by what it did since.
 type Stats struct {
 	Unfinished int // purges that are to be done, those that wait for their time included
 	Blocked    int // those that were given up, or whose task cannot be read
 
-	// Waiting are the dropped tables that can come back until their purges begin, and WaitingBytes
-	// what their files take as far as they say it, as counted every CountPause.
+	// Waiting counts the dropped tables with a waiting purge, and WaitingBytes the size of their
+	// files as far as the tables state it. Both are counted every CountPause.
 	Waiting      int
 	WaitingBytes int64
 
@@ -135,8 +134,8 @@ func New(config Config) (*Worker, error) {
 	return w, nil
 }
 
-// Start starts the loop with a round at once: the last process may have left purges. It may be
-// called again after Stop.
+// Start starts the loop with a round at once, because the last process may have left purges. It may
+// be called again after Stop.
 func (w *Worker) Start() {
 	w.loop.Start()
 	w.loop.Kick()
@@ -145,11 +144,10 @@ func (w *Worker) Start() {
 // Stop ends the loop and waits for it. It may be called again.
 func (w *Worker) Stop() { w.loop.Stop() }
 
-// Kick has the loop look for tasks now. It never blocks.
+// Kick makes the loop search for tasks now. It never blocks.
 func (w *Worker) Kick() { w.loop.Kick() }
 
-// RunOnce works on every purge that is due and that no other node has claimed, and returns when all
-// were tried.
+// RunOnce works on every due purge that no other node has claimed, and returns when all were tried.
 func (w *Worker) RunOnce(ctx context.Context) error { return w.loop.RunOnce(ctx) }
 
 // Stats returns what the worker has seen and done.
@@ -159,7 +157,7 @@ func (w *Worker) Stats() Stats {
 	return w.stats
 }
 
-// noteFound notes the tasks that there are, with their states, and those that cannot be read.
+// noteFound records the existing tasks with their states, and the unreadable ones.
 func (w *Worker) noteFound(states map[registry.ID]registry.State, unreadable map[registry.Key]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,7 +170,7 @@ func (w *Worker) noteFound(states map[registry.ID]registry.State, unreadable map
 	}
 }
 
-// foundUnreadable returns the tasks that the last look could not read.
+// foundUnreadable returns the unreadable tasks of the last search.
 func (w *Worker) foundUnreadable() map[registry.Key]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
