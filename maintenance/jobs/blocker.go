@@ -7,8 +7,8 @@ import (
 	"moorage/registry"
 )
 
-// blockerOf returns the write that makes or ends the blocker of a job which goes into state: there
-// is one as long as the job is blocked.
+// blockerOf returns the write of the blocker of a job that changes to state. The blocker exists
+// while the job is blocked.
 func blockerOf(at *job, value registry.Job, state registry.State, now time.Time) ([]registry.Write, error) {
 	key := registry.DueBlockedKey(value.Pointer, value.Kind)
 	isBlocked := at.record.State == registry.StateBlocked

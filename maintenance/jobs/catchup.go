@@ -8,13 +8,13 @@ import (
 	"moorage/registry"
 )
 
-// changesMax is how many changes catchUp reads at a time.
+// changesMax is the number of changes that catchUp reads at a time.
 const changesMax = 1000
 
-// catchUp adds what tables and views reach that have changed since the last call, or since the look
-// began: those that were made, dropped, brought back or renamed. It reports whether there were any.
-// It returns the last metadata files of tables of the warehouse that were forgotten meanwhile:
-// somebody may register them again.
+// catchUp adds the files of tables and views that changed since the last call, or since the search
+// began: created, dropped, restored and renamed ones. It reports whether there were any. It returns
+// the last metadata files of tables of the warehouse that were unregistered meanwhile, because a
+// client may register them again.
 func (r *reached) catchUp(ctx context.Context) (changed bool, forgotten []string, err error) {
 	r.behind = false
 	pointers, err := r.follow(ctx)
@@ -39,8 +39,8 @@ func (r *reached) catchUp(ctx context.Context) (changed bool, forgotten []string
 	return len(pointers) > 0, forgotten, addTransactions(ctx, r.jobs, r.set)
 }
 
-// follow reads the log of changes up to its end. It returns the pointers that changed, each with
-// its item of the last change.
+// follow reads the log of changes to its end. It returns the changed pointers, each with the item
+// of its last change.
 func (r *reached) follow(ctx context.Context) (map[registry.Key]registry.Item, error) {
 	pointers := make(map[registry.Key]registry.Item)
 	for {

@@ -15,7 +15,7 @@ import (
 	"moorage/storage"
 )
 
-// look reads the table of a job, which must be live, the same one, and free to have files deleted.
+// look reads the table of a job. The table must be live, be the job's table, and allow deletions.
 func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 	version, table, err := j.tables.TableByID(ctx, at.value.Pointer)
 	switch {
@@ -48,7 +48,7 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 	return found, nil
 }
 
-// home is a location of a table, and the claim of it.
+// home is a location of a table with its claim.
 type home struct {
 	location storage.Location
 	claim    registry.LocationClaim
@@ -57,8 +57,7 @@ type home struct {
 // homes are the locations of a table.
 type homes []home
 
-// keep reports whether a file that was written at this time may be of a table that lived there
-// before.
+// keep reports whether a file written at this time may belong to an earlier table at the location.
 func (h homes) keep(file string, written time.Time) bool {
 	place, err := storage.ParseFile(file)
 	if err != nil {
@@ -72,8 +71,8 @@ func (h homes) keep(file string, written time.Time) bool {
 	return true // it is in none of them
 }
 
-// absent returns why the job of a table that is not live does not go on: errDropped while the table
-// can come back or a purge takes over what the job has promised, else calledOff.
+// absent returns why the job of a table that is not live does not continue: errDropped while the
+// table can be restored or a purge takes the job over, else calledOff.
 func absent(ctx context.Context, j *Jobs, table registry.ID) error {
 	records, err := j.ledger.Get(ctx, registry.PointerKey(table))
 	switch {
@@ -87,25 +86,25 @@ func absent(ctx context.Context, j *Jobs, table registry.ID) error {
 	return &calledOff{"the table is gone"}
 }
 
-// errDropped says that the table of a job was dropped. The job rests. If the table comes back it
-// goes on. A purge deletes what the job would have deleted (see Promise). The end of the undrop
-// window ends the job, and leaves those files with the others of the table.
+// errDropped means that the table of a job was dropped. The job pauses, and continues if the table
+// is restored. A purge deletes the files that the job would have deleted (see Promise). The end of
+// the undrop window ends the job, and keeps those files with the others of the table.
 var errDropped = moorage.Errorf(moorage.KindNoSuchTable,
 	"The table of the job was dropped. The job goes on if the table comes back")
 
-// guard knows, during the deletions of a job, what may not go.
+// guard decides, during the deletions of a job, which files must stay.
 type guard struct {
 	jobs *Jobs
 	in   input
 	set  *pathSet // what versions reach that came after the lists were made
 	look *look    // the last
-	// known are the snapshots whose manifests were looked at: by the collection, or here.
+	// known are the snapshots whose manifests were read, by the collection or here.
 	known map[version]bool
 	kept  map[string]int64
 	homes homes // of orphans: the claims of the table
 }
 
-// version is a snapshot: its id and its list, in case that somebody gives an id again.
+// version is a snapshot: its id and its list, because an id may be used again.
 type version struct {
 	id   int64
 	list string
@@ -113,9 +112,9 @@ type version struct {
 
 func versionOf(s metadata.Snapshot) version { return version{s.ID, s.ManifestList} }
 
-// guardOf returns the guard of a job that begins, or goes on, to delete. If the table has moved
-// since its lists were made, all that its present version reaches is read. So is it for orphans,
-// whose lists are days old.
+// guardOf returns the guard of a job that begins or continues to delete. If the table has changed
+// since the lists were made, it reads everything that the current version reaches. For orphans it
+// always does, because their lists are days old.
 func guardOf(ctx context.Context, j *Jobs, at *job, in input) (*guard, error) {
 	look, err := j.look(ctx, at, in)
 	if err != nil {
@@ -132,7 +131,7 @@ func guardOf(ctx context.Context, j *Jobs, at *job, in input) (*guard, error) {
 		if g.homes, err = j.mayMark(ctx, look, g.set); err != nil {
 			return nil, err
 		}
-		// Another catalog may have come since the lists were made.
+		// Another catalog may have started to use the folder since the lists were made.
 		if err := g.noForeign(ctx); err != nil {
 			return nil, err
 		}
@@ -148,8 +147,8 @@ func (g *guard) note(look *look) {
 	g.look = look
 }
 
-// check looks before a batch: at the job, at pauses, and at what was committed since the last look.
-// It returns errMoved if the job is in other hands, and calledOff if it is to end.
+// check reads, before a batch, the job, the pauses, and the commits since its last call. It returns
+// errMoved if another node has the job, and calledOff if the job must end.
 func (g *guard) check(ctx context.Context, at *job) error {
 	if err := mayGoOn(ctx, g.jobs, at, g.look.table); err != nil {
 		return err
@@ -186,7 +185,7 @@ func (g *guard) check(ctx context.Context, at *job) error {
 	return nil
 }
 
-// mayGoOn reports whether a job may delete its next batch: errMoved or errPaused if it may not.
+// mayGoOn returns nil if a job may delete its next batch, and otherwise errMoved or errPaused.
 func mayGoOn(ctx context.Context, j *Jobs, at *job, table registry.Pointer) error {
 	records, err := j.ledger.Get(ctx, at.record.Key, registry.PauseKey())
 	if err != nil {
@@ -204,7 +203,7 @@ func mayGoOn(ctx context.Context, j *Jobs, at *job, table registry.Pointer) erro
 	return nil
 }
 
-// isPaused is IsPaused for jobs. Pauses that cannot be read pause all.
+// isPaused is IsPaused for jobs. If the pauses cannot be read, everything is paused.
 func isPaused(ctx context.Context, j *Jobs, record registry.Record, table registry.Pointer) bool {
 	paused, err := IsPaused(record, table)
 	if err != nil {
@@ -213,7 +212,7 @@ func isPaused(ctx context.Context, j *Jobs, record registry.Record, table regist
 	return paused || err != nil
 }
 
-// IsPaused reports whether the pauses of the record PauseKey, which may be missing, are about a
+// IsPaused reports whether the pauses of the record PauseKey, which may be missing, include a
 // table.
 func IsPaused(record registry.Record, table registry.Pointer) (bool, error) {
 	if !record.Exists() {
@@ -231,10 +230,10 @@ func IsPaused(record registry.Record, table registry.Pointer) (bool, error) {
 	return false, nil
 }
 
-// errPaused says that an operator has paused the scope of a job.
+// errPaused means that an operator has paused the scope of a job.
 var errPaused = errors.New("jobs: paused")
 
-// mayGo reports whether a listed file may be deleted, and counts why not.
+// mayGo reports whether a listed file may be deleted, and counts the reason if not.
 func (g *guard) mayGo(file Listed) bool {
 	switch {
 	case !isOwn(g.look.claims, file.Path):

@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// claimedMax is how many folders a claimed remembers, and keysMax how many it asks for at a
-	// time.
+	// claimedMax is the number of folders that a claimed remembers, and keysMax the number that it
+	// reads at a time.
 	claimedMax = 100_000
 	keysMax    = 500
 )
 
-// claimed knows which folders tables and views live in, or lived in before they were dropped. It
-// remembers each answer, so a new one is made where the present matters.
+// claimed finds the folders of tables and views, including dropped ones. It caches each answer, so
+// code that needs the current state makes a new one.
 type claimed struct {
 	jobs  *Jobs
 	known map[string]bool
@@ -24,8 +24,8 @@ type claimed struct {
 
 func newClaimed(j *Jobs) *claimed { return &claimed{j, make(map[string]bool)} }
 
-// free returns those of files that lie in no such folder, in their order. A file whose location
-// cannot be read is not among them.
+// free returns the files that are in no such folder, in the given order. It omits a file whose
+// location cannot be parsed.
 func (c *claimed) free(ctx context.Context, files []storage.Listed) ([]storage.Listed, error) {
 	if len(c.known) > claimedMax {
 		clear(c.known)
@@ -61,7 +61,7 @@ func (c *claimed) free(ctx context.Context, files []storage.Listed) ([]storage.L
 	return free, nil
 }
 
-// ask reads whether folders are claimed.
+// ask reads from the store whether folders are claimed.
 func (c *claimed) ask(ctx context.Context, missing map[string]bool) error {
 	keys := make([]registry.Key, 0, len(missing))
 	for folder := range missing {

@@ -11,7 +11,7 @@ import (
 	"moorage/storage"
 )
 
-// collect finds out which files go, writes the lists of them, and lets the job wait for its time.
+// collect finds the files to delete, writes their lists, and makes the job wait for its time.
 func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error {
 	in, err := j.readInput(ctx, store, at)
 	if err != nil {
@@ -55,7 +55,7 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 		return j.endWith(ctx, &next, store, OutcomeDone, "")
 	}
 	if in.Orphans != nil {
-		// The job may have rested for days before it found them.
+		// The job may have paused for days before it found them.
 		found, err := j.ledger.Time(ctx)
 		if err != nil {
 			return err
@@ -69,10 +69,10 @@ func (j *Jobs) collect(ctx context.Context, at *job, store storage.Store) error 
 	return nil
 }
 
-// reachFull says that all manifests of the live side were read.
+// reachFull means that all manifests of the live side were read.
 const reachFull = "full"
 
-// live returns all that the version which look met reaches.
+// live returns everything that the version found by look reaches.
 func (j *Jobs) live(ctx context.Context, look *look, in input) (*pathSet, readCost, error) {
 	listed, cost, err := readManifests(ctx, look.files, look.document, nil)
 	if err != nil {
@@ -86,10 +86,10 @@ func (j *Jobs) live(ctx context.Context, look *look, in input) (*pathSet, readCo
 	return set, cost, unlessMoved(ctx, j, look, addLive(ctx, look.files, listed, set))
 }
 
-// unlessMoved returns err, the failure to read what a table reached when look met it. If a file is
-// unreadable and the table has another version by now, the failure may pass: an engine, or another
-// job, may have expired the snapshot and deleted the file meanwhile. The next try reads the version
-// of its time.
+// unlessMoved returns err, the failure to read the files of the version found by look. If a file is
+// unreadable and the table has another version by now, the failure may be temporary: an engine, or
+// another job, may have expired the snapshot and deleted the file meanwhile. The next try reads the
+// version of its time.
 func unlessMoved(ctx context.Context, j *Jobs, look *look, err error) error {
 	unreadable, ok := errors.AsType[*unreadableError](err)
 	if !ok {
@@ -112,7 +112,7 @@ func doomedOf(ctx context.Context, look *look, in input, set *pathSet, to sink) 
 	})
 }
 
-// The reasons for which files stay, as records spell them.
+// The reasons why files stay, as records spell them.
 const (
 	keptOutside    = "outside"
 	keptUnreadable = "unreadable"
@@ -121,7 +121,7 @@ const (
 	keptChanged    = "changed"
 	keptBefore     = "from before the table lived there"
 
-	// Of what lies outside of all tables of a warehouse.
+	// Reasons for files outside all tables of a warehouse.
 	keptReached   = "reached by a table"
 	keptMetadata  = "a metadata file"
 	keptBeside    = "of a table that could be registered"
@@ -132,7 +132,7 @@ const (
 	keptDropped   = "where a dropped table lived"
 )
 
-// keptOf returns counts in the order of their reasons, without zeros.
+// keptOf returns the nonzero counts in the order of their reasons.
 func keptOf(counts map[string]int64) (all []registry.KeptOf) {
 	for _, reason := range []string{
 		keptOutside, keptUnreadable, keptNamedAgain, keptLookAlike, keptChanged, keptBefore, keptReached,
@@ -146,7 +146,7 @@ func keptOf(counts map[string]int64) (all []registry.KeptOf) {
 	return all
 }
 
-// look is a table as a job has just met it.
+// look is the state of a table as a job has just read it.
 type look struct {
 	version  *catalog.Version
 	files    opener // of the version, within the budget
@@ -156,7 +156,7 @@ type look struct {
 	foreign  int // metadata files of other servers that were read
 }
 
-// calledOff says why a job ends with its files kept.
+// calledOff is the reason why a job ends and keeps its files.
 type calledOff struct{ why string }
 
 // Error returns the text of the error.

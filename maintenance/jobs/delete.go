@@ -11,7 +11,7 @@ import (
 	"moorage/storage"
 )
 
-// deleteAll deletes what is left of the lists of a job, batch by batch, and ends it.
+// deleteAll deletes the remaining files of a job's lists, batch by batch, and ends the job.
 func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) error {
 	in, err := j.readInput(ctx, store, at)
 	if err != nil {
@@ -57,8 +57,8 @@ func (j *Jobs) deleteAll(ctx context.Context, at *job, store storage.Store) erro
 	return j.endWith(ctx, at, store, OutcomeDone, "")
 }
 
-// deleteBatch deletes those files of a batch that may go. It looks again, and goes on with the
-// rest, if the storage takes too long after a look: a commit may name a file meanwhile.
+// deleteBatch deletes the files of a batch that may go. If the storage takes too long after a
+// check, it checks again and continues with the rest, because a commit may name a file meanwhile.
 func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Listed) error {
 	if err := giveWay(ctx, j, at.value.Pointer); err != nil {
 		return err
@@ -71,7 +71,7 @@ func (j *Jobs) deleteBatch(ctx context.Context, at *job, g *guard, batch []Liste
 	})
 }
 
-// deletePart looks which files of a batch may go, and deletes them while that look is young.
+// deletePart checks which files of a batch may go, and deletes them while the check is recent.
 func (j *Jobs) deletePart(ctx context.Context, at *job, g *guard, batch []Listed, look func() context.Context) (
 	err error) {
 	kept := maps.Clone(g.kept)
@@ -89,7 +89,7 @@ func (j *Jobs) deletePart(ctx context.Context, at *job, g *guard, batch []Listed
 			return err
 		}
 	}
-	// Nothing that takes long comes between this and the deletion.
+	// Nothing slow may come between this check and the deletion.
 	within := look()
 	if err := g.check(ctx, at); err != nil {
 		return err
@@ -118,14 +118,15 @@ func (j *Jobs) deletePart(ctx context.Context, at *job, g *guard, batch []Listed
 }
 
 const (
-	// giveWayMax is how long a batch waits at most while commits of the table wait: a table may be
-	// committed to without end.
+	// giveWayMax bounds the wait of a batch while commits of the table wait, because commits may
+	// never stop.
 	giveWayMax = 30 * time.Second
-	// giveWayPause is between two looks for them.
+	// giveWayPause is the pause between two checks for waiting commits.
 	giveWayPause = 200 * time.Millisecond
 )
 
-// giveWay waits while commits of a table wait for their turn. The error is that of the context.
+// giveWay waits while commits of a table wait for their turn. It fails only with the context's
+// error.
 func giveWay(ctx context.Context, j *Jobs, table registry.ID) error {
 	for waited := time.Duration(0); waited < giveWayMax && j.tables.Waiting(table); waited += giveWayPause {
 		if !worker.Sleep(ctx, giveWayPause) {
@@ -135,7 +136,7 @@ func giveWay(ctx context.Context, j *Jobs, table registry.ID) error {
 	return ctx.Err()
 }
 
-// endWith ends a job and deletes the files that it kept.
+// endWith ends a job and deletes the job's own files.
 func (j *Jobs) endWith(ctx context.Context, at *job, store storage.Store, outcome, why string) error {
 	if err := j.end(ctx, at, outcome, why); err != nil {
 		return err
@@ -145,7 +146,7 @@ func (j *Jobs) endWith(ctx context.Context, at *job, store storage.Store, outcom
 	return nil
 }
 
-// mergeKept adds counts to those that a record has.
+// mergeKept adds counts to the counts of a record.
 func mergeKept(before []registry.KeptOf, counts map[string]int64) []registry.KeptOf {
 	all := make(map[string]int64, len(counts))
 	for reason, n := range counts {

@@ -1,9 +1,9 @@
-// Package jobs carries out maintenance that takes more than one step: it expires snapshots and
-// deletes the files that nobody reaches any more, and it finds and deletes orphans. Of a warehouse
-// it reports what lies outside of all tables (Leftovers), for which there is no job.
+// Package jobs carries out maintenance that takes several steps: it expires snapshots and deletes
+// the files that become unreachable, and it finds and deletes orphans. It also reports the files of
+// a warehouse outside all tables (Leftovers), without a job.
 //
-// A job is a record, so it outlives the process that began it. There is one of a kind on a table at
-// most.
+// A job is a record, so it outlives the process that began it. A table has at most one job of each
+// kind.
 //
 //	 expire: one Apply moves the table and makes the record
 //	 orphans: the record alone
@@ -15,19 +15,19 @@
 //
 // # What it promises
 //
-//   - A file that a version of the table reaches is never deleted. What is to go was not reached by
-//     the document that the job looked at, and before each batch by no document since. A table
-//     elsewhere that names files here is not asked.
-//   - What lies outside the claims of the table is never deleted, nor does a job delete metadata
-//     files. TrimFormer, which is no job, deletes those that left the metadata log long ago.
-//   - If the hash or the length of a list differs from the job's record, nothing in it is deleted.
-//   - Each step may be done again from its beginning: by this process, or by another one.
-//   - Nothing is deleted before its time, nor while the scope is paused. Until then a cancel keeps
+//   - A file that a version of the table reaches is never deleted. The document that the job read
+//     did not reach the files to delete, and before each batch no later document does. Tables
+//     elsewhere that name files here are not checked.
+//   - Files outside the claims of the table are never deleted. A job never deletes metadata files;
+//     TrimFormer, which is not a job, deletes those that left the metadata log long ago.
+//   - If the hash or the length of a list differs from the job's record, no file in it is deleted.
+//   - This process or another one may repeat each step from its beginning.
+//   - No file is deleted before its time, or while the scope is paused. Until then a cancel keeps
 //     all files.
-//   - While the table is dropped its jobs rest. They go on if it comes back, and a purge of it
-//     takes over what they have yet to delete (Promise).
+//   - While the table is dropped its jobs pause. They continue if it is restored. A purge takes
+//     over the files that they have yet to delete (Promise).
 //
 // # What it must not know
 //
-// It decides nothing about when a table is due, and knows neither policies nor HTTP.
+// It does not decide when a table is due, and knows neither policies nor HTTP.
 package jobs

@@ -11,8 +11,8 @@ import (
 	"moorage/storage"
 )
 
-// fileKind is the kind of a file. Files are deleted in the order of their kinds, so that a file is
-// deleted before the files that name it.
+// fileKind is the kind of a file. Files are deleted in the order of their kinds, so that a file
+// goes before the files that name it.
 type fileKind string
 
 // The kinds, in their order.
@@ -23,13 +23,13 @@ const (
 	kindStatistics fileKind = "statistics"
 )
 
-// doomedFile is a file that no version reaches any more.
+// doomedFile is a file that no version of the table reaches.
 type doomedFile struct {
 	Location string // as the table spells it
 	Kind     fileKind
 }
 
-// keptCounts counts files that stay although only expired snapshots name them.
+// keptCounts counts the files that stay although only expired snapshots name them.
 type keptCounts struct {
 	Outside    int64    // of the table's claims
 	Unreadable []string // lists and manifests that cannot be read, at most unreadableMax of them
@@ -38,15 +38,14 @@ type keptCounts struct {
 
 const unreadableMax = 100
 
-// expiredParts is what a table has lost: snapshots, and the statistics files that it named with
-// them.
+// expiredParts has the expired snapshots of a table, and their statistics files.
 type expiredParts struct {
 	Snapshots  []metadata.Snapshot
 	Statistics []string
 }
 
-// isOwn reports whether path is within claims, and whether expiry or the removal of orphans may
-// delete such a file. They never delete a metadata file.
+// isOwn reports whether path is within claims, and whether expiry or orphan removal may delete such
+// a file. They never delete metadata files.
 func isOwn(claims []storage.Location, path string) bool {
 	location, err := storage.ParseFile(path)
 	if err != nil || isMetadata(location.Path) {
@@ -57,31 +56,30 @@ func isOwn(claims []storage.Location, path string) bool {
 	})
 }
 
-// isMetadata reports whether path may be a metadata file, also of another table that was registered
-// with it, or a file that names the current one. Source: Java TableMetadataParser,
+// isMetadata reports whether path may be a metadata file, perhaps of another table that was
+// registered from it, or a version hint. Source: Java TableMetadataParser,
 // Util.VERSION_HINT_FILENAME.
 func isMetadata(path string) bool {
 	name := path[strings.LastIndexByte(path, '/')+1:]
 	return strings.Contains(name, storage.MetadataEnding) || storage.IsMetadataFile(name) || name == "version-hint.text"
 }
 
-// eachDoomed yields the files that the expired snapshots reach, that live does not have, and that
-// are within claims. It compares two sides. live has everything that the present document leads to:
-// see addReached. The other side is everything that the expired snapshots lead to.
+// eachDoomed yields the files that the expired snapshots reach, that are not in live, and that are
+// within claims. live has everything that the current document reaches; see addReached.
 //
-// A file that the present document reaches is never yielded, whatever the other side contains. Nor
-// is a file outside the claims, or a metadata file. The order is the order of kinds. A file may be
-// yielded more than once. An expired list or manifest that is missing or damaged is skipped, with
-// all files that only it names.
+// It never yields a file that the current document reaches, a file outside the claims, or a
+// metadata file. It yields files in the order of kinds, and may repeat a file. It skips an expired
+// list or manifest that is missing or damaged, with all files that only it names.
 //
-// A shorter way would read only what was written since the oldest deletion. It depends on how each
-// engine removes files that were added twice, or that share a Puffin file. It is not built as long
-// as no test proves that for the engines.
+// A faster way would read only what was written since the oldest deletion. It depends on how each
+// engine removes files that were added twice, or that share a Puffin file. It is not built, because
+// no test proves that for the engines.
 //
-// An entry of any status counts: a file that an earlier run left may be named only as removed.
+// Entries of every status count, because a file that an earlier run left may be named only as
+// removed.
 //
-// Errors: the errors of the storage, and of yield; manifests.ErrTooMuch. Then the yielded files are
-// doomed, but others may be missing.
+// Errors: the errors of the storage and of yield; manifests.ErrTooMuch. After an error the yielded
+// files are doomed, but others may be missing.
 func eachDoomed(ctx context.Context, files opener, expired expiredParts, live *pathSet, claims []storage.Location,
 	yield func(doomedFile) error) (keptCounts, error) {
 	d := doomedSearch{files: files, live: live, claims: claims, yield: yield, met: newMet()}
@@ -155,7 +153,7 @@ func (d *doomedSearch) manifest(ctx context.Context, m manifests.Listed) error {
 	return nil
 }
 
-// add yields a file unless it is live or not the table's own.
+// add yields a file unless it is live, or outside the table's own files.
 func (d *doomedSearch) add(path string, kind fileKind) error {
 	switch {
 	case d.live.Has(path):
@@ -167,8 +165,8 @@ func (d *doomedSearch) add(path string, kind fileKind) error {
 	return d.yield(doomedFile{path, kind})
 }
 
-// skip records a list or manifest that cannot be read, and returns any other error. A file with too
-// much content is not damaged: its writer may have had reasons, so an operator decides.
+// skip counts an unreadable list or manifest, and returns any other error. A file that exceeds a
+// bound is not damaged, so an operator decides about it.
 func (d *doomedSearch) skip(err error) error {
 	if unreadable, ok := errors.AsType[*unreadableError](err); ok && !errors.Is(err, manifests.ErrTooMuch) {
 		d.note(unreadable)

@@ -17,19 +17,20 @@ import (
 	"moorage/storage"
 )
 
-// SnapshotSettings say which snapshots expire, and what becomes of the files that only they reach.
+// SnapshotSettings decide which snapshots expire, and what happens to the files that only they
+// reach.
 type SnapshotSettings struct {
-	// Retention is what holds unless the table says something else by its properties or refs.
+	// Retention applies unless the table's properties or refs have other values.
 	Retention metadata.Retention
-	// KeepFiles says that no file is deleted.
+	// KeepFiles keeps all files.
 	KeepFiles bool
-	// Delay is how long files stay after their snapshots expired, for readers that began before.
+	// Delay is how long files stay after their snapshots expired, for running readers.
 	Delay  time.Duration
 	Rule   string // hash of the rule that asks for it
 	Caller string // who asks for it
 }
 
-// DefaultSnapshots returns the settings of somebody who says nothing. Source: Java TableProperties,
+// DefaultSnapshots returns the default settings. Source: Java TableProperties,
 // MAX_SNAPSHOT_AGE_MS_DEFAULT, MIN_SNAPSHOTS_TO_KEEP_DEFAULT.
 func DefaultSnapshots() SnapshotSettings {
 	return SnapshotSettings{
@@ -37,7 +38,7 @@ func DefaultSnapshots() SnapshotSettings {
 	}
 }
 
-// retentionOf returns what r says where document does not say something else.
+// retentionOf returns the retention of document, with the values of r as defaults.
 func retentionOf(document *metadata.Document, r metadata.Retention) (metadata.Retention, error) {
 	for name, set := range map[string]func(int64){
 		metadata.PropMaxSnapshotAge: func(n int64) { r.MaxSnapshotAge = milliseconds(n) },
@@ -61,13 +62,13 @@ func retentionOf(document *metadata.Document, r metadata.Retention) (metadata.Re
 	return r, nil
 }
 
-// milliseconds returns n of them; the longest time if they are more than that.
+// milliseconds returns n milliseconds, or the longest duration if that is shorter.
 func milliseconds(n int64) time.Duration {
 	const longest = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(min(n, longest)) * time.Millisecond
 }
 
-// planExpiry returns what expires of document.
+// planExpiry returns the parts of document that expire.
 func planExpiry(document *metadata.Document, s SnapshotSettings, now time.Time) (metadata.Expiry, error) {
 	if why := held(document); why != "" {
 		return metadata.Expiry{}, &HeldError{why}
@@ -79,10 +80,10 @@ func planExpiry(document *metadata.Document, s SnapshotSettings, now time.Time) 
 	return metadata.PlanExpire(document, retention, now), nil
 }
 
-// Extra returns conditions and writes that the caller adds to those of the first step of a job.
+// Extra returns the caller's additional conditions and writes for the first step of a job.
 type Extra func() ([]registry.Condition, []registry.Write, error)
 
-// Began says what became of the first step of a job.
+// Began is the result of the first step of a job.
 type Began struct {
 	Outcome   string      // OutcomeNothing; OutcomeDone if no file is to be deleted; empty: the job goes on
 	Job       registry.ID // zero for OutcomeNothing
@@ -91,17 +92,17 @@ type Began struct {
 	Refs      int
 }
 
-// The outcomes of an attempt to expire snapshots, beside OutcomeDone and OutcomeNothing.
+// The outcomes of an attempt to expire snapshots, in addition to OutcomeDone and OutcomeNothing.
 const (
 	commitLost   = "lost" // there was a job, or a rule changed
 	commitFailed = "failed"
 )
 
-// Expire expires snapshots of a table and, unless s says that files stay, makes the job that
-// deletes what only they reach. extra may be nil.
+// Expire expires snapshots of a table. Unless s keeps the files, it also makes the job that deletes
+// the files that only those snapshots reach. extra may be nil.
 //
-// Errors: HeldError; ErrBusy; those of catalog.Tend. After KindCommitUnknown the snapshots may have
-// expired, and there may be the job.
+// Errors: HeldError; ErrBusy; the errors of catalog.Tend. After KindCommitUnknown the snapshots may
+// have expired, and the job may exist.
 func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettings, extra Extra) (Began, error) {
 	const op = "jobs.Expire"
 	if err := j.believeClock(ctx); err != nil {
@@ -169,10 +170,10 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 }
 
 // TrimFormer deletes metadata files of a table that left its metadata log so long ago that no
-// change record names them any more. Each call may end at any point, and the next one goes on.
-// There is no job, and no version of the table.
+// change record names them. A call may end at any point, and the next one continues. It makes no
+// job and no version of the table.
 //
-// Errors: HeldError; those of catalog.TrimFormer.
+// Errors: HeldError; the errors of catalog.TrimFormer.
 func (j *Jobs) TrimFormer(ctx context.Context, pointer registry.ID) (catalog.Former, error) {
 	const op = "jobs.TrimFormer"
 	if j.former == 0 {
@@ -216,7 +217,8 @@ func (e *expiring) plan(base *metadata.Document, now time.Time) ([]metadata.Upda
 	return e.expiry.Updates(), nil
 }
 
-// beside returns the job, or the run if no file is to be deleted, and what the caller adds.
+// beside returns the writes of the job, or of its run if it deletes no file, and the writes of the
+// caller.
 func (e *expiring) beside(ctx context.Context, before, next *catalog.Version) (catalog.Beside, error) {
 	beside := catalog.Beside{Rule: e.settings.Rule}
 	if e.extra != nil {
@@ -260,7 +262,7 @@ func (e *expiring) beside(ctx context.Context, before, next *catalog.Version) (c
 	return beside, err
 }
 
-// inputOf returns what next has lost of before.
+// inputOf returns the parts of before that are missing in next.
 func inputOf(before, next *metadata.Document) input {
 	in := input{Version: inputVersion}
 	for snapshot := range before.Snapshots() {

@@ -18,17 +18,16 @@ import (
 )
 
 const (
-	// Folder is the folder of a warehouse in which the server keeps files of its own. No table may
-	// live in it.
+	// Folder is the folder in a warehouse for the server's own files. No table can be in it.
 	Folder = "~moorage"
 	// fileBytesMax bounds one file of a job, and listBytes ends a list.
 	fileBytesMax = 256 << 20
 	listBytes    = 8 << 20
-	// listsMax is how many lists a job may have: 20 million files. They are in its record.
+	// listsMax is the number of lists of a job, which its record contains: 20 million files.
 	listsMax = 1000
 )
 
-// input is what a job keeps of what it was begun for.
+// input is the stored input of a job.
 type input struct {
 	Version int             `json:"version"`
 	Expired []expired       `json:"expired,omitempty"`
@@ -36,7 +35,7 @@ type input struct {
 	Orphans *OrphanSettings `json:"orphans,omitempty"`
 }
 
-// expired is a snapshot that was expired.
+// expired is an expired snapshot.
 type expired struct {
 	ID        int64    `json:"snapshot-id"`
 	List      string   `json:"manifest-list,omitempty"`
@@ -44,7 +43,7 @@ type expired struct {
 	Encrypted bool     `json:"encrypted,omitempty"`
 }
 
-// inputVersion is that of the inputs that this package writes and reads.
+// inputVersion is the version of the inputs that this package writes and reads.
 const inputVersion = 1
 
 func (in input) ids() map[int64]bool {
@@ -66,12 +65,13 @@ func (in input) reach() expiredParts {
 // Listed is a file in a list of a job.
 type Listed struct {
 	Path string `json:"path"`
-	// Bytes and Modified are what the storage said of an orphan; zero for what expired.
+	// Bytes and Modified describe an orphan, as listed by the storage. They are zero for files of
+	// expired snapshots.
 	Bytes    int64     `json:"bytes,omitempty"`
 	Modified time.Time `json:"modified,omitzero"`
 }
 
-// DamagedError says that a file of a job is not as its record says, or is gone.
+// DamagedError means that a job's own file is missing, or differs from the job's record.
 type DamagedError struct {
 	Location string
 	Why      string
@@ -80,7 +80,7 @@ type DamagedError struct {
 // Error returns the text of the error.
 func (e *DamagedError) Error() string { return fmt.Sprintf("the job's file %s %s", e.Location, e.Why) }
 
-// writeFile writes a file of a job under a name never used before.
+// writeFile writes a job's own file under a fresh name.
 func writeFile(ctx context.Context, l *ledger.Ledger, store storage.Store, folder, name, what string, count int64,
 	body []byte) (registry.JobFile, error) {
 	unique, err := l.NewUUID()
@@ -95,7 +95,7 @@ func writeFile(ctx context.Context, l *ledger.Ledger, store storage.Store, folde
 	return file, nil
 }
 
-// readFile reads a file of a job, which must be as its record says.
+// readFile reads a job's own file, which must match the job's record.
 func (j *Jobs) readFile(ctx context.Context, store storage.Store, file registry.JobFile) ([]byte, error) {
 	body, err := storage.ReadAll(ctx, store, file.Location, fileBytesMax)
 	switch {
@@ -144,12 +144,12 @@ func (j *Jobs) readList(ctx context.Context, store storage.Store, file registry.
 	return all, nil
 }
 
-// sink takes the files that are to be deleted.
+// sink receives the files to delete.
 type sink interface {
 	add(ctx context.Context, what string, file Listed) error
 }
 
-// lists writes the lists of a job, one kind of files in each.
+// lists writes the lists of a job. Each list has files of one kind.
 type lists struct {
 	jobs   *Jobs
 	store  storage.Store
@@ -191,12 +191,12 @@ func (l *lists) flush(ctx context.Context) error {
 	return nil
 }
 
-// deleteOwn deletes the files of a job whose record is gone. What stays is left for the sweep.
+// deleteOwn deletes the own files of a job whose record is gone. The sweep deletes what remains.
 func deleteOwn(ctx context.Context, j *Jobs, store storage.Store, value registry.Job) {
 	deleteFiles(ctx, j, store, value.Folder, ownFiles(value))
 }
 
-// ownFiles returns the files that a job keeps for itself.
+// ownFiles returns a job's own files.
 func ownFiles(value registry.Job) (files []string) {
 	if value.Input != nil {
 		files = append(files, value.Input.Location)

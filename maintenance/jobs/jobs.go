@@ -25,23 +25,23 @@ const (
 )
 
 const (
-	// batchMax is how many files are deleted between two looks at what was committed.
+	// batchMax is the number of files deleted between two checks for commits.
 	batchMax = 1000
-	// listMax is how many files one list of a job has. A list is in memory as a whole.
+	// listMax is the number of files in one list of a job. A whole list is in memory.
 	listMax = 20_000
-	// progressEvery is after how many batches the record says how far the job is.
+	// progressEvery is the number of batches between two writes of the progress.
 	progressEvery = 10
-	// runsMax is how many runs are kept of a table.
+	// runsMax is the number of runs kept for a table.
 	runsMax = 50
-	// claimLife is how long other nodes leave a job alone after they last heard of its node.
+	// claimLife is how long other nodes leave a job to its node after the last renewal.
 	claimLife = time.Minute
-	// lookEvery is the mean pause between two looks for jobs.
+	// lookEvery is the mean pause between two searches for jobs.
 	lookEvery = 15 * time.Second
 	// claimPrefix begins the names of the claims on jobs.
 	claimPrefix = "job/"
 )
 
-// Tables is what jobs need of the catalog. *catalog.Tables is one.
+// Tables has what jobs need from the catalog. *catalog.Tables implements it.
 type Tables interface {
 	Tend(ctx context.Context, pointer registry.ID, tending catalog.Tending) (*catalog.Version, bool, error)
 	TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (catalog.Former, error)
@@ -51,28 +51,28 @@ type Tables interface {
 	WithDropped(ctx context.Context, pointer registry.Pointer, state registry.State,
 		do func(*catalog.Version) error) error
 	Unregistered(ctx context.Context, warehouse, location string) (*metadata.Document, error)
-	// Waiting reports whether commits of a table wait on this node for their turn.
+	// Waiting reports whether commits of a table wait for their turn on this node.
 	Waiting(pointer registry.ID) bool
 }
 
-// Config is what Jobs is made from. Fields without a default are required.
+// Config configures Jobs. Fields without a default are required.
 type Config struct {
 	ledger.Deps
-	// Tables are those of the caller system:expire.
+	// Tables belong to the caller system:expire.
 	Tables Tables
-	// Doubt returns why the clock of the store cannot be believed; empty if it can. Until then
-	// nothing is deleted. Default: it can.
+	// Doubt returns why the store's clock cannot be trusted, and the empty string if it can. While
+	// it is in doubt, nothing is deleted. By default the clock is trusted.
 	Doubt func(ctx context.Context) (string, error)
-	// Budget bounds what jobs ask of storages. Default: no bound.
+	// Budget bounds the load of jobs on storages. By default there is no bound.
 	Budget *Budget
-	// Patience is how long an answer of a storage is waited for. Default AnswerMax.
+	// Patience is the longest wait for an answer of a storage. Default AnswerMax.
 	Patience time.Duration
-	// FormerKept is for how long metadata files stay after they left the log of a table: as long as
-	// change records, which name them. Default: for ever.
+	// FormerKept is how long metadata files stay after they left a table's log: as long as change
+	// records, which name them. By default they stay for ever.
 	FormerKept time.Duration
-	// Ended is called after a job has ended, with its run. Default: nothing.
+	// Ended, if not nil, is called with the run of a job after the job has ended.
 	Ended func(run registry.Run)
-	// Interval is the mean pause between two looks for jobs. Default 15 s.
+	// Interval is the mean pause between two searches for jobs. Default 15 s.
 	Interval time.Duration
 }
 
@@ -91,7 +91,7 @@ type Jobs struct {
 	now    func() time.Time
 	stats  counters
 	busy   busy
-	// looking is held by the one look for leftovers that is under way. Others do not wait for it.
+	// looking is held by the one running search for leftovers. Others do not wait for it.
 	looking sync.Mutex
 
 	interval time.Duration
@@ -101,7 +101,7 @@ type Jobs struct {
 	lookMax     time.Duration // checkMax, unless a test shortens it
 }
 
-// New returns the jobs of a store. It fails if the source of random bits does.
+// New returns the jobs of a store. It fails if the source of random bits fails.
 func New(config Config) (*Jobs, error) {
 	if config.Ledger == nil || config.Tables == nil {
 		panic("jobs: Deps and Tables are required")
@@ -144,17 +144,17 @@ const (
 	OutcomeCalledOff = "called off" // the table is gone, or does not allow it any more
 )
 
-// ErrBusy says that there is a job of the kind on the table, or that a record beside it changed.
-// Nothing was changed.
+// ErrBusy means that the table has a job of this kind, or that a required record changed. Nothing
+// was changed.
 var ErrBusy = errors.New("jobs: there is such a job, or a rule has changed")
 
-// HeldError says why nothing may be deleted of a table.
+// HeldError is the reason why no file of a table may be deleted.
 type HeldError struct{ Why string }
 
 // Error returns the text of the error.
 func (e *HeldError) Error() string { return "nothing is deleted: " + e.Why }
 
-// held returns why nothing may be deleted of a table; empty: it may.
+// held returns why no file of a table may be deleted, and the empty string if files may be deleted.
 func held(document *metadata.Document) (why string) {
 	if !document.Collects() {
 		return metadata.PropCollects + " is not true"
@@ -168,7 +168,8 @@ func held(document *metadata.Document) (why string) {
 	return ""
 }
 
-// believeClock returns KindUnavailable while the store's clock is in doubt: no age can be told.
+// believeClock returns KindUnavailable while the store's clock is in doubt, because ages are
+// unknown then.
 func (j *Jobs) believeClock(ctx context.Context) error {
 	why, err := j.doubt(ctx)
 	if err == nil && why != "" {
@@ -177,15 +178,16 @@ func (j *Jobs) believeClock(ctx context.Context) error {
 	return err
 }
 
-// job is a job under way, as of one read.
+// job is a job as read from the store.
 type job struct {
 	record registry.Record
 	value  registry.Job
-	// quarantinedBy is who blocks the job with the next put; empty: it has failed.
+	// quarantinedBy is the operator who blocks the job with the next put. It is empty if a failure
+	// blocks the job.
 	quarantinedBy string
 }
 
-// read reads the job at key; nil if there is none.
+// read reads the job at key. It returns nil if there is no job.
 func (j *Jobs) read(ctx context.Context, key registry.Key) (*job, error) {
 	records, err := j.ledger.Get(ctx, key)
 	if err != nil || !records[0].Exists() {
@@ -198,16 +200,16 @@ func (j *Jobs) read(ctx context.Context, key registry.Key) (*job, error) {
 	return &job{record: records[0], value: value}, nil
 }
 
-// came notes that a job has come further: failures before that are not in a row with those to come.
+// came records that a job made progress, so that a later failure begins a new row.
 func (at *job) came() {
 	at.value.Tries, at.value.Laters, at.value.LaterSince = 0, 0, time.Time{}
 	at.value.RestsUntil, at.value.LastError, at.value.Begun = time.Time{}, "", 0
 }
 
-// errMoved says that somebody else has changed the record of a job.
+// errMoved means that another process has changed the record of a job.
 var errMoved = errors.New("jobs: the job is in other hands")
 
-// put writes the record of a job, unless somebody else has changed it: errMoved.
+// put writes the record of a job. It returns errMoved if another process has changed the record.
 func (j *Jobs) put(ctx context.Context, at *job, state registry.State) error {
 	now, err := j.ledger.Time(ctx)
 	if err != nil {
@@ -241,7 +243,7 @@ func (j *Jobs) put(ctx context.Context, at *job, state registry.State) error {
 	return nil
 }
 
-// end removes the record of a job, and writes a run in its place.
+// end replaces the record of a job by a run.
 func (j *Jobs) end(ctx context.Context, at *job, outcome, why string) error {
 	now, err := j.ledger.Time(ctx)
 	if err != nil {
@@ -271,8 +273,8 @@ func (j *Jobs) end(ctx context.Context, at *job, outcome, why string) error {
 	return nil
 }
 
-// EndWrites returns the writes by which a job ends at now: its record goes, a run comes in its
-// place, and the oldest runs of the table go.
+// EndWrites returns the writes that end a job at now. They replace its record by a run, and delete
+// the oldest runs of the table.
 func EndWrites(ctx context.Context, l *ledger.Ledger, job registry.Job, outcome, why string, now time.Time) (
 	[]registry.Write, error) {
 	run := runOf(job, outcome, why, now)
@@ -299,7 +301,8 @@ func runOf(value registry.Job, outcome, why string, now time.Time) runRecord {
 	}}
 }
 
-// surplusRuns returns the deletions of the oldest runs of a table, beyond runsMax with one more.
+// surplusRuns returns the deletions of the oldest runs of a table, so that runsMax remain with a
+// new one.
 func surplusRuns(ctx context.Context, l *ledger.Ledger, pointer registry.ID) (writes []registry.Write, err error) {
 	runs, err := l.List(ctx, registry.TableRun, registry.RunPrefix(pointer), "", 2*runsMax)
 	if err != nil {

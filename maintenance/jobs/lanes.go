@@ -7,20 +7,20 @@ import (
 	"moorage/registry"
 )
 
-// lanes are the loops of a node, by the kind of the jobs that each takes: many jobs of one kind do
-// not keep those of another waiting. There is one of a kind more than a warehouse may have at a
-// time, so a warehouse whose storage hangs stops only its own jobs.
+// lanes are the loops of a node, by the kind of their jobs, so that many jobs of one kind do not
+// delay another kind. Each kind has one loop more than a warehouse may use, so a warehouse whose
+// storage hangs stops only its own jobs.
 var lanes = [...]string{KindSnapshots, KindSnapshots, KindSnapshots, KindOrphans, KindOrphans}
 
 const (
-	// warehouseMax is how many jobs of one warehouse a node works on at a time, and orphansMax how
-	// many of them look for orphans.
+	// warehouseMax is the number of jobs of one warehouse that a node runs at a time, and
+	// orphansMax the number of them that find orphans.
 	warehouseMax = 2
 	orphansMax   = 1
 )
 
-// busy knows which tables the jobs of this process are at: one job of a table at a time, whatever
-// its kind. The zero value is ready. It is safe for concurrent use.
+// busy has the tables on which this process runs a job. A table has one running job at a time, of
+// any kind. The zero value is ready. It is safe for concurrent use.
 type busy struct {
 	mu         sync.Mutex // guards the fields below; leaf
 	tables     map[registry.ID]bool
@@ -29,15 +29,15 @@ type busy struct {
 	stalls     map[string]stalled // likewise
 }
 
-// stalled is a warehouse whose storage gave no answer, so many times in a row. Until then this node
-// leaves it to others.
+// stalled is a warehouse whose storage did not answer, with the number of times in a row. This node
+// leaves it to other nodes until a time.
 type stalled struct {
 	times int
 	until time.Time
 }
 
-// enter reports whether a job of a table may be worked on at now, by the clock of this process. The
-// caller who got true calls leave.
+// enter reports whether a job of a table may run at now, by the clock of this process. After true
+// the caller must call leave.
 func (b *busy) enter(kind string, table registry.ID, warehouse string, now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -57,7 +57,7 @@ func (b *busy) enter(kind string, table registry.ID, warehouse string, now time.
 	return true
 }
 
-// leave ends what enter began, at now. isStalled says that the storage gave no answer.
+// leave undoes enter, at now. isStalled reports that the storage did not answer.
 func (b *busy) leave(kind string, table registry.ID, warehouse string, now time.Time, isStalled bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

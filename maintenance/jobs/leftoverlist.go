@@ -10,22 +10,22 @@ import (
 	"moorage/storage"
 )
 
-// foldersMax bounds the folders, and the metadata files, that one look remembers of each kind.
+// foldersMax bounds the folders, and the metadata files, that one search remembers.
 const foldersMax = 100_000
 
-// folders is a set of folders, by their normalised locations.
+// folders is a set of folders with normalised locations.
 type folders map[string]bool
 
 func (f folders) add(place storage.Location) { f[place.String()] = true }
 
-// addText adds the folder that location names; none if no storage takes it.
+// addText adds the folder at location, unless no storage accepts the location.
 func (f folders) addText(location string) {
 	if place, err := storage.Parse(location); err == nil {
 		f.add(place)
 	}
 }
 
-// hold reports whether place lies in one of the folders.
+// hold reports whether place is in one of the folders.
 func (f folders) hold(place storage.Location) bool {
 	if len(f) == 0 {
 		return false
@@ -40,21 +40,21 @@ func (f folders) hold(place storage.Location) bool {
 	}
 }
 
-// first returns the first n of the folders, in order.
+// first returns the first n folders, in order.
 func (f folders) first(n int) []string {
 	all := slices.Sorted(maps.Keys(f))
 	return all[:min(n, len(all))]
 }
 
-// unregistered are the metadata files outside of the locations of all tables and views. By each of
-// them somebody may register a table.
+// unregistered are the metadata files outside the locations of all tables and views. A client may
+// register a table from each of them.
 type unregistered struct {
 	known   map[string]bool
 	unread  []string
 	folders folders // in which such tables have, or may have, their files
 }
 
-// note adds a file if it is a metadata file. It reports whether there is room for it.
+// note adds a file if it is a metadata file. It returns false if there is no room for it.
 func (u *unregistered) note(location string) bool {
 	if strings.Contains(location[strings.LastIndexByte(location, '/')+1:], ".metadata.json") {
 		u.add(location)
@@ -62,7 +62,7 @@ func (u *unregistered) note(location string) bool {
 	return len(u.known) <= foldersMax
 }
 
-// add adds a metadata file, which is still to be read, and the folder of its table.
+// add adds an unread metadata file, and the folder of its table.
 func (u *unregistered) add(location string) {
 	place, err := storage.ParseFile(location)
 	if err != nil || u.known[location] {
@@ -76,8 +76,8 @@ func (u *unregistered) add(location string) {
 	u.folders.add(folder)
 }
 
-// list looks at all files of the warehouse, and finds those that may be left. It notes metadata
-// files that nobody has claimed, and folders of other warehouses, for the next time.
+// list lists all files of the warehouse, and finds possible leftovers. It records unclaimed
+// metadata files, and folders of other warehouses, for the next round.
 func (l *leftoverLook) list(ctx context.Context) error {
 	l.found, l.more, l.kept = nil, false, make(map[string]int64)
 	claims := newClaimed(l.jobs)
@@ -123,8 +123,8 @@ func (l *leftoverLook) page(ctx context.Context, claims *claimed, files []storag
 	return nil
 }
 
-// noteWarehouse notes the folder that a file shows to be a warehouse, of this store or of another
-// one: a server keeps files of its own there. Nobody knows the tables of another store here.
+// noteWarehouse records the folder of a warehouse, of this store or another one, if a file shows
+// that a server keeps its own files there. The tables of another store are unknown here.
 func (l *leftoverLook) noteWarehouse(location string) {
 	above, _, own := strings.Cut(location, "/"+Folder+"/")
 	if !own {
@@ -135,8 +135,8 @@ func (l *leftoverLook) noteWarehouse(location string) {
 	}
 }
 
-// mayBeLeft reports whether a file that nobody has claimed may be a leftover, and counts why not.
-// What tables reach it asks once that is known.
+// mayBeLeft reports whether an unclaimed file may be a leftover, and counts the reason if not. Once
+// the files that tables reach are known, it checks them too.
 func (l *leftoverLook) mayBeLeft(file storage.Listed) bool {
 	why := l.staysFor(file)
 	if why != "" {
@@ -145,7 +145,7 @@ func (l *leftoverLook) mayBeLeft(file storage.Listed) bool {
 	return why == ""
 }
 
-// staysFor returns the reason for which a file that nobody has claimed stays; empty for none.
+// staysFor returns the reason why an unclaimed file stays, and the empty string if there is none.
 func (l *leftoverLook) staysFor(file storage.Listed) string {
 	place, err := storage.ParseFile(file.Location)
 	switch {

@@ -15,48 +15,48 @@ import (
 )
 
 const (
-	// leftoverAgeMin is how old a leftover is at least. A table that is being made may have files
-	// outside of all claimed locations until then. An operator may say otherwise.
+	// leftoverAgeMin is the minimum age of a leftover. Until then, a table that is being created
+	// may have files outside all claimed locations. An operator may set another age.
 	leftoverAgeMin = 7 * 24 * time.Hour
-	// leftoversMax is how many leftovers one look finds. They are in memory until they were looked
-	// at twice; about 20 MB.
+	// leftoversMax is the number of leftovers that one search finds. They are in memory until the
+	// second check, and take about 20 MB.
 	leftoversMax = 100_000
-	// leftOutMax is how many folders of other warehouses a report names.
+	// leftOutMax is the number of folders of other warehouses in a report.
 	leftOutMax = 1000
-	// roundsMax is how often what was found is looked at again because tables changed meanwhile.
+	// roundsMax is the number of further checks because tables changed meanwhile.
 	roundsMax = 5
 )
 
-// LeftoverSettings say which files of a warehouse are reported.
+// LeftoverSettings decide which files of a warehouse are reported.
 type LeftoverSettings struct {
 	OlderThan time.Duration // how old a file is at least
 	Unsafe    bool          // lets files be younger than seven days
 	most      int           // files that are found; default leftoversMax
 }
 
-// DefaultLeftovers returns the settings of somebody who says nothing.
+// DefaultLeftovers returns the default settings.
 func DefaultLeftovers() LeftoverSettings { return LeftoverSettings{OlderThan: leftoverAgeMin} }
 
-// Leftovers reports the files of a warehouse that lie outside of the locations of all tables and
-// views, and that no table or view of the store reaches: what is left of tables that were never
-// made. It changes nothing, and no job deletes them. sample is how many are named at most.
+// Leftovers reports the files of a warehouse outside the locations of all tables and views that no
+// table or view of the store reaches: remains of tables that were never created. It changes
+// nothing, and no job deletes them. sample is the largest number of files that it names.
 //
-// It looks below the location of the warehouse, not in others that the warehouse allows. Two things
-// it cannot know: a table of another catalog that has files there, and its metadata elsewhere, and
-// files that a table names through a link. So somebody has to look before he deletes anything.
+// It searches below the location of the warehouse, not below its other allowed locations. It cannot
+// know a table of another catalog that has files there and its metadata elsewhere, nor files that a
+// table names through a link. So an operator must check before deleting anything.
 //
 // # Why a file is free
 //
-// The look notes where the log of changes ends. Then it reads the tables and views of the store,
-// and lists the files after that. A table that comes to live at a file's place meanwhile has
-// claimed it when the claims are read again, at the end. A table that comes to reach it has a
-// change in the log. So the look reads the log on, and what the tables reach that changed, until
-// none does. What was reached before stays reached.
+// The search records the end of the log of changes. Then it reads the tables and views of the
+// store, and lists the files after that. A table that comes to a file's location meanwhile has
+// claimed it when the claims are read again, at the end. A table that comes to reach the file has a
+// change in the log. So the search reads the log, and the files of the changed tables, until there
+// are no further changes. A file that was once reached counts as reached.
 //
-// If anything that a table reaches cannot be read, Blocked says so, and no file is reported.
+// If a file that a table reaches cannot be read, Blocked has the reason, and no file is reported.
 //
-// Errors: KindNoSuchWarehouse; KindIllegalArgument for files that are too young;
-// KindTooManyRequests while another look is under way in this process; KindUnavailable.
+// Errors: KindNoSuchWarehouse; KindIllegalArgument for a minimum age that is too low;
+// KindTooManyRequests while another search runs in this process; KindUnavailable.
 func Leftovers(ctx context.Context, j *Jobs, warehouse string, s LeftoverSettings, sample int) (DryRun, error) {
 	const op = "jobs.Leftovers"
 	run := DryRun{Plan: Plan{Table: moorage.Identifier{Warehouse: warehouse}}}
@@ -110,7 +110,8 @@ type leftoverLook struct {
 	kept  map[string]int64
 }
 
-// lookForLeftovers looks at a warehouse. The errors are those of Leftovers, and a BlockedError.
+// lookForLeftovers searches a warehouse. The errors are the errors of Leftovers, and a
+// BlockedError.
 func lookForLeftovers(ctx context.Context, j *Jobs, warehouse string, s LeftoverSettings) (*leftoverLook, error) {
 	location, store, err := j.tables.WarehouseLocation(ctx, warehouse)
 	if err != nil {
@@ -139,7 +140,7 @@ func lookForLeftovers(ctx context.Context, j *Jobs, warehouse string, s Leftover
 	return l, l.run(ctx)
 }
 
-// run finds the leftovers. It reads what tables reach only if somebody may have left a file.
+// run finds the leftovers. It reads the files of tables only if there are possible leftovers.
 func (l *leftoverLook) run(ctx context.Context) error {
 	reached, err := newReached(ctx, l.jobs, l.warehouse)
 	if err != nil {
@@ -164,7 +165,7 @@ func (l *leftoverLook) run(ctx context.Context) error {
 	return l.settle(ctx)
 }
 
-// addWarehouses notes the folders of other warehouses of the store that lie within this one.
+// addWarehouses records the folders of the store's other warehouses within this one.
 func (l *leftoverLook) addWarehouses(ctx context.Context) error {
 	return l.jobs.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
 		other, err := ledger.Decode[registry.Warehouse](record)
@@ -178,8 +179,8 @@ func (l *leftoverLook) addWarehouses(ctx context.Context) error {
 	})
 }
 
-// settle looks at what was found again, until no table has changed since the last look, or for
-// roundsMax times: then what was found was free a moment ago.
+// settle checks the found files again until no table has changed since the last check, at most
+// roundsMax times. Then the files were free a moment ago.
 func (l *leftoverLook) settle(ctx context.Context) error {
 	for range roundsMax {
 		changed, forgotten, err := l.reached.catchUp(ctx)
@@ -209,7 +210,7 @@ func (l *leftoverLook) settle(ctx context.Context) error {
 	return nil
 }
 
-// lookAgain takes out of what was found what is claimed, or reached, by now.
+// lookAgain removes the found files that are claimed or reached by now.
 func (l *leftoverLook) lookAgain(ctx context.Context) error {
 	still, claims := l.found[:0], newClaimed(l.jobs)
 	for part := range slices.Chunk(l.found, listPage) {
@@ -227,8 +228,8 @@ func (l *leftoverLook) lookAgain(ctx context.Context) error {
 	return nil
 }
 
-// readUnregistered reads the metadata files outside of all locations that were not read yet, and
-// reports whether there were any.
+// readUnregistered reads the unread metadata files outside all locations, and reports whether there
+// were any.
 func (l *leftoverLook) readUnregistered(ctx context.Context) (bool, error) {
 	unread := l.unregistered.unread
 	l.unregistered.unread = nil
@@ -253,10 +254,10 @@ func (l *leftoverLook) readUnregistered(ctx context.Context) (bool, error) {
 	return len(unread) > 0, nil
 }
 
-// wordsOf returns what a report says of an error.
+// wordsOf returns the text for an error in a report.
 func wordsOf(err error) string { return cmp.Or(moorage.MessageOf(err), err.Error()) }
 
-// asBlocked returns err if it may pass, and else a BlockedError that says why.
+// asBlocked returns err if it may be temporary, and otherwise a BlockedError with the reason.
 func asBlocked(ctx context.Context, err error, why string) error {
 	switch kind := moorage.KindOf(err); {
 	case ctx.Err() != nil:

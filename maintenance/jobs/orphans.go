@@ -19,50 +19,51 @@ import (
 )
 
 const (
-	// orphanAgeMin is how old an orphan is at least: no commit takes that long. An operator may
-	// say otherwise.
+	// orphanAgeMin is the minimum age of an orphan: no commit takes that long. An operator may set
+	// another age.
 	orphanAgeMin = 24 * time.Hour
-	// listPage is how many files are listed at a time. Clouds list 1,000; a disk reads a whole
-	// folder for them.
+	// listPage is the number of files listed at a time. Clouds list 1,000; a disk reads a whole
+	// folder for each page.
 	listPage = 10_000
-	// More orphans than orphansFew, with more than a share of all bytes, need an operator's word.
+	// More orphans than orphansFew, with more than a share of all bytes, need an operator's
+	// confirmation.
 	orphansFew          = 100
 	orphansShareInverse = 5
 )
 
-// OrphanSettings say which files that nobody reaches are deleted, and when.
+// OrphanSettings decide which unreachable files are deleted, and when.
 type OrphanSettings struct {
-	// OlderThan is how old a file is at least when it is found.
+	// OlderThan is the minimum age of a file when it is found.
 	OlderThan time.Duration `json:"older-than"`
-	// Quarantine is how long it stays after that.
+	// Quarantine is how long the file stays after that.
 	Quarantine time.Duration `json:"quarantine"`
 	// Since, unless it is zero, keeps files that are older than that.
 	Since time.Time `json:"since,omitzero"`
-	// EqualAuthorities says that paths which differ only in scheme or authority are one place.
+	// EqualAuthorities means that paths which differ only in scheme or authority are one place.
 	EqualAuthorities bool `json:"equal-authorities,omitempty"`
-	// Confirmed says that it is right if most files are orphans.
+	// Confirmed accepts that most files are orphans.
 	Confirmed bool `json:"confirmed,omitempty"`
-	// Adopt says that files from before the table lived at its locations are its own. That is kept
-	// with the locations, for all later jobs.
+	// Adopt declares files that are older than the table's claims to be the table's own. The claims
+	// keep this for all later jobs.
 	Adopt bool `json:"adopt,omitempty"`
-	// Unsafe lets files be younger than a day.
+	// Unsafe allows files younger than a day.
 	Unsafe bool   `json:"unsafe,omitempty"`
 	Rule   string `json:"-"`
 	Caller string `json:"-"`
 }
 
-// DefaultOrphans returns the settings of somebody who says nothing.
+// DefaultOrphans returns the default settings.
 func DefaultOrphans() OrphanSettings {
 	const day = 24 * time.Hour
 	return OrphanSettings{OlderThan: 3 * day, Quarantine: 10 * day}
 }
 
-// FindOrphans makes a job that lists the files in the locations of a table which no version of it
-// reaches. It deletes them when the quarantine is over, unless they are reached then. extra may be
-// nil.
+// FindOrphans makes a job that lists the files in the locations of a table that no version of the
+// table reaches. After the quarantine the job deletes those that are still unreachable. extra may
+// be nil.
 //
-// Errors: HeldError, BlockedError, ErrBusy, those of the catalog and of the store. After
-// KindCommitUnknown there may be the job.
+// Errors: HeldError, BlockedError, ErrBusy, and the errors of the catalog and of the store. After
+// KindCommitUnknown the job may exist.
 func (j *Jobs) FindOrphans(ctx context.Context, pointer registry.ID, s OrphanSettings, extra Extra) (Began, error) {
 	const op = "jobs.FindOrphans"
 	if err := checkOrphans(s); err != nil {
@@ -115,7 +116,7 @@ func checkOrphans(s OrphanSettings) error {
 	return nil
 }
 
-// asHeld turns the reason why a job would be called off into one why it does not begin.
+// asHeld converts the reason why a job would be called off into the reason why it does not begin.
 func asHeld(err error) error {
 	if called, ok := errors.AsType[*calledOff](err); ok {
 		return &HeldError{called.why}
@@ -139,7 +140,7 @@ func (j *Jobs) beginOrphans(ctx context.Context, value registry.Job, store stora
 		return err
 	}
 	value.Input = &file
-	// Once the orphans are found, the quarantine begins again.
+	// The quarantine starts again once the orphans are found.
 	value.Created, value.Since, value.Touched = now, now, now
 	value.NotBefore, value.WaitsFrom = now.Add(s.Quarantine), now
 	key := registry.JobKey(value.Pointer, value.Kind)
@@ -163,8 +164,8 @@ func (j *Jobs) beginOrphans(ctx context.Context, value registry.Job, store stora
 	return ledger.StepError("jobs.beginOrphans", err)
 }
 
-// mark lists the orphans in the claims of a table. set has what its versions reach. It returns what
-// else it kept.
+// mark lists the orphans in the claims of a table. set has the files that the table's versions
+// reach. mark returns the counts of the other files that it kept.
 func (j *Jobs) mark(ctx context.Context, look *look, s OrphanSettings, set *pathSet, to sink) (
 	[]registry.KeptOf, error) {
 	homes, err := j.mayMark(ctx, look, set)
@@ -194,7 +195,7 @@ type marking struct {
 	mismatch               string // an orphan that differs from a live file in scheme or authority only
 }
 
-// add lists a file of a claim if it is an orphan. now is the time by the clock of the storage.
+// add lists a file of a claim if the file is an orphan. now is the time by the storage's clock.
 func (m *marking) add(ctx context.Context, claim storage.Location, file storage.Listed, now time.Time) error {
 	m.allBytes += file.Bytes
 	if err := checkForeignFile(ctx, m.jobs, m.look, m.set, file); err != nil {
@@ -228,13 +229,13 @@ func (m *marking) add(ctx context.Context, claim storage.Location, file storage.
 	return m.to.add(ctx, KindOrphans, Listed{Path: file.Location, Bytes: file.Bytes, Modified: file.Modified})
 }
 
-// isHidden reports whether a part of a path begins as engines begin names of what is not data.
+// isHidden reports whether a part of a path begins like the names of files that engines ignore.
 // Source: Java HiddenPathFilter.
 func isHidden(below string) bool {
 	return strings.Contains(below, "/_") || strings.Contains(below, "/.") || strings.Contains(below, "/"+Folder+"/")
 }
 
-// judge refuses what an operator should look at.
+// judge refuses cases that an operator should check.
 func (m *marking) judge() error {
 	switch {
 	case m.mismatch != "":
@@ -247,7 +248,7 @@ func (m *marking) judge() error {
 	return nil
 }
 
-// asListed returns those files of a batch that are in the storage as the list says.
+// asListed returns the files of a batch whose state in the storage matches the list.
 func (g *guard) asListed(ctx context.Context, batch []Listed) ([]Listed, error) {
 	var same []Listed
 	for _, file := range batch {
@@ -265,19 +266,20 @@ func (g *guard) asListed(ctx context.Context, batch []Listed) ([]Listed, error) 
 	return same, nil
 }
 
-// sameSecond reports whether two times of one file agree: some servers round one of them.
+// sameSecond reports whether two times of one file agree to the second, because some servers round
+// one of them.
 func sameSecond(a, b time.Time) bool { return a.Sub(b).Abs() < time.Second }
 
 const (
-	// foreignReadMax is how much of a metadata file is read to find the uuid of its table,
-	// unpacked. Writers put it in front.
+	// foreignReadMax bounds the unpacked bytes that are read of a metadata file to find its table's
+	// uuid. Writers put the uuid near the start.
 	foreignReadMax = 1 << 20
-	// foreignFilesMax is how many metadata files one look reads that another server wrote.
+	// foreignFilesMax is the number of other servers' metadata files that one search reads.
 	foreignFilesMax = 10_000
 )
 
-// listAll calls visit with each file in the claims of a table. now is the time by the clock of the
-// storage.
+// listAll calls visit with each file in the claims of a table. now is the time by the storage's
+// clock.
 func listAll(ctx context.Context, j *Jobs, look *look,
 	visit func(ctx context.Context, claim storage.Location, file storage.Listed, now time.Time) error) error {
 	lister, ok := look.version.Storage.(storage.Lister)
@@ -323,12 +325,12 @@ func addTransactions(ctx context.Context, j *Jobs, set *pathSet) error {
 	})
 }
 
-// mayMark returns the claims of a table whose orphans are looked for, and adds what transactions
-// name to set. It refuses if others may have files in the locations of the table: another table or
-// view lives at, above or beneath one, or a tombstone is there.
+// mayMark returns the claims of a table, and adds the files of transactions to set. It refuses if
+// others may have files in the table's locations: another table or view at, above or below one, or
+// a tombstone.
 //
-// While the table holds its claims nobody can come to live there, and no tombstone can come. So it
-// asks the records at, above and beneath its own locations, and not all tables.
+// While the table holds its claims, no other table and no tombstone can come there. So the records
+// at, above and below its own locations suffice.
 func (j *Jobs) mayMark(ctx context.Context, look *look, set *pathSet) (homes, error) {
 	if err := addTransactions(ctx, j, set); err != nil {
 		return nil, err
@@ -344,7 +346,8 @@ func (j *Jobs) mayMark(ctx context.Context, look *look, set *pathSet) (homes, er
 	return found, nil
 }
 
-// claimAt returns the claim of a table on one of its locations, if nothing else is there.
+// claimAt returns the claim of a table on one of its locations, and refuses if something else is
+// there.
 func claimAt(ctx context.Context, j *Jobs, table registry.Pointer, location storage.Location) (
 	claim registry.LocationClaim, err error) {
 	at := location.String()
@@ -394,8 +397,7 @@ func claimAt(ctx context.Context, j *Jobs, table registry.Pointer, location stor
 	return claim, nil
 }
 
-// noForeign calls a job off if there is a metadata file of another table in the locations of the
-// table.
+// noForeign calls a job off if another table has a metadata file in the locations of the table.
 func noForeign(ctx context.Context, j *Jobs, look *look, set *pathSet) error {
 	return listAll(ctx, j, look, func(ctx context.Context, _ storage.Location, file storage.Listed, _ time.Time) error {
 		return checkForeignFile(ctx, j, look, set, file)
@@ -405,9 +407,9 @@ func noForeign(ctx context.Context, j *Jobs, look *look, set *pathSet) error {
 // noForeign is noForeign for the deletion of orphans.
 func (g *guard) noForeign(ctx context.Context) error { return noForeign(ctx, g.jobs, g.look, g.set) }
 
-// checkForeignFile calls a job off if a file is a metadata file of another table: that table may
-// live there in another catalog. The names of files that this server wrote for the table show it,
-// and set has those that the document names. Only others are read.
+// checkForeignFile calls a job off if a file is a metadata file of another table, which may be live
+// in another catalog. It recognises files that this server wrote for the table by their names, and
+// files of the document by set. It reads only other files.
 func checkForeignFile(ctx context.Context, j *Jobs, look *look, set *pathSet, file storage.Listed) error {
 	name := file.Location[strings.LastIndexByte(file.Location, '/')+1:]
 	if !strings.Contains(name, ".metadata.json") || set.Has(file.Location) ||
@@ -433,11 +435,11 @@ func checkForeignFile(ctx context.Context, j *Jobs, look *look, set *pathSet, fi
 		moorage.Cut(uuid, 100), file.Location)}
 }
 
-// errNoMetadata says that a file is that of no table, whatever its name says.
+// errNoMetadata means that a file is not a metadata file, in spite of its name.
 var errNoMetadata = errors.New("it is no metadata file")
 
-// uuidIn returns the uuid of the table or view that a metadata file is of. It returns errNoMetadata
-// for what no catalog could read.
+// uuidIn returns the uuid of the table or view of a metadata file. It returns errNoMetadata for a
+// file that no catalog could read.
 func uuidIn(ctx context.Context, j *Jobs, look *look, location string) (string, error) {
 	body, _, err := look.version.Storage.Open(ctx, location)
 	if err != nil {
@@ -474,7 +476,7 @@ func uuidIn(ctx context.Context, j *Jobs, look *look, location string) (string, 
 	return "", errors.New("it has no uuid in front")
 }
 
-// orNoMetadata returns errNoMetadata, unless err is that of the storage.
+// orNoMetadata returns errNoMetadata, unless err comes from the storage.
 func orNoMetadata(err error) error {
 	_, noJSON := errors.AsType[*json.SyntaxError](err)
 	if err == nil || noJSON || errors.Is(err, gzip.ErrHeader) || errors.Is(err, io.EOF) ||
@@ -484,9 +486,9 @@ func orNoMetadata(err error) error {
 	return err
 }
 
-// adoptFiles notes in the claims of a table that the files from before are its own.
+// adoptFiles records in the claims of a table that older files are its own.
 //
-// Errors: calledOff if others may have files there.
+// Errors: calledOff if other tables may have files there.
 func adoptFiles(ctx context.Context, j *Jobs, at *job, caller string) error {
 	look, err := j.look(ctx, at, input{})
 	if err != nil {

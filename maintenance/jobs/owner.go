@@ -16,11 +16,11 @@ import (
 
 const ownerBytesMax = 1 << 10
 
-// ownFolder makes sure that no other store looks after the tables of a warehouse: the file owner in
-// the server's folder there has the id of the store that removes orphans. It is made by the first.
-// Two stores over one folder would each take the files of the other for orphans.
+// ownFolder makes sure that no other store maintains the tables of a warehouse. The file owner in
+// the server's folder there has the id of the store that removes orphans; the first store creates
+// it. Two stores over one folder would each take the other's files for orphans.
 //
-// Errors: BlockedError; KindUnavailable if the storage fails; those of the store.
+// Errors: BlockedError; KindUnavailable if the storage fails; the errors of the store.
 func ownFolder(ctx context.Context, j *Jobs, store storage.Store, warehouse string) error {
 	id, err := storeID(ctx, j.ledger)
 	if err != nil {
@@ -41,7 +41,8 @@ func foreignOwner(other, warehouse string) error {
 		"moorage maintain orphans adopt WAREHOUSE", moorage.Cut(cmp.Or(other, "without a name"), 100), warehouse)}
 }
 
-// ownerOf makes the owner file, if there is none, and returns whose it is; empty: it has id.
+// ownerOf creates the owner file if it does not exist. It returns the owner's id, or the empty
+// string if that is id.
 func ownerOf(ctx context.Context, store storage.Store, warehouse string, id registry.ID) (other string, err error) {
 	file := ownerFile(warehouse)
 	err = store.Create(ctx, file, []byte(id.String()+"\n"))
@@ -58,8 +59,8 @@ func ownerOf(ctx context.Context, store storage.Store, warehouse string, id regi
 	return cmp.Or(other, "without a name"), nil
 }
 
-// foreign returns why this store may not remove orphans in a warehouse; empty if it may. It makes
-// no owner file.
+// foreign returns why this store may not remove orphans in a warehouse, and the empty string if it
+// may. It creates no owner file.
 func foreign(ctx context.Context, j *Jobs, warehouse string) (why string, err error) {
 	location, store, err := j.tables.WarehouseLocation(ctx, warehouse)
 	if err != nil {
@@ -86,12 +87,12 @@ func foreign(ctx context.Context, j *Jobs, warehouse string) (why string, err er
 	return foreignOwner(owner, location).Error(), nil
 }
 
-// Adopt makes this store the one that removes orphans in a warehouse, and returns the id of the one
-// that did; empty if none did. The other one finds its jobs there blocked. It is for the operator
-// who knows that no other store has tables in the folder.
+// Adopt makes this store the owner of a warehouse, which removes orphans there. It returns the id
+// of the former owner, and the empty string if there was none. The former owner's jobs there become
+// blocked. The operator must know that no other store has tables in the folder.
 //
-// Errors: those of the catalog and of the storage; KindUnavailable if a third store was faster. An
-// error may leave the warehouse without an owner.
+// Errors: the errors of the catalog and of the storage; KindUnavailable if a third store was
+// faster. An error may leave the warehouse without an owner.
 func (j *Jobs) Adopt(ctx context.Context, warehouse string) (other string, err error) {
 	const op = "jobs.Adopt"
 	location, store, err := j.tables.WarehouseLocation(ctx, warehouse)
@@ -117,7 +118,7 @@ func (j *Jobs) Adopt(ctx context.Context, warehouse string) (other string, err e
 
 func ownerFile(warehouse string) string { return storage.Join(warehouse, Folder, "owner") }
 
-// storeID returns the id of the store, which the first caller draws.
+// storeID returns the id of the store. The first caller creates it at random.
 func storeID(ctx context.Context, l *ledger.Ledger) (registry.ID, error) {
 	drawn, err := l.NewID()
 	if err != nil {

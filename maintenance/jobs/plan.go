@@ -9,11 +9,11 @@ import (
 	"moorage/registry"
 )
 
-// Plan is what Expire would do.
+// Plan describes what Expire would do.
 type Plan struct {
 	Table  moorage.Identifier
 	Expiry metadata.Expiry
-	// Held says why nothing may happen; empty if it may.
+	// Held is the reason why nothing may happen. It is empty if there is none.
 	Held string
 }
 
@@ -35,7 +35,7 @@ func (j *Jobs) PlanSnapshots(ctx context.Context, pointer registry.ID, s Snapsho
 	return plan, err
 }
 
-// DryRun is what a job would do now, and what it would read for that.
+// DryRun describes what a job would do now, and what it would read for that.
 type DryRun struct {
 	Plan           // of orphans only Table and Held
 	Blocked string // why the job would need an operator at once; empty if it would not
@@ -49,7 +49,7 @@ type DryRun struct {
 	LeftOut []string // of leftovers: folders of other warehouses, in order
 }
 
-// sampler is the sink of a dry run. Doomed files may come more than once.
+// sampler is the sink of a dry run. It may receive a doomed file several times.
 type sampler struct {
 	run  *DryRun
 	most int // that the sample has
@@ -68,10 +68,11 @@ func (s *sampler) add(_ context.Context, _ string, file Listed) error {
 	return nil
 }
 
-// DryRunSnapshots returns what Expire and its job would do now, with sample of the files that would
-// be deleted at most. It reads what the job would read, and changes nothing.
+// DryRunSnapshots returns what Expire and its job would do now, with at most sample of the files to
+// delete. It reads what the job would read, and changes nothing.
 //
-// Errors: those of TableByID; an UnreadableError where the job would be blocked is none.
+// Errors: the errors of TableByID. A failure that would block the job is in the result, not an
+// error.
 func DryRunSnapshots(ctx context.Context, j *Jobs, pointer registry.ID, s SnapshotSettings, sample int) (
 	DryRun, error) {
 	const op = "jobs.DryRunSnapshots"
@@ -94,7 +95,7 @@ func DryRunSnapshots(ctx context.Context, j *Jobs, pointer registry.ID, s Snapsh
 	return run, moorage.Annotate(op, pointer.String(), err)
 }
 
-// rehearse returns a table as Expire would leave it, and its document before.
+// rehearse returns a table as Expire would leave it, and its earlier document.
 func rehearse(ctx context.Context, j *Jobs, pointer registry.ID, s SnapshotSettings) (
 	*look, *metadata.Document, error) {
 	look, err := lookByID(ctx, j, pointer)
@@ -114,7 +115,7 @@ func rehearse(ctx context.Context, j *Jobs, pointer registry.ID, s SnapshotSetti
 	return look, before, err
 }
 
-// lookByID looks at a table as a job that begins now does. The errors are those of look.
+// lookByID reads a table as a job that begins now would. The errors are the errors of look.
 func lookByID(ctx context.Context, j *Jobs, pointer registry.ID) (*look, error) {
 	_, table, err := j.tables.TableByID(ctx, pointer)
 	if err != nil {
@@ -123,7 +124,8 @@ func lookByID(ctx context.Context, j *Jobs, pointer registry.ID) (*look, error) 
 	return j.look(ctx, &job{value: registry.Job{Pointer: pointer, UUID: table.TableUUID}}, input{})
 }
 
-// live reads the live side of a dry run. What cannot be read is why the job would be blocked.
+// live reads the live side of a dry run. An unreadable file is the reason why the job would be
+// blocked.
 func (r *DryRun) live(ctx context.Context, j *Jobs, look *look, in input) (set *pathSet, err error) {
 	r.Reach = reachFull
 	set, r.Cost, err = j.live(ctx, look, in)
@@ -133,8 +135,8 @@ func (r *DryRun) live(ctx context.Context, j *Jobs, look *look, in input) (set *
 	return set, err
 }
 
-// DryRunOrphans returns what the job of FindOrphans would find now, with sample of the files at
-// most. It reads what the job would read, and changes nothing.
+// DryRunOrphans returns what the job of FindOrphans would find now, with at most sample of the
+// files. It reads what the job would read, and changes nothing.
 func DryRunOrphans(ctx context.Context, j *Jobs, pointer registry.ID, s OrphanSettings, sample int) (
 	DryRun, error) {
 	const op = "jobs.DryRunOrphans"

@@ -9,20 +9,22 @@ import (
 	"moorage/storage"
 )
 
-// Promise is what a job of a table has yet to delete. A purge of the table takes it over.
+// Promise has the files that a job of a table has yet to delete. A purge of the table takes it
+// over.
 type Promise struct {
-	// Expired are snapshots whose files the job of their expiry has not all deleted. Their lists
-	// and manifests may be gone in part.
+	// Expired are the snapshots whose files the job has not all deleted. Some of their lists and
+	// manifests may be gone.
 	Expired []metadata.Snapshot
-	// Statistics are files that the table named with them.
+	// Statistics are the statistics files of these snapshots.
 	Statistics []string
 
 	job registry.Job
 }
 
-// ReadPromise returns what a job has promised. files reaches the folder of the job.
+// ReadPromise returns the promise of a job. files must reach the folder of the job.
 //
-// Errors: DamagedError if the job's own files are gone or have changed; those of the storage.
+// Errors: DamagedError if the job's own files are missing or have changed; the errors of the
+// storage.
 func ReadPromise(ctx context.Context, files storage.Store, value registry.Job) (Promise, error) {
 	p := Promise{job: value}
 	if value.Input == nil {
@@ -37,8 +39,8 @@ func ReadPromise(ctx context.Context, files storage.Store, value registry.Job) (
 	return p, nil
 }
 
-// EachListed calls do with the files in the lists of the job, in the order in which they go. A list
-// is in memory as a whole. Its errors are those of ReadPromise, and of do.
+// EachListed calls do with the files in the lists of the job, in the order of their deletion. A
+// whole list is in memory. The errors are the errors of ReadPromise and of do.
 func (p Promise) EachListed(ctx context.Context, files storage.Store, do func(path string) error) error {
 	for _, list := range p.job.Lists {
 		listed, err := new(Jobs).readList(ctx, files, list)
@@ -54,7 +56,7 @@ func (p Promise) EachListed(ctx context.Context, files storage.Store, do func(pa
 	return nil
 }
 
-// Forget deletes the files that the job keeps for itself. Its record must be gone.
+// Forget deletes the job's own files. The job's record must be gone.
 func (p Promise) Forget(ctx context.Context, files storage.Store) error {
 	own := ownFiles(p.job)
 	if len(own) == 0 {

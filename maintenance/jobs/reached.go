@@ -13,24 +13,24 @@ import (
 	"moorage/registry"
 )
 
-// metMax is how many lists and manifests a reached remembers to have read; about 60 MB.
+// metMax is the number of read lists and manifests that a reached remembers; about 60 MB.
 const metMax = 1 << 20
 
-// reached is what all tables and views of the store reach, as of a position in the log of changes.
-// It only grows.
+// reached has the files that all tables and views of the store reach, as of a position in the log
+// of changes. It only grows.
 type reached struct {
 	jobs      *Jobs
 	warehouse string // whose tables messages may name
 	position  registry.Position
 	set       *pathSet
 	cost      readCost // of the first reading
-	// dropped are locations that dropped tables have lost, and get back when they come back.
+	// dropped are the former locations of dropped tables, which restored tables get back.
 	dropped folders
 	met     map[[16]byte]bool // lists and manifests that were read to their end
 	behind  bool              // a table had moved when it was to be read, and catchUp has to read it
 }
 
-// newReached returns a reached that has read nothing. What changes from now on catchUp reads.
+// newReached returns a reached that has read nothing. catchUp reads later changes.
 func newReached(ctx context.Context, j *Jobs, warehouse string) (*reached, error) {
 	r := &reached{jobs: j, warehouse: warehouse, dropped: make(folders), met: make(map[[16]byte]bool)}
 	horizon, err := registry.ReadHorizon(ctx, j.store)
@@ -43,11 +43,11 @@ func newReached(ctx context.Context, j *Jobs, warehouse string) (*reached, error
 	return r, nil
 }
 
-// readAll reads what all tables and views reach: the live ones, and the dropped ones that can come
-// back. A table may have files anywhere. What transactions name is in it too. A BlockedError says
-// what cannot be read.
+// readAll reads the files of all tables and views, live ones and dropped ones that can be restored.
+// A table may have files anywhere. It also adds the files that transactions name. A BlockedError
+// names an unreadable file.
 func (r *reached) readAll(ctx context.Context) error {
-	// The size of a set is fixed before it is filled, so lists are read twice.
+	// Lists are read twice, because the size of a set is fixed before it is filled.
 	err := r.each(ctx, func(record registry.Record) error { return r.with(ctx, record, r.count) })
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func (r *reached) each(ctx context.Context, do func(registry.Record) error) erro
 	})
 }
 
-// read adds what the table or view of a record reaches, and the locations that it gets back.
+// read adds the files of the table or view of a record, and the locations that it would get back.
 func (r *reached) read(ctx context.Context, record registry.Record) error {
 	if err := r.with(ctx, record, r.add); err != nil || !record.State.IsDropped() {
 		return err
@@ -106,8 +106,8 @@ func reachingOf(j *Jobs, version *catalog.Version) reaching {
 	}
 }
 
-// with calls do with what a record names. It does nothing if that is being purged, or has moved
-// since the record was read: then a change says so.
+// with calls do with the table or view of a record. It does nothing if that is being purged, or has
+// moved since the record was read, because then the log has a change.
 func (r *reached) with(ctx context.Context, record registry.Record,
 	do func(context.Context, reaching) error) error {
 	pointer, err := ledger.Decode[registry.Pointer](record)
@@ -143,8 +143,8 @@ func (r *reached) with(ctx context.Context, record registry.Record,
 	return r.unreadable(ctx, pointer, err)
 }
 
-// unreadable returns why the report is not whole: what a table reaches cannot be read. Who looks at
-// one warehouse may not see the names of another one.
+// unreadable returns the reason why the report is incomplete: a table's files cannot be read. It
+// names no table of another warehouse, which the caller may not see.
 func (r *reached) unreadable(ctx context.Context, pointer registry.Pointer, err error) error {
 	why := fmt.Sprintf("what %s reaches cannot be read: %s", pointer.Identifier(), wordsOf(err))
 	if pointer.Warehouse != r.warehouse {
@@ -156,7 +156,7 @@ func (r *reached) unreadable(ctx context.Context, pointer registry.Pointer, err 
 	return asBlocked(ctx, err, why)
 }
 
-// count adds up what reading a version costs.
+// count adds up the cost of reading a version.
 func (r *reached) count(ctx context.Context, of reaching) error {
 	if of.document == nil {
 		return nil
@@ -167,7 +167,7 @@ func (r *reached) count(ctx context.Context, of reaching) error {
 	return err
 }
 
-// add adds what a version reaches.
+// add adds the files that a version reaches.
 func (r *reached) add(ctx context.Context, of reaching) error {
 	if of.document == nil {
 		r.set.Add(of.location)
@@ -186,7 +186,7 @@ func (r *reached) add(ctx context.Context, of reaching) error {
 	return nil
 }
 
-// addUnregistered is add for a table that the store does not know, as far as its files are there.
+// addUnregistered is add for a table that the store does not know. It skips missing files.
 func (r *reached) addUnregistered(ctx context.Context, of reaching) error {
 	of.scope = "unregistered/" + of.scope // no name of a warehouse has a slash
 	eachNamed(of.document, of.location, r.set.Add)
@@ -202,19 +202,19 @@ func (r *reached) addUnregistered(ctx context.Context, of reaching) error {
 	return nil
 }
 
-// metKey returns the key of a list or manifest among those that were read.
+// metKey returns the key under which a read list or manifest is remembered.
 func metKey(scope, path string) [16]byte {
 	sum := sha256.Sum256([]byte(scope + "\x00" + path))
 	return [16]byte(sum[:])
 }
 
-// isUnread returns whether the list of a snapshot was not read yet. A snapshot without a list has
-// none that was.
+// isUnread reports whether the list of a snapshot was not read yet. It returns true for a snapshot
+// without a list.
 func (r *reached) isUnread(scope string) func(metadata.Snapshot) bool {
 	return func(s metadata.Snapshot) bool { return s.ManifestList == "" || !r.met[metKey(scope, s.ManifestList)] }
 }
 
-// unread returns those of manifests that were not read yet.
+// unread returns the manifests that were not read yet.
 func (r *reached) unread(scope string, listed []manifests.Listed) []manifests.Listed {
 	left := listed[:0]
 	for _, m := range listed {
@@ -225,8 +225,8 @@ func (r *reached) unread(scope string, listed []manifests.Listed) []manifests.Li
 	return left
 }
 
-// meet notes that the lists of a version, and its manifests, were read. It forgets all that it
-// noted before when that becomes too much: then it is read again.
+// meet records that the lists and manifests of a version were read. If it has recorded too many, it
+// forgets all earlier ones, which are then read again.
 func (r *reached) meet(of reaching, listed []manifests.Listed) {
 	if len(r.met) > metMax {
 		clear(r.met)

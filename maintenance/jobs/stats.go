@@ -7,17 +7,18 @@ import (
 	"moorage/registry"
 )
 
-// Of is a kind of jobs in a state, or with an outcome.
+// Of is a kind of job with a state or an outcome.
 type Of struct{ Kind, Is string }
 
-// Stats is what the jobs of a process have done since it began, and what its last look found.
+// Stats counts what the jobs of a process have done since its start, and what its last search
+// found.
 type Stats struct {
 	Commits map[Of]int64     // attempts to expire snapshots, by outcome
 	Files   int64            // deleted
 	Bytes   int64            // of orphans that were deleted
 	Kept    map[string]int64 // files, by the reason why they stayed
-	// Jobs are those under way in the store, by state, and Blockers what is blocked in it: both as
-	// of the last look.
+	// Jobs counts the jobs in the store by state, and Blockers its blockers, both as of the last
+	// search.
 	Jobs     map[Of]int64
 	Blockers int64
 }
@@ -54,7 +55,7 @@ func (c *counters) deleted(files int, bytes int64) {
 	c.stats.Files, c.stats.Bytes = c.stats.Files+int64(files), c.stats.Bytes+bytes
 }
 
-// kept counts the files that a job which ended has kept.
+// kept counts the files that an ended job has kept.
 func (c *counters) kept(all []registry.KeptOf) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -66,14 +67,14 @@ func (c *counters) kept(all []registry.KeptOf) {
 	}
 }
 
-// found notes the jobs that a look has found.
+// found records the jobs that a search has found.
 func (c *counters) found(jobs map[Of]int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stats.Jobs = jobs
 }
 
-// blocked notes how much is blocked.
+// blocked records the number of blockers.
 func (c *counters) blocked(n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

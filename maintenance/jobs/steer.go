@@ -9,20 +9,22 @@ import (
 	"moorage/storage"
 )
 
-// Under is a job under way, as operators see it.
+// Under is a job as operators see it.
 type Under struct {
 	registry.Job
 	State registry.State
 	Table moorage.Identifier // empty if the table is gone
 }
 
-// Find returns the id of the live table called ident. The errors are those of catalog.Tables.Find.
+// Find returns the id of the live table called ident. The errors are the errors of
+// catalog.Tables.Find.
 func (j *Jobs) Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error) {
 	return j.tables.Find(ctx, ident)
 }
 
-// List returns all jobs of a table, or of all tables for a zero pointer: at most limit of them (0:
-// all), behind the ID after of a key. next is the after of the next page; empty for the last.
+// List returns the jobs of a table, or of all tables for a zero pointer, whose keys come after
+// after. limit bounds their number; 0 means all. next is the after of the next page, and empty on
+// the last page.
 func (j *Jobs) List(ctx context.Context, pointer registry.ID, after string, limit int) (
 	all []Under, next string, err error) {
 	prefix := ""
@@ -49,8 +51,8 @@ func (j *Jobs) List(ctx context.Context, pointer registry.ID, after string, limi
 	return all, next, moorage.Annotate("jobs.List", "", err)
 }
 
-// NameOf returns what a table is called; empty if it is gone. It reads no document, so that a
-// storage which is away keeps nobody from seeing what is under way.
+// NameOf returns the name of a table, and the empty string if the table is gone. It reads no
+// document, so operators see jobs even while the storage is away.
 func NameOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (moorage.Identifier, error) {
 	records, err := l.Get(ctx, registry.PointerKey(table))
 	if err != nil || records[0].State != registry.StateLive {
@@ -60,7 +62,7 @@ func NameOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (moorage.I
 	return pointer.Identifier(), err
 }
 
-// Runs returns the last runs of a table, the latest first, at most limit of them.
+// Runs returns at most limit of the last runs of a table, the latest first.
 func (j *Jobs) Runs(ctx context.Context, pointer registry.ID, limit int) (runs []registry.Run, err error) {
 	records, err := j.ledger.List(ctx, registry.TableRun, registry.RunPrefix(pointer), "", limit)
 	if err != nil {
@@ -92,7 +94,7 @@ func (j *Jobs) find(ctx context.Context, id registry.ID) (*job, error) {
 	return found, err
 }
 
-// Files returns the files that a job will delete: at most limit of them behind the first skip.
+// Files returns at most limit of the files that a job will delete, after the first skip.
 //
 // Errors: KindNotFound if there is no such job; DamagedError.
 func (j *Jobs) Files(ctx context.Context, id registry.ID, skip, limit int) ([]Listed, error) {
@@ -124,7 +126,7 @@ func (j *Jobs) Files(ctx context.Context, id registry.ID, skip, limit int) ([]Li
 	return files, nil
 }
 
-// Cancel ends a job. All files that it has not deleted stay. caller says who asks.
+// Cancel ends a job on behalf of caller. All files that the job has not deleted stay.
 func (j *Jobs) Cancel(ctx context.Context, id registry.ID, caller string) error {
 	return j.change(ctx, "jobs.Cancel", id, func(at *job) error {
 		var store storage.Store
@@ -139,15 +141,16 @@ func (j *Jobs) Cancel(ctx context.Context, id registry.ID, caller string) error 
 	})
 }
 
-// Retrying says how a blocked job is to go on. The zero value is as before.
+// Retrying has the settings with which a blocked job continues. The zero value changes nothing.
 type Retrying struct {
-	// Confirmed says of this job that it is right if most files of the table are orphans.
+	// Confirmed accepts for this job that most files of the table are orphans.
 	Confirmed bool
 }
 
-// Retry lets a job that is blocked go on where it was.
+// Retry lets a blocked job continue where it was.
 //
-// Errors: KindCommitFailed if it is not blocked; KindIllegalArgument if how is not for its kind.
+// Errors: KindCommitFailed if the job is not blocked; KindIllegalArgument if how does not fit its
+// kind.
 func (j *Jobs) Retry(ctx context.Context, id registry.ID, how Retrying) error {
 	return j.change(ctx, "jobs.Retry", id, func(at *job) error {
 		if how.Confirmed && at.value.Kind != KindOrphans {
@@ -167,10 +170,10 @@ func (j *Jobs) Retry(ctx context.Context, id registry.ID, how Retrying) error {
 	})
 }
 
-// Pause has a job rest where it is, for a reason, until somebody resumes it. The node that works on
-// it notices before its next batch.
+// Pause pauses a job for a reason until an operator resumes it. The node that runs the job notices
+// before its next batch.
 //
-// Errors: KindCommitFailed if it is paused already, or a program outside the server has it.
+// Errors: KindCommitFailed if the job is paused already, or a program outside the server has it.
 func (j *Jobs) Pause(ctx context.Context, id registry.ID, reason, caller string) error {
 	return j.change(ctx, "jobs.Pause", id, func(at *job) error {
 		if at.value.Paused {
@@ -187,7 +190,7 @@ func (j *Jobs) Pause(ctx context.Context, id registry.ID, reason, caller string)
 
 // Resume ends the pause of a job.
 //
-// Errors: KindCommitFailed if it is not paused.
+// Errors: KindCommitFailed if the job is not paused.
 func (j *Jobs) Resume(ctx context.Context, id registry.ID) error {
 	return j.change(ctx, "jobs.Resume", id, func(at *job) error {
 		if !at.value.Paused {
@@ -208,9 +211,9 @@ func notClaimed(at *job) error {
 		"%s works on the job %s outside the server. Stop that, or cancel the job", at.value.Holder, at.value.ID)
 }
 
-// Quarantine blocks a job, for a reason, until somebody retries or cancels it.
+// Quarantine blocks a job for a reason until an operator retries or cancels it.
 //
-// Errors: KindCommitFailed if it is blocked, or a program outside the server has it.
+// Errors: KindCommitFailed if the job is blocked, or a program outside the server has it.
 func (j *Jobs) Quarantine(ctx context.Context, id registry.ID, reason, caller string) error {
 	return j.change(ctx, "jobs.Quarantine", id, func(at *job) error {
 		if at.record.State == registry.StateBlocked {
@@ -225,7 +228,7 @@ func (j *Jobs) Quarantine(ctx context.Context, id registry.ID, reason, caller st
 	})
 }
 
-// change does something to a job, again if somebody else changed it meanwhile.
+// change changes a job, and repeats that if another process changed it meanwhile.
 func (j *Jobs) change(ctx context.Context, op string, id registry.ID, do func(*job) error) error {
 	err := j.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		at, err := j.find(ctx, id)

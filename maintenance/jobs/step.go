@@ -14,9 +14,8 @@ import (
 	"moorage/storage"
 )
 
-// Step takes a job, whose record is at key, as far as it goes now: to its end, or until it waits.
-// While another node works on the job it does nothing. A failure is noted in the job, and is the
-// error.
+// Step carries the job at key as far as possible: to its end, or until it has to wait. It does
+// nothing while another node has the job. It records a failure in the job, and returns it.
 func (j *Jobs) Step(ctx context.Context, key registry.Key) error {
 	err := j.claims.Claim(ctx, claimPrefix+key.ID, claimLife, func(ctx context.Context) error {
 		return stepAll(ctx, j, key)
@@ -57,12 +56,12 @@ func stepAll(ctx context.Context, j *Jobs, key registry.Key) error {
 	}
 }
 
-// errDeaths says that the processes of earlier tries died.
+// errDeaths means that the processes of earlier tries died.
 var errDeaths = fmt.Errorf("the server ended %d times in a row while it worked on this job; see how much memory it "+
 	"may take, and what the table's manifests have", registry.BegunMax)
 
-// noteBegun notes in a job that reads or deletes files, before it does, that a try begins. The
-// error is errDeaths if too many have begun and neither got on nor failed.
+// noteBegun records in a job that a try begins, before the try reads or deletes files. It returns
+// errDeaths if too many tries ended without progress or a failure.
 func noteBegun(ctx context.Context, j *Jobs, at *job) error {
 	switch at.record.State {
 	case registry.StateCollecting, registry.StateDeleting:
@@ -76,11 +75,11 @@ func noteBegun(ctx context.Context, j *Jobs, at *job) error {
 	return j.put(ctx, at, at.record.State)
 }
 
-// takeBackMax bounds what a process that ends does for its jobs.
+// takeBackMax bounds the work of a stopping process for its jobs.
 const takeBackMax = 5 * time.Second
 
-// takeBack takes back what noteBegun noted: the process lives, and leaves the job alone for other
-// reasons. If that fails the try counts as one whose process died.
+// takeBack undoes noteBegun, because the process is alive and stops the try for another reason. If
+// that fails, the try counts as one whose process died.
 func takeBack(ctx context.Context, j *Jobs, at *job) {
 	if at.value.Begun == 0 {
 		return
@@ -129,7 +128,7 @@ func (j *Jobs) step(ctx context.Context, at *job) error {
 	return err
 }
 
-// begin lets a job delete if its time has come.
+// begin starts the deletions of a job if its time has come.
 func (j *Jobs) begin(ctx context.Context, at *job) error {
 	now, err := j.ledger.Time(ctx)
 	if err != nil {
@@ -157,9 +156,8 @@ func (j *Jobs) storeOf(ctx context.Context, at *job) (string, storage.Store, err
 	return j.tables.WarehouseLocation(ctx, table.Warehouse)
 }
 
-// fail notes in a job, as it was when a step of it failed, why that did, and how far it came. began
-// is when the try began. If somebody else has changed the job meanwhile, it notes nothing. It
-// returns cause.
+// fail records in a job why a step failed, and the progress. began is when the try began. If
+// another process has changed the job meanwhile, it records nothing. It returns cause.
 func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) error {
 	if ctx.Err() != nil {
 		return cause
@@ -205,7 +203,7 @@ func isLasting(err error) bool {
 	return ok || errors.Is(err, errDeaths)
 }
 
-// BlockedError says why a job needs an operator.
+// BlockedError is the reason why a job needs an operator.
 type BlockedError struct{ Why string }
 
 // Error returns the text of the error.

@@ -13,27 +13,28 @@ import (
 )
 
 const (
-	// sweepAge is how old the files of a job without a record are when they go. The file of a job
-	// comes before its record, and no commit takes as long.
+	// sweepAge is the age at which the sweep deletes the files of a job without a record. A job's
+	// file is written before its record, and no commit takes that long.
 	sweepAge = 7 * 24 * time.Hour
-	// sweepEvery is the mean pause between two looks for such files: one call of each warehouse.
+	// sweepEvery is the mean pause between two sweeps, which list each warehouse once.
 	sweepEvery = 6 * time.Hour
-	// sweepMax is how many files a look remembers of one warehouse, and those of its last job.
+	// sweepMax is the number of files that a sweep remembers of one warehouse, in addition to those
+	// of its last job.
 	sweepMax = 100_000
-	// sweepClaim is the claim on a look.
+	// sweepClaim is the claim on a sweep.
 	sweepClaim = "sweep/jobs"
 )
 
-// jobsFolder is where the jobs of this store keep their files in a warehouse. Other stores that use
-// the warehouse have folders of their own.
+// jobsFolder is the folder for the jobs' own files of this store in a warehouse. Other stores that
+// use the warehouse have other folders.
 func jobsFolder(ctx context.Context, l *ledger.Ledger, warehouse string) (string, error) {
 	id, err := storeID(ctx, l)
 	return storage.Join(warehouse, Folder, "jobs", id.String()), err
 }
 
-// Sweep deletes files that jobs have left behind, a week later: of jobs that never began, and lists
-// that were written again. It looks at all warehouses, and returns the errors of all. In a store
-// that never had a job it does nothing.
+// Sweep deletes files that jobs left behind more than a week ago: files of jobs that never began,
+// and lists that were written again. It visits all warehouses, and returns all their errors. In a
+// store that never had a job it does nothing.
 func (j *Jobs) Sweep(ctx context.Context) error {
 	had, err := hadJobs(ctx, j.ledger)
 	if err != nil || !had {
@@ -56,7 +57,7 @@ func (j *Jobs) Sweep(ctx context.Context) error {
 	return err
 }
 
-// hadJobs reports whether the store ever had a job with files: the first one draws the id.
+// hadJobs reports whether the store ever had a job with files, which created the id of the store.
 func hadJobs(ctx context.Context, l *ledger.Ledger) (bool, error) {
 	records, err := l.Get(ctx, registry.StoreIDKey())
 	return err == nil && records[0].Exists(), err
@@ -100,8 +101,8 @@ func sweepWarehouse(ctx context.Context, j *Jobs, name string) error {
 			break
 		}
 	}
-	// Those that have a record go on. It is looked for behind the listing: a job that began since
-	// then has a young file.
+	// Jobs with a record keep their files. The record is read after the listing: a job that began
+	// since then has a young file.
 	err = j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Job](record)
 		delete(old, value.ID.String())

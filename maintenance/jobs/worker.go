@@ -12,11 +12,11 @@ import (
 	"moorage/registry"
 )
 
-// blockersMax bounds how many blockers a look counts.
+// blockersMax bounds the number of blockers that a search counts.
 const blockersMax = 1000
 
-// Worker is the loops that take jobs as far as they go, one for each lane, and the one that deletes
-// what ended jobs have left. Every node runs one.
+// Worker runs jobs in loops, one for each lane, and deletes what ended jobs have left in another
+// loop. Every node has one.
 type Worker struct {
 	jobs  *Jobs
 	lanes []*worker.Worker
@@ -39,8 +39,8 @@ func (j *Jobs) NewWorker() *Worker {
 	return w
 }
 
-// Start starts the loops, with a look at once: the last process may have left jobs. It may be
-// called again after Stop.
+// Start starts the loops with a search at once, because the last process may have left jobs. It may
+// be called again after Stop.
 func (w *Worker) Start() {
 	for _, lane := range w.lanes {
 		lane.Start()
@@ -58,7 +58,7 @@ func (w *Worker) Stop() {
 	stopping.Wait()
 }
 
-// Kick has the loops look for jobs now. It never blocks.
+// Kick makes the loops search for jobs now. It never blocks.
 func (w *Worker) Kick() {
 	for _, lane := range w.lanes {
 		lane.Kick()
@@ -68,12 +68,12 @@ func (w *Worker) Kick() {
 // Stats returns what the jobs of this process have done.
 func (w *Worker) Stats() Stats { return w.jobs.stats.get() }
 
-// RunOnce takes every job as far as it goes now, one after the other, and returns when all were
-// tried. What fails is noted in the jobs; the error is that of the look for them.
+// RunOnce carries every job as far as possible, one after the other, and returns when all were
+// tried. Failures are recorded in the jobs. The error is about the search for them.
 func (j *Jobs) RunOnce(ctx context.Context) error { return runLane(ctx, j, "") }
 
-// runLane takes the jobs of a kind that nobody else in this process is at, one after the other;
-// those of all kinds for none. The error is that of the look for them.
+// runLane runs the jobs of a kind that this process does not run already, one after the other.
+// Without a kind it runs jobs of all kinds. The error is about the search for them.
 func runLane(ctx context.Context, j *Jobs, kind string) error {
 	found, stop := make(map[Of]int64), stops{jobs: j}
 	err := j.ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
@@ -98,7 +98,7 @@ func runLane(ctx context.Context, j *Jobs, kind string) error {
 	return err
 }
 
-// countBlockers counts what is blocked, for the metrics.
+// countBlockers counts the blockers for the metrics.
 func countBlockers(ctx context.Context, j *Jobs) error {
 	blockers, err := j.ledger.ListKeys(ctx, registry.TableDue, registry.DueBlockedPrefix(), "", blockersMax)
 	if err == nil {
@@ -107,8 +107,8 @@ func countBlockers(ctx context.Context, j *Jobs) error {
 	return err
 }
 
-// stops is what keeps jobs that are due from going on, as it is when one look meets the first of
-// them. So they cost the look no write.
+// stops has the reasons that stop due jobs, as of the first due job of a search. So stopped jobs
+// cost the search no write.
 type stops struct {
 	jobs   *Jobs
 	isRead bool
@@ -116,8 +116,8 @@ type stops struct {
 	doubt  string
 }
 
-// tryStep takes a job as far as it goes, unless something stops it or this process is busy with its
-// table or warehouse.
+// tryStep carries a job as far as possible, unless something stops it or this process is busy with
+// its table or warehouse.
 func (s *stops) tryStep(ctx context.Context, job registry.Record, kind string, table registry.ID) error {
 	j := s.jobs
 	pointer, state, err := pointerOf(ctx, j.ledger, table)
@@ -138,8 +138,8 @@ func (s *stops) tryStep(ctx context.Context, job registry.Record, kind string, t
 	return nil
 }
 
-// stop reports whether a job of table in a state does not go on: an operator has paused what the
-// table is in, or files may not be deleted because the clock is in doubt.
+// stop reports whether a job of table in a state must not continue: an operator has paused its
+// scope, or the clock is in doubt and the job would delete files.
 func (s *stops) stop(ctx context.Context, state registry.State, table registry.Pointer) (bool, error) {
 	if !s.isRead {
 		records, err := s.jobs.ledger.Get(ctx, registry.PauseKey())
@@ -154,8 +154,8 @@ func (s *stops) stop(ctx context.Context, state registry.State, table registry.P
 	return isPaused(ctx, s.jobs, s.pauses, table) || s.doubt != "" && state != registry.StateCollecting, nil
 }
 
-// pointerOf returns the pointer of a table, and the state of its record; a zero pointer if the
-// table is gone or cannot be read, which the step says.
+// pointerOf returns the pointer of a table and the state of its record. It returns the zero pointer
+// if the table is gone or unreadable, which the step reports.
 func pointerOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (registry.Pointer, registry.State, error) {
 	records, err := l.Get(ctx, registry.PointerKey(table))
 	if err != nil || !records[0].Exists() {
@@ -168,8 +168,8 @@ func pointerOf(ctx context.Context, l *ledger.Ledger, table registry.ID) (regist
 	return pointer, records[0].State, nil
 }
 
-// isDue reports whether there is something to do for a job: it is neither blocked, paused nor in
-// other hands, does not rest after a failure, and its time has come if it waits for that.
+// isDue reports whether a job can run: it is not blocked, paused, or with another node or program,
+// its pause after a failure is over, and its time has come.
 func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job registry.Job) (bool, error) {
 	switch state {
 	case registry.StateCollecting, registry.StateWaiting, registry.StateDeleting:
@@ -186,8 +186,8 @@ func isDue(ctx context.Context, l *ledger.Ledger, state registry.State, job regi
 	return state != registry.StateWaiting || !now.Before(job.NotBefore) || registry.IsAhead(job.WaitsFrom, now), nil
 }
 
-// rests reports whether a job rests at now. One that would rest for longer than jobs do was written
-// when the store's clock was ahead.
+// rests reports whether a job pauses at now. If the pause is longer than jobs ever pause, it was
+// written when the store's clock was ahead, and does not count.
 func rests(job registry.Job, now time.Time) bool {
 	left := job.RestsUntil.Sub(now)
 	return left > 0 && left <= LaterPauseMax
