@@ -12,9 +12,7 @@ import (
 	"moorage/management"
 	"moorage/management/client"
 	"moorage/secrets"
-	"moorage/secrets/awskms"
-	"moorage/secrets/gcpkms"
-	"moorage/secrets/vault"
+	"moorage/secrets/keyservice"
 )
 
 // openSealer returns the source of the keys of --secrets-key and --former-secrets-key; nil if there
@@ -40,15 +38,17 @@ func openKeys(address, endpoint string, c cli.Config) (secrets.Source, error) {
 	switch scheme := schemeOfKey(address); scheme {
 	case "":
 		return secrets.Load(address)
-	case vault.Scheme, vault.SchemePlain:
-		return vault.New(vault.Config{Address: address, TokenFile: c.VaultTokenFile, CAFile: c.VaultCA})
-	case awskms.Scheme:
-		return awskms.New(awskms.Config{Address: address, Endpoint: endpoint})
-	case gcpkms.Scheme:
-		return gcpkms.New(gcpkms.Config{Address: address, Endpoint: endpoint})
+	case keyservice.SchemeVault, keyservice.SchemePlain:
+		return keyservice.NewVault(keyservice.VaultConfig{
+			Address: address, TokenFile: c.VaultTokenFile, CAFile: c.VaultCA,
+		})
+	case keyservice.SchemeAmazon:
+		return keyservice.NewAmazon(keyservice.AmazonConfig{Address: address, Endpoint: endpoint})
+	case keyservice.SchemeGoogle:
+		return keyservice.NewGoogle(keyservice.GoogleConfig{Address: address, Endpoint: endpoint})
 	default:
 		return nil, fmt.Errorf("there is no key at %s://: a key is at %s://, %s:// or %s://, or in a file", scheme,
-			vault.Scheme, awskms.Scheme, gcpkms.Scheme)
+			keyservice.SchemeVault, keyservice.SchemeAmazon, keyservice.SchemeGoogle)
 	}
 }
 

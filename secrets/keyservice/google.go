@@ -1,4 +1,4 @@
-package gcpkms
+package keyservice
 
 import (
 	"context"
@@ -10,11 +10,10 @@ import (
 	"time"
 
 	"moorage/secrets"
-	"moorage/secrets/keyservice"
 )
 
-// Scheme is the scheme of the address of a key.
-const Scheme = "gcp-kms"
+// SchemeGoogle is the scheme of the address of a key.
+const SchemeGoogle = "gcp-kms"
 
 const (
 	// googleEndpoint is the URL of the service.
@@ -23,12 +22,12 @@ const (
 	lengthBytes = 2
 )
 
-// keyPattern matches the resource name of a key. Its parts need no escape in a path.
-var keyPattern = regexp.MustCompile(
+// googleKeyPattern matches the resource name of a key. Its parts need no escape in a path.
+var googleKeyPattern = regexp.MustCompile(
 	`^projects/[a-z0-9.:-]{1,63}/locations/[a-z0-9-]{1,63}/keyRings/[\w-]{1,63}/cryptoKeys/[\w-]{1,63}$`)
 
-// Config has the address of the key and of the service.
-type Config struct {
+// GoogleConfig has the address of the key and of the service.
+type GoogleConfig struct {
 	// Address is gcp-kms:// and the resource name of the key,
 	// projects/P/locations/L/keyRings/R/cryptoKeys/K.
 	Address string
@@ -36,36 +35,36 @@ type Config struct {
 	Endpoint string
 }
 
-// Sealer is a secrets.Source. It is safe for concurrent use.
-type Sealer struct {
+// Google is a secrets.Source. It is safe for concurrent use.
+type Google struct {
 	key      string // its resource name
 	endpoint string
 	tokens   *tokens
-	service  *keyservice.Client
+	service  *Client
 }
 
-// New returns a sealer. It sends no request yet, so a server starts even if the service is
+// NewGoogle returns a sealer. It sends no request yet, so a server starts even if the service is
 // unreachable.
-func New(config Config) (*Sealer, error) {
-	key, ours := strings.CutPrefix(config.Address, Scheme+"://")
-	if !ours || !keyPattern.MatchString(key) {
+func NewGoogle(config GoogleConfig) (*Google, error) {
+	key, ours := strings.CutPrefix(config.Address, SchemeGoogle+"://")
+	if !ours || !googleKeyPattern.MatchString(key) {
 		return nil, fmt.Errorf("gcpkms: %q is not the address of a key, such as "+
 			"gcp-kms://projects/P/locations/L/keyRings/R/cryptoKeys/K", config.Address)
 	}
 	endpoint := googleEndpoint
 	if config.Endpoint != "" {
-		if err := keyservice.CheckEndpoint(config.Endpoint); err != nil {
+		if err := CheckEndpoint(config.Endpoint); err != nil {
 			return nil, fmt.Errorf("gcpkms: %w", err)
 		}
 		endpoint = strings.TrimSuffix(config.Endpoint, "/")
 	}
-	service := keyservice.New(nil)
+	service := NewClient(nil)
 	made := &tokens{http: service.HTTP(), now: time.Now}
-	return &Sealer{key: key, endpoint: endpoint, tokens: made, service: service}, nil
+	return &Google{key: key, endpoint: endpoint, tokens: made, service: service}, nil
 }
 
 // Seal encrypts plain for owner.
-func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
+func (s *Google) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 	bound, err := owner.Bound()
 	if err != nil {
 		return nil, err
@@ -80,13 +79,13 @@ func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 }
 
 // Open decrypts a value that was sealed for owner.
-func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
+func (s *Google) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	answer, err := s.open(sealed, owner)
 	return answer.Plaintext, err
 }
 
 // Rewrap opens a value and, if a version other than the primary one sealed it, seals it again.
-func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
+func (s *Google) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
 	answer, err := s.open(sealed, owner)
 	if err != nil {
 		return nil, false, err
@@ -99,7 +98,7 @@ func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error
 }
 
 // Turn returns an error, because Google creates the versions of the key.
-func (s *Sealer) Turn(context.Context) (now, before string, err error) {
+func (s *Google) Turn(context.Context) (now, before string, err error) {
 	parts := strings.Split(s.key, "/")
 	return "", "", fmt.Errorf("gcpkms: Google makes the versions of this key, on a schedule or with "+
 		"gcloud kms keys versions create --primary --project %s --location %s --keyring %s --key %s. "+
@@ -108,7 +107,7 @@ func (s *Sealer) Turn(context.Context) (now, before string, err error) {
 
 // Present returns the name of the version of the key that seals now. To learn it, Present encrypts
 // a text, which needs no further permission.
-func (s *Sealer) Present(ctx context.Context) (string, error) {
+func (s *Google) Present(ctx context.Context) (string, error) {
 	answer, err := s.encrypt(ctx, []byte("moorage"), []byte("moorage"))
 	if err != nil {
 		return "", fmt.Errorf("gcpkms: look at the key: %w", err)
@@ -117,18 +116,18 @@ func (s *Sealer) Present(ctx context.Context) (string, error) {
 }
 
 // encrypt encrypts plain, bound to additional data. The checksums of the answer are verified.
-func (s *Sealer) encrypt(ctx context.Context, plain, bound []byte) (answer encrypted, err error) {
+func (s *Google) encrypt(ctx context.Context, plain, bound []byte) (answer encrypted, err error) {
 	if err := secrets.CheckLength(plain, secrets.PlainBytesMax); err != nil {
 		return answer, err
 	}
 	asked := encryption{plain, sumOf(plain), bound, sumOf(bound)}
-	err = s.call(ctx, "encrypt", asked, func(said keyservice.Answer) error {
+	err = s.call(ctx, "encrypt", asked, func(said Answer) error {
 		answer = encrypted{}
 		if err := said.Decode(&answer); err != nil {
 			return err
 		}
 		if !strings.HasPrefix(answer.Name, s.key+"/cryptoKeyVersions/") {
-			return fmt.Errorf("%w: it used another key", keyservice.ErrAnswer)
+			return fmt.Errorf("%w: it used another key", ErrAnswer)
 		}
 		if !answer.PlainArrived || !answer.BoundArrived || answer.Sum != sumOf(answer.Ciphertext) {
 			return errSum
@@ -140,7 +139,7 @@ func (s *Sealer) encrypt(ctx context.Context, plain, bound []byte) (answer encry
 
 // open returns the value that was sealed for owner. The answer reports whether the primary version
 // of the key sealed it.
-func (s *Sealer) open(sealed []byte, owner secrets.Owner) (answer decrypted, err error) {
+func (s *Google) open(sealed []byte, owner secrets.Owner) (answer decrypted, err error) {
 	bound, err := owner.Bound()
 	if err != nil {
 		return decrypted{}, err
@@ -150,7 +149,7 @@ func (s *Sealer) open(sealed []byte, owner secrets.Owner) (answer decrypted, err
 		return decrypted{}, err
 	}
 	asked := decryption{ciphertext, sumOf(ciphertext), bound, sumOf(bound)}
-	err = s.call(context.Background(), "decrypt", asked, func(said keyservice.Answer) error {
+	err = s.call(context.Background(), "decrypt", asked, func(said Answer) error {
 		answer = decrypted{}
 		if err := said.Decode(&answer); err != nil {
 			return err
@@ -160,7 +159,7 @@ func (s *Sealer) open(sealed []byte, owner secrets.Owner) (answer decrypted, err
 		}
 		return nil
 	})
-	if refused, ok := errors.AsType[*refusal](err); ok && refused.kind == invalidArgument {
+	if refused, ok := errors.AsType[*googleRefusal](err); ok && refused.kind == invalidArgument {
 		return decrypted{}, fmt.Errorf("%w: %w", secrets.ErrOpen, err)
 	}
 	if err != nil {
@@ -171,7 +170,7 @@ func (s *Sealer) open(sealed []byte, owner secrets.Owner) (answer decrypted, err
 
 // parse returns the ciphertext in a sealed value. It returns secrets.ErrNoKey if another key sealed
 // the value.
-func (s *Sealer) parse(sealed []byte) (ciphertext []byte, err error) {
+func (s *Google) parse(sealed []byte) (ciphertext []byte, err error) {
 	named, err := secrets.FormGoogle.Unwrap(sealed)
 	if err != nil {
 		return nil, err
@@ -180,7 +179,7 @@ func (s *Sealer) parse(sealed []byte) (ciphertext []byte, err error) {
 		return nil, secrets.ErrOpen
 	}
 	length, named := int(binary.BigEndian.Uint16(named)), named[lengthBytes:]
-	if len(named) <= length || !keyPattern.Match(named[:length]) {
+	if len(named) <= length || !googleKeyPattern.Match(named[:length]) {
 		return nil, secrets.ErrOpen
 	}
 	if key := string(named[:length]); key != s.key {
@@ -189,4 +188,4 @@ func (s *Sealer) parse(sealed []byte) (ciphertext []byte, err error) {
 	return named[length:], nil
 }
 
-var _ secrets.Source = (*Sealer)(nil)
+var _ secrets.Source = (*Google)(nil)

@@ -55,7 +55,7 @@ func TestSilentService(t *testing.T) {
 		{"the call ends", time.Hour, 100 * time.Millisecond, 1},
 	} {
 		url, count := silent(t)
-		client := New(nil)
+		client := NewClient(nil)
 		client.attemptTimeout, client.callTimeout = tt.attempt, tt.call
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		_, err := client.Call(ctx, get(url), Answer.MayPass)
@@ -66,7 +66,7 @@ func TestSilentService(t *testing.T) {
 			t.Errorf("%s: %d connections, want %d", tt.name, got, tt.attempts)
 		}
 		cancel()
-		if _, err := New(nil).Call(ctx, get(url), Answer.MayPass); !errors.Is(err, context.Canceled) {
+		if _, err := NewClient(nil).Call(ctx, get(url), Answer.MayPass); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: Call for somebody who is gone = %v", tt.name, err)
 		}
 	}
@@ -76,7 +76,7 @@ func TestSilentService(t *testing.T) {
 func TestHTTPEnds(t *testing.T) {
 	t.Parallel()
 	url, _ := silent(t)
-	client := New(nil)
+	client := NewClient(nil)
 	client.attemptTimeout = 50 * time.Millisecond
 	if answer, err := client.HTTP().Get(url); err == nil {
 		_ = answer.Body.Close()
@@ -100,7 +100,7 @@ func TestLostAnswers(t *testing.T) {
 		_, _ = w.Write([]byte("whole"))
 	}))
 	defer server.Close()
-	answer, err := New(nil).Call(t.Context(), get(server.URL), Answer.MayPass)
+	answer, err := NewClient(nil).Call(t.Context(), get(server.URL), Answer.MayPass)
 	if err != nil || string(answer.Content) != "whole" || asked.Load() != 3 {
 		t.Errorf("Call = %q, %v, after %d requests", answer.Content, err, asked.Load())
 	}
@@ -120,7 +120,7 @@ func TestAnswers(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	client := New(nil)
+	client := NewClient(nil)
 	if _, err := client.Call(t.Context(), get(server.URL+"/long"), Answer.MayPass); !errors.Is(err, secrets.ErrAway) {
 		t.Errorf("a long answer: %v", err)
 	}

@@ -1,4 +1,4 @@
-package vault_test
+package keyservice_test
 
 import (
 	"crypto/aes"
@@ -18,7 +18,7 @@ import (
 	"testing"
 
 	"moorage/secrets"
-	"moorage/secrets/vault"
+	"moorage/secrets/keyservice"
 	"moorage/testkit/sealers"
 )
 
@@ -130,10 +130,10 @@ func writeToken(t *testing.T, text string) string {
 	return path
 }
 
-func newSealer(t *testing.T, server *httptest.Server, tokenFile string) *vault.Sealer {
+func newVault(t *testing.T, server *httptest.Server, tokenFile string) *keyservice.Vault {
 	t.Helper()
-	s, err := vault.New(vault.Config{
-		Address: strings.Replace(server.URL, "http", vault.SchemePlain, 1) + "/team/transit/keys/moorage", TokenFile: tokenFile,
+	s, err := keyservice.NewVault(keyservice.VaultConfig{
+		Address: strings.Replace(server.URL, "http", keyservice.SchemePlain, 1) + "/team/transit/keys/moorage", TokenFile: tokenFile,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -141,18 +141,18 @@ func newSealer(t *testing.T, server *httptest.Server, tokenFile string) *vault.S
 	return s
 }
 
-// realKey names a key of a Vault by its hcvault:// address, and realToken a file with a token for
-// it. With them TestContract runs there.
+// realVaultKey names a key of a Vault by its hcvault:// address, and realToken a file with a token
+// for it. With them TestVaultContract runs there.
 const (
-	realKey   = "MOORAGE_TEST_VAULT_KEY"
-	realToken = "MOORAGE_TEST_VAULT_TOKEN_FILE"
+	realVaultKey = "MOORAGE_TEST_VAULT_KEY"
+	realToken    = "MOORAGE_TEST_VAULT_TOKEN_FILE"
 )
 
-func TestContract(t *testing.T) {
+func TestVaultContract(t *testing.T) {
 	t.Parallel()
 	sealers.Run(t, func(t *testing.T) sealers.Fixture {
-		if key := os.Getenv(realKey); key != "" {
-			s, err := vault.New(vault.Config{Address: key, TokenFile: os.Getenv(realToken)})
+		if key := os.Getenv(realVaultKey); key != "" {
+			s, err := keyservice.NewVault(keyservice.VaultConfig{Address: key, TokenFile: os.Getenv(realToken)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -161,9 +161,9 @@ func TestContract(t *testing.T) {
 		e, server := newEngine(t)
 		_, other := newEngine(t)
 		tokenFile := writeToken(t, "s.first\n")
-		s := newSealer(t, server, tokenFile)
+		s := newVault(t, server, tokenFile)
 		return sealers.Fixture{
-			Source: s, Other: newSealer(t, other, tokenFile), Refused: secrets.ErrOpen,
+			Source: s, Other: newVault(t, other, tokenFile), Refused: secrets.ErrOpen,
 			PlainBytesMax: secrets.PlainBytesMax, Text: true,
 			Turn: func(t *testing.T) {
 				if now, before, err := s.Turn(t.Context()); err != nil || now != "moorage v2" || before != "moorage v1" {
@@ -181,7 +181,7 @@ func TestTokenIsRenewed(t *testing.T) {
 	t.Parallel()
 	e, server := newEngine(t)
 	tokenFile := writeToken(t, "s.first\n")
-	s := newSealer(t, server, tokenFile)
+	s := newVault(t, server, tokenFile)
 	sealed, err := s.Seal([]byte("hunter2"), sealers.Owner)
 	if err != nil {
 		t.Fatal(err)
@@ -205,10 +205,10 @@ func TestTokenIsRenewed(t *testing.T) {
 }
 
 // New refuses what names no key. In particular no token goes over a network in the clear.
-func TestNewRefuses(t *testing.T) {
+func TestVaultNewRefuses(t *testing.T) {
 	t.Parallel()
 	token := writeToken(t, "s.first")
-	for _, config := range []vault.Config{
+	for _, config := range []keyservice.VaultConfig{
 		{Address: "hcvault://vault:8200/transit/keys/moorage"}, // without a token
 		{Address: "hcvault://vault:8200/transit/moorage", TokenFile: token},
 		{Address: "hcvault://vault:8200/transit/keys/a/b", TokenFile: token},
@@ -219,11 +219,11 @@ func TestNewRefuses(t *testing.T) {
 		{Address: "hcvault://vault:8200/transit/keys/moorage", TokenFile: token, CAFile: filepath.Join(t.TempDir(), "none")},
 		{Address: "hcvault://vault:8200/transit/keys/moorage", TokenFile: token, CAFile: token},
 	} {
-		if s, err := vault.New(config); err == nil {
+		if s, err := keyservice.NewVault(config); err == nil {
 			t.Errorf("%+v is accepted: %v", config, s)
 		}
 	}
-	if _, err := vault.New(vault.Config{Address: "hcvault://vault:8200/team/transit/keys/moorage", TokenFile: token}); err != nil {
+	if _, err := keyservice.NewVault(keyservice.VaultConfig{Address: "hcvault://vault:8200/team/transit/keys/moorage", TokenFile: token}); err != nil {
 		t.Error(err)
 	}
 }

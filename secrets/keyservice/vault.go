@@ -1,20 +1,4 @@
-// Package vault seals secrets with a key of a Vault transit engine; the key never leaves the
-// engine. OpenBao has the same engine.
-//
-// # What it promises
-//
-// Only that engine opens a sealed value, and only for the Owner that it was sealed for: the owner
-// is the associated data of the encryption. So the key must take associated data: aes256-gcm96,
-// which is the default, aes128-gcm96 or chacha20-poly1305.
-//
-// A sealed value is the byte 2, then the text of the engine, "vault:v1:…". It names the version of
-// the key.
-//
-// # What it must not know
-//
-// It must not know the meaning of the plain values, or where records are. It keeps no value and no
-// token.
-package vault
+package keyservice
 
 import (
 	"bytes"
@@ -31,12 +15,11 @@ import (
 	"strings"
 
 	"moorage/secrets"
-	"moorage/secrets/keyservice"
 )
 
 // Schemes of the address of a key.
 const (
-	Scheme = "hcvault"
+	SchemeVault = "hcvault"
 	// SchemePlain is for an engine on this machine, without TLS.
 	SchemePlain = "hcvault+http"
 )
@@ -44,8 +27,8 @@ const (
 // prefix begins the engine's text of a sealed value, before the version of the key.
 const prefix = "vault:v"
 
-// Config has the address of the key, and the credentials for it.
-type Config struct {
+// VaultConfig has the address of the key, and the credentials for it.
+type VaultConfig struct {
 	// Address is hcvault://HOST:PORT/MOUNT/keys/NAME. The scheme means HTTPS, MOUNT is the path of
 	// the engine, and NAME is the name of the key.
 	Address string
@@ -57,16 +40,16 @@ type Config struct {
 	CAFile string
 }
 
-// Sealer is a secrets.Sealer. It is safe for concurrent use.
-type Sealer struct {
+// Vault is a secrets.Source. It is safe for concurrent use.
+type Vault struct {
 	base, mount, key string
 	tokenFile        string
-	service          *keyservice.Client
+	service          *Client
 }
 
-// New returns a sealer. It sends no request yet, so a server starts even if the engine is
+// NewVault returns a sealer. It sends no request yet, so a server starts even if the engine is
 // unreachable.
-func New(config Config) (*Sealer, error) {
+func NewVault(config VaultConfig) (*Vault, error) {
 	address, err := url.Parse(config.Address)
 	if err != nil || address.Host == "" || address.User != nil || address.RawQuery != "" || address.Fragment != "" {
 		return nil, fmt.Errorf("vault: %q is not the address of a key, such as hcvault://HOST:8200/transit/keys/NAME",
@@ -78,7 +61,7 @@ func New(config Config) (*Sealer, error) {
 	}
 	scheme := "https"
 	if address.Scheme == SchemePlain {
-		if !keyservice.IsLoopback(address.Hostname()) {
+		if !IsLoopback(address.Hostname()) {
 			return nil, fmt.Errorf("vault: %s is for an address of this machine, such as 127.0.0.1", SchemePlain)
 		}
 		scheme = "http"
@@ -97,14 +80,14 @@ func New(config Config) (*Sealer, error) {
 			return nil, fmt.Errorf("vault: %s has no certificate", config.CAFile)
 		}
 	}
-	return &Sealer{
+	return &Vault{
 		base: scheme + "://" + address.Host + "/v1/", mount: mount, key: key, tokenFile: config.TokenFile,
-		service: keyservice.New(roots),
+		service: NewClient(roots),
 	}, nil
 }
 
 // Seal encrypts plain for owner.
-func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
+func (s *Vault) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 	if err := secrets.CheckLength(plain, secrets.PlainBytesMax); err != nil {
 		return nil, err
 	}
@@ -120,13 +103,13 @@ func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 		return nil, fmt.Errorf("vault: seal: %w", err)
 	}
 	if _, ok := versionOf(answer.Data.Ciphertext); !ok {
-		return nil, fmt.Errorf("vault: seal: %w", keyservice.ErrAnswer)
+		return nil, fmt.Errorf("vault: seal: %w", ErrAnswer)
 	}
 	return secrets.FormVault.Wrap([]byte(answer.Data.Ciphertext)), nil
 }
 
 // Open decrypts a value that was sealed for owner.
-func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
+func (s *Vault) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	bound, err := owner.Bound()
 	if err != nil {
 		return nil, err
@@ -139,11 +122,11 @@ func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	err = s.call(context.Background(), http.MethodPost, s.mount+"/decrypt/"+s.key, map[string]string{
 		"ciphertext": string(text), "associated_data": encoded(bound),
 	}, &answer)
-	if refused, ok := errors.AsType[*refusal](err); ok && refused.code == http.StatusBadRequest {
+	if refused, ok := errors.AsType[*vaultRefusal](err); ok && refused.code == http.StatusBadRequest {
 		return nil, fmt.Errorf("%w: %w", secrets.ErrOpen, err)
 	}
 	if err == nil && len(answer.Data.Plaintext) == 0 {
-		err = keyservice.ErrAnswer
+		err = ErrAnswer
 	}
 	if err != nil {
 		return nil, fmt.Errorf("vault: open: %w", err)
@@ -154,7 +137,7 @@ func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 // Rewrap opens a value and, if it was sealed with an older version of the key, seals it again. It
 // does not use the engine's own rewrap, because the engine's documentation does not mention
 // associated data for it.
-func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
+func (s *Vault) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
 	plain, err := s.Open(sealed, owner)
 	if err != nil {
 		return nil, false, err
@@ -172,7 +155,7 @@ func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error
 
 // Turn creates a new version of the key, which seals from now on. It returns the names of the new
 // version and of the previous one. A repeated request creates one more version, which does no harm.
-func (s *Sealer) Turn(ctx context.Context) (now, before string, err error) {
+func (s *Vault) Turn(ctx context.Context) (now, before string, err error) {
 	if before, err = s.Present(ctx); err != nil {
 		return "", "", err
 	}
@@ -184,13 +167,13 @@ func (s *Sealer) Turn(ctx context.Context) (now, before string, err error) {
 }
 
 // Present returns the name of the version of the key that seals.
-func (s *Sealer) Present(ctx context.Context) (string, error) {
+func (s *Vault) Present(ctx context.Context) (string, error) {
 	latest, err := s.latest(ctx)
 	return s.key + " v" + strconv.Itoa(latest), err
 }
 
 // latest returns the version of the key that seals.
-func (s *Sealer) latest(ctx context.Context) (int, error) {
+func (s *Vault) latest(ctx context.Context) (int, error) {
 	var answer struct {
 		Data struct {
 			Latest int `json:"latest_version"`
@@ -198,7 +181,7 @@ func (s *Sealer) latest(ctx context.Context) (int, error) {
 	}
 	err := s.call(ctx, http.MethodGet, s.mount+"/keys/"+s.key, nil, &answer)
 	if err == nil && answer.Data.Latest == 0 {
-		err = keyservice.ErrAnswer
+		err = ErrAnswer
 	}
 	if err != nil {
 		return 0, fmt.Errorf("vault: look at the key: %w", err)
@@ -206,17 +189,19 @@ func (s *Sealer) latest(ctx context.Context) (int, error) {
 	return answer.Data.Latest, nil
 }
 
-// refusal is a response of the engine that is not a success.
-type refusal struct {
+// vaultRefusal is a response of the engine that is not a success.
+type vaultRefusal struct {
 	code int
 	text string // the message of the engine
 }
 
-func (r *refusal) Error() string { return fmt.Sprintf("the engine answered %d: %s", r.code, r.text) }
+func (r *vaultRefusal) Error() string {
+	return fmt.Sprintf("the engine answered %d: %s", r.code, r.text)
+}
 
 // call sends a request to the engine. Errors: secrets.ErrAway if the engine does not answer or does
 // not accept the token; *refusal if it refuses the request.
-func (s *Sealer) call(ctx context.Context, method, path string, body, answer any) error {
+func (s *Vault) call(ctx context.Context, method, path string, body, answer any) error {
 	content, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -233,25 +218,25 @@ func (s *Sealer) call(ctx context.Context, method, path string, body, answer any
 		request.Header.Set("X-Vault-Token", strings.TrimSpace(string(token)))
 		request.Header.Set("X-Vault-Request", "true")
 		return request, nil
-	}, keyservice.Answer.MayPass)
+	}, Answer.MayPass)
 	switch {
 	case err != nil:
 		return err
 	case said.Status == http.StatusNoContent:
 		return nil
 	case said.Status != http.StatusOK:
-		return refusalOf(said)
+		return vaultRefusalOf(said)
 	case answer == nil:
 		return nil
 	}
 	return said.Decode(answer)
 }
 
-// refusalOf returns the error of an answer that is not a success.
-func refusalOf(said keyservice.Answer) error {
+// vaultRefusalOf returns the error of an answer that is not a success.
+func vaultRefusalOf(said Answer) error {
 	var document struct{ Errors []string }
 	_ = said.Decode(&document) // another server may be in between
-	refused := &refusal{said.Status, keyservice.Words(strings.Join(document.Errors, "; "))}
+	refused := &vaultRefusal{said.Status, Words(strings.Join(document.Errors, "; "))}
 	if refused.code == http.StatusBadRequest {
 		return refused
 	}
@@ -267,4 +252,4 @@ func versionOf(text string) (int, bool) {
 
 func encoded(value []byte) string { return base64.StdEncoding.EncodeToString(value) }
 
-var _ secrets.Source = (*Sealer)(nil)
+var _ secrets.Source = (*Vault)(nil)

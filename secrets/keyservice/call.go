@@ -1,9 +1,3 @@
-// Package keyservice calls key management services. It bounds the time and length of each call, and
-// retries transient failures. So a server does not hang while its key service is unreachable.
-//
-// # What it must not know
-//
-// It must not know which service it calls, or what an answer means.
 package keyservice
 
 import (
@@ -55,9 +49,9 @@ type Client struct {
 	callTimeout, attemptTimeout time.Duration
 }
 
-// New returns a client that trusts servers whose certificates roots signed. If roots is nil, it
-// trusts the system's authorities. It sends nothing.
-func New(roots *x509.CertPool) *Client {
+// NewClient returns a client that trusts servers whose certificates roots signed. If roots is nil,
+// it trusts the system's authorities. It sends nothing.
+func NewClient(roots *x509.CertPool) *Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	client := &http.Client{

@@ -1,4 +1,4 @@
-package awskms
+package keyservice
 
 import (
 	"bytes"
@@ -17,11 +17,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 
 	"moorage/secrets"
-	"moorage/secrets/keyservice"
 )
 
-// Scheme is the scheme of the address of a key.
-const Scheme = "aws-kms"
+// SchemeAmazon is the scheme of the address of a key.
+const SchemeAmazon = "aws-kms"
 
 const (
 	// plainBytesMax is the longest secret that the service encrypts. Source: AWS KMS API, Encrypt.
@@ -34,34 +33,34 @@ const (
 	service = "kms"
 )
 
-// keyPattern matches the Amazon resource name of a key: partition, region, id. An alias is not
-// allowed: it can later point to another key, which cannot open older values.
-var keyPattern = regexp.MustCompile(
+// amazonKeyPattern matches the Amazon resource name of a key: partition, region, id. An alias is
+// not allowed: it can later point to another key, which cannot open older values.
+var amazonKeyPattern = regexp.MustCompile(
 	`^arn:(aws[a-z-]{0,20}):kms:([a-z0-9-]{1,32}):[0-9]{12}:key/([A-Za-z0-9-]{1,128})$`)
 
-// Config has the address of the key and of the service.
-type Config struct {
+// AmazonConfig has the address of the key and of the service.
+type AmazonConfig struct {
 	// Address is aws-kms:// and the resource name of the key, arn:aws:kms:REGION:ACCOUNT:key/ID.
 	Address string
 	// Endpoint is the URL of the service. Default: Amazon's for the region of the key.
 	Endpoint string
 }
 
-// Sealer is a secrets.Source. It is safe for concurrent use.
-type Sealer struct {
+// Amazon is a secrets.Source. It is safe for concurrent use.
+type Amazon struct {
 	key, id, region string // key is the resource name, which ends in id
 	endpoint        string
 	credentials     aws.CredentialsProvider
 	signer          *v4.Signer
-	service         *keyservice.Client
+	service         *Client
 	now             func() time.Time
 }
 
-// New returns a sealer. It reads the environment and the shared configuration files of the AWS
-// SDKs. It sends no request yet, so a server starts even if the service is unreachable.
-func New(c Config) (*Sealer, error) {
-	key, ours := strings.CutPrefix(c.Address, Scheme+"://")
-	parts := keyPattern.FindStringSubmatch(key)
+// NewAmazon returns a sealer. It reads the environment and the shared configuration files of the
+// AWS SDKs. It sends no request yet, so a server starts even if the service is unreachable.
+func NewAmazon(c AmazonConfig) (*Amazon, error) {
+	key, ours := strings.CutPrefix(c.Address, SchemeAmazon+"://")
+	parts := amazonKeyPattern.FindStringSubmatch(key)
 	if !ours || parts == nil {
 		return nil, fmt.Errorf("awskms: %q is not the address of a key, such as "+
 			"aws-kms://arn:aws:kms:REGION:ACCOUNT:key/ID; an alias is none", c.Address)
@@ -75,9 +74,9 @@ func New(c Config) (*Sealer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("awskms: read the configuration: %w", err)
 	}
-	return &Sealer{
+	return &Amazon{
 		key: key, id: id, region: region, endpoint: endpoint, credentials: loaded.Credentials,
-		signer: v4.NewSigner(), service: keyservice.New(nil), now: time.Now,
+		signer: v4.NewSigner(), service: NewClient(nil), now: time.Now,
 	}, nil
 }
 
@@ -85,7 +84,7 @@ func New(c Config) (*Sealer, error) {
 func endpointOf(given, partition, region string) (string, error) {
 	switch {
 	case given != "":
-		if err := keyservice.CheckEndpoint(given); err != nil {
+		if err := CheckEndpoint(given); err != nil {
 			return "", fmt.Errorf("awskms: %w", err)
 		}
 		return strings.TrimSuffix(given, "/") + "/", nil
@@ -99,7 +98,7 @@ func endpointOf(given, partition, region string) (string, error) {
 }
 
 // Seal encrypts plain for owner.
-func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
+func (s *Amazon) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 	if err := secrets.CheckLength(plain, plainBytesMax); err != nil {
 		return nil, err
 	}
@@ -115,7 +114,7 @@ func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 		KeyID: s.key, Plaintext: plain, EncryptionContext: map[string]string{contextName: string(bound)},
 	}, &answer)
 	if err == nil && (answer.KeyID != s.key || len(answer.CiphertextBlob) == 0) {
-		err = keyservice.ErrAnswer
+		err = ErrAnswer
 	}
 	if err != nil {
 		return nil, fmt.Errorf("awskms: seal: %w", err)
@@ -124,14 +123,14 @@ func (s *Sealer) Seal(plain []byte, owner secrets.Owner) ([]byte, error) {
 }
 
 // Open decrypts a value that was sealed for owner.
-func (s *Sealer) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
+func (s *Amazon) Open(sealed []byte, owner secrets.Owner) ([]byte, error) {
 	plain, _, err := s.open(sealed, owner)
 	return plain, err
 }
 
 // Rewrap opens a value and, if it was sealed with older material of the key, seals it again. If the
 // service names no material, as for keys in an external store, the value stays unchanged.
-func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
+func (s *Amazon) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error) {
 	plain, material, err := s.open(sealed, owner)
 	if err != nil {
 		return nil, false, err
@@ -148,14 +147,14 @@ func (s *Sealer) Rewrap(sealed []byte, owner secrets.Owner) ([]byte, bool, error
 }
 
 // Turn returns an error, because AWS rotates the key.
-func (s *Sealer) Turn(context.Context) (now, before string, err error) {
+func (s *Amazon) Turn(context.Context) (now, before string, err error) {
 	return "", "", fmt.Errorf("awskms: AWS rotates this key, by itself or with "+
 		"aws kms rotate-key-on-demand --region %s --key-id %s. Then seal again with "+
 		"moorage secrets rotate --keep-key", s.region, s.id)
 }
 
 // Present returns the name of the key that seals now, with its material.
-func (s *Sealer) Present(ctx context.Context) (string, error) {
+func (s *Amazon) Present(ctx context.Context) (string, error) {
 	material, err := s.material(ctx)
 	if err != nil || material == "" {
 		return s.id, err
@@ -173,7 +172,7 @@ type cryption struct {
 
 // open returns the plain value, and the id of the key material that sealed it. The id is empty if
 // the service does not report it.
-func (s *Sealer) open(sealed []byte, owner secrets.Owner) (plain []byte, material string, err error) {
+func (s *Amazon) open(sealed []byte, owner secrets.Owner) (plain []byte, material string, err error) {
 	bound, err := owner.Bound()
 	if err != nil {
 		return nil, "", err
@@ -195,7 +194,7 @@ func (s *Sealer) open(sealed []byte, owner secrets.Owner) (plain []byte, materia
 		KeyID: s.key, CiphertextBlob: blob, EncryptionContext: map[string]string{contextName: string(bound)},
 	}, &answer)
 	if err == nil && (answer.KeyID != s.key || len(answer.Plaintext) == 0) {
-		err = keyservice.ErrAnswer
+		err = ErrAnswer
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("awskms: open: %w", err)
@@ -205,7 +204,7 @@ func (s *Sealer) open(sealed []byte, owner secrets.Owner) (plain []byte, materia
 
 // material returns the id of the material that the key seals with now. It is empty if the service
 // does not report it.
-func (s *Sealer) material(ctx context.Context) (string, error) {
+func (s *Amazon) material(ctx context.Context) (string, error) {
 	var answer struct {
 		KeyMetadata struct {
 			ARN      string `json:"Arn"`
@@ -217,7 +216,7 @@ func (s *Sealer) material(ctx context.Context) (string, error) {
 	}{s.key}
 	err := s.call(ctx, "DescribeKey", asked, &answer)
 	if err == nil && answer.KeyMetadata.ARN != s.key {
-		err = keyservice.ErrAnswer
+		err = ErrAnswer
 	}
 	if err != nil {
 		return "", fmt.Errorf("awskms: look at the key: %w", err)
@@ -227,7 +226,7 @@ func (s *Sealer) material(ctx context.Context) (string, error) {
 
 // call requests an action. Errors: the errors of refusalOf; secrets.ErrAway if the service does not
 // answer, or if there are no credentials.
-func (s *Sealer) call(ctx context.Context, action string, body, answer any) error {
+func (s *Amazon) call(ctx context.Context, action string, body, answer any) error {
 	content, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -239,13 +238,13 @@ func (s *Sealer) call(ctx context.Context, action string, body, answer any) erro
 		return err
 	}
 	if said.Status != http.StatusOK {
-		return refusalOf(said)
+		return amazonRefusalOf(said)
 	}
 	return said.Decode(answer)
 }
 
 // request returns a signed request.
-func (s *Sealer) request(ctx context.Context, action string, content []byte) (*http.Request, error) {
+func (s *Amazon) request(ctx context.Context, action string, content []byte) (*http.Request, error) {
 	credentials, err := s.credentials.Retrieve(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("there are no credentials for AWS KMS: none come from the environment, the shared "+
@@ -261,39 +260,39 @@ func (s *Sealer) request(ctx context.Context, action string, content []byte) (*h
 	return request, s.signer.SignHTTP(ctx, credentials, request, hex.EncodeToString(sum[:]), service, s.region, s.now())
 }
 
-// refusal is a response of the service that is not a success.
-type refusal struct {
+// amazonRefusal is a response of the service that is not a success.
+type amazonRefusal struct {
 	status int
 	kind   string // the name of the error, such as AccessDeniedException
 	words  string // the message of the service
 }
 
-func (r *refusal) Error() string {
+func (r *amazonRefusal) Error() string {
 	return fmt.Sprintf("AWS KMS answered %d %s: %s", r.status, r.kind, r.words)
 }
 
 // newRefusal reads the error in a response.
-func newRefusal(said keyservice.Answer) *refusal {
+func newRefusal(said Answer) *amazonRefusal {
 	var document struct {
 		Kind    string `json:"__type"`
 		Message string // some responses spell it message
 	}
 	_ = said.Decode(&document) // a proxy may be in between
 	kind := document.Kind[strings.LastIndex(document.Kind, "#")+1:]
-	return &refusal{said.Status, keyservice.Words(kind), keyservice.Words(document.Message)}
+	return &amazonRefusal{said.Status, Words(kind), Words(document.Message)}
 }
 
 // mayPass reports whether the failure is transient. The service reports throttling with the status
 // 400.
-func mayPass(said keyservice.Answer) bool {
+func mayPass(said Answer) bool {
 	return said.MayPass() || said.Status == http.StatusBadRequest && newRefusal(said).kind == "ThrottlingException"
 }
 
-// refusalOf returns the error of a response that is not a success. It is secrets.ErrOpen for a
-// value that was changed or moved, secrets.ErrNoKey for a value of another key, else
+// amazonRefusalOf returns the error of a response that is not a success. It is secrets.ErrOpen for
+// a value that was changed or moved, secrets.ErrNoKey for a value of another key, else
 // secrets.ErrAway. An administrator can correct the other reasons: permissions, a disabled key, a
 // clock, a limit.
-func refusalOf(said keyservice.Answer) error {
+func amazonRefusalOf(said Answer) error {
 	refused := newRefusal(said)
 	switch refused.kind {
 	case "InvalidCiphertextException":
@@ -304,4 +303,4 @@ func refusalOf(said keyservice.Answer) error {
 	return fmt.Errorf("%w: %w", secrets.ErrAway, refused)
 }
 
-var _ secrets.Source = (*Sealer)(nil)
+var _ secrets.Source = (*Amazon)(nil)

@@ -1,4 +1,4 @@
-package gcpkms
+package keyservice
 
 import (
 	"bytes"
@@ -9,14 +9,13 @@ import (
 	"net/http"
 
 	"moorage/secrets"
-	"moorage/secrets/keyservice"
 )
 
 // invalidArgument is the status of the error for a value that does not open.
 const invalidArgument = "INVALID_ARGUMENT"
 
 // errSum means that a checksum is missing from the answer or differs.
-var errSum = fmt.Errorf("%w: it does not have the checksums of what was asked", keyservice.ErrAnswer)
+var errSum = fmt.Errorf("%w: it does not have the checksums of what was asked", ErrAnswer)
 
 // castagnoli is the polynomial of the checksums.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -64,7 +63,7 @@ type decrypted struct {
 //
 // Errors: the error of read; secrets.ErrAway if there is no answer, no token, or a refusal that an
 // administrator can correct. The chain of each refusal has a *refusal.
-func (s *Sealer) call(ctx context.Context, action string, body any, read func(keyservice.Answer) error) error {
+func (s *Google) call(ctx context.Context, action string, body any, read func(Answer) error) error {
 	content, err := json.Marshal(body)
 	if err != nil {
 		return err
@@ -72,7 +71,7 @@ func (s *Sealer) call(ctx context.Context, action string, body any, read func(ke
 	var unread error
 	said, err := s.service.Call(ctx, func(ctx context.Context) (*http.Request, error) {
 		return s.request(ctx, action, content)
-	}, func(said keyservice.Answer) bool {
+	}, func(said Answer) bool {
 		switch said.Status {
 		case http.StatusOK:
 			unread = read(said)
@@ -87,13 +86,13 @@ func (s *Sealer) call(ctx context.Context, action string, body any, read func(ke
 	case err != nil:
 		return err
 	case said.Status != http.StatusOK:
-		return refusalOf(said)
+		return googleRefusalOf(said)
 	}
 	return unread
 }
 
 // request returns a request with a token.
-func (s *Sealer) request(ctx context.Context, action string, content []byte) (*http.Request, error) {
+func (s *Google) request(ctx context.Context, action string, content []byte) (*http.Request, error) {
 	token, err := s.tokens.get(ctx)
 	if err != nil {
 		return nil, err
@@ -108,25 +107,25 @@ func (s *Sealer) request(ctx context.Context, action string, content []byte) (*h
 	return request, nil
 }
 
-// refusal is a response of the service that is not a success.
-type refusal struct {
+// googleRefusal is a response of the service that is not a success.
+type googleRefusal struct {
 	status int
 	kind   string // such as PERMISSION_DENIED
 	words  string // the message of the service
 }
 
-func (r *refusal) Error() string {
+func (r *googleRefusal) Error() string {
 	return fmt.Sprintf("Cloud KMS answered %d %s: %s", r.status, r.kind, r.words)
 }
 
-// refusalOf returns the error of a response that is not a success. It is secrets.ErrAway if an
-// administrator can correct the reason, such as a permission or a disabled version.
-func refusalOf(said keyservice.Answer) error {
+// googleRefusalOf returns the error of a response that is not a success. It is secrets.ErrAway if
+// an administrator can correct the reason, such as a permission or a disabled version.
+func googleRefusalOf(said Answer) error {
 	var document struct {
 		Error struct{ Status, Message string }
 	}
 	_ = said.Decode(&document) // a proxy may be in between
-	refused := &refusal{said.Status, keyservice.Words(document.Error.Status), keyservice.Words(document.Error.Message)}
+	refused := &googleRefusal{said.Status, Words(document.Error.Status), Words(document.Error.Message)}
 	if refused.kind == invalidArgument {
 		return refused
 	}

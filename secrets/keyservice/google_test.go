@@ -1,4 +1,4 @@
-package gcpkms_test
+package keyservice_test
 
 import (
 	"errors"
@@ -12,44 +12,45 @@ import (
 	"time"
 
 	"moorage/secrets"
-	"moorage/secrets/gcpkms"
+	"moorage/secrets/keyservice"
 	"moorage/testkit/sealers"
 )
 
-// realKey names a key of Google by its gcp-kms:// address. With it TestContract runs there, with
-// the credentials of the machine.
-const realKey = "MOORAGE_TEST_GCP_KMS_KEY"
+// realGoogleKey names a key of Google by its gcp-kms:// address. With it TestGoogleContract runs
+// there, with the credentials of the machine.
+const realGoogleKey = "MOORAGE_TEST_GCP_KMS_KEY"
 
-// newGoogle returns a double, whose credentials the environment has. So no test here is parallel.
-func newGoogle(t *testing.T) *sealers.Google {
+// newGoogleDouble returns a double, whose credentials the environment has. So no test of it is
+// parallel.
+func newGoogleDouble(t *testing.T) *sealers.Google {
 	t.Helper()
 	double := sealers.NewGoogle(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", double.CredentialsFile(t))
 	return double
 }
 
-func newSealer(t *testing.T, double *sealers.Google, key string) *gcpkms.Sealer {
+func newGoogle(t *testing.T, double *sealers.Google, key string) *keyservice.Google {
 	t.Helper()
-	s, err := gcpkms.New(gcpkms.Config{Address: gcpkms.Scheme + "://" + key, Endpoint: double.URL})
+	s, err := keyservice.NewGoogle(keyservice.GoogleConfig{Address: keyservice.SchemeGoogle + "://" + key, Endpoint: double.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestContract(t *testing.T) {
+func TestGoogleContract(t *testing.T) {
 	sealers.Run(t, func(t *testing.T) sealers.Fixture {
-		if key := os.Getenv(realKey); key != "" {
-			s, err := gcpkms.New(gcpkms.Config{Address: key})
+		if key := os.Getenv(realGoogleKey); key != "" {
+			s, err := keyservice.NewGoogle(keyservice.GoogleConfig{Address: key})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return sealers.Fixture{Source: s, PlainBytesMax: secrets.PlainBytesMax, Foreign: true}
 		}
-		double := newGoogle(t)
+		double := newGoogleDouble(t)
 		key := double.NewKey(t)
 		return sealers.Fixture{
-			Source: newSealer(t, double, key), Other: newSealer(t, double, double.NewKey(t)),
+			Source: newGoogle(t, double, key), Other: newGoogle(t, double, double.NewKey(t)),
 			Refused: secrets.ErrNoKey, PlainBytesMax: secrets.PlainBytesMax,
 			Turn: func(t *testing.T) { double.Rotate(t, key) },
 			Fail: func(requests, status int) {
@@ -61,10 +62,10 @@ func TestContract(t *testing.T) {
 }
 
 // What the service refuses is told in its words, and what can be mended is no damage.
-func TestRefusals(t *testing.T) {
-	double := newGoogle(t)
+func TestGoogleRefusals(t *testing.T) {
+	double := newGoogleDouble(t)
 	key := double.NewKey(t)
-	s := newSealer(t, double, key)
+	s := newGoogle(t, double, key)
 	sealed, err := s.Seal([]byte("hunter2"), sealers.Owner)
 	if err != nil {
 		t.Fatal(err)
@@ -98,8 +99,8 @@ func TestRefusals(t *testing.T) {
 
 // A token that is withdrawn is replaced by another one.
 func TestTokenIsReplaced(t *testing.T) {
-	double := newGoogle(t)
-	s := newSealer(t, double, double.NewKey(t))
+	double := newGoogleDouble(t)
+	s := newGoogle(t, double, double.NewKey(t))
 	double.Fail(1, sealers.Refusal{Status: http.StatusUnauthorized, Kind: "UNAUTHENTICATED"})
 	if _, err := s.Seal([]byte("hunter2"), sealers.Owner); err != nil {
 		t.Errorf("with a token that was withdrawn: %v", err)
@@ -111,9 +112,9 @@ func TestTokenIsReplaced(t *testing.T) {
 
 // Without credentials the error says what is missing.
 func TestNoCredentials(t *testing.T) {
-	double := newGoogle(t)
+	double := newGoogleDouble(t)
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
-	_, err := newSealer(t, double, double.NewKey(t)).Seal([]byte("hunter2"), sealers.Owner)
+	_, err := newGoogle(t, double, double.NewKey(t)).Seal([]byte("hunter2"), sealers.Owner)
 	if !errors.Is(err, secrets.ErrAway) || !strings.Contains(err.Error(), "there are no credentials for Cloud KMS") {
 		t.Errorf("Seal: %v", err)
 	}
@@ -121,7 +122,7 @@ func TestNoCredentials(t *testing.T) {
 
 // A service of tokens that takes connections and answers nothing costs the time of an attempt.
 func TestSilentTokens(t *testing.T) {
-	double := newGoogle(t)
+	double := newGoogleDouble(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +140,7 @@ func TestSilentTokens(t *testing.T) {
 	}
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
 	begun := time.Now()
-	_, err = newSealer(t, double, double.NewKey(t)).Seal([]byte("hunter2"), sealers.Owner)
+	_, err = newGoogle(t, double, double.NewKey(t)).Seal([]byte("hunter2"), sealers.Owner)
 	if !errors.Is(err, secrets.ErrAway) || time.Since(begun) > 8*time.Second {
 		t.Errorf("Seal: %v after %s", err, time.Since(begun))
 	}
@@ -148,8 +149,8 @@ func TestSilentTokens(t *testing.T) {
 // Answers that were changed on their way are asked for again. Nothing is taken from one that stays
 // so.
 func TestChecksums(t *testing.T) {
-	double := newGoogle(t)
-	s := newSealer(t, double, double.NewKey(t))
+	double := newGoogleDouble(t)
+	s := newGoogle(t, double, double.NewKey(t))
 	double.Damage(3)
 	sealed, err := s.Seal([]byte("hunter2"), sealers.Owner)
 	if err != nil {
@@ -169,18 +170,18 @@ func TestChecksums(t *testing.T) {
 }
 
 // Who administers the key makes its versions.
-func TestTurn(t *testing.T) {
-	double := newGoogle(t)
-	_, _, err := newSealer(t, double, double.NewKey(t)).Turn(t.Context())
+func TestGoogleTurn(t *testing.T) {
+	double := newGoogleDouble(t)
+	_, _, err := newGoogle(t, double, double.NewKey(t)).Turn(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "--location europe-north1 --keyring moorage --key key-0") {
 		t.Errorf("Turn: %v", err)
 	}
 }
 
-// New refuses what names no key, and no service that may be sent a token.
-func TestNewRefuses(t *testing.T) {
+// NewClient refuses what names no key, and no service that may be sent a token.
+func TestGoogleNewRefuses(t *testing.T) {
 	const key = "gcp-kms://projects/p/locations/europe-north1/keyRings/r/cryptoKeys/k"
-	for _, config := range []gcpkms.Config{
+	for _, config := range []keyservice.GoogleConfig{
 		{Address: key + "/cryptoKeyVersions/1"},
 		{Address: "gcp-kms://projects/p/locations/global/keyRings/r"},
 		{Address: "gcp-kms://projects/p/locations/../keyRings/r/cryptoKeys/k"},
@@ -189,11 +190,11 @@ func TestNewRefuses(t *testing.T) {
 		{Address: key, Endpoint: "http://kms.example.com"},
 		{Address: key, Endpoint: "https://kms.example.com?x=1"},
 	} {
-		if s, err := gcpkms.New(config); err == nil {
+		if s, err := keyservice.NewGoogle(config); err == nil {
 			t.Errorf("%+v is accepted: %v", config, s)
 		}
 	}
-	if _, err := gcpkms.New(gcpkms.Config{Address: key}); err != nil {
+	if _, err := keyservice.NewGoogle(keyservice.GoogleConfig{Address: key}); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,4 +1,4 @@
-package awskms_test
+package keyservice_test
 
 import (
 	"bytes"
@@ -9,21 +9,22 @@ import (
 	"testing"
 
 	"moorage/secrets"
-	"moorage/secrets/awskms"
+	"moorage/secrets/keyservice"
 	"moorage/testkit/sealers"
 )
 
-// realKey names a key of AWS by its aws-kms:// address. With it TestContract runs there, with the
-// credentials of the machine. realEndpoint is the URL of the service; empty: Amazon's.
+// realAmazonKey names a key of AWS by its aws-kms:// address. With it TestAmazonContract runs
+// there, with the credentials of the machine. realEndpoint is the URL of the service; empty:
+// Amazon's.
 const (
-	realKey      = "MOORAGE_TEST_AWS_KMS_KEY"
-	realEndpoint = "MOORAGE_TEST_AWS_KMS_ENDPOINT"
+	realAmazonKey = "MOORAGE_TEST_AWS_KMS_KEY"
+	realEndpoint  = "MOORAGE_TEST_AWS_KMS_ENDPOINT"
 )
 
 // TestMain gives the tests the credentials of the double, by the chain that a server uses, and
 // keeps those of the machine out.
 func TestMain(m *testing.M) {
-	if os.Getenv(realKey) == "" {
+	if os.Getenv(realAmazonKey) == "" {
 		useDouble()
 	}
 	os.Exit(m.Run())
@@ -41,20 +42,20 @@ func useDouble() {
 	}
 }
 
-func newSealer(t *testing.T, double *sealers.Amazon, key string) *awskms.Sealer {
+func newAmazon(t *testing.T, double *sealers.Amazon, key string) *keyservice.Amazon {
 	t.Helper()
-	s, err := awskms.New(awskms.Config{Address: awskms.Scheme + "://" + key, Endpoint: double.URL})
+	s, err := keyservice.NewAmazon(keyservice.AmazonConfig{Address: keyservice.SchemeAmazon + "://" + key, Endpoint: double.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func TestContract(t *testing.T) {
+func TestAmazonContract(t *testing.T) {
 	t.Parallel()
 	sealers.Run(t, func(t *testing.T) sealers.Fixture {
-		if key := os.Getenv(realKey); key != "" {
-			s, err := awskms.New(awskms.Config{Address: key, Endpoint: os.Getenv(realEndpoint)})
+		if key := os.Getenv(realAmazonKey); key != "" {
+			s, err := keyservice.NewAmazon(keyservice.AmazonConfig{Address: key, Endpoint: os.Getenv(realEndpoint)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +64,7 @@ func TestContract(t *testing.T) {
 		double := sealers.NewAmazon(t)
 		key := double.NewKey(t)
 		return sealers.Fixture{
-			Source: newSealer(t, double, key), Other: newSealer(t, double, double.NewKey(t)),
+			Source: newAmazon(t, double, key), Other: newAmazon(t, double, double.NewKey(t)),
 			Refused: secrets.ErrNoKey, PlainBytesMax: 4096,
 			Turn: func(t *testing.T) { double.Rotate(t, key) },
 			Fail: func(requests, status int) {
@@ -75,10 +76,10 @@ func TestContract(t *testing.T) {
 }
 
 // What the service refuses is told in its words, and what can be mended is no damage.
-func TestRefusals(t *testing.T) {
+func TestAmazonRefusals(t *testing.T) {
 	t.Parallel()
 	double := sealers.NewAmazon(t)
-	s := newSealer(t, double, double.NewKey(t))
+	s := newAmazon(t, double, double.NewKey(t))
 	sealed, err := s.Seal([]byte("hunter2"), sealers.Owner)
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +113,7 @@ func TestRefusals(t *testing.T) {
 func TestThrottled(t *testing.T) {
 	t.Parallel()
 	double := sealers.NewAmazon(t)
-	s := newSealer(t, double, double.NewKey(t))
+	s := newAmazon(t, double, double.NewKey(t))
 	throttled := sealers.Refusal{Status: http.StatusBadRequest, Kind: "ThrottlingException", Words: "Rate exceeded"}
 	double.Fail(3, throttled)
 	if _, err := s.Seal([]byte("hunter2"), sealers.Owner); err != nil {
@@ -136,7 +137,7 @@ func TestMaterialWithoutName(t *testing.T) {
 	double := sealers.NewAmazon(t)
 	double.Mute()
 	key := double.NewKey(t)
-	s := newSealer(t, double, key)
+	s := newAmazon(t, double, key)
 	sealed, err := s.Seal([]byte("hunter2"), sealers.Owner)
 	if err != nil {
 		t.Fatal(err)
@@ -151,20 +152,20 @@ func TestMaterialWithoutName(t *testing.T) {
 }
 
 // Who administers the key rotates it.
-func TestTurn(t *testing.T) {
+func TestAmazonTurn(t *testing.T) {
 	t.Parallel()
 	double := sealers.NewAmazon(t)
-	_, _, err := newSealer(t, double, double.NewKey(t)).Turn(t.Context())
+	_, _, err := newAmazon(t, double, double.NewKey(t)).Turn(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "aws kms rotate-key-on-demand --region "+sealers.Region) {
 		t.Errorf("Turn: %v", err)
 	}
 }
 
 // New refuses what names no key, and no service that may be sent what is signed.
-func TestNewRefuses(t *testing.T) {
+func TestAmazonNewRefuses(t *testing.T) {
 	t.Parallel()
 	const key = "aws-kms://arn:aws:kms:eu-north-1:111122223333:key/mrk-1"
-	for _, config := range []awskms.Config{
+	for _, config := range []keyservice.AmazonConfig{
 		{Address: "aws-kms://arn:aws:kms:eu-north-1:111122223333:alias/moorage"},
 		{Address: "aws-kms://arn:aws:s3:eu-north-1:111122223333:key/1"},
 		{Address: "aws-kms://arn:aws:kms:eu-north-1:1111:key/1"},
@@ -177,16 +178,16 @@ func TestNewRefuses(t *testing.T) {
 		{Address: key, Endpoint: "kms.example.com"},
 		{Address: key, Endpoint: "https://kms.example.com/path"},
 	} {
-		if s, err := awskms.New(config); err == nil {
+		if s, err := keyservice.NewAmazon(config); err == nil {
 			t.Errorf("%+v is accepted: %v", config, s)
 		}
 	}
-	for _, config := range []awskms.Config{
+	for _, config := range []keyservice.AmazonConfig{
 		{Address: key}, {Address: key, Endpoint: "https://vpce-1.kms.eu-north-1.vpce.amazonaws.com"},
 		{Address: "aws-kms://arn:aws-cn:kms:cn-north-1:111122223333:key/1"},
 		{Address: "aws-kms://arn:aws-iso:kms:us-iso-east-1:111122223333:key/1", Endpoint: "https://kms.example.com"},
 	} {
-		if _, err := awskms.New(config); err != nil {
+		if _, err := keyservice.NewAmazon(config); err != nil {
 			t.Errorf("%+v: %v", config, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package gcpkms
+package keyservice
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
-
-	"moorage/secrets/keyservice"
 )
 
 const (
@@ -74,7 +72,7 @@ func fetch(ctx context.Context) (*oauth2.Token, error) {
 	}
 	made, err := found.TokenSource.Token()
 	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
-		return nil, fmt.Errorf("get a token for Cloud KMS: %s", keyservice.Words(refused.Error()))
+		return nil, fmt.Errorf("get a token for Cloud KMS: %s", Words(refused.Error()))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("get a token for Cloud KMS: %w", err)
