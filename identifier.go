@@ -100,6 +100,15 @@ func (i Identifier) Validate() error {
 	return ValidateName("name", i.Name)
 }
 
+// ValidateWarehouse reports a KindNoSuchWarehouse error if name, of a warehouse, is empty, and the
+// errors of ValidateName.
+func ValidateWarehouse(name string) error {
+	if name == "" {
+		return Errorf(KindNoSuchWarehouse, "Warehouse does not exist: %s", name)
+	}
+	return ValidateName("warehouse name", name)
+}
+
 // ValidateName reports a KindBadRequest error if name is empty, longer than NameBytesMax, not
 // UTF-8, or contains NUL or LevelSeparator. Every other character is legal, slashes, dots and
 // percent signs included. The message uses what as the term for the name.

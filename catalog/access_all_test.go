@@ -7,7 +7,7 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog"
+	"moorage/catalog/grants"
 	"moorage/registry"
 )
 
@@ -18,7 +18,7 @@ func TestAllGrants(t *testing.T) {
 		s := newSecured(t, store, alone)
 		s.populate()
 		ctx := t.Context()
-		s.grant(catalog.ObjectRef{Kind: access.Server}, "corp:248289761001", access.Admin)
+		s.grant(grants.Object{Kind: access.Server}, "corp:248289761001", access.Admin)
 		s.grant(onNamespace("ns"), "corp/analysts", access.Read)
 		s.grant(onTable("u"), bobName, access.Read)
 		if err := s.admin().SetOwner(ctx, onTable("t"), "corp/owners"); err != nil {
@@ -28,7 +28,7 @@ func TestAllGrants(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := make(map[string]string)
-		for page := (catalog.Page{Limit: 1}); ; {
+		for page := (moorage.Page{Limit: 1}); ; {
 			found, next, err := s.admin().AllGrants(ctx, page)
 			if err != nil || len(found) > 1 {
 				t.Fatalf("%d objects on a page of one: %v", len(found), err)
@@ -53,7 +53,7 @@ func TestAllGrants(t *testing.T) {
 		if !maps.Equal(got, want) {
 			t.Errorf("all grants: %q, want %q", got, want)
 		}
-		_, _, err := s.access(annName).AllGrants(ctx, catalog.Page{})
+		_, _, err := s.access(annName).AllGrants(ctx, moorage.Page{})
 		if moorage.KindOf(err) != moorage.KindForbidden {
 			t.Errorf("all grants for somebody else: %v", err)
 		}

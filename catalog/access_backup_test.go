@@ -11,6 +11,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
+	"moorage/catalog/grants"
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/pebble"
@@ -34,8 +35,8 @@ func (s *secured) decisions() (all []string) {
 			_, err := c.LoadNamespace(ctx, testWarehouse, moorage.Namespace{name})
 			all = append(all, fmt.Sprintf("%s loads namespace %s: %v", caller.Name, name, err))
 		}
-		for _, object := range []catalog.ObjectRef{onWarehouse(), onTable("t"), onTable("u")} {
-			_, err := catalog.AccessOf(c).GrantsOn(ctx, object)
+		for _, object := range []grants.Object{onWarehouse(), onTable("t"), onTable("u")} {
+			_, err := c.Grants().GrantsOn(ctx, object)
 			all = append(all, fmt.Sprintf("%s lists the grants on a %s: %v", caller.Name, object.Kind, err))
 		}
 	}
@@ -60,7 +61,7 @@ func TestBackupKeepsPolicy(t *testing.T) {
 	s.grant(onWarehouse(), etlName, access.Describe)
 	must(t, s.admin().SetManaged(ctx, onNamespace("other"), true))
 	must(t, s.access(annName).SetOwner(ctx, onTable("u"), bobName))
-	spec := catalog.KeySpec{ID: oldKey, SHA256: [32]byte{1}, Ends: s.config.Now().Add(1 << 50)}
+	spec := grants.KeySpec{ID: oldKey, SHA256: [32]byte{1}, Ends: s.config.Now().Add(1 << 50)}
 	_, err := s.admin().CreateKey(ctx, etlName, spec)
 	must(t, err)
 	want := s.decisions()

@@ -12,6 +12,7 @@ import (
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/directory"
+	"moorage/catalog/grants"
 	"moorage/ledger"
 	"moorage/maintenance/purge"
 	"moorage/registry"
@@ -101,8 +102,8 @@ func keyedCaller(id string) moorage.Caller {
 	return moorage.Caller{Name: etlName, KeyID: id, KeyGeneration: 1}
 }
 
-func (p *policyCase) keySpec(id string) catalog.KeySpec {
-	return catalog.KeySpec{ID: id, SHA256: [32]byte{byte(len(id)), id[0]}, Ends: p.clock.Now().Add(1000 * time.Hour)}
+func (p *policyCase) keySpec(id string) grants.KeySpec {
+	return grants.KeySpec{ID: id, SHA256: [32]byte{byte(len(id)), id[0]}, Ends: p.clock.Now().Add(1000 * time.Hour)}
 }
 
 func inOther() moorage.Identifier {
@@ -110,9 +111,9 @@ func inOther() moorage.Identifier {
 }
 
 // grantTo grants privileges, or revokes them, as the administrator does.
-func grantTo(revoke bool, object catalog.ObjectRef, privileges access.Privileges) func(context.Context, *policyCase) error {
+func grantTo(revoke bool, object grants.Object, privileges access.Privileges) func(context.Context, *policyCase) error {
 	return func(ctx context.Context, p *policyCase) error {
-		_, err := p.admin().ChangeGrants(ctx, []catalog.GrantChange{
+		_, err := p.admin().ChangeGrants(ctx, []grants.Change{
 			{Revoke: revoke, Object: object, Grantee: bobName, Privileges: privileges},
 		})
 		return err

@@ -7,6 +7,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
+	"moorage/catalog/grants"
 	memoryregistry "moorage/registry/memory"
 )
 
@@ -18,7 +19,7 @@ func TestEnabledPrincipalIsLetInOnEveryNode(t *testing.T) {
 	first.grant(onTable("t"), bobName, access.Read)
 	second := secure(t, first.store, false, func(c *catalog.Config) { c.OpenStorage = first.config.OpenStorage })
 	for _, disabled := range []bool{true, false, true, false} {
-		_, err := first.admin().PutPrincipal(t.Context(), bobName, catalog.PrincipalSpec{Disabled: disabled})
+		_, err := first.admin().PutPrincipal(t.Context(), bobName, grants.PrincipalSpec{Disabled: disabled})
 		must(t, err)
 		for name, node := range map[string]*secured{"the node": first, "another node": second} {
 			err := node.as(bobName).TableExists(t.Context(), ident("t"))

@@ -9,6 +9,7 @@ import (
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/grants"
 	"moorage/registry"
 )
 
@@ -29,7 +30,7 @@ func TestLaterOnesInheritNothing(t *testing.T) {
 		}
 		sees := func(c *catalog.Catalog, who string, want ...string) {
 			t.Helper()
-			tables, _, err := c.As(moorage.Caller{Name: who}).ListTables(ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.Page{})
+			tables, _, err := c.As(moorage.Caller{Name: who}).ListTables(ctx, testWarehouse, moorage.Namespace{"ns"}, moorage.Page{})
 			if len(want) == 0 {
 				wantSame(t, who+" lists", err, gate.NoSuchWarehouse(testWarehouse))
 			} else if got := strings.Join(tables, " "); got != strings.Join(want, " ") || err != nil {
@@ -40,13 +41,13 @@ func TestLaterOnesInheritNothing(t *testing.T) {
 		createKey := func() {
 			t.Helper()
 			made++
-			_, err := admin.CreateKey(ctx, key, catalog.KeySpec{
+			_, err := admin.CreateKey(ctx, key, grants.KeySpec{
 				ID: string(rune('a' + made)), SHA256: [32]byte{byte(made)}, Ends: s.config.Now().Add(time.Hour)})
 			must(err)
 		}
 		putRole := func(members ...string) {
 			t.Helper()
-			_, err := admin.PutRole(ctx, catalog.Role{Name: role, Members: members})
+			_, err := admin.PutRole(ctx, grants.Role{Name: role, Members: members})
 			must(err)
 		}
 
@@ -84,14 +85,14 @@ func TestLaterOnesInheritNothing(t *testing.T) {
 		for _, node := range []*catalog.Catalog{s.Catalog, later.Catalog} {
 			sees(node, key)
 			sees(node, bobName, "u")
-			as := catalog.AccessOf(node.As(moorage.Caller{Name: adminName}))
+			as := node.As(moorage.Caller{Name: adminName}).Grants()
 			if roles, err := as.RolesOf(ctx, moorage.Caller{Name: key}); err != nil || strings.Join(roles, " ") != access.Everyone {
 				t.Errorf("the later one has the roles %q, %v", roles, err)
 			}
 			if found, err := as.LoadRole(ctx, role); err != nil || strings.Join(found.Members, " ") != bobName {
 				t.Errorf("the role has the members %q, %v", found.Members, err)
 			}
-			if found, _, err := as.GrantsTo(ctx, key, catalog.Page{}); err != nil || len(found) > 0 {
+			if found, _, err := as.GrantsTo(ctx, key, moorage.Page{}); err != nil || len(found) > 0 {
 				t.Errorf("the later one has the grants %+v, %v", found, err)
 			}
 			for _, name := range []string{"mine", "given", "roles", "ofrole"} {

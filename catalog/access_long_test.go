@@ -35,13 +35,13 @@ func TestLongListsAreDecidedAgain(t *testing.T) {
 					caller.Ends, want = time.Now().Add(3*time.Second), moorage.KindNotAuthorized
 				}
 				bob := s.As(caller)
-				if _, _, err := bob.ListTables(t.Context(), testWarehouse, moorage.Namespace{"ns"}, catalog.Page{}); err != nil {
+				if _, _, err := bob.ListTables(t.Context(), testWarehouse, moorage.Namespace{"ns"}, moorage.Page{}); err != nil {
 					t.Fatal(err)
 				}
 				store.hangs = true
 				began, ended := time.Now(), make(chan error)
 				go func() {
-					_, _, err := bob.ListTables(t.Context(), testWarehouse, moorage.Namespace{"ns"}, catalog.Page{})
+					_, _, err := bob.ListTables(t.Context(), testWarehouse, moorage.Namespace{"ns"}, moorage.Page{})
 					ended <- err
 				}()
 				synctest.Wait()

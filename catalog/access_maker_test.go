@@ -10,6 +10,7 @@ import (
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/grants"
 	memoryregistry "moorage/registry/memory"
 )
 
@@ -34,7 +35,7 @@ func TestMakersSeeTheWay(t *testing.T) {
 	}))
 	s.revoke(onNamespace("ns"), bobName, access.Create)
 
-	all := catalog.Page{}
+	all := moorage.Page{}
 	see := func(who string, tables, namespaces []string) {
 		t.Helper()
 		c := s.as(who)
@@ -90,7 +91,7 @@ func TestMakersSeeTheWay(t *testing.T) {
 	see(bobName, []string{"first", "second"}, []string{"ns", "other"})
 
 	// Explain tells the same.
-	answer, err := s.access(bobName).Explain(ctx, catalog.AccessQuestion{Operation: string(gate.LoadNamespace), Object: onNamespace("ns")})
+	answer, err := s.access(bobName).Explain(ctx, grants.Question{Operation: string(gate.LoadNamespace), Object: onNamespace("ns")})
 	if err != nil || !answer.Allowed {
 		t.Errorf("explain: %+v, %v", answer, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
+	"moorage/catalog/grants"
 	"moorage/registry"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
@@ -71,7 +72,7 @@ func (h *policyHistory) change(ctx context.Context, node int, revoke bool) {
 		}
 	}
 	h.begun.Add(1)
-	_, err := h.nodes[node].Load().admin().ChangeGrants(ctx, []catalog.GrantChange{
+	_, err := h.nodes[node].Load().admin().ChangeGrants(ctx, []grants.Change{
 		{Revoke: revoke, Object: onTable("t"), Grantee: bobName, Privileges: access.Read},
 	})
 	if err != nil {

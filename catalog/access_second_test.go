@@ -9,6 +9,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
+	"moorage/catalog/grants"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
@@ -61,7 +62,7 @@ var secondActors = map[string]func(ctx context.Context, node *secured) error{
 		return nil
 	},
 	"disable": func(ctx context.Context, node *secured) error {
-		_, err := node.admin().PutPrincipal(ctx, bobName, catalog.PrincipalSpec{Disabled: true})
+		_, err := node.admin().PutPrincipal(ctx, bobName, grants.PrincipalSpec{Disabled: true})
 		return err
 	},
 	"rename, and make another": func(ctx context.Context, node *secured) error {

@@ -11,6 +11,7 @@ import (
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/grants"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -67,40 +68,40 @@ func secure(t testing.TB, store registry.Store, alone bool, change ...func(*cata
 }
 
 // admin returns the verbs of somebody who administers the server.
-func (s *secured) admin() catalog.Access { return s.access(adminName) }
+func (s *secured) admin() *grants.Grants { return s.access(adminName) }
 
-func (s *secured) access(name string) catalog.Access {
-	return catalog.AccessOf(s.As(moorage.Caller{Name: name}))
+func (s *secured) access(name string) *grants.Grants {
+	return s.As(moorage.Caller{Name: name}).Grants()
 }
 
 // grant grants privileges, as the administrator.
-func (s *secured) grant(object catalog.ObjectRef, grantee string, privileges access.Privileges) {
+func (s *secured) grant(object grants.Object, grantee string, privileges access.Privileges) {
 	s.t.Helper()
-	s.change(catalog.GrantChange{Object: object, Grantee: grantee, Privileges: privileges})
+	s.change(grants.Change{Object: object, Grantee: grantee, Privileges: privileges})
 }
 
-func (s *secured) revoke(object catalog.ObjectRef, grantee string, privileges access.Privileges) {
+func (s *secured) revoke(object grants.Object, grantee string, privileges access.Privileges) {
 	s.t.Helper()
-	s.change(catalog.GrantChange{Revoke: true, Object: object, Grantee: grantee, Privileges: privileges})
+	s.change(grants.Change{Revoke: true, Object: object, Grantee: grantee, Privileges: privileges})
 }
 
-func (s *secured) change(changes ...catalog.GrantChange) {
+func (s *secured) change(changes ...grants.Change) {
 	s.t.Helper()
 	if _, err := s.admin().ChangeGrants(s.t.Context(), changes); err != nil {
 		s.t.Fatal(err)
 	}
 }
 
-func onWarehouse() catalog.ObjectRef {
-	return catalog.ObjectRef{Kind: access.Warehouse, Ident: moorage.Identifier{Warehouse: testWarehouse}}
+func onWarehouse() grants.Object {
+	return grants.Object{Kind: access.Warehouse, Ident: moorage.Identifier{Warehouse: testWarehouse}}
 }
 
-func onNamespace(levels ...string) catalog.ObjectRef {
-	return catalog.ObjectRef{Kind: access.Namespace, Ident: moorage.Identifier{Warehouse: testWarehouse, Namespace: levels}}
+func onNamespace(levels ...string) grants.Object {
+	return grants.Object{Kind: access.Namespace, Ident: moorage.Identifier{Warehouse: testWarehouse, Namespace: levels}}
 }
 
-func onTable(name string) catalog.ObjectRef {
-	return catalog.ObjectRef{Kind: access.Table, Ident: ident(name)}
+func onTable(name string) grants.Object {
+	return grants.Object{Kind: access.Table, Ident: ident(name)}
 }
 
 // populate makes the warehouse, the namespaces ns and other, and the tables t and u in ns: all of
@@ -253,22 +254,22 @@ func TestWhoMayGrant(t *testing.T) {
 		s := newSecured(t, store, alone)
 		s.populate()
 		ctx := t.Context()
-		toBob := catalog.GrantChange{Object: onTable("t"), Grantee: bobName, Privileges: access.Read}
-		_, err := s.access(bobName).ChangeGrants(ctx, []catalog.GrantChange{toBob})
+		toBob := grants.Change{Object: onTable("t"), Grantee: bobName, Privileges: access.Read}
+		_, err := s.access(bobName).ChangeGrants(ctx, []grants.Change{toBob})
 		wantSame(t, "grant on a hidden table", err, gate.NoSuchWarehouse(testWarehouse))
-		unknown, err := s.access(annName).ChangeGrants(ctx, []catalog.GrantChange{toBob})
+		unknown, err := s.access(annName).ChangeGrants(ctx, []grants.Change{toBob})
 		if err != nil || len(unknown) > 0 { // which principals there are is for auditors
 			t.Errorf("grant by the owner: %v, %v", unknown, err)
 		}
-		unknown, err = s.admin().ChangeGrants(ctx, []catalog.GrantChange{toBob})
+		unknown, err = s.admin().ChangeGrants(ctx, []grants.Change{toBob})
 		if err != nil || fmt.Sprint(unknown) != "[corp:bob]" {
 			t.Errorf("grant by an administrator: %v, %v", unknown, err)
 		}
-		_, err = s.access(bobName).ChangeGrants(ctx, []catalog.GrantChange{toBob})
+		_, err = s.access(bobName).ChangeGrants(ctx, []grants.Change{toBob})
 		wantKind(t, err, moorage.KindForbidden)
 		more := toBob
 		more.Object = onWarehouse()
-		_, err = s.access(annName).ChangeGrants(ctx, []catalog.GrantChange{toBob, more})
+		_, err = s.access(annName).ChangeGrants(ctx, []grants.Change{toBob, more})
 		wantKind(t, err, moorage.KindForbidden) // she may create there, and no more
 		if err := s.access(annName).SetOwner(ctx, onTable("t"), bobName); err != nil {
 			t.Errorf("the owner hands over: %v", err)
@@ -286,7 +287,7 @@ func TestKeys(t *testing.T) {
 		s.populate()
 		ctx := t.Context()
 		ends := s.config.Now().Add(time.Hour)
-		spec := catalog.KeySpec{ID: "abc", SHA256: [32]byte{1}, Ends: ends}
+		spec := grants.KeySpec{ID: "abc", SHA256: [32]byte{1}, Ends: ends}
 		if _, err := s.admin().CreateKey(ctx, "key:etl", spec); err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +314,7 @@ func TestKeys(t *testing.T) {
 			t.Fatal(err)
 		}
 		wantKind(t, s.As(caller).TableExists(ctx, ident("t")), moorage.KindNotAuthorized)
-		if _, err := s.admin().PutPrincipal(ctx, bobName, catalog.PrincipalSpec{Disabled: true}); err != nil {
+		if _, err := s.admin().PutPrincipal(ctx, bobName, grants.PrincipalSpec{Disabled: true}); err != nil {
 			t.Fatal(err)
 		}
 		wantKind(t, s.as(bobName).TableExists(ctx, ident("t")), moorage.KindNotAuthorized)
@@ -376,7 +377,7 @@ func TestListsNameWhatIsSeen(t *testing.T) {
 		bob := s.as(bobName)
 		tables := func(limit int) (all []string) {
 			t.Helper()
-			page := catalog.Page{Limit: limit}
+			page := moorage.Page{Limit: limit}
 			for range 10 {
 				names, next, err := bob.ListTables(ctx, testWarehouse, ns, page)
 				if err != nil {
@@ -405,10 +406,10 @@ func TestListsNameWhatIsSeen(t *testing.T) {
 				t.Errorf("limit %d: a filtered list has %s", limit, got)
 			}
 		}
-		if _, _, err := bob.ListTables(ctx, testWarehouse, ns, catalog.Page{After: "\x00forged position, of no list", Limit: 1}); moorage.KindOf(err) != moorage.KindBadRequest {
+		if _, _, err := bob.ListTables(ctx, testWarehouse, ns, moorage.Page{After: "\x00forged position, of no list", Limit: 1}); moorage.KindOf(err) != moorage.KindBadRequest {
 			t.Errorf("a forged position: %v", err)
 		}
-		spaces, _, err := bob.ListNamespaces(ctx, testWarehouse, nil, catalog.Page{})
+		spaces, _, err := bob.ListNamespaces(ctx, testWarehouse, nil, moorage.Page{})
 		if err != nil || fmt.Sprint(spaces) != "[ns]" {
 			t.Errorf("namespaces %v, %v; want ns", spaces, err)
 		}
@@ -433,10 +434,10 @@ func TestExplainBelievesNoRolesInTheQuestion(t *testing.T) {
 	s.populate()
 	s.grant(onTable("t"), "corp/payroll", access.Write)
 	s.grant(onTable("t"), bobName, access.Describe)
-	ask := func(as, about moorage.Caller) (catalog.AccessAnswer, error) {
-		question := catalog.AccessQuestion{Caller: about, Privileges: access.Write, Object: onTable("t")}
-		checked, checkErr := catalog.AccessOf(s.As(as)).Check(t.Context(), []catalog.AccessQuestion{question})
-		answer, err := catalog.AccessOf(s.As(as)).Explain(t.Context(), question)
+	ask := func(as, about moorage.Caller) (grants.Answer, error) {
+		question := grants.Question{Caller: about, Privileges: access.Write, Object: onTable("t")}
+		checked, checkErr := s.As(as).Grants().Check(t.Context(), []grants.Question{question})
+		answer, err := s.As(as).Grants().Explain(t.Context(), question)
 		if checkErr == nil && checked[0].Allowed != answer.Allowed || checkErr != nil && err == nil {
 			t.Errorf("check says %v, %v; explain %t, %v", checked, checkErr, answer.Allowed, err)
 		}

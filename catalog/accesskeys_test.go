@@ -9,6 +9,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/catalog"
+	"moorage/catalog/grants"
 	memoryregistry "moorage/registry/memory"
 )
 
@@ -24,32 +25,32 @@ func TestKeysOfTokens(t *testing.T) {
 		ends   time.Time
 		parent string
 	}{
-		{moorage.Caller{Name: adminName, Source: moorage.SourceToken}, now.Add(catalog.KeyLifeMax), ""},
-		{moorage.Caller{Name: adminName, Source: moorage.SourceIssuer}, now.Add(catalog.KeyLifeMax), ""},
-		{moorage.Caller{Name: adminName, Source: moorage.SourceCertificate}, now.Add(catalog.KeyLifeMax), ""},
+		{moorage.Caller{Name: adminName, Source: moorage.SourceToken}, now.Add(grants.KeyLifeMax), ""},
+		{moorage.Caller{Name: adminName, Source: moorage.SourceIssuer}, now.Add(grants.KeyLifeMax), ""},
+		{moorage.Caller{Name: adminName, Source: moorage.SourceCertificate}, now.Add(grants.KeyLifeMax), ""},
 		{moorage.System("cli"), century, ""},
 	} {
-		spec := catalog.KeySpec{ID: string(rune('a' + i)), SHA256: [32]byte{byte(i + 1)}, Ends: century}
-		made, err := catalog.AccessOf(s.As(tt.by)).CreateKey(t.Context(), "key:etl", spec)
+		spec := grants.KeySpec{ID: string(rune('a' + i)), SHA256: [32]byte{byte(i + 1)}, Ends: century}
+		made, err := s.As(tt.by).Grants().CreateKey(t.Context(), "key:etl", spec)
 		if err != nil || made.Ends.Sub(tt.ends).Abs() > time.Minute || made.Parent != tt.parent {
 			t.Errorf("by %s %s: %+v, %v", tt.by.Name, tt.by.Source, made, err)
 		}
 	}
-	must1 := func(spec catalog.KeySpec, by moorage.Caller, principal string) catalog.APIKey {
+	must1 := func(spec grants.KeySpec, by moorage.Caller, principal string) grants.APIKey {
 		t.Helper()
-		made, err := catalog.AccessOf(s.As(by)).CreateKey(t.Context(), principal, spec)
+		made, err := s.As(by).Grants().CreateKey(t.Context(), principal, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return made
 	}
-	parent := must1(catalog.KeySpec{ID: "parent", SHA256: [32]byte{20}, Ends: century}, moorage.System("cli"), adminName)
+	parent := must1(grants.KeySpec{ID: "parent", SHA256: [32]byte{20}, Ends: century}, moorage.System("cli"), adminName)
 	holder := moorage.Caller{Name: adminName, Source: moorage.SourceKey, KeyID: parent.ID, KeyGeneration: 1}
-	if made := must1(catalog.KeySpec{ID: "child", SHA256: [32]byte{21}, Ends: century}, holder, "key:etl"); made.Parent != "parent" || made.Ends != century {
+	if made := must1(grants.KeySpec{ID: "child", SHA256: [32]byte{21}, Ends: century}, holder, "key:etl"); made.Parent != "parent" || made.Ends != century {
 		t.Errorf("a key made with a key is %+v", made)
 	}
-	rotated, err := catalog.AccessOf(s.As(holder)).RotateKey(t.Context(), "key:etl",
-		catalog.KeySpec{ID: "a", SHA256: [32]byte{22}, Ends: now.Add(time.Hour)}, 0)
+	rotated, err := s.As(holder).Grants().RotateKey(t.Context(), "key:etl",
+		grants.KeySpec{ID: "a", SHA256: [32]byte{22}, Ends: now.Add(time.Hour)}, 0)
 	if err != nil || rotated.Parent != "parent" {
 		t.Errorf("a key whose secret its holder knows is %+v, %v", rotated, err)
 	}
@@ -66,11 +67,11 @@ func TestAnswersNameNothingHidden(t *testing.T) {
 	s := newSecured(t, memoryregistry.New(cryptorand.Reader), true)
 	s.populate()
 	ctx := t.Context()
-	toNobody := catalog.GrantChange{Object: onTable("t"), Grantee: "corp:nobody", Privileges: access.Read}
-	if unknown, err := s.access(annName).ChangeGrants(ctx, []catalog.GrantChange{toNobody}); err != nil || len(unknown) > 0 {
+	toNobody := grants.Change{Object: onTable("t"), Grantee: "corp:nobody", Privileges: access.Read}
+	if unknown, err := s.access(annName).ChangeGrants(ctx, []grants.Change{toNobody}); err != nil || len(unknown) > 0 {
 		t.Errorf("an owner hears of %q, %v", unknown, err)
 	}
-	if unknown, err := s.admin().ChangeGrants(ctx, []catalog.GrantChange{toNobody}); err != nil || len(unknown) != 1 {
+	if unknown, err := s.admin().ChangeGrants(ctx, []grants.Change{toNobody}); err != nil || len(unknown) != 1 {
 		t.Errorf("an administrator hears of %q, %v", unknown, err)
 	}
 	table, err := s.as(annName).LoadTable(ctx, ident("t"))

@@ -12,6 +12,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
+	"moorage/catalog/grants"
 	"moorage/catalog/rebase"
 	"moorage/catalog/sealing"
 	"moorage/ledger"
@@ -126,6 +127,7 @@ type Catalog struct {
 type service struct {
 	planner  *planner
 	pipeline *commit.Pipeline
+	grants   *grants.Grants
 	gate     gate.Authorizer
 }
 
@@ -170,7 +172,15 @@ func New(config Config) (*Catalog, error) {
 		TransactionBytes: config.TransactionBytes, GroupMax: config.CommitGroupMax, Carried: config.CommitsCarried,
 		RaceLost: config.RaceLost, Moved: config.AppendsMoved,
 	})
-	return &Catalog{service: &service{p, pipeline, config.Gate}}, nil
+	policy := grants.New(grants.Config{
+		Ledger: records, Pipeline: pipeline, Directory: names, Guard: config.Guard, Now: config.Now,
+		Random: config.Random,
+		Views:  func(named []moorage.Identifier) (*directory.Views, error) { return viewsOf(p, named) },
+		IsDefiner: func(ctx context.Context, view *directory.Found) (bool, error) {
+			return isDefinerView(ctx, p, view)
+		},
+	})
+	return &Catalog{service: &service{p, pipeline, policy, config.Gate}}, nil
 }
 
 // newSealing returns the Sealing for the secrets of warehouses.
@@ -205,6 +215,9 @@ func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.service
 func (c *Catalog) For(caller moorage.Caller, key *Key, lease *Lease) Verbs {
 	return &Catalog{c.service, caller, key, lease}
 }
+
+// Grants returns the verbs for managing access, for the caller of c.
+func (c *Catalog) Grants() *grants.Grants { return c.grants.As(c.caller) }
 
 // Documents returns the metadata files of the catalog, for the packages that maintain them.
 func (c *Catalog) Documents() *documents.Documents { return c.planner.documents }

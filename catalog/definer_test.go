@@ -10,6 +10,7 @@ import (
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/grants"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
@@ -22,8 +23,8 @@ const (
 	trinoName = "key:trino"
 )
 
-func onView(name string) catalog.ObjectRef {
-	return catalog.ObjectRef{Kind: access.View, Ident: ident(name)}
+func onView(name string) grants.Object {
+	return grants.Object{Kind: access.View, Ident: ident(name)}
 }
 
 // by returns the catalog as an engine has it that asks in somebody's name.
@@ -135,7 +136,7 @@ func TestLoadThroughDefinerView(t *testing.T) {
 // disable says whether a principal may do anything.
 func (s *secured) disable(name string, disabled bool) {
 	s.t.Helper()
-	if _, err := s.admin().PutPrincipal(s.t.Context(), name, catalog.PrincipalSpec{Disabled: disabled}); err != nil {
+	if _, err := s.admin().PutPrincipal(s.t.Context(), name, grants.PrincipalSpec{Disabled: disabled}); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -155,7 +156,7 @@ func TestLoadThroughManyViews(t *testing.T) {
 	if _, err := s.as(annName).CreateView(ctx, ident("plain"), viewRequest("")); err != nil {
 		t.Fatal(err)
 	}
-	s.grant(catalog.ObjectRef{Kind: access.View, Ident: elsewhere}, bobName, access.Read)
+	s.grant(grants.Object{Kind: access.View, Ident: elsewhere}, bobName, access.Read)
 	bob := s.by(trinoName, bobName)
 	load := func() error {
 		_, err := bob.LoadTable(ctx, ident("t"), elsewhere, ident("plain"), ident("v"))
@@ -431,7 +432,7 @@ func TestDefinerRevokeHoldsOnEveryNode(t *testing.T) {
 	for round := range 25 {
 		at := round % len(nodes)
 		for _, allowed := range []bool{false, true} {
-			change := catalog.GrantChange{Revoke: !allowed, Object: onTable("t"), Grantee: carlName, Privileges: access.Read}
+			change := grants.Change{Revoke: !allowed, Object: onTable("t"), Grantee: carlName, Privileges: access.Read}
 			nodes[at].change(change)
 			for i := range nodes {
 				node := (at + 1 + i) % len(nodes)
@@ -449,21 +450,21 @@ func TestExplainThroughViews(t *testing.T) {
 	t.Parallel()
 	s := newDefiners(t, memoryregistry.New(newLockedRandom(1)), true)
 	ctx := t.Context()
-	question := catalog.AccessQuestion{
+	question := grants.Question{
 		Caller: moorage.Caller{Name: bobName, Via: []string{trinoName}}, Operation: "load-table",
 		Object: onTable("t"), Through: []moorage.Identifier{ident("v")},
 	}
 	if _, err := s.access(bobName).Explain(ctx, question); moorage.KindOf(err) != moorage.KindForbidden {
 		t.Errorf("bob asks whose rights decide: %v", err)
 	}
-	s.grant(catalog.ObjectRef{Kind: access.Server}, annName, access.Audit)
-	explain := func() catalog.AccessAnswer {
+	s.grant(grants.Object{Kind: access.Server}, annName, access.Audit)
+	explain := func() grants.Answer {
 		t.Helper()
 		answer, err := s.access(annName).Explain(ctx, question)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if checked, err := s.access(annName).Check(ctx, []catalog.AccessQuestion{question}); err != nil || checked[0].Allowed != answer.Allowed {
+		if checked, err := s.access(annName).Check(ctx, []grants.Question{question}); err != nil || checked[0].Allowed != answer.Allowed {
 			t.Errorf("checked %+v: %v, explained %+v", checked, err, answer)
 		}
 		return answer

@@ -118,11 +118,11 @@ func TestReadersAreToldOfTheStore(t *testing.T) {
 			return err
 		},
 		"tables": func(ctx context.Context, c catalog.Verbs) error {
-			_, _, err := c.ListTables(ctx, testWarehouse, ns, catalog.Page{})
+			_, _, err := c.ListTables(ctx, testWarehouse, ns, moorage.Page{})
 			return err
 		},
 		"namespaces": func(ctx context.Context, c catalog.Verbs) error {
-			_, _, err := c.ListNamespaces(ctx, testWarehouse, nil, catalog.Page{})
+			_, _, err := c.ListNamespaces(ctx, testWarehouse, nil, moorage.Page{})
 			return err
 		},
 		"stage": func(ctx context.Context, c catalog.Verbs) error {

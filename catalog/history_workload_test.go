@@ -114,7 +114,7 @@ func ask(ctx context.Context, node catalog.Verbs, call histories.Call) histories
 		answer.Err = node.TableExists(ctx, ident)
 	case histories.List:
 		var names []string
-		names, _, answer.Err = node.ListTables(ctx, testWarehouse, ident.Namespace, catalog.Page{})
+		names, _, answer.Err = node.ListTables(ctx, testWarehouse, ident.Namespace, moorage.Page{})
 		for _, name := range names {
 			answer.Listed[name[1]-'0'] = true
 		}

@@ -40,7 +40,7 @@ type lister struct{ planner *planner }
 
 // stand calls listFor for the container on, for as long as the caller may see it.
 func (l lister) stand(ctx context.Context, by directory.Asker, path *directory.Path, on moorage.Identifier,
-	of listing, page Page) (names []string, next string, err error) {
+	of listing, page moorage.Page) (names []string, next string, err error) {
 	asked := by.Verb.Needs(gate.OfObject, gate.Always)
 	err = l.planner.directory.StandAt(ctx, by, asked, path, on, func(ctx context.Context) (err error) {
 		names, next, err = l.listFor(ctx, by, path, of, page)
@@ -53,7 +53,7 @@ func (l lister) stand(ctx context.Context, by directory.Asker, path *directory.P
 // caller that sees all, the cost is proportional to the page. Otherwise it examines a bounded
 // number of records. A page may then be short or empty although it is not the last. The position
 // after such a page is sealed: it would otherwise name an object that the caller must not see.
-func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory.Path, of listing, page Page) (
+func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory.Path, of listing, page moorage.Page) (
 	names []string, next string, err error) {
 	keep := func(record registry.Record) bool { return of.state == registry.StateNone || record.State == of.state }
 	who, err := l.planner.guard.ForLists(ctx, by.Caller)
@@ -97,7 +97,7 @@ func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory
 
 // listSeen is listFor for a caller that sees some of the objects. made has the containers in which
 // they created something. next is the name of the last record that was examined.
-func (l lister) listSeen(ctx context.Context, who *access.Who, made map[access.ID]bool, of listing, page Page,
+func (l lister) listSeen(ctx context.Context, who *access.Who, made map[access.ID]bool, of listing, page moorage.Page,
 	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
 	after := ""
@@ -139,7 +139,7 @@ func (l listing) child(record registry.Record) (access.Object, error) {
 
 // listGranted is listFor for a caller that sees only the objects ids, by grants. It reads no other
 // records.
-func (l lister) listGranted(ctx context.Context, path *directory.Path, of listing, ids []access.ID, page Page) (
+func (l lister) listGranted(ctx context.Context, path *directory.Path, of listing, ids []access.ID, page moorage.Page) (
 	names []string, next string, err error) {
 	names = []string{}
 	keys := make([]registry.Key, len(ids))

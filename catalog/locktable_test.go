@@ -191,7 +191,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if _, err := f.LoadView(f.ctx, ident("v")); err != nil {
 				return nil, err
 			}
-			_, _, err := f.ListTables(f.ctx, testWarehouse, ns, catalog.Page{})
+			_, _, err := f.ListTables(f.ctx, testWarehouse, ns, moorage.Page{})
 			return nil, err
 		}},
 	}

@@ -206,7 +206,7 @@ func answeredProperties(folder string, stored map[string]string) map[string]stri
 // page.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
-func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page Page) (
+func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page moorage.Page) (
 	children []moorage.Namespace, next string, err error) {
 	const op = "catalog.ListNamespaces"
 	if len(parent) > 0 {
@@ -236,14 +236,14 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 // is the After of the next page, empty if this is the last page.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace.
-func (c *Catalog) ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (
+func (c *Catalog) ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page moorage.Page) (
 	names []string, next string, err error) {
 	names, next, err = c.listEntries(ctx, tableKind, warehouse, ns, page)
 	return names, next, moorage.Annotate("catalog.ListTables", ns.String(), err)
 }
 
 // listEntries lists the names of kind k in a namespace.
-func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns moorage.Namespace, page Page) (
+func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns moorage.Namespace, page moorage.Page) (
 	names []string, next string, err error) {
 	if err := ns.Validate(); err != nil {
 		return nil, "", err
@@ -265,7 +265,7 @@ func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns
 
 // listNames lists the IDs of table that begin with prefix, without the prefix. It omits records for
 // which keep returns false.
-func (p *planner) listNames(ctx context.Context, table registry.Table, prefix string, page Page,
+func (p *planner) listNames(ctx context.Context, table registry.Table, prefix string, page moorage.Page,
 	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
 	after := ""

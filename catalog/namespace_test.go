@@ -179,7 +179,7 @@ func TestListsArePagedByName(t *testing.T) {
 		want = append(want, name)
 	}
 	var got []string
-	page := catalog.Page{Limit: 10}
+	page := moorage.Page{Limit: 10}
 	for pages := 1; ; pages++ {
 		names, next, err := f.ListTables(f.ctx, testWarehouse, moorage.Namespace{"ns"}, page)
 		if err != nil {
@@ -201,7 +201,7 @@ func TestListsArePagedByName(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("listed %v, want %v", got, want)
 	}
-	top, _, err := f.ListNamespaces(f.ctx, testWarehouse, nil, catalog.Page{})
+	top, _, err := f.ListNamespaces(f.ctx, testWarehouse, nil, moorage.Page{})
 	if err != nil || len(top) != 1 || !top[0].Equal(moorage.Namespace{"ns"}) {
 		t.Errorf("top levels %v, %v", top, err)
 	}
@@ -351,11 +351,11 @@ func TestListsReadNamesOnly(t *testing.T) {
 	f := newFixture(t)
 	f.create("t")
 	c := f.other(keysOnly{f.store})
-	found, _, err := c.ListNamespaces(f.ctx, testWarehouse, nil, catalog.Page{})
+	found, _, err := c.ListNamespaces(f.ctx, testWarehouse, nil, moorage.Page{})
 	if must(t, err); len(found) != 1 {
 		t.Errorf("found %v", found)
 	}
-	tables, _, err := c.ListTables(f.ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.Page{Limit: 1})
+	tables, _, err := c.ListTables(f.ctx, testWarehouse, moorage.Namespace{"ns"}, moorage.Page{Limit: 1})
 	if must(t, err); len(tables) != 1 {
 		t.Errorf("found %v", tables)
 	}

@@ -3,7 +3,6 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"errors"
 
 	"moorage"
 	"moorage/access"
@@ -117,10 +116,10 @@ func (c viewChange) becomeOwner(ctx context.Context, p *planner, maker string, g
 	if grants.Owner = maker; grants.Owner == c.pointer.Creator {
 		grants.Owner = ""
 	}
-	grants.Kind, grants.Ancestors = access.View.String(), idsOf(c.above)
+	grants.Kind, grants.Ancestors = access.View.String(), gate.IDs(c.above)
 	key := registry.GrantsKey(c.pointer.ID)
 	var policy ledger.Policy
-	unchanged := asRead(record, key)
+	unchanged := ledger.AsRead(record, key)
 	switch {
 	case !grants.IsEmpty():
 		policy, err = p.ledger.ChangePolicy(ctx, ledger.Put(key, registry.StateNone, grants))
@@ -158,31 +157,4 @@ func (e viewEdit) Beside(ctx context.Context, found *directory.Found, base, next
 	return commit.Beside{
 		Conditions: owning.conditions, Writes: owning.writes, Items: owning.items, Grants: owning.grants, Again: true,
 	}, err
-}
-
-// mayHandOver returns nil if the caller may make owner, an identity, the owner of the view g. A
-// definer view reads with the new owner's privileges from then on. So a transfer to another
-// principal requires admin, which may grant privileges to everyone.
-func (a *asking) mayHandOver(ctx context.Context, g *granted, owner string) error {
-	if owner == "" {
-		owner = g.found.Pointer.Creator
-	}
-	if a.who == nil || a.who.Is(owner) {
-		return nil
-	}
-	document, err := a.catalog.planner.documents.Current(ctx, g.found)
-	switch {
-	case errors.Is(err, ledger.ErrRetry):
-		return err
-	case err == nil && !isDefiner(document.(*metadata.ViewDocument)):
-		return nil
-	}
-	// An unreadable view may be a definer view.
-	err = a.onServer(ctx, gate.Always)
-	if moorage.KindOf(err) == moorage.KindForbidden {
-		return moorage.Errorf(moorage.KindForbidden,
-			"Not allowed: make %s the owner of view %s, which is read with the rights of its owner. That takes admin",
-			moorage.NameOf(owner), g.ref.Ident)
-	}
-	return err
 }

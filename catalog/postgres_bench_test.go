@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"moorage"
+
 	"moorage/catalog"
 	"moorage/ledger"
 	"moorage/locks"
@@ -215,7 +217,7 @@ func (d benchDatabase) benchmarkList(b *testing.B) {
 					if tables > 100 {
 						after = fmt.Sprintf("t%06d", n*7919%int64(tables-100))
 					}
-					names, _, err := f.ListTables(f.ctx, testWarehouse, ns, catalog.Page{After: after, Limit: 100})
+					names, _, err := f.ListTables(f.ctx, testWarehouse, ns, moorage.Page{After: after, Limit: 100})
 					if err == nil && len(names) != 100 {
 						err = fmt.Errorf("%d names", len(names))
 					}

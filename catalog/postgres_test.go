@@ -330,7 +330,7 @@ func TestOppositeRenames(t *testing.T) {
 // wantOneName returns an error if the namespace has more than one name. It may have none, because
 // the table can be in the other namespace.
 func wantOneName(ctx context.Context, f *fixture) error {
-	names, _, err := f.ListTables(ctx, testWarehouse, moorage.Namespace{"ns"}, catalog.Page{})
+	names, _, err := f.ListTables(ctx, testWarehouse, moorage.Namespace{"ns"}, moorage.Page{})
 	if err == nil && len(names) > 1 {
 		err = fmt.Errorf("one table has the names %q", names)
 	}

@@ -245,7 +245,7 @@ func (f *fixture) putBackAll(c *instance, parent moorage.Namespace) {
 	if _, err := c.directory.LivePath(f.ctx, testWarehouse, parent); err != nil {
 		f.t.Fatal(err)
 	}
-	children, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, catalog.Page{})
+	children, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, moorage.Page{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -264,7 +264,7 @@ func (f *fixture) contents(c *instance, k *directory.Kind, ns moorage.Namespace)
 		list, prefix = c.ListViews, prefix+"view "
 		load = func(ident moorage.Identifier) error { _, err := c.LoadView(f.ctx, ident); return err }
 	}
-	names, _, err := list(f.ctx, testWarehouse, ns, catalog.Page{})
+	names, _, err := list(f.ctx, testWarehouse, ns, moorage.Page{})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -285,7 +285,7 @@ func (f *fixture) inventory(nodes []*instance) []string {
 	var there []string
 	var visit func(c *instance, parent moorage.Namespace)
 	visit = func(c *instance, parent moorage.Namespace) {
-		namespaces, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, catalog.Page{})
+		namespaces, _, err := c.ListNamespaces(f.ctx, testWarehouse, parent, moorage.Page{})
 		if err != nil {
 			f.t.Fatal(err)
 		}

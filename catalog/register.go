@@ -348,7 +348,7 @@ func planRegistration(attempt *commit.Attempt, r *registration) (*commit.Plan, e
 	}
 	entryKey, uuidKey := registry.EntryKey(r.parent.id, r.ident.Name), registry.UUIDKey(r.document.UUID())
 	conditions = append(conditions, r.parent.unchanged(), r.unchanged,
-		asRead(r.entry.Record, entryKey), asRead(r.claim, uuidKey))
+		ledger.AsRead(r.entry.Record, entryKey), ledger.AsRead(r.claim, uuidKey))
 	pointer, err := r.registered(attempt)
 	if err != nil {
 		return nil, err
@@ -408,14 +408,6 @@ func (r *registration) told() commit.Told {
 		return commit.Told{Message: "taken back: a dropped table or view was registered again", Attrs: attrs}
 	}
 	return commit.Told{}
-}
-
-// asRead returns the condition that record is unchanged. key is its key, in case it does not exist.
-func asRead(record registry.Record, key registry.Key) registry.Condition {
-	if record.Exists() {
-		return ledger.Unchanged(record)
-	}
-	return registry.Absent(key)
 }
 
 // replace plans the drop of the pointer whose name r takes. It plans nothing if there is none.

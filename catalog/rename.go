@@ -151,17 +151,8 @@ func (p *planner) moveGrants(ctx context.Context, pointer registry.Pointer, path
 	if err != nil {
 		return ledger.Policy{}, err
 	}
-	grants.Ancestors = idsOf(path.Above())
+	grants.Ancestors = gate.IDs(path.Above())
 	policy, err := p.ledger.ChangePolicy(ctx, ledger.Put(key, registry.StateNone, grants))
 	policy.Conditions = append(policy.Conditions, ledger.Unchanged(records[0]))
 	return policy, err
-}
-
-// idsOf returns the ids of objects.
-func idsOf(objects []access.Object) []registry.ID {
-	ids := make([]registry.ID, len(objects))
-	for i, object := range objects {
-		ids[i] = registry.ID(object.ID)
-	}
-	return ids
 }

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"moorage"
+
 	"moorage/catalog"
 	"moorage/registry"
 )
@@ -77,7 +79,7 @@ func TestRoundTrips(t *testing.T) {
 		{"first load", 2, load("u")},
 		{"exists", 1, func() { must(f.TableExists(f.ctx, ident("u"))) }},
 		{"list", 2, func() {
-			_, _, err := f.ListTables(f.ctx, testWarehouse, ident("t").Namespace, catalog.Page{Limit: 10})
+			_, _, err := f.ListTables(f.ctx, testWarehouse, ident("t").Namespace, moorage.Page{Limit: 10})
 			must(err)
 		}},
 		{"transaction", 3, func() { must(f.transact(on("t", setProperty(t, "a", "2")), on("u", setProperty(t, "a", "2")))) }},
@@ -110,7 +112,7 @@ func TestRoundTrips(t *testing.T) {
 				f.create(fmt.Sprintf("a%d", n))
 			}
 			store.calls.Store(0)
-			names, _, err := f.ListViews(f.ctx, testWarehouse, ident("v").Namespace, catalog.Page{Limit: 1})
+			names, _, err := f.ListViews(f.ctx, testWarehouse, ident("v").Namespace, moorage.Page{Limit: 1})
 			if must(err); !slices.Equal(names, []string{"v"}) {
 				t.Errorf("views are %q", names)
 			}

@@ -78,7 +78,7 @@ func (s Scopes) find(ctx context.Context, v gate.Verb, ident moorage.Identifier)
 }
 
 func checkScope(ident moorage.Identifier) error {
-	err := checkWarehouseName(ident.Warehouse)
+	err := moorage.ValidateWarehouse(ident.Warehouse)
 	switch {
 	case err != nil:
 		return err

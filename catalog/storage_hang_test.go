@@ -51,7 +51,7 @@ func TestStorageThatDoesNotOpen(t *testing.T) {
 			if _, err := f.LoadTable(f.ctx, ident("t")); err != nil || time.Since(began) > 0 {
 				t.Errorf("another warehouse: %v after %s", err, time.Since(began))
 			}
-			_, _, err := f.ListTables(f.ctx, "w", moorage.Namespace{"ns"}, catalog.Page{})
+			_, _, err := f.ListTables(f.ctx, "w", moorage.Namespace{"ns"}, moorage.Page{})
 			must(t, err)
 		})
 		callers.Wait()

@@ -16,7 +16,7 @@ type Left = claims.Left
 // After of the next page, empty if this is the last page. The caller needs locate on the warehouse.
 //
 // Further errors: KindNoSuchWarehouse.
-func (w Warehouses) Tombstones(ctx context.Context, name string, page Page) ([]Left, string, error) {
+func (w Warehouses) Tombstones(ctx context.Context, name string, page moorage.Page) ([]Left, string, error) {
 	const op = "catalog.Tombstones"
 	roots, err := w.rootsFor(ctx, gate.ListTombstones, name)
 	if err != nil {

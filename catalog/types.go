@@ -9,12 +9,6 @@ import (
 	"moorage/registry"
 )
 
-// Page selects a part of a list that is ordered by name.
-type Page struct {
-	After string // exclusive; from the start if empty
-	Limit int    // the most names; 0 for all
-}
-
 // Table is one version of a table, as loads and commits return it.
 type Table struct {
 	Identifier moorage.Identifier

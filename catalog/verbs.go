@@ -21,13 +21,13 @@ type Verbs interface {
 	LoadWarehouse(ctx context.Context, name string) (Warehouse, error)
 	CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (
 		map[string]string, error)
-	ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page Page) (
+	ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page moorage.Page) (
 		[]moorage.Namespace, string, error)
 	LoadNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) (map[string]string, error)
 	DropNamespace(ctx context.Context, warehouse string, ns moorage.Namespace) error
 	UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
 		change PropertiesChange) (PropertiesResult, error)
-	ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) ([]string, string, error)
+	ListTables(ctx context.Context, warehouse string, ns moorage.Namespace, page moorage.Page) ([]string, string, error)
 	CreateTable(ctx context.Context, ident moorage.Identifier, asked CreateTableRequest) (*Table, error)
 	LoadTable(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (*Table, error)
 	TableExists(ctx context.Context, ident moorage.Identifier) error
@@ -38,7 +38,7 @@ type Verbs interface {
 	RenameTable(ctx context.Context, from, to moorage.Identifier) error
 	RegisterTable(ctx context.Context, ident moorage.Identifier, asked RegisterRequest) (*Table, error)
 	UnregisterTable(ctx context.Context, ident moorage.Identifier) (*Table, error)
-	ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) ([]string, string, error)
+	ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page moorage.Page) ([]string, string, error)
 	CreateView(ctx context.Context, ident moorage.Identifier, asked CreateViewRequest) (*View, error)
 	LoadView(ctx context.Context, ident moorage.Identifier, through ...moorage.Identifier) (*View, error)
 	ViewExists(ctx context.Context, ident moorage.Identifier) error

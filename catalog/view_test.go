@@ -40,7 +40,7 @@ func TestViewLife(t *testing.T) {
 		if err := c.ViewExists(f.ctx, ident("v")); moorage.KindOf(err) != moorage.KindNoSuchView || moorage.MessageOf(err) != "View does not exist: ns.v" {
 			t.Errorf("its old name: %v", err)
 		}
-		names, _, err := c.ListViews(f.ctx, testWarehouse, ident("w").Namespace, catalog.Page{})
+		names, _, err := c.ListViews(f.ctx, testWarehouse, ident("w").Namespace, moorage.Page{})
 		must(t, err)
 		if !slices.Equal(names, []string{"w"}) {
 			t.Errorf("views are %q", names)

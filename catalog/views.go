@@ -15,7 +15,7 @@ import (
 // page, empty if this is the last page.
 //
 // Errors: KindNoSuchWarehouse, KindNoSuchNamespace. Source: REST specification, listViews.
-func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page Page) (
+func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Namespace, page moorage.Page) (
 	names []string, next string, err error) {
 	names, next, err = c.listEntries(ctx, viewKind, warehouse, ns, page)
 	return names, next, moorage.Annotate("catalog.ListViews", ns.String(), err)

@@ -233,7 +233,7 @@ func warehouseOf(name string, value registry.Warehouse) Warehouse {
 // LoadWarehouse returns the warehouse called name, or KindNoSuchWarehouse.
 func (c *Catalog) LoadWarehouse(ctx context.Context, name string) (Warehouse, error) {
 	const op = "catalog.LoadWarehouse"
-	if err := checkWarehouseName(name); err != nil {
+	if err := moorage.ValidateWarehouse(name); err != nil {
 		return Warehouse{}, moorage.Annotate(op, name, err)
 	}
 	resolved, err := c.resolve(ctx, gate.LoadWarehouse, moorage.Identifier{Warehouse: name})
@@ -241,14 +241,6 @@ func (c *Catalog) LoadWarehouse(ctx context.Context, name string) (Warehouse, er
 		return Warehouse{}, moorage.Annotate(op, name, err)
 	}
 	return warehouseOf(name, resolved.Path.Warehouse), nil
-}
-
-// checkWarehouseName returns an error for an invalid name of a warehouse.
-func checkWarehouseName(name string) error {
-	if name == "" {
-		return moorage.Errorf(moorage.KindNoSuchWarehouse, "Warehouse does not exist: %s", name)
-	}
-	return moorage.ValidateName("warehouse name", name)
 }
 
 // ClientConfig returns the configuration that an engine needs to reach the files of the warehouse
@@ -305,7 +297,7 @@ func (c *Catalog) DropWarehouse(ctx context.Context, name string) error {
 	_, err := c.submit(ctx, commit.Intent{
 		Verb: gate.DropWarehouse, On: []moorage.Identifier{{Warehouse: name}}, Drains: true,
 		Look: func(ctx context.Context) (commit.Scope, error) {
-			if err := checkWarehouseName(name); err != nil {
+			if err := moorage.ValidateWarehouse(name); err != nil {
 				return commit.Scope{}, err
 			}
 			_, err := c.planner.directory.Path(ctx, name, nil)

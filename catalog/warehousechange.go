@@ -263,7 +263,7 @@ func (n *nextWarehouse) planSecret(ctx context.Context, p *planner, change Wareh
 	}
 	if !n.value.Secret.ID.IsZero() {
 		writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, n.secret))
-		return []registry.Condition{asRead(records[0], key)}, writes, err
+		return []registry.Condition{ledger.AsRead(records[0], key)}, writes, err
 	}
 	if !records[0].Exists() {
 		return nil, nil, nil // the warehouse's reference is removed; the secret is gone already

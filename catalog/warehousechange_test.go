@@ -373,7 +373,7 @@ func TestListWarehouses(t *testing.T) {
 	t.Parallel()
 	f, _ := newRemoteFixture(t)
 	var names []string
-	for page := (catalog.Page{Limit: 1}); ; {
+	for page := (moorage.Page{Limit: 1}); ; {
 		found, next, err := f.warehouses().List(f.ctx, page)
 		must(t, err)
 		for _, each := range found {

@@ -63,7 +63,7 @@ type SecretDetails struct {
 
 // List returns the warehouses that the caller sees, ordered by name. next is the After of the next
 // page, empty if this is the last page.
-func (w Warehouses) List(ctx context.Context, page Page) (found []Warehouse, next string, err error) {
+func (w Warehouses) List(ctx context.Context, page moorage.Page) (found []Warehouse, next string, err error) {
 	all, err := w.catalog.Warehouses(ctx)
 	if err != nil {
 		return nil, "", err
@@ -120,7 +120,7 @@ type keptWarehouse struct {
 // readWarehouse reads the record of the warehouse called name. It does not open the storage, whose
 // settings the request may be about to repair.
 func readWarehouse(ctx context.Context, p *planner, name string) (keptWarehouse, error) {
-	if err := checkWarehouseName(name); err != nil {
+	if err := moorage.ValidateWarehouse(name); err != nil {
 		return keptWarehouse{}, err
 	}
 	records, err := p.ledger.Get(ctx, registry.WarehouseKey(name))
@@ -140,7 +140,8 @@ func (w Warehouses) read(ctx context.Context, v gate.Verb, name string) (keptWar
 	if err != nil || !w.catalog.planner.guarded {
 		return kept, err
 	}
-	asking, err := AccessOf(w.catalog).ask(ctx, v)
+	guard, caller := w.catalog.planner.guard, w.catalog.caller
+	who, policy, err := guard.Who(ctx, caller)
 	switch {
 	case moorage.KindOf(err) == moorage.KindUnsupported: // access control is off
 		return kept, nil
@@ -151,7 +152,8 @@ func (w Warehouses) read(ctx context.Context, v gate.Verb, name string) (keptWar
 		ID: access.ID(kept.value.ID), Kind: access.Warehouse, Creator: kept.value.Creator,
 	}}}
 	asked := v.Needs(gate.OfObject, gate.Always)
-	err = asking.decide(ctx, object, asked, func(who *access.Who, path []access.Object) access.Decision {
+	q := gate.Question{Caller: caller, Verb: v, Object: object, Asked: asked}
+	err = guard.DecideBy(ctx, who, policy, q, func(who *access.Who, path []access.Object) access.Decision {
 		return who.DecideGrant(path, 0)
 	})
 	if err != nil {

@@ -113,6 +113,15 @@ func Unchanged(record registry.Record) registry.Condition {
 	return registry.ETagIs(record.Key, record.ETag)
 }
 
+// AsRead returns the condition that record, which was read at key, has not changed: that it is
+// still absent if it did not exist.
+func AsRead(record registry.Record, key registry.Key) registry.Condition {
+	if record.Exists() {
+		return Unchanged(record)
+	}
+	return registry.Absent(key)
+}
+
 // Write is a write whose value is not encoded yet.
 type Write struct {
 	Key   registry.Key

@@ -7,12 +7,12 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/grants"
 	"moorage/management/client"
 )
 
-// Access has the methods of catalog.Access: it manages access control for one caller.
+// Access has the methods of grants.Grants: it manages access control for one caller.
 type Access interface {
 	Principals
 	Roles
@@ -20,42 +20,42 @@ type Access interface {
 	Questions
 }
 
-// Principals has the methods of catalog.Access about principals.
+// Principals has the methods of grants.Grants about principals.
 type Principals interface {
-	Principals(ctx context.Context, page catalog.Page) ([]catalog.Principal, string, error)
-	LoadPrincipal(ctx context.Context, name string) (catalog.Principal, error)
-	PutPrincipal(ctx context.Context, name string, spec catalog.PrincipalSpec) (catalog.Principal, error)
+	Principals(ctx context.Context, page moorage.Page) ([]grants.Principal, string, error)
+	LoadPrincipal(ctx context.Context, name string) (grants.Principal, error)
+	PutPrincipal(ctx context.Context, name string, spec grants.PrincipalSpec) (grants.Principal, error)
 	DeletePrincipal(ctx context.Context, name string) error
-	CreateKey(ctx context.Context, principal string, spec catalog.KeySpec) (catalog.APIKey, error)
-	RotateKey(ctx context.Context, principal string, spec catalog.KeySpec, grace time.Duration) (catalog.APIKey, error)
+	CreateKey(ctx context.Context, principal string, spec grants.KeySpec) (grants.APIKey, error)
+	RotateKey(ctx context.Context, principal string, spec grants.KeySpec, grace time.Duration) (grants.APIKey, error)
 	WithdrawKey(ctx context.Context, principal, id string) error
 }
 
-// Roles has the methods of catalog.Access about roles.
+// Roles has the methods of grants.Grants about roles.
 type Roles interface {
-	Roles(ctx context.Context, page catalog.Page) ([]catalog.Role, string, error)
-	LoadRole(ctx context.Context, name string) (catalog.Role, error)
-	PutRole(ctx context.Context, role catalog.Role) (catalog.Role, error)
-	ChangeMembers(ctx context.Context, name string, add, remove []string) (catalog.Role, error)
+	Roles(ctx context.Context, page moorage.Page) ([]grants.Role, string, error)
+	LoadRole(ctx context.Context, name string) (grants.Role, error)
+	PutRole(ctx context.Context, role grants.Role) (grants.Role, error)
+	ChangeMembers(ctx context.Context, name string, add, remove []string) (grants.Role, error)
 	DeleteRole(ctx context.Context, name string) error
 }
 
-// Grants has the methods of catalog.Access about grants.
+// Grants has the methods of grants.Grants about grants.
 type Grants interface {
-	ChangeGrants(ctx context.Context, changes []catalog.GrantChange) (unknown []string, err error)
-	GrantsOn(ctx context.Context, object catalog.ObjectRef) (catalog.ObjectGrants, error)
-	GrantsTo(ctx context.Context, grantee string, page catalog.Page) ([]catalog.ObjectGrants, string, error)
-	AllGrants(ctx context.Context, page catalog.Page) ([]catalog.ObjectGrants, string, error)
-	SetOwner(ctx context.Context, object catalog.ObjectRef, owner string) error
-	SetManaged(ctx context.Context, object catalog.ObjectRef, managed bool) error
+	ChangeGrants(ctx context.Context, changes []grants.Change) (unknown []string, err error)
+	GrantsOn(ctx context.Context, object grants.Object) (grants.ObjectGrants, error)
+	GrantsTo(ctx context.Context, grantee string, page moorage.Page) ([]grants.ObjectGrants, string, error)
+	AllGrants(ctx context.Context, page moorage.Page) ([]grants.ObjectGrants, string, error)
+	SetOwner(ctx context.Context, object grants.Object, owner string) error
+	SetManaged(ctx context.Context, object grants.Object, managed bool) error
 }
 
-// Questions has the methods of catalog.Access that answer questions.
+// Questions has the methods of grants.Grants that answer questions.
 type Questions interface {
 	IsOn(ctx context.Context) (bool, error)
 	Enable(ctx context.Context) error
-	Explain(ctx context.Context, question catalog.AccessQuestion) (catalog.AccessAnswer, error)
-	Check(ctx context.Context, questions []catalog.AccessQuestion) ([]catalog.AccessAnswer, error)
+	Explain(ctx context.Context, question grants.Question) (grants.Answer, error)
+	Check(ctx context.Context, questions []grants.Question) ([]grants.Answer, error)
 }
 
 // Drawn is a new API key: the hash that is stored, and the text that its owner gets.
@@ -81,7 +81,7 @@ const keyLifetime = 90 * 24 * time.Hour
 // CreateKey creates an API key of a principal.
 func (a Administrator) CreateKey(ctx context.Context, principal string, spec client.KeySpec,
 ) (client.MadeKey, error) {
-	return a.draw(principal, "", spec, func(drawn catalog.KeySpec) (catalog.APIKey, error) {
+	return a.draw(principal, "", spec, func(drawn grants.KeySpec) (grants.APIKey, error) {
 		return a.Access.CreateKey(ctx, principal, drawn)
 	})
 }
@@ -93,14 +93,14 @@ func (a Administrator) RotateKey(ctx context.Context, principal, id string, spec
 		return client.MadeKey{}, moorage.Errorf(moorage.KindBadRequest,
 			"Invalid grace-seconds: %d, want a number from 0 to %d", spec.GraceSeconds, keyLifetime/time.Second)
 	}
-	return a.draw(principal, id, spec, func(drawn catalog.KeySpec) (catalog.APIKey, error) {
+	return a.draw(principal, id, spec, func(drawn grants.KeySpec) (grants.APIKey, error) {
 		return a.Access.RotateKey(ctx, principal, drawn, time.Duration(spec.GraceSeconds)*time.Second)
 	})
 }
 
 // draw draws a secret and stores it with store.
 func (a Administrator) draw(principal, id string, spec client.KeySpec,
-	store func(catalog.KeySpec) (catalog.APIKey, error)) (client.MadeKey, error) {
+	store func(grants.KeySpec) (grants.APIKey, error)) (client.MadeKey, error) {
 	now := a.Now()
 	if spec.Ends.IsZero() {
 		spec.Ends = now.Add(keyLifetime)
@@ -113,7 +113,7 @@ func (a Administrator) draw(principal, id string, spec client.KeySpec,
 	if err != nil {
 		return client.MadeKey{}, err
 	}
-	stored, err := store(catalog.KeySpec{
+	stored, err := store(grants.KeySpec{
 		ID: drawn.ID, SHA256: drawn.SHA256, Description: spec.Description, Roles: spec.Roles, Ends: spec.Ends,
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func (a Administrator) WithdrawKey(ctx context.Context, principal, id string) er
 
 // Principals returns a page of the principals that have a record.
 func (a Administrator) Principals(ctx context.Context, page client.Page) ([]client.Principal, string, error) {
-	found, next, err := a.Access.Principals(ctx, catalog.Page(page))
+	found, next, err := a.Access.Principals(ctx, moorage.Page(page))
 	return each(found, principalOf), next, err
 }
 
@@ -142,7 +142,7 @@ func (a Administrator) LoadPrincipal(ctx context.Context, name string) (client.P
 // PutPrincipal creates or changes the record of a principal.
 func (a Administrator) PutPrincipal(ctx context.Context, name string, spec client.PrincipalSpec,
 ) (client.Principal, error) {
-	put, err := a.Access.PutPrincipal(ctx, name, catalog.PrincipalSpec(spec))
+	put, err := a.Access.PutPrincipal(ctx, name, grants.PrincipalSpec(spec))
 	return principalOf(put), err
 }
 
@@ -153,7 +153,7 @@ func (a Administrator) DeletePrincipal(ctx context.Context, name string) error {
 
 // Roles returns a page of the roles.
 func (a Administrator) Roles(ctx context.Context, page client.Page) ([]client.Role, string, error) {
-	found, next, err := a.Access.Roles(ctx, catalog.Page(page))
+	found, next, err := a.Access.Roles(ctx, moorage.Page(page))
 	return each(found, roleOf), next, err
 }
 
@@ -165,7 +165,7 @@ func (a Administrator) LoadRole(ctx context.Context, name string) (client.Role, 
 
 // PutRole creates or replaces a role.
 func (a Administrator) PutRole(ctx context.Context, role client.Role) (client.Role, error) {
-	put, err := a.Access.PutRole(ctx, catalog.Role(role))
+	put, err := a.Access.PutRole(ctx, grants.Role(role))
 	return roleOf(put), err
 }
 
@@ -183,11 +183,11 @@ func (a Administrator) DeleteRole(ctx context.Context, name string) error {
 
 // ChangeGrants makes all changes, or no change.
 func (a Administrator) ChangeGrants(ctx context.Context, changes []client.GrantChange) (client.GrantsChanged, error) {
-	if len(changes) > catalog.GrantChangesMax {
+	if len(changes) > grants.ChangesMax {
 		return client.GrantsChanged{}, moorage.Errorf(moorage.KindTooLarge,
-			"%d changes of grants, at most %d can be made at once", len(changes), catalog.GrantChangesMax)
+			"%d changes of grants, at most %d can be made at once", len(changes), grants.ChangesMax)
 	}
-	asked := make([]catalog.GrantChange, len(changes))
+	asked := make([]grants.Change, len(changes))
 	for i, change := range changes {
 		privileges, err := privilegesOf(change.Privileges)
 		if err != nil {
@@ -197,7 +197,7 @@ func (a Administrator) ChangeGrants(ctx context.Context, changes []client.GrantC
 			return client.GrantsChanged{}, moorage.Errorf(moorage.KindBadRequest, "Unknown change %q: it is %s or %s",
 				change.Change, client.ChangeGrant, client.ChangeRevoke)
 		}
-		asked[i] = catalog.GrantChange{
+		asked[i] = grants.Change{
 			Revoke: change.Change == client.ChangeRevoke, Object: refOf(change.Object), Grantee: change.Grantee,
 			Privileges: privileges,
 		}
@@ -215,7 +215,7 @@ func (a Administrator) GrantsOn(ctx context.Context, object client.Object) (clie
 // GrantsTo returns a page of the direct grants to a grantee.
 func (a Administrator) GrantsTo(ctx context.Context, grantee string, page client.Page,
 ) ([]client.ObjectGrants, string, error) {
-	found, next, err := a.Access.GrantsTo(ctx, grantee, catalog.Page(page))
+	found, next, err := a.Access.GrantsTo(ctx, grantee, moorage.Page(page))
 	return each(found, grantsOf), next, err
 }
 
@@ -242,11 +242,11 @@ func (a Administrator) Explain(ctx context.Context, question client.Question) (c
 
 // CheckAccess answers questions, in their order.
 func (a Administrator) CheckAccess(ctx context.Context, questions []client.Question) ([]bool, error) {
-	if len(questions) > catalog.AccessQuestionsMax {
+	if len(questions) > grants.QuestionsMax {
 		return nil, moorage.Errorf(moorage.KindTooLarge, "%d questions, at most %d can be asked at once",
-			len(questions), catalog.AccessQuestionsMax)
+			len(questions), grants.QuestionsMax)
 	}
-	asked := make([]catalog.AccessQuestion, len(questions))
+	asked := make([]grants.Question, len(questions))
 	for i, question := range questions {
 		var err error
 		if asked[i], err = questionOf(question); err != nil {
@@ -254,7 +254,7 @@ func (a Administrator) CheckAccess(ctx context.Context, questions []client.Quest
 		}
 	}
 	answers, err := a.Access.Check(ctx, asked)
-	return each(answers, func(answer catalog.AccessAnswer) bool { return answer.Allowed }), err
+	return each(answers, func(answer grants.Answer) bool { return answer.Allowed }), err
 }
 
 // Export returns the whole access policy without secrets. It has the principals and roles with a
@@ -267,7 +267,7 @@ func (a Administrator) Export(ctx context.Context) (all client.Export, err error
 		return client.Export{}, err
 	}
 	all.Grants, err = gather(ctx, func(ctx context.Context, page client.Page) ([]client.ObjectGrants, string, error) {
-		found, next, err := a.Access.AllGrants(ctx, catalog.Page(page))
+		found, next, err := a.Access.AllGrants(ctx, moorage.Page(page))
 		return each(found, grantsOf), next, err
 	})
 	return all, err
@@ -306,28 +306,28 @@ func each[T, U any](list []T, of func(T) U) []U {
 	return made
 }
 
-func principalOf(p catalog.Principal) client.Principal {
+func principalOf(p grants.Principal) client.Principal {
 	return client.Principal{
 		Name: p.Name, Disabled: p.Disabled, Description: p.Description, SpeaksFor: p.SpeaksFor, Created: p.Created,
 		Keys: each(p.Keys, keyOf),
 	}
 }
 
-func keyOf(k catalog.APIKey) client.Key { return client.Key(k) }
+func keyOf(k grants.APIKey) client.Key { return client.Key(k) }
 
-func roleOf(r catalog.Role) client.Role {
+func roleOf(r grants.Role) client.Role {
 	r.Members = append([]string{}, r.Members...)
 	return client.Role(r)
 }
 
 // refOf returns the catalog's reference to an object of the API.
-func refOf(o client.Object) catalog.ObjectRef {
-	ref := catalog.ObjectRef{Ident: moorage.Identifier{
+func refOf(o client.Object) grants.Object {
+	ref := grants.Object{Ident: moorage.Identifier{
 		Warehouse: o.Warehouse, Namespace: o.Namespace, Name: o.Table + o.View + o.Function,
 	}}
 	switch {
 	case o.IsServer():
-		return catalog.ObjectRef{Kind: access.Server}
+		return grants.Object{Kind: access.Server}
 	case o.Table != "":
 		ref.Kind = access.Table
 	case o.View != "":
@@ -343,7 +343,7 @@ func refOf(o client.Object) catalog.ObjectRef {
 }
 
 // objectOf is the inverse of refOf.
-func objectOf(ref catalog.ObjectRef) client.Object {
+func objectOf(ref grants.Object) client.Object {
 	o := client.Object{Warehouse: ref.Ident.Warehouse, Namespace: ref.Ident.Namespace}
 	switch ref.Kind {
 	case access.Server:
@@ -358,10 +358,10 @@ func objectOf(ref catalog.ObjectRef) client.Object {
 	return o
 }
 
-func grantsOf(g catalog.ObjectGrants) client.ObjectGrants {
+func grantsOf(g grants.ObjectGrants) client.ObjectGrants {
 	return client.ObjectGrants{
 		Object: objectOf(g.Object), Owner: g.Owner, Managed: g.Managed,
-		Grants: each(g.Grants, func(grant catalog.Grant) client.Grant {
+		Grants: each(g.Grants, func(grant grants.Grant) client.Grant {
 			return client.Grant{Grantee: grant.Grantee, Privileges: words(grant.Privileges), By: grant.By, At: grant.At}
 		}),
 	}
@@ -382,7 +382,7 @@ func privilegesOf(texts []string) (access.Privileges, error) {
 // words returns the words of privileges; never nil.
 func words(privileges access.Privileges) []string { return append([]string{}, privileges.Words()...) }
 
-func questionOf(q client.Question) (asked catalog.AccessQuestion, err error) {
+func questionOf(q client.Question) (asked grants.Question, err error) {
 	asked.Object = refOf(q.Object)
 	for _, view := range q.Through {
 		ref := refOf(view)
@@ -428,7 +428,7 @@ func asOf(isOwner bool, owner string) string {
 	return cmp.Or(owner, "nobody")
 }
 
-func explanationOf(answer catalog.AccessAnswer) client.Explanation {
+func explanationOf(answer grants.Answer) client.Explanation {
 	e := answer.Explanation
 	why := client.Explanation{
 		Decision: e.Decision.Outcome.String(), Asked: words(e.Asked), Has: words(e.Has),

@@ -14,7 +14,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/audit"
-	"moorage/catalog"
+	"moorage/catalog/grants"
 	"moorage/internal/web"
 )
 
@@ -30,32 +30,32 @@ func (f *fakeAccess) note(format string, args ...any) error {
 
 var fakeTime = time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
 
-func fakeKey(id string) catalog.APIKey {
-	return catalog.APIKey{ID: id, Generation: 1, Created: fakeTime, By: "key:root", Ends: fakeTime.Add(time.Hour)}
+func fakeKey(id string) grants.APIKey {
+	return grants.APIKey{ID: id, Generation: 1, Created: fakeTime, By: "key:root", Ends: fakeTime.Add(time.Hour)}
 }
 
-func (f *fakeAccess) Principals(_ context.Context, page catalog.Page) ([]catalog.Principal, string, error) {
-	return []catalog.Principal{{Name: "key:etl", Created: fakeTime, Keys: []catalog.APIKey{fakeKey("abc")}}}, f.next,
+func (f *fakeAccess) Principals(_ context.Context, page moorage.Page) ([]grants.Principal, string, error) {
+	return []grants.Principal{{Name: "key:etl", Created: fakeTime, Keys: []grants.APIKey{fakeKey("abc")}}}, f.next,
 		f.note("Principals %v", page)
 }
 
-func (f *fakeAccess) LoadPrincipal(_ context.Context, name string) (catalog.Principal, error) {
-	return catalog.Principal{Name: name}, f.note("LoadPrincipal %s", name)
+func (f *fakeAccess) LoadPrincipal(_ context.Context, name string) (grants.Principal, error) {
+	return grants.Principal{Name: name}, f.note("LoadPrincipal %s", name)
 }
 
-func (f *fakeAccess) PutPrincipal(_ context.Context, name string, spec catalog.PrincipalSpec) (catalog.Principal, error) {
-	return catalog.Principal{Name: name, PrincipalSpec: spec}, f.note("PutPrincipal %s %v", name, spec)
+func (f *fakeAccess) PutPrincipal(_ context.Context, name string, spec grants.PrincipalSpec) (grants.Principal, error) {
+	return grants.Principal{Name: name, PrincipalSpec: spec}, f.note("PutPrincipal %s %v", name, spec)
 }
 
 func (f *fakeAccess) DeletePrincipal(_ context.Context, name string) error {
 	return f.note("DeletePrincipal %s", name)
 }
 
-func (f *fakeAccess) CreateKey(_ context.Context, principal string, spec catalog.KeySpec) (catalog.APIKey, error) {
+func (f *fakeAccess) CreateKey(_ context.Context, principal string, spec grants.KeySpec) (grants.APIKey, error) {
 	return fakeKey(spec.ID), f.note("CreateKey %s %s %s", principal, spec.ID, spec.Ends.Format(time.RFC3339))
 }
 
-func (f *fakeAccess) RotateKey(_ context.Context, principal string, spec catalog.KeySpec, grace time.Duration) (catalog.APIKey, error) {
+func (f *fakeAccess) RotateKey(_ context.Context, principal string, spec grants.KeySpec, grace time.Duration) (grants.APIKey, error) {
 	return fakeKey(spec.ID), f.note("RotateKey %s %s %s", principal, spec.ID, grace)
 }
 
@@ -63,74 +63,74 @@ func (f *fakeAccess) WithdrawKey(_ context.Context, principal, id string) error 
 	return f.note("WithdrawKey %s %s", principal, id)
 }
 
-func (f *fakeAccess) Roles(_ context.Context, page catalog.Page) ([]catalog.Role, string, error) {
-	return []catalog.Role{{Name: "analysts", Members: []string{"key:etl", "corp/x"}}}, f.next, f.note("Roles %v", page)
+func (f *fakeAccess) Roles(_ context.Context, page moorage.Page) ([]grants.Role, string, error) {
+	return []grants.Role{{Name: "analysts", Members: []string{"key:etl", "corp/x"}}}, f.next, f.note("Roles %v", page)
 }
 
-func (f *fakeAccess) LoadRole(_ context.Context, name string) (catalog.Role, error) {
-	return catalog.Role{Name: name}, f.note("LoadRole %s", name)
+func (f *fakeAccess) LoadRole(_ context.Context, name string) (grants.Role, error) {
+	return grants.Role{Name: name}, f.note("LoadRole %s", name)
 }
 
-func (f *fakeAccess) PutRole(_ context.Context, role catalog.Role) (catalog.Role, error) {
+func (f *fakeAccess) PutRole(_ context.Context, role grants.Role) (grants.Role, error) {
 	return role, f.note("PutRole %v", role)
 }
 
-func (f *fakeAccess) ChangeMembers(_ context.Context, name string, add, remove []string) (catalog.Role, error) {
-	return catalog.Role{Name: name, Members: add}, f.note("ChangeMembers %s +%v -%v", name, add, remove)
+func (f *fakeAccess) ChangeMembers(_ context.Context, name string, add, remove []string) (grants.Role, error) {
+	return grants.Role{Name: name, Members: add}, f.note("ChangeMembers %s +%v -%v", name, add, remove)
 }
 
 func (f *fakeAccess) DeleteRole(_ context.Context, name string) error {
 	return f.note("DeleteRole %s", name)
 }
 
-func (f *fakeAccess) ChangeGrants(_ context.Context, changes []catalog.GrantChange) ([]string, error) {
+func (f *fakeAccess) ChangeGrants(_ context.Context, changes []grants.Change) ([]string, error) {
 	return []string{"analysts"}, f.note("ChangeGrants %v", changes)
 }
 
-func (f *fakeAccess) GrantsOn(_ context.Context, object catalog.ObjectRef) (catalog.ObjectGrants, error) {
-	return catalog.ObjectGrants{Object: object, Owner: "key:etl"}, f.note("GrantsOn %v", object)
+func (f *fakeAccess) GrantsOn(_ context.Context, object grants.Object) (grants.ObjectGrants, error) {
+	return grants.ObjectGrants{Object: object, Owner: "key:etl"}, f.note("GrantsOn %v", object)
 }
 
-func (f *fakeAccess) GrantsTo(_ context.Context, grantee string, page catalog.Page) ([]catalog.ObjectGrants, string, error) {
-	table := catalog.ObjectRef{Kind: access.Table, Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}}
-	return []catalog.ObjectGrants{{Object: table, Grants: []catalog.Grant{
+func (f *fakeAccess) GrantsTo(_ context.Context, grantee string, page moorage.Page) ([]grants.ObjectGrants, string, error) {
+	table := grants.Object{Kind: access.Table, Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}}
+	return []grants.ObjectGrants{{Object: table, Grants: []grants.Grant{
 		{Grantee: grantee, Privileges: access.Read, By: "key:root", At: fakeTime},
 	}}}, f.next, f.note("GrantsTo %s %v", grantee, page)
 }
 
-func (f *fakeAccess) AllGrants(_ context.Context, page catalog.Page) ([]catalog.ObjectGrants, string, error) {
-	namespace := catalog.ObjectRef{Kind: access.Namespace, Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}}}
+func (f *fakeAccess) AllGrants(_ context.Context, page moorage.Page) ([]grants.ObjectGrants, string, error) {
+	namespace := grants.Object{Kind: access.Namespace, Ident: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}}}
 	if page.After == "" {
-		return []catalog.ObjectGrants{{Object: catalog.ObjectRef{Kind: access.Server}, Grants: []catalog.Grant{
+		return []grants.ObjectGrants{{Object: grants.Object{Kind: access.Server}, Grants: []grants.Grant{
 			{Grantee: "corp:248289761001", Privileges: access.Admin, By: "key:root", At: fakeTime},
 		}}}, "second", f.note("AllGrants %v", page)
 	}
-	return []catalog.ObjectGrants{{Object: namespace, Owner: "corp:ann", Grants: []catalog.Grant{
+	return []grants.ObjectGrants{{Object: namespace, Owner: "corp:ann", Grants: []grants.Grant{
 		{Grantee: "corp/analysts", Privileges: access.Read, By: "key:root", At: fakeTime},
 	}}}, "", f.note("AllGrants %v", page)
 }
 
-func (f *fakeAccess) SetOwner(_ context.Context, object catalog.ObjectRef, owner string) error {
+func (f *fakeAccess) SetOwner(_ context.Context, object grants.Object, owner string) error {
 	return f.note("SetOwner %v %s", object, owner)
 }
 
-func (f *fakeAccess) SetManaged(_ context.Context, object catalog.ObjectRef, managed bool) error {
+func (f *fakeAccess) SetManaged(_ context.Context, object grants.Object, managed bool) error {
 	return f.note("SetManaged %v %v", object, managed)
 }
 
 func (f *fakeAccess) IsOn(context.Context) (bool, error) { return true, f.note("IsOn") }
 func (f *fakeAccess) Enable(context.Context) error       { return f.note("Enable") }
 
-func (f *fakeAccess) Explain(_ context.Context, question catalog.AccessQuestion) (catalog.AccessAnswer, error) {
+func (f *fakeAccess) Explain(_ context.Context, question grants.Question) (grants.Answer, error) {
 	server := access.Object{Kind: access.Server}
-	return catalog.AccessAnswer{Explanation: access.Explanation{
+	return grants.Answer{Explanation: access.Explanation{
 		Decision: access.Decision{Outcome: access.Forbid, Missing: access.Alter}, Asked: access.Alter, Has: access.Read | access.Describe,
 		Steps: []access.Step{{Object: server, Grants: []access.Counted{{Grantee: "analysts", Privileges: access.Read, Via: []string{"staff"}}}}},
 	}, Names: []string{"server"}}, f.note("Explain %s %v %v", question.Operation, question.Privileges, question.Object)
 }
 
-func (f *fakeAccess) Check(_ context.Context, questions []catalog.AccessQuestion) ([]catalog.AccessAnswer, error) {
-	return make([]catalog.AccessAnswer, len(questions)), f.note("Check %v", questions)
+func (f *fakeAccess) Check(_ context.Context, questions []grants.Question) ([]grants.Answer, error) {
+	return make([]grants.Answer, len(questions)), f.note("Check %v", questions)
 }
 
 // configOf returns a config whose parts are all f.

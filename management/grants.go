@@ -10,7 +10,7 @@ import (
 
 	"moorage"
 	"moorage/audit"
-	"moorage/catalog"
+	"moorage/catalog/grants"
 	"moorage/internal/web"
 	"moorage/management/client"
 )
@@ -60,7 +60,7 @@ func (s *server) changeGrants(r *http.Request, body []byte) (any, error) {
 	}
 	f.Require("changes")
 	var changes []client.GrantChange
-	length := f.Objects("changes", "change", catalog.GrantChangesMax, func(inner *web.Fields) {
+	length := f.Objects("changes", "change", grants.ChangesMax, func(inner *web.Fields) {
 		changes = append(changes, client.GrantChange{
 			Change: inner.Text("change"), Object: objectIn(inner), Grantee: inner.Text("grantee"),
 			Privileges: inner.Texts("privileges"),
@@ -70,9 +70,9 @@ func (s *server) changeGrants(r *http.Request, body []byte) (any, error) {
 	switch {
 	case f.Failure != nil:
 		return nil, f.Failure
-	case length > catalog.GrantChangesMax:
+	case length > grants.ChangesMax:
 		return nil, moorage.Errorf(moorage.KindTooLarge, "%d changes of grants, at most %d can be made at once", length,
-			catalog.GrantChangesMax)
+			grants.ChangesMax)
 	case length == 0:
 		return nil, moorage.Errorf(moorage.KindBadRequest, "There are no changes of grants")
 	}
@@ -171,16 +171,16 @@ func (s *server) checkAccess(w http.ResponseWriter, r *http.Request) error {
 	}
 	f.Require("questions")
 	questions := []client.Question{}
-	length := f.Objects("questions", "question", catalog.AccessQuestionsMax, func(inner *web.Fields) {
+	length := f.Objects("questions", "question", grants.QuestionsMax, func(inner *web.Fields) {
 		questions = append(questions, questionIn(inner))
 		f.Keep(inner.Failure)
 	})
 	switch {
 	case f.Failure != nil:
 		return f.Failure
-	case length > catalog.AccessQuestionsMax:
+	case length > grants.QuestionsMax:
 		return moorage.Errorf(moorage.KindTooLarge, "%d questions, at most %d can be asked at once", length,
-			catalog.AccessQuestionsMax)
+			grants.QuestionsMax)
 	}
 	allowed, err := s.administrator(r).CheckAccess(r.Context(), questions)
 	if err != nil {

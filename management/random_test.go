@@ -108,7 +108,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 				Steering: &due.Control{Ledger: deps.Ledger, Policies: asked, Jobs: carried, Tables: tables},
 			}
 		},
-		Access:     func(caller moorage.Caller) Access { return catalog.AccessOf(made.As(caller)) },
+		Access:     func(caller moorage.Caller) Access { return made.As(caller).Grants() },
 		Warehouses: func(caller moorage.Caller) Keeper { return Keeper{Of: catalog.WarehousesOf(made.As(caller))} },
 		DrawKey: func(id string) (Drawn, error) {
 			if drawn++; id == "" {

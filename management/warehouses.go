@@ -13,13 +13,13 @@ import (
 
 // Warehouses has the methods of catalog.Warehouses: it manages warehouses for one caller.
 type Warehouses interface {
-	List(ctx context.Context, page catalog.Page) ([]catalog.Warehouse, string, error)
+	List(ctx context.Context, page moorage.Page) ([]catalog.Warehouse, string, error)
 	Load(ctx context.Context, name string) (catalog.WarehouseDetails, error)
 	Create(ctx context.Context, spec catalog.WarehouseSpec) (catalog.WarehouseDetails, error)
 	Change(ctx context.Context, name string, change catalog.WarehouseChange) (catalog.WarehouseDetails, error)
 	Drop(ctx context.Context, name string) error
 	Validate(ctx context.Context, name string) (catalog.Validation, error)
-	Tombstones(ctx context.Context, name string, page catalog.Page) ([]catalog.Left, string, error)
+	Tombstones(ctx context.Context, name string, page moorage.Page) ([]catalog.Left, string, error)
 	ClearTombstone(ctx context.Context, name, location string) (catalog.Left, error)
 }
 
@@ -36,7 +36,7 @@ type Keeper struct {
 
 // Warehouses returns a page of the warehouses that the caller sees.
 func (k Keeper) Warehouses(ctx context.Context, page client.Page) ([]client.WarehouseSummary, string, error) {
-	found, next, err := k.Of.List(ctx, catalog.Page(page))
+	found, next, err := k.Of.List(ctx, moorage.Page(page))
 	return each(found, summaryOf), next, err
 }
 
@@ -106,7 +106,7 @@ func (k Keeper) ValidateWarehouse(ctx context.Context, name string) (client.Ware
 
 // Tombstones returns a page of a warehouse's tombstones, which dropped tables and views leave.
 func (k Keeper) Tombstones(ctx context.Context, name string, page client.Page) ([]client.Tombstone, string, error) {
-	found, next, err := k.Of.Tombstones(ctx, name, catalog.Page(page))
+	found, next, err := k.Of.Tombstones(ctx, name, moorage.Page(page))
 	return each(found, tombstoneOf), next, err
 }
 

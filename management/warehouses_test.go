@@ -32,7 +32,7 @@ func fakeWarehouse() catalog.WarehouseDetails {
 	}
 }
 
-func (f fakeWarehouses) List(_ context.Context, page catalog.Page) ([]catalog.Warehouse, string, error) {
+func (f fakeWarehouses) List(_ context.Context, page moorage.Page) ([]catalog.Warehouse, string, error) {
 	return []catalog.Warehouse{fakeWarehouse().Warehouse}, f.next, f.note("List %v", page)
 }
 
@@ -64,7 +64,7 @@ func fakeTombstone() catalog.Left {
 	}}
 }
 
-func (f fakeWarehouses) Tombstones(_ context.Context, name string, page catalog.Page) ([]catalog.Left, string, error) {
+func (f fakeWarehouses) Tombstones(_ context.Context, name string, page moorage.Page) ([]catalog.Left, string, error) {
 	return []catalog.Left{fakeTombstone()}, "", f.note("Tombstones %s %q %d", name, page.After, page.Limit)
 }
 

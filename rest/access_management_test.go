@@ -19,6 +19,7 @@ import (
 	"moorage/audit"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/grants"
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
@@ -69,7 +70,7 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		Maintenance: func(caller moorage.Caller) management.Caretaker {
 			return idleCare(w, caller)
 		},
-		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(w.catalog.As(caller)) },
+		Access: func(caller moorage.Caller) management.Access { return w.catalog.As(caller).Grants() },
 		Warehouses: func(caller moorage.Caller) management.Keeper {
 			return management.Keeper{
 				Of: catalog.WarehousesOf(w.catalog.As(caller)),
@@ -119,13 +120,13 @@ func newManagedLake(t testing.TB, without string) *lake {
 	t.Helper()
 	l := newLake(t, without)
 	l.setPolicy(grantsAt(nil, root, access.Admin))
-	admin := catalog.AccessOf(l.catalog.As(as(root)))
-	_, err := admin.PutPrincipal(t.Context(), etl, catalog.PrincipalSpec{})
+	admin := l.catalog.As(as(root)).Grants()
+	_, err := admin.PutPrincipal(t.Context(), etl, grants.PrincipalSpec{})
 	if err == nil {
-		_, err = admin.CreateKey(t.Context(), etl, catalog.KeySpec{ID: "abc", SHA256: [32]byte{1}, Ends: time.Now().Add(time.Hour)})
+		_, err = admin.CreateKey(t.Context(), etl, grants.KeySpec{ID: "abc", SHA256: [32]byte{1}, Ends: time.Now().Add(time.Hour)})
 	}
 	if err == nil {
-		_, err = admin.PutRole(t.Context(), catalog.Role{Name: "staff", Members: []string{etl}})
+		_, err = admin.PutRole(t.Context(), grants.Role{Name: "staff", Members: []string{etl}})
 	}
 	if err != nil {
 		t.Fatal(err)

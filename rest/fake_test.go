@@ -27,7 +27,7 @@ type fakeCatalog struct {
 	next          string
 	rebases       []catalog.RebaseChoice // of commits
 	calls         []string
-	pages         []catalog.Page
+	pages         []moorage.Page
 	idents        []moorage.Identifier
 	spaces        []moorage.Namespace
 	created       catalog.CreateTableRequest
@@ -95,7 +95,7 @@ func (f *fakeCatalog) CreateNamespace(_ context.Context, _ string, ns moorage.Na
 	return properties, f.call("CreateNamespace")
 }
 
-func (f *fakeCatalog) ListNamespaces(_ context.Context, warehouse string, parent moorage.Namespace, page catalog.Page) ([]moorage.Namespace, string, error) {
+func (f *fakeCatalog) ListNamespaces(_ context.Context, warehouse string, parent moorage.Namespace, page moorage.Page) ([]moorage.Namespace, string, error) {
 	f.pages, f.spaces = append(f.pages, page), append(f.spaces, parent)
 	var children []moorage.Namespace
 	for _, name := range f.names {
@@ -117,7 +117,7 @@ func (f *fakeCatalog) UpdateNamespaceProperties(context.Context, string, moorage
 	return catalog.PropertiesResult{}, f.call("UpdateNamespaceProperties")
 }
 
-func (f *fakeCatalog) ListTables(_ context.Context, _ string, ns moorage.Namespace, page catalog.Page) ([]string, string, error) {
+func (f *fakeCatalog) ListTables(_ context.Context, _ string, ns moorage.Namespace, page moorage.Page) ([]string, string, error) {
 	f.pages, f.spaces = append(f.pages, page), append(f.spaces, ns)
 	return f.names, f.next, f.call("ListTables")
 }
@@ -172,7 +172,7 @@ func (f *fakeCatalog) UnregisterTable(_ context.Context, ident moorage.Identifie
 	return f.answer("UnregisterTable", ident)
 }
 
-func (f *fakeCatalog) ListViews(_ context.Context, _ string, ns moorage.Namespace, page catalog.Page) ([]string, string, error) {
+func (f *fakeCatalog) ListViews(_ context.Context, _ string, ns moorage.Namespace, page moorage.Page) ([]string, string, error) {
 	f.pages, f.spaces = append(f.pages, page), append(f.spaces, ns)
 	return f.names, f.next, f.call("ListViews")
 }

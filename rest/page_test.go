@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"moorage"
-	"moorage/catalog"
 )
 
 type identifierModel struct {
@@ -43,15 +42,15 @@ func TestPageParameters(t *testing.T) {
 	t.Parallel()
 	for _, row := range []struct {
 		query string
-		want  catalog.Page
+		want  moorage.Page
 		token bool
 	}{
-		{"", catalog.Page{}, false},
-		{"?pageSize=5", catalog.Page{}, false},
-		{"?pageToken=", catalog.Page{Limit: pageSizes.Default}, true},
-		{"?pageToken", catalog.Page{Limit: pageSizes.Default}, true},
-		{"?pageToken=&pageSize=1", catalog.Page{Limit: 1}, true},
-		{"?pageToken=&pageSize=99999", catalog.Page{Limit: pageSizes.Max}, true},
+		{"", moorage.Page{}, false},
+		{"?pageSize=5", moorage.Page{}, false},
+		{"?pageToken=", moorage.Page{Limit: pageSizes.Default}, true},
+		{"?pageToken", moorage.Page{Limit: pageSizes.Default}, true},
+		{"?pageToken=&pageSize=1", moorage.Page{Limit: 1}, true},
+		{"?pageToken=&pageSize=99999", moorage.Page{Limit: pageSizes.Max}, true},
 	} {
 		for _, path := range []string{"/v1/namespaces", "/v1/namespaces/a/tables", "/v1/namespaces/a/views"} {
 			fake := &fakeCatalog{names: []string{"x"}, next: "x"}
@@ -73,7 +72,7 @@ func TestPageTokenLeadsOn(t *testing.T) {
 			first := getPage(t, h, path+"pageToken=&pageSize=1")
 			fake.next = ""
 			second := getPage(t, h, path+"pageSize=7&pageToken="+url.QueryEscape(*first.NextPageToken))
-			if want := (catalog.Page{After: name, Limit: 7}); fake.pages[1] != want {
+			if want := (moorage.Page{After: name, Limit: 7}); fake.pages[1] != want {
 				t.Errorf("%s: the token of %.20q asks for %.40v", path, name, fake.pages[1])
 			}
 			if second.NextPageToken != nil {

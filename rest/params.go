@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/internal/jsontext"
 	"moorage/internal/web"
 )
@@ -165,6 +164,6 @@ func escapePrefix(warehouse string) string {
 var pageSizes = web.PageSizes{Default: 1000, Max: 10_000}
 
 // pageOf returns the page of the catalog's list for the position of pages.
-func pageOf(pages web.Pager) catalog.Page {
-	return catalog.Page{After: pages.After, Limit: pages.Limit}
+func pageOf(pages web.Pager) moorage.Page {
+	return moorage.Page{After: pages.After, Limit: pages.Limit}
 }

@@ -14,7 +14,7 @@ import (
 // list answers with a page of the results of find in the namespace of the path. A page token of one
 // kind is not valid for another kind.
 func (s *server) list(kind string,
-	find func(c catalog.Verbs, ctx context.Context, warehouse string, ns moorage.Namespace, page catalog.Page) (
+	find func(c catalog.Verbs, ctx context.Context, warehouse string, ns moorage.Namespace, page moorage.Page) (
 		[]string, string, error)) web.Handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		warehouse, ns, err := pathNamespace(r)

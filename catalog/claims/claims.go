@@ -263,7 +263,7 @@ func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held re
 	tombstone := tombstoneOf(pointer, Ending{How: registry.EndedTakeover, Now: now, Lasting: true})
 	tombstone.Unknown = ledger.UnknownOf[registry.Tombstone](at.tombstone)
 	key := registry.TombstoneKey(at.record.Key.ID)
-	planned.Conditions = append(planned.Conditions, asRead(at.tombstone, key))
+	planned.Conditions = append(planned.Conditions, ledger.AsRead(at.tombstone, key))
 	planned.Puts = append(planned.Puts, ledger.Put(key, registry.StateNone, tombstone))
 	return nil
 }

@@ -208,7 +208,7 @@ func (c *Claims) leave(ctx context.Context, pointer registry.Pointer, record, be
 			}
 		}
 		key := registry.TombstoneKey(record.Key.ID)
-		conditions = append(conditions, asRead(before, key))
+		conditions = append(conditions, ledger.AsRead(before, key))
 		puts, below = append(puts, ledger.Put(key, registry.StateNone, tombstone)), true
 	}
 	if !below {
@@ -226,14 +226,6 @@ func (c *Claims) leave(ctx context.Context, pointer registry.Pointer, record, be
 	folder := registry.LocationClaim{Unknown: ledger.UnknownOf[registry.LocationClaim](record)}
 	writes, err = ledger.Encode(append(puts, ledger.Put(record.Key, registry.StateBelow, folder))...)
 	return conditions, writes, err
-}
-
-// asRead returns the condition that record is unchanged. key is its key, in case it does not exist.
-func asRead(record registry.Record, key registry.Key) registry.Condition {
-	if record.Exists() {
-		return ledger.Unchanged(record)
-	}
-	return registry.Absent(key)
 }
 
 // Left is a tombstone and its location.

@@ -29,7 +29,7 @@ const (
 )
 
 // administering returns the rows of the verbs for managing access. The Guard admits most of them:
-// catalog.Access checks their privileges, because it knows the object and the grants.
+// grants.Grants checks their privileges, because it knows the object and the grants.
 func administering() []Row {
 	reads := func(verb Verb, operation string) Row {
 		return Row{Verb: verb, On: access.Server, Reads: true, AskedLater: true, Management: []string{operation}}

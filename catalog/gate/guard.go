@@ -60,6 +60,15 @@ type Object struct {
 	Path []access.Object
 }
 
+// IDs returns the ids of objects, as records have them.
+func IDs(objects []access.Object) []registry.ID {
+	ids := make([]registry.ID, len(objects))
+	for i, object := range objects {
+		ids[i] = registry.ID(object.ID)
+	}
+	return ids
+}
+
 // Kind returns the kind of the object.
 func (o Object) Kind() access.Kind {
 	if len(o.Path) == 0 {
@@ -236,9 +245,26 @@ func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who
 	return who, policy, err
 }
 
-// Report reports a decision by policy, about a caller from Who, to Config.Decided. It returns the
-// error for the decision, or nil if it allows q.
-func (g *Guard) Report(ctx context.Context, policy *access.Snapshot, q Question, decision access.Decision) error {
+// DecideBy decides q by rule, for a caller whose entry in policy is who (see Who). It reports the
+// decision to Config.Decided, and returns the error for it, or nil if it allows q. A nil who, of a
+// job of the server, may do everything.
+//
+// Errors: those of Decide.
+func (g *Guard) DecideBy(ctx context.Context, who *access.Who, policy *access.Snapshot, q Question,
+	rule func(who *access.Who, path []access.Object) access.Decision) error {
+	if who == nil {
+		return nil
+	}
+	decision := rule(who, q.Object.Path)
+	if decision.Outcome == access.Hidden {
+		shown, err := g.MarkOwned(ctx, q.Caller, q.Object.Path)
+		if err != nil {
+			return err
+		}
+		if shown != nil {
+			decision = rule(who, shown)
+		}
+	}
 	if g.config.Decided != nil {
 		g.config.Decided(ctx, Decision{
 			Caller: q.Caller, Verb: q.Verb, Object: q.Object, Asked: q.Asked, Decision: decision, Epoch: policy.Epoch(),

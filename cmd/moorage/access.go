@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/internal/cli"
 	"moorage/management"
 	"moorage/management/client"
@@ -65,7 +64,7 @@ func administerOver(ctx context.Context, c cli.Config, env cli.Environment,
 		return orAsk(err)
 	}
 	err = do(management.Administrator{
-		Access: catalog.AccessOf(node.catalog.As(moorage.System(whoOpened))), Draw: drawKey, Now: time.Now,
+		Access: node.catalog.As(moorage.System(whoOpened)).Grants(), Draw: drawKey, Now: time.Now,
 	})
 	return errors.Join(err, node.close())
 }

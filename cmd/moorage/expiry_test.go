@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/catalog"
+	"moorage/catalog/grants"
 	"moorage/testkit/loopback"
 )
 
@@ -28,9 +28,9 @@ func TestExpiries(t *testing.T) {
 	e := &expiries{
 		certificates: map[string]string{"--tls-cert": file, "--peer-tls": filepath.Join(t.TempDir(), "none")},
 		now:          func() time.Time { return now }, logger: slog.New(slog.NewTextHandler(log, nil)),
-		keys: func(context.Context) (ends []catalog.KeyEnd, err error) {
+		keys: func(context.Context) (ends []grants.KeyEnd, err error) {
 			for i, days := range []int{-1, 1, 13, 15, 90} {
-				ends = append(ends, catalog.KeyEnd{
+				ends = append(ends, grants.KeyEnd{
 					Principal: "key:etl", ID: fmt.Sprint("id", i), Ends: now.Add(time.Duration(days)*24*time.Hour + time.Hour),
 				})
 			}

@@ -22,6 +22,7 @@ import (
 	"moorage/access"
 	"moorage/audit"
 	"moorage/catalog"
+	"moorage/catalog/grants"
 	"moorage/identity"
 	"moorage/internal/cli"
 	"moorage/internal/worker"
@@ -43,14 +44,14 @@ func openIdentity(c cli.Config, made *catalog.Catalog, log *audit.Log, logger *s
 		Issued: func(ctx context.Context, issued identity.Issued) { noteIssued(ctx, log, issued) },
 	}
 	if c.APIKeys {
-		config.Records = keyRecords{catalog.AccessOf(made.As(moorage.System(whoAuthenticates)))}
+		config.Records = keyRecords{made.As(moorage.System(whoAuthenticates)).Grants()}
 	}
 	return identity.New(config)
 }
 
 // openStages returns the source of tokens for tables that are about to be created.
 func openStages(made *catalog.Catalog) *identity.Stages {
-	records := keyRecords{catalog.AccessOf(made.As(moorage.System(whoAuthenticates)))}
+	records := keyRecords{made.As(moorage.System(whoAuthenticates)).Grants()}
 	return identity.NewStages(identity.StagesConfig{Keys: stageKeys{records}})
 }
 
@@ -91,7 +92,7 @@ func asking(a *identity.Authenticator) func(*http.Request) (moorage.Caller, erro
 }
 
 // keyRecords are the keys of a store, as package identity needs them.
-type keyRecords struct{ access catalog.Access }
+type keyRecords struct{ access *grants.Grants }
 
 // APIKey returns the key with an id.
 func (k keyRecords) APIKey(ctx context.Context, id string) (key identity.APIKey, found bool, err error) {
@@ -133,7 +134,7 @@ func (k keyRecords) PublicKey(ctx context.Context, kid string) (key identity.Pub
 
 // Publish makes key known to all nodes.
 func (k keyRecords) Publish(ctx context.Context, kid string, key identity.PublicKey) error {
-	return k.access.PublishKey(ctx, catalog.PublicKey{
+	return k.access.PublishKey(ctx, grants.PublicKey{
 		ID: kid, Algorithm: signingAlgorithm, Key: base64.RawURLEncoding.EncodeToString(key.Key), Ends: key.Ends,
 	})
 }
@@ -194,7 +195,7 @@ func refuseOpenStore(ctx context.Context, c cli.Config, made *catalog.Catalog) e
 	if !vouched && c.Authenticates() || !c.Authenticates() && c.InsecureNoAuth || vouched && c.InsecureOpenToIssuer {
 		return nil
 	}
-	on, err := catalog.AccessOf(made.As(moorage.System(whoAuthenticates))).IsOn(ctx)
+	on, err := made.As(moorage.System(whoAuthenticates)).Grants().IsOn(ctx)
 	switch {
 	case err != nil:
 		return err
@@ -229,7 +230,7 @@ const (
 
 // expiries finds API keys and certificates that end soon. It is safe for concurrent use.
 type expiries struct {
-	keys         func(ctx context.Context) ([]catalog.KeyEnd, error)
+	keys         func(ctx context.Context) ([]grants.KeyEnd, error)
 	certificates map[string]string // the files, by their settings
 	now          func() time.Time
 	logger       *slog.Logger
@@ -237,7 +238,7 @@ type expiries struct {
 
 func newExpiries(c cli.Config, made *catalog.Catalog, logger *slog.Logger) *expiries {
 	e := &expiries{
-		keys:         catalog.AccessOf(made.As(moorage.System(whoAuthenticates))).KeyEnds,
+		keys:         made.As(moorage.System(whoAuthenticates)).Grants().KeyEnds,
 		certificates: make(map[string]string), now: time.Now, logger: logger,
 	}
 	for name, file := range map[string]string{"--tls-cert": c.TLSCert, "--peer-tls": peerFile(c, peerCertificate)} {

@@ -274,7 +274,7 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 	leased, find := leases.New(n.ledger.Ledger), catalog.PointersOf(n.catalog).FindForLease
 	management.Mount(handler, management.Config{
 		Operator: n.operator, Check: n.checker.Check, Backup: newBackups(c, n.store), Gate: n.gate,
-		Access: func(caller moorage.Caller) management.Access { return catalog.AccessOf(n.catalog.As(caller)) },
+		Access: func(caller moorage.Caller) management.Access { return n.catalog.As(caller).Grants() },
 		Warehouses: func(caller moorage.Caller) management.Keeper {
 			return keeperOf(n.catalog, n.sealer, n.health, caller)
 		},

@@ -50,7 +50,8 @@ func importTable() map[string][]string {
 		"catalog/rebase":        {"catalog/directory", "catalog/documents", "registry", "storage", "metadata", "manifests"},
 		"catalog/sealing":       {"catalog/directory", "ledger", "registry", "secrets", "storage"},
 		"catalog/commit":        {"access", "catalog/gate", "catalog/directory", "catalog/claims", "catalog/documents", "ledger", "txlog", "registry", "locks", "storage", "metadata"},
-		"catalog":               {"access", "catalog/sealing", "catalog/gate", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "ledger", "txlog", "registry", "locks", "secrets", "storage", "metadata"},
+		"catalog/grants":        {"access", "catalog/commit", "catalog/directory", "catalog/gate", "ledger", "registry"},
+		"catalog":               {"access", "catalog/sealing", "catalog/gate", "catalog/grants", "catalog/directory", "catalog/claims", "catalog/documents", "catalog/rebase", "catalog/commit", "ledger", "txlog", "registry", "locks", "secrets", "storage", "metadata"},
 		"maintenance/purge":     {"catalog/claims", "catalog/documents", "ledger", "maintenance/jobs", "txlog", "registry", "storage", "metadata", "manifests"},
 		"maintenance/jobs":      {"catalog", "catalog/documents", "catalog/gate", "ledger", "manifests", "metadata", "registry", "storage", "txlog"},
 		"maintenance/leases":    {"catalog", "ledger", "maintenance/due", "maintenance/jobs", "maintenance/policy", "metadata", "registry"},
@@ -64,7 +65,7 @@ func importTable() map[string][]string {
 		"rest":                  {"catalog", "catalog/gate", "cluster", "identity", "metadata", "internal/jsontext", "internal/web"},
 		"internal/cli": {"access", "catalog", "identity", "management/client", "registry", "storage",
 			"secrets/keyservice", "storage/adls", "storage/gcs", "storage/s3"},
-		"management":        {"access", "audit", "catalog", "catalog/gate", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policy", "maintenance/purge", "maintenance/due", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
+		"management":        {"access", "audit", "catalog", "catalog/gate", "catalog/grants", "check", "maintenance/jobs", "maintenance/leases", "maintenance/policy", "maintenance/purge", "maintenance/due", "recovery", "registry", "internal/jsontext", "internal/web", "management/client"},
 		"management/client": {},
 		"cmd/moorage":       {everything},
 		// Kits of tests.

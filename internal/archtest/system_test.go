@@ -11,7 +11,7 @@ import (
 func systemMakers() map[string]string {
 	return map[string]string{
 		"":                  "declares it",
-		"catalog":           "explains what another caller may do, whose objects it finds itself",
+		"catalog/grants":    "explains what another caller may do, whose objects it finds itself",
 		"catalog/claims":    "ends undrop windows by itself: the change record says so",
 		"catalog/directory": "steps of its own change records: the change record says so",
 		"catalog/gate":      "knows such callers when they ask",

@@ -1,4 +1,4 @@
-package catalog
+package grants
 
 import (
 	"context"
@@ -22,6 +22,53 @@ const (
 	keyAlias = "key:"
 )
 
+// Principal is the record of a principal.
+type Principal struct {
+	Name string
+	PrincipalSpec
+	Created time.Time // zero if it has no record
+	Keys    []APIKey
+}
+
+// PrincipalSpec holds the fields of a principal that can be set.
+type PrincipalSpec struct {
+	Disabled    bool
+	Description string
+	// SpeaksFor is the alias of the issuer whose subjects the principal may act for, if it may
+	// impersonate.
+	SpeaksFor string
+}
+
+// APIKey is an API key, without its secret or its hash.
+type APIKey struct {
+	ID          string
+	Description string
+	Generation  uint64
+	Roles       []string // the roles to which it is narrowed; nil if it is not narrowed
+	Created     time.Time
+	By          string
+	Ends        time.Time // of its newest secret
+	// Parent is the id of the API key with which that secret was requested; empty if it was not
+	// requested with an API key.
+	Parent string
+}
+
+// KeyLifeMax is the longest lifetime of a key that was requested with a token or a certificate.
+// These expire soon, and the key outlives them.
+const KeyLifeMax = 90 * 24 * time.Hour
+
+// KeySpec is a request for a new API key. The API that receives the request draws the id and the
+// secret.
+type KeySpec struct {
+	ID          string
+	SHA256      [32]byte // of the secret
+	Description string
+	Roles       []string
+	// Ends is when the key expires. It is shortened to KeyLifeMax if the caller does not
+	// authenticate with an API key.
+	Ends time.Time
+}
+
 // principalAt is the record of a principal, which need not exist.
 type principalAt struct {
 	name   string
@@ -31,11 +78,11 @@ type principalAt struct {
 }
 
 // readPrincipal reads the record of a principal.
-func readPrincipal(ctx context.Context, c *planner, name string) (p principalAt, err error) {
+func (g *Grants) readPrincipal(ctx context.Context, name string) (p principalAt, err error) {
 	if access.GranteeOf(name) != access.IsPrincipal {
 		return p, moorage.Errorf(moorage.KindIllegalArgument, "%q is not the name of a principal: issuer:subject", name)
 	}
-	records, err := c.ledger.Get(ctx, registry.PrincipalKey(name))
+	records, err := g.ledger.Get(ctx, registry.PrincipalKey(name))
 	if err != nil {
 		return p, err
 	}
@@ -45,7 +92,7 @@ func readPrincipal(ctx context.Context, c *planner, name string) (p principalAt,
 		p.exists = !p.value.Deleted
 	}
 	if !p.exists {
-		p.value = registry.Principal{Created: c.now(), Generation: p.value.Generation}
+		p.value = registry.Principal{Created: g.now(), Generation: p.value.Generation}
 	}
 	return p, err
 }
@@ -55,7 +102,7 @@ func (p principalAt) put() edit {
 	key := registry.PrincipalKey(p.name)
 	return edit{
 		puts:  []ledger.Write{ledger.Put(key, registry.StateNone, p.value)},
-		read:  []registry.Condition{asRead(p.record, key)},
+		read:  []registry.Condition{ledger.AsRead(p.record, key)},
 		items: []registry.Item{policyItem(registry.ItemPrincipal, p.name)},
 	}
 }
@@ -99,17 +146,17 @@ func checkDescription(text string) error {
 }
 
 // Principals returns the principals that have a record, sorted by name. It requires admin.
-func (a Access) Principals(ctx context.Context, page Page) (principals []Principal, next string, err error) {
-	const op = "catalog.Principals"
-	asking, err := a.ask(ctx, gate.ListPrincipals)
+func (g *Grants) Principals(ctx context.Context, page moorage.Page) (principals []Principal, next string, err error) {
+	const op = "grants.Principals"
+	call, err := g.begin(ctx, gate.ListPrincipals)
 	if err == nil {
-		err = asking.onServer(ctx, gate.Always)
+		err = call.onServer(ctx, gate.Always)
 	}
 	if err != nil {
 		return nil, "", moorage.Annotate(op, "", err)
 	}
 	principals = []Principal{}
-	err = a.catalog.planner.ledger.Scan(ctx, registry.TablePrincipal, "", page.After,
+	err = g.ledger.Scan(ctx, registry.TablePrincipal, "", page.After,
 		func(record registry.Record) (bool, error) {
 			if page.Limit > 0 && len(principals) == page.Limit {
 				next = principals[len(principals)-1].Name
@@ -126,16 +173,16 @@ func (a Access) Principals(ctx context.Context, page Page) (principals []Princip
 
 // LoadPrincipal returns the record of a principal. It requires admin, unless the principal is the
 // caller. A principal without a record is KindNotFound.
-func (a Access) LoadPrincipal(ctx context.Context, name string) (Principal, error) {
-	const op = "catalog.LoadPrincipal"
-	asking, err := a.ask(ctx, gate.LoadPrincipal)
+func (g *Grants) LoadPrincipal(ctx context.Context, name string) (Principal, error) {
+	const op = "grants.LoadPrincipal"
+	call, err := g.begin(ctx, gate.LoadPrincipal)
 	if err == nil {
-		err = asking.adminOrSelf(ctx, name)
+		err = call.adminOrSelf(ctx, name)
 	}
 	if err != nil {
 		return Principal{}, moorage.Annotate(op, name, err)
 	}
-	p, err := readPrincipal(ctx, a.catalog.planner, name)
+	p, err := g.readPrincipal(ctx, name)
 	if err == nil && !p.exists {
 		err = noSuch("Principal", name)
 	}
@@ -143,9 +190,9 @@ func (a Access) LoadPrincipal(ctx context.Context, name string) (Principal, erro
 }
 
 // PutPrincipal creates or changes the record of a principal. Its keys stay. It requires admin.
-func (a Access) PutPrincipal(ctx context.Context, name string, spec PrincipalSpec) (made Principal, err error) {
-	err = a.change(ctx, gate.PutPrincipal, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, gate.Always); err != nil {
+func (g *Grants) PutPrincipal(ctx context.Context, name string, spec PrincipalSpec) (made Principal, err error) {
+	err = g.change(ctx, gate.PutPrincipal, func(ctx context.Context, c *call) (edit, error) {
+		if err := c.onServer(ctx, gate.Always); err != nil {
 			return edit{}, err
 		}
 		if err := checkDescription(spec.Description); err != nil {
@@ -156,7 +203,7 @@ func (a Access) PutPrincipal(ctx context.Context, name string, spec PrincipalSpe
 			return edit{}, moorage.Errorf(moorage.KindIllegalArgument,
 				"A principal cannot speak for %q: name an issuer of the configuration", spec.SpeaksFor)
 		}
-		p, err := readPrincipal(ctx, a.catalog.planner, name)
+		p, err := c.readPrincipal(ctx, name)
 		if err != nil {
 			return edit{}, err
 		}
@@ -164,7 +211,7 @@ func (a Access) PutPrincipal(ctx context.Context, name string, spec PrincipalSpe
 		made = p.asCaller()
 		return p.put(), nil
 	})
-	return made, moorage.Annotate("catalog.PutPrincipal", name, err)
+	return made, moorage.Annotate("grants.PutPrincipal", name, err)
 }
 
 // isReserved reports whether an alias cannot belong to an issuer.
@@ -175,12 +222,12 @@ func isReserved(alias string) bool {
 // DeletePrincipal removes a principal, with its keys. Its grants, memberships and ownership end. A
 // later principal of the same name does not inherit them. It requires admin. A principal without a
 // record is KindNotFound.
-func (a Access) DeletePrincipal(ctx context.Context, name string) error {
-	err := a.change(ctx, gate.DeletePrincipal, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, gate.Always); err != nil {
+func (g *Grants) DeletePrincipal(ctx context.Context, name string) error {
+	err := g.change(ctx, gate.DeletePrincipal, func(ctx context.Context, c *call) (edit, error) {
+		if err := c.onServer(ctx, gate.Always); err != nil {
 			return edit{}, err
 		}
-		p, err := readPrincipal(ctx, a.catalog.planner, name)
+		p, err := c.readPrincipal(ctx, name)
 		switch {
 		case err != nil:
 			return edit{}, err
@@ -190,38 +237,38 @@ func (a Access) DeletePrincipal(ctx context.Context, name string) error {
 		p.value = registry.Principal{Deleted: true, Generation: p.value.Generation + 1}
 		return p.put(), nil
 	})
-	return moorage.Annotate("catalog.DeletePrincipal", name, err)
+	return moorage.Annotate("grants.DeletePrincipal", name, err)
 }
 
 // CreateKey creates an API key of a principal whose alias is key, and the record of that principal
 // if there is none. It requires admin, unless the principal is the caller.
-func (a Access) CreateKey(ctx context.Context, principal string, spec KeySpec) (made APIKey, err error) {
-	err = a.change(ctx, gate.CreateKey, func(ctx context.Context, a *asking) (edit, error) {
-		p, err := a.keysOf(ctx, principal, spec)
+func (g *Grants) CreateKey(ctx context.Context, principal string, spec KeySpec) (made APIKey, err error) {
+	err = g.change(ctx, gate.CreateKey, func(ctx context.Context, c *call) (edit, error) {
+		p, err := c.keysOf(ctx, principal, spec)
 		if err != nil {
 			return edit{}, err
 		}
-		if taken, _ := a.policy.Keys(spec.ID); taken != nil || len(p.value.Keys) >= keysMax {
+		if taken, _ := c.policy.Keys(spec.ID); taken != nil || len(p.value.Keys) >= keysMax {
 			return edit{}, moorage.Errorf(moorage.KindAlreadyExists,
 				"There is an API key called %s, or %s has %d keys already", spec.ID, principal, keysMax)
 		}
 		key := registry.APIKey{
-			ID: spec.ID, Description: spec.Description, Roles: spec.Roles, Created: a.catalog.planner.now(), By: a.by(),
-			Secrets: []registry.KeySecret{{SHA256: spec.SHA256, Generation: 1, Ends: a.endOfKey(spec)}},
-			Parent:  a.catalog.caller.KeyID,
+			ID: spec.ID, Description: spec.Description, Roles: spec.Roles, Created: g.now(), By: c.caller.Name,
+			Secrets: []registry.KeySecret{{SHA256: spec.SHA256, Generation: 1, Ends: c.endOfKey(spec)}},
+			Parent:  g.caller.KeyID,
 		}
 		p.value.Keys = append(slices.Clip(p.value.Keys), key)
 		made = keyOf(key)
 		return p.put(), nil
 	})
-	return made, moorage.Annotate("catalog.CreateKey", principal, err)
+	return made, moorage.Annotate("grants.CreateKey", principal, err)
 }
 
 // endOfKey returns when a key that the caller requests expires. A token or certificate that lives
 // an hour must not produce a key that lives for a century.
-func (a *asking) endOfKey(spec KeySpec) time.Time {
-	caller := a.catalog.caller
-	latest := a.catalog.planner.now().Add(KeyLifeMax)
+func (c *call) endOfKey(spec KeySpec) time.Time {
+	caller := c.caller
+	latest := c.now().Add(KeyLifeMax)
 	if gate.IsSystem(caller) || caller.Source == moorage.SourceKey || spec.Ends.Before(latest) {
 		return spec.Ends
 	}
@@ -229,8 +276,8 @@ func (a *asking) endOfKey(spec KeySpec) time.Time {
 }
 
 // keysOf reads the principal whose keys spec changes, and checks spec and the caller.
-func (a *asking) keysOf(ctx context.Context, principal string, spec KeySpec) (principalAt, error) {
-	if err := a.adminOrSelf(ctx, principal); err != nil {
+func (c *call) keysOf(ctx context.Context, principal string, spec KeySpec) (principalAt, error) {
+	if err := c.adminOrSelf(ctx, principal); err != nil {
 		return principalAt{}, err
 	}
 	switch {
@@ -239,7 +286,7 @@ func (a *asking) keysOf(ctx context.Context, principal string, spec KeySpec) (pr
 			"%s cannot have API keys: principals called key:NAME can", principal)
 	case spec.ID == "" || spec.SHA256 == [32]byte{}:
 		return principalAt{}, moorage.Errorf(moorage.KindIllegalArgument, "An API key needs an id and a secret")
-	case !a.catalog.planner.now().Before(spec.Ends):
+	case !c.now().Before(spec.Ends):
 		return principalAt{}, moorage.Errorf(moorage.KindIllegalArgument, "The API key would end before it begins")
 	}
 	for _, role := range spec.Roles {
@@ -250,15 +297,15 @@ func (a *asking) keysOf(ctx context.Context, principal string, spec KeySpec) (pr
 	if err := checkDescription(spec.Description); err != nil {
 		return principalAt{}, err
 	}
-	return readPrincipal(ctx, a.catalog.planner, principal)
+	return c.readPrincipal(ctx, principal)
 }
 
 // RotateKey gives an API key another secret, from spec. The present secret expires after grace, or
 // earlier if it would have. It requires the same privileges as CreateKey.
-func (a Access) RotateKey(ctx context.Context, principal string, spec KeySpec, grace time.Duration) (
+func (g *Grants) RotateKey(ctx context.Context, principal string, spec KeySpec, grace time.Duration) (
 	made APIKey, err error) {
-	err = a.change(ctx, gate.RotateKey, func(ctx context.Context, a *asking) (edit, error) {
-		p, err := a.keysOf(ctx, principal, spec)
+	err = g.change(ctx, gate.RotateKey, func(ctx context.Context, c *call) (edit, error) {
+		p, err := c.keysOf(ctx, principal, spec)
 		if err != nil {
 			return edit{}, err
 		}
@@ -269,19 +316,19 @@ func (a Access) RotateKey(ctx context.Context, principal string, spec KeySpec, g
 		p.value.Keys = slices.Clone(p.value.Keys)
 		key := &p.value.Keys[at]
 		present := key.Secrets[len(key.Secrets)-1]
-		if ends := a.catalog.planner.now().Add(max(grace, 0)); ends.Before(present.Ends) {
+		if ends := g.now().Add(max(grace, 0)); ends.Before(present.Ends) {
 			present.Ends = ends
 		}
 		key.Secrets = []registry.KeySecret{
-			present, {SHA256: spec.SHA256, Generation: present.Generation + 1, Ends: a.endOfKey(spec)},
+			present, {SHA256: spec.SHA256, Generation: present.Generation + 1, Ends: c.endOfKey(spec)},
 		}
-		if by := a.catalog.caller.KeyID; by != "" && by != key.ID {
+		if by := g.caller.KeyID; by != "" && by != key.ID {
 			key.Parent = by // its holder has the new secret
 		}
 		made = keyOf(*key)
 		return p.put(), nil
 	})
-	return made, moorage.Annotate("catalog.RotateKey", principal, err)
+	return made, moorage.Annotate("grants.RotateKey", principal, err)
 }
 
 // keyAt returns the index of the API key called id; -1 if p does not have it.
@@ -293,12 +340,12 @@ func (p principalAt) keyAt(id string) int {
 
 // WithdrawKey ends an API key at once. It requires the same privileges as CreateKey. A key that
 // does not exist is KindNotFound.
-func (a Access) WithdrawKey(ctx context.Context, principal, id string) error {
-	err := a.change(ctx, gate.WithdrawKey, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.adminOrSelf(ctx, principal); err != nil {
+func (g *Grants) WithdrawKey(ctx context.Context, principal, id string) error {
+	err := g.change(ctx, gate.WithdrawKey, func(ctx context.Context, c *call) (edit, error) {
+		if err := c.adminOrSelf(ctx, principal); err != nil {
 			return edit{}, err
 		}
-		p, err := readPrincipal(ctx, a.catalog.planner, principal)
+		p, err := c.readPrincipal(ctx, principal)
 		if err != nil {
 			return edit{}, err
 		}
@@ -309,5 +356,5 @@ func (a Access) WithdrawKey(ctx context.Context, principal, id string) error {
 		p.value.Keys = slices.Delete(slices.Clone(p.value.Keys), at, at+1)
 		return p.put(), nil
 	})
-	return moorage.Annotate("catalog.WithdrawKey", principal, err)
+	return moorage.Annotate("grants.WithdrawKey", principal, err)
 }

@@ -1,4 +1,4 @@
-package catalog
+package grants
 
 import (
 	"context"
@@ -11,6 +11,13 @@ import (
 	"moorage/registry"
 )
 
+// Role is a role of the store.
+type Role struct {
+	Name        string
+	Description string
+	Members     []string // principals, roles and token roles; sorted
+}
+
 // roleAt is the record of a role, which need not exist.
 type roleAt struct {
 	name   string
@@ -20,11 +27,11 @@ type roleAt struct {
 }
 
 // readRole reads the record of a role.
-func readRole(ctx context.Context, c *planner, name string) (r roleAt, err error) {
+func (g *Grants) readRole(ctx context.Context, name string) (r roleAt, err error) {
 	if access.GranteeOf(name) != access.IsRole || name == access.Everyone {
 		return r, moorage.Errorf(moorage.KindIllegalArgument, "%q cannot be the name of a role", name)
 	}
-	records, err := c.ledger.Get(ctx, registry.RoleKey(name))
+	records, err := g.ledger.Get(ctx, registry.RoleKey(name))
 	if err != nil {
 		return r, err
 	}
@@ -34,7 +41,7 @@ func readRole(ctx context.Context, c *planner, name string) (r roleAt, err error
 		r.exists = !r.value.Deleted
 	}
 	if !r.exists {
-		r.value = registry.Role{Created: c.now(), Generation: r.value.Generation}
+		r.value = registry.Role{Created: g.now(), Generation: r.value.Generation}
 	}
 	return r, err
 }
@@ -70,23 +77,23 @@ func (r roleAt) put(policy *access.Snapshot, members []string) (edit, error) {
 	key := registry.RoleKey(r.name)
 	return edit{
 		puts:  []ledger.Write{ledger.Put(key, registry.StateNone, r.value)},
-		read:  []registry.Condition{asRead(r.record, key)},
+		read:  []registry.Condition{ledger.AsRead(r.record, key)},
 		items: []registry.Item{policyItem(registry.ItemRole, r.name)},
 	}, nil
 }
 
 // Roles returns the roles of the store, sorted by name. It requires admin.
-func (a Access) Roles(ctx context.Context, page Page) (roles []Role, next string, err error) {
-	const op = "catalog.Roles"
-	asking, err := a.ask(ctx, gate.ListRoles)
+func (g *Grants) Roles(ctx context.Context, page moorage.Page) (roles []Role, next string, err error) {
+	const op = "grants.Roles"
+	call, err := g.begin(ctx, gate.ListRoles)
 	if err == nil {
-		err = asking.onServer(ctx, gate.Always)
+		err = call.onServer(ctx, gate.Always)
 	}
 	if err != nil {
 		return nil, "", moorage.Annotate(op, "", err)
 	}
 	roles = []Role{}
-	records := a.catalog.planner.ledger
+	records := g.ledger
 	err = records.Scan(ctx, registry.TableRole, "", page.After, func(record registry.Record) (bool, error) {
 		if page.Limit > 0 && len(roles) == page.Limit {
 			next = roles[len(roles)-1].Name
@@ -94,7 +101,7 @@ func (a Access) Roles(ctx context.Context, page Page) (roles []Role, next string
 		}
 		value, err := ledger.Decode[registry.Role](record)
 		if !value.Deleted {
-			roles = append(roles, roleAt{record.Key.ID, record, value, true}.asCaller(asking.policy))
+			roles = append(roles, roleAt{record.Key.ID, record, value, true}.asCaller(call.policy))
 		}
 		return true, err
 	})
@@ -102,67 +109,68 @@ func (a Access) Roles(ctx context.Context, page Page) (roles []Role, next string
 }
 
 // LoadRole returns a role. It requires admin. A role that does not exist is KindNotFound.
-func (a Access) LoadRole(ctx context.Context, name string) (Role, error) {
-	const op = "catalog.LoadRole"
-	asking, err := a.ask(ctx, gate.LoadRole)
+func (g *Grants) LoadRole(ctx context.Context, name string) (Role, error) {
+	const op = "grants.LoadRole"
+	call, err := g.begin(ctx, gate.LoadRole)
 	if err == nil {
-		err = asking.onServer(ctx, gate.Always)
+		err = call.onServer(ctx, gate.Always)
 	}
 	if err != nil {
 		return Role{}, moorage.Annotate(op, name, err)
 	}
-	r, err := readRole(ctx, a.catalog.planner, name)
+	r, err := g.readRole(ctx, name)
 	if err == nil && !r.exists {
 		err = noSuch("Role", name)
 	}
 	if err != nil {
 		return Role{}, moorage.Annotate(op, name, err)
 	}
-	return r.asCaller(asking.policy), moorage.Annotate(op, name, err)
+	return r.asCaller(call.policy), moorage.Annotate(op, name, err)
 }
 
 // PutRole creates or replaces a role. It requires admin.
-func (a Access) PutRole(ctx context.Context, role Role) (made Role, err error) {
-	err = a.changeRole(ctx, gate.PutRole, role.Name, &made, func(r *roleAt, _ []string) ([]string, error) {
+func (g *Grants) PutRole(ctx context.Context, role Role) (made Role, err error) {
+	err = g.changeRole(ctx, gate.PutRole, role.Name, &made, func(r *roleAt, _ []string) ([]string, error) {
 		r.value.Description = role.Description
 		return role.Members, checkDescription(role.Description)
 	})
-	return made, moorage.Annotate("catalog.PutRole", role.Name, err)
+	return made, moorage.Annotate("grants.PutRole", role.Name, err)
 }
 
 // ChangeMembers adds members to a role and removes others. It requires admin. A role that does not
 // exist is KindNotFound.
-func (a Access) ChangeMembers(ctx context.Context, name string, add, remove []string) (made Role, err error) {
-	err = a.changeRole(ctx, gate.ChangeMembers, name, &made, func(r *roleAt, members []string) ([]string, error) {
+func (g *Grants) ChangeMembers(ctx context.Context, name string, add, remove []string) (made Role, err error) {
+	err = g.changeRole(ctx, gate.ChangeMembers, name, &made, func(r *roleAt, members []string) ([]string, error) {
 		if !r.exists {
 			return nil, noSuch("Role", name)
 		}
 		kept := slices.DeleteFunc(members, func(member string) bool { return slices.Contains(remove, member) })
 		return append(kept, add...), nil
 	})
-	return made, moorage.Annotate("catalog.ChangeMembers", name, err)
+	return made, moorage.Annotate("grants.ChangeMembers", name, err)
 }
 
 // changeRole applies do to a role, and writes it with the members that do returns. It sets made to
 // the result. It requires admin.
-func (a Access) changeRole(ctx context.Context, v gate.Verb, name string, made *Role,
+func (g *Grants) changeRole(ctx context.Context, v gate.Verb, name string, made *Role,
+
 	do func(r *roleAt, members []string) ([]string, error)) error {
-	return a.change(ctx, v, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, gate.Always); err != nil {
+	return g.change(ctx, v, func(ctx context.Context, c *call) (edit, error) {
+		if err := c.onServer(ctx, gate.Always); err != nil {
 			return edit{}, err
 		}
-		r, err := readRole(ctx, a.catalog.planner, name)
+		r, err := c.readRole(ctx, name)
 		var members []string
 		if err == nil {
-			members, err = do(&r, r.members(a.policy))
+			members, err = do(&r, r.members(c.policy))
 		}
 		if err != nil {
 			return edit{}, err
 		}
-		e, err := r.put(a.policy, members)
+		e, err := r.put(c.policy, members)
 		if err == nil {
 			r.value = e.puts[0].Value.(registry.Role)
-			*made = r.asCaller(a.policy)
+			*made = r.asCaller(c.policy)
 		}
 		return e, err
 	})
@@ -170,12 +178,12 @@ func (a Access) changeRole(ctx context.Context, v gate.Verb, name string, made *
 
 // DeleteRole removes a role. Its grants, memberships and ownership end. A later role of the same
 // name does not inherit them. It requires admin. A role that does not exist is KindNotFound.
-func (a Access) DeleteRole(ctx context.Context, name string) error {
-	err := a.change(ctx, gate.DeleteRole, func(ctx context.Context, a *asking) (edit, error) {
-		if err := a.onServer(ctx, gate.Always); err != nil {
+func (g *Grants) DeleteRole(ctx context.Context, name string) error {
+	err := g.change(ctx, gate.DeleteRole, func(ctx context.Context, c *call) (edit, error) {
+		if err := c.onServer(ctx, gate.Always); err != nil {
 			return edit{}, err
 		}
-		r, err := readRole(ctx, a.catalog.planner, name)
+		r, err := c.readRole(ctx, name)
 		switch {
 		case err != nil:
 			return edit{}, err
@@ -190,5 +198,5 @@ func (a Access) DeleteRole(ctx context.Context, name string) error {
 			items: []registry.Item{policyItem(registry.ItemRole, name)},
 		}, nil
 	})
-	return moorage.Annotate("catalog.DeleteRole", name, err)
+	return moorage.Annotate("grants.DeleteRole", name, err)
 }
