@@ -10,32 +10,31 @@ import (
 	"moorage/registry"
 )
 
-// cache keeps parsed metadata documents: of each table and view the two that were put last. These
-// are, as a rule, the current one and the one before it, for those who have just read the pointer.
-// A document is kept under the version of its file (see FileVersion). The cache is safe for
-// concurrent use.
+// cache keeps parsed metadata documents: the last two of each table and view. These are mostly the
+// current one and the one before it, for requests that have just read the pointer. The key of a
+// document is the version of its file (see FileVersion). The cache is safe for concurrent use.
 type cache struct {
 	entries  *otter.Cache[registry.ID, *latest] // by pointer
 	reads    *otter.Cache[string, *readOf]      // joins reads of one file; has no document for long
 	bytesMax int64
 }
 
-// fileKey returns the key that one read is shared for: the pointer, and the version.
+// fileKey returns the key of a shared read: the pointer and the version.
 func fileKey(pointer registry.ID, version string) string { return string(pointer[:]) + version }
 
-// readOf is what one read of a file returned.
+// readOf is the result of one read of a file.
 type readOf struct{ document Document }
 
-// latest is the two documents of one pointer that were put last.
+// latest has the last two documents of one pointer.
 type latest struct{ last, before cachedDocument }
 
-// cachedDocument is a document and the version of its file. It is zero for none.
+// cachedDocument is a document and the version of its file. The zero value has no document.
 type cachedDocument struct {
 	version  string
 	document Document
 }
 
-// errKept ends a read of what is kept.
+// errKept ends a read because the document is cached.
 var errKept = errors.New("the document is kept")
 
 func newCache(bytesMax int64) *cache {
@@ -51,7 +50,7 @@ func newCache(bytesMax int64) *cache {
 	}
 }
 
-// get returns the document of pointer at version, if it is kept.
+// get returns the document of pointer at version, if it is cached.
 func (d *cache) get(pointer registry.ID, version string) (Document, bool) {
 	kept, ok := d.entries.GetIfPresent(pointer)
 	if !ok {
@@ -65,7 +64,8 @@ func (d *cache) get(pointer registry.ID, version string) (Document, bool) {
 	return nil, false
 }
 
-// set keeps document, which is at version now. What is being read of the version is outdated.
+// set caches document, the current content of version. A running read of the version becomes
+// outdated.
 func (d *cache) set(pointer registry.ID, version string, document Document) {
 	d.reads.Invalidate(fileKey(pointer, version))
 	d.entries.Compute(pointer, func(kept *latest, _ bool) (*latest, otter.ComputeOp) {
@@ -73,14 +73,14 @@ func (d *cache) set(pointer registry.ID, version string, document Document) {
 	})
 }
 
-// forget drops what is kept of pointer. What is being read of version is outdated.
+// forget drops the documents of pointer. A running read of version becomes outdated.
 func (d *cache) forget(pointer registry.ID, version string) {
 	d.reads.Invalidate(fileKey(pointer, version))
 	d.entries.Invalidate(pointer)
 }
 
-// readOnce returns what read reads of version, once for all who ask at the same time, and keeps it.
-// If the version is set or forgotten meanwhile, what was read is neither kept nor returned. A
+// readOnce returns the result of read for version, and caches it. Concurrent callers share one
+// read. If the version is set or forgotten meanwhile, the result is neither cached nor returned. A
 // caller that waits for another's read waits until ctx ends.
 func (d *cache) readOnce(ctx context.Context, pointer registry.ID, version string,
 	read func() (Document, error)) (Document, error) {
@@ -108,8 +108,8 @@ func (d *cache) readOnce(ctx context.Context, pointer registry.ID, version strin
 	}
 }
 
-// keep moves what was read from reads, where it is until it is outdated. A set or forget that comes
-// after the look replaces, or drops, what is kept here.
+// keep moves the result of a read from reads into the cache, unless it is outdated. A later set or
+// forget replaces or drops the cached document.
 func (d *cache) keep(pointer registry.ID, version string, read *readOf) {
 	key := fileKey(pointer, version)
 	d.entries.Compute(pointer, func(kept *latest, _ bool) (*latest, otter.ComputeOp) {
@@ -126,8 +126,8 @@ func (d *cache) keep(pointer registry.ID, version string, read *readOf) {
 	})
 }
 
-// with returns l with one document more, or another one in the place of that of the same version.
-// It has that one alone if two are more than the cache may hold. l may be nil.
+// with returns l with an added document, which replaces a document of the same version. If two
+// documents exceed the size of the cache, the result has only the added one. l may be nil.
 func (l *latest) with(put cachedDocument, bytesMax int64) *latest {
 	var before cachedDocument
 	if l != nil {

@@ -3,39 +3,39 @@
 //
 // # Files
 //
-// A file is written once, under a name never used before, and is durable before anything names it.
-// A pointer names the current one. Its metadata log names those before it. So a file that was read
-// can be kept under its version: its location, and which register named it.
+// A file is written once, under a fresh name, and is durable before a record names it. A pointer
+// names the current file, whose metadata log names the earlier ones. So a file that was read can be
+// cached under its version: its location, and the register that named it.
 //
-// Nobody but this package deletes files (delete.go; trim.go for what falls out of a metadata log;
-// former.go for what left it long ago; lost.go for what failed commits leave). There is one
-// function for each reason, with the argument why no reader can need the files any more.
+// Only this package deletes files (delete.go). trim.go handles files that leave a metadata log,
+// former.go files that left it long ago, and lost.go files of failed commits. Each reason has its
+// function, with the argument why no reader can need the files any more.
 //
 // # Deletions and registers
 //
-// A register makes any file the current one, also one that a commit looked at and is about to
-// delete. Two fences keep the register off for a while, and the commit deletes well within that:
+// A register can make any file current, also a file that a commit has checked and is about to
+// delete. Two fences delay such a register, and the commit deletes well within that time:
 //
 //   - The Apply of a commit lists the files that leave the log in the pointer (registry.Trim), and
-//     a register requires that the pointer stays as it read it. If the table is unregistered, its
-//     tombstone takes the list. The expiry writes such a list too, without a version.
-//   - A commit that failed has no Apply that could list its file. But the file's name shows when a
-//     server over this store drew it, and for which table. A register takes a file of the last
-//     two minutes only if the table names or logs it, or did so when it ended. Such a file was
-//     published by a commit, so no commit deletes it as lost. Any other one may be lost.
+//     a register requires an unchanged pointer. If the table is unregistered, its tombstone takes
+//     the list over. The expiry writes such a list too, without a version.
+//   - A failed commit has no Apply that could list its file. But the file's name shows when a
+//     server over this store drew it, and for which table. A register accepts a file of the last
+//     two minutes only if the table names or logs it, or did so when it ended. A commit published
+//     such a file, so no commit deletes it as lost. Any other file may be lost.
 //
-// So a lost file costs no write. The price is that for two minutes no register leads forward again,
-// to a version that an earlier register rolled back. A view has no log: its last version but one is
-// refused for as long. A file whose commit took longer than that before it failed stays.
+// So a lost file costs no write. In return, for two minutes no register can go forward again to a
+// version that an earlier register rolled back, or back to the last but one version of a view,
+// which has no log. The file of a commit that ran for longer before it failed stays.
 //
 // # Memory
 //
-// Long files are read, and built, within a Room that all requests share, fairly between warehouses.
-// What the cache keeps counts apart.
+// Long files are read and built within a Room that all requests share, fairly between warehouses.
+// The cache has its own bound.
 //
 // # What it must not know
 //
-// It knows nothing of locks, of conditions, and of who asks.
+// It knows no locks, conditions or callers.
 package documents
 
 import (
@@ -56,7 +56,7 @@ const (
 )
 
 // Document is a metadata document: *metadata.Document of a table, *metadata.ViewDocument of a view.
-// It is immutable, and two are the same version if they are the same value.
+// It is immutable. Two equal values are the same version.
 type Document interface {
 	Raw() []byte
 	CostBytes() int64
@@ -65,7 +65,7 @@ type Document interface {
 	Property(name string) (string, bool)
 }
 
-// Documents is all metadata files of a catalog. It is safe for concurrent use.
+// Documents reads and writes the metadata files of a catalog. It is safe for concurrent use.
 type Documents struct {
 	ledger    *ledger.Ledger
 	directory *directory.Directory
@@ -77,8 +77,8 @@ type Documents struct {
 	trims     *trims
 }
 
-// New returns the documents that the names of names lead to. cacheBytes bounds the memory of those
-// that are kept. now is the clock of the node.
+// New returns the documents of the tables and views in names. cacheBytes bounds the memory of the
+// cache. now is the clock of the node.
 func New(l *ledger.Ledger, names *directory.Directory, cacheBytes int64, now func() time.Time,
 	log *slog.Logger) *Documents {
 	return &Documents{
@@ -90,16 +90,15 @@ func New(l *ledger.Ledger, names *directory.Directory, cacheBytes int64, now fun
 // Room returns the memory for metadata that is being worked on.
 func (d *Documents) Room() *Room { return d.room }
 
-// Keep notes that document is at a version of a file of pointer: it was just written there, or
-// read.
+// Keep caches document as a version of a file of pointer, after it was written there or read.
 func (d *Documents) Keep(pointer registry.ID, version string, document Document) {
 	d.cache.set(pointer, version, document)
 }
 
-// Forget drops what is kept of pointer, and what is being read of a version of its file.
+// Forget drops the cached documents of pointer, and running reads of a version of its file.
 func (d *Documents) Forget(pointer registry.ID, version string) { d.cache.forget(pointer, version) }
 
-// ForgetAll drops all that is kept, as a restart does.
+// ForgetAll empties the cache, as a restart does.
 func (d *Documents) ForgetAll() { d.cache.entries.InvalidateAll() }
 
 // parse reads the document of a table or view.
@@ -110,8 +109,8 @@ func parse(k *directory.Kind, raw []byte) (Document, error) {
 	return metadata.Parse(raw)
 }
 
-// codecOf returns how the metadata files of document are to be compressed, as PropMetadataCodec has
-// it. A view's files are compressed by default. Source: Java TableProperties, ViewProperties.
+// codecOf returns the compression of the metadata files of document, a value of PropMetadataCodec.
+// A view's files are compressed by default. Source: Java TableProperties, ViewProperties.
 func codecOf(k *directory.Kind, document Document) string {
 	codec, set := document.Property(PropMetadataCodec)
 	switch {

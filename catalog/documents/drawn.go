@@ -16,7 +16,8 @@ import (
 //	ssssssss-rrrr-8rrr-rrrr-mmmmmmmmmmmm
 //
 // s is the Unix time in seconds when the name was drawn, by the clock of the node. r are 42 random
-// bits and the variant. m is of the other digits, the warehouse and the uuid of the table or view.
+// bits and the variant. m is a hash of the other digits, the warehouse, and the uuid of the table
+// or view.
 const (
 	uuidLength = 36 // of the text of a uuid
 	timeLength = 8
@@ -53,16 +54,15 @@ func uuidIn(location string) (unique string, ok bool) {
 	return unique[:uuidLength], true
 }
 
-// WroteFor reports whether a server over this store drew the name of a metadata file for a table or
-// view, which has the uuid table. Names of other catalogs look alike, but have another end, also if
-// the table was in one of them.
+// WroteFor reports whether a server over this store drew the name of a metadata file for the table
+// or view with the uuid table. Names from other catalogs look alike, but have another end, even for
+// the same table.
 func WroteFor(warehouse registry.ID, table, location string) bool {
 	unique, ok := uuidIn(location)
 	return ok && marked(unique, warehouse, table) == unique
 }
 
-// drawnAt returns when the name of a metadata file was drawn, if it was drawn by a server of this
-// kind.
+// drawnAt returns when the name of a metadata file was drawn, if a Moorage server drew it.
 func drawnAt(location string) (at time.Time, ok bool) {
 	unique, ok := uuidIn(location)
 	if !ok {

@@ -20,7 +20,7 @@ import (
 	"moorage/storage"
 )
 
-// Properties of a table or view that the catalog itself acts on.
+// Properties of a table or view that the catalog itself uses.
 const (
 	PropMetadataPath      = "write.metadata.path"
 	PropMetadataCodec     = "write.metadata.compression-codec"
@@ -29,15 +29,15 @@ const (
 	// The values of PropMetadataCodec, in any letter case.
 	codecGzip = "gzip"
 	codecNone = "none"
-	// What the name of a metadata file ends with.
+	// Endings of the name of a metadata file.
 	endingPlain = ".metadata.json"
 	endingGzip  = ".gz" + endingPlain
 
-	// CodecQuoteMax is how many bytes of one that is not known its refusal repeats.
+	// CodecQuoteMax is the number of bytes of an unknown codec that its refusal repeats.
 	CodecQuoteMax = 100
 )
 
-// Ref is where a document of a table or view is.
+// Ref is the place of a document of a table or view.
 type Ref struct {
 	Kind      *directory.Kind
 	Warehouse string
@@ -48,7 +48,7 @@ type Ref struct {
 	Version   string // of the file at Location; see FileVersion
 }
 
-// RefOf returns where the document is that pointer names, in storage.
+// RefOf returns the place, in storage, of the document that pointer names.
 func RefOf(pointer registry.Pointer, storage storage.Store) Ref {
 	return Ref{
 		Kind: directory.KindOf(pointer), Warehouse: pointer.Warehouse, Pointer: pointer.ID, UUID: pointer.TableUUID,
@@ -57,9 +57,9 @@ func RefOf(pointer registry.Pointer, storage storage.Store) Ref {
 	}
 }
 
-// FileVersion returns a text that tells the file that a pointer names from all others: its
-// location, and which register named it. An owner may write a file once more and register it again:
-// that is another version.
+// FileVersion returns a text that identifies the file that a pointer names: its location, and the
+// register that named it. If an owner rewrites a file and registers it again, that is another
+// version.
 func FileVersion(location string, registration registry.ID) string {
 	if registration.IsZero() {
 		return location
@@ -67,13 +67,13 @@ func FileVersion(location string, registration registry.ID) string {
 	return location + "\x00" + registration.String()
 }
 
-// isOf reports whether a document that is at the place is one of its table or view.
+// isOf reports whether the document at the place belongs to its table or view.
 func (p Ref) isOf(document Document) bool {
 	return strings.EqualFold(document.UUID(), p.UUID)
 }
 
-// FileError gives the failure of reading or writing a file its kind, and its location unless it
-// names that itself.
+// FileError adds to the failure of reading or writing a file its kind, and its location unless the
+// error names it.
 func FileError(location string, err error) error {
 	kind, text := moorage.KindUnavailable, ""
 	switch {
@@ -101,13 +101,12 @@ type File struct {
 	Storage   storage.Store
 }
 
-// Name draws a name for next, the version that follows base, and returns next with it. The document
-// of base is nil for the first version. The name is
-// <location>/metadata/<version, five digits>-<uuid>.metadata.json. The uuid shows when the name was
-// drawn, and for which table (WroteFor). The property write.metadata.path can set the folder, and
-// the ending says whether the file is compressed. A codec that is not known is KindIllegalArgument,
-// unless it is that of base: what was registered with one can be changed, and its files are not
-// compressed.
+// Name draws a name for next, the version after base, and returns next with it. The document of
+// base is nil for the first version. The name is <location>/metadata/<version, five
+// digits>-<uuid>.metadata.json. The uuid shows when the name was drawn, and for which table
+// (WroteFor). The property write.metadata.path can set the folder, and the ending shows whether the
+// file is compressed. An unknown codec is KindIllegalArgument, unless base has it too: a table that
+// was registered with one can be changed, and its files are not compressed.
 func (d *Documents) Name(k *directory.Kind, next, base File) (File, error) {
 	unique, err := d.drawFor(next)
 	if err != nil {
@@ -137,8 +136,8 @@ func inMetadataFolder(document Document, name string) string {
 	return storage.Join(document.Location(), "metadata", name)
 }
 
-// checkLocation refuses a location that is too long, and one that engines read in several ways: a
-// storage takes it, and some of them would look elsewhere.
+// checkLocation refuses a location that is too long, and a location that engines interpret in
+// different ways, although a storage accepts it.
 func checkLocation(location string) error {
 	if _, err := storage.Parse(location); err != nil && len(location) <= storage.LocationBytesMax {
 		return FileError(location, err)
@@ -150,7 +149,7 @@ func checkLocation(location string) error {
 	return nil
 }
 
-// VersionNumber returns the number that the name of a metadata file begins with, -1 if there is
+// VersionNumber returns the number at the start of the name of a metadata file, and -1 if there is
 // none.
 func VersionNumber(location string) int {
 	digits, _, _ := strings.Cut(path.Base(location), "-")
@@ -164,7 +163,7 @@ func VersionNumber(location string) int {
 // IsCompressed reports whether the file is written compressed.
 func (f File) IsCompressed() bool { return strings.HasSuffix(f.Location, endingGzip) }
 
-// ending returns what the name of the file ends with.
+// ending returns the ending of the file's name.
 func (f File) ending() string {
 	if f.IsCompressed() {
 		return endingGzip
@@ -193,7 +192,7 @@ func (f File) Content() ([]byte, error) {
 	return compressed.Bytes(), nil
 }
 
-// Write stores the file, durably, before anything names it.
+// Write stores the file durably, before a record names it.
 func (f File) Write(ctx context.Context) error {
 	body, err := f.Content()
 	if err != nil {
@@ -202,13 +201,13 @@ func (f File) Write(ctx context.Context) error {
 	return CreateError(f.Location, f.Storage.Create(ctx, f.Location, body))
 }
 
-// MayRemain reports whether a write that failed with err may have left the file that it was to
-// make, so that the caller has to delete it. A file that was there before is somebody else's.
+// MayRemain reports whether a write that failed with err may have left its file, so that the caller
+// must delete it. An existing file belongs to another writer.
 func MayRemain(err error) bool {
 	return moorage.KindOf(err) == moorage.KindUnavailable && !errors.Is(err, storage.ErrExists)
 }
 
-// CreateError gives the failure of making a file or folder its kind; nil stays nil.
+// CreateError adds its kind to the failure of creating a file or folder. nil stays nil.
 func CreateError(location string, err error) error {
 	panicked, isPanic := errors.AsType[*worker.PanicError](err)
 	switch {

@@ -17,42 +17,43 @@ import (
 
 const (
 	// formerReadsMax bounds the metadata files that one walk reads. With logs of 100 files, the
-	// default, it comes as far as a purge does.
+	// default, the walk gets as far as a purge does.
 	formerReadsMax = 1000
-	// formerFilesMax bounds what one run deletes, and formerRoundMax what one Apply announces.
+	// formerFilesMax bounds the files that one run deletes, and formerRoundMax the files that one
+	// Apply announces.
 	formerFilesMax = 10_000
 	formerRoundMax = 1000
-	// formerFoldersMax bounds the folders that one Apply announces. More than one are rare.
+	// formerFoldersMax bounds the folders that one Apply announces. More than one is rare.
 	formerFoldersMax = 8
-	// formerMargin is how much longer than its name a version may be under way to its Apply, and
-	// how much the clocks of nodes may differ.
+	// formerMargin covers the time from drawing the name of a version to its Apply, and the
+	// difference between the clocks of nodes.
 	formerMargin = 5 * time.Minute
 )
 
-// Former says what became of the metadata files that have left the log of a table.
+// Former is the result of TrimFormer.
 type Former struct {
-	// Files is how many were deleted, or were gone before.
+	// Files is the number of files that were deleted, or had been deleted before.
 	Files int
-	// Next is when further files have been out of the log for long enough; zero if none has left
-	// the log, or all that did are gone.
+	// Next is when further files will have been out of the log for long enough. It is zero if no
+	// file has left the log, or all of them are deleted.
 	Next time.Time
 }
 
 // TrimFormer deletes metadata files of a live table that left its metadata log longer than kept
-// ago. now is the store's time. It makes no version. A file goes only if it lies within the claims
-// of the table, if a server over this store drew its name for the table, and if a log leads to it.
-// Other files, such as what the table brought from another catalog, stay.
+// ago. now is the store's time. It makes no version. A file goes only if it is within the claims of
+// the table, a server over this store drew its name for the table, and a log leads to it. Other
+// files stay, such as those that the table brought from another catalog.
 //
-// That is safe because no version which the table had since then names or logs such a file: the
-// walk begins behind the last version that is older. Versions that a register took out of the row
-// are not in it, so no file goes until the last register is older than kept. The Apply that
-// announces the files requires that there was no register since the walk. registry.Trim keeps
-// registers off while they are deleted.
+// That is safe because no version since then names or logs such a file: the walk begins after the
+// last version that is older. Versions that a register skipped are not in the logs, so no file goes
+// until the last register is older than kept. The Apply that announces the files requires that
+// there was no register since the walk. registry.Trim fences registers while the files are deleted.
 //
-// The oldest files go first, and no file of a log before those to which it leads. So a run that was
-// cut short at any point, or met its bounds, leaves what the next walk finds.
+// The oldest files go first, and a file goes after the files of its log. So if a run is interrupted
+// at any point, or reaches its bounds, the next walk finds the rest.
 //
-// Errors: those of Current and of the storage; KindUnavailable. What it returns holds besides.
+// Errors: the errors of Current and of the storage; KindUnavailable. The result is valid even with
+// an error.
 func (d *Documents) TrimFormer(ctx context.Context, found *directory.Found, now time.Time, kept time.Duration) (
 	Former, error) {
 	present, err := d.Current(ctx, found)
@@ -89,7 +90,7 @@ func (d *Documents) TrimFormer(ctx context.Context, found *directory.Found, now 
 	return former, nil
 }
 
-// formerWalk follows the metadata logs of a table, from its present version backwards.
+// formerWalk follows the metadata logs of a table backwards from its current version.
 type formerWalk struct {
 	documents *Documents
 	found     *directory.Found
@@ -101,8 +102,8 @@ type formerWalk struct {
 	document  *metadata.Document
 }
 
-// logs returns the files that may go, by the logs that name them: the last log, which names the
-// oldest, comes last. In each the oldest file comes first.
+// logs returns the deletable files, grouped by the logs that name them. The log with the oldest
+// files comes last. In each log the oldest file comes first.
 func (w *formerWalk) logs(ctx context.Context, present *metadata.Document) ([][]string, error) {
 	log := w.note(present)
 	if len(log) == 0 {
@@ -150,8 +151,8 @@ func (w *formerWalk) logs(ctx context.Context, present *metadata.Document) ([][]
 	}
 }
 
-// base returns the last version of the table that is older than before; nil if the walk does not
-// come so far.
+// base returns the last version of the table that is older than before, and nil if the walk does
+// not get that far.
 func (w *formerWalk) base(ctx context.Context, present *metadata.Document) (*metadata.Document, error) {
 	pointer := w.found.Pointer
 	if !pointer.Registration.IsZero() || w.isOld(pointer.MetadataLocation) {
@@ -175,15 +176,15 @@ func (w *formerWalk) base(ctx context.Context, present *metadata.Document) (*met
 	return nil, nil
 }
 
-// isOld reports whether the version in a file was made before w.before, as the last register was. A
-// file that no server of this kind wrote is not younger than that.
+// isOld reports whether the version in a file was made before w.before. A file from another catalog
+// counts as old, because the last register was before w.before.
 func (w *formerWalk) isOld(file string) bool {
 	at, ok := drawnAt(file)
 	return !ok || at.Before(w.before)
 }
 
-// lastAt returns when the last file can have left the log: with the present version, or with the
-// last register.
+// lastAt returns the latest time at which a file can have left the log: that of the current
+// version, or of the last register.
 func (w *formerWalk) lastAt(now time.Time) time.Time {
 	at, ok := drawnAt(w.found.Pointer.MetadataLocation)
 	if since := w.found.Pointer.Since; !ok || at.Before(since) {
@@ -195,7 +196,7 @@ func (w *formerWalk) lastAt(now time.Time) time.Time {
 	return at
 }
 
-// note notes the files that document logs, and returns them, the oldest first.
+// note records the files in the log of document, and returns them, the oldest first.
 func (w *formerWalk) note(document *metadata.Document) []string {
 	var files []string
 	for _, entry := range document.MetadataLog() {
@@ -205,7 +206,7 @@ func (w *formerWalk) note(document *metadata.Document) []string {
 	return files
 }
 
-// deletable returns the files that document logs and no later version does, if they may be deleted.
+// deletable returns the deletable files in the log of document that no later version logs.
 func (w *formerWalk) deletable(document *metadata.Document) []string {
 	pointer := w.found.Pointer
 	var files []string
@@ -235,8 +236,8 @@ func (w *formerWalk) areGone(ctx context.Context, files ...string) (bool, error)
 	return true, nil
 }
 
-// read returns an earlier version of the table; nil if the file is gone, or is none of that table
-// within its claims.
+// read returns an earlier version of the table. It returns nil if the file is gone, or is not a
+// file of that table within its claims.
 func (w *formerWalk) read(ctx context.Context, file string) (*metadata.Document, error) {
 	if w.last == file {
 		return w.document, nil
@@ -263,14 +264,14 @@ func (w *formerWalk) read(ctx context.Context, file string) (*metadata.Document,
 	return document, nil
 }
 
-// formerBatch is deleted by one call of the storage.
+// formerBatch is the number of files that one call of the storage deletes.
 type formerBatch struct {
 	folder string
 	files  []string
 }
 
-// rounds splits the files of logs into what is announced together. The last file of the first log
-// goes alone and last: it shows whether there is something left to do.
+// rounds splits the files of logs into groups that are announced together. The last file of the
+// first log goes alone and last, because it shows whether other files are left.
 func rounds(logs [][]string) [][]formerBatch {
 	var batches []formerBatch
 	for i, log := range slices.Backward(logs) {
@@ -300,8 +301,8 @@ func rounds(logs [][]string) [][]formerBatch {
 	return all
 }
 
-// trimRound announces the files of round and deletes them. It returns the table as it is then; nil
-// if it was registered meanwhile or is gone.
+// trimRound announces the files of round and deletes them. It returns the resulting table, and nil
+// if the table was registered meanwhile or is gone.
 func (d *Documents) trimRound(ctx context.Context, found *directory.Found, round []formerBatch) (
 	to *directory.Found, err error) {
 	trims, err := d.formerTrims(round)
@@ -353,8 +354,8 @@ func (d *Documents) trimRound(ctx context.Context, found *directory.Found, round
 	return to, nil
 }
 
-// formerTrims returns what announces the files of round: in each folder those that were drawn not
-// after the last of them.
+// formerTrims returns the announcements of the files of round. An announcement covers all files of
+// a folder whose names were drawn no later than the last file of round there.
 func (d *Documents) formerTrims(round []formerBatch) ([]registry.Trim, error) {
 	node, err := d.trims.nodeID(d.ledger.NewID)
 	if err != nil {
@@ -381,7 +382,7 @@ func (d *Documents) formerTrims(round []formerBatch) ([]registry.Trim, error) {
 }
 
 // deleteFormer deletes the files of round, which trim announced with the Apply that made table. It
-// deletes none if there was a register since.
+// deletes no file if there was a register since.
 func (d *Documents) deleteFormer(ctx context.Context, table *directory.Found, trim registry.Trim,
 	round []formerBatch) error {
 	if d.now().Sub(trim.At) > trimBeginMax {

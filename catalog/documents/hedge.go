@@ -16,24 +16,23 @@ import (
 )
 
 const (
-	// hedgeDelayMin is how long a write may take before it is repeated, if writes are fast.
+	// hedgeDelayMin is the shortest time before a write is repeated.
 	hedgeDelayMin = 150 * time.Millisecond
-	// hedgeMedians is how many times the median a write may take before it is repeated.
+	// hedgeMedians is the multiple of the median time after which a write is repeated.
 	hedgeMedians = 3
-	// hedgeSamples is of how many writes the median is.
+	// hedgeSamples is the number of writes for the median.
 	hedgeSamples = 64
-	// hedgesMax bounds the writes that are repeated at one moment: a storage that is slow because
-	// it has too much to do does not get much more.
+	// hedgesMax bounds the concurrent repeated writes, so that an overloaded storage does not get
+	// much more load.
 	hedgesMax = 16
-	// hedgedTimeout bounds a write, also one that nobody waits for any more.
+	// hedgedTimeout bounds a write, also after its caller has the result of the other one.
 	hedgedTimeout = 30 * time.Second
 )
 
-// hedge writes files to storage behind a network, and repeats a write that takes unusually long,
-// under another name. The first file that is there is named; nobody ever learns the name of the
-// other. The other write goes on to its end, because one that is given up may still take effect.
-// Only then is its file deleted. A process that ends before leaves an orphan. It is safe for
-// concurrent use.
+// hedge writes files to storages on a network, and repeats an unusually slow write under another
+// name. The commit names the file that exists first, and no record names the other. The other write
+// runs to its end, because a cancelled write may still take effect; then its file is deleted. A
+// process that stops before that leaves an orphan. It is safe for concurrent use.
 type hedge struct {
 	documents *Documents
 	now       func() time.Time
@@ -48,24 +47,24 @@ type hedge struct {
 	next    int             // the oldest element of took, once it is full
 }
 
-// HedgeWrites lets WriteHedged repeat writes. now measures how long they take. It is called before
-// the first write, once.
+// HedgeWrites makes WriteHedged repeat slow writes. now measures their times. Call it once, before
+// the first write.
 func (d *Documents) HedgeWrites(now func() time.Time) {
 	d.hedge = &hedge{documents: d, now: now, slots: make(chan struct{}, hedgesMax), stopping: make(chan struct{})}
 }
 
-// WriteHedged stores file, durably, and returns it under the name that it has. If it fails, the
-// error is that of writing the file that it returns; see MayRemain. It is File.Write unless
-// HedgeWrites was called, or if the file is not behind a network.
+// WriteHedged stores file durably, and returns it with its name. After a failure it returns the
+// file whose write failed, and the error of that write; see MayRemain. It is File.Write unless
+// HedgeWrites was called, and for files that are not on a network.
 func (d *Documents) WriteHedged(ctx context.Context, file File) (File, error) {
 	return d.hedge.write(ctx, file)
 }
 
-// Close gives up the writes that nobody waits for, and returns when their files are deleted, as far
-// as that succeeds. It is called before the ports are closed, and may be called again.
+// Close cancels the writes whose callers are done, and returns after trying to delete their files.
+// Call it before the ports are closed. It may be called again.
 func (d *Documents) Close() { d.hedge.stop() }
 
-// write is WriteHedged. A nil hedge writes once, as does one that was stopped.
+// write is WriteHedged. A nil or stopped hedge writes once.
 func (h *hedge) write(ctx context.Context, file File) (File, error) {
 	if _, remote := file.Storage.(storage.Remote); !remote || !h.enter() {
 		return file, file.Write(ctx)
@@ -92,7 +91,7 @@ func (h *hedge) write(ctx context.Context, file File) (File, error) {
 	}
 }
 
-// stop is Close. A nil hedge has nothing to stop.
+// stop is Close. It does nothing for a nil hedge.
 func (h *hedge) stop() {
 	if h == nil {
 		return
@@ -106,7 +105,7 @@ func (h *hedge) stop() {
 	h.tasks.Wait()
 }
 
-// enter begins a race, unless there are to be none.
+// enter begins a race, unless the hedge is nil or stopped.
 func (h *hedge) enter() bool {
 	if h == nil {
 		return false
@@ -119,7 +118,7 @@ func (h *hedge) enter() bool {
 	return !h.stopped
 }
 
-// note adds how long a write took to those that the median is of.
+// note adds the time of a write to the samples of the median.
 func (h *hedge) note(took time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -149,8 +148,8 @@ type written struct {
 	err  error
 }
 
-// race is one or two writes of a document, under different names. Except for ended it belongs to
-// one goroutine.
+// race is one or two writes of a document under different names. Except for ended it belongs to one
+// goroutine.
 type race struct {
 	hedge    *hedge
 	cancel   context.CancelFunc
@@ -175,7 +174,7 @@ func (r *race) begin(ctx context.Context, file File) {
 	}()
 }
 
-// repeat begins a second write, unless too many are under way.
+// repeat begins a second write, unless too many are running.
 func (r *race) repeat(ctx context.Context, file File) {
 	select {
 	case r.hedge.slots <- struct{}{}:
@@ -191,7 +190,7 @@ func (r *race) repeat(ctx context.Context, file File) {
 	r.begin(ctx, second)
 }
 
-// leave ends the race, in the background if there is something left to wait for or to delete.
+// leave ends the race. If it has to wait or to delete a file, it does so in the background.
 func (r *race) leave(ctx context.Context) {
 	if r.underWay == 0 && len(r.others) == 0 {
 		r.end(ctx)
@@ -200,8 +199,8 @@ func (r *race) leave(ctx context.Context) {
 	go r.end(ctx)
 }
 
-// end waits for the writes that are under way, and deletes all files except the one that write
-// returned. DeleteLost looks whether somebody who found a file has registered it.
+// end waits for the running writes, and deletes all files except the one that write returned.
+// DeleteLost checks whether a client that found a file has registered it.
 func (r *race) end(ctx context.Context) {
 	defer r.hedge.tasks.Done()
 	defer r.cancel()

@@ -13,10 +13,10 @@ import (
 	"moorage/storage"
 )
 
-// listsAtOnce is how many manifest lists one commit writes at a time.
+// listsAtOnce is the number of manifest lists that one commit writes at a time.
 const listsAtOnce = 32
 
-// NameList draws a name for a manifest list of a snapshot of document. It is in the folder of the
+// NameList draws a name for a manifest list of a snapshot of document, in the folder of the
 // metadata files: snap-<snapshot>-0-<uuid>.avro.
 func (d *Documents) NameList(document Document, snapshot int64) (string, error) {
 	unique, err := d.ledger.NewUUID()
@@ -28,8 +28,8 @@ func (d *Documents) NameList(document Document, snapshot int64) (string, error) 
 }
 
 // ReadRaw returns all bytes of the manifest list or manifest at location, at most bytesMax. take
-// takes room for them. A file that yields fewer bytes than it has is an error: a list that was cut
-// may be a list.
+// reserves room for them. Fewer bytes than the file's length are an error, because a truncated list
+// may still parse.
 func (d *Documents) ReadRaw(ctx context.Context, store storage.Store, location string, bytesMax int64,
 	take func(ctx context.Context, bytes int64) error) ([]byte, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -57,9 +57,9 @@ func (d *Documents) ReadRaw(ctx context.Context, store storage.Store, location s
 	return raw, nil
 }
 
-// WriteWith is WriteHedged of file, and stores lists beside it. A nil error says that all are
-// durable. If any was not stored, the rest may remain, and the caller deletes all of them: see
-// MayRemain and Lost.
+// WriteWith is WriteHedged for file, and stores lists in addition. After a nil error all are
+// durable. After an error some may remain, and the caller deletes all of them: see MayRemain and
+// Lost.
 func (d *Documents) WriteWith(ctx context.Context, file File, lists []storage.File) (File, error) {
 	const op = "documents.WriteWith"
 	if len(lists) == 0 || len(file.Document.Raw()) > BytesMax { // one that is too long is not even begun
@@ -102,8 +102,8 @@ func writeBatch(ctx context.Context, batcher storage.Batcher, file File, lists [
 	return nil
 }
 
-// unstored gives err a kind by which MayRemain says that files may remain. It may be that of any
-// file of several, all with new names. nil stays nil.
+// unstored adds a kind to err, with which MayRemain returns true. err may be about any of several
+// files with fresh names. nil stays nil.
 func unstored(op, location string, err error) error {
 	if err == nil {
 		return nil

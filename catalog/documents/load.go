@@ -10,9 +10,9 @@ import (
 	"moorage/storage"
 )
 
-// Current returns the document that a pointer names. If its file is missing that is an error only
-// if the pointer, read again, still names it; else ledger.ErrRetry. That it cannot be read is no
-// fault of who asks for it.
+// Current returns the document that a pointer names. If the file is missing and the pointer, read
+// again, names another one, the error is ledger.ErrRetry. An unreadable file is not the caller's
+// fault.
 func (d *Documents) Current(ctx context.Context, found *directory.Found) (Document, error) {
 	document, err := d.Of(ctx, RefOf(found.Pointer, found.Storage))
 	if errors.Is(err, storage.ErrOutside) {
@@ -23,7 +23,7 @@ func (d *Documents) Current(ctx context.Context, found *directory.Found) (Docume
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:
 	case moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation, moorage.KindTooLarge:
-		// The client did not send the file that is registered.
+		// The client did not send the registered file.
 		return nil, moorage.E("documents.Current", found.Pointer.MetadataLocation, moorage.KindInternal, err)
 	default:
 		return document, err
@@ -38,9 +38,9 @@ func (d *Documents) Current(ctx context.Context, found *directory.Found) (Docume
 	return nil, err
 }
 
-// Of returns the metadata document at a place: that which is kept, or read and parsed, once for all
-// who ask at the same time. A file that is missing is KindNotFound, one that cannot be parsed has
-// the kind of metadata.Parse or ParseView.
+// Of returns the metadata document at a place, from the cache or from one read that concurrent
+// callers share. A missing file is KindNotFound. An unparsable file has the kind of metadata.Parse
+// or ParseView.
 func (d *Documents) Of(ctx context.Context, at Ref) (Document, error) {
 	if kept := d.Kept(ctx, at); kept != nil {
 		return kept, nil
@@ -53,15 +53,15 @@ func (d *Documents) Of(ctx context.Context, at Ref) (Document, error) {
 	return document, err
 }
 
-// Kept returns the metadata document at a place if it is kept, else nil. Where a look at a file is
-// cheap it looks, each time, whether the file is still there.
+// Kept returns the metadata document at a place if it is cached, else nil. If checking a file is
+// cheap, it checks each time that the file still exists.
 func (d *Documents) Kept(ctx context.Context, at Ref) Document {
 	kept, ok := d.cache.get(at.Pointer, at.Version)
 	if !ok {
 		return nil
 	}
-	// Else this node read the file before its owner wrote it once more and another node registered
-	// it.
+	// Otherwise this node may have read the file before its owner rewrote it and another node
+	// registered it.
 	good := at.isOf(kept)
 	if local, ok := at.Storage.(storage.Local); ok && good && local.MayBeGone(at.Location) {
 		_, err := at.Storage.Stat(ctx, at.Location)
@@ -74,8 +74,7 @@ func (d *Documents) Kept(ctx context.Context, at Ref) Document {
 	return kept
 }
 
-// readOnce reads and parses a metadata document, once for all who ask at the same time, and keeps
-// it.
+// readOnce reads, parses and caches a metadata document. Concurrent callers share one read.
 func (d *Documents) readOnce(ctx context.Context, at Ref) (Document, error) {
 	return d.cache.readOnce(ctx, at.Pointer, at.Version, func() (Document, error) {
 		ctx, cancel := moorage.Detached(ctx, readTimeout) // others may wait for this read
@@ -84,8 +83,8 @@ func (d *Documents) readOnce(ctx context.Context, at Ref) (Document, error) {
 	})
 }
 
-// Find returns the live pointer of kind k called ident, and the document that it names. Its errors
-// are those of directory.Find and of Current.
+// Find returns the live pointer of kind k called ident, and the document that it names. The errors
+// are the errors of directory.Find and of Current.
 func (d *Documents) Find(ctx context.Context, k *directory.Kind, ident moorage.Identifier) (
 	found *directory.Found, document Document, err error) {
 	err = d.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {

@@ -13,12 +13,13 @@ import (
 )
 
 const (
-	// lostFence is for how long after its name was drawn a register takes a file only if the table
-	// or view is known to have named it. The name itself shows the time, so no record is written.
+	// lostFence is the time after drawing its name during which a register accepts a file only if
+	// the table or view is known to have named it. The name itself shows the time, so no record is
+	// written.
 	lostFence = 2 * time.Minute
-	// lostBeginMax is how long after its name was drawn the deletion of a lost file may begin: a
-	// transaction has passed its deadline by then. A look and a deletion follow, each of at most
-	// deleteTimeout. They end well before lostFence.
+	// lostBeginMax is the time after drawing its name within which the deletion of a lost file may
+	// begin. A transaction has passed its deadline by then. A check and a deletion follow, each of
+	// at most deleteTimeout, and end well before lostFence.
 	lostBeginMax = 80 * time.Second
 )
 
@@ -28,13 +29,13 @@ const (
 type Lost struct {
 	File
 	Base string // the metadata file that the version would have followed; empty for the first
-	// Lists are manifest lists that were written for it. Nothing but the metadata file names them,
-	// so they go with it or stay with it.
+	// Lists are manifest lists that were written for the metadata file. Only that file names them,
+	// so they are deleted or kept with it.
 	Lists []storage.File
 }
 
-// IsFresh reports whether a server of this kind drew the name of a file so lately that a commit may
-// be about to delete it, if that failed. A name from a clock that is ahead counts likewise.
+// IsFresh reports whether a Moorage server drew the name of a file so recently that a failed commit
+// may be about to delete it. A name from a clock that is ahead also counts.
 func (d *Documents) IsFresh(location string) bool { return d.isDrawnWithin(location, lostFence) }
 
 func (d *Documents) isDrawnWithin(location string, limit time.Duration) bool {
@@ -42,8 +43,8 @@ func (d *Documents) isDrawnWithin(location string, limit time.Duration) bool {
 	return ok && d.now().Sub(at).Abs() < limit
 }
 
-// mayStillGo reports whether the deletion of a lost file may begin. A file that is too old for that
-// stays: a register may take it soon.
+// mayStillGo reports whether the deletion of a lost file may still begin. An older file stays,
+// because a register may accept it soon.
 func (d *Documents) mayStillGo(ctx context.Context, file Lost) bool {
 	if d.isDrawnWithin(file.Location, lostBeginMax) {
 		return true
@@ -53,9 +54,9 @@ func (d *Documents) mayStillGo(ctx context.Context, file Lost) bool {
 	return false
 }
 
-// DeleteLostBehind deletes the file of an earlier attempt of work, by what this one has read since
-// then: the table or view as it is now, and its present version. So those who race for a table need
-// not look for themselves.
+// DeleteLostBehind deletes the file of an earlier attempt of work, based on what the current
+// attempt has read since: the table or view, and its current version. So attempts that race for a
+// table need no extra reads.
 func (d *Documents) DeleteLostBehind(ctx context.Context, file Lost, now *directory.Found, present Document) {
 	if file.Pointer != now.Pointer.ID { // the name leads to another one by now
 		d.DeleteLost(ctx, file)
@@ -68,12 +69,12 @@ func (d *Documents) DeleteLostBehind(ctx context.Context, file Lost, now *direct
 	}
 }
 
-// NoteUnlooked is what the log says of a file that stays because nobody could look whether it is in
-// use.
+// NoteUnlooked is the log message for a file that stays because the check whether it is in use
+// failed.
 const NoteUnlooked = "could not look whether the metadata file of a commit that did not happen is in use, it stays"
 
-// DeleteLost deletes a file unless the pointer that has its uuid by now names it, or has a version
-// that does. If that cannot be told the file stays: an orphan, and no more.
+// DeleteLost deletes a file, unless the pointer that now has its uuid names it, or has a version
+// that logs it. If that is unknown, the file stays as an orphan.
 func (d *Documents) DeleteLost(ctx context.Context, file Lost) {
 	if !d.mayStillGo(ctx, file) {
 		return
@@ -89,8 +90,8 @@ func (d *Documents) DeleteLost(ctx context.Context, file Lost) {
 	}
 }
 
-// delete deletes a file that nothing names, with its lists. No register takes the file while that
-// lasts. Failing to do so leaves orphans and no more.
+// delete deletes a file that nothing names, with its lists. Registers refuse the file meanwhile. A
+// failure only leaves orphans.
 func (d *Documents) delete(ctx context.Context, file Lost) {
 	ctx, cancel := moorage.Detached(ctx, deleteTimeout)
 	defer cancel()
@@ -104,8 +105,8 @@ func (d *Documents) delete(ctx context.Context, file Lost) {
 	}
 }
 
-// IsNamed reports whether a file is that of a version of a table or view. A register claims its
-// uuid, for the pointer that had it or another one.
+// IsNamed reports whether a table or view names or logs a file. A register claims the uuid of the
+// file for a pointer, so only that pointer can.
 func (d *Documents) IsNamed(ctx context.Context, file Lost) (bool, error) {
 	records, err := d.ledger.Get(ctx, registry.UUIDKey(file.Document.UUID()), registry.PointerKey(file.Pointer))
 	if err != nil || !records[0].Exists() {
@@ -135,8 +136,8 @@ func (d *Documents) IsNamed(ctx context.Context, file Lost) (bool, error) {
 	return err == nil && Names(pointer.MetadataLocation, present, file.Location), err
 }
 
-// Names reports whether a version, which is in document, at location, is in file or logs it,
-// however each is spelled.
+// Names reports whether document, which is at location, is in file or logs file. The spelling of
+// locations does not matter.
 func Names(location string, document Document, file string) bool {
 	file = Normalised(file)
 	if Normalised(location) == file {

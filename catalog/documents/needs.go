@@ -9,13 +9,13 @@ import (
 	"moorage/storage"
 )
 
-// PlaceOf returns where the files of a warehouse are. It is one of check.Files.
+// PlaceOf returns the place of the files of a warehouse. It implements check.Files.
 func (d *Documents) PlaceOf(warehouse registry.Warehouse) storage.Place {
 	return d.directory.PlaceOf(warehouse)
 }
 
-// OwnPlaceOf returns the locations that a table has claimed, and how they are reached by what its
-// own record says. It is one of check.Files.
+// OwnPlaceOf returns the locations that a table has claimed, and how to reach them by its own
+// record. It implements check.Files.
 func (d *Documents) OwnPlaceOf(pointer registry.Pointer) storage.Place {
 	return storage.Place{
 		Roots: pointer.Claims, Options: pointer.Storage,
@@ -23,8 +23,8 @@ func (d *Documents) OwnPlaceOf(pointer registry.Pointer) storage.Place {
 	}
 }
 
-// UUIDIn returns the uuid in the present metadata file of pointer, which is in place. It borrows
-// the storage, so it makes no folder. It is one of check.Files.
+// UUIDIn returns the uuid in the current metadata file of pointer, which is in place. It borrows
+// the storage, so it creates no folder. It implements check.Files.
 func (d *Documents) UUIDIn(ctx context.Context, place storage.Place, pointer registry.Pointer) (string, error) {
 	store, giveBack, err := d.directory.Borrow(ctx, place)
 	if err != nil {
@@ -38,7 +38,7 @@ func (d *Documents) UUIDIn(ctx context.Context, place storage.Place, pointer reg
 	return document.UUID(), nil
 }
 
-// StatIn looks whether there is a file at location, which is in place. It is one of check.Files.
+// StatIn checks whether there is a file at location, which is in place. It implements check.Files.
 func (d *Documents) StatIn(ctx context.Context, place storage.Place, location string) error {
 	store, giveBack, err := d.directory.Borrow(ctx, place)
 	if err != nil {
@@ -49,16 +49,15 @@ func (d *Documents) StatIn(ctx context.Context, place storage.Place, location st
 	return err
 }
 
-// StorageOf borrows the storage that reaches the files of table, whose record has this state, and
-// what lies below also. The caller gives it back by a call of the function. It is one of
-// purge.Tables.
+// StorageOf borrows a storage for the files of table, whose record has this state, and for files
+// below also. The caller returns it by calling the function. It implements purge.Tables.
 func (d *Documents) StorageOf(ctx context.Context, table registry.Pointer, state registry.State, also ...string) (
 	storage.Store, func(), error) {
 	return d.directory.StorageOf(ctx, table, state, also...)
 }
 
-// ReadMetadata reads the present metadata file of table from its storage: KindNotFound if it is not
-// there. It is one of purge.Tables.
+// ReadMetadata reads the current metadata file of table from its storage. It returns KindNotFound
+// if the file does not exist. It implements purge.Tables.
 func (d *Documents) ReadMetadata(ctx context.Context, table registry.Pointer, files storage.Store) (
 	*metadata.Document, error) {
 	read, err := d.Read(ctx, directory.Table(), table.Warehouse, files, table.MetadataLocation)

@@ -19,27 +19,26 @@ import (
 // Bounds of reading metadata files. A file of a few kilobytes may unpack to any size, and many
 // clients may ask at once.
 const (
-	// BytesMax bounds a metadata file, before and after decompression: a hundred thousand snapshots
-	// or so.
+	// BytesMax bounds a metadata file before and after decompression: about a hundred thousand
+	// snapshots.
 	BytesMax = 256 << 20
-	// unpackedTimes is how many times as long a compressed file is taken for: most are a little
-	// shorter unpacked.
+	// unpackedTimes is the assumed ratio of unpacked to compressed length; most files have a
+	// slightly lower one.
 	unpackedTimes = 8
-	// readStepBytes is how much more room a file takes that turns out to be longer than it was
-	// taken for.
+	// readStepBytes is the additional room for a file that is longer than assumed.
 	readStepBytes = 16 << 20
-	// ReadStallMax is how long a read that holds room may wait for bytes: others could use the
-	// room.
+	// ReadStallMax is how long a read that holds room may wait for bytes, because others could use
+	// the room.
 	ReadStallMax = 5 * time.Second
 )
 
-// errReadStalled is why a read that held room for too long was ended.
+// errReadStalled means that a read held room for too long without progress.
 var errReadStalled = errors.New("documents: no byte came for " + ReadStallMax.String())
 
-// Read reads and parses the metadata file at location, compressed or not: its name does not matter,
-// writers have used several. A file that is missing is KindNotFound, one that cannot be parsed has
-// the kind of metadata.Parse or ParseView, one that is too long KindValidation, and a long one for
-// which there is no room KindTooManyRequests. It takes the room of the warehouse.
+// Read reads and parses the metadata file at location, compressed or not, whatever its name. A
+// missing file is KindNotFound, an unparsable one has the kind of metadata.Parse or ParseView, one
+// that is too long is KindValidation, and a long one without room is KindTooManyRequests. The room
+// belongs to the warehouse.
 func (d *Documents) Read(ctx context.Context, k *directory.Kind, warehouse string, store storage.Store,
 	location string) (Document, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -72,8 +71,8 @@ func (d *Documents) Read(ctx context.Context, k *directory.Kind, warehouse strin
 	return document, nil
 }
 
-// sourceReader is a metadata file that is being read. It remembers how that failed, so that it is
-// told from what is wrong with the content, and ends a read that holds room and gets nothing.
+// sourceReader is a metadata file that is being read. It remembers a failure of reading, to
+// distinguish it from faults of the content. It ends a read that holds room and gets no bytes.
 type sourceReader struct {
 	io.Reader
 	cancel  context.CancelCauseFunc // of the context of the reads
@@ -94,8 +93,8 @@ func (s *sourceReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// readWithin returns all of the file, unpacked, which has size bytes; what is long, within the room
-// that held gets.
+// readWithin returns the whole unpacked file, which has size bytes on storage. If it is long, held
+// takes room for it.
 func (s *sourceReader) readWithin(ctx context.Context, held *Share, size int64) ([]byte, error) {
 	packed := bufio.NewReaderSize(s, 64<<10)
 	plain, likely := io.Reader(packed), size
@@ -132,7 +131,7 @@ func (s *sourceReader) readWithin(ctx context.Context, held *Share, size int64) 
 	return nil, err
 }
 
-// fitted returns raw in memory that is not much longer: it may be kept.
+// fitted returns raw in memory of about its length, because it may be cached.
 func fitted(raw []byte) []byte {
 	if cap(raw)-len(raw) > len(raw)/4 {
 		return bytes.Clone(raw)
@@ -140,7 +139,7 @@ func fitted(raw []byte) []byte {
 	return raw
 }
 
-// explain gives the failure of reading the file at location its kind.
+// explain adds its kind to the failure of reading the file at location.
 func (s *sourceReader) explain(location string, err error) error {
 	if s.failure != nil {
 		return FileError(location, s.failure)

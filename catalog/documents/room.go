@@ -12,22 +12,21 @@ import (
 // Bounds of the metadata that requests hold in memory. The cache of documents has its own.
 const (
 	// RoomBytes is the room for metadata of all requests together: long files while they are read
-	// and parsed, and what commits and transactions work on. One warehouse takes half of it at
-	// most, which is as much as the largest transaction holds.
+	// and parsed, and the metadata of running commits and transactions. One warehouse takes at most
+	// half of it, which is enough for the largest transaction.
 	RoomBytes = 2 << 30
-	// RoomFreeBytes is what each request may hold without asking: nearly all hold less. A thousand
-	// of them have a quarter of a gigabyte.
+	// RoomFreeBytes is what each request may hold without taking room. Nearly all requests hold
+	// less. A thousand requests have a quarter of a gigabyte.
 	RoomFreeBytes = 256 << 10
-	// roomReserve is beyond RoomBytes, for one request at a time that holds room and needs more:
-	// else several that wait for each other would all be refused. It is enough for the longest
-	// file.
+	// roomReserve is additional room for one request at a time that holds room and needs more.
+	// Without it, several requests that wait for each other would all be refused. It is enough for
+	// the longest file.
 	roomReserve = BytesMax
-	// RoomWait is how long a request waits for room that others have taken.
+	// RoomWait is the longest wait of a request for room.
 	RoomWait = 10 * time.Second
 )
 
-// Room is memory that is shared by requests, fairly between warehouses. It is safe for concurrent
-// use.
+// Room is memory that requests share, fairly between warehouses. It is safe for concurrent use.
 type Room struct {
 	bytes, bytesOfOne, reserve int64
 
@@ -39,14 +38,14 @@ type Room struct {
 	borrower *Share           // who has the reserve; nil: nobody
 }
 
-// IsIdle reports whether nobody holds any of the room, or waits for it.
+// IsIdle reports whether no request holds room or waits for it.
 func (r *Room) IsIdle() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.taken == 0 && len(r.of) == 0 && r.borrower == nil && len(r.waiting) == 0
 }
 
-// Share is what one request holds of a room. It is safe for concurrent use.
+// Share is the part of a room that one request holds. It is safe for concurrent use.
 type Share struct {
 	room      *Room
 	warehouse string
@@ -55,29 +54,28 @@ type Share struct {
 	borrowed  int64 // of the reserve
 }
 
-// wanted is a wish for room that waits.
+// wanted is a waiting request for room.
 type wanted struct {
 	share *Share
 	bytes int64
 	given chan struct{} // closed when it is granted
 }
 
-// HeldBytes returns what a commit holds that works on metadata of so many bytes: that, and as much
-// again for the next version.
+// HeldBytes returns the memory of a commit on metadata of the given length: twice that, for the
+// current and the next version.
 func HeldBytes(size int) int64 { return 2 * int64(size) }
 
 func newRoom() *Room {
 	return &Room{bytes: RoomBytes, bytesOfOne: RoomBytes / 2, reserve: roomReserve, of: make(map[string]int64)}
 }
 
-// Enter returns a share for a request in a warehouse, which holds nothing yet; GiveBack must be
-// called.
+// Enter returns an empty share for a request in a warehouse. The caller must call GiveBack.
 func (r *Room) Enter(warehouse string) *Share {
 	return &Share{room: r, warehouse: warehouse, free: RoomFreeBytes}
 }
 
-// Take takes so many bytes more. It waits until there is room, for RoomWait at most: then it is
-// KindTooManyRequests. It ends with ctx.
+// Take takes further bytes. It waits for room until ctx ends, and at most RoomWait; then it returns
+// KindTooManyRequests.
 func (s *Share) Take(ctx context.Context, bytes int64) error {
 	w := s.want(bytes)
 	if w == nil {
@@ -107,7 +105,7 @@ func (s *Share) TryTake(bytes int64) bool {
 	return w == nil || !s.room.withdraw(w)
 }
 
-// want takes so many bytes if there is room, else it returns what waits.
+// want takes bytes if there is room. Otherwise it returns the waiting request.
 func (s *Share) want(bytes int64) *wanted {
 	r := s.room
 	r.mu.Lock()
@@ -129,7 +127,7 @@ func (s *Share) want(bytes int64) *wanted {
 	return w
 }
 
-// grantLocked gives so many bytes to s if there is room. r.mu must be held.
+// grantLocked gives bytes to s if there is room. r.mu must be held.
 func (r *Room) grantLocked(s *Share, bytes int64) bool {
 	switch {
 	case r.taken+bytes <= r.bytes && r.of[s.warehouse]+bytes <= r.bytesOfOne:
@@ -145,7 +143,7 @@ func (r *Room) grantLocked(s *Share, bytes int64) bool {
 	return false
 }
 
-// withdraw makes w wait no longer, and reports whether it did.
+// withdraw stops the wait of w, and reports whether w was waiting.
 func (r *Room) withdraw(w *wanted) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,7 +155,7 @@ func (r *Room) withdraw(w *wanted) bool {
 	return true
 }
 
-// GiveBack gives back all that s holds. It may take again.
+// GiveBack returns everything that s holds. s may take room again.
 func (s *Share) GiveBack() {
 	r := s.room
 	r.mu.Lock()
@@ -170,7 +168,7 @@ func (s *Share) GiveBack() {
 		r.borrower = nil
 	}
 	s.free, s.bytes, s.borrowed = RoomFreeBytes, 0, 0
-	// One that does not fit lets those behind it pass: a warehouse that has its half must hold up
+	// A request that does not fit lets later ones pass, so that a warehouse with its half holds up
 	// no other.
 	r.waiting = slices.DeleteFunc(r.waiting, func(w *wanted) bool {
 		granted := r.grantLocked(w.share, w.bytes)

@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// trimBeginMax is how long after its plan a commit may begin to delete, and trimTimeout how
-	// long that may take. They end well before registry.TrimFence.
+	// trimBeginMax is the time after its plan within which a commit may begin to delete, and
+	// trimTimeout the longest time for that. Both end well before registry.TrimFence.
 	trimBeginMax = 20 * time.Second
 	trimTimeout  = 20 * time.Second
 )
 
-// Trimmed are the metadata files that fell out of a table's log with a commit that certainly
-// happened, and are to be deleted.
+// Trimmed are the metadata files that left a table's log with a certain commit, and must be
+// deleted.
 type Trimmed struct {
 	Table *directory.Found // as it was last known
 	Files []string
 	trim  registry.Trim // the first of those that announce Files
 }
 
-// trims are the deletions that this process has announced and not ended. It is safe for concurrent
-// use.
+// trims are the deletions that this process has announced and not finished. It is safe for
+// concurrent use.
 type trims struct {
 	mu    sync.Mutex  // guards the fields below; a leaf
 	node  registry.ID // stands for this process; zero until it announces something
@@ -40,7 +40,7 @@ type trims struct {
 
 func newTrims() *trims { return &trims{under: make(map[registry.ID]time.Time)} }
 
-// nodeID returns what stands for this process. draw draws it.
+// nodeID returns the random id of this process. draw creates it.
 func (t *trims) nodeID(draw func() (registry.ID, error)) (registry.ID, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -52,7 +52,7 @@ func (t *trims) nodeID(draw func() (registry.ID, error)) (registry.ID, error) {
 	return t.node, err
 }
 
-// begin notes that the files of trim are to be deleted. It forgets those whose commits failed.
+// begin records that the files of trim will be deleted. It forgets trims whose commits failed.
 func (t *trims) begin(trim registry.Trim) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,8 +70,8 @@ func (t *trims) end(id registry.ID) {
 	delete(t.under, id)
 }
 
-// isOver reports whether what trim announces is not deleted any more: this process has ended it, or
-// it is too old.
+// isOver reports whether the deletions that trim announces are over: this process has finished
+// them, or trim is too old.
 func (t *trims) isOver(trim registry.Trim, now time.Time) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,10 +79,9 @@ func (t *trims) isOver(trim registry.Trim, now time.Time) bool {
 	return trim.Node == t.node && !under || !trim.IsFenced(now)
 }
 
-// Announce returns what the commit trims that makes next of base: nothing, unless the table wants
-// that. It writes into pointer, which the Apply of the commit puts, that these files will be
-// deleted. So a register that the Apply does not fail sees that. What was announced before leaves
-// the pointer when it is over.
+// Announce returns the files that the commit from base to next trims. There are none unless the
+// table is set so. It adds these files to pointer, which the commit's Apply writes, so a later
+// register sees them. It removes earlier announcements that are over.
 func (d *Documents) Announce(pointer *registry.Pointer, base Document, next File, now time.Time) (Trimmed, error) {
 	pointer.Trims = d.underTrims(pointer.Trims, now)
 	after, isTable := next.Document.(*metadata.Document)
@@ -117,22 +116,22 @@ func (d *Documents) Announce(pointer *registry.Pointer, base Document, next File
 	return trimmed, nil
 }
 
-// underTrims returns those of trims that are not over.
+// underTrims returns the trims that are not over.
 func (d *Documents) underTrims(trims []registry.Trim, now time.Time) []registry.Trim {
 	return slices.DeleteFunc(slices.Clone(trims), func(t registry.Trim) bool { return d.trims.isOver(t, now) })
 }
 
-// splitName splits a location behind its last slash.
+// splitName splits a location after its last slash.
 func splitName(location string) (folder, name string) {
 	i := strings.LastIndexByte(location, '/')
 	return location[:max(i, 0)], location[i+1:]
 }
 
-// CallOff notes that the commit which announced trimmed did not happen.
+// CallOff records that the commit that announced trimmed did not happen.
 func (d *Documents) CallOff(trimmed Trimmed) { d.trims.end(trimmed.trim.ID) }
 
-// IsTrimmed reports whether a commit, or a run of the expiry, is about to delete the file at
-// location, or may be. trims are those of the pointer, or of the tombstone that it left.
+// IsTrimmed reports whether a commit, or a run of the expiry, may be about to delete the file at
+// location. trims are the trims of the pointer, or of its tombstone.
 func (d *Documents) IsTrimmed(trims []registry.Trim, location string) bool {
 	folder, name := splitName(Normalised(location))
 	now := d.now()
@@ -142,10 +141,10 @@ func (d *Documents) IsTrimmed(trims []registry.Trim, location string) bool {
 	})
 }
 
-// DeleteTrimmed deletes the files of all, which their commits have announced, with one read of the
-// pointers and one call of each storage. A register that took place before a commit may log one of
-// its files. A failure leaves files that nothing names. So does a commit that took so long that
-// registers may take its files again soon.
+// DeleteTrimmed deletes the announced files of all, with one read of the pointers and one call of
+// each storage. It keeps a file that a register before the commit has named again. A failure leaves
+// files that nothing names, and so does a commit that was so slow that registers may accept its
+// files soon.
 func (d *Documents) DeleteTrimmed(ctx context.Context, now time.Time, all []Trimmed) {
 	all = slices.DeleteFunc(all, func(t Trimmed) bool { return len(t.Files) == 0 || now.Sub(t.trim.At) > trimBeginMax })
 	if len(all) == 0 {
@@ -201,10 +200,10 @@ func (d *Documents) deleteTrimmed(ctx context.Context, all []Trimmed) {
 	}
 }
 
-// unnamed returns the files of t that the current metadata neither is nor lists in its metadata
-// log, however it spells them. now names the current metadata. For a table that is not live it
-// returns none: a register may bring the table back with any of them. As long as the version is
-// that which trimmed the files, all of them are unnamed.
+// unnamed returns the files of t that are neither the current metadata file nor in its metadata
+// log, in any spelling. now names the current metadata. For a table that is not live it returns no
+// files, because a register may restore the table with any of them. While the version that trimmed
+// the files is current, all of them are unnamed.
 func (d *Documents) unnamed(ctx context.Context, t Trimmed, now *directory.Found) ([]string, error) {
 	switch now {
 	case nil:
@@ -223,7 +222,7 @@ func (d *Documents) unnamed(ctx context.Context, t Trimmed, now *directory.Found
 	return slices.DeleteFunc(t.Files, func(file string) bool { return names[Normalised(file)] }), nil
 }
 
-// Normalised returns the one spelling of a location, or what is none as it is.
+// Normalised returns the normalised spelling of a location. It returns other texts unchanged.
 func Normalised(location string) string {
 	if spelled, err := storage.NormaliseFile(location); err == nil {
 		return spelled
@@ -231,8 +230,7 @@ func Normalised(location string) string {
 	return location
 }
 
-// wantsTrims reports whether a table wants metadata files to be deleted that fall out of its
-// metadata log.
+// wantsTrims reports whether a table is set to delete metadata files that leave its metadata log.
 func wantsTrims(document Document) bool {
 	wanted, set := document.Property(propDeleteAfterCommit)
 	if !set {
@@ -242,7 +240,7 @@ func wantsTrims(document Document) bool {
 	return err == nil && enabled
 }
 
-// WithinClaims reports whether a file lies within one of a table's claimed locations.
+// WithinClaims reports whether a file is within one of a table's claimed locations.
 func WithinClaims(claims []string, location string) bool {
 	return slices.ContainsFunc(claims, func(claim string) bool {
 		inside, err := storage.Within(claim, location)

@@ -9,13 +9,12 @@ import (
 	"moorage/storage"
 )
 
-// tryOutEnd bounds how long TryOut tries to delete what it wrote.
+// tryOutEnd bounds how long TryOut tries to delete its file.
 const tryOutEnd = 5 * time.Second
 
-// TryOut writes a small file in a new folder below root, reads it, lists the folder where the store
-// can, and deletes the file. id must be unique: it is a part of the folder's name. It returns the
-// first thing that the store did not do, and nil if it does all. What it wrote it deletes in any
-// case, as far as it can.
+// TryOut writes a small file in a new folder below root, reads it, lists the folder if the store
+// can, and deletes the file. id must be unique, because it is a part of the folder's name. TryOut
+// returns the first failure of the store, or nil. It always tries to delete the file.
 func TryOut(ctx context.Context, store storage.Store, root, id string) (err error) {
 	folder := storage.Trim(root) + "/moorage-probe-" + id
 	location := folder + "/data"
