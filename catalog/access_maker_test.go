@@ -39,7 +39,7 @@ func TestMakersSeeTheWay(t *testing.T) {
 	see := func(who string, tables, namespaces []string) {
 		t.Helper()
 		c := s.as(who)
-		found, err := c.Warehouses(ctx)
+		found, _, err := c.Warehouses().List(ctx, moorage.Page{})
 		if must(err); len(found) != min(1, len(namespaces)) {
 			t.Errorf("%s sees the warehouses %v", who, found)
 		}

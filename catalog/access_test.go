@@ -12,6 +12,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/gate"
 	"moorage/catalog/grants"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -109,7 +110,7 @@ func onTable(name string) grants.Object {
 func (s *secured) populate() {
 	s.t.Helper()
 	ctx := s.t.Context()
-	if _, err := s.as(adminName).CreateWarehouse(ctx, catalog.WarehouseSpec{Name: testWarehouse, Location: "file:///wh"}); err != nil {
+	if _, err := s.as(adminName).Warehouses().Create(ctx, warehouses.Spec{Name: testWarehouse, Location: "file:///wh"}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.grant(onWarehouse(), annName, access.Create)
@@ -417,10 +418,10 @@ func TestListsNameWhatIsSeen(t *testing.T) {
 		if got := fmt.Sprint(tables(1)); got != "[t u]" {
 			t.Errorf("who describes the namespace lists %s", got)
 		}
-		if found, err := bob.Warehouses(ctx); err != nil || len(found) != 1 {
+		if found, _, err := bob.Warehouses().List(ctx, moorage.Page{}); err != nil || len(found) != 1 {
 			t.Errorf("warehouses %v, %v", found, err)
 		}
-		if found, err := s.as("corp:eve").Warehouses(ctx); err != nil || len(found) != 0 {
+		if found, _, err := s.as("corp:eve").Warehouses().List(ctx, moorage.Page{}); err != nil || len(found) != 0 {
 			t.Errorf("somebody without grants lists warehouses %v, %v", found, err)
 		}
 	})

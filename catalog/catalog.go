@@ -14,7 +14,8 @@ import (
 	"moorage/catalog/gate"
 	"moorage/catalog/grants"
 	"moorage/catalog/rebase"
-	"moorage/catalog/sealing"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/metadata"
@@ -48,7 +49,7 @@ type Config struct {
 
 	// Given is called with each credential or signature for files that an engine gets. It must not
 	// block. Default: does nothing.
-	Given func(ctx context.Context, given Given)
+	Given func(ctx context.Context, given vending.Given)
 
 	// AllowedLocations are URIs below which tables of every warehouse may live, in addition to the
 	// warehouse's own location.
@@ -128,7 +129,10 @@ type service struct {
 	planner  *planner
 	pipeline *commit.Pipeline
 	grants   *grants.Grants
-	gate     gate.Authorizer
+	vending  *vending.Vending
+	// warehouses has no caller: see Warehouses.
+	warehouses *warehouses.Warehouses
+	gate       gate.Authorizer
 }
 
 // ChangeRetentionMin returns the minimum retention of change records for a
@@ -151,8 +155,6 @@ func New(config Config) (*Catalog, error) {
 		ledger: records, directory: names, claims: claims.New(records),
 		documents: documents.New(records, names, config.DocumentCacheBytes, config.Now, config.Logger),
 		now:       config.Now, random: config.Random, guard: config.Guard, guarded: config.Guard != nil,
-		vends:   newVends(config.Now, config.Random),
-		sealing: newSealing(config, records), given: config.Given, localFolder: config.LocalFolder,
 		keyLife: config.IdempotencyLifetime + commit.KeyGrace,
 		log:     config.Logger, undropWindow: config.UndropWindow, purgeDelay: config.PurgeDelay,
 		kickPurge: config.KickPurge,
@@ -172,26 +174,20 @@ func New(config Config) (*Catalog, error) {
 		TransactionBytes: config.TransactionBytes, GroupMax: config.CommitGroupMax, Carried: config.CommitsCarried,
 		RaceLost: config.RaceLost, Moved: config.AppendsMoved,
 	})
+	vends := vending.New(vending.Config{
+		Directory: names, Claims: p.claims, Documents: p.documents, Gate: config.Gate, Given: config.Given,
+		Now: config.Now, Random: config.Random,
+	})
 	policy := grants.New(grants.Config{
 		Ledger: records, Pipeline: pipeline, Directory: names, Guard: config.Guard, Now: config.Now,
-		Random: config.Random,
-		Views:  func(named []moorage.Identifier) (*directory.Views, error) { return viewsOf(p, named) },
-		IsDefiner: func(ctx context.Context, view *directory.Found) (bool, error) {
-			return isDefinerView(ctx, p, view)
-		},
+		Random: config.Random, Views: vends.Views, IsDefiner: vends.IsDefiner,
 	})
-	return &Catalog{service: &service{p, pipeline, policy, config.Gate}}, nil
-}
-
-// newSealing returns the Sealing for the secrets of warehouses.
-func newSealing(config Config, records *ledger.Ledger) *sealing.Sealing {
-	return sealing.New(sealing.Config{
-		Ledger: records, Sealer: config.Sealer, Now: config.Now,
+	places := warehouses.New(warehouses.Config{
+		Ledger: records, Pipeline: pipeline, Directory: names, Claims: p.claims, Guard: config.Guard,
+		Sealer: config.Sealer, LocalFolder: config.LocalFolder, Now: config.Now,
 	})
+	return &Catalog{service: &service{p, pipeline, policy, vends, places, config.Gate}}, nil
 }
-
-// SealingOf returns the Sealing for the secrets of warehouses. It checks no privileges.
-func SealingOf(c *Catalog) *sealing.Sealing { return c.planner.sealing }
 
 // As returns the catalog for caller.
 func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.service, caller, c.key, nil} }
@@ -218,6 +214,9 @@ func (c *Catalog) For(caller moorage.Caller, key *Key, lease *Lease) Verbs {
 
 // Grants returns the verbs for managing access, for the caller of c.
 func (c *Catalog) Grants() *grants.Grants { return c.grants.As(c.caller) }
+
+// Warehouses returns the verbs on warehouses, for the caller of c.
+func (c *Catalog) Warehouses() *warehouses.Warehouses { return c.warehouses.As(c.caller) }
 
 // Documents returns the metadata files of the catalog, for the packages that maintain them.
 func (c *Catalog) Documents() *documents.Documents { return c.planner.documents }
@@ -281,7 +280,7 @@ func setDefaults(config *Config) {
 		config.AppendRefused = func(metadata.Misfit) {}
 	}
 	if config.Given == nil {
-		config.Given = func(context.Context, Given) {}
+		config.Given = func(context.Context, vending.Given) {}
 	}
 	if config.UndropWindow <= 0 {
 		config.UndropWindow = 7 * 24 * time.Hour

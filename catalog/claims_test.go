@@ -9,6 +9,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
+	"moorage/catalog/warehouses"
 	"moorage/registry"
 )
 
@@ -228,7 +229,7 @@ func TestLocationsNestInNoWarehouse(t *testing.T) {
 	}
 	withInner := func(t *testing.T) *fixture {
 		f := newFixture(t)
-		_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: inner.Warehouse, Location: "file:///wh/a/b/c"})
+		_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: inner.Warehouse, Location: "file:///wh/a/b/c"})
 		must(t, err)
 		_, err = f.CreateNamespace(f.ctx, inner.Warehouse, inner.Namespace, nil)
 		must(t, err)

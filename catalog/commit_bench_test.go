@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -54,7 +55,7 @@ func newDiskCatalog(b testing.TB, change ...func(*catalog.Config)) (*fixture, st
 		b.Fatal(err)
 	}
 	f := &fixture{instance: c, t: b, ctx: b.Context(), store: store}
-	if _, err := c.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: testWarehouse, Location: "file://" + warehouse}); err != nil {
+	if _, err := c.Warehouses().Create(f.ctx, warehouses.Spec{Name: testWarehouse, Location: "file://" + warehouse}); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := c.CreateNamespace(f.ctx, testWarehouse, []string{"ns"}, nil); err != nil {

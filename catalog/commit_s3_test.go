@@ -12,6 +12,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/storage"
 	"moorage/storage/s3"
 	"moorage/testkit/fakecloud"
@@ -63,7 +64,7 @@ func newFarCatalog(t *testing.T) (*fixture, *fakecloud.Far, moorage.Identifier) 
 // makeFar makes the warehouse "far" at root.
 func (f *fixture) makeFar(root string) {
 	f.t.Helper()
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "far", Location: root})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "far", Location: root})
 	must(f.t, err)
 	_, err = f.CreateNamespace(f.ctx, "far", moorage.Namespace{"ns"}, nil)
 	must(f.t, err)

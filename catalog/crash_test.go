@@ -13,6 +13,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
+	"moorage/catalog/warehouses"
 	"moorage/maintenance/purge"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
@@ -44,14 +45,14 @@ func mutations(t testing.TB, unregistered string) []mutation {
 	}
 	return append(viewMutations(t), []mutation{
 		{gate.CreateWarehouse, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			_, err := c.(*instance).CreateWarehouse(ctx, catalog.WarehouseSpec{Name: "new", Location: "file:///new"})
+			_, err := c.(*instance).Warehouses().Create(ctx, warehouses.Spec{Name: "new", Location: "file:///new"})
 			return reply{}, err
 		}, func(ctx context.Context, c *instance) bool {
 			_, err := c.LoadWarehouse(ctx, "new")
 			return err == nil
 		}},
 		{gate.DropWarehouse, func(ctx context.Context, c catalog.Verbs) (reply, error) {
-			return reply{}, c.(*instance).DropWarehouse(ctx, "spare")
+			return reply{}, c.(*instance).Warehouses().Drop(ctx, "spare")
 		},
 			func(ctx context.Context, c *instance) bool {
 				_, err := c.LoadWarehouse(ctx, "spare")
@@ -155,7 +156,7 @@ func newCrashFixture(t testing.TB, operation gate.Verb, change func(*catalog.Con
 	if _, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"empty"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "spare", Location: "file:///spare"}); err != nil {
+	if _, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "spare", Location: "file:///spare"}); err != nil {
 		t.Fatal(err)
 	}
 	other := f.create("other")

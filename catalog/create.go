@@ -16,6 +16,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -46,7 +47,7 @@ func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, req
 	}))
 	table := tableOf(outcome.Version)
 	if err == nil && outcome.IsStaged() {
-		err = reachStaged(ctx, c.planner, table, outcome.Version, request.Location != "")
+		err = c.reachStaged(ctx, table, outcome.Version, request.Location != "")
 	}
 	return table, moorage.Annotate("catalog.CreateTable", ident.String(), err)
 }
@@ -186,7 +187,7 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	if err != nil {
 		return newborn{}, p.unlessTaken(ctx, ident, err)
 	}
-	if err := checkPaths(path.Warehouse, asked.properties, location); err != nil {
+	if err := vending.CheckPaths(path.Warehouse.Delegation, asked.properties, location); err != nil {
 		return newborn{}, err
 	}
 	err = mayName(ctx, p, by, ident.Warehouse, id, []string{location}, placesOf(asked.properties))
@@ -263,7 +264,7 @@ func (p *planner) chooseLocation(ctx context.Context, path *directory.Path, iden
 // independent of its location.
 func buildable(p *planner, path *directory.Path, asked creation) func() error {
 	return func() error {
-		if err := checkPaths(path.Warehouse, asked.properties, asked.location); err != nil {
+		if err := vending.CheckPaths(path.Warehouse.Delegation, asked.properties, asked.location); err != nil {
 			return err
 		}
 		env, err := p.newEnv()
@@ -331,7 +332,7 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 		// is the error.
 		return newborn{}, cmp.Or(p.checkFree(ctx, by, gate.Always, asked.kind, ident), err)
 	}
-	if err := checkPaths(path.Warehouse, asked.properties, location); err != nil {
+	if err := vending.CheckPaths(path.Warehouse.Delegation, asked.properties, location); err != nil {
 		return newborn{}, err
 	}
 	err = mayName(ctx, p, by, ident.Warehouse, registry.ID{}, []string{location}, placesOf(asked.properties))
@@ -429,7 +430,7 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	if err := p.mayCreate(ctx, by, path, ident, document.Location(), document.Properties()); err != nil {
 		return newborn{}, err
 	}
-	if err := checkPaths(path.Warehouse, document.Properties(), document.Location()); err != nil {
+	if err := vending.CheckPaths(path.Warehouse.Delegation, document.Properties(), document.Location()); err != nil {
 		return newborn{}, err
 	}
 	err = mayName(ctx, p, by, ident.Warehouse, registry.ID{}, []string{document.Location()}, placesIn(document))

@@ -11,6 +11,8 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/gate"
 	"moorage/catalog/grants"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/registry"
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
@@ -174,7 +176,7 @@ func TestLoadThroughManyViews(t *testing.T) {
 	if _, err := bob.LoadView(ctx, ident("plain")); moorage.KindOf(err) != moorage.KindNoSuchView {
 		t.Errorf("that view without the one in front: %v", err)
 	}
-	many := make([]moorage.Identifier, catalog.ViewsMax+1)
+	many := make([]moorage.Identifier, vending.ViewsMax+1)
 	for i := range many {
 		many[i] = ident(string(rune('a' + i)))
 	}
@@ -354,13 +356,13 @@ func TestReplaceWhileHandedOver(t *testing.T) {
 func TestCredentialsThroughView(t *testing.T) {
 	t.Parallel()
 	v := &venders{clock: newClock()}
-	var given []catalog.Given
+	var given []vending.Given
 	s := newSecured(t, memoryregistry.New(newLockedRandom(1)), true, func(config *catalog.Config) {
 		wrapStorage(config, func(inner storage.Store) storage.Store { return venderFiles{inner, v} })
-		config.Given = func(_ context.Context, one catalog.Given) { given = append(given, one) }
+		config.Given = func(_ context.Context, one vending.Given) { given = append(given, one) }
 	})
 	ctx := t.Context()
-	if _, err := s.as(adminName).CreateWarehouse(ctx, catalog.WarehouseSpec{
+	if _, err := s.as(adminName).Warehouses().Create(ctx, warehouses.Spec{
 		Name: testWarehouse, Location: "s3://bucket/lake", Delegation: bothWays}); err != nil {
 		t.Fatal(err)
 	}
@@ -382,13 +384,13 @@ func TestCredentialsThroughView(t *testing.T) {
 		t.Fatal(err)
 	}
 	vended, err := bob.Delegate(ctx, loaded, bothWays)
-	if err != nil || vended.Delegation != catalog.VendedCredentials || !slices.EqualFunc(vended.Through, []moorage.Identifier{through}, moorage.Identifier.Equal) {
+	if err != nil || vended.Delegation != vending.VendedCredentials || !slices.EqualFunc(vended.Through, []moorage.Identifier{through}, moorage.Identifier.Equal) {
 		t.Errorf("given %+v: %v", vended, err)
 	}
 	if _, err := bob.LoadCredentials(ctx, ident("t"), "", through); err != nil {
 		t.Error(err)
 	}
-	if _, err := bob.Sign(ctx, ident("t"), "", catalog.SignRequest{Method: "GET"}, through); err != nil {
+	if _, err := bob.Sign(ctx, ident("t"), "", vending.SignRequest{Method: "GET"}, through); err != nil {
 		t.Error(err)
 	}
 	if len(v.signed) != 1 || v.signed[0].Write {

@@ -14,6 +14,8 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -77,17 +79,17 @@ func (v *venders) asked() []storage.Scope {
 	return slices.Clone(v.scopes)
 }
 
-var bothWays = catalog.Delegations()
+var bothWays = vending.Delegations()
 
 // newVendingFixture returns a fixture with a warehouse "lake" that offers delegations, and a table.
-func newVendingFixture(t *testing.T, offers ...catalog.Delegation) (*fixture, *venders, *catalog.Table) {
+func newVendingFixture(t *testing.T, offers ...vending.Delegation) (*fixture, *venders, *catalog.Table) {
 	t.Helper()
 	v := new(venders)
 	f := newFixture(t, func(config *catalog.Config) {
 		wrapStorage(config, func(inner storage.Store) storage.Store { return venderFiles{inner, v} })
 	})
 	v.clock = f.clock
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake", Delegation: offers})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Delegation: offers})
 	if err == nil {
 		_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
 	}
@@ -102,7 +104,7 @@ func newVendingFixture(t *testing.T, offers ...catalog.Delegation) (*fixture, *v
 }
 
 // given is what somebody is given for the table.
-func (f *fixture) given(caller string, asked ...catalog.Delegation) catalog.Delegated {
+func (f *fixture) given(caller string, asked ...vending.Delegation) vending.Delegated {
 	f.t.Helper()
 	c := f.As(moorage.Caller{Name: caller})
 	table, err := c.LoadTable(f.ctx, lakeIdent())
@@ -119,23 +121,23 @@ func (f *fixture) given(caller string, asked ...catalog.Delegation) catalog.Dele
 // TestDelegations asks each warehouse for each combination.
 func TestDelegations(t *testing.T) {
 	t.Parallel()
-	const vending, signing = catalog.VendedCredentials, catalog.RemoteSigning
+	const vended, signing = vending.VendedCredentials, vending.RemoteSigning
 	for _, tt := range []struct {
-		offers, asked []catalog.Delegation
-		want          catalog.Delegation
+		offers, asked []vending.Delegation
+		want          vending.Delegation
 	}{
 		{nil, nil, ""}, {nil, bothWays, ""}, {bothWays, nil, ""},
-		{bothWays, bothWays, vending},
-		{[]catalog.Delegation{signing, vending}, bothWays, signing}, // the warehouse's order
-		{bothWays, []catalog.Delegation{signing}, signing},
-		{[]catalog.Delegation{vending}, []catalog.Delegation{signing}, ""},
-		{[]catalog.Delegation{signing}, bothWays, signing},
+		{bothWays, bothWays, vended},
+		{[]vending.Delegation{signing, vended}, bothWays, signing}, // the warehouse's order
+		{bothWays, []vending.Delegation{signing}, signing},
+		{[]vending.Delegation{vended}, []vending.Delegation{signing}, ""},
+		{[]vending.Delegation{signing}, bothWays, signing},
 	} {
 		t.Run(fmt.Sprint(tt.offers, tt.asked), func(t *testing.T) {
 			t.Parallel()
 			f, _, _ := newVendingFixture(t, tt.offers...)
 			given := f.given("a", tt.asked...)
-			if given.Delegation != tt.want || (len(given.Credential.Config) > 0) != (tt.want == vending) {
+			if given.Delegation != tt.want || (len(given.Credential.Config) > 0) != (tt.want == vended) {
 				t.Errorf("%+v, want %q", given, tt.want)
 			}
 		})
@@ -155,7 +157,7 @@ func TestCredentialIsOfTheClaims(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	given := f.given("corp:ann", catalog.VendedCredentials)
+	given := f.given("corp:ann", vending.VendedCredentials)
 	scope := v.asked()[0]
 	want := storage.Scope{Locations: []string{"s3://bucket/lake/moved", first}, Write: true, Session: "corp:ann"}
 	if fmt.Sprint(scope) != fmt.Sprint(want) {
@@ -170,16 +172,16 @@ func TestCredentialIsOfTheClaims(t *testing.T) {
 func TestCredentialIsKept(t *testing.T) {
 	t.Parallel()
 	f, v, _ := newVendingFixture(t, bothWays...)
-	first := f.given("a", catalog.VendedCredentials)
+	first := f.given("a", vending.VendedCredentials)
 	f.clock.Advance(25 * time.Minute)
-	if again := f.given("a", catalog.VendedCredentials); fmt.Sprint(again) != fmt.Sprint(first) {
+	if again := f.given("a", vending.VendedCredentials); fmt.Sprint(again) != fmt.Sprint(first) {
 		t.Errorf("after 25 minutes: %+v, want %+v", again, first)
 	}
-	if other := f.given("b", catalog.VendedCredentials); other.Version == first.Version {
+	if other := f.given("b", vending.VendedCredentials); other.Version == first.Version {
 		t.Error("two callers have one credential")
 	}
 	f.clock.Advance(10 * time.Minute)
-	later := f.given("a", catalog.VendedCredentials)
+	later := f.given("a", vending.VendedCredentials)
 	if later.Version == first.Version || len(v.asked()) != 3 {
 		t.Errorf("after 35 minutes: %+v, the storage was asked %d times", later, len(v.asked()))
 	}
@@ -196,7 +198,7 @@ func TestCredentialIsMadeOnce(t *testing.T) {
 	var group sync.WaitGroup
 	versions := make([]string, 20)
 	for i := range versions {
-		group.Go(func() { versions[i] = f.given("a", catalog.VendedCredentials).Version })
+		group.Go(func() { versions[i] = f.given("a", vending.VendedCredentials).Version })
 	}
 	<-v.arrived
 	close(v.release)
@@ -238,10 +240,10 @@ func TestNoCredential(t *testing.T) {
 	t.Parallel()
 	f, v, table := newVendingFixture(t, bothWays...)
 	v.fail = fmt.Errorf("%w: no", storage.ErrUnscopable)
-	if given := f.given("a", catalog.VendedCredentials); given.Delegation != "" || given.Reason == "" {
+	if given := f.given("a", vending.VendedCredentials); given.Delegation != "" || given.Reason == "" {
 		t.Errorf("what no policy can spell: %+v", given)
 	}
-	if given := f.given("a", bothWays...); given.Delegation != catalog.RemoteSigning {
+	if given := f.given("a", bothWays...); given.Delegation != vending.RemoteSigning {
 		t.Errorf("what no policy can spell, with signing: %+v", given)
 	}
 	if _, err := f.Catalog.LoadCredentials(f.ctx, lakeIdent(), ""); moorage.KindOf(err) != moorage.KindBadRequest {
@@ -254,7 +256,7 @@ func TestNoCredential(t *testing.T) {
 		}
 	}
 	v.fail = nil
-	if given := f.given("a", catalog.VendedCredentials); given.Delegation != catalog.VendedCredentials {
+	if given := f.given("a", vending.VendedCredentials); given.Delegation != vending.VendedCredentials {
 		t.Errorf("a failure was kept: %+v", given)
 	}
 }
@@ -263,7 +265,7 @@ func TestLoadCredentials(t *testing.T) {
 	t.Parallel()
 	f, v, _ := newVendingFixture(t, bothWays...)
 	given, err := f.Catalog.LoadCredentials(f.ctx, lakeIdent(), "")
-	if err != nil || given.Delegation != catalog.VendedCredentials || !strings.HasSuffix(given.Prefix, "/") {
+	if err != nil || given.Delegation != vending.VendedCredentials || !strings.HasSuffix(given.Prefix, "/") {
 		t.Errorf("LoadCredentials = %+v, %v", given, err)
 	}
 	missing := lakeIdent()
@@ -291,11 +293,11 @@ func TestStagedCredential(t *testing.T) {
 	f.write("s3://bucket/lake/ns/staged-" + left + "/data/x.parquet") // of a table that was dropped
 	for _, tt := range []struct {
 		location string
-		want     catalog.Delegation
+		want     vending.Delegation
 	}{
-		{"", catalog.VendedCredentials},
-		{"s3://bucket/lake/ns/staged-" + drawn, catalog.VendedCredentials},
-		{"s3a://bucket/lake/ns/staged-" + drawn + "/", catalog.VendedCredentials},
+		{"", vending.VendedCredentials},
+		{"s3://bucket/lake/ns/staged-" + drawn, vending.VendedCredentials},
+		{"s3a://bucket/lake/ns/staged-" + drawn + "/", vending.VendedCredentials},
 		{"s3://bucket/lake/ns/staged-" + left, ""},
 		{"s3://bucket/lake/ns/staged", ""},
 		{"s3://bucket/lake/ns/" + drawn, ""},
@@ -334,7 +336,7 @@ func TestStagedCredential(t *testing.T) {
 func TestSign(t *testing.T) {
 	t.Parallel()
 	f, v, table := newVendingFixture(t, bothWays...)
-	request := catalog.SignRequest{Method: "GET", URI: "http://x", Locations: []string{"s3://bucket/lake/ns/others"}}
+	request := vending.SignRequest{Method: "GET", URI: "http://x", Locations: []string{"s3://bucket/lake/ns/others"}}
 	signature, err := f.Catalog.Sign(f.ctx, lakeIdent(), "", request)
 	if err != nil || len(signature.Headers) != 1 {
 		t.Fatalf("Sign = %+v, %v", signature, err)
@@ -369,25 +371,25 @@ func TestWarehouseIsProbed(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
 		probes error
-		offers []catalog.Delegation
+		offers []vending.Delegation
 		want   moorage.Kind
 	}{
 		{"lax", storage.ErrUnenforced, bothWays[:1], moorage.KindBadRequest},
 		{"lax-signer", storage.ErrUnenforced, bothWays[1:], moorage.KindBadRequest},
 		{"away", storage.ErrUnavailable, bothWays, moorage.KindUnavailable},
-		{"unknown", nil, []catalog.Delegation{"static"}, moorage.KindBadRequest},
-		{"twice", nil, []catalog.Delegation{bothWays[0], bothWays[0]}, moorage.KindBadRequest},
+		{"unknown", nil, []vending.Delegation{"static"}, moorage.KindBadRequest},
+		{"twice", nil, []vending.Delegation{bothWays[0], bothWays[0]}, moorage.KindBadRequest},
 	} {
 		v.probes = tt.probes
-		spec := catalog.WarehouseSpec{Name: tt.name, Location: "s3://bucket/" + tt.name, Delegation: tt.offers}
-		if _, err := f.CreateWarehouse(f.ctx, spec); moorage.KindOf(err) != tt.want {
+		spec := warehouses.Spec{Name: tt.name, Location: "s3://bucket/" + tt.name, Delegation: tt.offers}
+		if _, err := f.Warehouses().Create(f.ctx, spec); moorage.KindOf(err) != tt.want {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
 		if _, err := f.LoadWarehouse(f.ctx, tt.name); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
 			t.Errorf("%s was made: %v", tt.name, err)
 		}
 		spec.Delegation = nil
-		if _, err := f.CreateWarehouse(f.ctx, spec); err != nil {
+		if _, err := f.Warehouses().Create(f.ctx, spec); err != nil {
 			t.Errorf("%s without delegations: %v", tt.name, err)
 		}
 	}
@@ -403,8 +405,8 @@ func TestDelegationsByPrivilege(t *testing.T) {
 		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
 	v.clock = f.clock
-	if _, err := f.CreateWarehouse(f.ctx,
-		catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake", Delegation: bothWays}); err != nil {
+	if _, err := f.Warehouses().Create(f.ctx,
+		warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Delegation: bothWays}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil); err != nil {
@@ -421,7 +423,7 @@ func TestDelegationsByPrivilege(t *testing.T) {
 	}{{"corp:w", true, true}, {"corp:r", true, false}, {"corp:d", false, false}} {
 		before := len(v.asked())
 		given := f.given(tt.caller, bothWays...)
-		if (given.Delegation == catalog.VendedCredentials) != tt.gets || tt.gets == (given.Reason != "") {
+		if (given.Delegation == vending.VendedCredentials) != tt.gets || tt.gets == (given.Reason != "") {
 			t.Errorf("%s is given %+v", tt.caller, given)
 		}
 		if asked := v.asked()[before:]; (len(asked) == 1) != tt.gets || tt.gets && asked[0].Write != tt.writes {
@@ -433,7 +435,7 @@ func TestDelegationsByPrivilege(t *testing.T) {
 			t.Errorf("LoadCredentials of %s: %v", tt.caller, err)
 		}
 		signedBefore := len(v.signed)
-		_, err := c.Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{Method: "GET"})
+		_, err := c.Sign(f.ctx, lakeIdent(), "", vending.SignRequest{Method: "GET"})
 		if tt.gets && (err != nil || v.signed[signedBefore].Write != tt.writes) ||
 			!tt.gets && (moorage.KindOf(err) != moorage.KindForbidden || len(v.signed) != signedBefore) {
 			t.Errorf("Sign of %s: %v", tt.caller, err)
@@ -443,7 +445,7 @@ func TestDelegationsByPrivilege(t *testing.T) {
 	if _, err := stranger.LoadCredentials(f.ctx, lakeIdent(), ""); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
 		t.Errorf("LoadCredentials of a stranger: %v", err)
 	}
-	if _, err := stranger.Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{}); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
+	if _, err := stranger.Sign(f.ctx, lakeIdent(), "", vending.SignRequest{}); moorage.KindOf(err) != moorage.KindNoSuchWarehouse {
 		t.Errorf("Sign of a stranger: %v", err)
 	}
 }

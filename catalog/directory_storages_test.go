@@ -13,6 +13,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
@@ -64,7 +65,7 @@ func newRemoteFixture(t *testing.T) (*fixture, *servers) {
 
 func (f *fixture) createLake(options map[string]string) {
 	f.t.Helper()
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake", Storage: options})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Storage: options})
 	if err == nil {
 		_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
 	}
@@ -119,7 +120,7 @@ func TestClientConfig(t *testing.T) {
 func (f *fixture) unreachable() []string {
 	f.t.Helper()
 	var unreachable []string
-	err := f.ProbeStorage(f.ctx, func(warehouse, location string, err error) {
+	err := f.Warehouses().ProbeStorage(f.ctx, func(warehouse, location string, err error) {
 		unreachable = append(unreachable, fmt.Sprintf("warehouse %s at %s: %v", warehouse, location, err))
 	})
 	if err != nil {
@@ -133,7 +134,7 @@ func TestCreateWarehouseProbes(t *testing.T) {
 	t.Parallel()
 	f, servers := newRemoteFixture(t)
 	servers.probes = errors.New("there is no bucket called nowhere")
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "new", Location: "s3://nowhere"})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "new", Location: "s3://nowhere"})
 	wantKind(t, err, moorage.KindBadRequest)
 	if message := moorage.MessageOf(err); !strings.Contains(message, "no bucket called nowhere") {
 		t.Errorf("message %q", message)
@@ -170,7 +171,7 @@ func TestPurgeAfterTheWarehouse(t *testing.T) {
 			for _, err := range []error{
 				f.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{Purge: true}),
 				f.DropNamespace(f.ctx, "lake", moorage.Namespace{"ns"}),
-				f.DropWarehouse(f.ctx, "lake"),
+				f.Warehouses().Drop(f.ctx, "lake"),
 			} {
 				if err != nil {
 					t.Fatal(err)
@@ -215,7 +216,7 @@ func TestBorrowedStorages(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		warehouse := "gone-" + name
 		ident := moorage.Identifier{Warehouse: warehouse, Namespace: moorage.Namespace{"ns"}, Name: "t"}
-		_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: warehouse, Location: "file:///" + warehouse})
+		_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: warehouse, Location: "file:///" + warehouse})
 		if err == nil {
 			_, err = f.CreateNamespace(f.ctx, warehouse, ident.Namespace, nil)
 		}
@@ -229,7 +230,7 @@ func TestBorrowedStorages(t *testing.T) {
 			err = f.DropNamespace(f.ctx, warehouse, ident.Namespace)
 		}
 		if err == nil {
-			err = f.DropWarehouse(f.ctx, warehouse)
+			err = f.Warehouses().Drop(f.ctx, warehouse)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -281,7 +282,7 @@ func TestCommitStaysInItsWarehouse(t *testing.T) {
 	var meanwhile hook
 	f := newFixture(t, meanwhile.onCreate)
 	lake := moorage.Identifier{Warehouse: "lake", Namespace: moorage.Namespace{"ns"}, Name: "t"}
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "file:///lake"})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "file:///lake"})
 	if err == nil {
 		_, err = f.CreateNamespace(f.ctx, "lake", lake.Namespace, nil)
 	}
@@ -326,7 +327,7 @@ func TestTableComesBackElsewhere(t *testing.T) {
 		func() error { _, err := node.LoadTable(f.ctx, lakeIdent()); return err },
 		func() error { return f.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{}) },
 		func() error { return f.DropNamespace(f.ctx, "lake", moorage.Namespace{"ns"}) },
-		func() error { return f.DropWarehouse(f.ctx, "lake") },
+		func() error { return f.Warehouses().Drop(f.ctx, "lake") },
 		func() error {
 			return servers.at("two").Create(f.ctx, table.MetadataLocation, table.Document.Raw())
 		},

@@ -13,6 +13,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -240,7 +241,7 @@ func planDrop(_ *commit.Attempt, d dropping) (*commit.Plan, error) {
 	dropped.Since, dropped.Task, dropped.PurgeDelay = d.now, d.task, d.delay
 	dropped.Storage, dropped.WarehouseID = d.pointer.Place.Options, d.pointer.Warehouse
 	if !dropped.View {
-		dropped.ReachableUntil = reachableUntil(d.now, d.pointer.Delegation, d.pointer.Storage)
+		dropped.ReachableUntil = vending.ReachableUntil(d.now, d.pointer.Delegation, d.pointer.Storage)
 	}
 	dropped.Secret = d.pointer.Secret
 	var end registry.Value = registry.Due{}
@@ -287,7 +288,7 @@ func (p *planner) readLeaving(ctx context.Context, by directory.Asker, ident moo
 	if ending.Now, err = p.ledger.Time(ctx); err != nil {
 		return l, err
 	}
-	ending.ReachableUntil = reachableUntil(ending.Now, l.pointer.Delegation, l.pointer.Storage)
+	ending.ReachableUntil = vending.ReachableUntil(ending.Now, l.pointer.Delegation, l.pointer.Storage)
 	gone := l.pointer.Pointer
 	gone.WarehouseID = l.pointer.Warehouse
 	if l.released, l.deletes, err = p.claims.Release(ctx, gone, ending); err != nil {

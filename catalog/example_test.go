@@ -7,6 +7,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/internal/jsontext"
 	"moorage/ledger"
 	"moorage/locks"
@@ -28,7 +29,7 @@ func ExampleCatalog() {
 	})
 	if err == nil {
 		c = c.As(moorage.Anonymous())
-		_, err = c.CreateWarehouse(ctx, catalog.WarehouseSpec{Name: "sales", Location: "file:///lake"})
+		_, err = c.Warehouses().Create(ctx, warehouses.Spec{Name: "sales", Location: "file:///lake"})
 	}
 	if err == nil {
 		_, err = c.CreateNamespace(ctx, "sales", moorage.Namespace{"eu"}, nil)

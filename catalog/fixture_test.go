@@ -13,6 +13,7 @@ import (
 	"moorage/catalog"
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
+	"moorage/catalog/warehouses"
 	"moorage/check"
 	"moorage/internal/jsontext"
 	"moorage/ledger"
@@ -204,7 +205,7 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{c, t, t.Context(), clock, config.Store, files, recorder, config, newPurger(t, c), kept}
-	if _, err := c.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: testWarehouse, Location: "file:///wh"}); err != nil {
+	if _, err := c.Warehouses().Create(f.ctx, warehouses.Spec{Name: testWarehouse, Location: "file:///wh"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}, nil); err != nil {

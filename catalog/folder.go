@@ -1,10 +1,6 @@
 package catalog
 
 import (
-	"context"
-	"regexp"
-	"strings"
-
 	"moorage"
 	"moorage/catalog/claims"
 	"moorage/catalog/directory"
@@ -18,6 +14,9 @@ const PropLocation = "location"
 // defaultFolderBytesMax is the longest folder of a namespace in which its tables live by default.
 // The paths of files are longer. File systems allow 4,096 bytes, claims registry.KeyBytesMax.
 const defaultFolderBytesMax = 1024
+
+// locationShownMax is how many bytes of an invalid location its error repeats.
+const locationShownMax = 100
 
 // folderOf returns the folder for the tables and views of a namespace. path has its existing
 // levels. The folder is the location of the nearest namespace that has one, or of the warehouse,
@@ -45,32 +44,7 @@ func (p *planner) checkNamespaceLocation(path *directory.Path, properties map[st
 	if err := claims.CheckFolder(p.directory.Roots(path.Warehouse), storage.Trim(location)); err != nil {
 		return moorage.Errorf(moorage.KindBadRequest,
 			"Invalid location of a namespace, %s: no table could be in it. %w",
-			moorage.Cut(location, valueShownMax), err)
+			moorage.Cut(location, locationShownMax), err)
 	}
 	return nil
-}
-
-// drawnName matches the names that Trino gives to folders of new tables: they end in a random UUID.
-var drawnName = regexp.MustCompile(`^[^/]+-[0-9a-f]{32}$`)
-
-// isDrawn reports whether a client drew the last part of a location that is directly in folder, and
-// the location is empty. Trino creates tables this way, and writes to them before it commits. Such
-// a location cannot be guessed, so only its client has credentials for the table that is committed
-// there. Without the check of the storage, the credentials would reach files that a dropped table
-// left behind.
-func isDrawn(ctx context.Context, store storage.Store, location, folder string) (bool, error) {
-	home, err := storage.Normalise(folder)
-	if err != nil {
-		return false, err
-	}
-	name, within := strings.CutPrefix(location, home+"/")
-	lister, ok := store.(storage.Lister)
-	if !ok || !within || !drawnName.MatchString(name) {
-		return false, nil
-	}
-	page, err := lister.List(ctx, location, "", 1)
-	if err != nil {
-		return false, moorage.E("catalog.isDrawn", location, moorage.KindUnavailable, err)
-	}
-	return len(page.Files) == 0 && page.Next == "", nil
 }

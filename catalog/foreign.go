@@ -5,9 +5,11 @@ import (
 	"slices"
 
 	"moorage"
+	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -124,4 +126,45 @@ func mayLocateIn(ctx context.Context, p *planner, by directory.Asker, warehouse 
 	asked := by.Verb.Needs(gate.OfNeighbour, gate.IfForeign)
 	_, err := p.directory.PathFor(ctx, by, asked, moorage.Identifier{Warehouse: warehouse})
 	return err
+}
+
+// checkPathUpdates calls vending.CheckPaths for the properties that steps set on an existing table.
+// Claims of a table are only added, so a place within them stays within them until the edit. If the
+// caller does not see the table or may not edit it, a later check refuses the request. In every
+// warehouse, a place where other tables or views live requires locate there: see mayName.
+func checkPathUpdates(ctx context.Context, p *planner, by directory.Asker, target commit.Target,
+	steps []metadata.Step) error {
+	if target.Create != nil {
+		return nil
+	}
+	var properties map[string]string // most commits set no such property
+	var locations []string
+	for _, step := range steps {
+		for _, update := range step.Updates {
+			for name, value := range update.Properties() {
+				if !gate.IsPathProperty(name) {
+					continue
+				}
+				if properties == nil {
+					properties = make(map[string]string)
+				}
+				properties[name] = value
+			}
+			if location := update.Location(); location != "" {
+				locations = append(locations, location)
+			}
+		}
+	}
+	if len(properties) == 0 {
+		return nil
+	}
+	found, err := p.directory.FindFor(ctx, by, target.Asks, target.Kind, target.Ident)
+	if err != nil {
+		return nil
+	}
+	locations = append(locations, found.Pointer.Claims...)
+	if err := vending.CheckPaths(found.Delegation, properties, locations...); err != nil {
+		return err
+	}
+	return mayName(ctx, p, by, target.Ident.Warehouse, found.Pointer.ID, locations, placesOf(properties))
 }

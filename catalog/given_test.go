@@ -9,6 +9,8 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/storage"
 )
 
@@ -17,26 +19,26 @@ import (
 func TestGivenIsNoted(t *testing.T) {
 	t.Parallel()
 	v := new(venders)
-	var noted []catalog.Given
+	var noted []vending.Given
 	f := newFixture(t, func(config *catalog.Config) {
 		wrapStorage(config, func(inner storage.Store) storage.Store { return venderFiles{inner, v} })
-		config.Given = func(_ context.Context, given catalog.Given) { noted = append(noted, given) }
+		config.Given = func(_ context.Context, given vending.Given) { noted = append(noted, given) }
 	})
 	v.clock = f.clock
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake", Delegation: bothWays})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Delegation: bothWays})
 	must(t, err)
 	_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
 	must(t, err)
 	table, err := f.CreateTable(f.ctx, lakeIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema)})
 	must(t, err)
-	given := f.given("corp:ann", catalog.VendedCredentials)
-	again := f.given("corp:ann", catalog.VendedCredentials) // from memory
+	given := f.given("corp:ann", vending.VendedCredentials)
+	again := f.given("corp:ann", vending.VendedCredentials) // from memory
 	f.given("corp:ann")                                     // nothing
 	const uri = "https://bucket.s3.amazonaws.com/lake/ns/t/data/x?partNumber=1"
-	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{Method: "PUT", URI: uri})
+	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.ctx, lakeIdent(), "", vending.SignRequest{Method: "PUT", URI: uri})
 	must(t, err)
 	v.fail = storage.ErrNotSigned
-	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.ctx, lakeIdent(), "", catalog.SignRequest{Method: "PUT", URI: uri})
+	_, err = f.As(moorage.Caller{Name: "corp:ann"}).Sign(f.ctx, lakeIdent(), "", vending.SignRequest{Method: "PUT", URI: uri})
 	wantKind(t, err, moorage.KindForbidden) // the gate hears of it
 	if len(noted) != 3 {
 		t.Fatalf("%d things were noted: %+v", len(noted), noted)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -80,7 +81,7 @@ func newHistorySystem(t testing.TB, clean registry.Store, parts historyParts) *h
 	if system.clean, err = newInstance(config); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := system.clean.CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: testWarehouse, Location: parts.root}); err != nil {
+	if _, err := system.clean.Warehouses().Create(t.Context(), warehouses.Spec{Name: testWarehouse, Location: parts.root}); err != nil {
 		t.Fatal(err)
 	}
 	for group := range historyGroups {

@@ -8,6 +8,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 )
 
@@ -15,8 +16,8 @@ import (
 // before, it makes one read of the store.
 //
 // through are the views through which an engine reached the table, the outermost first, at most
-// ViewsMax. They count if the engine is trusted. Then each of them requires read, and behind a
-// definer view the privileges of its owner decide. Otherwise they are ignored.
+// vending.ViewsMax. They count if the engine is trusted. Then each of them requires read, and
+// behind a definer view the privileges of its owner decide. Otherwise they are ignored.
 //
 // Errors: KindNoSuchTable, also if the namespace or a view is missing; KindNotFound if the metadata
 // file is missing, KindInternal if it cannot be read; KindBadRequest if through is invalid. Source:
@@ -57,7 +58,7 @@ func askerOf(c *Catalog, v gate.Verb) directory.Asker {
 // LoadTable.
 func (c *Catalog) resolve(ctx context.Context, v gate.Verb, on moorage.Identifier,
 	through ...moorage.Identifier) (directory.Resolved, error) {
-	views, err := viewsOf(c.planner, through)
+	views, err := c.vending.Views(through)
 	if err != nil {
 		return directory.Resolved{}, err
 	}
@@ -88,4 +89,29 @@ func (c *Catalog) load(ctx context.Context, v gate.Verb, ident moorage.Identifie
 		return nil, resolved.By, err
 	}
 	return commit.VersionOf(found, ident, document), resolved.By, nil
+}
+
+// LoadWarehouse returns the warehouse called name, or KindNoSuchWarehouse.
+func (c *Catalog) LoadWarehouse(ctx context.Context, name string) (warehouses.Warehouse, error) {
+	const op = "catalog.LoadWarehouse"
+	if err := moorage.ValidateWarehouse(name); err != nil {
+		return warehouses.Warehouse{}, moorage.Annotate(op, name, err)
+	}
+	resolved, err := c.resolve(ctx, gate.LoadWarehouse, moorage.Identifier{Warehouse: name})
+	if err != nil {
+		return warehouses.Warehouse{}, moorage.Annotate(op, name, err)
+	}
+	return warehouses.Of(name, resolved.Path.Warehouse), nil
+}
+
+// ClientConfig returns the configuration that an engine needs to reach the files of the warehouse
+// called name, like Table.Config. Callers must not change it.
+//
+// Errors: KindNoSuchWarehouse.
+func (c *Catalog) ClientConfig(ctx context.Context, name string) (map[string]string, error) {
+	resolved, err := c.resolve(ctx, gate.LoadWarehouse, moorage.Identifier{Warehouse: name})
+	if err != nil {
+		return nil, moorage.Annotate("catalog.ClientConfig", name, err)
+	}
+	return clientConfig(resolved.Path.Storage), nil
 }

@@ -9,6 +9,8 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/registry"
 )
 
@@ -44,7 +46,7 @@ func TestForgedFileWidensNothing(t *testing.T) {
 	if asked := v.asked()[0]; !slices.Equal(asked.Locations, []string{own}) || given.Prefix != own+"/" {
 		t.Errorf("asked for %+v, given %+v", asked, given)
 	}
-	_, err = f.Catalog.Sign(f.ctx, forged, "", catalog.SignRequest{Method: "GET"})
+	_, err = f.Catalog.Sign(f.ctx, forged, "", vending.SignRequest{Method: "GET"})
 	must(t, err)
 	if signed := v.signed[0]; !slices.Equal(signed.Locations, []string{own}) {
 		t.Errorf("signed for %q", signed.Locations)
@@ -65,7 +67,7 @@ func TestTakingOverTakesDrop(t *testing.T) {
 	f := newFixture(t, func(config *catalog.Config) {
 		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake"})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake"})
 	must(t, err)
 	_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
 	must(t, err)
@@ -103,7 +105,7 @@ func TestForeignPlacesTakeLocate(t *testing.T) {
 	f := newFixture(t, func(config *catalog.Config) {
 		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake"})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake"})
 	must(t, err)
 	mine := moorage.Namespace{"mine"}
 	for _, ns := range []moorage.Namespace{{"ns"}, mine} {

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry/postgres"
@@ -128,7 +129,7 @@ func newCatalogOnDisk(b *testing.B, config catalog.Config) *instance {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := c.CreateWarehouse(b.Context(), catalog.WarehouseSpec{Name: testWarehouse, Location: "file://" + folder}); err != nil {
+	if _, err := c.Warehouses().Create(b.Context(), warehouses.Spec{Name: testWarehouse, Location: "file://" + folder}); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := c.CreateNamespace(b.Context(), testWarehouse, []string{"ns"}, nil); err != nil {

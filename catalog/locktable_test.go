@@ -11,6 +11,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
+	"moorage/catalog/warehouses"
 	"moorage/locks"
 	"moorage/metadata"
 	"moorage/registry"
@@ -53,10 +54,10 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 		run       func(f *fixture) (want []string, err error)
 	}{
 		{gate.CreateWarehouse, func(f *fixture) ([]string, error) {
-			_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "x", Location: "file:///x"})
+			_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "x", Location: "file:///x"})
 			return []string{"W /x"}, err
 		}},
-		{gate.DropWarehouse, func(f *fixture) ([]string, error) { return []string{"W /empty"}, f.DropWarehouse(f.ctx, "empty") }},
+		{gate.DropWarehouse, func(f *fixture) ([]string, error) { return []string{"W /empty"}, f.Warehouses().Drop(f.ctx, "empty") }},
 		{gate.CreateNamespace, func(f *fixture) ([]string, error) {
 			_, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns", "a", "b"}, nil)
 			return []string{"W /w/ns/a"}, err
@@ -207,7 +208,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if _, err := f.CreateNamespace(f.ctx, testWarehouse, moorage.Namespace{"empty"}, nil); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "empty", Location: "file:///empty"}); err != nil {
+			if _, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "empty", Location: "file:///empty"}); err != nil {
 				t.Fatal(err)
 			}
 			f.locks.Reset()

@@ -20,8 +20,8 @@ import (
 //
 // Errors: KindBadRequest for an invalid name, and for a location that no table of the warehouse
 // could have; KindNoSuchWarehouse; KindAlreadyExists; KindTooLarge for properties longer than
-// PropertiesBytesMax; KindUnavailable, also while a parent is being dropped; KindCommitUnknown.
-// Source: REST specification, createNamespace.
+// registry.PropertiesBytesMax; KindUnavailable, also while a parent is being dropped;
+// KindCommitUnknown. Source: REST specification, createNamespace.
 func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace,
 	properties map[string]string) (map[string]string, error) {
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
@@ -44,7 +44,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 	outcome, err := c.submit(ctx, commit.Intent{
 		Verb: gate.CreateNamespace, On: []moorage.Identifier{ident},
 		Look: func(ctx context.Context) (commit.Scope, error) {
-			if err := cmp.Or(ns.Validate(), checkProperties(properties)); err != nil {
+			if err := cmp.Or(ns.Validate(), registry.CheckProperties(properties)); err != nil {
 				return commit.Scope{}, err
 			}
 			err := look(ctx)
@@ -307,7 +307,11 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 			_, err := c.planner.directory.PathFor(ctx, askerOf(c, gate.DropNamespace), asked, on)
 			return commit.Scope{Warehouse: warehouse, Namespace: ns}, err
 		},
-		Plan: commit.Plans(c.planner.readContainerEnd, planContainerDrop),
+		Plan: commit.Plans(func(ctx context.Context, attempt *commit.Attempt) (ledger.Policy, error) {
+			return attempt.Container.EndGrants(ctx, c.planner.ledger)
+		}, func(attempt *commit.Attempt, ends ledger.Policy) (*commit.Plan, error) {
+			return attempt.Container.PlanDrop(ends)
+		}),
 	})
 	return moorage.Annotate("catalog.DropNamespace", ns.String(), err)
 }
@@ -318,8 +322,9 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 // Errors: KindBadRequest for a location that no table of the warehouse could have;
 // KindNoSuchWarehouse; KindNoSuchNamespace; KindUnprocessable if the request removes and sets the
 // same key; KindUnavailable, also while the namespace is being dropped; KindCommitUnknown.
-// KindTooLarge if the change is longer than PropertiesBytesMax, or if the resulting properties are
-// longer than that and not shorter than before. Source: REST specification, updateProperties.
+// KindTooLarge if the change is longer than registry.PropertiesBytesMax, or if the resulting
+// properties are longer than that and not shorter than before. Source: REST specification,
+// updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
 	asked PropertiesChange) (PropertiesResult, error) {
 	by, on := askerOf(c, gate.UpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns}
@@ -379,7 +384,7 @@ func (p PropertiesChange) plan(attempt *commit.Attempt, record registry.Record) 
 	if len(result.Updated) == 0 && len(result.Removed) == 0 {
 		return &commit.Plan{Empty: true, Answer: answer}, nil
 	}
-	if err := checkProperties(value.Properties); err != nil {
+	if err := registry.CheckProperties(value.Properties); err != nil {
 		return nil, err
 	}
 	writes, err := ledger.Encode(ledger.Put(record.Key, registry.StateLive, value))
@@ -389,39 +394,17 @@ func (p PropertiesChange) plan(attempt *commit.Attempt, record registry.Record) 
 	}, err
 }
 
-// PropertiesBytesMax bounds the properties of a namespace or a warehouse: the bytes of all names
-// and values together. It also bounds one change of them. Engines store far less there. With the
-// bound, reading such a record or the outcome of such a change is cheap.
-const PropertiesBytesMax = 1 << 20
-
-func propertiesBytes(properties map[string]string) (bytes int) {
-	for name, value := range properties {
-		bytes += len(name) + len(value)
-	}
-	return bytes
-}
-
-// checkProperties returns KindTooLarge if properties are longer than PropertiesBytesMax.
-func checkProperties(properties map[string]string) error {
-	return checkPropertiesBytes(propertiesBytes(properties))
-}
-
-func checkPropertiesBytes(bytes int) error {
-	if bytes <= PropertiesBytesMax {
-		return nil
-	}
-	return moorage.Errorf(moorage.KindTooLarge,
-		"The names and values of the properties have %d bytes together, at most %d are allowed",
-		bytes, PropertiesBytesMax)
-}
-
-// check returns KindTooLarge if the names and values in p are longer than PropertiesBytesMax.
+// check returns KindTooLarge if the names and values in p are longer than
+// registry.PropertiesBytesMax.
 func (p PropertiesChange) check() error {
-	bytes := propertiesBytes(p.Updates)
-	for _, name := range p.Removals {
-		bytes += len(name)
+	named := maps.Clone(p.Updates)
+	if named == nil {
+		named = make(map[string]string, len(p.Removals))
 	}
-	return checkPropertiesBytes(bytes)
+	for _, name := range p.Removals {
+		named[name] = ""
+	}
+	return registry.CheckProperties(named)
 }
 
 // applyTo changes properties and returns the result.

@@ -45,7 +45,7 @@ func TestNamespaceLife(t *testing.T) {
 	wantKind(t, f.DropNamespace(f.ctx, testWarehouse, deep[:1]), moorage.KindNoSuchNamespace)
 	f.create("t")
 	wantKind(t, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
-	wantKind(t, f.DropWarehouse(f.ctx, testWarehouse), moorage.KindNamespaceNotEmpty)
+	wantKind(t, f.Warehouses().Drop(f.ctx, testWarehouse), moorage.KindNamespaceNotEmpty)
 	f.wantClean()
 }
 
@@ -277,7 +277,7 @@ func TestCheckOfDeadDrop(t *testing.T) {
 func TestNamespaceTooLarge(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	half := strings.Repeat("x", catalog.PropertiesBytesMax/2-1)
+	half := strings.Repeat("x", registry.PropertiesBytesMax/2-1)
 	properties := map[string]string{"a": half, "b": half + "x"}
 	create := func(ctx context.Context, c catalog.Verbs) (reply, error) {
 		stored, err := c.CreateNamespace(ctx, testWarehouse, moorage.Namespace{"large"}, properties)

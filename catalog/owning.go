@@ -9,6 +9,7 @@ import (
 	"moorage/catalog/commit"
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -38,8 +39,8 @@ type viewChange struct {
 //
 // Errors: KindForbidden if the caller may not make the change; those of the ledger.
 func (c viewChange) owned(ctx context.Context, p *planner) (owning, error) {
-	after := isDefiner(c.next)
-	changes := c.base != nil && !hasSameDefiner(c.base, c.next)
+	after := vending.IsDefiner(c.next)
+	changes := c.base != nil && !vending.HasSameDefiner(c.base, c.next)
 	if p.guard == nil || !after && !changes {
 		return owning{}, nil
 	}
@@ -132,18 +133,6 @@ func (c viewChange) becomeOwner(ctx context.Context, p *planner, maker string, g
 		conditions: append(policy.Conditions, unchanged), writes: policy.Writes, grants: true,
 		items: []registry.Item{{Kind: registry.ItemGrants, ID: c.pointer.ID, Ident: c.ident}},
 	}, err
-}
-
-// hasSameDefiner reports whether two versions of a view have equal definer properties.
-func hasSameDefiner(a, b *metadata.ViewDocument) bool {
-	for _, name := range []string{propertyRunAs, propertySecurity} {
-		before, had := a.Property(name)
-		after, has := b.Property(name)
-		if had != has || before != after {
-			return false
-		}
-	}
-	return true
 }
 
 // Beside implements commit.Tended: the caller that replaces a definer view becomes its owner in the

@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/maintenance/leases"
 	"moorage/metadata"
 	"moorage/registry"
@@ -63,8 +64,8 @@ func withTable(name string) []meanwhile {
 			return f.purgeAll(f.ctx)
 		}},
 		{"purge that waits", func(f *fixture, _ *catalog.Table) error {
-			_, err := catalog.WarehousesOf(f.As(moorage.Anonymous())).Change(f.ctx, testWarehouse, catalog.WarehouseChange{
-				Properties: catalog.PropertiesChange{Updates: map[string]string{metadata.PropPurgeDelay: "24h"}},
+			_, err := f.As(moorage.Anonymous()).Warehouses().Change(f.ctx, testWarehouse, warehouses.Change{
+				Properties: map[string]*string{metadata.PropPurgeDelay: new("24h")},
 			})
 			must(f.t, err)
 			must(f.t, drop(f, true))

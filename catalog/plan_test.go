@@ -213,17 +213,12 @@ func TestPlanners(t *testing.T) {
 			return PropertiesChange{Removals: []string{"b"}}.plan(attempt, properties)
 		}, planned{rest: "empty"}},
 		{"set a property that is too long", func() (*commit.Plan, error) {
-			return PropertiesChange{Updates: map[string]string{"b": strings.Repeat("x", PropertiesBytesMax)}}.plan(attempt, properties)
+			return PropertiesChange{Updates: map[string]string{"b": strings.Repeat("x", registry.PropertiesBytesMax)}}.plan(attempt, properties)
 		}, planned{refusal: moorage.KindTooLarge}},
-		{"drop an empty namespace", func() (*commit.Plan, error) { return planContainerDrop(drained, ledger.Policy{}) },
+		{"drop an empty namespace", func() (*commit.Plan, error) { return drained.Container.PlanDrop(ledger.Policy{}) },
 			planned{conditions: []string{is(parentKey, tag(7))}, writes: []string{remove(parentKey), remove(registry.MaintenancePolicyKey(registry.NamespaceScope(registry.ID{})))}}},
-		{"drop a namespace with a table", func() (*commit.Plan, error) { return planContainerDrop(full, ledger.Policy{}) },
+		{"drop a namespace with a table", func() (*commit.Plan, error) { return full.Container.PlanDrop(ledger.Policy{}) },
 			planned{refusal: moorage.KindNamespaceNotEmpty}},
-		{"create a warehouse", func() (*commit.Plan, error) { return planWarehouse(attempt, newWarehouse{name: "w"}) },
-			planned{conditions: []string{is(registry.WarehouseKey("w"), tag(0))}, writes: []string{put(registry.WarehouseKey("w"), registry.StateLive)}}},
-		{"create a warehouse of a name in use", func() (*commit.Plan, error) {
-			return planWarehouse(attempt, newWarehouse{name: "w", occupant: recordOf(registry.WarehouseKey("w"), registry.StateLive, tag(3), registry.Warehouse{})})
-		}, planned{refusal: moorage.KindAlreadyExists}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

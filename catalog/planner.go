@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"context"
 	"io"
 	"log/slog"
 	"time"
@@ -11,7 +10,6 @@ import (
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
 	"moorage/catalog/rebase"
-	"moorage/catalog/sealing"
 	"moorage/ledger"
 	"moorage/registry"
 	"moorage/storage"
@@ -25,17 +23,12 @@ type planner struct {
 	claims    *claims.Claims
 	documents *documents.Documents
 	rebaser   *rebase.Rebaser
-	vends     *vends
-	sealing   *sealing.Sealing
-	given     func(ctx context.Context, given Given)
 	now       func() time.Time
 	keyLife   time.Duration // of outcomes, including the grace
 	random    io.Reader
 	guard     *gate.Guard
 	guarded   bool // there is a guard, so privileges are checked
-	// localFolder is Config.LocalFolder.
-	localFolder func(path string) error
-	log         *slog.Logger
+	log       *slog.Logger
 	// undropWindow and purgeDelay are the fields of Config.
 	undropWindow, purgeDelay time.Duration
 	kickPurge                func()

@@ -15,6 +15,7 @@ import (
 	"moorage"
 
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry"
@@ -73,7 +74,7 @@ func (d benchDatabase) newCatalog(b *testing.B, manager locks.Manager) *fixture 
 	if _, err := c.LoadWarehouse(f.ctx, testWarehouse); err == nil {
 		return f
 	}
-	if _, err := c.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: testWarehouse, Location: "file://" + d.warehouse}); err != nil {
+	if _, err := c.Warehouses().Create(f.ctx, warehouses.Spec{Name: testWarehouse, Location: "file://" + d.warehouse}); err != nil {
 		b.Fatal(err)
 	}
 	if _, err := c.CreateNamespace(f.ctx, testWarehouse, []string{"ns"}, nil); err != nil {

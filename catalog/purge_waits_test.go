@@ -12,6 +12,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/warehouses"
 	"moorage/maintenance/purge"
 	"moorage/metadata"
 	"moorage/recovery"
@@ -103,8 +104,8 @@ func TestPurgeDelayOfAWarehouse(t *testing.T) {
 		t.Run(said, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t, waitingPurges)
-			change := catalog.WarehouseChange{Properties: catalog.PropertiesChange{Updates: map[string]string{metadata.PropPurgeDelay: said}}}
-			_, err := catalog.WarehousesOf(f.Catalog).Change(f.ctx, testWarehouse, change)
+			change := warehouses.Change{Properties: map[string]*string{metadata.PropPurgeDelay: &said}}
+			_, err := f.Catalog.Warehouses().Change(f.ctx, testWarehouse, change)
 			must(t, err)
 			table := f.create("t")
 			must(t, f.DropTable(f.ctx, ident("t"), catalog.DropOptions{Purge: true}))
@@ -121,10 +122,10 @@ func TestPurgeDelayOfAWarehouse(t *testing.T) {
 	}
 	f := newFixture(t)
 	for _, said := range []string{"", "7", "-1h", "soon", "9999999d", "1h2"} {
-		change := catalog.WarehouseChange{Properties: catalog.PropertiesChange{Updates: map[string]string{metadata.PropPurgeDelay: said}}}
-		_, err := catalog.WarehousesOf(f.Catalog).Change(f.ctx, testWarehouse, change)
+		change := warehouses.Change{Properties: map[string]*string{metadata.PropPurgeDelay: &said}}
+		_, err := f.Catalog.Warehouses().Change(f.ctx, testWarehouse, change)
 		wantKind(t, err, moorage.KindBadRequest)
-		_, err = f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "x", Location: "file:///x", Properties: change.Properties.Updates})
+		_, err = f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "x", Location: "file:///x", Properties: map[string]string{metadata.PropPurgeDelay: said}})
 		wantKind(t, err, moorage.KindBadRequest)
 	}
 }
@@ -143,9 +144,9 @@ func TestPurgeSaysWhatWaits(t *testing.T) {
 	id := f.dropWaiting()
 	f.create("u")
 	must(t, f.DropTable(f.ctx, ident("u"), catalog.DropOptions{Purge: true}))
-	details, err := catalog.WarehousesOf(f.Catalog).Load(f.ctx, testWarehouse)
+	details, err := f.Catalog.Warehouses().Load(f.ctx, testWarehouse)
 	must(t, err)
-	if want := (catalog.WaitingPurges{Tables: 2, Bytes: 4711}); details.Waiting != want {
+	if want := (warehouses.WaitingPurges{Tables: 2, Bytes: 4711}); details.Waiting != want {
 		t.Errorf("the warehouse says %+v, want %+v", details.Waiting, want)
 	}
 	must(t, f.purgeAll(f.ctx))
@@ -251,7 +252,7 @@ func TestPurgeIsCalledForwardByPurge(t *testing.T) {
 	f := newFixture(t, waitingPurges, func(config *catalog.Config) {
 		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake"})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake"})
 	must(t, err)
 	_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
 	must(t, err)
@@ -292,7 +293,7 @@ func TestPurgeThatWaitsBegins(t *testing.T) {
 		"its warehouse is gone": func(f *fixture) {
 			f.dropWaiting()
 			must(f.t, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}))
-			must(f.t, f.DropWarehouse(f.ctx, testWarehouse))
+			must(f.t, f.Warehouses().Drop(f.ctx, testWarehouse))
 			f.clock.Advance(purgeDelay + time.Second)
 		},
 		"the clock was ahead": func(f *fixture) {

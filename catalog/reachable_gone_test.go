@@ -7,6 +7,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/maintenance/retention"
 	"moorage/registry"
@@ -29,7 +30,7 @@ func newRestingFixture(t *testing.T) (*fixture, *catalog.Table) {
 		wrapStorage(config, func(inner storage.Store) storage.Store { return limitedFiles{venderFiles{inner, v}} })
 	})
 	v.clock = f.clock
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake", Delegation: bothWays})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Delegation: bothWays})
 	must(t, err)
 	_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
 	must(t, err)

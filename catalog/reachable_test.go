@@ -7,6 +7,8 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/storage"
 )
 
@@ -19,14 +21,14 @@ func (limitedFiles) CredentialLife() time.Duration { return limitedLife }
 func TestClaimPassesWhenCredentialsHaveEnded(t *testing.T) {
 	t.Parallel()
 	for name, row := range map[string]struct {
-		offers  []catalog.Delegation
+		offers  []vending.Delegation
 		limited bool
 		life    time.Duration
 	}{
 		"nothing offered":       {nil, false, 0},
 		"a storage with limits": {bothWays, true, 2 * time.Hour},
 		"a storage without":     {bothWays, false, 12 * time.Hour},
-		"signatures alone":      {[]catalog.Delegation{catalog.RemoteSigning}, true, 15 * time.Minute},
+		"signatures alone":      {[]vending.Delegation{vending.RemoteSigning}, true, 15 * time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +42,7 @@ func TestClaimPassesWhenCredentialsHaveEnded(t *testing.T) {
 				})
 			})
 			v.clock = f.clock
-			_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake", Delegation: row.offers})
+			_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Delegation: row.offers})
 			must(t, err)
 			_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
 			must(t, err)

@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/metadata"
 )
 
@@ -271,7 +272,7 @@ func TestRebaseConsent(t *testing.T) {
 				f := newFixture(t)
 				where := ident("t")
 				where.Warehouse = "other"
-				must1(f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{
+				must1(f.Warehouses().Create(f.ctx, warehouses.Spec{
 					Name: "other", Location: "file:///other", Properties: rebaseProperty(warehouse),
 				}))(t)
 				must1(f.CreateNamespace(f.ctx, "other", moorage.Namespace{"ns"}, nil))(t)
@@ -312,8 +313,8 @@ func TestRebaseRefusedByAChangedWarehouse(t *testing.T) {
 	seen := f.createVersion("t", 2)
 	first, late := e.write(e.draft(seen, 1, "a")), e.write(e.draft(seen, 2, "b"))
 	must1(f.Commit(f.ctx, ident("t"), first))(t)
-	must1(f.instance.warehouses().Change(f.ctx, ident("t").Warehouse, catalog.WarehouseChange{
-		Properties: catalog.PropertiesChange{Updates: rebaseProperty("off")},
+	must1(f.instance.Warehouses().Change(f.ctx, ident("t").Warehouse, warehouses.Change{
+		Properties: map[string]*string{metadata.PropAppendRebase: new("off")},
 	}))(t)
 	f.clock.Advance(5 * time.Second)
 	_, err := f.Commit(f.ctx, ident("t"), late)
@@ -333,7 +334,7 @@ func TestRebaseWrongChoices(t *testing.T) {
 	for _, properties := range []map[string]string{
 		wrong, rebaseProperty("on"), rebaseProperty("on-all"), {"header.X-MOORAGE-append-Rebase": "on"},
 	} {
-		_, err = f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "v", Location: "file:///v", Properties: properties})
+		_, err = f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "v", Location: "file:///v", Properties: properties})
 		wantKind(t, err, moorage.KindBadRequest)
 	}
 }

@@ -151,7 +151,7 @@ func TestLaterMembersSurviveOperations(t *testing.T) {
 
 	// Containers that are not empty are marked, and put back.
 	wantKind(t, f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}), moorage.KindNamespaceNotEmpty)
-	wantKind(t, f.DropWarehouse(f.ctx, testWarehouse), moorage.KindNamespaceNotEmpty)
+	wantKind(t, f.Warehouses().Drop(f.ctx, testWarehouse), moorage.KindNamespaceNotEmpty)
 
 	// Folders.
 	f.createAt("h", "file:///wh/folder/h")

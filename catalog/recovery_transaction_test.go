@@ -14,6 +14,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/locks"
 	"moorage/recovery"
 	"moorage/registry"
@@ -156,10 +157,10 @@ func TestRecoverWithoutItsWarehouse(t *testing.T) {
 	if err := f.DropNamespace(f.ctx, testWarehouse, moorage.Namespace{"ns"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.DropWarehouse(f.ctx, testWarehouse); err != nil {
+	if err := f.Warehouses().Drop(f.ctx, testWarehouse); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: testWarehouse, Location: "file:///elsewhere"}); err != nil {
+	if _, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: testWarehouse, Location: "file:///elsewhere"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.recovery().RunOnce(f.ctx); err != nil {

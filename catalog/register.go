@@ -15,6 +15,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/documents"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
 	"moorage/ledger"
 	"moorage/metadata"
 	"moorage/registry"
@@ -319,7 +320,7 @@ func (p *planner) readClaims(ctx context.Context, by directory.Asker, r *registr
 			return err
 		}
 		if r.kind == tableKind {
-			r.who.ReplacedUntil = reachableUntil(r.now, r.parent.warehouse.Delegation, r.parent.storage)
+			r.who.ReplacedUntil = vending.ReachableUntil(r.now, r.parent.warehouse.Delegation, r.parent.storage)
 		}
 	}
 	roots := p.directory.Roots(r.parent.warehouse)

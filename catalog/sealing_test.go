@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"errors"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"moorage"
 	"moorage/catalog"
-	"moorage/catalog/sealing"
+	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/secrets"
 	"moorage/storage"
@@ -50,8 +49,8 @@ func newSealed(t *testing.T) *sealed {
 	return s
 }
 
-func secretSpec(name string) catalog.WarehouseSpec {
-	return catalog.WarehouseSpec{
+func secretSpec(name string) warehouses.Spec {
+	return warehouses.Spec{
 		Name: name, Location: "s3://bucket/" + name,
 		Secrets: map[string]map[string]string{storage.SecretServer: {"secret-access-key": theSecret}},
 	}
@@ -66,7 +65,7 @@ func (s *sealed) last() storage.Secret {
 
 // plain is what a sealed value opens to.
 func (s *sealed) plain(secret storage.Secret) (string, error) {
-	plain, err := s.keys.Open(secret.Sealed[storage.SecretServer], sealing.Owner(secret, storage.SecretServer))
+	plain, err := s.keys.Open(secret.Sealed[storage.SecretServer], warehouses.SecretOwner(secret, storage.SecretServer))
 	return string(plain), err
 }
 
@@ -82,9 +81,9 @@ func sealedValue(t *testing.T, secret registry.Secret) []byte {
 func TestSecretIsSealed(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
-	made, err := s.CreateWarehouse(s.ctx, secretSpec("a"))
+	made, err := s.Warehouses().Create(s.ctx, secretSpec("a"))
 	must(t, err)
-	if !slices.Equal(made.Secrets, []string{storage.SecretServer}) {
+	if made.Secret == nil || made.Secret.Kind != "access-key" {
 		t.Errorf("made %+v", made)
 	}
 	first := s.last()
@@ -105,7 +104,7 @@ func TestSecretIsSealed(t *testing.T) {
 		t.Errorf("looked at %d records", records)
 	}
 	// A second process has the same from the store.
-	_, err = s.CreateWarehouse(s.ctx, secretSpec("b"))
+	_, err = s.Warehouses().Create(s.ctx, secretSpec("b"))
 	must(t, err)
 	second := s.last()
 	for name, moved := range map[string]storage.Secret{
@@ -123,7 +122,7 @@ func TestSecretIsSealed(t *testing.T) {
 func TestSecretIsReadFromTheStore(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
-	_, err := s.CreateWarehouse(s.ctx, secretSpec("a"))
+	_, err := s.Warehouses().Create(s.ctx, secretSpec("a"))
 	must(t, err)
 	later, err := newInstance(s.config)
 	must(t, err)
@@ -139,7 +138,7 @@ func TestSecretIsReadFromTheStore(t *testing.T) {
 func TestSecretIsRefused(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	_, err := f.CreateWarehouse(f.ctx, secretSpec("a"))
+	_, err := f.Warehouses().Create(f.ctx, secretSpec("a"))
 	wantKind(t, err, moorage.KindBadRequest)
 	s := newSealed(t)
 	for _, values := range []map[string]map[string]string{
@@ -148,7 +147,7 @@ func TestSecretIsRefused(t *testing.T) {
 	} {
 		spec := secretSpec("a")
 		spec.Secrets = values
-		_, err := s.CreateWarehouse(s.ctx, spec)
+		_, err := s.Warehouses().Create(s.ctx, spec)
 		wantKind(t, err, moorage.KindBadRequest)
 	}
 	_, err = s.LoadWarehouse(s.ctx, "a")
@@ -183,7 +182,7 @@ func TestRewrapGoesOn(t *testing.T) {
 	} {
 		s := newSealed(t)
 		for _, name := range []string{"a", "b", "c"} {
-			_, err := s.CreateWarehouse(s.ctx, secretSpec(name))
+			_, err := s.Warehouses().Create(s.ctx, secretSpec(name))
 			must(t, err)
 		}
 		_, _, err := secrets.Rotate(s.path)
@@ -193,11 +192,11 @@ func TestRewrapGoesOn(t *testing.T) {
 		config.Sealer = &picky{s.keys, tt.why}
 		later, err := newInstance(config)
 		must(t, err)
-		rewrapped, err := catalog.SealingOf(later.Catalog).Rewrap(s.ctx, moorage.System("test"))
+		rewrapped, err := later.As(moorage.System("test")).Warehouses().RewrapSecrets(s.ctx)
 		if wantKind(t, err, tt.kind); rewrapped != tt.first {
 			t.Errorf("%v: %d secrets were sealed again, want %d", tt.why, rewrapped, tt.first)
 		}
-		rewrapped, err = catalog.SealingOf(later.Catalog).Rewrap(s.ctx, moorage.System("test"))
+		rewrapped, err = later.As(moorage.System("test")).Warehouses().RewrapSecrets(s.ctx)
 		if must(t, err); rewrapped != 3-tt.first {
 			t.Errorf("%v: then %d", tt.why, rewrapped)
 		}
@@ -209,7 +208,7 @@ func TestSecretsAreRewrapped(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
 	for _, name := range []string{"a", "b"} {
-		_, err := s.CreateWarehouse(s.ctx, secretSpec(name))
+		_, err := s.Warehouses().Create(s.ctx, secretSpec(name))
 		must(t, err)
 	}
 	_, err := s.CreateNamespace(s.ctx, "b", moorage.Namespace{"ns"}, nil)
@@ -219,7 +218,7 @@ func TestSecretsAreRewrapped(t *testing.T) {
 	must(t, err)
 	must(t, s.DropTable(s.ctx, table, catalog.DropOptions{}))
 	must(t, s.DropNamespace(s.ctx, "b", moorage.Namespace{"ns"}))
-	must(t, s.DropWarehouse(s.ctx, "b"))
+	must(t, s.Warehouses().Drop(s.ctx, "b"))
 	wantSecrets := func(count int, key secrets.KeyID) {
 		t.Helper()
 		page, err := s.store.List(s.ctx, registry.TableSecret, "", "", registry.ListLimitMax)
@@ -245,12 +244,12 @@ func TestSecretsAreRewrapped(t *testing.T) {
 	must(t, err)
 	must(t, s.keys.Reload())
 	for _, want := range []int{2, 0} {
-		rewrapped, err := catalog.SealingOf(s.Catalog).Rewrap(s.ctx, moorage.System("test"))
+		rewrapped, err := s.As(moorage.System("test")).Warehouses().RewrapSecrets(s.ctx)
 		if must(t, err); rewrapped != want {
 			t.Errorf("%d secrets were sealed again, want %d", rewrapped, want)
 		}
 		wantSecrets(2, now)
 	}
-	must(t, s.DropWarehouse(s.ctx, "a"))
+	must(t, s.Warehouses().Drop(s.ctx, "a"))
 	wantSecrets(1, now)
 }

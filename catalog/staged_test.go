@@ -8,6 +8,8 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/storage"
 )
 
@@ -17,7 +19,7 @@ func stagedIdent() moorage.Identifier {
 }
 
 // stage stages stagedIdent as somebody, and returns the location that the server chose for it.
-func (f *fixture) stage(as *catalog.Catalog, asked ...catalog.Delegation) catalog.Delegated {
+func (f *fixture) stage(as *catalog.Catalog, asked ...vending.Delegation) vending.Delegated {
 	f.t.Helper()
 	table, err := as.CreateTable(f.ctx, stagedIdent(), catalog.CreateTableRequest{Schema: []byte(testSchema), Stage: true})
 	must(f.t, err)
@@ -44,7 +46,7 @@ func TestStagedIsRenewed(t *testing.T) {
 	t.Parallel()
 	f, v := newStagingFixture(t)
 	files := f.Catalog
-	if given := f.stage(f.Catalog, catalog.RemoteSigning); given.Delegation != catalog.RemoteSigning {
+	if given := f.stage(f.Catalog, vending.RemoteSigning); given.Delegation != vending.RemoteSigning {
 		t.Errorf("who can use signatures only is given %+v", given)
 	}
 	location := f.stage(f.Catalog, bothWays...).Staged
@@ -54,11 +56,11 @@ func TestStagedIsRenewed(t *testing.T) {
 		given, err := files.LoadCredentials(f.ctx, stagedIdent(), location)
 		asked := v.asked()
 		life := map[bool]time.Duration{true: 15 * time.Minute}[staged]
-		if last := asked[len(asked)-1]; err != nil || given.Delegation != catalog.VendedCredentials || !given.Refresh ||
+		if last := asked[len(asked)-1]; err != nil || given.Delegation != vending.VendedCredentials || !given.Refresh ||
 			(given.Staged == location) != staged || last.Duration != life || !slices.Equal(last.Locations, []string{location}) {
 			t.Errorf("LoadCredentials = %+v, %v, the storage was asked for %+v", given, err, last)
 		}
-		_, err = files.Sign(f.ctx, stagedIdent(), location, catalog.SignRequest{Method: "PUT"})
+		_, err = files.Sign(f.ctx, stagedIdent(), location, vending.SignRequest{Method: "PUT"})
 		if last := v.signed[len(v.signed)-1]; err != nil || !last.Write || !slices.Equal(last.Locations, []string{location}) {
 			t.Errorf("Sign: %v, for %+v", err, last)
 		}
@@ -102,7 +104,7 @@ func TestStagedAtAnothersClaim(t *testing.T) {
 			asked := len(v.asked())
 			_, err := f.Catalog.LoadCredentials(f.ctx, stagedIdent(), location)
 			wantKind(t, err, moorage.KindNoSuchTable)
-			_, err = f.Catalog.Sign(f.ctx, stagedIdent(), location, catalog.SignRequest{Method: "GET"})
+			_, err = f.Catalog.Sign(f.ctx, stagedIdent(), location, vending.SignRequest{Method: "GET"})
 			wantKind(t, err, moorage.KindNoSuchTable)
 			if len(v.asked()) != asked || len(v.signed) > 0 {
 				t.Error("the storage was asked")
@@ -120,7 +122,7 @@ func TestStagedByPrivilege(t *testing.T) {
 		config.Guard = gate.New(gate.Config{Store: config.Store, Now: config.Now})
 	})
 	v.clock = f.clock
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "s3://bucket/lake", Delegation: bothWays})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "s3://bucket/lake", Delegation: bothWays})
 	must(t, err)
 	_, err = f.CreateNamespace(f.ctx, "lake", stagedIdent().Namespace, nil)
 	must(t, err)
@@ -129,7 +131,7 @@ func TestStagedByPrivilege(t *testing.T) {
 	use := func(caller string) (loading, signing error) {
 		files := f.As(moorage.Caller{Name: caller})
 		_, loading = files.LoadCredentials(f.ctx, stagedIdent(), location)
-		_, signing = files.Sign(f.ctx, stagedIdent(), location, catalog.SignRequest{Method: "PUT"})
+		_, signing = files.Sign(f.ctx, stagedIdent(), location, vending.SignRequest{Method: "PUT"})
 		return loading, signing
 	}
 	loading, signing := use("corp:c")

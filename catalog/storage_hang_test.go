@@ -11,6 +11,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/directory"
+	"moorage/catalog/warehouses"
 	"moorage/storage"
 )
 
@@ -32,7 +33,7 @@ func TestStorageThatDoesNotOpen(t *testing.T) {
 				return open(place)
 			}
 		})
-		if _, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "stuck", Location: "file:///stuck"}); err != nil {
+		if _, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "stuck", Location: "file:///stuck"}); err != nil {
 			t.Fatal(err)
 		}
 		f.create("t")

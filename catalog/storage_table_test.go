@@ -11,6 +11,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/documents"
+	"moorage/catalog/warehouses"
 	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/storage"
@@ -64,7 +65,7 @@ func newDiskFixture(t *testing.T, location string, properties map[string]string,
 
 func (f *fixture) makeLake(folder string) {
 	f.t.Helper()
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "lake", Location: "file://" + folder})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "lake", Location: "file://" + folder})
 	must(f.t, err)
 	_, err = f.CreateNamespace(f.ctx, "lake", moorage.Namespace{"ns"}, nil)
 	must(f.t, err)
@@ -73,7 +74,7 @@ func (f *fixture) makeLake(folder string) {
 func (f *fixture) dropLake() {
 	f.t.Helper()
 	must(f.t, f.DropNamespace(f.ctx, "lake", moorage.Namespace{"ns"}))
-	must(f.t, f.DropWarehouse(f.ctx, "lake"))
+	must(f.t, f.Warehouses().Drop(f.ctx, "lake"))
 }
 
 // A purge finds the files of its table where they are, whatever is allowed to other tables by now.

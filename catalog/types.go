@@ -5,6 +5,7 @@ import (
 	"moorage/catalog/directory"
 	"moorage/catalog/gate"
 	"moorage/catalog/rebase"
+	"moorage/catalog/vending"
 	"moorage/metadata"
 	"moorage/registry"
 )
@@ -25,7 +26,7 @@ type Table struct {
 	// found is the pointer as it was found; nil if it was not looked up. staged gives access to the
 	// files of a staged table; nil if there is none.
 	found  *directory.Found
-	staged *reach
+	staged *vending.Reach
 	// through are the views through which it was loaded; nil if there are none.
 	through *gate.Through
 }
@@ -39,37 +40,6 @@ type View struct {
 	Config map[string]string
 
 	pointer registry.ID
-}
-
-// WarehouseSpec is a request for a new warehouse.
-type WarehouseSpec struct {
-	Name             string
-	Location         string
-	AllowedLocations []string
-	// Storage has the options for reaching the storage, as in storage.Place.Options. It must not
-	// contain secrets.
-	Storage map[string]string
-	// Secrets are further values for reaching the storage, by the names of storage.Secret. They are
-	// sealed before they are stored, and never returned. Nil: the server uses the credentials of
-	// its process.
-	Secrets map[string]map[string]string
-	// Properties are sent to every client of the warehouse, as defaults of its own configuration.
-	// They must not contain secrets.
-	Properties map[string]string
-	// Delegation lists the ways in which engines reach the files without a key of their own, the
-	// preferred one first. Empty if there are none.
-	Delegation []Delegation
-}
-
-// Warehouse is a catalog with its own storage location.
-type Warehouse struct {
-	Name             string
-	Location         string
-	AllowedLocations []string
-	Properties       map[string]string
-	Delegation       []Delegation
-	// Secrets are the names of its secrets.
-	Secrets []string
 }
 
 // CreateTableRequest is a request for a new table.
@@ -114,6 +84,10 @@ const (
 	RebaseOn    = rebase.On
 	RebaseOff   = rebase.Off
 )
+
+// RebaseHeader is the header with which a request consents to a rebase of its append, or refuses
+// it.
+const RebaseHeader = rebase.Header
 
 // ParseRebaseChoice parses the value of the header name: "on" or "off". Any other value is
 // KindBadRequest.

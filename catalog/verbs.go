@@ -5,6 +5,7 @@ import (
 
 	"moorage"
 	"moorage/catalog/gate"
+	"moorage/catalog/warehouses"
 )
 
 // Verbs are the verbs on namespaces, tables and views. *Catalog implements them.
@@ -18,7 +19,7 @@ type Verbs interface {
 	// Admit returns an error if the caller does not see a warehouse, before more of its request for
 	// v is read.
 	Admit(ctx context.Context, v gate.Verb, warehouse string) error
-	LoadWarehouse(ctx context.Context, name string) (Warehouse, error)
+	LoadWarehouse(ctx context.Context, name string) (warehouses.Warehouse, error)
 	CreateNamespace(ctx context.Context, warehouse string, ns moorage.Namespace, properties map[string]string) (
 		map[string]string, error)
 	ListNamespaces(ctx context.Context, warehouse string, parent moorage.Namespace, page moorage.Page) (

@@ -12,16 +12,16 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/directory"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/secrets"
 	"moorage/storage"
 )
 
-func (n *instance) warehouses() catalog.Warehouses { return catalog.WarehousesOf(n.Catalog) }
-
 // toEndpoint is a change of the server that the files of a warehouse are on.
-func toEndpoint(endpoint string) catalog.WarehouseChange {
-	return catalog.WarehouseChange{Storage: catalog.PropertiesChange{Updates: map[string]string{"endpoint": endpoint}}}
+func toEndpoint(endpoint string) warehouses.Change {
+	return warehouses.Change{Storage: map[string]*string{"endpoint": &endpoint}}
 }
 
 // twoNodes returns two catalogs over the store of f, which share nothing else but the clock.
@@ -76,7 +76,7 @@ func testChangeReachesOtherNodes(t *testing.T, f *fixture, servers *servers, sec
 			t.Fatalf("before the change it is on %q", got)
 		}
 	}
-	_, err = a.warehouses().Change(f.ctx, "lake", toEndpoint("two"))
+	_, err = a.Warehouses().Change(f.ctx, "lake", toEndpoint("two"))
 	must(t, err)
 	if got := configAt(t, a); got != "two" {
 		t.Errorf("the node that made the change still says %q", got)
@@ -86,7 +86,7 @@ func testChangeReachesOtherNodes(t *testing.T, f *fixture, servers *servers, sec
 		t.Errorf("%s after the change another node still says %q", directory.HomeTrust, got)
 	}
 
-	_, err = a.warehouses().Change(f.ctx, "lake", toEndpoint("three"))
+	_, err = a.Warehouses().Change(f.ctx, "lake", toEndpoint("three"))
 	must(t, err)
 	f.clock.Advance(directory.HomeTrust + time.Millisecond)
 	table, err := b.Commit(f.ctx, lakeIdent(), setProperty(t, "a", "b"))
@@ -98,7 +98,7 @@ func testChangeReachesOtherNodes(t *testing.T, f *fixture, servers *servers, sec
 		t.Errorf("after a commit the table is on %q", got)
 	}
 
-	_, err = a.warehouses().Change(f.ctx, "lake", toEndpoint("four"))
+	_, err = a.Warehouses().Change(f.ctx, "lake", toEndpoint("four"))
 	must(t, err)
 	f.clock.Advance(directory.HomeTrust + time.Millisecond)
 	must(t, b.CommitTransaction(f.ctx, "lake", []catalog.TableChange{{Ident: lakeIdent(), CommitRequest: setProperty(t, "a", "c")}}))
@@ -106,7 +106,7 @@ func testChangeReachesOtherNodes(t *testing.T, f *fixture, servers *servers, sec
 		t.Errorf("after a transaction the table is on %q", got)
 	}
 	// A read on the way to a new name shows the change to what is known already, without waiting.
-	_, err = a.warehouses().Change(f.ctx, "lake", toEndpoint("five"))
+	_, err = a.Warehouses().Change(f.ctx, "lake", toEndpoint("five"))
 	must(t, err)
 	other := lakeIdent()
 	other.Name = "other"
@@ -128,10 +128,10 @@ func TestDroppedWarehouseIsForgotten(t *testing.T) {
 	if got := configAt(t, b); got != "one" {
 		t.Fatalf("the table is on %q", got)
 	}
-	wantKind(t, a.warehouses().Drop(f.ctx, "lake"), moorage.KindNamespaceNotEmpty)
+	wantKind(t, a.Warehouses().Drop(f.ctx, "lake"), moorage.KindNamespaceNotEmpty)
 	must(t, a.DropTable(f.ctx, lakeIdent(), catalog.DropOptions{}))
 	must(t, a.DropNamespace(f.ctx, "lake", lakeIdent().Namespace))
-	must(t, a.warehouses().Drop(f.ctx, "lake"))
+	must(t, a.Warehouses().Drop(f.ctx, "lake"))
 	_, err = b.LoadTable(f.ctx, lakeIdent())
 	wantKind(t, err, moorage.KindNoSuchWarehouse)
 	f.createLake(map[string]string{"endpoint": "two"})
@@ -153,12 +153,12 @@ func TestSecretIsReplaced(t *testing.T) {
 	a, b := twoNodes(t, s.fixture, s.store)
 	_, err = b.LoadTable(s.ctx, lakeIdent())
 	must(t, err)
-	set := func(value map[string]string) catalog.WarehouseDetails {
+	set := func(value map[string]string) warehouses.Details {
 		t.Helper()
-		details, err := a.as("corp:ann").warehouses().Change(s.ctx, "lake",
-			catalog.WarehouseChange{Secrets: map[string]map[string]string{storage.SecretServer: value}})
+		details, err := a.as("corp:ann").Warehouses().Change(s.ctx, "lake",
+			warehouses.Change{Secrets: map[string]map[string]string{storage.SecretServer: value}})
 		must(t, err)
-		loaded, err := b.warehouses().Load(s.ctx, "lake")
+		loaded, err := b.Warehouses().Load(s.ctx, "lake")
 		if must(t, err); (loaded.Secret == nil) != (details.Secret == nil) || loaded.Secret != nil && *loaded.Secret != *details.Secret {
 			t.Errorf("answered %+v, then %+v", details.Secret, loaded.Secret)
 		}
@@ -206,27 +206,26 @@ func TestRefusedChange(t *testing.T) {
 	before, err := f.store.Get(f.ctx, registry.WarehouseKey("lake"))
 	must(t, err)
 	const name, other = "lake", "sea"
-	long := map[string]string{"k": string(make([]byte, catalog.PropertiesBytesMax))}
+	long := map[string]*string{"k": new(string(make([]byte, registry.PropertiesBytesMax)))}
 	for _, tt := range []struct {
 		name, warehouse string
-		change          catalog.WarehouseChange
+		change          warehouses.Change
 		probes          error
 		want            moorage.Kind
 	}{
-		{"nothing", name, catalog.WarehouseChange{}, nil, moorage.KindBadRequest},
+		{"nothing", name, warehouses.Change{}, nil, moorage.KindBadRequest},
 		{"no such warehouse", other, toEndpoint("two"), nil, moorage.KindNoSuchWarehouse},
 		{"no name", "", toEndpoint("two"), nil, moorage.KindNoSuchWarehouse},
-		{"own property", name, catalog.WarehouseChange{Properties: catalog.PropertiesChange{Updates: map[string]string{"prefix": "x"}}}, nil, moorage.KindBadRequest},
-		{"long properties", name, catalog.WarehouseChange{Properties: catalog.PropertiesChange{Updates: long}}, nil, moorage.KindTooLarge},
-		{"set and removed", name, catalog.WarehouseChange{Storage: catalog.PropertiesChange{Updates: map[string]string{"k": "v"}, Removals: []string{"k"}}}, nil, moorage.KindUnprocessable},
-		{"unknown delegation", name, catalog.WarehouseChange{Delegation: []catalog.Delegation{"trust"}}, nil, moorage.KindBadRequest},
-		{"delegation that the storage has not", name, catalog.WarehouseChange{Delegation: bothWays}, nil, moorage.KindBadRequest},
-		{"secret without a key", name, catalog.WarehouseChange{Secrets: secretSpec("lake").Secrets}, nil, moorage.KindBadRequest},
+		{"own property", name, warehouses.Change{Properties: map[string]*string{"prefix": new("x")}}, nil, moorage.KindBadRequest},
+		{"long properties", name, warehouses.Change{Properties: long}, nil, moorage.KindTooLarge},
+		{"unknown delegation", name, warehouses.Change{Delegation: []vending.Delegation{"trust"}}, nil, moorage.KindBadRequest},
+		{"delegation that the storage has not", name, warehouses.Change{Delegation: bothWays}, nil, moorage.KindBadRequest},
+		{"secret without a key", name, warehouses.Change{Secrets: secretSpec("lake").Secrets}, nil, moorage.KindBadRequest},
 		{"storage that refuses", name, toEndpoint("two"), errors.New("403"), moorage.KindBadRequest},
 		{"storage that is away", name, toEndpoint("two"), storage.ErrUnavailable, moorage.KindUnavailable},
 	} {
 		servers.probes = tt.probes
-		_, err := f.warehouses().Change(f.ctx, tt.warehouse, tt.change)
+		_, err := f.Warehouses().Change(f.ctx, tt.warehouse, tt.change)
 		if moorage.KindOf(err) != tt.want {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.want)
 		}
@@ -256,12 +255,12 @@ func (m meddling) Probe(context.Context) error {
 // was tried on another storage than it would be stored for.
 func TestChangesAtOnce(t *testing.T) {
 	t.Parallel()
-	property := func(key string) catalog.WarehouseChange {
-		return catalog.WarehouseChange{Properties: catalog.PropertiesChange{Updates: map[string]string{key: "x"}}}
+	property := func(key string) warehouses.Change {
+		return warehouses.Change{Properties: map[string]*string{key: new("x")}}
 	}
 	for _, tt := range []struct {
 		name        string
-		meanwhile   catalog.WarehouseChange
+		meanwhile   warehouses.Change
 		want        moorage.Kind
 		endpoint    string
 		wantsMarked bool
@@ -283,14 +282,14 @@ func TestChangesAtOnce(t *testing.T) {
 			})
 			f.createLake(map[string]string{"endpoint": "one"})
 			*do = func() {
-				_, err := f.warehouses().Change(f.ctx, "lake", tt.meanwhile)
+				_, err := f.Warehouses().Change(f.ctx, "lake", tt.meanwhile)
 				must(t, err)
 			}
-			_, err := f.warehouses().Change(f.ctx, "lake", toEndpoint("two"))
+			_, err := f.Warehouses().Change(f.ctx, "lake", toEndpoint("two"))
 			if moorage.KindOf(err) != tt.want {
 				t.Errorf("%v, want %v", err, tt.want)
 			}
-			details, err := f.warehouses().Load(f.ctx, "lake")
+			details, err := f.Warehouses().Load(f.ctx, "lake")
 			must(t, err)
 			if marked := details.Properties["marked"] == "x"; details.Storage["endpoint"] != tt.endpoint || marked != tt.wantsMarked {
 				t.Errorf("the warehouse is %+v", details)
@@ -319,7 +318,7 @@ func TestValidate(t *testing.T) {
 				t.Fatal("nothing is given before")
 			}
 			venders.probes = tt.probes
-			found, err := f.warehouses().Validate(f.ctx, "lake")
+			found, err := f.Warehouses().Validate(f.ctx, "lake")
 			must(t, err)
 			var failed []string
 			for _, trial := range found.Trials {
@@ -337,7 +336,7 @@ func TestValidate(t *testing.T) {
 			if (len(found.Stopped) == 2) != tt.stops {
 				t.Errorf("stopped %q", found.Stopped)
 			}
-			details, err := f.warehouses().Load(f.ctx, "lake")
+			details, err := f.Warehouses().Load(f.ctx, "lake")
 			must(t, err)
 			if given := f.given("a", bothWays...); (len(details.Delegation) == 0) != tt.stops || (given.Delegation == "") != tt.stops {
 				t.Errorf("afterwards the warehouse offers %q, and %q is given", details.Delegation, given.Delegation)
@@ -353,12 +352,12 @@ func TestStopVendingWhileTheStorageIsAway(t *testing.T) {
 	f, venders, _ := newVendingFixture(t, bothWays...)
 	venders.probes = storage.ErrUnavailable
 	for _, tt := range []struct {
-		offers []catalog.Delegation
+		offers []vending.Delegation
 		want   moorage.Kind
 	}{
-		{[]catalog.Delegation{catalog.RemoteSigning}, 0}, {bothWays, moorage.KindUnavailable}, {[]catalog.Delegation{}, 0},
+		{[]vending.Delegation{vending.RemoteSigning}, 0}, {bothWays, moorage.KindUnavailable}, {[]vending.Delegation{}, 0},
 	} {
-		_, err := f.warehouses().Change(f.ctx, "lake", catalog.WarehouseChange{Delegation: tt.offers})
+		_, err := f.Warehouses().Change(f.ctx, "lake", warehouses.Change{Delegation: tt.offers})
 		if moorage.KindOf(err) != tt.want {
 			t.Errorf("offer %q: %v, want %v", tt.offers, err, tt.want)
 		}
@@ -374,7 +373,7 @@ func TestListWarehouses(t *testing.T) {
 	f, _ := newRemoteFixture(t)
 	var names []string
 	for page := (moorage.Page{Limit: 1}); ; {
-		found, next, err := f.warehouses().List(f.ctx, page)
+		found, next, err := f.Warehouses().List(f.ctx, page)
 		must(t, err)
 		for _, each := range found {
 			names = append(names, each.Name)
@@ -386,7 +385,7 @@ func TestListWarehouses(t *testing.T) {
 	if want := []string{"lake", testWarehouse}; !slices.Equal(names, want) {
 		t.Errorf("listed %q, want %q", names, want)
 	}
-	details, err := f.warehouses().Load(f.ctx, "lake")
+	details, err := f.Warehouses().Load(f.ctx, "lake")
 	if must(t, err); !maps.Equal(details.Storage, map[string]string{"endpoint": "one"}) || details.ID.IsZero() {
 		t.Errorf("loaded %+v", details)
 	}
@@ -398,7 +397,7 @@ func TestRewrapMeetsChanges(t *testing.T) {
 	t.Parallel()
 	s := newSealed(t)
 	for _, name := range []string{"a", "b", "c"} {
-		_, err := s.CreateWarehouse(s.ctx, secretSpec(name))
+		_, err := s.Warehouses().Create(s.ctx, secretSpec(name))
 		must(t, err)
 	}
 	one, two := twoNodes(t, s.fixture, s.store)
@@ -408,7 +407,7 @@ func TestRewrapMeetsChanges(t *testing.T) {
 	var working sync.WaitGroup
 	for _, n := range []*instance{one, two} {
 		working.Go(func() {
-			if _, err := catalog.SealingOf(n.Catalog).Rewrap(s.ctx, moorage.System("test")); err != nil {
+			if _, err := n.As(moorage.System("test")).Warehouses().RewrapSecrets(s.ctx); err != nil {
 				t.Error(err)
 			}
 		})
@@ -436,7 +435,7 @@ func TestRewrapMeetsChanges(t *testing.T) {
 }
 
 func changeSecret(t *testing.T, f *fixture, name, value string) moorage.Kind {
-	_, err := f.warehouses().Change(f.ctx, name, catalog.WarehouseChange{Secrets: map[string]map[string]string{
+	_, err := f.Warehouses().Change(f.ctx, name, warehouses.Change{Secrets: map[string]map[string]string{
 		storage.SecretServer: {"secret-access-key": value},
 	}})
 	if kind := moorage.KindOf(err); err != nil && kind != moorage.KindCommitFailed {

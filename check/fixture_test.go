@@ -13,6 +13,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/check"
 	"moorage/ledger"
 	"moorage/locks"
@@ -72,7 +73,7 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	f.store = f.config.Store
 	f.catalog = f.newCatalog()
 	f.Checker = f.over(f.store, time.Time{})
-	f.must(f.catalog.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: testWarehouse, Location: "file:///wh"}))
+	f.must(f.catalog.Warehouses().Create(f.ctx, warehouses.Spec{Name: testWarehouse, Location: "file:///wh"}))
 	f.makeNamespace(testWarehouse, "ns")
 	return f
 }

@@ -14,6 +14,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/registry/pebble"
@@ -54,7 +55,7 @@ func (f *fixture) manyRecords() (transaction registry.Key) {
 // Check must say of it.
 func (f *fixture) faultElsewhere() (problem string) {
 	f.t.Helper()
-	f.must(f.catalog.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "w2", Location: "file:///wh2"}))
+	f.must(f.catalog.Warehouses().Create(f.ctx, warehouses.Spec{Name: "w2", Location: "file:///wh2"}))
 	f.makeNamespace("w2", "far")
 	table := f.createAt(moorage.Identifier{Warehouse: "w2", Namespace: moorage.Namespace{"far"}, Name: "u"}, "")
 	f.must(nil, f.files.Delete(f.ctx, table.MetadataLocation))

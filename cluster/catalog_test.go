@@ -13,6 +13,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/cluster"
 	"moorage/internal/web"
 	"moorage/ledger"
@@ -118,8 +119,8 @@ func (n *realNode) post(t testing.TB, path, body string, headers ...string) (int
 func (n *realNode) makeTable(t testing.TB) {
 	t.Helper()
 	c := n.catalog.As(moorage.Anonymous())
-	spec := catalog.WarehouseSpec{Name: rest.DefaultWarehouse, Location: "file:///warehouse"}
-	if _, err := c.CreateWarehouse(t.Context(), spec); err != nil {
+	spec := warehouses.Spec{Name: rest.DefaultWarehouse, Location: "file:///warehouse"}
+	if _, err := c.Warehouses().Create(t.Context(), spec); err != nil {
 		t.Fatal(err)
 	}
 	for _, step := range [][2]string{

@@ -109,7 +109,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 			}
 		},
 		Access:     func(caller moorage.Caller) Access { return made.As(caller).Grants() },
-		Warehouses: func(caller moorage.Caller) Keeper { return Keeper{Of: catalog.WarehousesOf(made.As(caller))} },
+		Warehouses: func(caller moorage.Caller) Keeper { return Keeper{Of: made.As(caller).Warehouses()} },
 		DrawKey: func(id string) (Drawn, error) {
 			if drawn++; id == "" {
 				id = fmt.Sprint("drawn", drawn)

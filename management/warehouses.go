@@ -5,22 +5,23 @@ import (
 	"net/http"
 
 	"moorage"
-	"moorage/catalog"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/internal/jsontext"
 	"moorage/internal/web"
 	"moorage/management/client"
 )
 
-// Warehouses has the methods of catalog.Warehouses: it manages warehouses for one caller.
+// Warehouses has the methods of warehouses.Warehouses: it manages warehouses for one caller.
 type Warehouses interface {
-	List(ctx context.Context, page moorage.Page) ([]catalog.Warehouse, string, error)
-	Load(ctx context.Context, name string) (catalog.WarehouseDetails, error)
-	Create(ctx context.Context, spec catalog.WarehouseSpec) (catalog.WarehouseDetails, error)
-	Change(ctx context.Context, name string, change catalog.WarehouseChange) (catalog.WarehouseDetails, error)
+	List(ctx context.Context, page moorage.Page) ([]warehouses.Warehouse, string, error)
+	Load(ctx context.Context, name string) (warehouses.Details, error)
+	Create(ctx context.Context, spec warehouses.Spec) (warehouses.Details, error)
+	Change(ctx context.Context, name string, change warehouses.Change) (warehouses.Details, error)
 	Drop(ctx context.Context, name string) error
-	Validate(ctx context.Context, name string) (catalog.Validation, error)
-	Tombstones(ctx context.Context, name string, page moorage.Page) ([]catalog.Left, string, error)
-	ClearTombstone(ctx context.Context, name, location string) (catalog.Left, error)
+	Validate(ctx context.Context, name string) (warehouses.Validation, error)
+	Tombstones(ctx context.Context, name string, page moorage.Page) ([]warehouses.Left, string, error)
+	ClearTombstone(ctx context.Context, name, location string) (warehouses.Left, error)
 }
 
 // Keeper manages warehouses in the terms of the API, for one caller. The API creates one for each
@@ -52,12 +53,12 @@ func (k Keeper) LoadWarehouse(ctx context.Context, name string) (client.Warehous
 
 // CreateWarehouse creates a warehouse.
 func (k Keeper) CreateWarehouse(ctx context.Context, spec client.WarehouseSpec) (client.Warehouse, error) {
-	asked := catalog.WarehouseSpec{
+	asked := warehouses.Spec{
 		Name: spec.Name, Location: spec.Location, AllowedLocations: spec.AllowedLocations, Storage: spec.Storage,
 		Properties: spec.Properties, Delegation: offersOf(spec.Delegation),
 	}
 	if spec.Secret != nil {
-		asked.Secrets = map[string]map[string]string{catalog.ServerSecret: spec.Secret}
+		asked.Secrets = map[string]map[string]string{warehouses.ServerSecret: spec.Secret}
 	}
 	made, err := k.Of.Create(ctx, asked)
 	return warehouseOf(made), err
@@ -66,16 +67,16 @@ func (k Keeper) CreateWarehouse(ctx context.Context, spec client.WarehouseSpec) 
 // ChangeWarehouse changes a warehouse.
 func (k Keeper) ChangeWarehouse(ctx context.Context, name string, change client.WarehouseChange) (
 	client.Warehouse, error) {
-	asked := catalog.WarehouseChange{
-		Storage: propertiesOf(change.Storage), Properties: propertiesOf(change.Properties),
+	asked := warehouses.Change{
+		Storage: change.Storage, Properties: change.Properties,
 	}
 	if change.Delegation != nil {
-		asked.Delegation = append([]catalog.Delegation{}, offersOf(*change.Delegation)...)
+		asked.Delegation = append([]vending.Delegation{}, offersOf(*change.Delegation)...)
 	}
 	if change.Secret != nil {
-		asked.Secrets = map[string]map[string]string{catalog.ServerSecret: nil}
+		asked.Secrets = map[string]map[string]string{warehouses.ServerSecret: nil}
 		if len(*change.Secret) > 0 {
-			asked.Secrets[catalog.ServerSecret] = *change.Secret
+			asked.Secrets[warehouses.ServerSecret] = *change.Secret
 		}
 	}
 	changed, err := k.Of.Change(ctx, name, asked)
@@ -117,7 +118,7 @@ func (k Keeper) ClearTombstone(ctx context.Context, name string, asked client.To
 	return tombstoneOf(left), err
 }
 
-func tombstoneOf(left catalog.Left) client.Tombstone {
+func tombstoneOf(left warehouses.Left) client.Tombstone {
 	shown := client.Tombstone{
 		Location: left.Location, Table: left.Table.String(), TableUUID: left.TableUUID, Ended: left.Ended.UTC(),
 		How: left.How, Lasting: left.Lasting,
@@ -134,11 +135,11 @@ func (k Keeper) RotateSecrets(ctx context.Context, rotation client.SecretsRotati
 	return k.Rotate(ctx, rotation)
 }
 
-func summaryOf(w catalog.Warehouse) client.WarehouseSummary {
+func summaryOf(w warehouses.Warehouse) client.WarehouseSummary {
 	return client.WarehouseSummary{Name: w.Name, Location: w.Location, Delegation: namesOf(w.Delegation)}
 }
 
-func warehouseOf(w catalog.WarehouseDetails) client.Warehouse {
+func warehouseOf(w warehouses.Details) client.Warehouse {
 	found := client.Warehouse{
 		WarehouseSummary: summaryOf(w.Warehouse), ID: w.ID.String(), Creator: w.Creator,
 		AllowedLocations: append([]string{}, w.AllowedLocations...),
@@ -158,28 +159,15 @@ func orEmpty(values map[string]string) map[string]string {
 	return values
 }
 
-func offersOf(names []string) (offers []catalog.Delegation) {
+func offersOf(names []string) (offers []vending.Delegation) {
 	for _, name := range names {
-		offers = append(offers, catalog.Delegation(name))
+		offers = append(offers, vending.Delegation(name))
 	}
 	return offers
 }
 
-func namesOf(offers []catalog.Delegation) []string {
-	return each(offers, func(offer catalog.Delegation) string { return string(offer) })
-}
-
-// propertiesOf returns the change that sets the values which are not nil and removes the others.
-func propertiesOf(values map[string]*string) catalog.PropertiesChange {
-	change := catalog.PropertiesChange{Updates: make(map[string]string)}
-	for name, value := range values {
-		if value == nil {
-			change.Removals = append(change.Removals, name)
-			continue
-		}
-		change.Updates[name] = *value
-	}
-	return change
+func namesOf(offers []vending.Delegation) []string {
+	return each(offers, func(offer vending.Delegation) string { return string(offer) })
 }
 
 // warehouseOperations returns the operations that manage warehouses and their secrets.

@@ -2,6 +2,7 @@ package management
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,7 +10,8 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/management/client"
 	"moorage/registry"
 )
@@ -24,51 +26,55 @@ func (f fakeWarehouses) note(format string, args ...any) error {
 	return f.call(f.caller.Name + ": " + fmt.Sprintf(format, args...))
 }
 
-func fakeWarehouse() catalog.WarehouseDetails {
-	return catalog.WarehouseDetails{
-		Warehouse: catalog.Warehouse{Name: "lake", Location: "s3://lake/warehouse", Delegation: catalog.Delegations()},
+func fakeWarehouse() warehouses.Details {
+	return warehouses.Details{
+		Warehouse: warehouses.Warehouse{Name: "lake", Location: "s3://lake/warehouse", Delegation: vending.Delegations()},
 		ID:        registry.ID{0xa1}, Storage: map[string]string{"s3.region": "eu-west-1"},
-		Secret: &catalog.SecretDetails{Kind: "access-key", By: "key:root", At: fakeTime},
+		Secret: &warehouses.SecretDetails{Kind: "access-key", By: "key:root", At: fakeTime},
 	}
 }
 
-func (f fakeWarehouses) List(_ context.Context, page moorage.Page) ([]catalog.Warehouse, string, error) {
-	return []catalog.Warehouse{fakeWarehouse().Warehouse}, f.next, f.note("List %v", page)
+func (f fakeWarehouses) List(_ context.Context, page moorage.Page) ([]warehouses.Warehouse, string, error) {
+	return []warehouses.Warehouse{fakeWarehouse().Warehouse}, f.next, f.note("List %q %d", page.After, page.Limit)
 }
 
-func (f fakeWarehouses) Load(_ context.Context, name string) (catalog.WarehouseDetails, error) {
+func (f fakeWarehouses) Load(_ context.Context, name string) (warehouses.Details, error) {
 	return fakeWarehouse(), f.note("Load %s", name)
 }
 
-func (f fakeWarehouses) Create(_ context.Context, spec catalog.WarehouseSpec) (catalog.WarehouseDetails, error) {
+func (f fakeWarehouses) Create(_ context.Context, spec warehouses.Spec) (warehouses.Details, error) {
 	return fakeWarehouse(), f.note("Create %+v", spec)
 }
 
-func (f fakeWarehouses) Change(_ context.Context, name string, change catalog.WarehouseChange) (catalog.WarehouseDetails, error) {
-	return catalog.WarehouseDetails{}, f.note("Change %s %+v", name, change)
+func (f fakeWarehouses) Change(_ context.Context, name string, change warehouses.Change) (warehouses.Details, error) {
+	text, err := json.Marshal(change)
+	if err != nil {
+		return warehouses.Details{}, err
+	}
+	return warehouses.Details{}, f.note("Change %s %s", name, text)
 }
 
 func (f fakeWarehouses) Drop(_ context.Context, name string) error { return f.note("Drop %s", name) }
 
-func (f fakeWarehouses) Validate(_ context.Context, name string) (catalog.Validation, error) {
-	return catalog.Validation{
-		Trials:  []catalog.Trial{{Name: "files"}, {Name: "vended-credentials", Failure: "let through"}},
-		Stopped: []catalog.Delegation{catalog.VendedCredentials},
+func (f fakeWarehouses) Validate(_ context.Context, name string) (warehouses.Validation, error) {
+	return warehouses.Validation{
+		Trials:  []warehouses.Trial{{Name: "files"}, {Name: "vended-credentials", Failure: "let through"}},
+		Stopped: []vending.Delegation{vending.VendedCredentials},
 	}, f.note("Validate %s", name)
 }
 
-func fakeTombstone() catalog.Left {
-	return catalog.Left{Location: "s3://lake/t", Tombstone: registry.Tombstone{
+func fakeTombstone() warehouses.Left {
+	return warehouses.Left{Location: "s3://lake/t", Tombstone: registry.Tombstone{
 		Table: moorage.Identifier{Warehouse: "lake", Namespace: moorage.Namespace{"ns"}, Name: "t"}, TableUUID: "u",
 		Ended: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), How: registry.EndedUnregister, Lasting: true,
 	}}
 }
 
-func (f fakeWarehouses) Tombstones(_ context.Context, name string, page moorage.Page) ([]catalog.Left, string, error) {
-	return []catalog.Left{fakeTombstone()}, "", f.note("Tombstones %s %q %d", name, page.After, page.Limit)
+func (f fakeWarehouses) Tombstones(_ context.Context, name string, page moorage.Page) ([]warehouses.Left, string, error) {
+	return []warehouses.Left{fakeTombstone()}, "", f.note("Tombstones %s %q %d", name, page.After, page.Limit)
 }
 
-func (f fakeWarehouses) ClearTombstone(_ context.Context, name, location string) (catalog.Left, error) {
+func (f fakeWarehouses) ClearTombstone(_ context.Context, name, location string) (warehouses.Left, error) {
 	return fakeTombstone(), f.note("ClearTombstone %s %s", name, location)
 }
 
@@ -89,7 +95,7 @@ func TestWarehouseOperations(t *testing.T) {
 		answer                   string // a part of it
 		call                     string // without the caller; empty: none
 	}{
-		{"page", "GET", "/warehouses?pageSize=7", "", 200, `"name":"lake"`, "List { 7}"},
+		{"page", "GET", "/warehouses?pageSize=7", "", 200, `"name":"lake"`, `List "" 7`},
 		{"load", "GET", lake, "", 200, `"secret":{"kind":"access-key","set":"2026-11-25T10:00:00Z","by":"key:root"}`, "Load lake"},
 		{"escaped name", "GET", "/warehouses/a%2Fb", "", 200, `"name"`, "Load a/b"},
 		{"create", "POST", "/warehouses", `{"name":"lake","location":"s3://b/w","allowed-locations":["s3://c"],"storage":{"a":"b"},"properties":{"c":"d"},"delegation":["remote-signing"],"secret":` + secret + `}`, 200, `"id":"a1`,
@@ -97,10 +103,10 @@ func TestWarehouseOperations(t *testing.T) {
 		{"create without a location", "POST", "/warehouses", `{"name":"lake"}`, 400, `\"location\" is missing`, ""},
 		{"secret that is a text", "POST", "/warehouses", `{"name":"lake","location":"s3://b/w","secret":"Zm9vYmFy"}`, 400, `\"secret\" must be`, ""},
 		{"secret with a number", "POST", "/warehouses", `{"name":"lake","location":"s3://b/w","secret":{"secret-access-key":["Zm9vYmFy"]}}`, 400, `\"secret\" must be`, ""},
-		{"change", "PATCH", lake, `{"storage":{"a":"b","c":null},"properties":{"d":null}}`, 200, `"secret":null`, "Change lake {Properties:{Removals:[d] Updates:map[]} Storage:{Removals:[c] Updates:map[a:b]} Delegation:[] Secrets:map[]}"},
-		{"stop vending", "PATCH", lake, `{"delegation":[]}`, 200, `"delegation":[]`, "Change lake {Properties:{Removals:[] Updates:map[]} Storage:{Removals:[] Updates:map[]} Delegation:[] Secrets:map[]}"},
-		{"another secret", "PATCH", lake, `{"secret":` + secret + `}`, 200, "", "Change lake {Properties:{Removals:[] Updates:map[]} Storage:{Removals:[] Updates:map[]} Delegation:[] Secrets:map[server:map[access-key-id:AKIA secret-access-key:Zm9vYmFy]]}"},
-		{"no secret", "PATCH", lake, `{"secret":null}`, 200, "", "Change lake {Properties:{Removals:[] Updates:map[]} Storage:{Removals:[] Updates:map[]} Delegation:[] Secrets:map[server:map[]]}"},
+		{"change", "PATCH", lake, `{"storage":{"a":"b","c":null},"properties":{"d":null}}`, 200, `"secret":null`, `Change lake {"Properties":{"d":null},"Storage":{"a":"b","c":null},"AllowLocations":null,"RemoveLocations":null,"Delegation":null,"Secrets":null}`},
+		{"stop vending", "PATCH", lake, `{"delegation":[]}`, 200, `"delegation":[]`, `Change lake {"Properties":null,"Storage":null,"AllowLocations":null,"RemoveLocations":null,"Delegation":[],"Secrets":null}`},
+		{"another secret", "PATCH", lake, `{"secret":` + secret + `}`, 200, "", `Change lake {"Properties":null,"Storage":null,"AllowLocations":null,"RemoveLocations":null,"Delegation":null,"Secrets":{"server":{"access-key-id":"AKIA","secret-access-key":"Zm9vYmFy"}}}`},
+		{"no secret", "PATCH", lake, `{"secret":null}`, 200, "", `Change lake {"Properties":null,"Storage":null,"AllowLocations":null,"RemoveLocations":null,"Delegation":null,"Secrets":{"server":null}}`},
 		{"empty secret", "PATCH", lake, `{"secret":{}}`, 400, `\"secret\" is empty`, ""},
 		{"move", "PATCH", lake, `{"location":"s3://elsewhere"}`, 400, `\"location\" of a warehouse cannot be changed`, ""},
 		{"number for an option", "PATCH", lake, `{"storage":{"a":1}}`, 400, `\"storage\" must be an object with strings and null`, ""},

@@ -73,7 +73,7 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		Access: func(caller moorage.Caller) management.Access { return w.catalog.As(caller).Grants() },
 		Warehouses: func(caller moorage.Caller) management.Keeper {
 			return management.Keeper{
-				Of: catalog.WarehousesOf(w.catalog.As(caller)),
+				Of: w.catalog.As(caller).Warehouses(),
 				Rotate: func(context.Context, client.SecretsRotation) (client.SecretsRotated, error) {
 					return client.SecretsRotated{}, nil
 				},

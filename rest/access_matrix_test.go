@@ -13,8 +13,8 @@ import (
 
 	"moorage"
 	"moorage/access"
-	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
 	"moorage/rest"
 	memorystorage "moorage/storage/memory"
 )
@@ -74,7 +74,7 @@ func (l *lake) makeDelegating(without string) {
 	if without == "d" {
 		return
 	}
-	l.warehouse("d", catalog.Delegations()...)
+	l.warehouse("d", vending.Delegations()...)
 	if without == "d/a" {
 		return
 	}

@@ -13,6 +13,8 @@ import (
 	"moorage/access"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/identity"
 	"moorage/internal/web"
 	"moorage/ledger"
@@ -88,10 +90,10 @@ func (trustingStages) Location(_ context.Context, token, _ string, _ moorage.Ide
 func as(name string) moorage.Caller { return moorage.Caller{Name: name} }
 
 // warehouse makes a warehouse in the name of root.
-func (w *guardedWorld) warehouse(name string, offers ...catalog.Delegation) {
+func (w *guardedWorld) warehouse(name string, offers ...vending.Delegation) {
 	w.t.Helper()
-	spec := catalog.WarehouseSpec{Name: name, Location: "file:///lake/" + name, Delegation: offers}
-	if _, err := w.catalog.As(as(root)).CreateWarehouse(w.t.Context(), spec); err != nil {
+	spec := warehouses.Spec{Name: name, Location: "file:///lake/" + name, Delegation: offers}
+	if _, err := w.catalog.As(as(root)).Warehouses().Create(w.t.Context(), spec); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"moorage"
-	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/internal/web"
 )
 
@@ -63,7 +63,7 @@ func (s *server) getConfig(w http.ResponseWriter, r *http.Request) error {
 
 // warehouseOf returns a warehouse with the properties that clients use as defaults: their own
 // settings take precedence. Without a name it returns DefaultWarehouse, if that exists.
-func (s *server) warehouseOf(r *http.Request, name string) (catalog.Warehouse, error) {
+func (s *server) warehouseOf(r *http.Request, name string) (warehouses.Warehouse, error) {
 	warehouse, err := s.as(r).LoadWarehouse(r.Context(), cmp.Or(name, DefaultWarehouse))
 	if name == "" && moorage.KindOf(err) == moorage.KindNoSuchWarehouse {
 		return warehouse, nil

@@ -10,15 +10,15 @@ import (
 	"strings"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
 	"moorage/identity"
 	"moorage/internal/jsontext"
 	"moorage/internal/web"
 )
 
 // headerDelegation lists the delegations that a client requests with a load, of
-// catalog.Delegations.
+// vending.Delegations.
 const headerDelegation = "X-Iceberg-Access-Delegation"
 
 // Names of the settings for a client's access. Java reads one name for the signing endpoint up to
@@ -36,11 +36,11 @@ const (
 var headerPrivate = []string{"private, no-store"}
 
 // asksFor returns the delegations that a request names.
-func asksFor(r *http.Request) (asked []catalog.Delegation) {
+func asksFor(r *http.Request) (asked []vending.Delegation) {
 	for _, line := range r.Header[headerDelegation] {
 		for name := range strings.SplitSeq(line, ",") {
-			delegation := catalog.Delegation(strings.TrimSpace(name))
-			if slices.Contains(catalog.Delegations(), delegation) {
+			delegation := vending.Delegation(strings.TrimSpace(name))
+			if slices.Contains(vending.Delegations(), delegation) {
 				asked = append(asked, delegation)
 			}
 		}
@@ -50,7 +50,7 @@ func asksFor(r *http.Request) (asked []catalog.Delegation) {
 
 // withAccess returns config, a JSON object, with the additions of access, but without the parts of
 // a credential, which are secret. It may write to the memory of config.
-func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []byte, access catalog.Delegated) (
+func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []byte, access vending.Delegated) (
 	[]byte, error) {
 	query := queryOfViews(access.Through)
 	if access.Staged != "" {
@@ -63,11 +63,11 @@ func (s *server) withAccess(r *http.Request, ident moorage.Identifier, config []
 		query = "?" + paramStaged + "=" + token
 	}
 	switch access.Delegation {
-	case catalog.VendedCredentials:
+	case vending.VendedCredentials:
 		if name := access.Credential.RefreshedAt; access.Refresh && name != "" {
 			config = withMember(config, name, pathOfTable(r, ident)+"/credentials"+query)
 		}
-	case catalog.RemoteSigning:
+	case vending.RemoteSigning:
 		endpoint := pathOfTable(r, ident) + "/sign" + query
 		// PyIceberg signs remotely only with this implementation.
 		for _, member := range [][2]string{
@@ -195,7 +195,7 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f, err := s.ReadFields(w, r, "sign request")
-	var request catalog.SignRequest
+	var request vending.SignRequest
 	if err == nil {
 		request, err = signRequestIn(f)
 	}
@@ -219,11 +219,11 @@ func (s *server) signRequest(w http.ResponseWriter, r *http.Request) error {
 }
 
 // signRequestIn reads a request to sign. Source: REST specification, RemoteSignRequest.
-func signRequestIn(f *web.Fields) (catalog.SignRequest, error) {
+func signRequestIn(f *web.Fields) (vending.SignRequest, error) {
 	for _, name := range []string{"region", "uri", "method", "headers"} {
 		f.Require(name)
 	}
-	request := catalog.SignRequest{
+	request := vending.SignRequest{
 		Region: f.Text("region"), URI: f.Text("uri"), Method: f.Text("method"), Headers: headersIn(f),
 	}
 	if f.Has("body") {

@@ -10,14 +10,14 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog"
+	"moorage/catalog/vending"
 	"moorage/storage"
 )
 
 // vendedAccess is what a client is given that gets credentials.
-func vendedAccess(version string) catalog.Delegated {
-	return catalog.Delegated{
-		Delegation: catalog.VendedCredentials, Prefix: "s3://lake/wh/a/t/", Version: version, Refresh: true,
+func vendedAccess(version string) vending.Delegated {
+	return vending.Delegated{
+		Delegation: vending.VendedCredentials, Prefix: "s3://lake/wh/a/t/", Version: version, Refresh: true,
 		Credential: storage.Credential{
 			Config:  map[string]string{"s3.access-key-id": "AK" + version, "s3.session-token": "token"},
 			Expires: time.Unix(1, 0), RefreshedAt: "client.refresh-credentials-endpoint",
@@ -91,7 +91,7 @@ func TestLoadTagOfCredentials(t *testing.T) {
 
 func TestLoadAnswersSigning(t *testing.T) {
 	t.Parallel()
-	fake := &fakeCatalog{table: sampleTable(t, 1), access: catalog.Delegated{Delegation: catalog.RemoteSigning}}
+	fake := &fakeCatalog{table: sampleTable(t, 1), access: vending.Delegated{Delegation: vending.RemoteSigning}}
 	h := NewServer(TestConfig{Catalog: fake})
 	answer := takeApart(t, send(h, "GET", tablePath, "", "X-Iceberg-Access-Delegation", "remote-signing").Body.Bytes())
 	want := map[string]string{
@@ -102,7 +102,7 @@ func TestLoadAnswersSigning(t *testing.T) {
 	if !maps.Equal(answer.Config, want) {
 		t.Errorf("config is %v, want %v", answer.Config, want)
 	}
-	fake.access = catalog.Delegated{Reason: "it rains"}
+	fake.access = vending.Delegated{Reason: "it rains"}
 	answer = takeApart(t, send(h, "GET", tablePath, "", "X-Iceberg-Access-Delegation", "remote-signing").Body.Bytes())
 	if answer.Config["moorage.delegation"] != "none: it rains" {
 		t.Errorf("config is %v", answer.Config)
@@ -176,12 +176,12 @@ func TestSignRequest(t *testing.T) {
 func TestStagedAccess(t *testing.T) {
 	t.Parallel()
 	const location = "s3://lake/wh/a/t-12"
-	vending, signing := vendedAccess("1"), catalog.Delegated{Delegation: catalog.RemoteSigning}
-	vending.Staged, signing.Staged = location, location
+	vended, signing := vendedAccess("1"), vending.Delegated{Delegation: vending.RemoteSigning}
+	vended.Staged, signing.Staged = location, location
 	sign := `{"region":"us-east-1","uri":"http://s3/b/k","method":"GET","headers":{}}`
 	fake := &fakeCatalog{table: sampleTable(t, 1)}
 	h := NewServer(TestConfig{Catalog: fake})
-	create := func(access catalog.Delegated) map[string]string {
+	create := func(access vending.Delegated) map[string]string {
 		fake.access = access
 		body := `{"name":"t","stage-create":true,"schema":{"type":"struct","fields":[]}}`
 		w := send(h, "POST", "/v1/w/namespaces/a/tables", body, "X-Iceberg-Access-Delegation", string(access.Delegation))
@@ -190,14 +190,14 @@ func TestStagedAccess(t *testing.T) {
 		}
 		return takeApart(t, w.Body.Bytes()).Config
 	}
-	refresh := create(vending)["client.refresh-credentials-endpoint"]
+	refresh := create(vended)["client.refresh-credentials-endpoint"]
 	endpoint := create(signing)["s3.signer.endpoint"]
 	for _, path := range []string{refresh, endpoint} {
 		if !strings.HasPrefix(path, "v1/w/namespaces/a/tables/t/") || !strings.Contains(path, "?staged=") {
 			t.Fatalf("the endpoint is %q", path)
 		}
 	}
-	fake.access = vending
+	fake.access = vended
 	w := send(h, "GET", "/"+refresh, "")
 	if w.Code != 200 || !strings.Contains(w.Body.String(), `tables/t/credentials?staged=`) {
 		t.Errorf("%d %s", w.Code, w.Body)

@@ -10,6 +10,8 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 	"moorage/internal/web"
 	"moorage/ledger"
 	"moorage/locks"
@@ -53,8 +55,8 @@ func BenchmarkLoadCredentials(b *testing.B) {
 		b.Fatal(err)
 	}
 	ctx, c := b.Context(), made.As(moorage.Anonymous())
-	_, err = c.CreateWarehouse(ctx, catalog.WarehouseSpec{
-		Name: "w", Location: "s3://bucket/lake", Delegation: []catalog.Delegation{catalog.VendedCredentials},
+	_, err = c.Warehouses().Create(ctx, warehouses.Spec{
+		Name: "w", Location: "s3://bucket/lake", Delegation: []vending.Delegation{vending.VendedCredentials},
 	})
 	if err == nil {
 		_, err = c.CreateNamespace(ctx, "w", moorage.Namespace{"a"}, nil)

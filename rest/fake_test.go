@@ -12,6 +12,8 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
+	"moorage/catalog/warehouses"
 )
 
 // fakeCatalog answers every call with fail, or else calls do if it is set, or else answers
@@ -36,9 +38,9 @@ type fakeCatalog struct {
 	replacedView catalog.ReplaceViewRequest
 	registered   string
 	keys         []catalog.Key
-	access       catalog.Delegated
-	delegation   []catalog.Delegation
-	signed       catalog.SignRequest
+	access       vending.Delegated
+	delegation   []vending.Delegation
+	signed       vending.SignRequest
 	staged       []string // what LoadCredentials and Sign were told
 	through      []moorage.Identifier
 }
@@ -69,25 +71,25 @@ func (f *fakeCatalog) Sees(context.Context, gate.Verb, string) (bool, error) { r
 
 func (f *fakeCatalog) Admit(context.Context, gate.Verb, string) error { return nil }
 
-func (f *fakeCatalog) Delegate(context.Context, *catalog.Table, []catalog.Delegation) (catalog.Delegated, error) {
+func (f *fakeCatalog) Delegate(context.Context, *catalog.Table, []vending.Delegation) (vending.Delegated, error) {
 	return f.access, f.fail
 }
 
-func (f *fakeCatalog) LoadCredentials(_ context.Context, _ moorage.Identifier, staged string, through ...moorage.Identifier) (catalog.Delegated, error) {
+func (f *fakeCatalog) LoadCredentials(_ context.Context, _ moorage.Identifier, staged string, through ...moorage.Identifier) (vending.Delegated, error) {
 	f.staged, f.through = append(f.staged, staged), through
 	return f.access, f.call("LoadCredentials")
 }
 
-func (f *fakeCatalog) Sign(_ context.Context, _ moorage.Identifier, staged string, request catalog.SignRequest, through ...moorage.Identifier) (
-	catalog.Signature, error) {
+func (f *fakeCatalog) Sign(_ context.Context, _ moorage.Identifier, staged string, request vending.SignRequest, through ...moorage.Identifier) (
+	vending.Signature, error) {
 	f.signed, f.staged, f.through = request, append(f.staged, staged), through
-	return catalog.Signature{Headers: map[string][]string{"Authorization": {"AWS4"}}}, f.call("Sign")
+	return vending.Signature{Headers: map[string][]string{"Authorization": {"AWS4"}}}, f.call("Sign")
 }
 
 func (f *fakeCatalog) ReportMetrics(context.Context, moorage.Identifier) error { return nil }
 
-func (f *fakeCatalog) LoadWarehouse(_ context.Context, name string) (catalog.Warehouse, error) {
-	return catalog.Warehouse{Name: name, Delegation: f.delegation}, f.call("LoadWarehouse " + name)
+func (f *fakeCatalog) LoadWarehouse(_ context.Context, name string) (warehouses.Warehouse, error) {
+	return warehouses.Warehouse{Name: name, Delegation: f.delegation}, f.call("LoadWarehouse " + name)
 }
 
 func (f *fakeCatalog) CreateNamespace(_ context.Context, _ string, ns moorage.Namespace, properties map[string]string) (map[string]string, error) {

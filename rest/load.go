@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/vending"
 	"moorage/internal/jsontext"
 	"moorage/internal/web"
 )
@@ -64,7 +65,7 @@ func (s *server) loadTable(w http.ResponseWriter, r *http.Request) error {
 // answerTable answers with one version of a table: the bytes of its document, with the location and
 // the caller's configuration around them.
 func (s *server) answerTable(w http.ResponseWriter, r *http.Request, table *catalog.Table, form answerForm) error {
-	var given catalog.Delegated
+	var given vending.Delegated
 	if asked := asksFor(r); form.config && len(asked) > 0 {
 		var err error
 		if given, err = s.as(r).Delegate(r.Context(), table, asked); err != nil {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/rest"
 )
 
@@ -268,7 +268,7 @@ func TestOddWarehouses(t *testing.T) {
 	defer server.server.Close()
 	for i, name := range []string{"a/b c", ".", "..", "namespaces", "config", "%2F", "+", "é😀", "?#;&="} {
 		location := w.uri(fmt.Sprintf("../odd%d", i))
-		if _, err := w.catalog.CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: name, Location: location}); err != nil {
+		if _, err := w.catalog.Warehouses().Create(t.Context(), warehouses.Spec{Name: name, Location: location}); err != nil {
 			t.Fatal(err)
 		}
 		var config struct {

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"moorage/catalog/vending"
+
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"go.yaml.in/yaml/v3"
-
-	"moorage/catalog"
 )
 
 // fact is a line of testdata/openapi.tsv: what the specification's OpenAPI file says of an
@@ -89,7 +89,7 @@ func TestRoutesAreTheSpecifications(t *testing.T) {
 		t.Errorf("endpoints are %q, want %q", answer.Endpoints, want)
 	}
 	// A warehouse that offers something advertises the operations for it.
-	fake.delegation = catalog.Delegations()
+	fake.delegation = vending.Delegations()
 	if err := json.Unmarshal(send(s, "GET", "/v1/config?warehouse=w", "").Body.Bytes(), &answer); err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/rest"
 )
 
@@ -71,7 +71,7 @@ func wantSpecifiedStatuses(t *testing.T, server http.Handler) {
 func TestOperationsWithAndWithoutPrefix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if _, err := w.catalog.CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: "other", Location: w.uri("../other")}); err != nil {
+	if _, err := w.catalog.Warehouses().Create(t.Context(), warehouses.Spec{Name: "other", Location: w.uri("../other")}); err != nil {
 		t.Fatal(err)
 	}
 	for _, base := range []string{"/v1", "/v1/default", "/v1/other"} {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"moorage/catalog"
+	"moorage/catalog/vending"
 	"moorage/internal/web"
 )
 
@@ -22,7 +23,7 @@ type operation struct {
 	commits string
 	// offer is the delegation that a warehouse must offer for the operation to be advertised. If it
 	// is empty, the operation is always advertised.
-	offer catalog.Delegation
+	offer vending.Delegation
 }
 
 // operations returns the supported operations of the specification. Each has a route for its path,
@@ -58,9 +59,9 @@ func (s *server) operations() []operation {
 		{id: "unregisterTable", method: http.MethodPost, path: table + "/unregister", mutate: s.unregisterTable},
 		{id: "reportMetrics", method: http.MethodPost, path: table + "/metrics", handle: s.reportMetrics},
 		{id: "loadCredentials", method: http.MethodGet, path: table + "/credentials", handle: s.loadCredentials,
-			offer: catalog.VendedCredentials},
+			offer: vending.VendedCredentials},
 		{id: "signRequest", method: http.MethodPost, path: table + "/sign", handle: s.signRequest, often: true,
-			offer: catalog.RemoteSigning},
+			offer: vending.RemoteSigning},
 		{id: "registerTable", method: http.MethodPost, path: namespace + "/register", mutate: s.registerTable},
 		{id: "renameTable", method: http.MethodPost, path: prefix + "/tables/rename",
 			mutate: rename("rename table request", catalog.Verbs.RenameTable)},

@@ -460,3 +460,33 @@ func Refusal(err error, location string) error {
 	return moorage.Errorf(moorage.KindBadRequest,
 		"Location is, contains or lies within the location of another table or view: %s", location)
 }
+
+// Live calls visit for each location below folder that a live table or view has claimed, with its
+// pointer. It ends with the first error of visit, which it returns. A claim that is made during the
+// call may be missed.
+func (c *Claims) Live(ctx context.Context, folder storage.Location,
+	visit func(at storage.Location, pointer registry.Pointer) error) error {
+	below := strings.TrimSuffix(folder.String(), "/") + "/"
+	return c.ledger.Scan(ctx, registry.TableLocation, below, "", func(record registry.Record) (bool, error) {
+		if record.State != registry.StateOwner {
+			return true, nil
+		}
+		claim, err := ledger.Decode[registry.LocationClaim](record)
+		if err != nil {
+			return false, err
+		}
+		holders, err := c.ledger.Get(ctx, registry.PointerKey(claim.Pointer))
+		if err != nil || !holders[0].Exists() || holders[0].State != registry.StateLive {
+			return err == nil, err
+		}
+		pointer, err := ledger.Decode[registry.Pointer](holders[0])
+		if err != nil {
+			return false, err
+		}
+		at, err := storage.Parse(record.Key.ID)
+		if err != nil {
+			return false, moorage.E("claims.Live", record.Key.ID, moorage.KindInternal, err)
+		}
+		return true, visit(at, pointer)
+	})
+}

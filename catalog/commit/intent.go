@@ -91,15 +91,6 @@ func (a *Attempt) Until(kept time.Time) time.Time {
 	return later(kept, a.KeyExpires)
 }
 
-// Container is a namespace or warehouse in state dropping. Empty reports whether it has no direct
-// children.
-type Container struct {
-	Ident  moorage.Identifier // without a name
-	ID     registry.ID
-	Record registry.Record
-	Empty  bool
-}
-
 // Plan holds the conditions and writes of one Apply, and the work around it. It is data: nothing in
 // it has an effect before the pipeline carries it out.
 type Plan struct {

@@ -5,6 +5,9 @@ import (
 	"moorage/metadata"
 )
 
+// Header is the header with which a request consents to a rebase of its append, or refuses it.
+const Header = "X-Moorage-Append-Rebase"
+
 // Choice is what a request wants for an append whose branch has moved.
 type Choice int8
 

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/internal/cli"
 	"moorage/storage"
 	"moorage/storage/s3"
@@ -93,7 +93,7 @@ func (s shown) property() string {
 // writeBanner prints how each client connects to the server. The last line has the address of the
 // ready server, so that it stays visible. config is the access to the warehouse's files for
 // clients.
-func writeBanner(out io.Writer, uri string, warehouse catalog.Warehouse, config map[string]string, who shown) {
+func writeBanner(out io.Writer, uri string, warehouse warehouses.Warehouse, config map[string]string, who shown) {
 	name, scheme := warehouse.Name, schemeOf(warehouse.Location)
 	show := func(client string, lines ...string) {
 		fmt.Fprintf(out, "%s\n  %s\n\n", client, strings.Join(lines, "\n  "))

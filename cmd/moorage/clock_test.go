@@ -8,6 +8,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/registry/memory"
@@ -50,8 +51,8 @@ func TestStorageSaysTheTime(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			spec := catalog.WarehouseSpec{Name: "lake", Location: "s3://" + bucket + "/wh"}
-			if _, err := made.As(moorage.Anonymous()).CreateWarehouse(t.Context(), spec); err != nil {
+			spec := warehouses.Spec{Name: "lake", Location: "s3://" + bucket + "/wh"}
+			if _, err := made.As(moorage.Anonymous()).Warehouses().Create(t.Context(), spec); err != nil {
 				t.Fatal(err)
 			}
 			clock := newClock(deps, func() *catalog.Catalog { return made })

@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/internal/cli"
 	"moorage/internal/worker"
 	"moorage/storage"
@@ -48,7 +48,7 @@ func newFirstWarehouse(c cli.Config, made *catalog.Catalog, logger *slog.Logger)
 
 // ensure returns the warehouse default, and creates it if there is none. It returns nil if the
 // storage fails. The error comes from the store.
-func (f *firstWarehouse) ensure(ctx context.Context) (*catalog.Warehouse, error) {
+func (f *firstWarehouse) ensure(ctx context.Context) (*warehouses.Warehouse, error) {
 	if f.location == "" {
 		location, err := folderLocation(filepath.Join(f.data, "warehouse"))
 		if err != nil {
@@ -74,23 +74,25 @@ func (f *firstWarehouse) ensure(ctx context.Context) (*catalog.Warehouse, error)
 }
 
 // find returns the warehouse default, and nil if there is none. It does not use the storage.
-func (f *firstWarehouse) find(ctx context.Context) (*catalog.Warehouse, error) {
-	all, err := f.catalog.Warehouses(ctx)
-	i := slices.IndexFunc(all, func(w catalog.Warehouse) bool { return w.Name == defaultWarehouse })
-	if err != nil || i < 0 {
-		return nil, err
+func (f *firstWarehouse) find(ctx context.Context) (*warehouses.Warehouse, error) {
+	found, err := f.catalog.Warehouses().Load(ctx, defaultWarehouse)
+	switch {
+	case err == nil:
+		return &found.Warehouse, nil
+	case moorage.KindOf(err) == moorage.KindNoSuchWarehouse:
+		return nil, nil
 	}
-	return &all[i], nil
+	return nil, err
 }
 
 // try creates the warehouse, unless another node or an operator has created it. If that fails, it
 // logs the reason and returns nil.
-func (f *firstWarehouse) try(ctx context.Context) *catalog.Warehouse {
+func (f *firstWarehouse) try(ctx context.Context) *warehouses.Warehouse {
 	found, err := f.find(ctx)
 	if err == nil && found == nil {
-		var made catalog.Warehouse
-		made, err = f.catalog.CreateWarehouse(ctx, catalog.WarehouseSpec{Name: defaultWarehouse, Location: f.location})
-		found = &made
+		var made warehouses.Details
+		made, err = f.catalog.Warehouses().Create(ctx, warehouses.Spec{Name: defaultWarehouse, Location: f.location})
+		found = &made.Warehouse
 	}
 	if moorage.KindOf(err) == moorage.KindAlreadyExists { // another node created it just now
 		found, err = f.find(ctx)

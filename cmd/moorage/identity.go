@@ -23,6 +23,7 @@ import (
 	"moorage/audit"
 	"moorage/catalog"
 	"moorage/catalog/grants"
+	"moorage/catalog/vending"
 	"moorage/identity"
 	"moorage/internal/cli"
 	"moorage/internal/worker"
@@ -159,7 +160,7 @@ func noteIssued(ctx context.Context, log *audit.Log, issued identity.Issued) {
 }
 
 // noteGiven records in the audit log which access to files an engine got.
-func noteGiven(ctx context.Context, log *audit.Log, given catalog.Given) {
+func noteGiven(ctx context.Context, log *audit.Log, given vending.Given) {
 	line := lineFrom(ctx, given.Caller, given.Verb)
 	line.Object = audit.Object{
 		Kind: access.Table.String(), Warehouse: given.Table.Warehouse, Namespace: given.Table.Namespace,
@@ -171,7 +172,7 @@ func noteGiven(ctx context.Context, log *audit.Log, given catalog.Given) {
 		line.Mode = "write"
 	}
 	line.Credential, line.Locations, line.Ends = given.Credential, given.Locations, given.Ends
-	if given.Delegation == catalog.RemoteSigning {
+	if given.Delegation == vending.RemoteSigning {
 		line.Event, line.Method, line.Target = audit.Signed, given.Method, given.Target
 		line.Sampled = given.Method == http.MethodGet || given.Method == http.MethodHead
 	}

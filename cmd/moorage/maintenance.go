@@ -322,7 +322,7 @@ func newClock(deps ledger.Deps, made func() *catalog.Catalog) *jobs.Clock {
 // askStorages returns the times of the warehouses' storages that are reached over the network. Each
 // time comes from the answer to a list request.
 func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger) []jobs.ClockReading {
-	warehouses, err := made.Warehouses(ctx)
+	warehouses, _, err := made.Warehouses().List(ctx, moorage.Page{})
 	if err != nil {
 		logger.WarnContext(ctx, "no storage was asked for the time", "error", err)
 		return nil

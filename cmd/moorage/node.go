@@ -19,6 +19,7 @@ import (
 	"moorage/audit"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/vending"
 	"moorage/check"
 	"moorage/identity"
 	"moorage/internal/cli"
@@ -200,7 +201,7 @@ func (n *node) openCatalog() (err error) {
 		OpenStorage:         n.storages.open,
 		BorrowStorage:       n.storages.borrow,
 		Sealer:              n.sealer,
-		Given:               func(ctx context.Context, given catalog.Given) { noteGiven(ctx, n.audit, given) },
+		Given:               func(ctx context.Context, given vending.Given) { noteGiven(ctx, n.audit, given) },
 		AllowedLocations:    c.AllowLocations,
 		LocalFolder:         newLocalFolders(c).check,
 		DocumentCacheBytes:  c.CacheBytes,
@@ -342,7 +343,7 @@ func (n *node) probeStorage(logger *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var probing sync.WaitGroup
 	probing.Go(func() {
-		err := n.catalog.As(moorage.System(whoServes)).ProbeStorage(ctx, func(warehouse, location string, err error) {
+		err := n.catalog.Warehouses().ProbeStorage(ctx, func(warehouse, location string, err error) {
 			if n.health.watch.Fails(warehouse) {
 				return // it has a log line
 			}

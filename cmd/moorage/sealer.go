@@ -65,7 +65,7 @@ func schemeOfKey(address string) string {
 // secrets; nil if there are none. seen has the observed health of storages; nil if no server runs.
 func keeperOf(made *catalog.Catalog, sealer secrets.Sealer, seen *storageHealth, caller moorage.Caller,
 ) management.Keeper {
-	keeper := management.Keeper{Of: catalog.WarehousesOf(made.As(caller))}
+	keeper := management.Keeper{Of: made.As(caller).Warehouses()}
 	if seen != nil {
 		keeper.Health = seen.of
 	}
@@ -91,6 +91,6 @@ func rotate(ctx context.Context, made *catalog.Catalog, keys secrets.Source, cal
 	case err != nil:
 		return rotated, moorage.Errorf(moorage.KindUnsupported, "The server cannot use another key: %w", err)
 	}
-	rotated.Sealed, err = catalog.SealingOf(made).Rewrap(ctx, caller)
+	rotated.Sealed, err = made.As(caller).Warehouses().RewrapSecrets(ctx)
 	return rotated, err
 }

@@ -19,7 +19,7 @@ import (
 	"testing"
 	"time"
 
-	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/identity"
 	"moorage/internal/cli"
 )
@@ -352,7 +352,7 @@ func TestBannerShowsCredentials(t *testing.T) {
 		{cli.Config{}, []string{"AUTHORIZATION_TYPE 'none'"}},
 	} {
 		var out strings.Builder
-		writeBanner(&out, uri, catalog.Warehouse{Name: "wh", Location: "file:///wh"}, nil, shownTo(row.config))
+		writeBanner(&out, uri, warehouses.Warehouse{Name: "wh", Location: "file:///wh"}, nil, shownTo(row.config))
 		for _, want := range row.want {
 			if !strings.Contains(out.String(), want) {
 				t.Errorf("the banner lacks %s:\n%s", want, out.String())

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"moorage/catalog/sealing"
+	"moorage/catalog/warehouses"
 	"moorage/internal/cli"
 	"moorage/secrets"
 	"moorage/storage"
@@ -94,7 +94,7 @@ func (s *storages) unseal(secret storage.Secret) (values map[string]string, err 
 	if !found {
 		return nil, nil
 	}
-	plain, err := s.sealer.Open(sealed, sealing.Owner(secret, storage.SecretServer))
+	plain, err := s.sealer.Open(sealed, warehouses.SecretOwner(secret, storage.SecretServer))
 	if errors.Is(err, secrets.ErrAway) {
 		err = fmt.Errorf("%w: %w", storage.ErrUnavailable, err)
 	}

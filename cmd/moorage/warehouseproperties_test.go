@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"moorage/catalog"
+	"moorage/registry"
 )
 
 // A server tells clients the properties that their warehouse was made with. Clients that name no
@@ -27,7 +27,7 @@ func TestWarehouseProperties(t *testing.T) {
 	}
 	for fault, property := range map[string]string{
 		"the server's own": "prefix=x",
-		"at most 1048576":  "k=" + strings.Repeat("x", catalog.PropertiesBytesMax),
+		"at most 1048576":  "k=" + strings.Repeat("x", registry.PropertiesBytesMax),
 	} {
 		if got := create("sea", property); got.code == 0 || !strings.Contains(got.stderr, fault) {
 			t.Errorf("create with %.20s: %+v", property, got)

@@ -16,6 +16,7 @@ import (
 	_ "github.com/apache/iceberg-go/catalog/rest" // makes the type "rest" known
 
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/check"
 	"moorage/internal/web"
 	"moorage/ledger"
@@ -51,7 +52,7 @@ func newServer(t *testing.T, warehouse string) string {
 		if err := os.Mkdir(location, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := served.As(moorage.Anonymous()).CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: name, Location: "file://" + location}); err != nil {
+		if _, err := served.As(moorage.Anonymous()).Warehouses().Create(t.Context(), warehouses.Spec{Name: name, Location: "file://" + location}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,8 +69,8 @@ func newServer(t *testing.T, warehouse string) string {
 	return server.URL
 }
 
-// warehouses are paths without a prefix, with one, and with such that must be escaped.
-var warehouses = []struct{ name, warehouse string }{
+// warehousePaths are paths without a prefix, with one, and with such that must be escaped.
+var warehousePaths = []struct{ name, warehouse string }{
 	{"no prefix", ""}, {"prefix", "wh"}, {"escaped prefix", "a/b c+d%"}, {"reserved prefix", "namespaces"},
 }
 
@@ -99,7 +100,7 @@ func newClient(t *testing.T, warehouse string) icebergcatalog.Catalog {
 // The suite passes on all of them.
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	for _, row := range warehouses {
+	for _, row := range warehousePaths {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			catalogtest.RunCatalogTests(t, catalogtest.Config{

@@ -130,7 +130,7 @@ func (v views) wantNames(t *testing.T, want ...string) {
 // A view lives through all that the client can do with it.
 func TestViews(t *testing.T) {
 	t.Parallel()
-	for _, row := range warehouses {
+	for _, row := range warehousePaths {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			v := newViews(t, row.warehouse)

@@ -11,6 +11,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/internal/jsontext"
 	"moorage/ledger"
 	"moorage/locks"
@@ -196,7 +197,7 @@ func newWorld(t testing.TB, open newStore) *world {
 // makeWarehouse makes w and w.ns.
 func (w *world) makeWarehouse() {
 	w.t.Helper()
-	_, err := w.ann().CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "w", Location: "file:///wh"})
+	_, err := w.ann().Warehouses().Create(w.ctx, warehouses.Spec{Name: "w", Location: "file:///wh"})
 	must(w.t, err)
 	_, err = w.ann().CreateNamespace(w.ctx, "w", moorage.Namespace{"ns"}, nil)
 	must(w.t, err)

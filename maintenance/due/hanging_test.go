@@ -12,6 +12,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/internal/jsontext"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
@@ -105,7 +106,7 @@ func TestHungWarehouse(t *testing.T) {
 		files := &hangingFiles{Store: w.files, below: "file:///wh/"}
 		w.opened = files
 		w.node = w.newNode(w.store, true)
-		_, err := w.ann().CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "v", Location: "file:///healthy"})
+		_, err := w.ann().Warehouses().Create(w.ctx, warehouses.Spec{Name: "v", Location: "file:///healthy"})
 		must(t, err)
 		_, err = w.ann().CreateNamespace(w.ctx, "v", moorage.Namespace{"ns"}, nil)
 		must(t, err)

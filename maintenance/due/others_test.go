@@ -9,6 +9,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/maintenance/policy"
 	"moorage/registry"
 	memorystorage "moorage/storage/memory"
@@ -116,7 +117,7 @@ func TestAskedForAgainBehindALook(t *testing.T) {
 			overStores(t, func(t *testing.T, w *world) {
 				kind := string(test.of.Kind())
 				w.put(ofWarehouse, test.of, test.settings)
-				_, err := w.ann().CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "other", Location: "file:///other"})
+				_, err := w.ann().Warehouses().Create(w.ctx, warehouses.Spec{Name: "other", Location: "file:///other"})
 				must(t, err)
 				w.put(moorage.Identifier{Warehouse: "other"}, test.of, test.settings) // somebody asks for something
 				id := w.full("t")

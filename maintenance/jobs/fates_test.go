@@ -9,6 +9,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/purge"
@@ -42,8 +43,8 @@ type fated struct {
 func newFated(t *testing.T, orphaned bool, state registry.State) *fated {
 	t.Helper()
 	f := &fated{world: newWorld(t, inMemory, 4, 12), orphans: orphaned}
-	_, err := catalog.WarehousesOf(f.ann()).Change(f.ctx, "w", catalog.WarehouseChange{
-		Properties: catalog.PropertiesChange{Updates: map[string]string{metadata.PropPurgeDelay: fateDelay.String()}},
+	_, err := f.ann().Warehouses().Change(f.ctx, "w", warehouses.Change{
+		Properties: map[string]*string{metadata.PropPurgeDelay: new(fateDelay.String())},
 	})
 	must(t, err)
 	if orphaned {
@@ -193,7 +194,7 @@ func (f *fated) takeLocation() {
 func (f *fated) dropWarehouse() {
 	f.t.Helper()
 	must(f.t, f.ann().DropNamespace(f.ctx, "w", moorage.Namespace{"ns"}))
-	must(f.t, f.ann().DropWarehouse(f.ctx, "w"))
+	must(f.t, f.ann().Warehouses().Drop(f.ctx, "w"))
 }
 
 // stage stages a table of the name that the dropped one had.

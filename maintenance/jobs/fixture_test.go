@@ -12,6 +12,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/internal/jsontext"
 	"moorage/ledger"
 	"moorage/locks"
@@ -107,7 +108,7 @@ func newWorld(t testing.TB, open newStore, seed uint64, steps int) *world {
 	w.store, w.files = open(t, w.random, w.clock), memorystorage.NewWithClock(w.clock.Now)
 	w.node = w.newNode(w.store, w.files)
 	ann := w.catalog.As(moorage.Anonymous())
-	_, err := ann.CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "w", Location: "file:///wh"})
+	_, err := ann.Warehouses().Create(w.ctx, warehouses.Spec{Name: "w", Location: "file:///wh"})
 	must(t, err)
 	_, err = ann.CreateNamespace(w.ctx, "w", moorage.Namespace{"ns"}, nil)
 	must(t, err)

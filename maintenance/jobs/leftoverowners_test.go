@@ -12,6 +12,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/internal/jsontext"
 	"moorage/maintenance/jobs"
 	"moorage/metadata"
@@ -47,7 +48,7 @@ func TestLeftoversOfADroppedWarehouse(t *testing.T) {
 				return w.files, nil
 			})
 			away := moorage.Identifier{Warehouse: "second", Namespace: moorage.Namespace{"ns"}, Name: "away"}
-			_, err := w.ann().CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "second", Location: "file:///second"})
+			_, err := w.ann().Warehouses().Create(w.ctx, warehouses.Spec{Name: "second", Location: "file:///second"})
 			must(t, err)
 			_, err = w.ann().CreateNamespace(w.ctx, "second", away.Namespace, nil)
 			must(t, err)
@@ -55,9 +56,9 @@ func TestLeftoversOfADroppedWarehouse(t *testing.T) {
 			w.update(away, stats(1, leftAt()[0]))
 			must(t, w.ann().DropTable(w.ctx, away, catalog.DropOptions{}))
 			must(t, w.ann().DropNamespace(w.ctx, "second", away.Namespace))
-			must(t, w.ann().DropWarehouse(w.ctx, "second"))
+			must(t, w.ann().Warehouses().Drop(w.ctx, "second"))
 			if again {
-				_, err := w.ann().CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "second", Location: "file:///third"})
+				_, err := w.ann().Warehouses().Create(w.ctx, warehouses.Spec{Name: "second", Location: "file:///third"})
 				must(t, err)
 			}
 			wantLeft(t, w.leftovers(w.node), leftAt()[1:]...)
@@ -180,7 +181,7 @@ func TestLeftoversOfViews(t *testing.T) {
 func TestLeftoversInOtherWarehouses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, inMemory, 1, 3)
-	_, err := w.ann().CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "inner", Location: "file:///wh/inner"})
+	_, err := w.ann().Warehouses().Create(w.ctx, warehouses.Spec{Name: "inner", Location: "file:///wh/inner"})
 	must(t, err)
 	for _, path := range []string{
 		"file:///wh/inner/a.parquet", "file:///wh/other/a.parquet", "file:///wh/other/ns/t/data/a.parquet",
@@ -277,7 +278,7 @@ func TestLeftoversOnADisk(t *testing.T) {
 		}
 		return w.files, nil
 	})
-	_, err = w.ann().CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "disk", Location: "file://" + root + "/disk"})
+	_, err = w.ann().Warehouses().Create(w.ctx, warehouses.Spec{Name: "disk", Location: "file://" + root + "/disk"})
 	must(t, err)
 	_, err = w.ann().CreateNamespace(w.ctx, "disk", moorage.Namespace{"ns"}, nil)
 	must(t, err)

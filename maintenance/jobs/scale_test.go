@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/storage/file"
 	"moorage/testkit/tablefiles"
@@ -35,7 +36,7 @@ func TestExpireLongHistory(t *testing.T) {
 	w.store = inMemory(t, w.random, w.clock)
 	w.node = w.newNode(w.store, files)
 	ann := w.catalog.As(moorage.Anonymous())
-	_, err = ann.CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "w", Location: "file://" + folder})
+	_, err = ann.Warehouses().Create(w.ctx, warehouses.Spec{Name: "w", Location: "file://" + folder})
 	must(t, err)
 	_, err = ann.CreateNamespace(w.ctx, "w", moorage.Namespace{"ns"}, nil)
 	must(t, err)

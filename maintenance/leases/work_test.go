@@ -13,6 +13,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/maintenance/due"
@@ -114,7 +115,7 @@ func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) 
 	})
 	must(t, err)
 	anybody := made.As(moorage.Anonymous())
-	_, err = anybody.CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: "w", Location: "file:///wh"})
+	_, err = anybody.Warehouses().Create(w.ctx, warehouses.Spec{Name: "w", Location: "file:///wh"})
 	must(t, err)
 	_, err = anybody.CreateNamespace(w.ctx, "w", moorage.Namespace{"ns"}, nil)
 	must(t, err)

@@ -10,6 +10,7 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/gate"
+	"moorage/catalog/warehouses"
 	"moorage/ledger"
 	"moorage/locks"
 	"moorage/maintenance/policy"
@@ -54,7 +55,7 @@ func newStore(t *testing.T) (*slowStore, *catalog.Catalog) {
 	})
 	must(t, err)
 	served := made.As(moorage.Anonymous())
-	_, err = served.CreateWarehouse(t.Context(), catalog.WarehouseSpec{Name: "w", Location: "file:///wh"})
+	_, err = served.Warehouses().Create(t.Context(), warehouses.Spec{Name: "w", Location: "file:///wh"})
 	must(t, err)
 	return store, served
 }

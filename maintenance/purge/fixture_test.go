@@ -13,6 +13,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/check"
 	"moorage/internal/jsontext"
 	"moorage/ledger"
@@ -117,7 +118,7 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	f := &fixture{
 		node: newNode(t, config, 0), t: t, ctx: t.Context(), clock: clock, store: config.Store, files: files, config: config,
 	}
-	_, err := f.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: "w", Location: "file:///wh"})
+	_, err := f.Warehouses().Create(f.ctx, warehouses.Spec{Name: "w", Location: "file:///wh"})
 	must(t, err)
 	_, err = f.CreateNamespace(f.ctx, "w", moorage.Namespace{"ns"}, nil)
 	must(t, err)

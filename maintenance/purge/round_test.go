@@ -16,6 +16,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/maintenance/purge"
 	"moorage/registry"
 	"moorage/storage"
@@ -99,7 +100,7 @@ func newPurgeWorld(t *testing.T, deletes map[string]func(context.Context) error)
 		}
 	})
 	for name := range deletes {
-		_, err := w.CreateWarehouse(w.ctx, catalog.WarehouseSpec{Name: name, Location: "file:///" + name})
+		_, err := w.Warehouses().Create(w.ctx, warehouses.Spec{Name: name, Location: "file:///" + name})
 		must(t, err)
 		_, err = w.CreateNamespace(w.ctx, name, moorage.Namespace{"ns"}, nil)
 		must(t, err)

@@ -12,6 +12,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/check"
 	"moorage/ledger"
 	"moorage/locks"
@@ -101,7 +102,7 @@ func (f *fixture) newCatalog(warehouse, location string, open func([]string) (st
 	})
 	must(f.t, err)
 	made = made.As(moorage.Anonymous())
-	_, err = made.CreateWarehouse(f.ctx, catalog.WarehouseSpec{Name: warehouse, Location: location})
+	_, err = made.Warehouses().Create(f.ctx, warehouses.Spec{Name: warehouse, Location: location})
 	must(f.t, err)
 	_, err = made.CreateNamespace(f.ctx, warehouse, moorage.Namespace{"ns"}, nil)
 	must(f.t, err)

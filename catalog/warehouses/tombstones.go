@@ -1,4 +1,4 @@
-package catalog
+package warehouses
 
 import (
 	"context"
@@ -16,14 +16,14 @@ type Left = claims.Left
 // After of the next page, empty if this is the last page. The caller needs locate on the warehouse.
 //
 // Further errors: KindNoSuchWarehouse.
-func (w Warehouses) Tombstones(ctx context.Context, name string, page moorage.Page) ([]Left, string, error) {
-	const op = "catalog.Tombstones"
-	roots, err := w.rootsFor(ctx, gate.ListTombstones, name)
+func (w *Warehouses) Tombstones(ctx context.Context, name string, page moorage.Page) ([]Left, string, error) {
+	const op = "warehouses.Tombstones"
+	found, err := w.directory.Resolve(ctx, w.caller, gate.ListTombstones, moorage.Identifier{Warehouse: name}, nil)
 	if err != nil {
 		return nil, "", moorage.Annotate(op, name, err)
 	}
-	found, next, err := w.catalog.planner.claims.Tombstones(ctx, roots, page.After, page.Limit)
-	return found, next, moorage.Annotate(op, name, err)
+	left, next, err := w.claims.Tombstones(ctx, roots(found.Path.Warehouse), page.After, page.Limit)
+	return left, next, moorage.Annotate(op, name, err)
 }
 
 // ClearTombstone removes the tombstone at a location in the warehouse called name, and returns it.
@@ -31,21 +31,12 @@ func (w Warehouses) Tombstones(ctx context.Context, name string, page moorage.Pa
 // there. The caller needs locate and purge on the warehouse.
 //
 // Further errors: KindNoSuchWarehouse; those of claims.Clear.
-func (w Warehouses) ClearTombstone(ctx context.Context, name, location string) (Left, error) {
-	const op = "catalog.ClearTombstone"
-	roots, err := w.rootsFor(ctx, gate.ClearTombstone, name)
+func (w *Warehouses) ClearTombstone(ctx context.Context, name, location string) (Left, error) {
+	const op = "warehouses.ClearTombstone"
+	found, err := w.directory.Resolve(ctx, w.caller, gate.ClearTombstone, moorage.Identifier{Warehouse: name}, nil)
 	if err != nil {
 		return Left{}, moorage.Annotate(op, name, err)
 	}
-	left, err := w.catalog.planner.claims.Clear(ctx, roots, location)
+	left, err := w.claims.Clear(ctx, roots(found.Path.Warehouse), location)
 	return left, moorage.Annotate(op, name, err)
-}
-
-// rootsFor returns the roots of a warehouse for a caller of v.
-func (w Warehouses) rootsFor(ctx context.Context, v gate.Verb, name string) ([]string, error) {
-	resolved, err := w.catalog.resolve(ctx, v, moorage.Identifier{Warehouse: name})
-	if err != nil {
-		return nil, err
-	}
-	return w.catalog.planner.directory.Roots(resolved.Path.Warehouse), nil
 }

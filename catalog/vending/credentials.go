@@ -1,4 +1,4 @@
-package catalog
+package vending
 
 import (
 	"context"
@@ -24,22 +24,23 @@ import (
 )
 
 const (
-	// vendsMax bounds the cached credentials. Each takes some 4 KiB with its session token.
-	vendsMax = 50_000
-	// vendLeftMin is the least remaining lifetime of a cached credential that is returned again.
-	// Java clients renew credentials 5 minutes before the end, and keep tables for 5 minutes.
-	vendLeftMin = 10 * time.Minute
-	// vendTimeout bounds the time to issue a credential.
-	vendTimeout = 10 * time.Second
-	// vendRate is how many credentials a second one warehouse may request from its storage.
-	vendRate = 50
-	// vendWaitMax is how long a client waits for its turn.
-	vendWaitMax = 2 * time.Second
+	// credentialsMax bounds the cached credentials. Each takes some 4 KiB with its session token.
+	credentialsMax = 50_000
+	// credentialLeftMin is the least remaining lifetime of a cached credential that is returned
+	// again. Java clients renew credentials 5 minutes before the end, and keep tables for 5
+	// minutes.
+	credentialLeftMin = 10 * time.Minute
+	// issueTimeout bounds the time to issue a credential.
+	issueTimeout = 10 * time.Second
+	// issueRate is how many credentials a second one warehouse may request from its storage.
+	issueRate = 50
+	// issueWaitMax is how long a client waits for its turn.
+	issueWaitMax = 2 * time.Second
 )
 
-// vends issues credentials and caches each for a while. It is safe for concurrent use.
-type vends struct {
-	cache  *otter.Cache[vendKey, vended]
+// credentials issues credentials and caches each for a while. It is safe for concurrent use.
+type credentials struct {
+	cache  *otter.Cache[credentialKey, vended]
 	flight singleflight.Group
 	now    func() time.Time
 	random io.Reader
@@ -57,17 +58,17 @@ type wanted struct {
 	scope     storage.Scope
 }
 
-// vendKey is a cheap cache key of wanted. The credential under it may be for an earlier state of a
-// table or warehouse; see vended.isFor.
-type vendKey struct {
+// credentialKey is a cheap cache key of wanted. The credential under it may be for an earlier state
+// of a table or warehouse; see vended.isFor.
+type credentialKey struct {
 	warehouse         registry.ID
 	location, session string
 	write             bool
 	duration          time.Duration
 }
 
-func (w wanted) key() vendKey {
-	return vendKey{w.warehouse, w.scope.Locations[0], w.scope.Session, w.scope.Write, w.scope.Duration}
+func (w wanted) key() credentialKey {
+	return credentialKey{w.warehouse, w.scope.Locations[0], w.scope.Session, w.scope.Write, w.scope.Duration}
 }
 
 // name returns a text that is unique for each wanted.
@@ -99,48 +100,48 @@ type vended struct {
 	locations []string
 }
 
-// isFor reports whether v is a credential for w, which has the same vendKey. A storage that was
-// opened again, for example with another key, is another Vender.
+// isFor reports whether v is a credential for w, which has the same credentialKey. A storage that
+// was opened again, for example with another key, is another Vender.
 func (v vended) isFor(w wanted) bool {
 	return v.vender == w.vender && slices.Equal(v.locations, w.scope.Locations)
 }
 
-func newVends(now func() time.Time, random io.Reader) *vends {
-	return &vends{
-		cache: otter.Must(&otter.Options[vendKey, vended]{MaximumSize: vendsMax}),
+func newCredentials(now func() time.Time, random io.Reader) *credentials {
+	return &credentials{
+		cache: otter.Must(&otter.Options[credentialKey, vended]{MaximumSize: credentialsMax}),
 		now:   now, random: random, turns: make(map[registry.ID]time.Time),
 	}
 }
 
 // get returns a credential for w, from the cache if a valid one is there. Concurrent callers with
 // the same w share one.
-func (v *vends) get(ctx context.Context, w wanted) (vended, error) {
-	if kept, ok := v.cache.GetIfPresent(w.key()); ok && kept.isFor(w) && v.now().Before(kept.until) {
+func (c *credentials) get(ctx context.Context, w wanted) (vended, error) {
+	if kept, ok := c.cache.GetIfPresent(w.key()); ok && kept.isFor(w) && c.now().Before(kept.until) {
 		return kept, nil
 	}
 	name := w.name()
-	done := v.flight.DoChan(name, func() (any, error) {
+	done := c.flight.DoChan(name, func() (any, error) {
 		// The first caller may leave; the others still wait.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), vendTimeout)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), issueTimeout)
 		defer cancel()
-		return v.make(ctx, w, name)
+		return c.make(ctx, w, name)
 	})
 	select {
 	case result := <-done:
 		made, _ := result.Val.(vended)
 		return made, result.Err
 	case <-ctx.Done():
-		return vended{}, moorage.E("catalog.get", "", moorage.KindUnavailable, context.Cause(ctx))
+		return vended{}, moorage.E("vending.get", "", moorage.KindUnavailable, context.Cause(ctx))
 	}
 }
 
 // make requests a credential and caches it.
-func (v *vends) make(ctx context.Context, w wanted, name string) (vended, error) {
-	const op = "catalog.make"
-	if err := v.turn(ctx, w.warehouse); err != nil {
+func (c *credentials) make(ctx context.Context, w wanted, name string) (vended, error) {
+	const op = "vending.make"
+	if err := c.turn(ctx, w.warehouse); err != nil {
 		return vended{}, err
 	}
-	asked := v.now()
+	asked := c.now()
 	credential, err := w.vender.Vend(ctx, w.scope)
 	switch {
 	case errors.Is(err, storage.ErrUnscopable):
@@ -149,7 +150,7 @@ func (v *vends) make(ctx context.Context, w wanted, name string) (vended, error)
 		// The log shows the operator whether the storage was unavailable or refused.
 		return vended{}, moorage.E(op, "", moorage.KindUnavailable, err)
 	}
-	spread, err := v.spread()
+	spread, err := c.spread()
 	if err != nil {
 		return vended{}, moorage.E(op, "", moorage.KindInternal, err)
 	}
@@ -158,46 +159,46 @@ func (v *vends) make(ctx context.Context, w wanted, name string) (vended, error)
 		return vended{}, moorage.E(op, "", moorage.KindInternal, err)
 	}
 	lives := credential.Expires.Sub(asked)
-	left := max(time.Duration(float64(lives/2)*spread), vendLeftMin)
+	left := max(time.Duration(float64(lives/2)*spread), credentialLeftMin)
 	sum := sha256.Sum256([]byte(name + strconv.FormatInt(credential.Expires.UnixNano(), 10)))
 	made := vended{
 		credential: credential, encoded: encoded[1 : len(encoded)-1], version: hex.EncodeToString(sum[:8]),
 		until: credential.Expires.Add(-left), vender: w.vender, locations: w.scope.Locations,
 	}
-	v.cache.Set(w.key(), made)
+	c.cache.Set(w.key(), made)
 	return made, nil
 }
 
 // spread returns a factor of 0.9 to 1.1, so that credentials that were issued together are not
 // renewed together.
-func (v *vends) spread() (float64, error) {
+func (c *credentials) spread() (float64, error) {
 	var drawn [2]byte
-	_, err := io.ReadFull(v.random, drawn[:])
+	_, err := io.ReadFull(c.random, drawn[:])
 	return 0.9 + 0.2*float64(binary.BigEndian.Uint16(drawn[:]))/(1<<16), err
 }
 
 // turn waits until the warehouse may request another credential.
-func (v *vends) turn(ctx context.Context, warehouse registry.ID) error {
-	v.mu.Lock()
-	now := v.now()
-	begins := v.turns[warehouse]
+func (c *credentials) turn(ctx context.Context, warehouse registry.ID) error {
+	c.mu.Lock()
+	now := c.now()
+	begins := c.turns[warehouse]
 	if begins.Before(now) {
 		begins = now
 	}
 	wait := begins.Sub(now)
-	if wait <= vendWaitMax {
-		v.turns[warehouse] = begins.Add(time.Second / vendRate)
+	if wait <= issueWaitMax {
+		c.turns[warehouse] = begins.Add(time.Second / issueRate)
 	}
-	v.mu.Unlock()
-	if wait > vendWaitMax {
+	c.mu.Unlock()
+	if wait > issueWaitMax {
 		return moorage.Errorf(moorage.KindTooManyRequests,
-			"More than %d credentials a second were asked for in this warehouse", vendRate)
+			"More than %d credentials a second were asked for in this warehouse", issueRate)
 	}
 	if wait == 0 {
 		return nil
 	}
 	if !worker.Sleep(ctx, wait) {
-		return moorage.E("catalog.turn", "", moorage.KindUnavailable, context.Cause(ctx))
+		return moorage.E("vending.turn", "", moorage.KindUnavailable, context.Cause(ctx))
 	}
 	return nil
 }

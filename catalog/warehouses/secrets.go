@@ -1,11 +1,4 @@
-// Package sealing manages the secrets of warehouses: sealed records, which open only with keys that
-// are not in the store. It seals secrets, seals them again with another key, and removes secrets
-// that are no longer needed.
-//
-// # What it must not know
-//
-// It opens no secret, and does not know how a storage is reached.
-package sealing
+package warehouses
 
 import (
 	"cmp"
@@ -15,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"moorage"
 	"moorage/catalog/directory"
@@ -25,46 +17,33 @@ import (
 	"moorage/storage"
 )
 
-// Config holds the parts of a Sealing. All fields except Sealer are required.
-type Config struct {
-	Ledger *ledger.Ledger
-	Sealer secrets.Sealer // nil if there is no key
-	Now    func() time.Time
-}
+// ServerSecret is the name of the secret with which the server reaches a storage.
+const ServerSecret = storage.SecretServer
 
-// Sealing seals the secrets of warehouses. It is safe for concurrent use.
-type Sealing struct{ config Config }
-
-// New returns a Sealing over the parts of config.
-func New(config Config) *Sealing { return &Sealing{config} }
-
-// Owner returns the owner for which the value called name of a secret is sealed. A value that is
-// moved to another record, warehouse or name does not open.
-func Owner(secret storage.Secret, name string) secrets.Owner {
+// SecretOwner returns the owner for which the value called name of a secret is sealed. A value that
+// is moved to another record, warehouse or name does not open.
+func SecretOwner(secret storage.Secret, name string) secrets.Owner {
 	return secrets.Owner{Store: secret.Store, Secret: secret.ID + "." + name, Warehouse: secret.Warehouse}
 }
 
-// secretNames returns the allowed names of values in a warehouse's secret.
-func secretNames() []string { return []string{storage.SecretServer} }
-
-// Reseal returns the secret of a warehouse after applying values to present, its secret so far, or
+// reseal returns the secret of a warehouse after applying values to present, its secret so far, or
 // a new secret if it has none. A nil value removes the value of that name. Values that are not
 // named stay sealed as they are: they need not open. The record has no values if all were removed.
 //
 // Errors: KindBadRequest for values that no warehouse can have or that are too long, and without a
 // key. KindUnavailable if the keys cannot be reached. Other errors come from the store.
-func (s *Sealing) Reseal(ctx context.Context, by string, warehouse registry.Warehouse, present registry.Secret,
+func (w *Warehouses) reseal(ctx context.Context, warehouse registry.Warehouse, present registry.Secret,
 	values map[string]map[string]string) (secret storage.Secret, record registry.Secret, err error) {
-	const op = "sealing.Reseal"
+	const op = "warehouses.reseal"
 	id := warehouse.Secret.ID
 	if id.IsZero() {
-		if id, err = s.config.Ledger.NewID(); err != nil {
+		if id, err = w.ledger.NewID(); err != nil {
 			return secret, record, err
 		}
 	}
 	secret = directory.SecretOf(id, warehouse.ID, warehouse.Secret.Version+1)
 	record = present
-	record.Warehouse, record.By, record.At = warehouse.ID, by, s.config.Now()
+	record.Warehouse, record.By, record.At = warehouse.ID, w.caller.Name, w.now()
 	record.Sealed, record.Kinds = maps.Clone(present.Sealed), maps.Clone(present.Kinds)
 	if record.Sealed == nil {
 		record.Sealed = make(map[string]string)
@@ -73,7 +52,7 @@ func (s *Sealing) Reseal(ctx context.Context, by string, warehouse registry.Ware
 		record.Kinds = make(map[string]string)
 	}
 	for name, value := range values {
-		if !slices.Contains(secretNames(), name) || value != nil && len(value) == 0 {
+		if name != ServerSecret || value != nil && len(value) == 0 {
 			return secret, record, moorage.Errorf(moorage.KindBadRequest, "No warehouse has a secret called %q", name)
 		}
 		if value == nil {
@@ -81,14 +60,14 @@ func (s *Sealing) Reseal(ctx context.Context, by string, warehouse registry.Ware
 			delete(record.Kinds, name)
 			continue
 		}
-		if err := s.seal(ctx, &secret, record, name, value); err != nil {
+		if err := w.sealValue(ctx, &secret, record, name, value); err != nil {
 			return secret, record, moorage.Annotate(op, "", err)
 		}
 	}
 	if len(record.Sealed) == 0 {
 		return secret, record, nil
 	}
-	store, err := s.storeID(ctx)
+	store, err := w.storeID(ctx)
 	if err != nil {
 		return secret, record, err
 	}
@@ -102,15 +81,15 @@ func (s *Sealing) Reseal(ctx context.Context, by string, warehouse registry.Ware
 	return secret, record, nil
 }
 
-// seal seals one value of a secret into its record.
-func (s *Sealing) seal(ctx context.Context, secret *storage.Secret, record registry.Secret, name string,
+// sealValue seals one value of a secret into its record.
+func (w *Warehouses) sealValue(ctx context.Context, secret *storage.Secret, record registry.Secret, name string,
 	value map[string]string) error {
-	const op = "sealing.seal"
-	if s.config.Sealer == nil {
+	const op = "warehouses.sealValue"
+	if w.sealer == nil {
 		return moorage.Errorf(moorage.KindBadRequest,
 			"There is no key to seal a secret with: start the server with --secrets-key")
 	}
-	store, err := s.storeID(ctx)
+	store, err := w.storeID(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,7 +98,7 @@ func (s *Sealing) seal(ctx context.Context, secret *storage.Secret, record regis
 	if err != nil {
 		return moorage.E(op, "", moorage.KindInternal, err)
 	}
-	sealed, err := s.config.Sealer.Seal(plain, Owner(*secret, name))
+	sealed, err := w.sealer.Seal(plain, SecretOwner(*secret, name))
 	if err != nil {
 		return sealError(op, "", err)
 	}
@@ -142,10 +121,10 @@ func sealError(op, secret string, err error) error {
 
 // storeID returns the id of the store that is part of every sealed value. It draws the id if there
 // was no secret before.
-func (s *Sealing) storeID(ctx context.Context) (id registry.ID, err error) {
-	err = s.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+func (w *Warehouses) storeID(ctx context.Context) (id registry.ID, err error) {
+	err = w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		key := registry.SecretStoreKey()
-		records, err := s.config.Ledger.Get(ctx, key)
+		records, err := w.ledger.Get(ctx, key)
 		if err != nil {
 			return err
 		}
@@ -154,55 +133,55 @@ func (s *Sealing) storeID(ctx context.Context) (id registry.ID, err error) {
 			id = store.ID
 			return err
 		}
-		if id, err = s.config.Ledger.NewID(); err != nil {
+		if id, err = w.ledger.NewID(); err != nil {
 			return err
 		}
 		writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, registry.SecretStore{ID: id}))
 		if err != nil {
 			return err
 		}
-		_, err = s.config.Ledger.Step(ctx, registry.Batch{
+		_, err = w.ledger.Step(ctx, registry.Batch{
 			Conditions: []registry.Condition{registry.Absent(key)}, Writes: writes,
 		})
 		if err != nil {
-			return ledger.RetryOnConflict(ledger.StepError("sealing.storeID", err))
+			return ledger.RetryOnConflict(ledger.StepError("warehouses.storeID", err))
 		}
 		return nil
 	})
 	return id, err
 }
 
-// RefOf returns the reference that a warehouse's record holds to its secret.
-func RefOf(secret storage.Secret) (registry.SecretRef, error) {
+// refOf returns the reference that a warehouse's record holds to its secret.
+func refOf(secret storage.Secret) (registry.SecretRef, error) {
 	ref := registry.SecretRef{Version: secret.Version, Names: slices.Sorted(maps.Keys(secret.Sealed))}
 	return ref, ref.ID.UnmarshalText([]byte(secret.ID))
 }
 
-// Rewrap seals every secret of the store with the present key, and returns how many it sealed
-// again. It removes the secrets of deleted warehouses that no dropped table needs. It may run again
-// after an error, also on several nodes at once. If a secret does not open, or is too long for the
-// present key, Rewrap continues with the other secrets.
+// RewrapSecrets seals every secret of the store with the present key, and returns how many it
+// sealed again. It removes the secrets of deleted warehouses that no dropped table needs. It may
+// run again after an error, also on several nodes at once. If a secret does not open, or is too
+// long for the present key, RewrapSecrets continues with the other secrets.
 //
 // Errors: KindBadRequest without a key, or for a secret that is too long. KindInternal for a secret
 // that does not open. KindUnavailable if the keys cannot be reached. Other errors come from the
 // store.
-func (s *Sealing) Rewrap(ctx context.Context, caller moorage.Caller) (rewrapped int, err error) {
-	const op = "sealing.Rewrap"
-	if s.config.Sealer == nil {
+func (w *Warehouses) RewrapSecrets(ctx context.Context) (rewrapped int, err error) {
+	const op = "warehouses.RewrapSecrets"
+	if w.sealer == nil {
 		return 0, moorage.Errorf(moorage.KindBadRequest, "There is no key to seal secrets with: say --secrets-key")
 	}
 	store := registry.ID{}
 	var refused error // the first error of a secret that stays unchanged
-	err = s.config.Ledger.Scan(ctx, registry.TableSecret, "", "", func(record registry.Record) (bool, error) {
+	err = w.ledger.Scan(ctx, registry.TableSecret, "", "", func(record registry.Record) (bool, error) {
 		if record.Key == registry.SecretStoreKey() {
 			return true, nil
 		}
 		if store.IsZero() {
-			if store, err = s.storeID(ctx); err != nil {
+			if store, err = w.storeID(ctx); err != nil {
 				return false, err
 			}
 		}
-		changed, err := s.rewrap(ctx, caller, store, record.Key)
+		changed, err := w.rewrap(ctx, store, record.Key)
 		if changed {
 			rewrapped++
 		}
@@ -216,11 +195,11 @@ func (s *Sealing) Rewrap(ctx context.Context, caller moorage.Caller) (rewrapped 
 
 // rewrap seals the values of the secret at key with the present key. It reports whether a value was
 // sealed with another key.
-func (s *Sealing) rewrap(ctx context.Context, caller moorage.Caller, store registry.ID, key registry.Key) (
+func (w *Warehouses) rewrap(ctx context.Context, store registry.ID, key registry.Key) (
 	changed bool, err error) {
-	err = s.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+	err = w.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
 		changed = false
-		records, err := s.config.Ledger.Get(ctx, key)
+		records, err := w.ledger.Get(ctx, key)
 		if err != nil || !records[0].Exists() {
 			return err
 		}
@@ -228,14 +207,14 @@ func (s *Sealing) rewrap(ctx context.Context, caller moorage.Caller, store regis
 		if err != nil {
 			return err
 		}
-		needed, err := isNeeded(ctx, s.config.Ledger, key)
+		needed, err := w.isNeeded(ctx, key)
 		if err != nil {
 			return err
 		}
 		write := registry.Delete(key)
 		if needed {
 			about := storage.Secret{ID: key.ID, Store: store.String(), Warehouse: value.Warehouse.String()}
-			if changed, err = s.rewrapValues(about, value); err != nil || !changed {
+			if changed, err = w.rewrapValues(about, value); err != nil || !changed {
 				return err
 			}
 			writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, value))
@@ -244,11 +223,11 @@ func (s *Sealing) rewrap(ctx context.Context, caller moorage.Caller, store regis
 			}
 			write = writes[0]
 		}
-		change, err := s.config.Ledger.NewChange(ctx, caller, "rewrap-secret", moorage.Identifier{})
+		change, err := w.ledger.NewChange(ctx, w.caller, "rewrap-secret", moorage.Identifier{})
 		if err != nil {
 			return err
 		}
-		_, err = s.config.Ledger.Apply(ctx, ledger.Mutation{
+		_, err = w.ledger.Apply(ctx, ledger.Mutation{
 			Change: change, Conditions: []registry.Condition{ledger.Unchanged(records[0])},
 			Writes: []registry.Write{write},
 		})
@@ -258,15 +237,15 @@ func (s *Sealing) rewrap(ctx context.Context, caller moorage.Caller, store regis
 }
 
 // rewrapValues seals the values of a secret again, in place.
-func (s *Sealing) rewrapValues(about storage.Secret, value registry.Secret) (changed bool, err error) {
+func (w *Warehouses) rewrapValues(about storage.Secret, value registry.Secret) (changed bool, err error) {
 	for name, text := range value.Sealed {
 		sealed, err := registry.ParseSealed(text)
 		if err != nil {
-			return false, moorage.E("sealing.rewrapValues", about.ID, moorage.KindInternal, err)
+			return false, moorage.E("warehouses.rewrapValues", about.ID, moorage.KindInternal, err)
 		}
-		again, other, err := s.config.Sealer.Rewrap(sealed, Owner(about, name))
+		again, other, err := w.sealer.Rewrap(sealed, SecretOwner(about, name))
 		if err != nil {
-			return false, sealError("sealing.rewrapValues", about.ID, err)
+			return false, sealError("warehouses.rewrapValues", about.ID, err)
 		}
 		value.Sealed[name] = registry.SealedText(again)
 		changed = changed || other
@@ -275,8 +254,8 @@ func (s *Sealing) rewrapValues(about storage.Secret, value registry.Secret) (cha
 }
 
 // isNeeded reports whether a warehouse or a dropped table needs the secret at key.
-func isNeeded(ctx context.Context, l *ledger.Ledger, key registry.Key) (needed bool, err error) {
-	err = l.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
+func (w *Warehouses) isNeeded(ctx context.Context, key registry.Key) (needed bool, err error) {
+	err = w.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Warehouse](record)
 		needed = needed || err == nil && registry.SecretKey(value.Secret.ID) == key
 		return !needed, err
@@ -284,12 +263,12 @@ func isNeeded(ctx context.Context, l *ledger.Ledger, key registry.Key) (needed b
 	if err != nil || needed {
 		return needed, err
 	}
-	return IsOfDropped(ctx, l, key)
+	return w.isOfDropped(ctx, key)
 }
 
-// IsOfDropped reports whether a dropped table needs the secret at key.
-func IsOfDropped(ctx context.Context, l *ledger.Ledger, key registry.Key) (needed bool, err error) {
-	err = l.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
+// isOfDropped reports whether a dropped table needs the secret at key.
+func (w *Warehouses) isOfDropped(ctx context.Context, key registry.Key) (needed bool, err error) {
+	err = w.ledger.Scan(ctx, registry.TablePointer, "", "", func(record registry.Record) (bool, error) {
 		if !record.State.IsDropped() {
 			return true, nil
 		}
@@ -298,4 +277,13 @@ func IsOfDropped(ctx context.Context, l *ledger.Ledger, key registry.Key) (neede
 		return !needed, nil
 	})
 	return needed, err
+}
+
+// readSecret returns the record of a secret; zero if it does not exist.
+func (w *Warehouses) readSecret(ctx context.Context, id registry.ID) (registry.Secret, error) {
+	records, err := w.ledger.Get(ctx, registry.SecretKey(id))
+	if err != nil || !records[0].Exists() {
+		return registry.Secret{}, err
+	}
+	return ledger.Decode[registry.Secret](records[0])
 }

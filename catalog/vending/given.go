@@ -1,4 +1,4 @@
-package catalog
+package vending
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"moorage"
+	"moorage/catalog/directory"
 	"moorage/catalog/gate"
 )
 
@@ -47,25 +48,24 @@ func idOf(credential map[string]string) string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 }
 
-// vendedOf returns the Given for a vended credential.
-func (r *reach) vendedOf(caller moorage.Caller, v gate.Verb, made vended, write bool) Given {
-	return Given{
-		Caller: caller, Verb: v, Table: r.ident, Through: r.through.Names(), Delegation: VendedCredentials,
+// noteVended reports a vended credential.
+func (v *Vending) noteVended(ctx context.Context, by directory.Asker, r *Reach, made vended, write bool) {
+	v.given(ctx, Given{
+		Caller: by.Caller, Verb: by.Verb, Table: r.ident, Through: by.Through.Names(), Delegation: VendedCredentials,
 		Locations: r.locations, Write: write,
 		Credential: idOf(made.credential.Config), Ends: made.credential.Expires,
-	}
+	})
 }
 
-// noteSigned reports a signed request to given.
-func noteSigned(ctx context.Context, p *planner, caller moorage.Caller, r *reach, request SignRequest) {
+// noteSigned reports a signed request.
+func (v *Vending) noteSigned(ctx context.Context, by directory.Asker, r *Reach, request SignRequest) {
 	path := request.URI
 	if parsed, err := url.Parse(request.URI); err == nil {
 		path = parsed.Path
 	}
 	sum := sha256.Sum256([]byte(path))
-	p.given(ctx, Given{
-		Caller: caller, Verb: gate.Sign, Table: r.ident, Through: r.through.Names(), Delegation: RemoteSigning,
-		Write:  request.Write,
-		Method: request.Method, Target: hex.EncodeToString(sum[:]),
+	v.given(ctx, Given{
+		Caller: by.Caller, Verb: by.Verb, Table: r.ident, Through: by.Through.Names(), Delegation: RemoteSigning,
+		Write: request.Write, Method: request.Method, Target: hex.EncodeToString(sum[:]),
 	})
 }

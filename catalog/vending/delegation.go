@@ -1,0 +1,52 @@
+package vending
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"moorage"
+	"moorage/storage"
+)
+
+// Delegation is a way in which an engine reaches files without a key of its own.
+type Delegation string
+
+// The delegations, as clients request them in X-Iceberg-Access-Delegation.
+const (
+	// VendedCredentials are credentials that reach the files of one table for a while.
+	VendedCredentials Delegation = "vended-credentials"
+	// RemoteSigning means that the server signs each request to the storage.
+	RemoteSigning Delegation = "remote-signing"
+)
+
+// Delegations returns all delegations that a warehouse can offer.
+func Delegations() []Delegation { return []Delegation{VendedCredentials, RemoteSigning} }
+
+// CheckOffers returns KindBadRequest if a warehouse cannot offer the delegations.
+func CheckOffers(offers []Delegation) error {
+	for i, offer := range offers {
+		if !slices.Contains(Delegations(), offer) || slices.Contains(offers[:i], offer) {
+			return moorage.Errorf(moorage.KindBadRequest,
+				"Invalid delegation of a warehouse: %q, want vended-credentials, remote-signing or both", offer)
+		}
+	}
+	return nil
+}
+
+// Probe checks that a storage enforces a delegation: that its credentials or signatures do not open
+// the files of other tables. It sends some thirty small requests. The error is
+// storage.ErrUnenforced if the storage does not enforce it.
+func (d Delegation) Probe(ctx context.Context, store storage.Store) error {
+	switch d {
+	case VendedCredentials:
+		if vender, ok := store.(storage.Vender); ok {
+			return vender.ProbeVending(ctx)
+		}
+	case RemoteSigning:
+		if signer, ok := store.(storage.Signer); ok {
+			return signer.ProbeSigning(ctx)
+		}
+	}
+	return errors.New("there is no such thing for this kind of storage")
+}

@@ -1,0 +1,276 @@
+package vending
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/catalog/claims"
+	"moorage/catalog/directory"
+	"moorage/catalog/documents"
+	"moorage/catalog/gate"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// stagedDuration is the lifetime of credentials for a table that is not stored yet. It is short
+// because no record reserves their location.
+const stagedDuration = 15 * time.Minute
+
+// Config holds the parts of a Vending. All fields are required.
+type Config struct {
+	Directory *directory.Directory
+	Claims    *claims.Claims
+	Documents *documents.Documents
+	Gate      gate.Authorizer
+	// Given is called with each credential or signature for files that an engine gets. It must not
+	// block.
+	Given  func(ctx context.Context, given Given)
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// Vending gives engines access to the files of tables. It is safe for concurrent use.
+type Vending struct {
+	directory   *directory.Directory
+	claims      *claims.Claims
+	documents   *documents.Documents
+	gate        gate.Authorizer
+	given       func(ctx context.Context, given Given)
+	credentials *credentials
+}
+
+// New returns a Vending over the parts of config, without cached credentials.
+func New(config Config) *Vending {
+	return &Vending{
+		directory: config.Directory, claims: config.Claims, documents: config.Documents, gate: config.Gate,
+		given: config.Given, credentials: newCredentials(config.Now, config.Random),
+	}
+}
+
+// Delegated is the client's access to the files of a table.
+type Delegated struct {
+	// Delegation is the chosen delegation; empty if the client got none.
+	Delegation Delegation
+	// Credential is the credential for VendedCredentials.
+	Credential storage.Credential
+	// Encoded has the parts of Credential as members of a JSON object, without its braces. It is
+	// kept with the credential, and must not be changed.
+	Encoded []byte
+	// Prefix is the location that the credential is for, as the table spells it, with a slash at
+	// its end.
+	Prefix string
+	// Version identifies the credential: it is unchanged as long as the same credential is
+	// returned. It is not secret.
+	Version string
+	// Refresh means that LoadCredentials renews the credential, or that Sign signs.
+	Refresh bool
+	// Staged is the location of a table that is not stored yet, for LoadCredentials and Sign, which
+	// have no other source for it. Empty if the table is stored.
+	Staged string
+	// Reason is why the client got no delegation although it requested one that the warehouse
+	// offers.
+	Reason string
+	// Through are the views through which the caller reached the table, if they counted.
+	Through []moorage.Identifier
+}
+
+// Reach holds the data for access to the files of a table.
+type Reach struct {
+	offers    []string // the delegations that the warehouse offers
+	store     storage.Store
+	warehouse registry.ID
+	place     storage.Place // reached by store
+	locations []string      // the present one first
+	// found is nil for a staged table, which belongs to its creator. staged is its location, if its
+	// credentials are renewed and its requests are signed.
+	found  *directory.Found
+	staged string
+	ident  moorage.Identifier
+}
+
+// ReachOf returns the reach of a stored table that the caller named as ident.
+func ReachOf(found *directory.Found, ident moorage.Identifier) *Reach {
+	locations := slices.Clone(found.Pointer.Claims)
+	slices.Reverse(locations) // there the present one is last
+	return &Reach{
+		offers: found.Delegation, store: found.Storage, warehouse: found.Warehouse, place: found.Place,
+		locations: locations, found: found, ident: ident,
+	}
+}
+
+// renews reports whether r gets access after the first answer.
+func (r *Reach) renews() bool { return r.found != nil || r.staged != "" }
+
+// offersOne reports whether the warehouse of r offers one of the delegations.
+func (r *Reach) offersOne(asked ...Delegation) bool {
+	return slices.ContainsFunc(r.offers, func(offer string) bool { return slices.Contains(asked, Delegation(offer)) })
+}
+
+// Delegate returns access to the files of r by the first of the warehouse's delegations that the
+// client requested. The client gets no delegation if it requested none, may not read the table, or
+// if no credential is possible for the table. location is that of the table, as its metadata spells
+// it. by has the verb of the request, and the views through which the caller came.
+//
+// Errors: KindUnavailable if the storage issues no credentials now, KindTooManyRequests if too many
+// were requested. The table is unchanged.
+func (v *Vending) Delegate(ctx context.Context, by directory.Asker, r *Reach, location string, asked []Delegation) (
+	Delegated, error) {
+	if !r.offersOne(asked...) {
+		return Delegated{}, nil
+	}
+	write, err := v.mayWrite(ctx, by, r)
+	if err != nil {
+		return Delegated{}, err
+	}
+	if !write { // a caller that may only describe the table gets no access
+		read, err := v.may(ctx, by, r, gate.Always)
+		if err != nil || !read {
+			return Delegated{Reason: "the caller may not read the table"}, err
+		}
+	}
+	var reason string
+	for _, name := range r.offers {
+		switch offer := Delegation(name); {
+		case !slices.Contains(asked, offer):
+		case offer == RemoteSigning && !r.renews():
+			reason = "requests for a table at a location that its client chose are signed once it is made"
+		case offer == RemoteSigning:
+			if _, ok := r.store.(storage.Signer); ok {
+				return Delegated{
+					Delegation: RemoteSigning, Refresh: true, Staged: r.staged, Through: by.Through.Names(),
+				}, nil
+			}
+			reason = "this storage signs no requests"
+		case offer == VendedCredentials:
+			made, err := v.vend(ctx, by.Caller, r, write)
+			if err == nil {
+				v.noteVended(ctx, by, r, made, write)
+				return Delegated{
+					Delegation: VendedCredentials, Credential: made.credential, Encoded: made.encoded,
+					Version: made.version, Through: by.Through.Names(),
+					Prefix: storage.Trim(location) + "/", Refresh: r.renews(), Staged: r.staged,
+				}, nil
+			}
+			if !errors.Is(err, storage.ErrUnscopable) {
+				return Delegated{}, err
+			}
+			reason = "no policy of the storage can spell the location of the table"
+		}
+	}
+	return Delegated{Reason: reason}, nil
+}
+
+// mayWrite reports whether the caller may write the files of r. A caller that comes through views
+// that count gets no write access.
+func (v *Vending) mayWrite(ctx context.Context, by directory.Asker, r *Reach) (bool, error) {
+	if by.Through.Counts() {
+		return false, nil
+	}
+	return v.may(ctx, by, r, gate.ForWriting)
+}
+
+// may reports whether the caller has a privilege on the table of r. An error means that this cannot
+// be determined.
+func (v *Vending) may(ctx context.Context, by directory.Asker, r *Reach, met gate.When) (bool, error) {
+	if r.found == nil {
+		return true, nil
+	}
+	asked := gate.LoadCredentials.Needs(gate.OfObject, met) // Sign requires the same privileges
+	err := v.directory.May(ctx, by, asked, r.found, r.ident)
+	if err != nil && moorage.KindOf(err) == moorage.KindForbidden {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// vend returns a credential for the locations of r.
+func (v *Vending) vend(ctx context.Context, caller moorage.Caller, r *Reach, write bool) (vended, error) {
+	vender, ok := r.store.(storage.Vender)
+	if !ok {
+		return vended{}, storage.ErrUnscopable
+	}
+	scope := storage.Scope{Locations: r.locations, Write: write, Session: caller.Name}
+	if r.found == nil {
+		scope.Duration = stagedDuration
+	}
+	return v.credentials.get(ctx, wanted{vender, r.warehouse, r.place, scope})
+}
+
+// Named is a caller's request for the files of a table by its name.
+type Named struct {
+	Caller moorage.Caller
+	Table  moorage.Identifier
+	// Staged is the Delegated.Staged of the first answer for the table; empty if it had none. With
+	// it the table need not be stored yet. Then a caller that may create it gets access for a short
+	// time, if no other table lives there.
+	Staged string
+	// Through are the views through which the caller came, the outermost first. A caller that comes
+	// through views that count gets no write access.
+	Through []moorage.Identifier
+}
+
+// LoadCredentials returns new credentials for the files of a table, for a client that had some
+// before.
+//
+// Errors: those of Delegate; KindNoSuchTable; KindForbidden; KindBadRequest if the warehouse offers
+// no credentials, or none are possible for this table. Source: REST specification, loadCredentials.
+func (v *Vending) LoadCredentials(ctx context.Context, table Named) (Delegated, error) {
+	by, reach, err := v.find(ctx, gate.LoadCredentials, gate.LoadStaged, table)
+	if err != nil {
+		return Delegated{}, err
+	}
+	if !reach.offersOne(VendedCredentials) {
+		return Delegated{}, moorage.Errorf(moorage.KindBadRequest,
+			"The warehouse %s gives no credentials for its storage", table.Table.Warehouse)
+	}
+	given, err := v.Delegate(ctx, by, reach, reach.locations[0], []Delegation{VendedCredentials})
+	if err == nil && given.Delegation == "" {
+		err = moorage.Errorf(moorage.KindBadRequest, "There are no credentials for this table: %s", given.Reason)
+	}
+	return given, err
+}
+
+// SignRequest is a request to be signed; Signature holds the headers that the client adds to it.
+type (
+	SignRequest = storage.SignRequest
+	Signature   = storage.Signature
+)
+
+// Sign signs a request that a client will send to the storage of a table. The request needs no
+// locations: Sign uses the table's.
+//
+// Errors: KindNoSuchTable; KindBadRequest if the warehouse signs nothing, or the request cannot be
+// parsed; KindForbidden if the request is of a kind that is not signed, or if the caller lacks the
+// privilege. Source: REST specification, signRequest.
+func (v *Vending) Sign(ctx context.Context, table Named, request SignRequest) (Signature, error) {
+	by, reach, err := v.find(ctx, gate.Sign, gate.SignStaged, table)
+	if err != nil {
+		return Signature{}, err
+	}
+	signer, ok := reach.store.(storage.Signer)
+	if !ok || !reach.offersOne(RemoteSigning) {
+		return Signature{}, moorage.Errorf(moorage.KindBadRequest,
+			"The warehouse %s signs no requests to its storage", table.Table.Warehouse)
+	}
+	request.Locations = reach.locations
+	if request.Write, err = v.mayWrite(ctx, by, reach); err != nil {
+		return Signature{}, err
+	}
+	signature, err := signer.Sign(ctx, request)
+	switch {
+	case err == nil:
+		v.noteSigned(ctx, by, reach, request)
+		return signature, nil
+	case errors.Is(err, storage.ErrNeedsWrite):
+		return Signature{}, moorage.Errorf(moorage.KindForbidden, "Not allowed: write on table %s", table.Table)
+	case errors.Is(err, storage.ErrMalformedRequest):
+		return Signature{}, moorage.Errorf(moorage.KindBadRequest, "%w", err)
+	case errors.Is(err, storage.ErrNotSigned):
+		return Signature{}, moorage.Errorf(moorage.KindForbidden, "%w", err)
+	}
+	return Signature{}, moorage.E("vending.Sign", "", moorage.KindUnavailable, err)
+}

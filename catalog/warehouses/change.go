@@ -1,0 +1,343 @@
+package warehouses
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+
+	"moorage"
+	"moorage/catalog/commit"
+	"moorage/catalog/gate"
+	"moorage/catalog/vending"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Change is a request to change a warehouse. Settings that it does not name are unchanged.
+type Change struct {
+	// Properties and Storage, the options of the storage, set the values that are not nil and
+	// remove the others.
+	Properties, Storage map[string]*string
+	// AllowLocations are added to the allowed locations, and RemoveLocations are removed from them.
+	AllowLocations, RemoveLocations []string
+	// Delegation is the new list of offered delegations. Nil leaves it unchanged. An empty list
+	// removes all.
+	Delegation []vending.Delegation
+	// Secrets are the secrets to set, as in Spec. A nil value removes the secret of that name.
+	Secrets map[string]map[string]string
+}
+
+// isOfStorage reports whether c changes how the server or engines reach the files.
+func (c Change) isOfStorage() bool {
+	return len(c.Storage)+len(c.Secrets)+len(c.AllowLocations)+len(c.RemoveLocations) > 0 || c.Delegation != nil
+}
+
+// mustBeTried reports whether c must be tested on the storage before it is stored. Removing a
+// delegation or a location must be possible while the storage is unavailable.
+func (c Change) mustBeTried(value registry.Warehouse) bool {
+	return len(c.Storage)+len(c.Secrets)+len(c.AllowLocations) > 0 ||
+		slices.ContainsFunc(c.Delegation, func(offer vending.Delegation) bool {
+			return !slices.Contains(value.Delegation, string(offer))
+		})
+}
+
+// Change changes a warehouse. A change of how its files are reached is first tested on the storage,
+// as for a new warehouse, unless it only removes delegations or locations. Requests that begin
+// after the answer use the change: at once on this node, within directory.HomeTrust on others. The
+// caller needs manage on the warehouse for properties, and admin for anything else.
+//
+// Further errors: KindBadRequest for invalid settings, and if the storage fails the test;
+// KindForbidden for a folder of this machine as Create; KindNoSuchWarehouse; KindTooLarge for
+// properties. KindCommitFailed if a table or view lives below a location that the change removes,
+// and if another request changed how the files are reached in the meantime.
+func (w *Warehouses) Change(ctx context.Context, name string, change Change) (Details, error) {
+	const op = "warehouses.Change"
+	var next *changed
+	_, err := w.pipeline.Submit(ctx, commit.Intent{
+		Caller: w.caller, Verb: gate.ChangeWarehouse, On: []moorage.Identifier{{Warehouse: name}}, Silent: true,
+		Look: func(ctx context.Context) (commit.Scope, error) {
+			err := cmp.Or(change.check(), w.mayReach(ctx, change))
+			if err != nil {
+				return commit.Scope{}, err
+			}
+			present, err := w.read(ctx, gate.ChangeWarehouse, name)
+			if err == nil {
+				next, err = w.prepare(ctx, present, change)
+			}
+			return commit.Scope{}, err
+		},
+		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
+			if err := w.mayReach(ctx, change); err != nil {
+				return nil, err
+			}
+			present, err := w.read(ctx, gate.ChangeWarehouse, name)
+			if err == nil {
+				err = next.rebase(present)
+			}
+			if err == nil {
+				err = w.checkRemoved(ctx, next)
+			}
+			if err != nil {
+				return nil, err
+			}
+			return w.planChange(ctx, next)
+		},
+	})
+	w.directory.ForgetWarehouse(name) // also if the outcome is unknown
+	if err != nil {
+		return Details{}, moorage.Annotate(op, name, err)
+	}
+	details, err := w.detailsOf(ctx, next.kept)
+	return details, moorage.Annotate(op, name, err)
+}
+
+// mayReach returns nil if the caller may change how files are reached, or if change does not do
+// that.
+func (w *Warehouses) mayReach(ctx context.Context, change Change) error {
+	if !change.isOfStorage() || w.guard == nil {
+		return nil
+	}
+	return w.guard.Again(ctx, gate.Question{
+		Caller: w.caller, Verb: gate.ChangeWarehouse, Asked: gate.ChangeWarehouse.Needs(gate.OfServer, gate.IfReached),
+	})
+}
+
+// check returns an error if c is invalid for any warehouse.
+func (c Change) check() error {
+	err := cmp.Or(registry.CheckProperties(named(c.Properties)), registry.CheckProperties(named(c.Storage)),
+		checkProperties(edited(nil, c.Properties)), vending.CheckOffers(c.Delegation),
+		checkLocations(c.AllowLocations), checkLocations(c.RemoveLocations))
+	if err != nil {
+		return err
+	}
+	if !c.isOfStorage() && len(c.Properties) == 0 {
+		return moorage.Errorf(moorage.KindBadRequest, "The request changes nothing of the warehouse")
+	}
+	return nil
+}
+
+// named returns the values of edits, with an empty one for each value that they remove.
+func named(edits map[string]*string) map[string]string {
+	values := make(map[string]string, len(edits))
+	for name, value := range edits {
+		values[name] = ""
+		if value != nil {
+			values[name] = *value
+		}
+	}
+	return values
+}
+
+// changed is a warehouse after a change.
+type changed struct {
+	kept                      // value is the new value
+	change Change             // the request
+	before registry.Warehouse // the value when the storage was tested
+
+	reseals bool            // whether the secret changes
+	secret  registry.Secret // the new secret; without values there is none
+}
+
+// prepare returns present after the change. It tests the storage if that is necessary.
+func (w *Warehouses) prepare(ctx context.Context, present kept, change Change) (*changed, error) {
+	next := &changed{before: present.value, change: change}
+	if err := next.rebase(present); err != nil {
+		return nil, err
+	}
+	if change.isOfStorage() {
+		if err := cmp.Or(checkLocations(roots(next.value)), w.checkFolders(next.value)); err != nil {
+			return nil, err
+		}
+	}
+	if !change.mustBeTried(present.value) {
+		return next, nil
+	}
+	if err := checkOptions(next.value); err != nil {
+		return nil, err
+	}
+	place := w.directory.PlaceOf(next.value)
+	if len(change.Secrets) > 0 {
+		var err error
+		if place.Secret, err = w.seal(ctx, next); err != nil {
+			return nil, err
+		}
+	}
+	return next, w.try(ctx, next.value, place)
+}
+
+// seal seals the changed secrets, and returns the secret for the place of next.
+func (w *Warehouses) seal(ctx context.Context, next *changed) (secret storage.Secret, err error) {
+	next.reseals = true
+	var present registry.Secret
+	if id := next.before.Secret.ID; !id.IsZero() {
+		if present, err = w.readSecret(ctx, id); err != nil {
+			return secret, err
+		}
+	}
+	secret, next.secret, err = w.reseal(ctx, next.before, present, next.change.Secrets)
+	if err != nil {
+		return secret, err
+	}
+	if len(next.secret.Sealed) == 0 {
+		next.value.Secret = registry.SecretRef{}
+		return storage.Secret{}, nil
+	}
+	next.value.Secret, err = refOf(secret)
+	return secret, err
+}
+
+// rebase applies the change to a later read of the warehouse.
+//
+// Errors: KindCommitFailed if the settings for reaching the files have changed since the storage
+// was tested.
+func (n *changed) rebase(present kept) error {
+	if present.record.State != registry.StateLive {
+		return moorage.Errorf(moorage.KindUnavailable, "Warehouse is being dropped: %s", present.name)
+	}
+	value, before := present.value, n.before
+	if n.change.isOfStorage() && (value.ID != before.ID || value.Secret.ID != before.Secret.ID ||
+		value.Secret.Version != before.Secret.Version || !maps.Equal(value.Storage, before.Storage) ||
+		!slices.Equal(value.Delegation, before.Delegation) ||
+		!slices.Equal(value.AllowedLocations, before.AllowedLocations)) {
+		return moorage.Errorf(moorage.KindCommitFailed, "The warehouse was changed at the same time: %s", present.name)
+	}
+	secret := n.value.Secret
+	n.kept = present
+	if n.reseals {
+		n.value.Secret = secret
+	}
+	n.value.Properties = edited(value.Properties, n.change.Properties)
+	n.value.Storage = edited(value.Storage, n.change.Storage)
+	if n.change.Delegation != nil {
+		n.value.Delegation = namesOf(n.change.Delegation)
+	}
+	var err error
+	if n.value.AllowedLocations, err = n.change.locations(value); err != nil {
+		return err
+	}
+	return registry.CheckProperties(n.value.Properties)
+}
+
+// edited returns values after edits, which set the values that are not nil and remove the others.
+// It returns nil if no values are left.
+func edited(values map[string]string, edits map[string]*string) map[string]string {
+	next := make(map[string]string)
+	maps.Copy(next, values)
+	for name, value := range edits {
+		delete(next, name)
+		if value != nil {
+			next[name] = *value
+		}
+	}
+	if len(next) == 0 {
+		return nil
+	}
+	return next
+}
+
+// locations returns the allowed locations of a warehouse after c. A location that is there already
+// is not added again.
+//
+// Errors: KindBadRequest for a location to remove that is not an allowed one.
+func (c Change) locations(value registry.Warehouse) ([]string, error) {
+	next := slices.Clone(value.AllowedLocations)
+	at := func(location string) int {
+		wanted, err := storage.Parse(location)
+		return slices.IndexFunc(next, func(allowed string) bool {
+			parsed, parseErr := storage.Parse(allowed)
+			return err == nil && parseErr == nil && parsed == wanted
+		})
+	}
+	for _, location := range c.RemoveLocations {
+		i := at(location)
+		if i < 0 {
+			return nil, moorage.Errorf(moorage.KindBadRequest, "Location is not an allowed one of the warehouse: %s",
+				location)
+		}
+		next = slices.Delete(next, i, i+1)
+	}
+	for _, location := range c.AllowLocations {
+		if at(location) < 0 {
+			next = append(next, location)
+		}
+	}
+	return next, nil
+}
+
+// checkRemoved returns KindCommitFailed if a table or view of the warehouse lives below a location
+// that next removes, and below no other one. A create that runs at the same time may be missed: its
+// table is reached by its own location (directory.Find).
+func (w *Warehouses) checkRemoved(ctx context.Context, next *changed) error {
+	for _, removed := range next.change.RemoveLocations {
+		folder, err := storage.Parse(removed)
+		if err != nil {
+			return moorage.E("warehouses.checkRemoved", removed, moorage.KindInternal, err)
+		}
+		err = w.claims.Live(ctx, folder, func(at storage.Location, pointer registry.Pointer) error {
+			if pointer.Warehouse != next.name || contains(roots(next.value), at) {
+				return nil
+			}
+			return moorage.Errorf(moorage.KindCommitFailed, "Cannot remove the location %s: %s lives there, at %s. "+
+				"Drop or move what lives there first", removed, pointer.Identifier(), at)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// planChange plans that next is stored.
+func (w *Warehouses) planChange(ctx context.Context, next *changed) (*commit.Plan, error) {
+	conditions := []registry.Condition{ledger.Unchanged(next.record)}
+	writes, err := ledger.Encode(ledger.Put(next.record.Key, next.record.State, next.value))
+	if err == nil && next.reseals {
+		var required []registry.Condition
+		var write []registry.Write
+		required, write, err = w.planSecret(ctx, next)
+		conditions, writes = append(conditions, required...), append(writes, write...)
+	}
+	return &commit.Plan{Conditions: conditions, Writes: writes, Items: []registry.Item{next.item()}}, err
+}
+
+// planSecret plans the record of the secret. Values that the change does not name keep their
+// present content: they may have been sealed again since next was prepared. A warehouse that has no
+// secret and gets none needs no conditions and writes.
+func (w *Warehouses) planSecret(ctx context.Context, next *changed) ([]registry.Condition, []registry.Write, error) {
+	id := cmp.Or(next.value.Secret.ID, next.before.Secret.ID)
+	if id.IsZero() {
+		return nil, nil, nil
+	}
+	key := registry.SecretKey(id)
+	records, err := w.ledger.Get(ctx, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	required := registry.Absent(key)
+	if records[0].Exists() {
+		required = ledger.Unchanged(records[0])
+		present, err := ledger.Decode[registry.Secret](records[0])
+		if err != nil {
+			return nil, nil, err
+		}
+		for name, sealed := range present.Sealed {
+			if _, named := next.change.Secrets[name]; !named {
+				next.secret.Sealed[name] = sealed
+			}
+		}
+	}
+	if !next.value.Secret.ID.IsZero() {
+		writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, next.secret))
+		return []registry.Condition{required}, writes, err
+	}
+	if !records[0].Exists() {
+		return nil, nil, nil // the warehouse's reference is removed; the secret is gone already
+	}
+	needed, err := w.isOfDropped(ctx, key)
+	if err != nil || needed {
+		return []registry.Condition{required}, nil, err
+	}
+	return []registry.Condition{required}, []registry.Write{registry.Delete(key)}, nil
+}

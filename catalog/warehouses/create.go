@@ -1,0 +1,241 @@
+package warehouses
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"moorage"
+	"moorage/catalog/commit"
+	"moorage/catalog/gate"
+	"moorage/catalog/rebase"
+	"moorage/catalog/vending"
+	"moorage/ledger"
+	"moorage/metadata"
+	"moorage/registry"
+	"moorage/storage"
+)
+
+// Spec is a request for a new warehouse.
+type Spec struct {
+	Name     string
+	Location string
+	// AllowedLocations are further locations below which its tables may live, at most
+	// AllowedLocationsMax.
+	AllowedLocations []string
+	// Storage has the options for reaching the storage, as in storage.Place.Options. It must not
+	// contain secrets.
+	Storage map[string]string
+	// Secrets are further values for reaching the storage, by the names of storage.Secret. They are
+	// sealed before they are stored, and never returned. Nil: the server uses the credentials of
+	// its process.
+	Secrets map[string]map[string]string
+	// Properties are sent to every client of the warehouse, as defaults of its own configuration.
+	// They must not contain secrets.
+	Properties map[string]string
+	// Delegation lists the ways in which engines reach the files without a key of their own, the
+	// preferred one first. Empty if there are none.
+	Delegation []vending.Delegation
+}
+
+// AllowedLocationsMax is how many allowed locations a warehouse may have. A change of how its files
+// are reached writes a test file to each of them.
+const AllowedLocationsMax = 100
+
+// Create creates a warehouse. The server's storage must support its location and the further
+// allowed locations. It is durable when it returns. The caller needs admin.
+//
+// Further errors: KindBadRequest for an invalid name, location or property, and for a location that
+// cannot be opened; KindTooLarge for properties longer than registry.PropertiesBytesMax;
+// KindAlreadyExists. KindForbidden for a folder of this machine that Config.LocalFolder refuses,
+// unless the caller is a job of the server.
+func (w *Warehouses) Create(ctx context.Context, spec Spec) (Details, error) {
+	value := registry.Warehouse{
+		Location:         storage.Trim(spec.Location),
+		AllowedLocations: spec.AllowedLocations,
+		Storage:          spec.Storage,
+		Properties:       spec.Properties,
+		Delegation:       namesOf(spec.Delegation),
+		Since:            w.now(),
+	}
+	place := w.directory.PlaceOf(value)
+	var secret registry.Secret
+	_, err := w.pipeline.Submit(ctx, commit.Intent{
+		Caller: w.caller, Verb: gate.CreateWarehouse, On: []moorage.Identifier{{Warehouse: spec.Name}},
+		Look: func(ctx context.Context) (commit.Scope, error) {
+			scope := commit.Scope{Warehouse: spec.Name}
+			var err error
+			if value.Creator, err = w.guard.Creator(ctx, w.caller); err != nil {
+				return scope, err
+			}
+			if value.ID, err = w.ledger.NewID(); err != nil {
+				return scope, err
+			}
+			if len(spec.Secrets) > 0 {
+				place.Secret, secret, err = w.reseal(ctx, value, registry.Secret{}, spec.Secrets)
+				if err == nil {
+					value.Secret, err = refOf(place.Secret)
+				}
+				if err != nil {
+					return scope, err
+				}
+			}
+			return scope, w.check(ctx, spec, value, place)
+		},
+		Plan: func(ctx context.Context, _ *commit.Attempt) (*commit.Plan, error) {
+			records, err := w.ledger.Get(ctx, registry.WarehouseKey(spec.Name))
+			if err != nil {
+				return nil, err
+			}
+			return planCreate(kept{spec.Name, records[0], value}, secret)
+		},
+	})
+	if err != nil {
+		return Details{}, moorage.Annotate("warehouses.Create", spec.Name, err)
+	}
+	details := Details{
+		Warehouse: Of(spec.Name, value), ID: value.ID, Storage: maps.Clone(value.Storage),
+		Creator: moorage.NameOf(value.Creator),
+	}
+	if len(secret.Sealed) > 0 {
+		details.Secret = secretDetails(secret)
+	}
+	return details, nil
+}
+
+// planCreate plans the record of a new warehouse, and of its secret if it has one. made.record is
+// the present record of its name.
+func planCreate(made kept, secret registry.Secret) (*commit.Plan, error) {
+	if made.record.Exists() {
+		return nil, moorage.Errorf(moorage.KindAlreadyExists, "Warehouse already exists: %s", made.name)
+	}
+	key := registry.WarehouseKey(made.name)
+	puts, conditions := []ledger.Write{ledger.Put(key, registry.StateLive, made.value)}, []registry.Condition{
+		registry.Absent(key),
+	}
+	if id := made.value.Secret.ID; !id.IsZero() {
+		puts = append(puts, ledger.Put(registry.SecretKey(id), registry.StateNone, secret))
+		conditions = append(conditions, registry.Absent(registry.SecretKey(id)))
+	}
+	writes, err := ledger.Encode(puts...)
+	return &commit.Plan{Conditions: conditions, Writes: writes, Items: []registry.Item{made.item()}}, err
+}
+
+// namesOf returns the names of delegations for a record.
+func namesOf(offers []vending.Delegation) (names []string) {
+	for _, offer := range offers {
+		names = append(names, string(offer))
+	}
+	return names
+}
+
+// check returns the error if a warehouse with spec cannot exist, else nil. value is its record, and
+// place the place of its files.
+func (w *Warehouses) check(ctx context.Context, spec Spec, value registry.Warehouse, place storage.Place) error {
+	const op = "warehouses.check"
+	err := cmp.Or(moorage.ValidateName("warehouse name", spec.Name), registry.CheckProperties(spec.Properties),
+		checkProperties(spec.Properties), vending.CheckOffers(spec.Delegation), checkLocations(roots(value)),
+		w.checkFolders(value), checkOptions(value))
+	if err != nil {
+		return err
+	}
+	err = w.directory.Probe(ctx, place)
+	switch {
+	case errors.Is(err, storage.ErrUnavailable):
+		return moorage.E(op, spec.Name, moorage.KindUnavailable, err)
+	case err != nil:
+		return moorage.E(op, spec.Name, moorage.KindBadRequest,
+			moorage.Errorf(moorage.KindBadRequest, "Cannot open the location of the warehouse: %s", err))
+	}
+	return w.try(ctx, value, place)
+}
+
+// checkLocations returns KindBadRequest for malformed locations of a warehouse, and for too many.
+func checkLocations(locations []string) error {
+	if len(locations) > 1+AllowedLocationsMax {
+		return moorage.Errorf(moorage.KindBadRequest, "The warehouse has %d allowed locations, at most %d are possible",
+			len(locations)-1, AllowedLocationsMax)
+	}
+	for _, location := range locations {
+		if _, err := storage.Normalise(location); err != nil {
+			return moorage.Errorf(moorage.KindBadRequest, "Invalid location of a warehouse: %s", location)
+		}
+	}
+	return nil
+}
+
+// checkFolders returns KindForbidden if the caller must not let the server use the warehouse's
+// folders on this machine. A caller that opens the store itself can access the machine's files
+// anyway.
+func (w *Warehouses) checkFolders(value registry.Warehouse) error {
+	if w.localFolder == nil || gate.IsSystem(w.caller) {
+		return nil
+	}
+	for _, location := range roots(value) {
+		parsed, err := storage.Parse(location)
+		if err != nil || parsed.Scheme != storage.SchemeFile {
+			continue // not on this machine
+		}
+		if err := w.localFolder(parsed.Path); err != nil {
+			return moorage.Errorf(moorage.KindForbidden, "Not allowed: the location %s of a warehouse: %s",
+				location, err)
+		}
+	}
+	return nil
+}
+
+// checkOptions returns KindBadRequest for storage options of a warehouse that has only folders,
+// which have no options. Other storages refuse unknown options themselves.
+func checkOptions(value registry.Warehouse) error {
+	for _, location := range roots(value) {
+		parsed, err := storage.Parse(location)
+		if err == nil && parsed.Scheme != storage.SchemeFile {
+			return nil
+		}
+	}
+	if len(value.Storage) == 0 {
+		return nil
+	}
+	return moorage.Errorf(moorage.KindBadRequest,
+		"Unknown storage option %q: a warehouse in folders of the server has none. Remove it",
+		moorage.Cut(slices.Min(slices.Collect(maps.Keys(value.Storage))), valueShownMax))
+}
+
+// checkProperties returns KindBadRequest if properties include one that only the server itself
+// sends to clients, or an invalid value of a property that the catalog uses.
+func checkProperties(properties map[string]string) error {
+	for _, name := range []string{"prefix", "namespace-separator"} {
+		if _, ok := properties[name]; ok {
+			return moorage.Errorf(moorage.KindBadRequest,
+				"The property %s of a warehouse is the server's own: leave it out", name)
+		}
+	}
+	if said, set := properties[metadata.PropPurgeDelay]; set {
+		if _, err := metadata.ParsePurgeDelay(said); err != nil {
+			return err
+		}
+	}
+	if value, set := properties[metadata.PropAppendRebase]; set && value != metadata.AppendRebaseOff {
+		return moorage.Errorf(moorage.KindBadRequest,
+			"Invalid %s: %s. A warehouse can only say off; tables and requests consent to a rebase themselves",
+			metadata.PropAppendRebase, moorage.Cut(value, valueShownMax))
+	}
+	for name := range properties {
+		if strings.EqualFold(name, headerProperty+rebase.Header) {
+			return moorage.Errorf(moorage.KindBadRequest,
+				"The property %s of a warehouse would make every client consent to a rebase: "+
+					"set it at the clients that only append", moorage.Cut(name, valueShownMax))
+		}
+	}
+	return nil
+}
+
+const (
+	// headerProperty is the prefix of the properties that make clients send a header.
+	headerProperty = "header."
+	// valueShownMax is how many bytes of an invalid property its error repeats.
+	valueShownMax = 100
+)

@@ -1,0 +1,269 @@
+package warehouses
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"moorage"
+	"moorage/access"
+	"moorage/catalog/claims"
+	"moorage/catalog/commit"
+	"moorage/catalog/directory"
+	"moorage/catalog/gate"
+	"moorage/catalog/vending"
+	"moorage/ledger"
+	"moorage/registry"
+	"moorage/secrets"
+	"moorage/storage"
+)
+
+// Config holds the parts and settings of a Warehouses. Fields that may be nil say so.
+type Config struct {
+	Ledger    *ledger.Ledger
+	Pipeline  *commit.Pipeline
+	Directory *directory.Directory
+	Claims    *claims.Claims
+	// Guard authorizes callers. Nil: every caller may do everything.
+	Guard *gate.Guard
+	// Sealer seals the secrets of warehouses. Nil: warehouses cannot have secrets.
+	Sealer secrets.Sealer
+	// LocalFolder returns why a warehouse may not use a folder of this machine at the request of a
+	// caller over the network, or nil if it may. It gets an absolute path. Nil: every folder is
+	// allowed.
+	LocalFolder func(path string) error
+	Now         func() time.Time
+}
+
+// Warehouses has the verbs on warehouses, for one caller: see As. It is safe for concurrent use.
+//
+// Errors of all verbs: KindForbidden and the errors for hidden objects; KindUnavailable; verbs that
+// change something also KindCommitUnknown. Errors and answers contain no part of a secret.
+type Warehouses struct {
+	*parts
+	caller moorage.Caller
+}
+
+// parts holds what all Warehouses of one New share.
+type parts struct {
+	ledger      *ledger.Ledger
+	pipeline    *commit.Pipeline
+	directory   *directory.Directory
+	claims      *claims.Claims
+	guard       *gate.Guard
+	sealer      secrets.Sealer
+	localFolder func(path string) error
+	now         func() time.Time
+}
+
+// New returns the verbs over the parts of config. They have no caller yet: see As.
+func New(config Config) *Warehouses {
+	return &Warehouses{parts: &parts{
+		ledger: config.Ledger, pipeline: config.Pipeline, directory: config.Directory, claims: config.Claims,
+		guard: config.Guard, sealer: config.Sealer, localFolder: config.LocalFolder, now: config.Now,
+	}}
+}
+
+// As returns the verbs for caller.
+func (w *Warehouses) As(caller moorage.Caller) *Warehouses { return &Warehouses{w.parts, caller} }
+
+// Warehouse is a catalog with its own storage location.
+type Warehouse struct {
+	Name             string
+	Location         string
+	AllowedLocations []string // further ones below which its tables may live
+	Properties       map[string]string
+	Delegation       []vending.Delegation
+}
+
+// Of returns the warehouse called name that has the record value.
+func Of(name string, value registry.Warehouse) Warehouse {
+	w := Warehouse{
+		Name: name, Location: value.Location, AllowedLocations: value.AllowedLocations,
+		Properties: maps.Clone(value.Properties),
+	}
+	for _, offer := range value.Delegation {
+		w.Delegation = append(w.Delegation, vending.Delegation(offer))
+	}
+	return w
+}
+
+// Details describes a warehouse, without its secrets.
+type Details struct {
+	Warehouse
+	ID      registry.ID
+	Storage map[string]string // the options of its storage, as in storage.Place.Options
+	Secret  *SecretDetails    // nil if the server uses the credentials of its process
+	Creator string            // empty if unknown
+	Waiting WaitingPurges
+}
+
+// WaitingPurges are the dropped tables of a warehouse that can come back until their purges begin.
+type WaitingPurges struct {
+	Tables int
+	Bytes  int64 // of their files, as far as the tables have it
+}
+
+// SecretDetails describes a secret.
+type SecretDetails struct {
+	// Kind is the kind of the secret: see storage.SecretKind.
+	Kind string
+	By   string // the caller that set it last
+	At   time.Time
+}
+
+// List returns a page of the warehouses that the caller sees, ordered by name. next is the After of
+// the next page, empty if this is the last page.
+func (w *Warehouses) List(ctx context.Context, page moorage.Page) (found []Warehouse, next string, err error) {
+	const op = "warehouses.List"
+	if _, err := w.directory.Resolve(ctx, w.caller, gate.ListWarehouses, moorage.Identifier{}, nil); err != nil {
+		return nil, "", moorage.Annotate(op, "", err)
+	}
+	who, err := w.guard.ForLists(ctx, w.caller)
+	if err != nil {
+		return nil, "", moorage.Annotate(op, "", err)
+	}
+	made, err := w.guard.MadeIn(ctx, w.caller)
+	if err != nil {
+		return nil, "", moorage.Annotate(op, "", err)
+	}
+	err = w.ledger.Scan(ctx, registry.TableWarehouse, "", page.After, func(record registry.Record) (bool, error) {
+		value, err := ledger.Decode[registry.Warehouse](record)
+		at := access.Object{ID: access.ID(value.ID), Kind: access.Warehouse, Creator: value.Creator}
+		at.OwnsInside = made[at.ID]
+		if err != nil || who != nil && !who.Seen([]access.Object{at}) {
+			return true, err
+		}
+		if page.Limit > 0 && len(found) == page.Limit {
+			next = found[page.Limit-1].Name
+			return false, nil
+		}
+		found = append(found, Of(record.Key.ID, value))
+		return true, nil
+	})
+	return found, next, moorage.Annotate(op, "", err)
+}
+
+// Load returns the details of the warehouse called name. The caller needs manage on it, or admin.
+//
+// Further errors: KindNoSuchWarehouse.
+func (w *Warehouses) Load(ctx context.Context, name string) (Details, error) {
+	const op = "warehouses.Load"
+	kept, err := w.read(ctx, gate.ShowWarehouse, name)
+	if err != nil {
+		return Details{}, moorage.Annotate(op, name, err)
+	}
+	details, err := w.detailsOf(ctx, kept)
+	return details, moorage.Annotate(op, name, err)
+}
+
+// ProbeStorage probes the storage of every warehouse, several at once. It calls unreachable for
+// each one that it cannot reach, as soon as that is known, one call at a time. It checks no
+// privileges. The error is that of the store, or of ctx.
+func (w *Warehouses) ProbeStorage(ctx context.Context, unreachable func(warehouse, location string, err error)) error {
+	return moorage.Annotate("warehouses.ProbeStorage", "", w.directory.ProbeAll(ctx, unreachable))
+}
+
+// kept is the record of a warehouse as of one read.
+type kept struct {
+	name   string
+	record registry.Record
+	value  registry.Warehouse
+}
+
+// item returns the warehouse for change records.
+func (k kept) item() registry.Item {
+	return registry.ContainerItem(moorage.Identifier{Warehouse: k.name}, k.value.ID)
+}
+
+// read reads the record of the warehouse called name for a caller of v, which requires manage on
+// the warehouse, or admin. It does not open the storage, whose settings the request may be about to
+// repair.
+func (w *Warehouses) read(ctx context.Context, v gate.Verb, name string) (kept, error) {
+	if err := moorage.ValidateWarehouse(name); err != nil {
+		return kept{}, err
+	}
+	records, err := w.ledger.Get(ctx, registry.WarehouseKey(name))
+	if err != nil {
+		return kept{}, err
+	}
+	if !records[0].Exists() {
+		return kept{}, gate.NoSuchWarehouse(name)
+	}
+	value, err := ledger.Decode[registry.Warehouse](records[0])
+	if err == nil {
+		err = w.mayManage(ctx, v, name, value)
+	}
+	return kept{name, records[0], value}, err
+}
+
+// mayManage returns nil if the caller has manage on the warehouse called name, or admin.
+func (w *Warehouses) mayManage(ctx context.Context, v gate.Verb, name string, value registry.Warehouse) error {
+	if w.guard == nil {
+		return nil
+	}
+	who, policy, err := w.guard.Who(ctx, w.caller)
+	switch {
+	case moorage.KindOf(err) == moorage.KindUnsupported: // access control is off
+		return nil
+	case err != nil, who == nil: // nil: a job of the server
+		return err
+	}
+	q := gate.Question{
+		Caller: w.caller, Verb: v, Asked: v.Needs(gate.OfObject, gate.Always),
+		Object: gate.Object{Ident: moorage.Identifier{Warehouse: name}, Path: []access.Object{{
+			ID: access.ID(value.ID), Kind: access.Warehouse, Creator: value.Creator,
+		}}},
+	}
+	return w.guard.DecideBy(ctx, who, policy, q, func(who *access.Who, path []access.Object) access.Decision {
+		return who.DecideGrant(path, 0)
+	})
+}
+
+// detailsOf returns the details of a warehouse.
+func (w *Warehouses) detailsOf(ctx context.Context, k kept) (Details, error) {
+	details := Details{
+		Warehouse: Of(k.name, k.value), ID: k.value.ID, Storage: maps.Clone(k.value.Storage),
+		Creator: moorage.NameOf(k.value.Creator),
+	}
+	prefix := registry.WaitingPrefix()
+	err := w.ledger.Scan(ctx, registry.TableDue, prefix, "", func(record registry.Record) (bool, error) {
+		due, err := ledger.Decode[registry.Due](record)
+		if err == nil && due.Warehouse == k.value.ID {
+			details.Waiting.Tables++
+			details.Waiting.Bytes += due.Bytes
+		}
+		return true, nil // moorage check reports unreadable ones
+	})
+	id := k.value.Secret.ID
+	if err != nil || id.IsZero() {
+		return details, err
+	}
+	secret, err := w.readSecret(ctx, id)
+	if err != nil || len(secret.Sealed) == 0 { // it is being replaced or dropped
+		return details, err
+	}
+	details.Secret = secretDetails(secret)
+	return details, nil
+}
+
+func secretDetails(secret registry.Secret) *SecretDetails {
+	return &SecretDetails{
+		Kind: cmp.Or(secret.Kinds[ServerSecret], storage.KindUnknown), By: secret.By, At: secret.At,
+	}
+}
+
+// roots returns the locations below which the tables of a warehouse may live.
+func roots(value registry.Warehouse) []string {
+	return append([]string{value.Location}, value.AllowedLocations...)
+}
+
+// contains reports whether one of locations contains the location place.
+func contains(locations []string, place storage.Location) bool {
+	return slices.ContainsFunc(locations, func(location string) bool {
+		parsed, err := storage.Parse(location)
+		return err == nil && parsed.Contains(place)
+	})
+}
