@@ -56,7 +56,7 @@ readonly processes='^moorage/interop/(chaos|cluster|soak|torture)$'
 
 # Tests that enumerate what can fail, or measure memory. With the race detector the first draw a sample, and
 # most of the second are left out.
-readonly unraced='^Test(Hedge)?Crash|^TestRaces|Millions|AMillion|ListOfAFolderOfManyFiles|CostLittle'
+readonly unraced='^Test(AccessMatrix|BadInput|Faults|FullDisk|ManagementMatrix|OpensAgain|(Through)?Model)$|^Test(Hedge)?Crash|^TestRaces|Millions|AMillion|ListOfAFolderOfManyFiles|CostLittle'
 
 # go_packages: all but those of processes, and but the rules, which are a step.
 go_packages() { go list ./... | grep -Ev "$processes|^moorage/internal/archtest$"; }
@@ -70,7 +70,7 @@ step_go() {
 # What step_go does by halves.
 step_plain() {
   # shellcheck disable=SC2046 # import paths hold no spaces
-  gotest -run "$unraced" $(grep -rlE --include='*_test.go' 'testkit/(scale|tablefiles)"' catalog cmd maintenance storage | xargs -n1 dirname | sort -u | sed 's,^,./,')
+  gotest -run "$unraced" $(grep -rlE --include='*_test.go' 'testkit/(scale|tablefiles)"' access catalog cmd maintenance registry rest storage | xargs -n1 dirname | sort -u | sed 's,^,./,')
 }
 
 # Both, without the race detector.

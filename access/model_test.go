@@ -9,6 +9,7 @@ import (
 
 	"moorage"
 	"moorage/access"
+	"moorage/testkit/scale"
 )
 
 var (
@@ -190,7 +191,7 @@ func (w *randomWorld) seenBy(c access.Caller, path []access.Object) []access.Obj
 func TestModel(t *testing.T) {
 	t.Parallel()
 	random := newRandom(t)
-	for n := range *worldsFlag {
+	for n := range *worldsFlag / scale.Factor {
 		w := newRandomWorld(random)
 		followed := access.New(0, access.Records{})
 		for epoch := range uint64(1 + random.IntN(4)) {

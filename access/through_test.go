@@ -6,6 +6,7 @@ import (
 
 	"moorage"
 	"moorage/access"
+	"moorage/testkit/scale"
 )
 
 // asking is whose rights count at a step, as the reference has it.
@@ -93,8 +94,8 @@ func (w *randomWorld) randomViews(c access.Caller) (views []access.Passed) {
 func TestThroughModel(t *testing.T) {
 	t.Parallel()
 	random := newRandom(t)
-	allowed, asOwner := 0, 0
-	for n := range *worldsFlag {
+	allowed, asOwner, worlds := 0, 0, *worldsFlag/scale.Factor
+	for n := range worlds {
 		w := newRandomWorld(random)
 		followed := access.New(0, access.Records{})
 		for epoch := range uint64(1 + random.IntN(4)) {
@@ -124,7 +125,7 @@ func TestThroughModel(t *testing.T) {
 			}
 		}
 	}
-	if allowed < *worldsFlag/100 || asOwner < *worldsFlag/400 {
+	if allowed < worlds/100 || asOwner < worlds/400 {
 		t.Errorf("%d were let through, %d with the rights of an owner: the worlds show too little", allowed, asOwner)
 	}
 }

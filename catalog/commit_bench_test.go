@@ -8,10 +8,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"moorage"
-
 	"golang.org/x/sync/errgroup"
 
+	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/warehouses"
 	"moorage/ledger"

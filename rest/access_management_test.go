@@ -33,6 +33,7 @@ import (
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/testkit/registrytest"
+	"moorage/testkit/scale"
 )
 
 // etl is a principal with a record and an API key, whose id is "abc".
@@ -334,6 +335,7 @@ func (l *lake) send(caller string, c managementCell) *httptest.ResponseRecorder 
 // specification. Who is not authenticated is answered 401.
 func TestManagementMatrix(t *testing.T) {
 	t.Parallel()
+	drawn := scale.Sample(t)
 	absent := make(map[string]*lake)
 	everybody := slices.DeleteFunc(principals(), func(p principal) bool {
 		return strings.HasSuffix(p.name, " and describe") && !strings.HasPrefix(p.name, "manage")
@@ -342,6 +344,9 @@ func TestManagementMatrix(t *testing.T) {
 	for _, p := range everybody {
 		l := newManagedLake(t, "")
 		for _, c := range managementCells() {
+			if !drawn() {
+				continue
+			}
 			objects := l.objects()
 			grants := []access.Grants(nil)
 			if p.grants != nil {

@@ -17,6 +17,7 @@ import (
 	"moorage/catalog/vending"
 	"moorage/rest"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit/scale"
 )
 
 // lake is a guarded world with the warehouse w, unless something of it is left out:
@@ -328,12 +329,16 @@ func (m *missing) answer(t testing.TB, without string, c cell) *httptest.Respons
 // that are missing, or with the bytes that root is answered where the object does not exist.
 func TestAccessMatrix(t *testing.T) {
 	t.Parallel()
+	drawn := scale.Sample(t)
 	absent := &missing{}
 	fresh := func() *lake { return newLake(t, "") }
 	count := len(fresh().cells())
 	for _, p := range principals() {
 		l := fresh()
 		for i := range count {
+			if !drawn() {
+				continue
+			}
 			objects := l.objects()
 			grants := []access.Grants(nil)
 			if p.grants != nil {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"moorage/rest"
+	"moorage/testkit/scale"
 )
 
 // bad is a request that must be refused and change nothing.
@@ -125,8 +126,13 @@ func TestBadInput(t *testing.T) {
 	}
 	wantManyFaults(t, categories)
 	before := w.dump()
+	drawn, all := scale.Sample(t), true
 	for _, category := range categories {
 		for i, row := range category.rows {
+			if !drawn() {
+				all = false
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/%d %s %.60s", category.name, i, row.method, row.fault), func(t *testing.T) {
 				server := http.Handler(w)
 				if row.limited {
@@ -142,7 +148,7 @@ func TestBadInput(t *testing.T) {
 	}
 	wantSpecifiedStatuses(t, w)
 	wantSpecifiedStatuses(t, limited)
-	if got := len(answered(t, w)); got != 28-3 { // a HEAD has no body that could say what is wrong
+	if got := len(answered(t, w)); all && got != 28-3 { // a HEAD has no body that could say what is wrong
 		t.Errorf("%d operations were asked", got)
 	}
 	w.wantClean()

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"moorage"
-
 	"moorage/catalog"
 	"moorage/catalog/warehouses"
 	"moorage/check"

@@ -8,13 +8,12 @@ import (
 	"path/filepath"
 	"testing"
 
-	"moorage"
-
 	"github.com/apache/iceberg-go"
 	icebergcatalog "github.com/apache/iceberg-go/catalog"
 	"github.com/apache/iceberg-go/catalog/catalogtest"
 	_ "github.com/apache/iceberg-go/catalog/rest" // makes the type "rest" known
 
+	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/warehouses"
 	"moorage/check"

@@ -10,13 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"moorage/testkit/storetest"
-
 	"moorage"
 	"moorage/maintenance/leases"
 	"moorage/registry"
 	"moorage/registry/memory"
 	"moorage/testkit/registrytest"
+	"moorage/testkit/storetest"
 )
 
 var stores storetest.Stores

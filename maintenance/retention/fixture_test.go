@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"moorage/testkit/storetest"
-
 	"moorage"
 	"moorage/catalog"
 	"moorage/catalog/warehouses"
@@ -22,6 +20,7 @@ import (
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
 	"moorage/testkit/registrytest"
+	"moorage/testkit/storetest"
 )
 
 const (

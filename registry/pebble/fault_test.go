@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"moorage/registry"
+	"moorage/testkit/scale"
 )
 
 // faultApplies and faultValueBytes make the engine rotate its log and flush several times.
@@ -129,7 +130,8 @@ func TestFullDisk(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			survived := false
-			for k := int64(0); !survived; k++ {
+			first, stride := scale.Steps(t)
+			for k := int64(first); !survived; k += int64(stride) {
 				var calls atomic.Int64
 				inner := vfs.NewMem()
 				run := runWithFaults(t, hooked(inner, func(op errorfs.Op) error {

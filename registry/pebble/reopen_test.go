@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"moorage/registry"
+	"moorage/testkit/scale"
 )
 
 // TestOpensAgain lets the disk be full at each change of the file system in turn, until the store
@@ -20,7 +21,8 @@ import (
 func TestOpensAgain(t *testing.T) {
 	t.Parallel()
 	survived := false
-	for k := int64(0); !survived; k++ {
+	first, stride := scale.Steps(t)
+	for k := int64(first); !survived; k += int64(stride) {
 		var calls atomic.Int64
 		var full, over atomic.Bool
 		inner := vfs.NewMem()

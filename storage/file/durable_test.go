@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"moorage/storage"
+	"moorage/testkit/scale"
 )
 
 // errCut is what calls hear once the power is cut.
@@ -220,8 +221,9 @@ func (w *witness) wantTidy(what string, removes bool) {
 // succeed. The power is cut after each Create in turn.
 func TestFaults(t *testing.T) {
 	t.Parallel()
+	first, stride := scale.Steps(t)
 	for _, fault := range []error{syscall.ENOSPC, syscall.EACCES} {
-		for k := 0; ; k++ {
+		for k := first; ; k += stride {
 			failed, during := "", ""
 			w := &witness{t: t, disk: newDisk(t), owed: map[string]string{}}
 			w.disk.before = func(call int, op string) error {

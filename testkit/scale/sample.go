@@ -1,0 +1,48 @@
+package scale
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Sample returns a function that reports whether a test runs the next case of an enumeration. With
+// the race detector it draws one case in Factor, by the seed in the environment variable
+// MOORAGE_SEED or by a new seed, and logs the seed. Otherwise, and with -every, the test runs all
+// cases. The names of the tests that call Sample or Steps are in test.sh, so that its step "plain"
+// runs all their cases.
+func Sample(tb testing.TB) (drawn func() bool) {
+	tb.Helper()
+	if !On || Every() {
+		return func() bool { return true }
+	}
+	chance := newChance(tb)
+	return func() bool { return chance.IntN(Factor) == 0 }
+}
+
+// Steps returns the first of the calls that meet a fault in an enumeration, and the distance
+// between them: 0 and 1, but a drawn one and Factor with the race detector. See Sample for the
+// seed.
+func Steps(tb testing.TB) (first, stride int) {
+	tb.Helper()
+	if !On || Every() {
+		return 0, 1
+	}
+	return newChance(tb).IntN(Factor), Factor
+}
+
+func newChance(tb testing.TB) *rand.Rand {
+	tb.Helper()
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv("MOORAGE_SEED"); text != "" {
+		given, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			tb.Fatalf("MOORAGE_SEED=%s: %v", text, err)
+		}
+		seed = given
+	}
+	tb.Logf("MOORAGE_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
