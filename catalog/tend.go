@@ -99,26 +99,35 @@ func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.
 //
 // Errors: KindNoSuchTable; those of Catalog.LoadTable.
 func (t *Tables) TableByID(ctx context.Context, pointer registry.ID) (*Version, registry.Pointer, error) {
-	const op = "catalog.TableByID"
-	var version *Version
-	var found *directory.Found
-	err := t.catalog.planner.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-		if found, err = t.catalog.planner.directory.FindPointer(ctx, pointer); err != nil {
+	version, table, err := t.byID(ctx, pointer, t.catalog.planner.documents.Current)
+	return version, table, moorage.Annotate("catalog.TableByID", pointer.String(), err)
+}
+
+// GlanceByID is TableByID for a caller that reads many tables once. What it reads does not stay in
+// memory.
+func (t *Tables) GlanceByID(ctx context.Context, pointer registry.ID) (*Version, error) {
+	version, _, err := t.byID(ctx, pointer, t.catalog.planner.documents.Glance)
+	return version, moorage.Annotate("catalog.GlanceByID", pointer.String(), err)
+}
+
+func (t *Tables) byID(ctx context.Context, pointer registry.ID,
+	read func(context.Context, *directory.Found) (documents.Document, error)) (
+	version *Version, table registry.Pointer, err error) {
+	err = t.catalog.planner.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		found, err := t.catalog.planner.directory.FindPointer(ctx, pointer)
+		if err != nil {
 			return err
 		}
-		document, err := t.catalog.planner.documents.Current(ctx, found)
+		document, err := read(ctx, found)
 		if err != nil {
 			return err
 		}
 		version = commit.VersionOf(found, found.Pointer.Identifier(), document)
+		table = found.Pointer
+		table.WarehouseID = found.Warehouse
 		return nil
 	})
-	if err != nil {
-		return nil, registry.Pointer{}, moorage.Annotate(op, pointer.String(), err)
-	}
-	table := found.Pointer
-	table.WarehouseID = found.Warehouse
-	return version, table, nil
+	return version, table, err
 }
 
 // Find returns the id of the live table called ident.

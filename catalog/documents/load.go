@@ -14,7 +14,26 @@ import (
 // again, names another one, the error is ledger.ErrRetry. An unreadable file is not the caller's
 // fault.
 func (d *Documents) Current(ctx context.Context, found *directory.Found) (Document, error) {
-	document, err := d.Of(ctx, RefOf(found.Pointer, found.Storage))
+	return d.named(ctx, found, d.Of)
+}
+
+// Glance is Current for a caller that reads many documents once. It does not keep what it reads, so
+// that the documents which are in use stay in memory.
+func (d *Documents) Glance(ctx context.Context, found *directory.Found) (Document, error) {
+	return d.named(ctx, found, func(ctx context.Context, at Ref) (Document, error) {
+		if kept := d.Kept(ctx, at); kept != nil {
+			return kept, nil
+		}
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		return d.Read(ctx, at.Kind, at.Warehouse, at.Storage, at.Location)
+	})
+}
+
+// named returns the document that a pointer names, as read returns it.
+func (d *Documents) named(ctx context.Context, found *directory.Found,
+	read func(context.Context, Ref) (Document, error)) (Document, error) {
+	document, err := read(ctx, RefOf(found.Pointer, found.Storage))
 	if errors.Is(err, storage.ErrOutside) {
 		return nil, moorage.Errorf(moorage.KindForbidden, "Warehouse %s does not allow the location of %s: %s. "+
 			"Allow it with --allow-location at the start of the server",
@@ -24,7 +43,7 @@ func (d *Documents) Current(ctx context.Context, found *directory.Found) (Docume
 	case moorage.KindNotFound:
 	case moorage.KindBadRequest, moorage.KindIllegalArgument, moorage.KindValidation, moorage.KindTooLarge:
 		// The client did not send the registered file.
-		return nil, moorage.E("documents.Current", found.Pointer.MetadataLocation, moorage.KindInternal, err)
+		return nil, moorage.E("documents.named", found.Pointer.MetadataLocation, moorage.KindInternal, err)
 	default:
 		return document, err
 	}

@@ -407,7 +407,7 @@ func (f *following) read(ctx context.Context, warehouse string, id registry.ID) 
 		return nil, errSilent
 	}
 	err = jobs.CallWithin(ctx, readPatience, func(ctx context.Context) (err error) {
-		version, _, err = f.config.Tables.TableByID(ctx, id)
+		version, err = f.config.Tables.GlanceByID(ctx, id)
 		return err
 	})
 	if errors.Is(err, jobs.ErrStalled) {

@@ -156,7 +156,8 @@ func (m *Monitor) follow(ctx context.Context) error {
 			if more {
 				continue
 			}
-			pause := time.NewTimer(m.config.Interval/2 + time.Duration(m.jitter.Int64N(int64(m.config.Interval))))
+			interval := m.config.Interval/2 + time.Duration(m.jitter.Int64N(int64(m.config.Interval)))
+			pause := time.NewTimer(f.untilWalk(interval))
 			select {
 			case <-ctx.Done():
 				pause.Stop()

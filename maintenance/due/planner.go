@@ -65,6 +65,7 @@ type Jobs interface {
 // Tables is what the package needs of the catalog. *catalog.Tables implements it.
 type Tables interface {
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
+	GlanceByID(ctx context.Context, pointer registry.ID) (*catalog.Version, error)
 }
 
 // PlannerConfig configures a Planner. Fields without a default are required.

@@ -18,6 +18,8 @@ const (
 	// of documents. The monitor reads changes between two pages.
 	walkPage      = 500
 	walkDocuments = 100
+	// walkSlack is how late a page may begin without making the walk slower.
+	walkSlack = time.Second
 	// shadowPause is the time between two random checks, and shadowTables the number of tables in
 	// one.
 	shadowPause  = 24 * time.Hour
@@ -150,7 +152,10 @@ func (f *following) walkOn(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	if f.config.WalkRate > 0 {
-		f.walkAt = now.Add(time.Duration(len(met)) * time.Second / time.Duration(f.config.WalkRate))
+		if now.Sub(f.walkAt) > walkSlack {
+			f.walkAt = now
+		}
+		f.walkAt = f.walkAt.Add(time.Duration(len(met)) * time.Second / time.Duration(f.config.WalkRate))
 	}
 	for {
 		err := f.walkPage(ctx, w, met, after)
@@ -162,6 +167,14 @@ func (f *following) walkOn(ctx context.Context) (bool, error) {
 			return true, err
 		}
 	}
+}
+
+// untilWalk returns how long to pause: until a walk may read documents again, at most pause.
+func (f *following) untilWalk(pause time.Duration) time.Duration {
+	if !f.walking() {
+		return pause
+	}
+	return min(pause, max(f.walkAt.Sub(f.config.Now()), 0))
 }
 
 // walkPage makes the tables of a page due, and records the progress of the walk.
