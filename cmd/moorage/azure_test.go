@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,17 +12,15 @@ import (
 	"moorage/testkit/fakecloud"
 )
 
-// accountKey are the flags that give a command the key of the emulator's account.
-func accountKey() []string { return []string{"--adls-account-key", fakecloud.AzureAccountKey} }
-
 // TestDefaultWarehouseInAzure serves the warehouse default from a container, commits to its table,
 // drops it with its files, and checks the store.
 func TestDefaultWarehouseInAzure(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartAzure(t)
 	container := server.NewContainer(t)
-	flags := append(accountKey(), "--data", t.TempDir(), "--adls-endpoint", server.Endpoint)
-	s := startServe(t, append(flags, "--default-location", container+"/lake/")...)
+	flags := []string{"--data", t.TempDir()}
+	s := startServe(t, append(flags, "--default-location", container+"/lake/",
+		defaultOption, "adls.endpoint="+server.Endpoint)...)
 	s.makeTable(t)
 	const commit = `{"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`
 	if code, body := s.request(t, "POST", tablePath, commit); code != http.StatusOK {
@@ -75,8 +72,8 @@ func TestWarehouseCreateInAzure(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	create := func(name, location string, more ...string) result {
-		return runToEnd(t, slices.Concat([]string{"warehouse", "create", name, "--data", data, "--location", location,
-			"--adls-endpoint", server.Endpoint}, accountKey(), more)...)
+		return runToEnd(t, append([]string{"warehouse", "create", name, "--data", data, "--location", location,
+			ownOption, "adls.endpoint=" + server.Endpoint}, more...)...)
 	}
 	missing := "abfss://none@" + fakecloud.AzureAccount + ".dfs.core.windows.net/lake"
 	for _, tt := range []struct {
@@ -102,7 +99,7 @@ func TestWarehouseCreateInAzure(t *testing.T) {
 		t.Errorf("the probe left %q", found)
 	}
 	// The endpoint is kept with the warehouse, the key is not. Clients are answered their spelling.
-	s := startServe(t, append(accountKey(), "--data", data)...)
+	s := startServe(t, "--data", data)
 	if code, body := s.request(t, "POST", "/v1/lake/namespaces", `{"namespace":["harbour"]}`); code != http.StatusOK {
 		t.Fatalf("create a namespace: %d %s", code, body)
 	}
@@ -119,7 +116,8 @@ func TestAzureFaults(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"serve", "--adls-endpoint", "127.0.0.1:10000"}, "--adls-endpoint"},
+		{[]string{"serve", "--default-location", "abfss://lake@account.dfs.core.windows.net/wh", defaultOption, "adls.endpoint=127.0.0.1:10000"}, "adls.endpoint"},
+		{[]string{"serve", "--trusted-storage", "127.0.0.1:10000"}, "--trusted-storage"},
 		{[]string{"serve", "--default-location", "abfss://lake@account"}, "--default-location"},
 		{[]string{"warehouse", "create", "w", "--location", "abfss://account.dfs.core.windows.net/lake"}, "--location"},
 	} {

@@ -30,8 +30,8 @@ func TestVendedInAzure(t *testing.T) {
 			trusted = value
 		}
 	}
-	// Tokens of the process's own identity go to Azure, and to the endpoint that the process has.
-	environment = append(environment, "MOORAGE_ADLS_ENDPOINT="+lake.Endpoint)
+	// Tokens of the process's own identity go to Azure, and to endpoints that the process trusts.
+	environment = append(environment, "MOORAGE_TRUSTED_STORAGE="+lake.Endpoint, azureAccountKey+"=")
 	container, data := lake.Behind.NewContainer(t), t.TempDir()
 	command := func(args ...string) *exec.Cmd {
 		process := exec.CommandContext(t.Context(), os.Args[0], append(args, "--data", data)...)

@@ -31,7 +31,8 @@ const (
 // work. The warehouse is created as soon as the storage answers. It is safe for concurrent use.
 type firstWarehouse struct {
 	catalog  *catalog.Catalog
-	location string // the value of --default-location; if it is empty, ensure sets the folder in the data folder
+	location string            // if it is empty, ensure sets the folder in the data folder
+	options  map[string]string // options of its storage
 	data     string
 	logger   *slog.Logger
 
@@ -41,8 +42,8 @@ type firstWarehouse struct {
 
 func newFirstWarehouse(c cli.Config, made *catalog.Catalog, logger *slog.Logger) *firstWarehouse {
 	return &firstWarehouse{
-		catalog: made.As(moorage.System(whoServes)), location: storage.Trim(c.DefaultLocation), data: c.Data,
-		logger: logger,
+		catalog: made.As(moorage.System(whoServes)), location: storage.Trim(c.DefaultLocation),
+		options: c.DefaultStorageOptions, data: c.Data, logger: logger,
 	}
 }
 
@@ -91,7 +92,9 @@ func (f *firstWarehouse) try(ctx context.Context) *warehouses.Warehouse {
 	found, err := f.find(ctx)
 	if err == nil && found == nil {
 		var made warehouses.Details
-		made, err = f.catalog.Warehouses().Create(ctx, warehouses.Spec{Name: defaultWarehouse, Location: f.location})
+		made, err = f.catalog.Warehouses().Create(ctx, warehouses.Spec{
+			Name: defaultWarehouse, Location: f.location, Storage: f.options,
+		})
 		found = &made.Warehouse
 	}
 	if moorage.KindOf(err) == moorage.KindAlreadyExists { // another node created it just now

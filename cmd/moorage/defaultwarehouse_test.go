@@ -45,12 +45,12 @@ func TestFirstWarehouseWaits(t *testing.T) {
 func TestFirstWarehouseByOperator(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
-	s := startServe(t, append(keys(), "--data", t.TempDir(), "--s3-endpoint", server.Endpoint, "--default-location", "s3://no-such-bucket")...)
+	s := startServe(t, append(inS3(defaultOption, server.Endpoint), "--data", t.TempDir(), "--default-location", "s3://no-such-bucket")...)
 	if log := s.stderr.String(); strings.Count(log, noFirstWarehouse) != 1 {
 		t.Errorf("log:\n%s", log)
 	}
 	location := "s3://" + server.NewBucket(t)
-	if got := runToEnd(t, "warehouse", "create", defaultWarehouse, "--location", location, "--uri", s.uri); got.code != 0 {
+	if got := runToEnd(t, append([]string{"warehouse", "create", defaultWarehouse, "--location", location, "--uri", s.uri}, inS3(ownOption, server.Endpoint)...)...); got.code != 0 {
 		t.Fatalf("%+v", got)
 	}
 	s.makeTable(t)

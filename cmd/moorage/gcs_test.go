@@ -22,8 +22,9 @@ func TestDefaultWarehouseInGCS(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartGoogle(t)
 	bucket := server.NewBucket(t)
-	flags := []string{"--data", t.TempDir(), "--gcs-service-host", server.URL, "--gcs-no-auth", "true"}
-	s := startServe(t, append(flags, "--default-location", "gs://"+bucket+"/lake/")...)
+	flags := []string{"--data", t.TempDir()}
+	s := startServe(t, append(flags, "--default-location", "gs://"+bucket+"/lake/",
+		defaultOption, "gcs.service.host="+server.URL, defaultOption, "gcs.no-auth=true")...)
 	s.makeTable(t)
 	const change = `{"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`
 	if code, body := s.request(t, "POST", tablePath, change); code != http.StatusOK {
@@ -71,7 +72,7 @@ func TestWarehouseCreateInGCS(t *testing.T) {
 	create := func(name, location string, more ...string) result {
 		return runToEnd(t, append([]string{"warehouse", "create", name, "--data", data, "--location", location}, more...)...)
 	}
-	emulator := []string{"--gcs-service-host", server.URL, "--gcs-no-auth", "true"}
+	emulator := []string{ownOption, "gcs.service.host=" + server.URL, ownOption, "gcs.no-auth=true"}
 	if got := create("nowhere", "gs://no-such-bucket/lake", emulator...); got.code != cli.ExitFailed || !isSentence(got.stderr, "there is no bucket called no-such-bucket") {
 		t.Errorf("in a bucket that is not there: %+v", got)
 	}
@@ -122,13 +123,14 @@ func TestVendingInGCS(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", keyFile)
-	flags := []string{"--data", t.TempDir(), "--gcs-service-host", cloud.URL, "--gcs-sts-endpoint", cloud.URL}
+	flags := []string{"--data", t.TempDir(), "--trusted-storage", cloud.URL}
 	if code := startServe(t, flags...).stop(); code != cli.ExitDone { // makes the store
 		t.Fatalf("exit code %d", code)
 	}
 	bucket := cloud.Server.NewBucket(t)
 	if got := runToEnd(t, append([]string{"warehouse", "create", "lake", "--location", "gs://" + bucket + "/wh",
-		"--delegation", "vended-credentials"}, flags...)...); got.code != cli.ExitDone {
+		"--delegation", "vended-credentials", ownOption, "gcs.service.host=" + cloud.URL,
+		ownOption, "gcs.sts.endpoint=" + cloud.URL}, flags...)...); got.code != cli.ExitDone {
 		t.Fatalf("%+v", got)
 	}
 	s := startServe(t, append(flags, "--log-level", "debug")...)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"moorage/testkit/fakecloud"
 
 	"moorage/internal/cli"
 )
@@ -50,7 +53,46 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, serveStatic())
 		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(runWithCredentials(m))
+}
+
+// s3Profile is the section of the shared AWS files with the credentials of the tests' S3 servers.
+// The process has no other credentials for S3.
+const s3Profile = "tests"
+
+// runWithCredentials runs the tests in an environment that has s3Profile, and the key of Azure's
+// emulator.
+func runWithCredentials(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "moorage-credentials-")
+	if err == nil {
+		defer os.RemoveAll(folder)
+		file := filepath.Join(folder, "credentials")
+		err = errors.Join(
+			os.WriteFile(file, []byte(credentialsOf(fakecloud.S3SecretAccessKey)), 0o600),
+			os.Setenv("AWS_SHARED_CREDENTIALS_FILE", file),
+			os.Setenv(azureAccountKey, fakecloud.AzureAccountKey))
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// credentialsOf returns a shared AWS file that has s3Profile with a secret.
+func credentialsOf(secret string) string {
+	return "[" + s3Profile + "]\naws_access_key_id = " + fakecloud.S3AccessKeyID + "\naws_secret_access_key = " + secret + "\n"
+}
+
+// processToEnd runs a command that ends by itself, in a process whose environment has more.
+func processToEnd(t *testing.T, more []string, args ...string) result {
+	t.Helper()
+	process := exec.CommandContext(t.Context(), os.Args[0], args...)
+	process.Env = append(append(os.Environ(), asCommand+"="+asUsual), more...)
+	var stdout, stderr lockedBuffer
+	process.Stdout, process.Stderr = &stdout, &stderr
+	_ = process.Run() // the exit code tells
+	return result{code: process.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}
 }
 
 // patience bounds every wait of these tests. Nothing takes that long unless it is broken.

@@ -61,8 +61,8 @@ func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
 	secret := writeFile(t, "secret.json",
 		`{"access-key-id":"`+fakecloud.S3AccessKeyID+`","secret-access-key":"`+fakecloud.S3SecretAccessKey+`"}`)
 	inFile := []string{"--data", data, "--secrets-key", keyFile}
-	key := double.NewKey(t)
-	inCloud := []string{"--data", data, "--secrets-key", scheme + key, "--kms-endpoint", endpoint}
+	key, at := double.NewKey(t), "?endpoint="+endpoint
+	inCloud := []string{"--data", data, "--secrets-key", scheme + key + at}
 	moving := append(inCloud, "--former-secrets-key", keyFile)
 	command := func(want int, says string, words []string, settings []string) {
 		t.Helper()
@@ -87,7 +87,7 @@ func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
 	s := startServe(t, inFile...) // makes the store
 	s.stop()
 	command(cli.ExitDone, "", []string{"warehouse", "create", "lake", "--location", "s3://" + server.NewBucket(t) + "/lake",
-		"--s3-endpoint", server.Endpoint, "--s3-region", "us-east-1", "--secret-file", secret}, inFile)
+		ownOption, "s3.endpoint=" + server.Endpoint, ownOption, "s3.region=us-east-1", "--secret-file", secret}, inFile)
 	s = startServe(t, inFile...)
 	s.request(t, "POST", "/v1/lake/namespaces", `{"namespace":["harbour"]}`)
 	s.request(t, "POST", "/v1/lake/namespaces/harbour/tables",
@@ -107,10 +107,10 @@ func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
 	command(cli.ExitDone, "sealed 1 secret", keep, inCloud)
 	command(cli.ExitDone, "sealed 0 secrets", keep, inCloud)
 	load(http.StatusInternalServerError, "the key that the value was sealed with is not here",
-		[]string{"--data", data, "--secrets-key", scheme + double.NewKey(t), "--kms-endpoint", endpoint})
+		[]string{"--data", data, "--secrets-key", scheme + double.NewKey(t) + at})
 
 	load(http.StatusOK, "", []string{
-		"--data", data, "--secrets-key", keyFile, "--former-secrets-key", scheme + key, "--former-kms-endpoint", endpoint,
+		"--data", data, "--secrets-key", keyFile, "--former-secrets-key", scheme + key + at,
 	})
 
 	double.Fail(-1, sealers.Refusal{Status: http.StatusForbidden, Kind: "AccessDenied", Words: "you may not"})
@@ -124,7 +124,7 @@ func keyInACloud(t *testing.T, double kms, endpoint, scheme string) {
 	}
 	defer silent.Close()
 	begun := time.Now()
-	s = startServe(t, "--data", data, "--secrets-key", scheme+key, "--kms-endpoint", "http://"+silent.Addr().String())
+	s = startServe(t, "--data", data, "--secrets-key", scheme+key+"?endpoint=http://"+silent.Addr().String())
 	if code, body := s.request(t, "GET", "/v1/config", ""); code != http.StatusOK || time.Since(begun) > 5*time.Second {
 		t.Errorf("a start while the service is silent: %d %s after %s", code, body, time.Since(begun))
 	}
@@ -149,11 +149,12 @@ func TestOpenSealer(t *testing.T) {
 		{"a file", cli.Config{SecretsKey: keyFile}, ""},
 		{"from a file to AWS", cli.Config{SecretsKey: inAWS, FormerSecretsKey: keyFile}, ""},
 		{"from AWS to Google", cli.Config{SecretsKey: inGoogle, FormerSecretsKey: inAWS}, ""},
-		{"from a service that is none to AWS", cli.Config{SecretsKey: inAWS, FormerSecretsKey: inAWS, FormerKMSEndpoint: "kms"},
+		{"from a service that is none to AWS", cli.Config{SecretsKey: inAWS, FormerSecretsKey: inAWS + "?endpoint=kms"},
 			"is not the address of a service"},
 		{"another service", cli.Config{SecretsKey: "azure-kv://vault/key"}, "there is no key at azure-kv://"},
 		{"an alias", cli.Config{SecretsKey: "aws-kms://alias/moorage"}, "an alias is none"},
 		{"a former key that is none", cli.Config{SecretsKey: keyFile, FormerSecretsKey: "gcp-kms://p"}, "is not the address of a key"},
+		{"an option of another service", cli.Config{SecretsKey: inAWS + "?token-file=a"}, "must be one of endpoint"},
 		{"a Vault without a token", cli.Config{SecretsKey: "hcvault://vault:8200/transit/keys/moorage"}, "a file with the token is needed"},
 	} {
 		source, err := openSealer(tt.config)

@@ -43,13 +43,12 @@ func (l *leakRun) useStorage() {
 	data := filepath.Join(l.folder, "data")
 	l.secret("key of root", l.command(true, "key", "create", "root", "--admin", "--data", data))
 	l.secret("the server's key of the storage", fakecloud.S3SecretAccessKey)
-	own := []string{"--s3-access-key-id", fakecloud.S3AccessKeyID, "--s3-secret-access-key", fakecloud.S3SecretAccessKey}
 	warehouses := map[string]*fakecloud.S3Server{"vended-credentials": vends, "remote-signing": signs}
 	for way, server := range warehouses {
-		l.command(false, append([]string{"warehouse", "create", way, "--data", data, "--delegation", way, "--s3-region", fakecloud.S3Region,
-			"--location", "s3://" + server.NewBucket(l.t) + "/wh", "--s3-endpoint", server.Endpoint}, own...)...)
+		l.command(false, append([]string{"warehouse", "create", way, "--data", data, "--delegation", way,
+			"--location", "s3://" + server.NewBucket(l.t) + "/wh"}, inS3(ownOption, server.Endpoint)...)...)
 	}
-	l.server, _ = startProcess(l.t, append([]string{"--data", data, "--keys", "--log-level", "debug", "--log-format", "json"}, own...)...)
+	l.server, _ = startProcess(l.t, "--data", data, "--keys", "--log-level", "debug", "--log-format", "json")
 	etl := l.secret("key of etl", l.command(true, "key", "create", "etl", "--uri", l.server.uri))
 	other := l.secret("key of other", l.command(true, "key", "create", "other", "--uri", l.server.uri))
 	for way := range warehouses {

@@ -4,16 +4,54 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"moorage/internal/cli"
 	"moorage/testkit/fakecloud"
 )
 
-// keys are the flags that give a command the test server's credentials.
-func keys() []string {
-	return []string{"--s3-access-key-id", fakecloud.S3AccessKeyID, "--s3-secret-access-key", fakecloud.S3SecretAccessKey}
+// The flags that have options of a storage: of a warehouse, and of the warehouse default.
+const (
+	ownOption     = "--storage-option"
+	defaultOption = "--default-storage-option"
+)
+
+// inS3 are the options of a warehouse in a test's S3 server, with credentials.
+func inS3(flag, endpoint string) []string {
+	return append(atS3(flag, endpoint), flag, "s3.profile="+s3Profile)
+}
+
+// atS3 are the same options without credentials.
+func atS3(flag, endpoint string) []string {
+	return []string{flag, "s3.endpoint=" + endpoint, flag, "s3.region=" + fakecloud.S3Region}
+}
+
+// front forwards requests to an S3 server, until it is closed or refuses them.
+type front struct {
+	*httptest.Server
+	refuses atomic.Bool
+}
+
+func newFront(t *testing.T, endpoint string) *front {
+	t.Helper()
+	target, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, proxy := new(front), httputil.NewSingleHostReverseProxy(target)
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.refuses.Load() {
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(f.Close)
+	return f
 }
 
 // loadedConfig returns the client configuration in the answer to a load.
@@ -36,8 +74,9 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
 	bucket := server.NewBucket(t)
-	flags := append(keys(), "--data", t.TempDir(), "--s3-endpoint", server.Endpoint)
-	s := startServe(t, append(flags, "--default-location", "s3://"+bucket+"/lake/")...)
+	flags := []string{"--data", t.TempDir()}
+	place := append(inS3(defaultOption, server.Endpoint), "--default-location", "s3://"+bucket+"/lake/")
+	s := startServe(t, append(place, flags...)...)
 	s.makeTable(t)
 	config := s.loadedConfig(t, tablePath)
 	if config["s3.endpoint"] != server.Endpoint || config["s3.region"] != "us-east-1" || config["s3.path-style-access"] != "true" {
@@ -71,8 +110,8 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 		t.Errorf("check: %+v", got)
 	}
 	// With a wrong key it does not call a sound store broken.
-	flags = append([]string{"--s3-access-key-id", fakecloud.S3AccessKeyID, "--s3-secret-access-key", "wrong"}, flags[len(keys()):]...)
-	got := runToEnd(t, append([]string{"check"}, flags...)...)
+	wrong := "AWS_SHARED_CREDENTIALS_FILE=" + writeFile(t, "credentials", credentialsOf("wrong"))
+	got := processToEnd(t, []string{wrong}, append([]string{"check"}, flags...)...)
 	if got.code != cli.ExitFailed || strings.Contains(got.stdout, "problem: ") ||
 		!strings.Contains(got.stdout, "not looked at: 1 file at s3://"+bucket+"/, of warehouse default: ") ||
 		!strings.Contains(got.stderr, "no problems in what was looked at; the files of 1 storage could not be") {
@@ -90,8 +129,8 @@ func TestWarehouseCreateInS3(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	create := func(name, location string) result {
-		return runToEnd(t, append(append([]string{"warehouse", "create", name, "--data", data}, keys()...),
-			"--location", location, "--s3-endpoint", server.Endpoint, "--s3-region", "us-east-1")...)
+		return runToEnd(t, append([]string{"warehouse", "create", name, "--data", data, "--location", location},
+			inS3(ownOption, server.Endpoint)...)...)
 	}
 	if got := create("nowhere", "s3://no-such-bucket/lake"); got.code != cli.ExitFailed || !isSentence(got.stderr, "there is no bucket called no-such-bucket") {
 		t.Errorf("in a bucket that is not there: %+v", got)
@@ -103,7 +142,7 @@ func TestWarehouseCreateInS3(t *testing.T) {
 		t.Errorf("the probe left %q", found)
 	}
 	// The endpoint is kept with the warehouse, the keys are not.
-	s := startServe(t, append(keys(), "--data", data)...)
+	s := startServe(t, "--data", data)
 	if code, body := s.request(t, "POST", "/v1/lake/namespaces", `{"namespace":["harbour"]}`); code != http.StatusOK {
 		t.Fatalf("create a namespace: %d %s", code, body)
 	}
@@ -121,11 +160,13 @@ func TestWarehouseCreateInS3(t *testing.T) {
 func TestStorageAway(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
-	flags := append(keys(), "--data", t.TempDir(), "--default-location", "s3://"+server.NewBucket(t))
-	if code := startServe(t, append(flags, "--s3-endpoint", server.Endpoint)...).stop(); code != cli.ExitDone {
+	front := newFront(t, server.Endpoint)
+	flags := append(inS3(defaultOption, front.URL), "--data", t.TempDir(), "--default-location", "s3://"+server.NewBucket(t))
+	if code := startServe(t, flags...).stop(); code != cli.ExitDone {
 		t.Fatalf("exit code %d", code)
 	}
-	s := startServe(t, append(flags, "--s3-endpoint", "http://127.0.0.1:1")...)
+	front.Close()
+	s := startServe(t, flags...)
 	s.awaitLog(t, "the storage of a warehouse fails")
 	if code, body := s.request(t, "POST", "/v1/namespaces", `{"namespace":["harbour"]}`); code != http.StatusOK {
 		t.Errorf("create a namespace: %d %s", code, body)
@@ -137,15 +178,13 @@ func TestStorageAway(t *testing.T) {
 func TestStorageThatFails(t *testing.T) {
 	t.Parallel()
 	server := fakecloud.StartS3(t)
-	flags := append(keys(), "--data", t.TempDir(), "--default-location", "s3://"+server.NewBucket(t))
-	if code := startServe(t, append(flags, "--s3-endpoint", server.Endpoint)...).stop(); code != cli.ExitDone {
+	front := newFront(t, server.Endpoint)
+	flags := append(inS3(defaultOption, front.URL), "--data", t.TempDir(), "--default-location", "s3://"+server.NewBucket(t))
+	if code := startServe(t, flags...).stop(); code != cli.ExitDone {
 		t.Fatalf("exit code %d", code)
 	}
-	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.WriteHeader(http.StatusForbidden)
-	}))
-	defer refusing.Close()
-	s := startServe(t, append(flags, "--s3-endpoint", refusing.URL)...)
+	front.refuses.Store(true)
+	s := startServe(t, flags...)
 	const fails = "the storage of a warehouse fails"
 	s.awaitLog(t, fails)
 	s.must(t, "POST", "/v1/namespaces", createNamespace)
@@ -182,10 +221,11 @@ func TestS3Faults(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"serve", "--s3-endpoint", "127.0.0.1:9000"}, "--s3-endpoint"},
-		{[]string{"serve", "--s3-path-style", "maybe"}, "--s3-path-style"},
-		{[]string{"serve", "--s3-access-key-id", "a"}, "go together"},
-		{[]string{"check", "--s3-secret-access-key", "a"}, "go together"},
+		{[]string{"serve", "--default-location", "s3://b", defaultOption, "s3.endpoint=127.0.0.1:9000"}, "s3.endpoint"},
+		{[]string{"serve", "--default-location", "s3://b", defaultOption, "s3.path-style-access=maybe"}, "s3.path-style-access"},
+		{[]string{"serve", "--default-location", "s3://b", defaultOption, "gcs.no-auth=true"}, "unknown option gcs.no-auth"},
+		{[]string{"serve", "--default-location", "file:///srv", defaultOption, "s3.region=a"}, "in a cloud"},
+		{[]string{"serve", defaultOption, "s3.region=a"}, "in a cloud"},
 		{[]string{"serve", "--default-location", "abc://bucket"}, "--default-location"},
 		{[]string{"warehouse", "create", "w", "--location", "s3://"}, "--location"},
 	} {

@@ -21,11 +21,11 @@ func openSealer(c cli.Config) (secrets.Source, error) {
 	if c.SecretsKey == "" {
 		return nil, nil
 	}
-	present, err := openKeys(c.SecretsKey, c.KMSEndpoint, c)
+	present, err := openKeys(c.SecretsKey)
 	if err != nil || c.FormerSecretsKey == "" {
 		return present, err
 	}
-	former, err := openKeys(c.FormerSecretsKey, c.FormerKMSEndpoint, c)
+	former, err := openKeys(c.FormerSecretsKey)
 	if err != nil {
 		return nil, err
 	}
@@ -33,19 +33,23 @@ func openSealer(c cli.Config) (secrets.Source, error) {
 }
 
 // openKeys returns the source of the keys at an address: a file, or the URI of a key in a service.
-// It calls no service. endpoint is the URL of a cloud's service; empty means the cloud's default.
-func openKeys(address, endpoint string, c cli.Config) (secrets.Source, error) {
-	switch scheme := schemeOfKey(address); scheme {
+// It calls no service.
+func openKeys(text string) (secrets.Source, error) {
+	address, err := cli.ParseKeyAddress(text)
+	if err != nil {
+		return nil, err
+	}
+	switch scheme := schemeOfKey(address.Place); scheme {
 	case "":
-		return secrets.Load(address)
+		return secrets.Load(address.Place)
 	case keyservice.SchemeVault, keyservice.SchemePlain:
 		return keyservice.NewVault(keyservice.VaultConfig{
-			Address: address, TokenFile: c.VaultTokenFile, CAFile: c.VaultCA,
+			Address: address.Place, TokenFile: address.TokenFile, CAFile: address.CA,
 		})
 	case keyservice.SchemeAmazon:
-		return keyservice.NewAmazon(keyservice.AmazonConfig{Address: address, Endpoint: endpoint})
+		return keyservice.NewAmazon(keyservice.AmazonConfig{Address: address.Place, Endpoint: address.Endpoint})
 	case keyservice.SchemeGoogle:
-		return keyservice.NewGoogle(keyservice.GoogleConfig{Address: address, Endpoint: endpoint})
+		return keyservice.NewGoogle(keyservice.GoogleConfig{Address: address.Place, Endpoint: address.Endpoint})
 	default:
 		return nil, fmt.Errorf("there is no key at %s://: a key is at %s://, %s:// or %s://, or in a file", scheme,
 			keyservice.SchemeVault, keyservice.SchemeAmazon, keyservice.SchemeGoogle)

@@ -33,7 +33,7 @@ func TestWarehouseWithSecret(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	create := []string{"warehouse", "create", "lake", "--data", data, "--location", "s3://" + bucket + "/lake",
-		"--s3-endpoint", server.Endpoint, "--s3-region", "us-east-1", "--secret-file", secret}
+		ownOption, "s3.endpoint=" + server.Endpoint, ownOption, "s3.region=us-east-1", "--secret-file", secret}
 	if got := runToEnd(t, create...); got.code != cli.ExitFailed || !strings.Contains(got.stderr, "--secrets-key") {
 		t.Errorf("without a key: %+v", got)
 	}

@@ -61,11 +61,14 @@ type lentFiles interface {
 	Busy() bool
 }
 
+// azureAccountKey is the variable of the Azure CLI for the key of a storage account. The SDK does
+// not read it. The key is for emulators, and cannot make credentials for engines.
+const azureAccountKey = "AZURE_STORAGE_KEY"
+
 // openStorages returns the storages of a node, which seen observes. sealer may be nil.
 func openStorages(c cli.Config, sealer secrets.Sealer, seen *storageHealth, logger *slog.Logger) *storages {
-	s3Options := c.S3Options()
-	s3Options.Logger = logger
-	s := newStorages(s3Options, c.GCSOptions(), c.ADLSOptions(), sealer, seen.watch)
+	s := newStorages(s3.Options{Logger: logger}, gcs.Options{Trusted: c.Trusted()},
+		adls.Options{Trusted: c.Trusted(), AccountKey: os.Getenv(azureAccountKey)}, sealer, seen.watch)
 	s.sawFolder = seen.sawFolder
 	return s
 }
@@ -438,8 +441,11 @@ func newLocalFolders(c cli.Config) *localFolders {
 			f.allowed = append(f.allowed, endOf(parsed.Path))
 		}
 	}
-	own := []string{
-		c.BackupsDir(), c.TLSKey, peerFile(c, peerKey), c.SecretsKey, c.FormerSecretsKey, c.VaultTokenFile, c.File,
+	own := []string{c.BackupsDir(), c.TLSKey, peerFile(c, peerKey), c.File}
+	for _, key := range []string{c.SecretsKey, c.FormerSecretsKey} {
+		if address, err := cli.ParseKeyAddress(key); err == nil {
+			own = append(own, address.Place, address.TokenFile)
+		}
 	}
 	if !c.InDatabase() && c.Store != cli.StoreMemory {
 		own = append(own, c.StoreDir())

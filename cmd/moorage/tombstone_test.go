@@ -24,11 +24,11 @@ func TestTombstoneKeepsCredentialsOut(t *testing.T) {
 		t.Helper()
 		root = newKey(t, "root", "--admin", "--data", data)
 		created := runToEnd(t, append([]string{"warehouse", "create", "lake", "--data", data, "--delegation", "vended-credentials",
-			"--location", "s3://" + bucket + "/wh", "--s3-endpoint", storage.Endpoint, "--s3-region", fakecloud.S3Region}, keys()...)...)
+			"--location", "s3://" + bucket + "/wh"}, inS3(ownOption, storage.Endpoint)...)...)
 		if created.code != 0 {
 			t.Fatal(created.stderr)
 		}
-		return startServe(t, append(keys(), "--data", data, "--keys", "--s3-endpoint", storage.Endpoint)...), root
+		return startServe(t, "--data", data, "--keys"), root
 	}
 	type loaded struct {
 		Location string `json:"metadata-location"`
@@ -136,10 +136,10 @@ func TestTombstoneKeepsCredentialsOut(t *testing.T) {
 	used := filepath.Join(data, cli.StoreFolder)
 	move(t, used, filepath.Join(data, "registry-before"))
 	move(t, filepath.Join(data, "backups", "copy", cli.StoreFolder), used)
-	if got := runToEnd(t, append([]string{"check", "--data", data, "--s3-endpoint", storage.Endpoint}, keys()...)...); !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, "check", "--data", data); !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
-	restored := startServe(t, append(keys(), "--data", data, "--keys", "--s3-endpoint", storage.Endpoint)...)
+	restored := startServe(t, "--data", data, "--keys")
 	tries(restored)
 	moved := must(second, secondRoot, "GET", tables+"/ships", "")
 	if err := storage.As(moved.Config).Read(t.Context(), file); err != nil {

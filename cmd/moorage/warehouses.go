@@ -14,7 +14,6 @@ import (
 	"moorage"
 	"moorage/internal/cli"
 	"moorage/management/client"
-	"moorage/storage"
 )
 
 // warehouseKeepers manages warehouses: a catalog of this process, or a running server.
@@ -47,7 +46,7 @@ func createWarehouse(ctx context.Context, c cli.Config, env cli.Environment) err
 	}
 	spec := client.WarehouseSpec{
 		Name: c.Operand, Location: c.Location, AllowedLocations: c.AllowLocations, Properties: c.Properties,
-		Delegation: c.Delegation, Secret: secret, Storage: storageOptions(c),
+		Delegation: c.Delegation, Secret: secret, Storage: c.StorageOptions,
 	}
 	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
 		made, err := k.CreateWarehouse(ctx, spec)
@@ -56,27 +55,6 @@ func createWarehouse(ctx context.Context, c cli.Config, env cli.Environment) err
 		}
 		return err
 	})
-}
-
-// storageOptions returns the storage options of a new warehouse: the settings for its kinds of
-// storage, and the options for this warehouse alone. It returns nil if there are none.
-func storageOptions(c cli.Config) map[string]string {
-	options := make(map[string]string)
-	for _, location := range append(slices.Clone(c.AllowLocations), c.Location) {
-		switch schemeOf(location) {
-		case storage.SchemeS3:
-			maps.Copy(options, c.S3Place())
-		case storage.SchemeGCS:
-			maps.Copy(options, c.GCSPlace())
-		case storage.SchemeAzure:
-			maps.Copy(options, c.ADLSPlace())
-		}
-	}
-	maps.Copy(options, c.StorageOptions)
-	if len(options) == 0 {
-		return nil
-	}
-	return options
 }
 
 func listWarehouses(ctx context.Context, c cli.Config, env cli.Environment) error {

@@ -41,7 +41,7 @@ func TestWarehousesOfRunningServer(t *testing.T) {
 		}
 	}
 	create := []string{"warehouse", "create", "lake", "--location", "s3://" + bucket + "/lake",
-		"--s3-endpoint", storage.Endpoint, "--s3-region", "us-east-1", "--secret-file"}
+		ownOption, "s3.endpoint=" + storage.Endpoint, ownOption, "s3.region=us-east-1", "--secret-file"}
 	command(cli.ExitFailed, "Cannot open the location", append(create, secretFile("wrong"))...)
 	command(cli.ExitDone, "created warehouse lake", append(create, right)...)
 	command(cli.ExitFailed, "already exists", append(create, right)...)

@@ -121,7 +121,7 @@ func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ line, want string }{
 		{"war", "warehouse"}, {"recover ", "retry"}, {"serve --idem", "--idempotency-lifetime"},
-		{"serve --log-level ", "debug"}, {"serve --log-format=js", "json"}, {"check --data d --s3-path-style ", "true"},
+		{"serve --log-level ", "debug"}, {"serve --log-format=js", "json"}, {"serve --insecure ", "plain-http"},
 		{"recover retry ", "all"}, {"completion ", "fish"}, {"warehouse create --loc", "--location"},
 	} {
 		got := runToEnd(t, append([]string{cobra.ShellCompRequestCmd}, strings.Split(test.line, " ")...)...)

@@ -187,7 +187,6 @@ func validateMigrate(c Config, faults *usageError) {
 
 // validateStopped validates commands that open the store unless they call a server.
 func validateStopped(c Config, faults *usageError) {
-	validateS3(c, faults)
 	validateKeys(c, faults)
 	if c.URI == "" && c.Store == StoreMemory {
 		faults.addf("--store: a store in memory is gone when its server ends")

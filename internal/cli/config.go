@@ -3,16 +3,12 @@ package cli
 import (
 	"crypto/x509"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"moorage/identity"
-	"moorage/storage/adls"
-	"moorage/storage/gcs"
-	"moorage/storage/s3"
 )
 
 // The values of the setting maintenance.
@@ -67,30 +63,17 @@ type Config struct {
 	Issuers        []identity.IssuerConfig // external issuers whose tokens are accepted
 	TrustedProxies []netip.Prefix          // their X-Forwarded-For is trusted
 
-	DefaultLocation   string // location of the warehouse default when it is created; empty means a folder in Data
-	S3Endpoint        string // URL of the S3 server; empty means the environment's value
-	S3Region          string // empty means the environment's value
-	S3PathStyle       string // "true", "false"; empty means true if there is an endpoint
-	S3Profile         string // section of the shared AWS files; empty means the environment's value
-	S3AccessKeyID     string // empty means the default credential chain
-	S3SecretAccessKey string // goes with S3AccessKeyID
+	DefaultLocation string // location of the warehouse default when it is created; empty means a folder in Data
+	// DefaultStorageOptions are the options of its storage when it is created.
+	DefaultStorageOptions map[string]string
+	// TrustedStorages are the URLs of servers that may get tokens of the process.
+	TrustedStorages []string
 
-	GCSServiceHost string // URL of the Cloud Storage server; empty means Google's
-	GCSSTSEndpoint string // URL of the service that downscopes tokens; empty means Google's
-	GCSProjectID   string // project for engines; empty if there is none
-	GCSNoAuth      string // "true", "false"; empty means false
-
-	ADLSEndpoint   string // URL of an Azure blob service; empty means the URL of each account
-	ADLSAccountKey string // key of its account; empty means the identity of the process
-
-	SecretsKey string // file with the keys that seal secrets, or the URI of a key; empty if there is none
+	// SecretsKey is the address of the keys that seal secrets; empty if there are none. See
+	// ParseKeyAddress.
+	SecretsKey string
 	// FormerSecretsKey is the previous SecretsKey; empty if there is none.
 	FormerSecretsKey string
-	// VaultTokenFile and VaultCA are for a key in a Vault.
-	VaultTokenFile, VaultCA string
-	// KMSEndpoint is the URL of the key service for a key in a cloud. FormerKMSEndpoint is the URL
-	// for FormerSecretsKey. Empty means the cloud's own URL.
-	KMSEndpoint, FormerKMSEndpoint string
 
 	SecretFile string // warehouse create, warehouse change: file with the storage's secret; empty if there is none
 	NoSecret   bool   // warehouse change: remove the secret
@@ -180,51 +163,5 @@ func (c Config) BackupsDir() string {
 	return filepath.Join(c.Data, "backups")
 }
 
-// S3Options returns the options for S3 that a warehouse does not set itself. Load checked each
-// setting.
-func (c Config) S3Options() s3.Options {
-	options, _ := s3.Options{AccessKeyID: c.S3AccessKeyID, SecretAccessKey: c.S3SecretAccessKey}.With(c.S3Place())
-	// A profile of the server as a whole does not remove its static credentials.
-	options.AccessKeyID, options.SecretAccessKey = c.S3AccessKeyID, c.S3SecretAccessKey
-	return options
-}
-
-// S3Place returns the settings as options of a place, without the secrets.
-func (c Config) S3Place() map[string]string {
-	return filled(map[string]string{
-		s3.OptionEndpoint: c.S3Endpoint, s3.OptionRegion: c.S3Region,
-		s3.OptionPathStyle: c.S3PathStyle, s3.OptionProfile: c.S3Profile,
-	})
-}
-
-// GCSOptions returns the options for Google Cloud Storage that a warehouse does not set itself.
-// Load checked each setting.
-func (c Config) GCSOptions() gcs.Options {
-	// The options name their own hosts, so tokens may go there.
-	options, _ := gcs.Options{Endpoint: c.GCSServiceHost, STS: c.GCSSTSEndpoint}.With(c.GCSPlace())
-	return options
-}
-
-// GCSPlace returns the settings as options of a place.
-func (c Config) GCSPlace() map[string]string {
-	return filled(map[string]string{
-		gcs.OptionEndpoint: c.GCSServiceHost, gcs.OptionSTS: c.GCSSTSEndpoint,
-		gcs.OptionProject: c.GCSProjectID, gcs.OptionNoAuth: c.GCSNoAuth,
-	})
-}
-
-// ADLSOptions returns the options for Azure that a warehouse does not set itself.
-func (c Config) ADLSOptions() adls.Options {
-	return adls.Options{Endpoint: c.ADLSEndpoint, AccountKey: c.ADLSAccountKey}
-}
-
-// ADLSPlace returns the settings as options of a place, without the key.
-func (c Config) ADLSPlace() map[string]string {
-	return filled(map[string]string{adls.OptionEndpoint: c.ADLSEndpoint})
-}
-
-// filled returns the options that have a value.
-func filled(options map[string]string) map[string]string {
-	maps.DeleteFunc(options, func(_, value string) bool { return value == "" })
-	return options
-}
+// Trusted returns TrustedStorages as the storages need them.
+func (c Config) Trusted() string { return strings.Join(c.TrustedStorages, " ") }

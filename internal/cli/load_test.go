@@ -217,8 +217,8 @@ func TestOperands(t *testing.T) {
 	}
 }
 
-// What is said of a key that is not named is a fault.
-func TestSettingsOfNoKey(t *testing.T) {
+// An option that the service of a key does not have is a fault, and so is a former key alone.
+func TestSettingsOfKeys(t *testing.T) {
 	t.Parallel()
 	const inAWS = "aws-kms://arn:aws:kms:eu-west-1:111122223333:key/1"
 	for _, row := range []struct {
@@ -227,11 +227,12 @@ func TestSettingsOfNoKey(t *testing.T) {
 		want []string
 	}{
 		{named("serve"), []string{"--former-secrets-key", "/keys"}, []string{"--former-secrets-key: goes with --secrets-key, which is missing"}},
-		{named("serve"), []string{"--kms-endpoint", "https://kms"}, []string{"--kms-endpoint: --secrets-key does not name a key in a cloud"}},
-		{named("check"), []string{"--secrets-key", inAWS, "--former-secrets-key", "/keys", "--former-kms-endpoint", "https://kms"},
-			[]string{"--former-kms-endpoint: --former-secrets-key does not name a key in a cloud"}},
-		{named("serve"), []string{"--secrets-key", "/keys", "--former-secrets-key", inAWS, "--former-kms-endpoint", "https://kms"}, nil},
-		{named("serve"), []string{"--secrets-key", inAWS, "--kms-endpoint", "https://kms", "--former-secrets-key", "/keys"}, nil},
+		{named("serve"), []string{"--secrets-key", inAWS + "?ca=/ca"},
+			[]string{"--secrets-key: " + inAWS + " has the option ca, which must be one of endpoint, once, with a value"}},
+		{named("check"), []string{"--secrets-key", "hcvault://v:8200/transit/keys/k?endpoint=https://kms"}, []string{"--secrets-key: " +
+			"hcvault://v:8200/transit/keys/k has the option endpoint, which must be one of ca and token-file, once, with a value"}},
+		{named("serve"), []string{"--secrets-key", "/keys", "--former-secrets-key", inAWS + "?endpoint=https://kms"}, nil},
+		{named("serve"), []string{"--secrets-key", "hcvault://v:8200/transit/keys/k?token-file=/t&ca=/ca"}, nil},
 	} {
 		_, err := load(row.cmd, row.args, nil)
 		var usage *usageError

@@ -11,6 +11,11 @@ import (
 	"strings"
 	"time"
 
+	"moorage/storage"
+	"moorage/storage/adls"
+	"moorage/storage/gcs"
+	"moorage/storage/s3"
+
 	"moorage/catalog"
 )
 
@@ -56,6 +61,10 @@ func accessSettings() []setting {
 			usage: "Where the first start puts the tables of the warehouse called default: s3://bucket/prefix, " +
 				"gs://bucket/prefix, abfss://container@account.dfs.core.windows.net/path or " +
 				"file:///absolute/folder. Default: the folder warehouse in --data."},
+		{name: "default-storage-option", value: "NAME=VALUE", list: true,
+			set: pairs(func(c *Config) *map[string]string { return &c.DefaultStorageOptions }),
+			usage: "Option of the storage of the warehouse called default, when the first start makes it, such as " +
+				"s3.endpoint=http://127.0.0.1:9000. No secrets. May be repeated."},
 		allowLocation(),
 		{name: "backups", value: "DIR", set: folder(func(c *Config) *string { return &c.Backups }),
 			usage: "Folder for the backups of moorage backup --uri. Its parent folder must exist. " +
@@ -200,8 +209,8 @@ func limitSettings() []setting {
 
 func validateServe(c Config, faults *usageError) {
 	validateIdentity(c, faults)
-	validateS3(c, faults)
 	validateKeys(c, faults)
+	validateDefaultWarehouse(c, faults)
 	if least := catalog.ChangeRetentionMin(c.IdempotencyLifetime); c.ChangeRetention > 0 && c.ChangeRetention < least {
 		faults.addf("--change-retention: %s is shorter than the %s for which keys are honoured",
 			c.ChangeRetention, least)
@@ -235,27 +244,33 @@ func validatePeer(c Config, faults *usageError) {
 	}
 }
 
-// validateKeys finds settings that need a secrets key which is missing.
+// validateKeys finds a former key without a present one.
 func validateKeys(c Config, faults *usageError) {
 	if c.FormerSecretsKey != "" && c.SecretsKey == "" {
 		faults.addf("--former-secrets-key: goes with --secrets-key, which is missing")
 	}
-	if c.KMSEndpoint != "" && !isInCloud(c.SecretsKey) {
-		faults.addf("--kms-endpoint: --secrets-key does not name a key in a cloud")
-	}
-	if c.FormerKMSEndpoint != "" && !isInCloud(c.FormerSecretsKey) {
-		faults.addf("--former-kms-endpoint: --former-secrets-key does not name a key in a cloud")
-	}
 }
 
-// isInCloud reports whether a key is in a cloud's key service.
-func isInCloud(key string) bool {
-	return strings.HasPrefix(key, "aws-kms://") || strings.HasPrefix(key, "gcp-kms://")
-}
-
-// validateS3 finds half a pair of credentials.
-func validateS3(c Config, faults *usageError) {
-	if (c.S3AccessKeyID == "") != (c.S3SecretAccessKey == "") {
-		faults.addf("--s3-access-key-id and --s3-secret-access-key go together")
+// validateDefaultWarehouse finds options that the storage of --default-location does not have.
+func validateDefaultWarehouse(c Config, faults *usageError) {
+	if len(c.DefaultStorageOptions) == 0 {
+		return
+	}
+	location, err := storage.Parse(c.DefaultLocation)
+	switch {
+	case c.DefaultLocation == "" || err == nil && location.Scheme == storage.SchemeFile:
+		faults.addf("--default-storage-option: goes with a --default-location in a cloud")
+		return
+	case err != nil:
+		return // a fault of --default-location
+	case location.Scheme == storage.SchemeS3:
+		_, err = s3.Options{}.With(c.DefaultStorageOptions)
+	case location.Scheme == storage.SchemeGCS:
+		_, err = gcs.Options{Trusted: c.Trusted()}.With(c.DefaultStorageOptions)
+	case location.Scheme == storage.SchemeAzure:
+		_, err = adls.Options{}.With(c.DefaultStorageOptions)
+	}
+	if err != nil {
+		faults.addf("--default-storage-option: %s", err)
 	}
 }

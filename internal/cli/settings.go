@@ -7,10 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"moorage/secrets/keyservice"
 	"moorage/storage/adls"
-	"moorage/storage/gcs"
-	"moorage/storage/s3"
 )
 
 // setting is one choice of the user. It is a flag --name. Unless flagOnly is set, it is also the
@@ -47,11 +44,11 @@ func storeSettings() []setting {
 	return []setting{
 		configFile(),
 		{name: "data", value: "DIR", preset: "./moorage-data", set: folder(func(c *Config) *string { return &c.Data }),
-			usage: "Folder for everything the server keeps. If it is not there, serve makes it. The warehouse " +
-				"called default is the folder warehouse in it, unless it was made with --default-location."},
+			usage: "Folder for all data of the server. serve makes it if it does not exist. The warehouse called " +
+				"default is the folder warehouse in it, unless it was made with --default-location."},
 		{name: "store", value: "memory|DIR|URI",
-			usage: "Where the catalog keeps which metadata file is current: the folder of the embedded store; " +
-				"memory, which is gone when the server ends; or, for several servers at once, a PostgreSQL database, " +
+			usage: "Store of the catalog's records: the folder of the embedded store; memory, which is lost when the " +
+				"server ends; or a PostgreSQL database for several servers, " +
 				"postgres://USER@HOST:PORT,HOST:PORT/DATABASE. Default: the folder registry in --data.",
 			set: func(c *Config, v []string) error {
 				if c.Store = v[0]; c.InDatabase() {
@@ -72,93 +69,53 @@ func asking(own ...setting) []setting {
 		nodeSettings())
 }
 
-// nodeSettings returns the settings of every command that opens a catalog: the store's place, and
-// how S3 and Google Cloud Storage are reached unless a warehouse has its own options.
+// nodeSettings returns the settings of every command that opens a catalog: the place of the store,
+// and what its storages need.
 func nodeSettings() []setting {
-	const amazon = " For warehouses that were made without one."
-	return append(storeSettings(), []setting{
-		{name: "s3-endpoint", value: "URL",
-			usage: "S3 server of warehouses on s3://, such as http://127.0.0.1:9000. Engines learn it too." + amazon +
-				" Default: what AWS_ENDPOINT_URL_S3 says, else Amazon's.",
-			set: checkedText(s3.CheckEndpoint, func(c *Config) *string { return &c.S3Endpoint })},
-		{name: "s3-region", value: "REGION", set: text(func(c *Config) *string { return &c.S3Region }),
-			usage: "Region of buckets." + amazon + " Default: what AWS_REGION or the profile says, else us-east-1."},
-		{name: "s3-path-style", value: "true|false",
-			usage: "Whether the bucket is a part of the path rather than of the host's name." + amazon +
-				" Default: true if there is an endpoint.",
-			set: one(oneOf("true", "false"), "true or false", func(c *Config) *string { return &c.S3PathStyle })},
-		{name: "s3-profile", value: "NAME", set: text(func(c *Config) *string { return &c.S3Profile }),
-			usage: "Section of the shared AWS configuration files that has the credentials." + amazon},
-		{name: "s3-access-key-id", value: "ID", set: text(func(c *Config) *string { return &c.S3AccessKeyID }),
-			usage: "Static credentials, for warehouses without a profile. Default: the chain of the AWS SDKs " +
-				"(environment, shared files, web identity, container, instance)."},
-		{name: "s3-secret-access-key", value: "SECRET",
-			set: text(func(c *Config) *string { return &c.S3SecretAccessKey }),
-			usage: "The secret that belongs to it. A variable or the file is better: other users of the machine can " +
-				"see command lines."},
-		{name: "gcs-service-host", value: "URL",
-			usage: "Server of warehouses on gs://. Engines learn it too. Tokens are sent there." + amazon +
-				" Default: Google's.",
-			set: checkedText(gcs.CheckEndpoint, func(c *Config) *string { return &c.GCSServiceHost })},
-		{name: "gcs-sts-endpoint", value: "URL",
-			usage: "Server that makes credentials for engines of warehouses on gs://. Tokens are sent there." + amazon +
-				" Default: Google's.",
-			set: checkedText(gcs.CheckEndpoint, func(c *Config) *string { return &c.GCSSTSEndpoint })},
-		{name: "gcs-project-id", value: "ID", set: text(func(c *Config) *string { return &c.GCSProjectID }),
-			usage: "Project that engines name for warehouses on gs://." + amazon},
-		{name: "gcs-no-auth", value: "true|false",
-			usage: "Whether the server of warehouses on gs:// is sent no token, because it asks for none." + amazon +
-				" Default: false.",
-			set: one(oneOf("true", "false"), "true or false", func(c *Config) *string { return &c.GCSNoAuth })},
-		{name: "adls-endpoint", value: "URL",
-			usage: "Blob service of warehouses on abfss://, such as http://127.0.0.1:10000/devstoreaccount1 for an " +
-				"emulator. Engines learn it too." + amazon + " Default: that of each account in Azure.",
-			set: checkedText(adls.CheckEndpoint, func(c *Config) *string { return &c.ADLSEndpoint })},
-		{name: "adls-account-key", value: "KEY", set: text(func(c *Config) *string { return &c.ADLSAccountKey }),
-			usage: "Key of the account in Azure, for development. No credentials for engines can be made with it. " +
-				"Default: the identity of the process: AZURE_CLIENT_ID and the like, a workload identity, a managed " +
-				"identity, or that of the Azure CLI."},
-		secretsKey(), formerSecretsKey(),
-		{name: "vault-token-file", value: "FILE", set: folder(func(c *Config) *string { return &c.VaultTokenFile }),
-			usage: "File with the token for the Vault that --secrets-key or --former-secrets-key names. It is read " +
-				"for each call, so another program may renew it there."},
-		{name: "vault-ca", value: "FILE", set: folder(func(c *Config) *string { return &c.VaultCA }),
-			usage: "PEM file with the certificates that the Vault's is signed by. Default: those of the system."},
-		{name: "kms-endpoint", value: "URL",
-			usage: "Service of the key in a cloud that --secrets-key names, such as one in a private network. " +
-				"Requests that are signed, or a token, are sent there. Default: that of the cloud.",
-			set: checkedText(keyservice.CheckEndpoint, func(c *Config) *string { return &c.KMSEndpoint })},
-		{name: "former-kms-endpoint", value: "URL",
-			usage: "The same for the key that --former-secrets-key names. Default: that of the cloud.",
-			set:   checkedText(keyservice.CheckEndpoint, func(c *Config) *string { return &c.FormerKMSEndpoint })},
-	}...)
-}
-
-// checkedText is text for values that check must accept.
-func checkedText(check func(string) error, field func(*Config) *string) func(*Config, []string) error {
-	return func(c *Config, values []string) error {
-		*field(c) = values[0]
-		return check(values[0])
-	}
+	return append(storeSettings(),
+		setting{name: "trusted-storage", value: "URL", list: true,
+			usage: "Endpoint of a private cloud that may get the tokens of this process, in addition to hosts of " +
+				"Google and Azure. A warehouse on gs:// or abfss:// has it as a storage option. May be repeated.",
+			set: func(c *Config, v []string) error {
+				c.TrustedStorages = v
+				for _, endpoint := range v {
+					if err := adls.CheckEndpoint(endpoint); err != nil {
+						return err
+					}
+				}
+				return nil
+			}},
+		secretsKey(), formerSecretsKey())
 }
 
 // secretsKey returns the setting for the place of the keys that seal secrets.
 func secretsKey() setting {
 	return setting{name: "secrets-key", value: "FILE|URI",
-		set: text(func(c *Config) *string { return &c.SecretsKey }),
-		usage: "What the secrets of warehouses are sealed with: a file with keys, which moorage secrets init makes, " +
-			"or a key that never leaves its service: hcvault://HOST:8200/transit/keys/NAME in a Vault, " +
-			"aws-kms://arn:aws:kms:REGION:ACCOUNT:key/ID, or " +
-			"gcp-kms://projects/P/locations/L/keyRings/R/cryptoKeys/K. Default: nothing, and no warehouse can have a " +
-			"secret."}
+		set: keyAddress(func(c *Config) *string { return &c.SecretsKey }),
+		usage: "Key that seals the secrets of warehouses: a file that moorage secrets init makes, or a key that " +
+			"never leaves its service: hcvault://HOST:8200/transit/keys/NAME?token-file=FILE (and &ca=FILE), " +
+			"aws-kms://arn:aws:kms:REGION:ACCOUNT:key/ID or " +
+			"gcp-kms://projects/P/locations/L/keyRings/R/cryptoKeys/K, both with ?endpoint=URL for a private " +
+			"network. Default: none, and no warehouse can have a secret."}
 }
 
 // formerSecretsKey returns the setting for the former place of those keys.
 func formerSecretsKey() setting {
 	return setting{name: "former-secrets-key", value: "FILE|URI",
-		set: text(func(c *Config) *string { return &c.FormerSecretsKey }),
-		usage: "What --secrets-key was before. What that sealed opens too, and moorage secrets rotate --keep-key " +
-			"seals it with --secrets-key. Default: none."}
+		set: keyAddress(func(c *Config) *string { return &c.FormerSecretsKey }),
+		usage: "The previous --secrets-key. Secrets that it sealed open too, and moorage secrets rotate --keep-key " +
+			"seals them with --secrets-key. Default: none."}
+}
+
+// keyAddress is text for the address of a key.
+func keyAddress(field func(*Config) *string) func(*Config, []string) error {
+	return func(c *Config, values []string) error {
+		*field(c) = values[0]
+		if _, err := ParseKeyAddress(values[0]); err != nil {
+			return err
+		}
+		return notEmpty(values[0])
+	}
 }
 
 // warehouseSettings returns the settings that only warehouse create has.

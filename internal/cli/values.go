@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"net"
 	"net/netip"
+	"net/url"
 	"os/exec"
 	"slices"
 	"strconv"
@@ -202,4 +204,40 @@ func CheckLocation(uri string) error {
 func isEveryAddress(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return host == "" || err == nil && addr.IsUnspecified()
+}
+
+// KeyAddress is where the keys that seal secrets are: a file, or a key in a service.
+type KeyAddress struct {
+	Place string // path of the file, or URI of the key without its options
+
+	TokenFile string // for a Vault: file with its token
+	CA        string // for a Vault: PEM file with its authorities; empty means the system's
+	Endpoint  string // for a cloud: URL of its service; empty means the cloud's own
+}
+
+// ParseKeyAddress reads the address of keys: a path, or a URI whose query has options.
+func ParseKeyAddress(text string) (KeyAddress, error) {
+	place, query, _ := strings.Cut(text, "?")
+	scheme, _, isURI := strings.Cut(place, "://")
+	if !isURI {
+		return KeyAddress{Place: text}, nil
+	}
+	options, err := url.ParseQuery(query)
+	if err != nil {
+		return KeyAddress{}, fmt.Errorf("the options of %s: %w", place, err)
+	}
+	address := KeyAddress{Place: place}
+	fields := map[string]*string{"endpoint": &address.Endpoint}
+	if strings.HasPrefix(scheme, "hcvault") {
+		fields = map[string]*string{"token-file": &address.TokenFile, "ca": &address.CA}
+	}
+	for name, values := range options {
+		field, known := fields[name]
+		if !known || len(values) != 1 || values[0] == "" {
+			return KeyAddress{}, fmt.Errorf("%s has the option %s, which must be one of %s, once, with a value", place,
+				name, strings.Join(slices.Sorted(maps.Keys(fields)), " and "))
+		}
+		*field = values[0]
+	}
+	return address, nil
 }

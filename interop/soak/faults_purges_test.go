@@ -71,7 +71,7 @@ func manyPurges(ctx context.Context, w *world) (func(context.Context) error, err
 	bucket, err := w.s3.MakeBucket(ctx)
 	if err == nil {
 		err = w.command(ctx, []string{"warehouse", "create", warehouse}, "--location", "s3://"+bucket+"/lake",
-			"--s3-endpoint", w.countedS3.URL, "--property", purgeAtOnce)
+			"--storage-option", "s3.endpoint="+w.countedS3.URL, "--property", purgeAtOnce)
 	}
 	if err != nil {
 		return nil, err

@@ -136,7 +136,7 @@ func slowLongMetadata(ctx context.Context, w *world) (func(context.Context) erro
 		return nil, err
 	}
 	err = w.command(ctx, []string{"warehouse", "create", warehouse}, "--location", "s3://"+bucket+"/lake",
-		"--s3-endpoint", "http://"+w.slowS3.Addr(), "--property", purgeAtOnce)
+		"--storage-option", "s3.endpoint=http://"+w.slowS3.Addr(), "--property", purgeAtOnce)
 	if err != nil {
 		return nil, err
 	}

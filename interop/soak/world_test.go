@@ -85,13 +85,20 @@ func newWorld(t *testing.T, seed uint64) *world {
 		http: &http.Client{Timeout: requestTimeout, Transport: &http.Transport{MaxIdleConnsPerHost: 64}},
 	}
 	t.Cleanup(w.http.CloseIdleConnections)
+	// The nodes and the commands inherit the environment. t.Setenv is not for parallel tests.
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": fakecloud.S3AccessKeyID, "AWS_SECRET_ACCESS_KEY": fakecloud.S3SecretAccessKey,
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w.data, w.hanging = newFolder(t), newFolder(t)
 	w.startDatabase(t)
 	w.slowS3, w.countedS3 = newProxy(t, w.s3.Endpoint), newCountedS3(t, w.s3.Endpoint)
 	args := []string{
 		"--store", w.store, "--data", w.data, "--migrate", "--cache-size", cacheSize, "--undrop-window", undropWindow.String(),
 		"--idempotency-lifetime", keyLifetime.String(), "--change-retention", changeRetention.String(),
-		"--s3-access-key-id", fakecloud.S3AccessKeyID, "--s3-secret-access-key", fakecloud.S3SecretAccessKey,
 	}
 	for range nodesCount {
 		w.nodes = append(w.nodes, w.startNode(t, args))
@@ -230,7 +237,7 @@ func (w *world) stop(t *testing.T) {
 
 // storeArgs are the flags of a command that works on the database.
 func (w *world) storeArgs() []string {
-	return []string{"--store", w.store, "--data", w.data, "--s3-access-key-id", fakecloud.S3AccessKeyID, "--s3-secret-access-key", fakecloud.S3SecretAccessKey}
+	return []string{"--store", w.store, "--data", w.data}
 }
 
 // command runs a command of the binary on the database.

@@ -94,7 +94,7 @@ func endpointOf(given, partition, region string) (string, error) {
 		return "https://kms." + region + ".amazonaws.com.cn/", nil
 	}
 	return "", fmt.Errorf("awskms: where the service of the partition %s is, is not known here: "+
-		"say its address with --kms-endpoint", partition)
+		"add its address to that of the key, as ?endpoint=URL", partition)
 }
 
 // Seal encrypts plain for owner.

@@ -54,7 +54,7 @@ func identified(t *testing.T, lake *fakecloud.Lake) adls.Options {
 			}
 		}
 	})
-	return adls.Options{Endpoint: lake.Endpoint, Hierarchical: true, StallTimeout: time.Minute}
+	return adls.Options{Endpoint: lake.Endpoint, Trusted: lake.Endpoint, Hierarchical: true, StallTimeout: time.Minute}
 }
 
 func open(t *testing.T, options adls.Options, roots ...string) *adls.Store {

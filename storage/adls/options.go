@@ -26,6 +26,10 @@ type Options struct {
 	// engines.
 	AccountKey string
 
+	// Trusted has the URLs, separated by spaces, of endpoints that may get tokens in addition to
+	// Azure's.
+	Trusted string
+
 	// Hierarchical is true if the accounts have a hierarchical namespace.
 	Hierarchical bool
 	// Duration is the lifetime of credentials for engines, from 15 minutes to 12 hours. Default 1
@@ -37,9 +41,6 @@ type Options struct {
 	StallTimeout time.Duration
 	// RetryDelayMax bounds the pause between two tries. Default 5 s.
 	RetryDelayMax time.Duration
-
-	// endpointIsPlaces is true if Endpoint comes from a place, and not from the process.
-	endpointIsPlaces bool
 }
 
 // The options of a storage.Place that this package knows.
@@ -75,7 +76,6 @@ func (o Options) With(place map[string]string) (Options, error) {
 		var err error
 		switch name {
 		case OptionEndpoint:
-			o.endpointIsPlaces = o.endpointIsPlaces || value != o.Endpoint
 			o.Endpoint = value
 			err = CheckEndpoint(value)
 		case OptionTenantID:

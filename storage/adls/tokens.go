@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -26,17 +27,18 @@ func isAzures(host string) bool {
 	return false
 }
 
-// checkEndpointForTokens returns an error if tokens would be sent to a host of a place.
+// checkEndpointForTokens returns an error if tokens would be sent to a host that the process does
+// not trust.
 func (o Options) checkEndpointForTokens() error {
-	if o.Endpoint == "" || !o.endpointIsPlaces {
+	if o.Endpoint == "" || slices.Contains(strings.Fields(o.Trusted), o.Endpoint) {
 		return nil
 	}
 	parsed, err := url.Parse(o.Endpoint)
 	if err == nil && parsed.Scheme == "https" && parsed.Port() == "" && isAzures(parsed.Hostname()) {
 		return nil
 	}
-	return fmt.Errorf("adls: the option %s: tokens are not sent to %s. Name a host of Azure's, or the one that the "+
-		"server is started with, or reach the account with its key", OptionEndpoint, o.Endpoint)
+	return fmt.Errorf("adls: the option %s: tokens are not sent to %s. Name a host of Azure's, or start the server "+
+		"with --trusted-storage %s, or use the key of the account", OptionEndpoint, o.Endpoint, o.Endpoint)
 }
 
 // checkHost returns an error if tokens would be sent to a location's host that is not Azure's. With
@@ -45,8 +47,8 @@ func (c *Client) checkHost(host string) error {
 	if c.options.Endpoint != "" || isAzures(host) {
 		return nil
 	}
-	return fmt.Errorf("tokens are not sent to %s, which is no host of Azure's: the server of a private cloud is "+
-		"named when Moorage is started", host)
+	return fmt.Errorf("tokens are not sent to %s, which is no host of Azure's. For a private cloud give the warehouse "+
+		"the option %s, and start the server with --trusted-storage", host, OptionEndpoint)
 }
 
 // tokenPolicies returns the policies that add an identity's tokens to requests. Their scope is

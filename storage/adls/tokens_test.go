@@ -44,15 +44,15 @@ func (c *challenger) Do(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusUnauthorized, Header: header, Body: http.NoBody, Request: r}, nil
 }
 
-// TestTokensGoToAzure: a token goes to hosts of Azure's and to the endpoint of the process, and is
-// for storage whatever a server asks for.
+// TestTokensGoToAzure: a token goes to hosts of Azure's and to an endpoint that the process trusts,
+// and is for storage whatever a server asks for.
 func TestTokensGoToAzure(t *testing.T) {
 	t.Parallel()
 	at := func(endpoint string) map[string]string { return map[string]string{OptionEndpoint: endpoint} }
 	const azures = "abfss://lake@acct.dfs.core.windows.net/w"
 	for _, tt := range []struct {
 		name     string
-		process  string            // endpoint of the process
+		trusted  string            // endpoint that the process trusts
 		place    map[string]string // options of the warehouse
 		location string
 		host     string // that gets tokens; empty: none does
@@ -68,15 +68,14 @@ func TestTokensGoToAzure(t *testing.T) {
 		{"no TLS", "", at("http://acct.blob.core.windows.net"), azures, ""},
 		{"an endpoint of Azure's", "", at("https://other.blob.core.windows.net"), azures,
 			"other.blob.core.windows.net"},
-		{"the endpoint of the process", "https://private.example", nil, azures, "private.example"},
-		{"the same by the place", "https://private.example", at("https://private.example"),
+		{"an endpoint that the process trusts", "https://private.example", at("https://private.example"),
 			azures, "private.example"},
-		{"another than that of the process", "https://private.example", at("https://evil.example"),
+		{"another than that", "https://private.example", at("https://evil.example"),
 			azures, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			options, err := Options{Endpoint: tt.process, TenantID: "t", ClientID: "c", ClientSecret: "s"}.With(tt.place)
+			options, err := Options{Trusted: tt.trusted, TenantID: "t", ClientID: "c", ClientSecret: "s"}.With(tt.place)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -209,6 +209,7 @@ func TestProbeVendingFindsLooseAccounts(t *testing.T) {
 			t.Cleanup(front.Close)
 			options := identified(t, lake)
 			options.Endpoint = front.URL + "/" + fakecloud.AzureAccount
+			options.Trusted = options.Endpoint
 			container := lake.Behind.NewContainer(t)
 			err := open(t, options, container+"/wh").ProbeVending(t.Context())
 			if !errors.Is(err, storage.ErrUnenforced) || !strings.Contains(err.Error(), tt.finds) {

@@ -59,6 +59,9 @@ type Options struct {
 	Impersonate string
 	// NoAuth sends no tokens, for servers that require none.
 	NoAuth bool
+	// Trusted has the URLs, separated by spaces, of servers that may get tokens in addition to
+	// Google's.
+	Trusted string
 
 	// StallTimeout is how long the server may send and receive nothing before the client abandons a
 	// try. Default 10 s.

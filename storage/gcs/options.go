@@ -42,9 +42,8 @@ var (
 
 // With returns o with the options of a place. An unknown option or an invalid value is an error,
 // because a misspelled endpoint must not lead to another server. So is a host that would receive
-// tokens and is neither Google's nor a host of o.
+// tokens and is neither Google's nor in Trusted.
 func (o Options) With(place map[string]string) (Options, error) {
-	process := o
 	for _, name := range slices.Sorted(maps.Keys(place)) {
 		value := place[name]
 		var err error
@@ -69,21 +68,18 @@ func (o Options) With(place map[string]string) (Options, error) {
 			return o, fmt.Errorf("gcs: the option %s: %w", name, err)
 		}
 	}
-	return o, o.checkHosts(process)
+	return o, o.checkHosts()
 }
 
-// checkHosts returns an error if tokens would be sent to a host of a place.
-func (o Options) checkHosts(process Options) error {
+// checkHosts returns an error if tokens would be sent to a host that the process does not trust.
+func (o Options) checkHosts() error {
 	if o.NoAuth {
 		return nil
 	}
-	for name, hosts := range map[string][2]string{
-		OptionEndpoint: {o.Endpoint, process.Endpoint}, OptionSTS: {o.STS, process.STS},
-	} {
-		if hosts[0] != hosts[1] && !isGoogles(hosts[0]) {
-			return fmt.Errorf("gcs: the option %s: tokens are not sent to %s. "+
-				"Name a host of %s, or the one that the server is started with, or say %s=true", name, hosts[0],
-				googleDomain, OptionNoAuth)
+	for name, host := range map[string]string{OptionEndpoint: o.Endpoint, OptionSTS: o.STS} {
+		if host != "" && !isGoogles(host) && !slices.Contains(strings.Fields(o.Trusted), host) {
+			return fmt.Errorf("gcs: the option %s: tokens are not sent to %s. Name a host of %s, or start the server "+
+				"with --trusted-storage %s, or say %s=true", name, host, googleDomain, host, OptionNoAuth)
 		}
 	}
 	return nil

@@ -11,11 +11,11 @@ import (
 
 func TestWith(t *testing.T) {
 	t.Parallel()
-	got, err := gcs.Options{Project: "mine", Endpoint: "http://127.0.0.1:4443"}.With(map[string]string{
+	got, err := gcs.Options{Project: "mine", Endpoint: "http://127.0.0.1:4443", Trusted: "http://127.0.0.1:4443"}.With(map[string]string{
 		gcs.OptionProject: "theirs", gcs.OptionImpersonate: "engines@p.iam.gserviceaccount.com", gcs.OptionSTS: "https://sts.googleapis.com",
 	})
 	want := gcs.Options{
-		Project: "theirs", Endpoint: "http://127.0.0.1:4443", STS: "https://sts.googleapis.com",
+		Project: "theirs", Endpoint: "http://127.0.0.1:4443", STS: "https://sts.googleapis.com", Trusted: "http://127.0.0.1:4443",
 		Impersonate: "engines@p.iam.gserviceaccount.com",
 	}
 	if err != nil || got != want {
@@ -44,16 +44,16 @@ func TestWithRefuses(t *testing.T) {
 	}
 }
 
-// TestTokensStayWithGoogle: no option of a place leads tokens to a host that the process did not
-// name.
+// TestTokensStayWithGoogle: no option of a place leads tokens to a host that the process does not
+// trust.
 func TestTokensStayWithGoogle(t *testing.T) {
 	t.Parallel()
-	process := gcs.Options{Endpoint: "http://127.0.0.1:4443"}
+	process := gcs.Options{Trusted: "https://lake.example http://127.0.0.1:4443"}
 	for endpoint, allowed := range map[string]bool{
 		"https://storage.googleapis.com":             true,
 		"https://private.googleapis.com":             true,
 		"https://storage-lake.p.googleapis.com":      true,
-		"http://127.0.0.1:4443":                      true, // the process names it
+		"http://127.0.0.1:4443":                      true, // the process trusts it
 		"http://storage.googleapis.com":              false,
 		"https://storage.googleapis.com:8443":        false,
 		"https://storage.googleapis.com.example.org": false,
@@ -63,9 +63,6 @@ func TestTokensStayWithGoogle(t *testing.T) {
 		"http://127.0.0.1:4444":                      false,
 	} {
 		for _, name := range []string{gcs.OptionEndpoint, gcs.OptionSTS} {
-			if name == gcs.OptionSTS && endpoint == process.Endpoint {
-				continue
-			}
 			place := map[string]string{name: endpoint}
 			if _, err := process.With(place); (err == nil) != allowed {
 				t.Errorf("With(%v) = %v, want allowed %t", place, err, allowed)

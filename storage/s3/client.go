@@ -161,7 +161,7 @@ type noCredentials struct{ cause error }
 
 // Error implements error.
 func (n noCredentials) Error() string {
-	return "there are no credentials for S3: none are set (--s3-access-key-id, or a secret of the warehouse), and " +
+	return "there are no credentials for S3: the warehouse has no secret, and " +
 		"none come from the environment (AWS_ACCESS_KEY_ID), the shared files (~/.aws) or the machine's role: " +
 		n.cause.Error()
 }

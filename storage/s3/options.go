@@ -46,6 +46,9 @@ func (o Options) With(place map[string]string) (Options, error) {
 		switch name {
 		case OptionEndpoint:
 			o.Endpoint = value
+			if err := CheckEndpoint(value); err != nil {
+				return o, fmt.Errorf("s3: the option %s: %w", name, err)
+			}
 		case OptionRegion:
 			o.Region = value
 		case OptionPathStyle:

@@ -69,7 +69,7 @@ func newTold(t *testing.T, cloud *fakecloud.GoogleCloud) told {
 	}
 	return told{
 		Location: "gs://" + cloud.Server.NewBucket(t) + "/warehouse", URL: cloud.URL, Behind: cloud.Server.URL,
-		Arguments:   []string{"--gcs-service-host", cloud.URL, "--gcs-sts-endpoint", cloud.URL},
+		Arguments:   []string{"--trusted-storage", cloud.URL},
 		Environment: map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": file},
 	}
 }

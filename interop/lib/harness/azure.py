@@ -53,6 +53,6 @@ class Server(Scripted):
         """Variables of a Moorage server whose default warehouse is WAREHOUSE, on this emulator."""
         return {
             "MOORAGE_DEFAULT_LOCATION": WAREHOUSE,
-            "MOORAGE_ADLS_ENDPOINT": self.url,
-            "MOORAGE_ADLS_ACCOUNT_KEY": ACCOUNT_KEY,
+            "MOORAGE_DEFAULT_STORAGE_OPTION": f"adls.endpoint={self.url}",
+            "AZURE_STORAGE_KEY": ACCOUNT_KEY,
         }

@@ -52,10 +52,10 @@ class Delegated(Lake):
 
     def __init__(self, files: s3.Server, *offers: str, options: dict[str, str] | None = None, arguments: list[str] | None = None):
         super().__init__(arguments)
-        self._env |= {"MOORAGE_S3_ACCESS_KEY_ID": s3.ACCESS_KEY_ID, "MOORAGE_S3_SECRET_ACCESS_KEY": s3.SECRET_ACCESS_KEY}
+        self._env |= {"AWS_ACCESS_KEY_ID": s3.ACCESS_KEY_ID, "AWS_SECRET_ACCESS_KEY": s3.SECRET_ACCESS_KEY}
         self.files = s3.WithoutKeys(files)
         self.storage = files
-        words = ["--location", s3.WAREHOUSE, "--s3-endpoint", files.url]
+        words = ["--location", s3.WAREHOUSE, "--storage-option", f"s3.endpoint={files.url}"]
         for offer in offers:
             words += ["--delegation", offer]
         for name, value in (options or {}).items():

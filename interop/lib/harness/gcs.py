@@ -41,6 +41,5 @@ class Server(Scripted):
         """Variables of a Moorage server whose default warehouse is WAREHOUSE, on this server."""
         return {
             "MOORAGE_DEFAULT_LOCATION": WAREHOUSE,
-            "MOORAGE_GCS_SERVICE_HOST": self.url,
-            "MOORAGE_GCS_NO_AUTH": "true",
+            "MOORAGE_DEFAULT_STORAGE_OPTION": f"gcs.service.host={self.url} gcs.no-auth=true",
         }

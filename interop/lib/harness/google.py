@@ -60,6 +60,8 @@ class InGoogle(Lake):
         self._env |= cloud.environment
         self.files = self.storage = cloud
         self._create = ["--location", cloud.location, "--delegation", VENDED, *cloud.arguments]
+        for option in ("gcs.service.host", "gcs.sts.endpoint"):
+            self._create += ["--storage-option", f"{option}={cloud.url}"]
 
 
 def check_reach(cloud: Cloud, token: str, own: str, sibling: str) -> None:

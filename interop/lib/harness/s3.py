@@ -85,10 +85,9 @@ class Server(Scripted):
         """Variables of a Moorage server whose default warehouse is WAREHOUSE, on this server."""
         return {
             "MOORAGE_DEFAULT_LOCATION": WAREHOUSE,
-            "MOORAGE_S3_ENDPOINT": self.url,
-            "MOORAGE_S3_REGION": REGION,
-            "MOORAGE_S3_ACCESS_KEY_ID": ACCESS_KEY_ID,
-            "MOORAGE_S3_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
+            "MOORAGE_DEFAULT_STORAGE_OPTION": f"s3.endpoint={self.url} s3.region={REGION}",
+            "AWS_ACCESS_KEY_ID": ACCESS_KEY_ID,
+            "AWS_SECRET_ACCESS_KEY": SECRET_ACCESS_KEY,
         }
 
 

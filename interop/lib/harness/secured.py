@@ -135,8 +135,8 @@ class SecuredLake(Secured):
         self._run(["secrets", "init"], self._env)
         secret.write_text(json.dumps({"access-key-id": s3.ACCESS_KEY_ID, "secret-access-key": s3.SECRET_ACCESS_KEY}))
         self._on_store(
-            "warehouse", "create", "--location", s3.WAREHOUSE, "--s3-endpoint", files.url, "--s3-region", s3.REGION,
-            "--delegation", VENDED, "--secret-file", str(secret), self.warehouse,
+            "warehouse", "create", "--location", s3.WAREHOUSE, "--storage-option", f"s3.endpoint={files.url}",
+            "--storage-option", f"s3.region={s3.REGION}", "--delegation", VENDED, "--secret-file", str(secret), self.warehouse,
         )  # fmt: skip
         sealing = json.loads(keys.read_text())["key"]
         self._sealing = {f"the key {number} that seals": each["keyData"]["value"] for number, each in enumerate(sealing)}
