@@ -236,7 +236,7 @@ func (c *Catalog) Refuse(ctx context.Context, v gate.Verb, on moorage.Identifier
 
 // Sees reports whether the caller sees a warehouse. The errors are those of the store.
 func (c *Catalog) Sees(ctx context.Context, v gate.Verb, warehouse string) (bool, error) {
-	return directory.Sees(ctx, c.planner.directory, askerOf(c, v), warehouse)
+	return c.planner.directory.Sees(ctx, askerOf(c, v), warehouse)
 }
 
 // Admit returns nil if the caller sees a warehouse, or if this cannot be determined now. Otherwise

@@ -42,7 +42,7 @@ type lister struct{ planner *planner }
 func (l lister) stand(ctx context.Context, by directory.Asker, path *directory.Path, on moorage.Identifier,
 	of listing, page moorage.Page) (names []string, next string, err error) {
 	asked := by.Verb.Needs(gate.OfObject, gate.Always)
-	err = l.planner.directory.StandAt(ctx, by, asked, path, on, func(ctx context.Context) (err error) {
+	err = l.planner.directory.RecheckAt(ctx, by, asked, path, on, func(ctx context.Context) (err error) {
 		names, next, err = l.listFor(ctx, by, path, of, page)
 		return err
 	})

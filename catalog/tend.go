@@ -198,7 +198,7 @@ func (t *Tables) Unregistered(ctx context.Context, warehouse, location string) (
 
 // Waiting reports whether commits of the table with this id wait for their turn on this node.
 func (t *Tables) Waiting(pointer registry.ID) bool {
-	return commit.Waiting(t.catalog.pipeline, pointer)
+	return t.catalog.pipeline.Waiting(pointer)
 }
 
 // tendEdit is the edit of a Tending.

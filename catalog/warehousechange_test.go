@@ -46,8 +46,8 @@ func configAt(t *testing.T, n *instance) string {
 }
 
 // TestChangeReachesOtherNodes changes on one node where the files of a warehouse are. That node
-// goes by it at once, and another one from directory.HomeTrust on: by loads, commits, transactions
-// and creates.
+// goes by it at once, and another one from directory.WarehouseTrust on: by loads, commits,
+// transactions and creates.
 func TestChangeReachesOtherNodes(t *testing.T) {
 	t.Parallel()
 	t.Run("memory", func(t *testing.T) {
@@ -81,14 +81,14 @@ func testChangeReachesOtherNodes(t *testing.T, f *fixture, servers *servers, sec
 	if got := configAt(t, a); got != "two" {
 		t.Errorf("the node that made the change still says %q", got)
 	}
-	f.clock.Advance(directory.HomeTrust + time.Millisecond)
+	f.clock.Advance(directory.WarehouseTrust + time.Millisecond)
 	if got := configAt(t, b); got != "two" {
-		t.Errorf("%s after the change another node still says %q", directory.HomeTrust, got)
+		t.Errorf("%s after the change another node still says %q", directory.WarehouseTrust, got)
 	}
 
 	_, err = a.Warehouses().Change(f.ctx, "lake", toEndpoint("three"))
 	must(t, err)
-	f.clock.Advance(directory.HomeTrust + time.Millisecond)
+	f.clock.Advance(directory.WarehouseTrust + time.Millisecond)
 	table, err := b.Commit(f.ctx, lakeIdent(), setProperty(t, "a", "b"))
 	must(t, err)
 	if _, err := servers.at("three").Stat(f.ctx, table.MetadataLocation); err != nil {
@@ -100,7 +100,7 @@ func testChangeReachesOtherNodes(t *testing.T, f *fixture, servers *servers, sec
 
 	_, err = a.Warehouses().Change(f.ctx, "lake", toEndpoint("four"))
 	must(t, err)
-	f.clock.Advance(directory.HomeTrust + time.Millisecond)
+	f.clock.Advance(directory.WarehouseTrust + time.Millisecond)
 	must(t, b.CommitTransaction(f.ctx, "lake", []catalog.TableChange{{Ident: lakeIdent(), CommitRequest: setProperty(t, "a", "c")}}))
 	if got := configAt(t, b); got != "four" {
 		t.Errorf("after a transaction the table is on %q", got)
@@ -162,7 +162,7 @@ func TestSecretIsReplaced(t *testing.T) {
 		if must(t, err); (loaded.Secret == nil) != (details.Secret == nil) || loaded.Secret != nil && *loaded.Secret != *details.Secret {
 			t.Errorf("answered %+v, then %+v", details.Secret, loaded.Secret)
 		}
-		s.clock.Advance(directory.HomeTrust + time.Millisecond)
+		s.clock.Advance(directory.WarehouseTrust + time.Millisecond)
 		_, err = b.LoadTable(s.ctx, lakeIdent())
 		must(t, err)
 		return details

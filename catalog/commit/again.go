@@ -48,7 +48,7 @@ func (p *Pipeline) answerAgain(ctx context.Context, stored registry.Outcome) (Ou
 // registry.Pointer). The warehouse may be gone too, or another warehouse may have its name.
 func (p *Pipeline) versionAgain(ctx context.Context, k *directory.Kind,
 	answered registry.TableVersion) (present *Version, err error) {
-	path, err := p.config.Directory.Path(ctx, answered.Ident.Warehouse, nil)
+	path, err := p.directory.Path(ctx, answered.Ident.Warehouse, nil)
 	if err == nil {
 		present, err = p.versionAt(ctx, k, answered, path.Storage)
 	}
@@ -57,7 +57,7 @@ func (p *Pipeline) versionAgain(ctx context.Context, k *directory.Kind,
 	}
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	err = p.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+	err = p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
 		present, err = p.presentVersion(ctx, k, answered)
 		return err
 	})
@@ -68,7 +68,7 @@ func (p *Pipeline) versionAgain(ctx context.Context, k *directory.Kind,
 func (p *Pipeline) versionAt(ctx context.Context, k *directory.Kind, answered registry.TableVersion,
 	store storage.Store) (*Version, error) {
 	edition := documents.FileVersion(answered.MetadataLocation, answered.Registration)
-	document, err := p.config.Documents.Of(ctx, documents.Ref{
+	document, err := p.documents.Of(ctx, documents.Ref{
 		Kind: k, Warehouse: answered.Ident.Warehouse, Pointer: answered.Pointer, UUID: answered.TableUUID,
 		Storage: store, Location: answered.MetadataLocation, Version: edition,
 	})
@@ -95,7 +95,7 @@ func isElsewhere(err error) bool {
 // Otherwise it returns the present version of the table, even if the table was renamed.
 func (p *Pipeline) presentVersion(ctx context.Context, k *directory.Kind, answered registry.TableVersion) (
 	*Version, error) {
-	records, err := p.config.Ledger.Get(ctx, registry.PointerKey(answered.Pointer))
+	records, err := p.ledger.Get(ctx, registry.PointerKey(answered.Pointer))
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +106,7 @@ func (p *Pipeline) presentVersion(ctx context.Context, k *directory.Kind, answer
 	if err != nil {
 		return nil, err
 	}
-	store, giveBack, err := p.config.Directory.StorageOf(ctx, pointer, records[0].State)
+	store, giveBack, err := p.directory.StorageOf(ctx, pointer, records[0].State)
 	if err != nil {
 		return nil, err
 	}
@@ -114,9 +114,9 @@ func (p *Pipeline) presentVersion(ctx context.Context, k *directory.Kind, answer
 	if found, err := p.versionAt(ctx, k, answered, store); err == nil || !isElsewhere(err) {
 		return found, err
 	}
-	document, err := p.config.Documents.Of(ctx, documents.RefOf(pointer, store))
+	document, err := p.documents.Of(ctx, documents.RefOf(pointer, store))
 	if moorage.KindOf(err) == moorage.KindNotFound {
-		if now, readErr := p.config.Ledger.Get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {
+		if now, readErr := p.ledger.Get(ctx, records[0].Key); readErr != nil || now[0].ETag != records[0].ETag {
 			return nil, cmp.Or(readErr, ledger.ErrRetry) // trimmed since the pointer was read
 		}
 		if records[0].State == registry.StatePurging {

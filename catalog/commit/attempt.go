@@ -35,7 +35,7 @@ func (p *Pipeline) runLocked(ctx context.Context, w *work) (outcome Outcome, err
 	}
 	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
 	defer cancel()
-	err = p.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(number int) (err error) {
+	err = p.ledger.Retry(ctx, moorage.KindUnavailable, func(number int) (err error) {
 		if w.Drains {
 			return p.drain(ctx, w, number)
 		}
@@ -48,7 +48,7 @@ func (p *Pipeline) runLocked(ctx context.Context, w *work) (outcome Outcome, err
 // attempt plans w and applies the plan once. It returns ledger.ErrRetry if a record changed in
 // between.
 func (p *Pipeline) attempt(ctx context.Context, w *work, number int, container *Container) (Outcome, error) {
-	change, err := w.change(ctx, p.config.Ledger, w.On[0])
+	change, err := w.change(ctx, p.ledger, w.On[0])
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -57,7 +57,7 @@ func (p *Pipeline) attempt(ctx context.Context, w *work, number int, container *
 		planner = w.Edits[0].Create
 	}
 	plan, err := planner(ctx, &Attempt{
-		Number: number, Now: p.config.Now(), ID: change.ID, On: w.On[0],
+		Number: number, Now: p.now(), ID: change.ID, On: w.On[0],
 		KeyExpires: w.keyExpires(), Container: container,
 	})
 	if err != nil {
@@ -81,22 +81,22 @@ func (p *Pipeline) carryOut(ctx context.Context, w *work, change registry.Change
 	}
 	_, lost, err := p.publish(ctx, change, plan, effect{w, plan.Answer})
 	if lost {
-		p.config.Documents.DeleteLost(ctx, documents.Lost{File: plan.File})
+		p.documents.DeleteLost(ctx, documents.Lost{File: plan.File})
 	}
 	if plan.Outdated.Version != "" { // even after a failure: it may have happened
-		p.config.Documents.Forget(plan.Outdated.Pointer, plan.Outdated.Version)
+		p.documents.Forget(plan.Outdated.Pointer, plan.Outdated.Version)
 	}
 	if err != nil {
 		return err
 	}
 	if kept := plan.Read; kept.Document != nil {
-		p.config.Documents.Keep(kept.Pointer, kept.Version, kept.Document)
+		p.documents.Keep(kept.Pointer, kept.Version, kept.Document)
 	}
 	if plan.Purges {
-		p.config.KickPurge()
+		p.kickPurge()
 	}
 	if told := plan.Told; told.Message != "" {
-		p.config.Logger.LogAttrs(ctx, slog.LevelInfo, told.Message, append(told.Attrs,
+		p.log.LogAttrs(ctx, slog.LevelInfo, told.Message, append(told.Attrs,
 			slog.String("caller", w.Caller.Name), slog.String("request", moorage.RequestID(ctx)))...)
 	}
 	return nil
@@ -128,7 +128,7 @@ func (p *Pipeline) applyPlan(ctx context.Context, change registry.Change, plan *
 		return etags, false, err
 	}
 	if err == nil {
-		p.config.Documents.Keep(file.Pointer, file.Location, file.Document)
+		p.documents.Keep(file.Pointer, file.Location, file.Document)
 	}
 	return etags, err != nil && moorage.KindOf(err) != moorage.KindCommitUnknown, err
 }
@@ -143,6 +143,6 @@ func (p *Pipeline) makeFolder(ctx context.Context, plan *Plan) error {
 	if err := folders.MakeFolder(ctx, plan.Folder); err != nil {
 		return documents.CreateError(plan.Folder, err)
 	}
-	p.config.StagedFolder(version.Ident.Warehouse, folders, plan.Folder)
+	p.stagedFolder(version.Ident.Warehouse, folders, plan.Folder)
 	return nil
 }

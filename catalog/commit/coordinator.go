@@ -26,10 +26,10 @@ var errVersionsMoved = errors.New("commit: versions moved")
 // transaction unless it dies or cannot learn the outcome of its one Apply. It belongs to one
 // goroutine.
 type coordinator struct {
-	pipeline *Pipeline
-	t        *transaction
-	change   registry.Change
-	record   txlog.Entry // zero until the transaction has begun
+	*Pipeline
+	t      *transaction
+	change registry.Change
+	record txlog.Entry // zero until the transaction has begun
 
 	applied bool             // the transaction has committed
 	last    []documents.File // the files of the last try that was recorded
@@ -41,18 +41,18 @@ type coordinator struct {
 // try makes one attempt with a commit id of its own. It returns ledger.ErrRetry if that id was
 // fenced. If stale is set, it first rereads the tables of t.
 func (t *transaction) try(ctx context.Context, stale bool) error {
-	p := t.pipeline
-	change, err := t.change(ctx, p.config.Ledger, moorage.Identifier{Warehouse: t.warehouse})
+	p := t.Pipeline
+	change, err := t.change(ctx, p.ledger, moorage.Identifier{Warehouse: t.warehouse})
 	if err != nil {
 		return err
 	}
-	o := &coordinator{pipeline: p, t: t, change: change}
+	o := &coordinator{Pipeline: p, t: t, change: change}
 	err = o.run(ctx, stale)
 	switch {
 	case o.applied:
 		o.finish(ctx)
 	case moorage.KindOf(err) == moorage.KindCommitUnknown:
-		p.config.KickRecovery() // after the deadline the record has the outcome
+		p.kickRecovery() // after the deadline the record has the outcome
 	default:
 		o.rollBack(ctx)
 	}
@@ -69,7 +69,7 @@ func (o *coordinator) run(ctx context.Context, stale bool) error {
 		if !errors.Is(err, errVersionsMoved) {
 			return err
 		}
-		if try == TransactionTriesMax || o.pipeline.config.Ledger.Pause(ctx, try) != nil {
+		if try == TransactionTriesMax || o.ledger.Pause(ctx, try) != nil {
 			return moorage.Errorf(moorage.KindCommitFailed,
 				"Gave up after %d attempts: other commits to these tables were always faster; nothing was changed", try)
 		}
@@ -86,7 +86,7 @@ func (o *coordinator) run(ctx context.Context, stale bool) error {
 func (o *coordinator) takeTurns(ctx context.Context) (release func()) {
 	ctx, cancel := context.WithTimeout(ctx, transactionTurnsMax)
 	defer cancel()
-	release, _ = o.pipeline.queue.takeAll(ctx, o.t.pointers())
+	release, _ = o.queue.takeAll(ctx, o.t.pointers())
 	return release
 }
 
@@ -108,7 +108,7 @@ func (o *coordinator) step(ctx context.Context, stale bool) error {
 	if len(files) == 0 {
 		return o.verifyUnchanged(ctx)
 	}
-	if err := o.pipeline.leases.check(ctx, o.t.work); err != nil {
+	if err := o.leases.check(ctx, o.t.work); err != nil {
 		return err
 	}
 	batch, err := o.t.batch()
@@ -139,7 +139,7 @@ func (o *coordinator) verifyUnchanged(ctx context.Context) error {
 	for _, p := range o.t.parts {
 		known = append(known, p.found)
 	}
-	now, err := o.pipeline.config.Directory.RereadAll(ctx, known)
+	now, err := o.directory.RereadAll(ctx, known)
 	if err == nil && !slices.Equal(now, known) {
 		err = errVersionsMoved
 	}
@@ -152,19 +152,19 @@ func (o *coordinator) recordIntent(ctx context.Context, files []documents.File) 
 	var next txlog.Entry
 	var err error
 	if !o.record.Exists() {
-		began := o.pipeline.config.Now()
+		began := o.now()
 		place, placeErr := recorded(o.t.parts[0].place)
 		if placeErr != nil {
 			return moorage.E("commit.recordIntent", o.t.warehouse, moorage.KindInternal, placeErr)
 		}
-		next, err = o.pipeline.transactions.Begin(ctx, txlog.Transaction{
+		next, err = o.transactions.Begin(ctx, txlog.Transaction{
 			ID: o.change.ID, Warehouse: o.t.warehouse, Place: place,
 			Participants: o.t.participants(), Files: locationsOf(files),
 			Began: began, Deadline: began.Add(TransactionDeadline),
 			Principal: o.change.Principal, RequestID: o.change.RequestID,
 		})
 	} else {
-		next, err = o.pipeline.transactions.Extend(ctx, o.record, o.t.participants(), locationsOf(files))
+		next, err = o.transactions.Extend(ctx, o.record, o.t.participants(), locationsOf(files))
 	}
 	if err != nil { // even if the outcome is unknown: no Apply follows
 		return moorage.E("commit.recordIntent", o.t.warehouse, moorage.KindUnavailable, err)
@@ -275,7 +275,7 @@ func (o *coordinator) applyOnce(ctx context.Context, files []documents.File, bat
 	for _, p := range o.t.parts {
 		change.Items = append(change.Items, p.plan.Items...)
 	}
-	etags, err := o.pipeline.apply(ctx, ledger.Mutation{
+	etags, err := o.apply(ctx, ledger.Mutation{
 		Change: change, Conditions: batch.Conditions, Writes: batch.Writes,
 	}, effect{work: o.t.work})
 	failed, isFailed := registry.FailedCondition(err)
@@ -305,9 +305,9 @@ func (o *coordinator) cacheResult(etags []registry.ETag) {
 		if !p.writes() {
 			continue
 		}
-		o.pipeline.config.Documents.Keep(p.next.Pointer, p.next.Location, p.next.Document)
+		o.documents.Keep(p.next.Pointer, p.next.Location, p.next.Document)
 		if p.Create == nil && len(etags) > 0 {
-			o.pipeline.config.Directory.RememberMove(p.to, p.plan.Writes[0], etags[p.toWrite])
+			o.directory.RememberMove(p.to, p.plan.Writes[0], etags[p.toWrite])
 		}
 	}
 }
@@ -325,7 +325,7 @@ func (o *coordinator) finish(ctx context.Context) {
 			fallen = append(fallen, p.plan.Trimmed)
 		}
 	}
-	o.pipeline.config.Documents.DeleteTrimmed(ctx, o.pipeline.config.Now(), fallen)
+	o.documents.DeleteTrimmed(ctx, o.now(), fallen)
 }
 
 // rollBack ends a transaction that did not and will never commit, or that had nothing to do. It
@@ -342,7 +342,7 @@ func (o *coordinator) cleanUp(ctx context.Context) {
 	ctx, cancel := moorage.Detached(ctx, SettleTimeout)
 	defer cancel()
 	record, changed := registry.TransactionKey(o.record.ID), registry.ChangeKey(o.record.ID)
-	records, err := o.pipeline.config.Ledger.Get(ctx, record, changed)
+	records, err := o.ledger.Get(ctx, record, changed)
 	if err == nil && !records[0].Exists() {
 		o.cleanUpAfterOthers(ctx, records[1])
 		return
@@ -352,15 +352,15 @@ func (o *coordinator) cleanUp(ctx context.Context) {
 		left.Files = slices.DeleteFunc(slices.Clone(left.Files), func(file string) bool {
 			return slices.Contains(o.foreign, file)
 		})
-		err = o.pipeline.config.Documents.DeleteSurplus(ctx, PlaceOf(left.Place), left.Transaction.Surplus())
+		err = o.documents.DeleteSurplus(ctx, PlaceOf(left.Place), left.Transaction.Surplus())
 	}
 	if err == nil {
-		err = o.pipeline.transactions.Finish(ctx, o.record)
+		err = o.transactions.Finish(ctx, o.record)
 	}
 	if err != nil {
-		o.pipeline.config.Logger.WarnContext(ctx, "could not clean up after a transaction, recovery will",
+		o.log.WarnContext(ctx, "could not clean up after a transaction, recovery will",
 			"commit", o.record.ID, "error", moorage.OneLine(err.Error()))
-		o.pipeline.config.KickRecovery()
+		o.kickRecovery()
 	}
 }
 
@@ -377,13 +377,13 @@ func (o *coordinator) cleanUpAfterOthers(ctx context.Context, change registry.Re
 	}
 	for _, file := range o.last {
 		if ctx.Err() != nil {
-			o.pipeline.config.Logger.WarnContext(ctx,
+			o.log.WarnContext(ctx,
 				"could not delete all files of a transaction that others have ended, they stay",
 				"commit", o.record.ID, "error", ctx.Err())
 			return
 		}
 		if !slices.Contains(o.foreign, file.Location) {
-			o.pipeline.config.Documents.DeleteLost(ctx, documents.Lost{File: file})
+			o.documents.DeleteLost(ctx, documents.Lost{File: file})
 		}
 	}
 }

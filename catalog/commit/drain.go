@@ -20,12 +20,12 @@ const putBackAttempts = 5
 // step.
 func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 	ident := w.On[0]
-	path, err := p.config.Directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
+	path, err := p.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
-		return p.config.Directory.Missing(ctx, w.asker(), ident.Warehouse, err)
+		return p.directory.Missing(ctx, w.asker(), ident.Warehouse, err)
 	}
 	if asked, asks := w.row.Needs(gate.OfObject, gate.Always); asks {
-		if err := p.config.Directory.MayAt(ctx, w.asker(), asked, path, ident); err != nil {
+		if err := p.directory.MayAt(ctx, w.asker(), asked, path, ident); err != nil {
 			return err
 		}
 	}
@@ -45,16 +45,16 @@ func (p *Pipeline) drain(ctx context.Context, w *work, number int) error {
 // markDropping puts the last record of path into state dropping. It returns path with that record.
 func (p *Pipeline) markDropping(ctx context.Context, w *work, path *directory.Path) (*directory.Path, error) {
 	ident := w.On[0]
-	change, err := w.change(ctx, p.config.Ledger, ident)
+	change, err := w.change(ctx, p.ledger, ident)
 	if err != nil {
 		return nil, err
 	}
 	change.Operation += "-begin"
-	marked, err := p.config.Directory.SetState(ctx, change, path, registry.StateDropping)
+	marked, err := p.directory.SetState(ctx, change, path, registry.StateDropping)
 	if err != nil || marked != nil {
 		return marked, ledger.RetryOnConflict(err)
 	}
-	if marked, err = p.config.Directory.Path(ctx, ident.Warehouse, ident.Namespace); err != nil {
+	if marked, err = p.directory.Path(ctx, ident.Warehouse, ident.Namespace); err != nil {
 		return nil, err
 	}
 	if marked.Record().State != registry.StateDropping {
@@ -66,11 +66,11 @@ func (p *Pipeline) markDropping(ctx context.Context, w *work, path *directory.Pa
 // isEmpty reports whether path has no child namespaces and no entries.
 func (p *Pipeline) isEmpty(ctx context.Context, path *directory.Path) (bool, error) {
 	below := registry.NamespacePrefix(path.Warehouse.ID, path.ID())
-	children, err := p.config.Ledger.ListKeys(ctx, registry.TableNamespace, below, "", 1)
+	children, err := p.ledger.ListKeys(ctx, registry.TableNamespace, below, "", 1)
 	if err != nil || len(children) > 0 {
 		return false, err
 	}
-	entries, err := p.config.Ledger.ListKeys(ctx, registry.TableEntry, registry.EntryPrefix(path.ID()), "", 1)
+	entries, err := p.ledger.ListKeys(ctx, registry.TableEntry, registry.EntryPrefix(path.ID()), "", 1)
 	return len(entries) == 0, err
 }
 
@@ -81,12 +81,12 @@ func (p *Pipeline) putBack(ctx context.Context, ident moorage.Identifier, path *
 	ctx, cancel := moorage.Detached(ctx, SettleTimeout)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
-		err := p.config.Directory.PutBack(ctx, ident.Warehouse, ident.Namespace, path)
+		err := p.directory.PutBack(ctx, ident.Warehouse, ident.Namespace, path)
 		if err == nil {
 			return
 		}
-		if attempt+1 == putBackAttempts || p.config.Ledger.Pause(ctx, attempt+3) != nil {
-			p.config.Logger.WarnContext(ctx, "could not put back what was to be dropped", "ident", ident, "error", err)
+		if attempt+1 == putBackAttempts || p.ledger.Pause(ctx, attempt+3) != nil {
+			p.log.WarnContext(ctx, "could not put back what was to be dropped", "ident", ident, "error", err)
 			return
 		}
 	}

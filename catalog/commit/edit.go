@@ -20,14 +20,14 @@ const RacesMax = 3
 // compare-and-set, until that succeeds or fails for good. Commits that wait behind it may share its
 // version, and it may share the version of a commit in front.
 func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
-	e := newEdition(ctx, w, p.config.Now())
+	e := newEdition(ctx, w, p.now())
 	mine := p.turnIfFree(e)
 	defer func() {
 		if mine != nil {
 			p.queue.end(mine)
 		}
 	}()
-	found, base, err := findTarget(ctx, p, e)
+	found, base, err := p.findTarget(ctx, e)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -38,7 +38,7 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	if err := p.leases.check(ctx, w); err != nil {
 		return Outcome{}, err
 	}
-	ground := Ground{Found: found, Base: base, Env: envOf(p.config.Now(), found)}
+	ground := Ground{Found: found, Base: base, Env: envOf(p.now(), found)}
 	refusal := e.Edit.Check(base)
 	if refusal != nil && !e.moves(ctx, ground) {
 		return Outcome{}, refusal
@@ -62,14 +62,14 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 	}
 	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
 	defer cancel()
-	held := p.config.Documents.Room().Enter(e.Ident.Warehouse) // taken during the turn: waiting commits reserve nothing
+	held := p.documents.Room().Enter(e.Ident.Warehouse) // taken during the turn: waiting commits reserve nothing
 	defer held.GiveBack()
 	if err := held.Take(ctx, documents.HeldBytes(size)); err != nil {
 		return Outcome{}, err
 	}
 	g := &group{
-		ledger: p.config.Ledger, queue: p.queue, max: p.config.GroupMax, now: p.config.Now,
-		turn: mine, lead: e, held: held, directory: p.config.Directory,
+		ledger: p.ledger, queue: p.queue, max: p.groupMax, now: p.now,
+		turn: mine, lead: e, held: held, directory: p.directory,
 	}
 	defer g.disband()
 	if err := p.contend(ctx, g, found, base); err != nil && !e.ended {
@@ -80,12 +80,12 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 
 // findFor returns the pointer of target and its document, if the caller of w has the privileges
 // target.Asks. It reads no file before it has checked them.
-func findFor(ctx context.Context, p *Pipeline, w *work, target Target) (
+func (p *Pipeline) findFor(ctx context.Context, w *work, target Target) (
 	found *directory.Found, base documents.Document, err error) {
-	err = p.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-		found, err = p.config.Directory.FindFor(ctx, w.asker(), target.Asks, target.Kind, target.Ident)
+	err = p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+		found, err = p.directory.FindFor(ctx, w.asker(), target.Asks, target.Kind, target.Ident)
 		if err == nil {
-			base, err = p.config.Documents.Current(ctx, found)
+			base, err = p.documents.Current(ctx, found)
 		}
 		return err
 	})
@@ -98,7 +98,7 @@ func (p *Pipeline) turnIfFree(e *edition) *turn {
 	if !e.Pointer.IsZero() {
 		return p.queue.takeIfFree(e.Pointer, e)
 	}
-	known, ok := p.config.Directory.Known(e.Ident)
+	known, ok := p.directory.Known(e.Ident)
 	if !ok {
 		return nil
 	}
@@ -110,10 +110,10 @@ func (p *Pipeline) turnIfFree(e *edition) *turn {
 func (p *Pipeline) contend(ctx context.Context, g *group, known *directory.Found, base documents.Document) error {
 	defer func() {
 		if g.lost != nil { // no attempt followed the lost one, or it failed early
-			p.config.Documents.DeleteLost(ctx, *g.lost)
+			p.documents.DeleteLost(ctx, *g.lost)
 		}
 	}()
-	return p.config.Ledger.Retry(ctx, moorage.KindCommitFailed, func(attempt int) error {
+	return p.ledger.Retry(ctx, moorage.KindCommitFailed, func(attempt int) error {
 		switch {
 		case attempt == 0 && base != nil: // read in this turn, or newer
 			return p.tryOn(ctx, g, known, base)
@@ -149,7 +149,7 @@ func (p *Pipeline) tryAgain(ctx context.Context, g *group, known *directory.Foun
 	found, err := p.findAgain(reading, g.lead, known)
 	var base documents.Document
 	if err == nil {
-		base, err = p.config.Documents.Current(reading, found)
+		base, err = p.documents.Current(reading, found)
 	}
 	switch {
 	case err != nil && len(g.others) > 0:
@@ -158,7 +158,7 @@ func (p *Pipeline) tryAgain(ctx context.Context, g *group, known *directory.Foun
 		return err
 	}
 	if g.lost != nil {
-		p.config.Documents.DeleteLostBehind(ctx, *g.lost, found, base)
+		p.documents.DeleteLostBehind(ctx, *g.lost, found, base)
 		g.lost = nil
 	}
 	return p.tryOn(ctx, g, found, base)
@@ -167,14 +167,14 @@ func (p *Pipeline) tryAgain(ctx context.Context, g *group, known *directory.Foun
 // findAgain returns the present pointer of the edit, if its caller still has the privileges.
 func (p *Pipeline) findAgain(ctx context.Context, e *edition, known *directory.Found) (*directory.Found, error) {
 	if !e.pinned {
-		return p.config.Directory.FindFor(ctx, e.asker(), e.Asks, e.Kind, e.Ident)
+		return p.directory.FindFor(ctx, e.asker(), e.Asks, e.Kind, e.Ident)
 	}
-	found, err := p.config.Directory.Reread(ctx, known)
+	found, err := p.directory.Reread(ctx, known)
 	if err == nil && !found.IsIn(e.Ident.Warehouse) {
-		err = p.config.Directory.Missing(ctx, e.asker(), e.Ident.Warehouse, e.Kind.NoSuch(e.Ident))
+		err = p.directory.Missing(ctx, e.asker(), e.Ident.Warehouse, e.Kind.NoSuch(e.Ident))
 	}
 	if err == nil && e.Pointer.IsZero() { // else a job of the server is the caller
-		err = e.may(ctx, p.config.Directory, found)
+		err = e.may(ctx, p.directory, found)
 	}
 	return found, err
 }
@@ -197,7 +197,7 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	version := func(e *edition) *Version {
 		return &Version{e.Ident, found.Pointer.ID, file.Location, file.Document, found.Storage, registry.ID{}, nil}
 	}
-	change, err := planned.change(ctx, p.config.Ledger, found.Pointer.Identifier())
+	change, err := planned.change(ctx, p.ledger, found.Pointer.Identifier())
 	if err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	beside.addTo(plan)
 	writing, stop := g.writing(ctx)
 	defer stop()
-	written, err := p.config.Documents.WriteWith(writing, file, planned.lists)
+	written, err := p.documents.WriteWith(writing, file, planned.lists)
 	mine := &documents.Lost{File: written, Base: found.Pointer.MetadataLocation, Lists: planned.lists}
 	if err != nil {
 		beside.end(ctx)
@@ -238,24 +238,24 @@ func (p *Pipeline) tryOn(ctx context.Context, g *group, found *directory.Found, 
 	etags, lost, err := p.applyPlan(ctx, change, plan, planned.effects(version)...)
 	if lost {
 		g.lost = mine
-		p.config.Documents.CallOff(plan.Trimmed)
+		p.documents.CallOff(plan.Trimmed)
 		beside.end(ctx)
 	}
 	if err != nil {
 		err = ledger.RetryOnConflict(beside.translate(err))
 		if errors.Is(err, ledger.ErrRetry) {
-			p.config.RaceLost(found.Pointer.ID)
+			p.raceLost(found.Pointer.ID)
 		}
 		return g.failed(ctx, planned, err)
 	}
 	if len(etags) > 0 {
-		p.config.Directory.RememberMove(to, plan.Writes[0], etags[0])
+		p.directory.RememberMove(to, plan.Writes[0], etags[0])
 	}
 	g.settle(planned, version)
-	p.config.Carried(len(planned.carried))
-	p.config.Moved(len(planned.lists))
+	p.carried(len(planned.carried))
+	p.moved(len(planned.lists))
 	plan.Trimmed.Table = directory.Latest(found, to)
-	p.config.Documents.DeleteTrimmed(ctx, p.config.Now(), []documents.Trimmed{plan.Trimmed})
+	p.documents.DeleteTrimmed(ctx, p.now(), []documents.Trimmed{plan.Trimmed})
 	return nil
 }
 
@@ -269,7 +269,7 @@ func (p *Pipeline) name(found *directory.Found, base, document documents.Documen
 	next := documents.File{
 		Warehouse: found.Warehouse, Pointer: found.Pointer.ID, Document: document, Storage: found.Storage,
 	}
-	return p.config.Documents.Name(directory.KindOf(found.Pointer), next, before)
+	return p.documents.Name(directory.KindOf(found.Pointer), next, before)
 }
 
 // planMove plans the move of a pointer to next, and the deletion of files after it. next was built
@@ -297,7 +297,7 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 			return nil, nil, err
 		}
 	}
-	trimmed, err := p.config.Documents.Announce(pointer, base, next, p.config.Now())
+	trimmed, err := p.documents.Announce(pointer, base, next, p.now())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -310,14 +310,14 @@ func (p *Pipeline) planMove(ctx context.Context, found *directory.Found, base do
 // keeps the old claim.
 func (p *Pipeline) claimMove(ctx context.Context, found *directory.Found, location string, works []*work) (
 	claims.Claim, error) {
-	path, err := p.config.Directory.Path(ctx, found.Pointer.Warehouse, nil)
+	path, err := p.directory.Path(ctx, found.Pointer.Warehouse, nil)
 	if err != nil {
 		return claims.Claim{}, err
 	}
 	claimant := claims.Claimant{Pointer: found.Pointer.ID}
 	for _, w := range works { // only one: an edit that moves a table shares no version
-		claimant.MayTake = p.config.Directory.Taking(w.asker())
+		claimant.MayTake = p.directory.Taking(w.asker())
 	}
-	planned, err := p.config.Claims.Plan(ctx, p.config.Directory.Roots(path.Warehouse), location, claimant)
+	planned, err := p.claims.Plan(ctx, p.directory.Roots(path.Warehouse), location, claimant)
 	return planned, claims.Refusal(err, location)
 }

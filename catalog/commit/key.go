@@ -89,14 +89,14 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 	case err == nil:
 		return p.conclude(ctx, w, outcome, nil)
 	case moorage.KindOf(err).Final() && !moorage.IsHidden(err):
-		earlier, there, lookErr := effectOf(ctx, p, w)
+		earlier, there, lookErr := p.effectOf(ctx, w)
 		switch {
 		case lookErr != nil: // it may have happened: nothing is stored
 			return p.afterFailure(ctx, w.key, lookErr)
 		case there:
 			return p.conclude(ctx, w, earlier, nil)
 		}
-		return concludeRefused(ctx, p, w, err)
+		return p.concludeRefused(ctx, w, err)
 	}
 	return p.afterFailure(ctx, w.key, err)
 }
@@ -106,7 +106,7 @@ func (p *Pipeline) once(ctx context.Context, w *work) (Outcome, error) {
 // recognised earlier; see edition.replays.
 //
 // Errors: KindUnavailable if this cannot be determined.
-func effectOf(ctx context.Context, p *Pipeline, w *work) (outcome Outcome, there bool, err error) {
+func (p *Pipeline) effectOf(ctx context.Context, w *work) (outcome Outcome, there bool, err error) {
 	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
 	defer cancel()
 	asks := false
@@ -118,7 +118,7 @@ func effectOf(ctx context.Context, p *Pipeline, w *work) (outcome Outcome, there
 			made := p.madeBefore(ctx, target)
 			return Outcome{Version: made}, made != nil, nil
 		}
-		found, base, err := findTarget(ctx, p, &edition{work: w, Target: target})
+		found, base, err := p.findTarget(ctx, &edition{work: w, Target: target})
 		switch {
 		case err != nil && moorage.KindOf(err).Final():
 			return Outcome{}, false, nil
@@ -138,7 +138,7 @@ func effectOf(ctx context.Context, p *Pipeline, w *work) (outcome Outcome, there
 
 // ledgerKey returns the key of caller's request in the form that records use.
 func (p *Pipeline) ledgerKey(caller moorage.Caller, key Key) *ledger.Key {
-	now, lifetime := p.config.Now(), p.config.KeyLifetime
+	now, lifetime := p.now(), p.keyLifetime
 	if key.Internal {
 		lifetime = min(lifetime, internalKeyLifetime)
 	}
@@ -189,7 +189,7 @@ func (p *Pipeline) conclude(ctx context.Context, w *work, outcome Outcome, refus
 	ctx, looking, cancel := p.detachedLook(ctx)
 	defer cancel()
 	for attempt := 0; ; attempt++ {
-		err := p.config.Ledger.Answer(ctx, w.key, answer)
+		err := p.ledger.Answer(ctx, w.key, answer)
 		switch {
 		case err == nil:
 			return outcome, refusal
@@ -204,9 +204,9 @@ func (p *Pipeline) conclude(ctx context.Context, w *work, outcome Outcome, refus
 			return earlier, lookErr
 		case lookErr == nil && !failed && !errors.Is(err, registry.ErrUnknown):
 			return Outcome{}, ledger.StoreError(op, err)
-		case lookErr != nil && p.config.Ledger.StopsLooking(looking, attempt, lookErr):
+		case lookErr != nil && p.ledger.StopsLooking(looking, attempt, lookErr):
 			return Outcome{}, p.outcomeUnknown(ctx, w.key, errors.Join(err, lookErr))
-		case lookErr == nil && p.config.Ledger.Pause(looking, attempt) != nil:
+		case lookErr == nil && p.ledger.Pause(looking, attempt) != nil:
 			return Outcome{}, moorage.E(op, w.key.Record.ID, moorage.KindUnavailable, err)
 		}
 	}
@@ -225,7 +225,7 @@ func (p *Pipeline) afterFailure(ctx context.Context, key *ledger.Key, failure er
 		case err == nil && !errors.Is(failure, ledger.ErrAnswered):
 			return Outcome{}, failure
 		case err == nil, // it has expired just now
-			p.config.Ledger.StopsLooking(looking, attempt, err):
+			p.ledger.StopsLooking(looking, attempt, err):
 			return Outcome{}, p.outcomeUnknown(ctx, key, errors.Join(failure, err))
 		}
 	}
@@ -235,7 +235,7 @@ func (p *Pipeline) afterFailure(ctx context.Context, key *ledger.Key, failure er
 // for the reads; the caller starts no further read once looking has ended.
 func (p *Pipeline) detachedLook(ctx context.Context) (asking, looking context.Context, cancel func()) {
 	asking, endAsking := moorage.Detached(ctx, SettleTimeout)
-	looking, endLooking := context.WithTimeout(asking, p.config.Ledger.SettleTimeout)
+	looking, endLooking := context.WithTimeout(asking, p.ledger.SettleTimeout)
 	return asking, looking, func() { endLooking(); endAsking() }
 }
 
@@ -243,7 +243,7 @@ func (p *Pipeline) detachedLook(ctx context.Context) (asking, looking context.Co
 // with the same key may have succeeded. It must not look like a refusal: the client would delete
 // the files of a successful commit. It must not look like a request to retry either.
 func (p *Pipeline) outcomeUnknown(ctx context.Context, key *ledger.Key, cause error) error {
-	p.config.Logger.ErrorContext(ctx, "what became of a mutation with a key cannot be told",
+	p.log.ErrorContext(ctx, "what became of a mutation with a key cannot be told",
 		"key", key.Record.ID, "method", key.Request.Method, "path", key.Request.Path, "error", cause)
 	return &moorage.Error{Op: "commit.outcomeUnknown", Ident: key.Record.ID, Kind: moorage.KindCommitUnknown,
 		Message: "Cannot tell what became of the requests with this Idempotency-Key", Err: cause}
@@ -252,11 +252,11 @@ func (p *Pipeline) outcomeUnknown(ctx context.Context, key *ledger.Key, cause er
 // lookUp returns the outcome of an attempt with key. found reports whether there is one. If err is
 // set and found is false, the lookup failed.
 func (p *Pipeline) lookUp(ctx context.Context, key *ledger.Key) (outcome Outcome, found bool, err error) {
-	records, err := p.config.Ledger.Get(ctx, key.Record)
+	records, err := p.ledger.Get(ctx, key.Record)
 	if err != nil || !records[0].Exists() {
 		return Outcome{}, false, err
 	}
-	if err := p.config.Ledger.Confirm(ctx, records[0]); err != nil {
+	if err := p.ledger.Confirm(ctx, records[0]); err != nil {
 		return Outcome{}, false, ledger.StoreError("commit.lookUp", err)
 	}
 	value, err := ledger.Decode[registry.Idempotency](records[0])

@@ -16,7 +16,7 @@ func (p *Pipeline) lock(ctx context.Context, row gate.Row, levels []locks.Level,
 	if row.Patient {
 		options.Timeout = p.lockTimes.NamespaceDrop
 	}
-	hold, err := p.config.Locks.Acquire(ctx, request(levels, scope), options)
+	hold, err := p.locks.Acquire(ctx, request(levels, scope), options)
 	switch {
 	case err == nil:
 		return hold, nil

@@ -24,7 +24,7 @@ import (
 // transaction is the edit of several tables under way. It belongs to one goroutine.
 type transaction struct {
 	*work
-	pipeline  *Pipeline
+	*Pipeline
 	warehouse string
 	parts     []*participant
 	held      *documents.Share // of the memory for metadata
@@ -50,9 +50,9 @@ type participant struct {
 	toWrite int
 }
 
-func newTransaction(p *Pipeline, w *work) *transaction {
+func (p *Pipeline) newTransaction(w *work) *transaction {
 	t := &transaction{
-		work: w, pipeline: p, warehouse: w.Edits[0].Ident.Warehouse, parts: make([]*participant, len(w.Edits)),
+		work: w, Pipeline: p, warehouse: w.Edits[0].Ident.Warehouse, parts: make([]*participant, len(w.Edits)),
 	}
 	for i, target := range w.Edits {
 		t.parts[i] = &participant{Target: target, pinned: target.Edit.Pins()}
@@ -107,7 +107,7 @@ func (t *transaction) findTables(ctx context.Context, parts []*participant) erro
 	for i, part := range parts {
 		idents[i] = part.Ident
 	}
-	found, err := t.pipeline.config.Directory.FindAll(ctx, directory.Table(), idents)
+	found, err := t.directory.FindAll(ctx, directory.Table(), idents)
 	if err != nil {
 		return t.firstRefusal(ctx, parts, err)
 	}
@@ -122,7 +122,7 @@ func (t *transaction) findTables(ctx context.Context, parts []*participant) erro
 // table is refused like a missing one.
 func (t *transaction) firstRefusal(ctx context.Context, parts []*participant, err error) error {
 	for _, part := range parts {
-		_, refusal := t.pipeline.config.Directory.FindFor(ctx, t.asker(), part.Asks, part.Kind, part.Ident)
+		_, refusal := t.directory.FindFor(ctx, t.asker(), part.Asks, part.Kind, part.Ident)
 		if refusal != nil {
 			return refusal
 		}
@@ -136,7 +136,7 @@ func (t *transaction) mayAll(ctx context.Context) error {
 		if part.Create != nil {
 			continue
 		}
-		err := t.pipeline.config.Directory.May(ctx, t.asker(), part.Asks, part.found, part.Ident)
+		err := t.directory.May(ctx, t.asker(), part.Asks, part.found, part.Ident)
 		if err != nil {
 			return err
 		}
@@ -149,10 +149,10 @@ func (t *transaction) readDocuments(ctx context.Context) error {
 	var bytes atomic.Int64
 	count := func(part *participant, document documents.Document) error {
 		part.base = document
-		if bytes.Add(int64(len(part.base.Raw()))) > t.pipeline.config.TransactionBytes {
+		if bytes.Add(int64(len(part.base.Raw()))) > t.transactionBytes {
 			return moorage.Errorf(moorage.KindTooLarge,
 				"The metadata of the tables of this transaction has more than %d bytes",
-				t.pipeline.config.TransactionBytes)
+				t.transactionBytes)
 		}
 		return t.held.Take(ctx, documents.HeldBytes(len(part.base.Raw())))
 	}
@@ -162,7 +162,7 @@ func (t *transaction) readDocuments(ctx context.Context) error {
 		if part.Create != nil {
 			continue
 		}
-		kept := t.pipeline.config.Documents.Kept(ctx, documents.RefOf(part.found.Pointer, part.found.Storage))
+		kept := t.documents.Kept(ctx, documents.RefOf(part.found.Pointer, part.found.Storage))
 		if kept == nil {
 			others = append(others, part)
 			continue
@@ -182,7 +182,7 @@ func (t *transaction) readDocuments(ctx context.Context) error {
 				return ctx.Err()
 			}
 			return safely(ctx, func(ctx context.Context) error {
-				document, err := t.pipeline.config.Documents.Current(ctx, part.found)
+				document, err := t.documents.Current(ctx, part.found)
 				if err != nil {
 					return OfTable(part.Ident, err)
 				}
@@ -200,14 +200,14 @@ func (t *transaction) readPinned(ctx context.Context, parts []*participant) erro
 	for i, part := range parts {
 		known[i] = part.found
 	}
-	now, err := t.pipeline.config.Directory.RereadAll(ctx, known)
+	now, err := t.directory.RereadAll(ctx, known)
 	if err != nil {
 		return err
 	}
 	for i, part := range parts {
 		if !now[i].IsIn(part.Ident.Warehouse) {
 			err := part.Kind.NoSuch(part.Ident)
-			return t.pipeline.config.Directory.Missing(ctx, t.asker(), part.Ident.Warehouse, err)
+			return t.directory.Missing(ctx, t.asker(), part.Ident.Warehouse, err)
 		}
 		part.found = now[i]
 	}
@@ -268,24 +268,24 @@ func panicError(op, ident string, panicked *worker.PanicError) error {
 func (t *transaction) buildParticipant(ctx context.Context, part *participant) (err error) {
 	if part.Create != nil {
 		// A silent intent stores no answer, so the attempt has no key.
-		if part.plan, err = part.Create(ctx, &Attempt{Now: t.pipeline.config.Now()}); err == nil {
+		if part.plan, err = part.Create(ctx, &Attempt{Now: t.now()}); err == nil {
 			part.place, part.next = part.plan.Place, part.plan.File
 		}
 		return err
 	}
 	part.place = part.found.Place
-	built, err := next(t.pipeline.config.Now(), part.found, part.base, part.Edit)
+	built, err := next(t.now(), part.found, part.base, part.Edit)
 	if err != nil {
 		return err
 	}
-	if part.next, err = t.pipeline.name(part.found, part.base, built); err != nil {
+	if part.next, err = t.name(part.found, part.base, built); err != nil {
 		return err
 	}
 	if !part.writes() {
 		part.plan = &Plan{Conditions: []registry.Condition{ledger.Unchanged(part.found.Record)}}
 		return nil
 	}
-	part.to, part.plan, err = t.pipeline.planMove(ctx, part.found, part.base, part.next, t.work)
+	part.to, part.plan, err = t.planMove(ctx, part.found, part.base, part.next, t.work)
 	return err
 }
 

@@ -63,7 +63,25 @@ type Config struct {
 
 // Pipeline carries out intents. It is safe for concurrent use.
 type Pipeline struct {
-	config       Config
+	gate      gate.Authorizer
+	ledger    *ledger.Ledger
+	locks     locks.Manager
+	directory *directory.Directory
+	claims    *claims.Claims
+	documents *documents.Documents
+	now       func() time.Time
+	log       *slog.Logger
+
+	// The fields of Config.
+	keyLifetime, lockWait   time.Duration
+	abortPending            bool
+	kickPurge, kickRecovery func()
+	stagedFolder            func(warehouse string, store storage.Folders, location string)
+	groupMax                int
+	carried, moved          func(commits int)
+	raceLost                func(pointer registry.ID)
+	transactionBytes        int64
+
 	transactions *txlog.Log
 	leases       leaseReader
 	queue        *queue
@@ -96,7 +114,13 @@ func New(config Config) *Pipeline {
 		config.Moved = func(int) {}
 	}
 	return &Pipeline{
-		config:       config,
+		gate: config.Gate, ledger: config.Ledger, locks: config.Locks, directory: config.Directory,
+		claims: config.Claims, documents: config.Documents, now: config.Now, log: config.Logger,
+		keyLifetime: config.KeyLifetime, lockWait: config.LockWait, abortPending: config.AbortPending,
+		kickPurge: config.KickPurge, kickRecovery: config.KickRecovery, stagedFolder: config.StagedFolder,
+		groupMax: config.GroupMax, carried: config.Carried, moved: config.Moved, raceLost: config.RaceLost,
+		transactionBytes: config.TransactionBytes,
+
 		transactions: txlog.New(config.Ledger),
 		leases:       leaseReader{config.Ledger},
 		queue:        newQueue(),
@@ -109,7 +133,7 @@ func New(config Config) *Pipeline {
 }
 
 // Waiting reports whether commits of the pointer wait for their turn on this node.
-func Waiting(p *Pipeline, pointer registry.ID) bool { return p.queue.waiting(pointer) }
+func (p *Pipeline) Waiting(pointer registry.ID) bool { return p.queue.waiting(pointer) }
 
 // Submit carries out an intent, and returns when its effect is durable. An intent with a key whose
 // outcome is known changes nothing, and gets the earlier answer.
@@ -122,7 +146,7 @@ func (p *Pipeline) Submit(ctx context.Context, intent Intent) (outcome Outcome, 
 	w := &work{Intent: intent}
 	w.row, _ = intent.Verb.Row()
 	request := gate.Request{Caller: intent.Caller, Verb: intent.Verb, On: intent.On, Done: w.done}
-	err = gate.Pass(ctx, p.config.Gate, request, func() (err error) {
+	err = gate.Pass(ctx, p.gate, request, func() (err error) {
 		if intent.Key == nil {
 			outcome, err = p.run(ctx, w)
 			return err
@@ -162,7 +186,7 @@ func (p *Pipeline) run(ctx context.Context, w *work) (outcome Outcome, err error
 func (p *Pipeline) madeBefore(ctx context.Context, target Target) *Version {
 	ctx, cancel := moorage.Detached(ctx, RequestTimeout)
 	defer cancel()
-	found, present, err := p.config.Documents.Find(ctx, target.Kind, target.Ident)
+	found, present, err := p.documents.Find(ctx, target.Kind, target.Ident)
 	if err != nil || !target.MadeBefore(present) {
 		return nil
 	}
@@ -188,7 +212,7 @@ func (p *Pipeline) apply(ctx context.Context, mutation ledger.Mutation, effects 
 			return nil, err
 		}
 	}
-	etags, err := p.config.Ledger.Apply(ctx, mutation)
+	etags, err := p.ledger.Apply(ctx, mutation)
 	for _, e := range effects {
 		if err != nil {
 			continue

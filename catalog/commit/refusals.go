@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog/directory"
 )
 
 // refusalsMax is the most refusals of one caller that a node stores under keys in a minute. Each is
@@ -37,14 +36,14 @@ func (r *refusals) admit(caller string, now time.Time) bool {
 
 // concludeRefused stores the refusal of w, if its caller sees the warehouse. For other callers it
 // stores nothing: they could fill the store, and they do not need their key.
-func concludeRefused(ctx context.Context, p *Pipeline, w *work, refusal error) (Outcome, error) {
-	isIn, err := directory.Sees(ctx, p.config.Directory, w.asker(), w.Key.Warehouse)
+func (p *Pipeline) concludeRefused(ctx context.Context, w *work, refusal error) (Outcome, error) {
+	isIn, err := p.directory.Sees(ctx, w.asker(), w.Key.Warehouse)
 	switch {
 	case err != nil:
 		return Outcome{}, err
 	case !isIn:
 		return p.afterFailure(ctx, w.key, refusal)
-	case !p.refusals.admit(w.Caller.Name, p.config.Now()):
+	case !p.refusals.admit(w.Caller.Name, p.now()):
 		return p.afterFailure(ctx, w.key, moorage.Errorf(moorage.KindTooManyRequests,
 			"Over %d requests with an Idempotency-Key were refused within a minute; try again later", refusalsMax))
 	}

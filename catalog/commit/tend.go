@@ -41,18 +41,17 @@ var ErrBeside = errors.New("commit: a record beside the table has changed")
 
 // findTarget finds the target of e. It uses the target's pointer if there is one, which only jobs
 // of the server set, else its name.
-func findTarget(ctx context.Context, p *Pipeline, e *edition) (*directory.Found, documents.Document, error) {
-	config := p.config
+func (p *Pipeline) findTarget(ctx context.Context, e *edition) (*directory.Found, documents.Document, error) {
 	if e.Pointer.IsZero() {
-		return findFor(ctx, p, e.work, e.Target)
+		return p.findFor(ctx, e.work, e.Target)
 	}
 	var found *directory.Found
 	var document documents.Document
-	err := config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-		if found, err = config.Directory.FindPointer(ctx, e.Pointer); err != nil {
+	err := p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+		if found, err = p.directory.FindPointer(ctx, e.Pointer); err != nil {
 			return err
 		}
-		document, err = config.Documents.Current(ctx, found)
+		document, err = p.documents.Current(ctx, found)
 		return err
 	})
 	return found, document, err

@@ -58,12 +58,12 @@ const (
 // the records that were read are conditions of the Apply. If only versions moved in between, the
 // coordinator checks and builds everything again, a bounded number of times.
 func (p *Pipeline) runTransaction(ctx context.Context, w *work) error {
-	t := newTransaction(p, w)
-	t.held = p.config.Documents.Room().Enter(t.warehouse)
+	t := p.newTransaction(w)
+	t.held = p.documents.Room().Enter(t.warehouse)
 	defer t.held.GiveBack()
 	// A change that names no existing table, or fails against the present versions, is refused
 	// before any lock.
-	err := p.config.Ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return t.readParticipants(ctx) })
+	err := p.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error { return t.readParticipants(ctx) })
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (p *Pipeline) runTransaction(ctx context.Context, w *work) error {
 	defer hold.Release()
 	ctx, cancel := moorage.Detached(ctx, transactionTimeout) // not the hold's context: losing a lock is harmless
 	defer cancel()
-	return p.config.Ledger.Retry(ctx, moorage.KindCommitFailed, func(attempt int) error {
+	return p.ledger.Retry(ctx, moorage.KindCommitFailed, func(attempt int) error {
 		return t.try(ctx, waited || attempt > 0) // after a wait the first read is old
 	})
 }
@@ -97,13 +97,13 @@ func (p *Pipeline) runTransaction(ctx context.Context, w *work) error {
 // nothing. release lets the transactions behind t continue. waited reports whether there were
 // earlier ones.
 func (t *transaction) waitForOthers(ctx context.Context) (release func(), waited bool) {
-	t.until = t.pipeline.config.Now().Add(t.pipeline.config.LockWait)
-	if t.pipeline.config.LockWait <= 0 {
+	t.until = t.now().Add(t.lockWait)
+	if t.lockWait <= 0 {
 		return func() {}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.pipeline.config.LockWait)
+	ctx, cancel := context.WithTimeout(ctx, t.lockWait)
 	defer cancel()
-	return t.pipeline.transactionQueue.takeAll(ctx, t.pointers())
+	return t.transactionQueue.takeAll(ctx, t.pointers())
 }
 
 // pointers returns the pointers of the tables of t that exist.
@@ -141,7 +141,7 @@ func (t *transaction) lock(ctx context.Context) (locks.Hold, error) {
 	sought := false     // whether it looked for dead transactions
 	recovering := false // recovery may hold locks of the tables
 	for attempt := 0; ; attempt++ {
-		hold, err := t.pipeline.config.Locks.Acquire(ctx, asked, locks.Options{NonBlocking: true})
+		hold, err := t.locks.Acquire(ctx, asked, locks.Options{NonBlocking: true})
 		held, conflict := errors.AsType[*locks.ConflictError](err)
 		switch {
 		case err == nil:
@@ -151,14 +151,14 @@ func (t *transaction) lock(ctx context.Context) (locks.Hold, error) {
 		}
 		own := held.Blocked.Path == mine
 		if !own && !sought {
-			sought, recovering = true, t.pipeline.abortDead(ctx, scope.Pointers)
+			sought, recovering = true, t.abortDead(ctx, scope.Pointers)
 			if recovering {
 				continue
 			}
 		}
 		switch {
-		case (own || recovering && key != nil) && t.pipeline.config.Ledger.Pause(waiting, attempt+4) == nil:
-		case !own && t.pipeline.config.Now().Before(t.until) && t.pipeline.config.Ledger.Pause(ctx, attempt+4) == nil:
+		case (own || recovering && key != nil) && t.ledger.Pause(waiting, attempt+4) == nil:
+		case !own && t.now().Before(t.until) && t.ledger.Pause(ctx, attempt+4) == nil:
 		case key != nil && ctx.Err() != nil: // the client left, and a refusal would end the other attempt
 			return nil, moorage.E("commit.lock", string(t.Verb), moorage.KindUnavailable, ctx.Err())
 		case own:
@@ -188,14 +188,14 @@ func (t *transaction) heldTable(blocked locks.Path) string {
 // locks of its tables until it has finished. It leaves other transactions, which block no lock, to
 // recovery.
 func (p *Pipeline) abortDead(ctx context.Context, pointers []registry.ID) bool {
-	now, last := p.config.Now(), p.lastDeadScan.Load()
+	now, last := p.now(), p.lastDeadScan.Load()
 	if last != nil && now.Sub(*last) < abortDeadPause {
 		return false
 	}
 	p.lastDeadScan.Store(&now)
 	entries, err := p.transactions.Unfinished(ctx, registry.ID{}, registry.ListLimitMax)
 	if err != nil {
-		p.config.Logger.WarnContext(ctx, "could not look for unfinished transactions", "error", err)
+		p.log.WarnContext(ctx, "could not look for unfinished transactions", "error", err)
 		return false
 	}
 	found := false
@@ -210,14 +210,14 @@ func (p *Pipeline) abortDead(ctx context.Context, pointers []registry.ID) bool {
 			continue // only deletion of its files is left
 		}
 		if _, err := p.transactions.Abort(ctx, entry); err != nil {
-			p.config.Logger.WarnContext(ctx, "could not abort a transaction whose tables are needed",
+			p.log.WarnContext(ctx, "could not abort a transaction whose tables are needed",
 				"commit", entry.ID, "error", err)
 			continue
 		}
 		found = true
 	}
 	if found {
-		p.config.KickRecovery()
+		p.kickRecovery()
 	}
 	return found
 }
@@ -225,8 +225,8 @@ func (p *Pipeline) abortDead(ctx context.Context, pointers []registry.ID) bool {
 // isDue reports whether a process other than its coordinator may end a transaction.
 func (p *Pipeline) isDue(entry txlog.Entry) bool {
 	var abandonedBefore time.Time
-	if p.config.AbortPending {
+	if p.abortPending {
 		abandonedBefore = p.startedAt
 	}
-	return entry.IsDue(p.config.Now(), abandonedBefore)
+	return entry.IsDue(p.now(), abandonedBefore)
 }

@@ -15,10 +15,11 @@
 //
 // The record of a warehouse describes how to reach the files of its tables. A read of a pointer
 // alone does not include that record. So each cached pointer refers to its version of the
-// warehouse's record (homes.go). A request that finds the version too old reads the record as well.
+// warehouse's record (versions.go). A request that finds the version too old reads the record as
+// well.
 //
 // Find and FindAll resolve a name to its pointer (names.go), and Path resolves a namespace
-// (path.go). Resolve is the entry point of verbs that read: it calls the gate first (door.go).
+// (path.go). Resolve is the entry point of verbs that read: it calls the gate first (resolve.go).
 //
 // # What it must not know
 //
@@ -67,7 +68,7 @@ type Directory struct {
 	gate             gate.Authorizer
 	guard            *gate.Guard
 	storages         *storages
-	homes            *homes
+	versions         *warehouseVersions
 	names            *names
 	paths            *paths
 }
@@ -81,7 +82,7 @@ func New(config Config) *Directory {
 	return &Directory{
 		gate: config.Gate, guard: config.Guard,
 		ledger: config.Ledger, now: config.Now, log: config.Logger, allowedLocations: config.AllowedLocations,
-		storages: opened, homes: newHomes(opened.forget), names: newNames(), paths: newPaths(),
+		storages: opened, versions: newWarehouseVersions(opened.forget), names: newNames(), paths: newPaths(),
 	}
 }
 

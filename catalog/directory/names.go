@@ -30,7 +30,7 @@ type Found struct {
 	// ids do not change while the pointer's namespace stays the same.
 	Above []access.Object
 
-	home *home // the version of the warehouse for all fields except the pointer
+	version *warehouseVersion // the version of the warehouse for all fields except the pointer
 }
 
 // Object returns r as the object of decisions. ident is the name in the request.
@@ -123,7 +123,7 @@ func (d *Directory) Find(ctx context.Context, k *Kind, ident moorage.Identifier)
 // Reread reads the pointer of known again. It returns known itself if nothing changed, and nil if
 // the pointer is no longer live.
 func (d *Directory) Reread(ctx context.Context, known *Found) (*Found, error) {
-	records, err := getIn(ctx, d, []registry.Key{known.Record.Key}, known)
+	records, err := d.getIn(ctx, []registry.Key{known.Record.Key}, known)
 	if err != nil {
 		return nil, err
 	}
@@ -131,14 +131,14 @@ func (d *Directory) Reread(ctx context.Context, known *Found) (*Found, error) {
 }
 
 // getIn reads the records at keys and, in the same call, the outdated warehouse records of known.
-// It updates their homes with these, and returns only the records at keys.
-func getIn(ctx context.Context, d *Directory, keys []registry.Key, known ...*Found) ([]registry.Record, error) {
+// It updates their versions with these, and returns only the records at keys.
+func (d *Directory) getIn(ctx context.Context, keys []registry.Key, known ...*Found) ([]registry.Record, error) {
 	began := d.now()
-	var aged []*home
+	var aged []*warehouseVersion
 	asked := keys
 	for _, k := range known {
-		if !k.home.isStale() && !k.home.isFresh(began) && !slices.Contains(aged, k.home) {
-			aged, asked = append(aged, k.home), append(asked, k.home.key)
+		if !k.version.isStale() && !k.version.isFresh(began) && !slices.Contains(aged, k.version) {
+			aged, asked = append(aged, k.version), append(asked, k.version.key)
 		}
 	}
 	records, err := d.get(ctx, asked...)
@@ -160,7 +160,7 @@ func (d *Directory) RereadAll(ctx context.Context, known []*Found) ([]*Found, er
 	for i, k := range known {
 		keys[i] = k.Record.Key
 	}
-	records, err := getIn(ctx, d, keys, known...)
+	records, err := d.getIn(ctx, keys, known...)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +179,7 @@ func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Reco
 	switch {
 	case !record.Exists() || record.State != registry.StateLive:
 		return nil, nil
-	case record.ETag == known.Record.ETag && !known.home.isStale():
+	case record.ETag == known.Record.ETag && !known.version.isStale():
 		return known, nil
 	}
 	pointer, err := ledger.Decode[registry.Pointer](record)
@@ -187,12 +187,12 @@ func (d *Directory) asOf(ctx context.Context, known *Found, record registry.Reco
 		return nil, err
 	}
 	inPlace := pointer.Warehouse == known.Pointer.Warehouse && pointer.NamespaceID == known.Pointer.NamespaceID
-	if inPlace && !known.home.isStale() {
+	if inPlace && !known.version.isStale() {
 		now := *known
 		now.Record, now.Pointer = record, pointer
 		return &now, nil
 	}
-	return moved(ctx, d, record, pointer)
+	return d.moved(ctx, record, pointer)
 }
 
 // movedMax bounds the reads of a pointer that is moved repeatedly.
@@ -201,7 +201,7 @@ const movedMax = 20
 // moved returns the pointer of a record whose namespace or warehouse record has changed, or nil if
 // it is no longer live. It was renamed, or dropped and restored: into another warehouse, or into a
 // warehouse that was created again since.
-func moved(ctx context.Context, d *Directory, record registry.Record, pointer registry.Pointer) (*Found, error) {
+func (d *Directory) moved(ctx context.Context, record registry.Record, pointer registry.Pointer) (*Found, error) {
 	for range movedMax {
 		path, err := d.Path(ctx, pointer.Warehouse, pointer.Namespace)
 		switch kind := moorage.KindOf(err); {
@@ -229,7 +229,7 @@ func (d *Directory) newFound(record registry.Record, pointer registry.Pointer, p
 	return &Found{
 		Record: record, Pointer: pointer, Storage: path.Storage,
 		Place: d.PlaceOf(path.Warehouse), Warehouse: path.Warehouse.ID, Above: path.Above(),
-		Delegation: path.Warehouse.Delegation, Secret: path.Warehouse.Secret.ID, home: path.home,
+		Delegation: path.Warehouse.Delegation, Secret: path.Warehouse.Secret.ID, version: path.version,
 	}
 }
 
@@ -278,7 +278,7 @@ func (d *Directory) Known(ident moorage.Identifier) (*Found, bool) {
 // FindAll is Find for several names. It reads the pointers of all known names in one call, as of
 // one moment.
 func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Identifier) ([]*Found, error) {
-	found, err := knownNow(ctx, d, func(int) *Kind { return k }, idents)
+	found, err := d.knownNow(ctx, func(int) *Kind { return k }, idents)
 	if err != nil {
 		return nil, err
 	}
@@ -294,7 +294,7 @@ func (d *Directory) FindAll(ctx context.Context, k *Kind, idents []moorage.Ident
 
 // knownNow rereads the known pointers of idents in one read. kind returns the expected kind of
 // each. The result is nil for a name that is not known or no longer leads to its pointer.
-func knownNow(ctx context.Context, d *Directory, kind func(i int) *Kind, idents []moorage.Identifier) (
+func (d *Directory) knownNow(ctx context.Context, kind func(i int) *Kind, idents []moorage.Identifier) (
 	[]*Found, error) {
 	found := make([]*Found, len(idents))
 	known, places := make([]*Found, 0, len(idents)), make([]int, 0, len(idents))

@@ -35,7 +35,7 @@ type Path struct {
 	warehouseRecord registry.Record
 	levels          []level
 	Storage         storage.Store
-	home            *home
+	version         *warehouseVersion
 }
 
 // level is one namespace on a path.
@@ -325,7 +325,7 @@ func (d *Directory) unchanged(ctx context.Context, key registry.Key, known level
 func (d *Directory) newPath(ctx context.Context, record registry.Record, name string, began time.Time) (
 	*Path, error) {
 	if !record.Exists() {
-		d.homes.forget(name)
+		d.versions.forget(name)
 		return nil, gate.NoSuchWarehouse(name)
 	}
 	warehouse, err := ledger.Decode[registry.Warehouse](record)
@@ -343,7 +343,7 @@ func (d *Directory) newPath(ctx context.Context, record registry.Record, name st
 	}
 	return &Path{
 		Warehouse: warehouse, warehouseRecord: record, Storage: store,
-		home: d.homes.at(name, record, PlaceKey(place), began),
+		version: d.versions.at(name, record, PlaceKey(place), began),
 	}, nil
 }
 

@@ -45,8 +45,8 @@ func (c Change) mustBeTried(value registry.Warehouse) bool {
 
 // Change changes a warehouse. A change of how its files are reached is first tested on the storage,
 // as for a new warehouse, unless it only removes delegations or locations. Requests that begin
-// after the answer use the change: at once on this node, within directory.HomeTrust on others. The
-// caller needs manage on the warehouse for properties, and admin for anything else.
+// after the answer use the change: at once on this node, within directory.WarehouseTrust on others.
+// The caller needs manage on the warehouse for properties, and admin for anything else.
 //
 // Further errors: KindBadRequest for invalid settings, and if the storage fails the test;
 // KindForbidden for a folder of this machine as Create; KindNoSuchWarehouse; KindTooLarge for

@@ -39,9 +39,9 @@ func (d *Directory) Resolve(ctx context.Context, caller moorage.Caller, v gate.V
 		case access.Namespace:
 			resolved.Path, err = d.PathFor(ctx, by, asked, on)
 		case access.Table:
-			resolved.Found, resolved.By, err = findThrough(ctx, d, by, asked, Table(), on, views)
+			resolved.Found, resolved.By, err = d.findThrough(ctx, by, asked, Table(), on, views)
 		case access.View:
-			resolved.Found, resolved.By, err = findThrough(ctx, d, by, asked, View(), on, views)
+			resolved.Found, resolved.By, err = d.findThrough(ctx, by, asked, View(), on, views)
 		}
 		return err
 	})
@@ -90,9 +90,9 @@ func (d *Directory) question(by Asker, asked access.Privileges, path *Path, on m
 	return q
 }
 
-// StandAt calls do for a request that MayAt has admitted and that may take long. While do runs,
-// StandAt repeats the decision with the present policy of the store (gate.Recheck).
-func (d *Directory) StandAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
+// RecheckAt calls do for a request that MayAt has admitted and that may take long. While do runs,
+// RecheckAt repeats the decision with the present policy of the store (gate.Recheck).
+func (d *Directory) RecheckAt(ctx context.Context, by Asker, asked access.Privileges, path *Path,
 	on moorage.Identifier, do func(context.Context) error) error {
 	if d.guard == nil {
 		return do(ctx)
@@ -150,7 +150,7 @@ func (d *Directory) Missing(ctx context.Context, by Asker, warehouse string, err
 }
 
 // Sees reports whether the caller sees a warehouse. The errors are those of the store.
-func Sees(ctx context.Context, d *Directory, by Asker, warehouse string) (bool, error) {
+func (d *Directory) Sees(ctx context.Context, by Asker, warehouse string) (bool, error) {
 	if d.guard == nil {
 		return true, nil
 	}

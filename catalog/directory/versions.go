@@ -1,0 +1,109 @@
+package directory
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"moorage/registry"
+)
+
+// WarehouseTrust is how long a node assumes that the record of a warehouse is unchanged. A later
+// request that would otherwise read only a table's pointer reads that record in the same call. So a
+// storage option, a secret or a delegation that was changed on another node applies to every
+// request that begins later than this.
+const WarehouseTrust = 2 * time.Second
+
+// warehouseVersion is one version of the record of a warehouse. All cached pointers of its tables
+// share it. It is safe for concurrent use.
+type warehouseVersion struct {
+	key   registry.Key
+	etag  registry.ETag
+	place string // the PlaceKey of the warehouse's storage
+	// confirmed is the start of the last read that found this version.
+	confirmed atomic.Pointer[time.Time]
+	stale     atomic.Bool // a read found another version
+}
+
+// isFresh reports whether a request that begins now may assume that v is the present version.
+func (v *warehouseVersion) isFresh(now time.Time) bool {
+	age := now.Sub(*v.confirmed.Load())
+	return age >= 0 && age <= WarehouseTrust
+}
+
+// isStale reports whether v is certainly not the present version. It is true for nil, the version
+// of a pointer that was not found in a warehouse.
+func (v *warehouseVersion) isStale() bool { return v == nil || v.stale.Load() }
+
+// confirm records that a read found v. began is when that read began.
+func (v *warehouseVersion) confirm(began time.Time) {
+	if began.After(*v.confirmed.Load()) {
+		v.confirmed.Store(&began)
+	}
+}
+
+// saw processes the record of v. began is when the read of record began.
+func (v *warehouseVersion) saw(record registry.Record, began time.Time) {
+	if record.Exists() && record.ETag == v.etag {
+		v.confirm(began)
+		return
+	}
+	v.stale.Store(true)
+}
+
+// warehouseVersions holds the present versions of warehouses that this node knows. It is safe for
+// concurrent use.
+type warehouseVersions struct {
+	// outdated is called with the place of a version if the next version has another place.
+	outdated func(place string)
+
+	mu    sync.Mutex                   // guards known; a leaf
+	known map[string]*warehouseVersion // by warehouse name
+}
+
+func newWarehouseVersions(outdated func(place string)) *warehouseVersions {
+	return &warehouseVersions{outdated: outdated, known: make(map[string]*warehouseVersion)}
+}
+
+// at returns the version of the warehouse called name for record. began is when the read of record
+// began, and place is the PlaceKey of its storage.
+func (v *warehouseVersions) at(name string, record registry.Record, place string, began time.Time) *warehouseVersion {
+	v.mu.Lock()
+	before := v.known[name]
+	now := before
+	if before == nil || before.etag != record.ETag || before.isStale() {
+		now = &warehouseVersion{key: record.Key, etag: record.ETag, place: place}
+		now.confirmed.Store(&began)
+		v.known[name] = now
+	}
+	v.mu.Unlock()
+	if now == before {
+		now.confirm(began)
+	} else {
+		v.leave(before, place)
+	}
+	return now
+}
+
+// forget records that a warehouse was changed or deleted.
+func (v *warehouseVersions) forget(name string) {
+	v.mu.Lock()
+	before := v.known[name]
+	delete(v.known, name)
+	v.mu.Unlock()
+	v.leave(before, "")
+}
+
+// leave marks before as stale, if it is not nil. place is the place of the next version.
+func (v *warehouseVersions) leave(before *warehouseVersion, place string) {
+	if before == nil {
+		return
+	}
+	before.stale.Store(true)
+	if before.place != place {
+		v.outdated(before.place)
+	}
+}
+
+// ForgetWarehouse makes the next request for a warehouse read its record again, after a change.
+func (d *Directory) ForgetWarehouse(name string) { d.versions.forget(name) }
