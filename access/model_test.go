@@ -290,7 +290,7 @@ func (w *randomWorld) mayTransfer(caller access.Caller, path []access.Object) (m
 // compareLists lists the children of a container by the plan and by asking about each.
 func (w *randomWorld) compareLists(t *testing.T, who *access.Who, caller access.Caller, path []access.Object) {
 	t.Helper()
-	for _, kind := range access.Kinds()[1:] {
+	for _, kind := range kinds()[1:] {
 		plan, ids := who.PlanList(path, kind)
 		if plan == access.ListNone != !who.Seen(path) {
 			t.Errorf("plan %d, and seen %v", plan, who.Seen(path))

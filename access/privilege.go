@@ -56,9 +56,6 @@ var kindNames = [...]string{
 	Table: "table", View: "view", Function: "function",
 }
 
-// Kinds returns every kind, outer ones first.
-func Kinds() []Kind { return []Kind{Server, Warehouse, Namespace, Table, View, Function} }
-
 // String returns the name of the kind.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"crypto/subtle"
 	"encoding/hex"
 	"slices"
 	"time"
@@ -35,12 +34,6 @@ type Key struct {
 	SHA256     [32]byte // of the secret
 	Ends       time.Time
 	Roles      []string // the roles that the key is narrowed to; nil for all that the principal has
-}
-
-// Matches reports whether sum is the SHA-256 of the key's secret, compared in constant time, and
-// the key has not ended at now.
-func (k Key) Matches(sum [32]byte, now time.Time) bool {
-	return subtle.ConstantTimeCompare(k.SHA256[:], sum[:]) == 1 && now.Before(k.Ends)
 }
 
 // Role is a role of the store, with its direct members: principals, roles and token roles.

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"moorage/locks"
+	"moorage/testkit/locktest"
 )
 
 // compatible is the matrix of the package comment of locks, written down a second time.
@@ -31,8 +32,8 @@ func requestFor(mode locks.Mode, path locks.Path, child string) locks.Request {
 
 // Each pair of modes on one path is granted or refused as the matrix has it.
 func testMatrix(t *testing.T, manager locks.Manager) {
-	for _, held := range locks.Modes() {
-		for _, wanted := range locks.Modes() {
+	for _, held := range locktest.Modes() {
+		for _, wanted := range locktest.Modes() {
 			holder := acquire(t, manager, requestFor(held, namespace("a"), "of the holder"))
 			taker, err := manager.Acquire(t.Context(), requestFor(wanted, namespace("a"), "of the taker"),
 				locks.Options{NonBlocking: true})
@@ -52,8 +53,8 @@ func testMatrix(t *testing.T, manager locks.Manager) {
 
 // A taker that may wait is granted at once, or as soon as the holder releases.
 func testMatrixWaits(t *testing.T, manager locks.Manager) {
-	for _, held := range locks.Modes() {
-		for _, wanted := range locks.Modes() {
+	for _, held := range locktest.Modes() {
+		for _, wanted := range locktest.Modes() {
 			holder := acquire(t, manager, requestFor(held, namespace("a"), "of the holder"))
 			taker := try(t.Context(), manager, requestFor(wanted, namespace("a"), "of the taker"), locks.Options{})
 			if what := wanted.String() + " while held " + held.String(); compatible[held][wanted] {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"moorage/locks"
+	"moorage/testkit/locktest"
 )
 
 // nodesContract is what runNodesContract tests.
@@ -72,8 +73,8 @@ func (a *attempt) mustHoldWithin(t *testing.T, limit time.Duration, what string)
 
 // Each pair of modes on two nodes is granted at once or after the release, as the matrix has it.
 func testNodesMatrix(t *testing.T, c nodesContract, nodes []locks.Manager) {
-	for _, held := range locks.Modes() {
-		for _, wanted := range locks.Modes() {
+	for _, held := range locktest.Modes() {
+		for _, wanted := range locktest.Modes() {
 			time.Sleep(2 * time.Second) // the shares that a node keeps for its next operation end
 			holder := acquire(t, nodes[0], requestFor(held, namespace("a"), "of the holder"))
 			taker := try(t.Context(), nodes[1], requestFor(wanted, namespace("a"), "of the taker"), locks.Options{})

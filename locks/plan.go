@@ -17,9 +17,6 @@ const (
 	W  Mode = R | WA     // the subtree is written
 )
 
-// Modes returns every mode, in the order of the matrix.
-func Modes() []Mode { return []Mode{RA, R, WA, W} }
-
 // Compatible reports whether two operations may hold m and other on one path at once.
 func (m Mode) Compatible(other Mode) bool { return conflicts[m]&setOf(other) == 0 }
 

@@ -7,6 +7,7 @@ import (
 
 	"moorage"
 	"moorage/locks"
+	"moorage/testkit/locktest"
 )
 
 func TestPlan(t *testing.T) {
@@ -53,13 +54,13 @@ func TestPlan(t *testing.T) {
 // excludes what either excludes.
 func TestModeUnion(t *testing.T) {
 	t.Parallel()
-	for _, a := range locks.Modes() {
-		for _, b := range locks.Modes() {
+	for _, a := range locktest.Modes() {
+		for _, b := range locktest.Modes() {
 			union := a | b
-			if !slices.Contains(locks.Modes(), union) {
+			if !slices.Contains(locktest.Modes(), union) {
 				t.Fatalf("%s | %s is no mode: %s", a, b, union)
 			}
-			for _, other := range locks.Modes() {
+			for _, other := range locktest.Modes() {
 				if union.Compatible(other) && !(a.Compatible(other) && b.Compatible(other)) {
 					t.Errorf("%s | %s = %s is compatible with %s, unlike one of the two", a, b, union, other)
 				}

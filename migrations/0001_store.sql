@@ -31,8 +31,7 @@ CREATE INDEX moorage_idempotency_undated ON moorage_idempotency (key) WHERE expi
 
 -- A change is written without a place in the order of changes ("awaits" is true) and is given one by the node that
 -- reads changes. seq is drawn when a change is written, with all rows of its batch held. A batch that saw another one is
--- written after that has committed, so it draws the greater number, whatever the clocks say. reads and wrote are the
--- versions that its batch found and made, and at is when that was.
+-- written after that has committed, so it draws the greater number, whatever the clocks say. at is when that was.
 --
 -- Each change is rewritten once, to get its place, and deleted after days. So its old rows are cleared away soon. By
 -- default that begins when a fifth of a table has changed, which of millions of changes is late, and it rests on its way.
@@ -43,8 +42,6 @@ CREATE TABLE moorage_change (
     value    bytea NOT NULL,
     awaits   boolean NOT NULL DEFAULT false,
     position bigint,
-    reads    uuid[],
-    wrote    uuid[],
     at       timestamptz,
     seq      bigint NOT NULL
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
@@ -80,7 +77,7 @@ CREATE TABLE moorage_table_lease        (key bytea PRIMARY KEY, etag uuid NOT NU
 -- A life of a node. renewed is its last heartbeat. address is for people and other nodes. A node that listens there ends
 -- the other sessions of the same address and host: host is what is certainly one machine and one network in it. silence
 -- is after how long others pass over the session; NULL is as they like. peer is HOST:PORT at which the node answers other
--- nodes. format is the newest format of the store that the node knows.
+-- nodes.
 CREATE TABLE moorage_lease_session (
     session text PRIMARY KEY,
     renewed timestamptz NOT NULL,
@@ -88,8 +85,7 @@ CREATE TABLE moorage_lease_session (
     address text,
     host    text,
     silence interval,
-    peer    text,
-    format  integer
+    peer    text
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_cost_delay = 0);
 
 -- What is held. place is the SHA-256 of path, which is there for people and may be of any length. A lease whose session

@@ -21,11 +21,12 @@
 // ciphertext and tag. So each record names the key that it needs.
 //
 // Rotate adds a key and makes it the primary one. Old values still open, and Rewrap seals them with
-// the new key. When no record and no backup names the old key any more, Forget removes it.
+// the new key. When no record and no backup names the old key any more, an administrator may delete
+// it with a tool of Tink.
 //
 // # Other sources of keys
 //
-// Packages vault, awskms and gcpkms seal with keys that never leave a service. The first byte of a
+// Package keyservice seals with keys that never leave a service. The first byte of a
 // sealed value is its Form, which names the source. A Succession moves values from one source to
 // another.
 //

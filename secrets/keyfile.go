@@ -60,20 +60,6 @@ func Rotate(path string) (now, before KeyID, err error) {
 	return now, before, err
 }
 
-// Forget removes a key from the file at path. Values that were sealed with it never open again. The
-// primary key cannot be removed.
-func Forget(path string, id KeyID) error {
-	return change(path, func(old *keys, manager *keyset.Manager) error {
-		if _, ok := old.known[id]; !ok {
-			return fmt.Errorf("%w: key %s", ErrNoKey, id)
-		}
-		if id == old.primary {
-			return fmt.Errorf("key %s is the primary key: rotate first", id)
-		}
-		return manager.Delete(uint32(id))
-	})
-}
-
 // change atomically replaces the file at path after edit has changed its keys. Of two concurrent
 // changes one is refused.
 func change(path string, edit func(old *keys, manager *keyset.Manager) error) error {

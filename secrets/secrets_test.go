@@ -150,21 +150,6 @@ func TestRotate(t *testing.T) {
 	if running.Primary() != now {
 		t.Errorf("the running node still seals with %s", running.Primary())
 	}
-
-	if err := secrets.Forget(path, now); err == nil {
-		t.Error("the primary key was removed")
-	}
-	if err := secrets.Forget(path, first); err != nil {
-		t.Fatal(err)
-	}
-	if err := secrets.Forget(path, first); !errors.Is(err, secrets.ErrNoKey) {
-		t.Errorf("a key was removed twice: %v", err)
-	}
-	keys = load(t, path)
-	mustOpen(t, keys, fresh, "hunter2")
-	if _, err := keys.Open(old, owner); !errors.Is(err, secrets.ErrNoKey) {
-		t.Errorf("a value of the removed key: %v; want ErrNoKey", err)
-	}
 }
 
 // TestRotateAtOnce changes one file from many sides: every change that was reported happened.

@@ -305,48 +305,17 @@ func keepPrepared(batch *pgx.Batch, query *pgx.QueuedQuery) {
 	}
 }
 
-// writeChange queues the insert of the change record, with the versions of all rows that the batch
-// found. It is queued when the batch holds every row, because the time of the change must show
-// that: after the inserts, and before the versions are overwritten.
+// writeChange queues the insert of the change record. It is queued when the batch holds every row,
+// because the sequence number of the change, which is drawn here, must show that.
 func (p *plan) writeChange(batch *pgx.Batch) {
 	last := len(p.batch.Writes) - 1
 	w := p.batch.Writes[last]
-	args := []any{[]byte(w.Key.ID), uuid(p.etags[last]), int16(w.State), w.Value, wroteETags(p.etags)}
-	var parts []string
-	byTable := map[registry.Table][][]byte{}
-	for _, t := range p.touch {
-		if t.key != w.Key {
-			byTable[t.key.Table] = append(byTable[t.key.Table], []byte(t.key.ID))
-		}
-	}
-	for _, table := range registry.Tables() {
-		if ids, ok := byTable[table]; ok {
-			args = append(args, ids)
-			parts = append(parts, fmt.Sprintf("SELECT etag FROM %s WHERE key = ANY($%d::bytea[])", tableName(table),
-				len(args)))
-		}
-	}
-	reads := "'{}'::uuid[]"
-	if len(parts) > 0 {
-		reads = "ARRAY(" + strings.Join(parts, " UNION ALL ") + ")"
-	}
-	batch.Queue("INSERT INTO moorage_change (key, etag, state, value, wrote, awaits, reads, at) "+
-		"VALUES ($1::bytea, $2::uuid, $3::smallint, $4::bytea, $5::uuid[], true, "+reads+", clock_timestamp())",
-		args...)
+	batch.Queue(intoChange+"VALUES ($1::bytea, $2::uuid, $3::smallint, $4::bytea, true, clock_timestamp())",
+		[]byte(w.Key.ID), uuid(p.etags[last]), int16(w.State), w.Value)
 }
 
 // uuid is an ETag as pgx sends it, even to a server that was not asked for the parameter's type.
 func uuid(etag registry.ETag) pgtype.UUID { return pgtype.UUID{Bytes: etag, Valid: true} }
-
-func wroteETags(etags []registry.ETag) []pgtype.UUID {
-	wrote := make([]pgtype.UUID, 0, len(etags))
-	for _, etag := range etags {
-		if !etag.IsZero() {
-			wrote = append(wrote, uuid(etag))
-		}
-	}
-	return wrote
-}
 
 // columns has rows to write, column by column.
 type columns struct {
@@ -454,7 +423,7 @@ func update(batch *pgx.Batch, table registry.Table, c columns) {
 	place := ""
 	switch table {
 	case registry.TableChange: // a change that is overwritten loses its place
-		place = ", awaits = false, position = NULL, reads = NULL, wrote = NULL, at = NULL"
+		place = ", awaits = false, position = NULL, at = NULL"
 	case registry.TableIdempotency: // not overwritten normally; if one is, the sweep reads its expiry
 		place = ", expires = NULL"
 	}

@@ -44,7 +44,7 @@ const planSQL = "SELECT set_config(name, CASE name WHEN 'plan_cache_mode' THEN '
 // numberSQL gives places to the first changes that wait, at most %[1]d. IS NOT FALSE keeps the
 // server from using the index of waiting changes, in which it would search for each change among
 // all of them.
-const numberSQL = "UPDATE moorage_change AS c SET awaits = false, reads = NULL, wrote = NULL, " +
+const numberSQL = "UPDATE moorage_change AS c SET awaits = false, " +
 	"position = (SELECT last FROM moorage_change_head WHERE one) + batch.place " +
 	"FROM (SELECT key, row_number() OVER (ORDER BY " + waitingOrder + ") AS place FROM " +
 	"(SELECT key, seq FROM moorage_change WHERE awaits ORDER BY " + waitingOrder +

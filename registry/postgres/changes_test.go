@@ -126,10 +126,8 @@ func insertWaiting(t *testing.T, schema string, n int, at string) {
 	}
 	defer conn.Close(context.WithoutCancel(t.Context()))
 	const id = "'fa' || lpad(to_hex(i), 6, '0') || repeat('0', 24)"
-	const etag = "lpad(to_hex(%s), 32, '0')::uuid"
-	_, err = conn.Exec(t.Context(), "INSERT INTO moorage_change (key, etag, state, value, awaits, reads, wrote, at) SELECT convert_to("+id+
-		", 'UTF8'), gen_random_uuid(), 0, convert_to('{\"id\":\"' || "+id+" || '\"}', 'UTF8'), true, ARRAY["+fmt.Sprintf(etag, "i - 1")+
-		"], ARRAY["+fmt.Sprintf(etag, "i")+"], now() + ("+at+") * interval '1 ms' FROM generate_series(1, $1::integer) AS i", n)
+	_, err = conn.Exec(t.Context(), "INSERT INTO moorage_change (key, etag, state, value, awaits, at) SELECT convert_to("+id+
+		", 'UTF8'), gen_random_uuid(), 0, convert_to('{\"id\":\"' || "+id+" || '\"}', 'UTF8'), true, now() + ("+at+") * interval '1 ms' FROM generate_series(1, $1::integer) AS i", n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,8 +170,8 @@ func TestPileAfterQuiet(t *testing.T) {
 	wantAllInOrder(t, store, old)
 	execute(t, schema, "ALTER TABLE moorage_change SET (autovacuum_enabled = false)")
 	execute(t, schema, "ANALYZE moorage_change")
-	execute(t, schema, "INSERT INTO moorage_change (key, etag, state, value, awaits, reads, wrote, at) "+
-		"SELECT convert_to(md5(i::text), 'UTF8'), gen_random_uuid(), 0, '', true, '{}', '{}', now() FROM generate_series(1, $1::integer) AS i", pile)
+	execute(t, schema, "INSERT INTO moorage_change (key, etag, state, value, awaits, at) "+
+		"SELECT convert_to(md5(i::text), 'UTF8'), gen_random_uuid(), 0, '', true, now() FROM generate_series(1, $1::integer) AS i", pile)
 	began := time.Now()
 	for more := true; more; {
 		var err error

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"moorage/locks"
+	"moorage/testkit/locktest"
 )
 
 // What the tests of contention run.
@@ -59,7 +60,7 @@ func randomWants(random *rand.Rand) []want {
 	var wants []want
 	for i := range places {
 		if random.IntN(2) == 0 || (i == places-1 && len(wants) == 0) {
-			wants = append(wants, want{locks.Modes()[random.IntN(4)], fmt.Sprint("/w/", i)})
+			wants = append(wants, want{locktest.Modes()[random.IntN(4)], fmt.Sprint("/w/", i)})
 		}
 	}
 	return wants

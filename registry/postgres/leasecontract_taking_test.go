@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"moorage/locks"
+	"moorage/testkit/locktest"
 )
 
 // Each pair of modes of two sessions on one path is granted or refused as the matrix has it.
@@ -18,8 +19,8 @@ func testMatrix(t *testing.T, s leaseStore) {
 		{locks.WA, locks.W}: true,
 		{locks.W, locks.RA}: true, {locks.W, locks.R}: true, {locks.W, locks.WA}: true, {locks.W, locks.W}: true,
 	}
-	for _, held := range locks.Modes() {
-		for _, wanted := range locks.Modes() {
+	for _, held := range locktest.Modes() {
+		for _, wanted := range locktest.Modes() {
 			ids := a.take(want{held, "/w"})
 			got, blocked := b.try(0, want{wanted, "/w"})
 			if (blocked >= 0) != refused[[2]locks.Mode{held, wanted}] {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"moorage/locks"
+	"moorage/testkit/locktest"
 )
 
 // A session that asks later for what a ticket waits for is blocked, also when nobody holds it any
@@ -58,8 +59,8 @@ func testWantLetsOlderPass(t *testing.T, s leaseStore) {
 // A want excludes by the matrix of leases, and never its own session.
 func testWantExcludesLikeALease(t *testing.T, s leaseStore) {
 	a, b, c := s.begin(t, "a"), s.begin(t, "b"), s.begin(t, "c")
-	for _, wanted := range locks.Modes() {
-		for _, newer := range locks.Modes() {
+	for _, wanted := range locktest.Modes() {
+		for _, newer := range locktest.Modes() {
 			a.take(want{locks.W, "/w"})
 			ticket := b.queue(want{wanted, "/w"})
 			a.release(a.id)

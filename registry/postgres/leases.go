@@ -155,10 +155,10 @@ func callLeases(ctx context.Context, connections *Store, queue func(*pgx.Batch))
 // Open begins a session.
 func (l *Leases) Open(ctx context.Context, s session) error {
 	return l.call(ctx, func(batch *pgx.Batch) {
-		batch.Queue(`INSERT INTO moorage_lease_session (session, renewed, version, address, host, silence, format)
+		batch.Queue(`INSERT INTO moorage_lease_session (session, renewed, version, address, host, silence)
 			SELECT $1::text, clock_timestamp(), nullif($2::text, ''), nullif($3::text, ''), nullif($4::text, ''),
-			nullif($5::bigint, 0) * interval '1 microsecond', $6::integer WHERE `+dontSync+" IS NOT NULL",
-			s.Name, s.Version, s.Address, s.Host, s.Silence.Microseconds(), registry.FormatVersion)
+			nullif($5::bigint, 0) * interval '1 microsecond' WHERE `+dontSync+" IS NOT NULL",
+			s.Name, s.Version, s.Address, s.Host, s.Silence.Microseconds())
 	})
 }
 

@@ -323,7 +323,7 @@ func (s *sent) insertRows(batch *pgx.Batch, table registry.Table, rows *movedRow
 		" ORDER BY new.key", args...)
 }
 
-const intoChange = "INSERT INTO moorage_change (key, etag, state, value, wrote, awaits, reads, at) SELECT "
+const intoChange = "INSERT INTO moorage_change (key, etag, state, value, awaits, at) "
 
 // insertChanges queues the statement that inserts the change records.
 func (s *sent) insertChanges(batch *pgx.Batch) {
@@ -335,9 +335,9 @@ func (s *sent) insertChanges(batch *pgx.Batch) {
 	for _, m := range s.moves {
 		rows.add(m, len(m.batch.Writes)-1, m.swaps[0].old)
 	}
-	source, args := rows.source("key", "etag", "state", "value", "old", "of", "made")
-	batch.Queue(intoChange+"new.key, new.etag, new.state, new.value, ARRAY[new.made, new.etag], true, "+
-		"ARRAY[new.old], clock_timestamp() FROM "+source+s.ifMoved(), args...)
+	source, args := rows.source("key", "etag", "state", "value", "of", "made")
+	batch.Queue(intoChange+"SELECT new.key, new.etag, new.state, new.value, true, clock_timestamp() FROM "+source+
+		s.ifMoved(), args...)
 }
 
 // insertChange queues the insert of the change of m, for which follows is false. It divides by zero
@@ -345,12 +345,8 @@ func (s *sent) insertChanges(batch *pgx.Batch) {
 func (m *move) insertChange(batch *pgx.Batch) {
 	last := len(m.batch.Writes) - 1
 	w := m.batch.Writes[last]
-	olds := make([]pgtype.UUID, len(m.swaps))
-	for i, u := range m.swaps {
-		olds[i] = uuid(u.old)
-	}
-	args := []any{[]byte(w.Key.ID), uuid(m.etags[last]), int16(w.State), w.Value, wroteETags(m.etags), olds}
-	sql := intoChange + "$1::bytea, $2::uuid, $3::smallint, $4::bytea, $5::uuid[], true, $6::uuid[], clock_timestamp()"
+	args := []any{[]byte(w.Key.ID), uuid(m.etags[last]), int16(w.State), w.Value}
+	sql := intoChange + "SELECT $1::bytea, $2::uuid, $3::smallint, $4::bytea, true, clock_timestamp()"
 	var counts []string
 	byTable := make(map[registry.Table]*movedRows)
 	for _, u := range m.swaps {

@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgtype"
 
 	"moorage/registry"
 	"moorage/testkit/pgserver"
@@ -105,8 +104,8 @@ func (s *moveBench) bare(ctx context.Context, sealed registry.Batch, etags []reg
 	pointer, change, old := sealed.Writes[0], sealed.Writes[1], uuid(sealed.Conditions[0].ETag)
 	batch.Queue("UPDATE moorage_pointer SET etag = $1, state = $2, value = $3 WHERE key = $4 AND etag = $5",
 		uuid(etags[0]), int16(pointer.State), pointer.Value, []byte(pointer.Key.ID), old)
-	batch.Queue("INSERT INTO moorage_change (key, etag, state, value, wrote, awaits, reads, at) VALUES ($1, $2, $3, $4, $5, true, $6, clock_timestamp())",
-		[]byte(change.Key.ID), uuid(etags[1]), int16(change.State), change.Value, []pgtype.UUID{uuid(etags[0]), uuid(etags[1])}, []pgtype.UUID{old})
+	batch.Queue("INSERT INTO moorage_change (key, etag, state, value, awaits, at) VALUES ($1, $2, $3, $4, true, clock_timestamp())",
+		[]byte(change.Key.ID), uuid(etags[1]), int16(change.State), change.Value)
 	return conn.SendBatch(ctx, &batch).Close()
 }
 

@@ -14,12 +14,12 @@ import (
 // waitingRows is how many changes wait in TestPageWithManyWaiting.
 var waitingRows = flag.Int("waiting", 150_000, "how many changes wait for their places in TestPageWithManyWaiting; from 1,000,000 on, a page must take less than 100 ms")
 
-// insertTables writes n changes that wait, of a thousand tables. Each found the version before.
+// insertTables writes n changes that wait, of a thousand tables.
 func insertTables(t *testing.T, schema string, n int) {
 	t.Helper()
-	execute(t, schema, "INSERT INTO moorage_change (key, etag, state, value, awaits, reads, wrote, at) SELECT convert_to(md5(i::text), 'UTF8'), "+
+	execute(t, schema, "INSERT INTO moorage_change (key, etag, state, value, awaits, at) SELECT convert_to(md5(i::text), 'UTF8'), "+
 		"gen_random_uuid(), 0, convert_to('{\"id\":\"' || md5(i::text) || '\",\"operation\":\"' || repeat('x', 400) || '\"}', 'UTF8'), true, "+
-		"ARRAY[lpad(to_hex(i - 1000), 32, '0')::uuid], ARRAY[lpad(to_hex(i), 32, '0')::uuid], now() - ($1::integer - i) * interval '1 ms' "+
+		"now() - ($1::integer - i) * interval '1 ms' "+
 		"FROM generate_series(1, $1::integer) AS i", n)
 }
 
