@@ -280,7 +280,7 @@ func TestCrashEveryCallOfPolicy(t *testing.T) {
 		"die": registrytest.Die, "die after": registrytest.DieAfter,
 	}
 	stride := scale.Stride("memory", 0)
-	chance := newLockedRandom(newSeed(t)).generator()
+	chance := newLockedRandom(newSeed(t)).Rand()
 	for storeName, alone := range map[string]bool{"alone": true, "shared": false} {
 		for _, m := range policyMutations {
 			for actionName, action := range actions {

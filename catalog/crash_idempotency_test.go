@@ -35,7 +35,7 @@ const (
 func TestCrashKeyedEveryCall(t *testing.T) {
 	t.Parallel()
 	actions := []registrytest.Action{registrytest.Fail, registrytest.Lose, registrytest.Delay, registrytest.Die, registrytest.DieAfter}
-	chance := newLockedRandom(newSeed(t)).generator()
+	chance := newLockedRandom(newSeed(t)).Rand()
 	for storeName, open := range anyStores() {
 		for n, m := range keyedMutations(t, "") {
 			for _, before := range []bool{false, true} {

@@ -284,7 +284,7 @@ func TestCrashEveryCall(t *testing.T) {
 		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
 		"die": registrytest.Die, "die after": registrytest.DieAfter,
 	}
-	chance := newLockedRandom(newSeed(t)).generator()
+	chance := newLockedRandom(newSeed(t)).Rand()
 	for storeName, open := range anyStores() {
 		stride := scale.Stride(storeName, crashStride)
 		for n, m := range mutations(t, "") {

@@ -33,7 +33,7 @@ func TestCrashTransaction(t *testing.T) {
 		"fail": registrytest.Fail, "lose": registrytest.Lose, "delay": registrytest.Delay,
 		"die": registrytest.Die, "die after": registrytest.DieAfter,
 	}
-	chance := newLockedRandom(newSeed(t)).generator()
+	chance := newLockedRandom(newSeed(t)).Rand()
 	for storeName, open := range anyStores() {
 		stride := scale.Stride(storeName, crashTransactionStride)
 		wrap := func(files storage.Store) storage.Store { return files }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,50 +23,19 @@ import (
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit"
 	"moorage/testkit/locktest"
 	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
 
-// clock is a time that stands still until a test moves it.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
+type clock = testkit.Clock
 
-func newClock() *clock { return &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)} }
+var newClock = testkit.NewClock
 
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
+type lockedRandom = testkit.Bits
 
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-// lockedRandom is a seeded source of bits that many goroutines may read.
-type lockedRandom struct {
-	mu     sync.Mutex
-	source *rand.ChaCha8
-}
-
-func newLockedRandom(seed uint64) *lockedRandom {
-	var key [32]byte
-	for i := range 8 {
-		key[i] = byte(seed >> (8 * i))
-	}
-	return &lockedRandom{source: rand.NewChaCha8(key)}
-}
-
-func (r *lockedRandom) Read(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.source.Read(p)
-}
+var newLockedRandom = testkit.NewBits
 
 // instance is the catalog of one node. Beside it are parts over the same ports, by which a test
 // reads and writes records. They share nothing with those of the catalog.
@@ -214,10 +181,7 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	return f
 }
 
-// ident returns the identifier of a table in the namespace "ns".
-func ident(name string) moorage.Identifier {
-	return moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"ns"}, Name: name}
-}
+var ident = testkit.Ident
 
 const testSchema = `{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"},{"id":2,"name":"name","required":false,"type":"string"}]}`
 

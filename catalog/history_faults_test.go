@@ -11,13 +11,6 @@ import (
 	"moorage/storage"
 )
 
-// generator returns a generator that is seeded from r.
-func (r *lockedRandom) generator() *rand.Rand {
-	var seed [32]byte
-	_, _ = r.Read(seed[:]) // it cannot fail
-	return rand.New(rand.NewChaCha8(seed))
-}
-
 // createdFiles holds every file that was ever created. It is safe for concurrent use.
 type createdFiles struct {
 	mu     sync.Mutex // guards bodies; a leaf

@@ -93,7 +93,7 @@ func newKeyHistory(t *testing.T, clean registry.Store, stores []registry.Store, 
 	h := &keyHistory{t: t, ctx: t.Context(), clock: clock}
 	h.clean = newFixture(t, func(c *catalog.Config) { c.Store, c.Now, c.Random, c.Locks = clean, now, random, locks.GrantAll{} })
 	for _, store := range stores {
-		chance := random.generator()
+		chance := random.Rand()
 		faulty := registrytest.Faulty(clockedStore{store, now}, func(_ int, method string) registrytest.Action {
 			switch n := chance.IntN(1000); {
 			case n < 10:

@@ -162,7 +162,7 @@ func faultySystem(t *testing.T, random *lockedRandom) *historySystem {
 
 // faultySystemOver is faultySystem over a store.
 func faultySystemOver(t *testing.T, store registry.Store, random *lockedRandom) *historySystem {
-	chance := random.generator()
+	chance := random.Rand()
 	faulty := registrytest.Faulty(store, func(_ int, method string) registrytest.Action {
 		n := chance.IntN(1000)
 		switch {
@@ -195,7 +195,7 @@ func lateAnswers(answers []error) error {
 // unansweredSystem is a system of two nodes whose store never tells what became of some writes.
 func unansweredSystem(t *testing.T, random *lockedRandom) *historySystem {
 	store := memoryregistry.New(random)
-	unanswered := newUnansweredStore(store, random.generator())
+	unanswered := newUnansweredStore(store, random.Rand())
 	system := newHistorySystem(t, store, historyParts{store: unanswered, locks: noLocks, nodes: 2, random: random})
 	system.faults = true
 	system.disturb = unanswered.release

@@ -16,6 +16,7 @@ import (
 	"moorage/catalog/gate"
 	"moorage/locks"
 	"moorage/registry"
+	"moorage/testkit"
 )
 
 // twinsFixture returns a fixture and the catalogs of so many nodes over its store. stores returns
@@ -353,12 +354,7 @@ func (f *fixture) sendHeld(store *heldStore, run func(context.Context, catalog.V
 	return answered
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // A retry that comes to the node on which the first attempt is under way waits for it, and does
 // nothing itself.

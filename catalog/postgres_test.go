@@ -106,7 +106,7 @@ func faultyPostgresSystem(t *testing.T, random *lockedRandom) *historySystem {
 	parts := historyParts{locks: noLocks, nodes: 2, random: random}
 	var late []*registrytest.FaultyStore
 	for range parts.nodes {
-		chance := random.generator()
+		chance := random.Rand()
 		faulty := registrytest.Faulty(openPostgres(t, dsn, random), func(_ int, method string) registrytest.Action {
 			n := chance.IntN(1000)
 			switch {

@@ -21,6 +21,7 @@ import (
 	"moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit"
 	"moorage/testkit/registrytest"
 	"moorage/txlog"
 )
@@ -32,12 +33,7 @@ const (
 	recoveryGrace = 15 * time.Minute
 )
 
-// clock is a time that stands still until a test moves it.
-type clock struct{ now time.Time }
-
-func (c *clock) Now() time.Time { return c.now }
-
-func (c *clock) Advance(d time.Duration) { c.now = c.now.Add(d) }
+type clock = testkit.Clock
 
 // fixture is a catalog over stores in memory, with the warehouse "w" and the namespace "ns". Its
 // methods write records behind the catalog's back.
@@ -58,7 +54,7 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	t.Helper()
 	files := memorystorage.New()
 	f := &fixture{
-		t: t, ctx: t.Context(), clock: &clock{time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)},
+		t: t, ctx: t.Context(), clock: testkit.NewClock(),
 		random: rand.NewChaCha8([32]byte{1}), files: files,
 	}
 	f.config = catalog.Config{
@@ -99,10 +95,7 @@ func (f *fixture) must(_ any, err error) {
 	}
 }
 
-// ident returns the identifier of a table in the namespace "ns".
-func ident(name string) moorage.Identifier {
-	return moorage.Identifier{Warehouse: testWarehouse, Namespace: moorage.Namespace{"ns"}, Name: name}
-}
+var ident = testkit.Ident
 
 func (f *fixture) makeNamespace(warehouse string, levels ...string) {
 	f.t.Helper()

@@ -40,6 +40,7 @@ import (
 	"moorage/rest"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit"
 	"moorage/testkit/registrytest"
 )
 
@@ -135,12 +136,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 // oneColumn is the schema of a table.
 const oneColumn = `{"type":"struct","fields":[{"id":1,"name":"n","type":"long","required":false}]}`
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // ask sends a request in the name of caller.
 func (w *wholeServer) ask(caller string, asked request) (*http.Request, *httptest.ResponseRecorder) {

@@ -70,6 +70,7 @@ func importTable() map[string][]string {
 		"management/client": {},
 		"cmd/moorage":       {everything},
 		// Kits of tests.
+		"testkit":              {},
 		"testkit/fakecloud":    {},
 		"testkit/histories":    {"metadata"},
 		"testkit/locktest":     {"locks"},
@@ -243,7 +244,7 @@ func checkTestHelpers(m *module) (found []violation) {
 		}
 		for _, spec := range f.ast.Imports {
 			name := importPath(spec)
-			if name == "testing" || strings.HasPrefix(name, "testing/") || strings.HasPrefix(name, modulePath+"/testkit/") {
+			if name == "testing" || strings.HasPrefix(name, "testing/") || strings.HasPrefix(name, modulePath+"/testkit") {
 				found = append(found, m.at("test helpers", f, spec, "%s is for tests", name))
 			}
 		}

@@ -127,7 +127,7 @@ func (m *module) add(p *pkg, name string, source []byte) error {
 	p.files = append(p.files, &file{
 		pkg: p, path: name, ast: parsed,
 		test:  strings.HasSuffix(name, "_test.go"),
-		suite: strings.HasPrefix(p.dir, "testkit/"),
+		suite: strings.HasPrefix(p.dir, "testkit"),
 		text:  string(source),
 		lines: strings.Count(string(source), "\n"),
 	})

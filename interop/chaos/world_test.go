@@ -23,6 +23,7 @@ import (
 	"moorage/management/client"
 	"moorage/registry"
 	"moorage/registry/postgres"
+	"moorage/testkit"
 	"moorage/testkit/loopback"
 	"moorage/testkit/pgserver"
 	"moorage/testkit/servers"
@@ -137,12 +138,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // newWorld starts the nodes. The first one gets the policy before the others start, which read
 // policies only now and then.

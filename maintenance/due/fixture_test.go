@@ -23,50 +23,16 @@ import (
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/tablefiles"
 )
 
-// clock is moved by tests.
-type clock struct {
-	mu    sync.Mutex // guards the fields below
-	now   time.Time
-	moved func(time.Time) // sets the clock of the store, if that has one of its own
-}
+type clock = testkit.Clock
 
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
+type lockedRandom = testkit.Bits
 
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	if c.moved != nil {
-		c.moved(c.now)
-	}
-}
-
-// lockedRandom is a seeded source of bits that many goroutines may read.
-type lockedRandom struct {
-	mu     sync.Mutex // guards source
-	source *rand.ChaCha8
-}
-
-func (r *lockedRandom) Read(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.source.Read(p)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // recorder notes the calls of a store.
 type recorder struct {
@@ -183,8 +149,8 @@ func overStores(t *testing.T, test func(t *testing.T, w *world)) {
 func newWorld(t testing.TB, open newStore) *world {
 	t.Helper()
 	w := &world{
-		t: t, ctx: t.Context(), clock: &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)},
-		random: &lockedRandom{source: rand.NewChaCha8([32]byte{1})},
+		t: t, ctx: t.Context(), clock: testkit.NewClock(),
+		random: testkit.NewBits(1),
 	}
 	w.store = &recorder{Store: open(t, w.random, w.clock)}
 	w.files = memorystorage.NewWithClock(w.clock.Now)
@@ -231,9 +197,7 @@ func (w *world) newNode(store registry.Store, alone bool) node {
 	return n
 }
 
-func ident(name string) moorage.Identifier {
-	return moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: name}
-}
+var ident = testkit.Ident
 
 // table makes a table with a history of its own.
 func (w *world) table(name string, seed uint64) (registry.ID, *tablefiles.History) {

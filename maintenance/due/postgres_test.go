@@ -18,7 +18,7 @@ func inPostgres(t testing.TB, random *lockedRandom, clock *clock) registry.Store
 	t.Helper()
 	dsn, set, err := database.SchemaWithClock(t.Context(), clock.Now())
 	must(t, err)
-	clock.moved = set
+	clock.Follow(set)
 	return openPostgres(t, dsn, postgres.Options{Random: random})
 }
 

@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,54 +21,18 @@ import (
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/tablefiles"
 )
 
-// clock is a time that stands still until a test moves it.
-type clock struct {
-	mu    sync.Mutex // guards the fields below
-	now   time.Time
-	moved func(time.Time) // sets the clock of the store, if that has one of its own
-}
+type clock = testkit.Clock
 
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
+type lockedRandom = testkit.Bits
 
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	if c.moved != nil {
-		c.moved(c.now)
-	}
-}
+var newLockedRandom = testkit.NewBits
 
-// lockedRandom is a seeded source of bits that many goroutines may read.
-type lockedRandom struct {
-	mu     sync.Mutex // guards source
-	source *rand.ChaCha8
-}
-
-func newLockedRandom(seed byte) *lockedRandom {
-	return &lockedRandom{source: rand.NewChaCha8([32]byte{seed})}
-}
-
-func (r *lockedRandom) Read(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.source.Read(p)
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // node is a catalog and its jobs, as one process has them.
 type node struct {
@@ -102,7 +65,7 @@ func inMemory(_ testing.TB, random *lockedRandom, clock *clock) registry.Store {
 func newWorld(t testing.TB, open newStore, seed uint64, steps int) *world {
 	t.Helper()
 	w := &world{
-		t: t, ctx: t.Context(), clock: &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)},
+		t: t, ctx: t.Context(), clock: testkit.NewClock(),
 		random: newLockedRandom(1),
 	}
 	w.store, w.files = open(t, w.random, w.clock), memorystorage.NewWithClock(w.clock.Now)

@@ -21,7 +21,7 @@ func inPostgres(t testing.TB, random *lockedRandom, clock *clock) registry.Store
 	t.Helper()
 	dsn, set, err := database.SchemaWithClock(t.Context(), clock.Now())
 	must(t, err)
-	clock.moved = set
+	clock.Follow(set)
 	_, err = postgres.Migrate(t.Context(), dsn)
 	must(t, err)
 	store, err := postgres.Open(t.Context(), dsn+"&pool_max_conns=4", postgres.Options{Random: random, AcquireTimeout: time.Minute})

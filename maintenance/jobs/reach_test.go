@@ -15,6 +15,7 @@ import (
 	"moorage/metadata"
 	"moorage/storage"
 	"moorage/storage/memory"
+	"moorage/testkit"
 	"moorage/testkit/tablefiles"
 )
 
@@ -24,12 +25,7 @@ const (
 	current  = location + "/metadata/00009.metadata.json"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 func claims(t testing.TB) []storage.Location {
 	t.Helper()

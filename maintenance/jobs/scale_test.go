@@ -13,6 +13,7 @@ import (
 	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/storage/file"
+	"moorage/testkit"
 	"moorage/testkit/tablefiles"
 )
 
@@ -28,7 +29,7 @@ const (
 // TestExpireLongHistory expires all snapshots of a table but one. Its files are on the disk.
 func TestExpireLongHistory(t *testing.T) {
 	w := &world{
-		t: t, ctx: t.Context(), clock: &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}, random: newLockedRandom(1),
+		t: t, ctx: t.Context(), clock: testkit.NewClock(), random: newLockedRandom(1),
 	}
 	folder := t.TempDir()
 	files, err := file.New([]string{"file://" + folder})

@@ -25,6 +25,7 @@ import (
 	"moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit"
 	"moorage/testkit/registrytest"
 )
 
@@ -86,12 +87,7 @@ func (w *world) advance(d time.Duration) {
 	}
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // newWorld returns a world over a store in memory.
 func newWorld(t *testing.T, tables int) *world {

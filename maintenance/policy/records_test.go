@@ -18,15 +18,11 @@ import (
 	"moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit"
 	"moorage/testkit/registrytest"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // slowStore calls after behind each list that it has made.
 type slowStore struct {

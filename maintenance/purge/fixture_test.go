@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,42 +22,15 @@ import (
 	memoryregistry "moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit"
 	"moorage/testkit/registrytest"
 )
 
-// clock is a time that stands still until a test moves it.
-type clock struct {
-	mu  sync.Mutex // guards now
-	now time.Time
-}
+type clock = testkit.Clock
 
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
+type lockedRandom = testkit.Bits
 
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-// lockedRandom is a seeded source of bits that many goroutines may read.
-type lockedRandom struct {
-	mu     sync.Mutex // guards source
-	source *rand.ChaCha8
-}
-
-func newLockedRandom(seed byte) *lockedRandom {
-	return &lockedRandom{source: rand.NewChaCha8([32]byte{seed})}
-}
-
-func (r *lockedRandom) Read(p []byte) (int, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.source.Read(p)
-}
+var newLockedRandom = testkit.NewBits
 
 // node is a catalog and its purges, as one process has them.
 type node struct {
@@ -99,7 +70,7 @@ type fixture struct {
 // newFixture returns a fixture; change may set other parts before its node is made.
 func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 	t.Helper()
-	clock := &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}
+	clock := testkit.NewClock()
 	files, random := memorystorage.New(), newLockedRandom(1)
 	var config catalog.Config
 	config = catalog.Config{
@@ -139,10 +110,7 @@ func (f *fixture) otherBy(store registry.Store, ahead time.Duration) *node {
 	return newNode(f.t, config, f.interval)
 }
 
-// ident returns the identifier of a table in the namespace "ns".
-func ident(name string) moorage.Identifier {
-	return moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: name}
-}
+var ident = testkit.Ident
 
 const testSchema = `{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}`
 
@@ -201,12 +169,7 @@ func (f *fixture) list(table registry.Table) []registry.Record {
 	return records
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // appendSnapshot returns a commit that adds the first snapshot of table.
 func appendSnapshot(t testing.TB, table *catalog.Table) catalog.CommitRequest {

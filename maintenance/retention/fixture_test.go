@@ -2,9 +2,7 @@ package retention_test
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,6 +17,7 @@ import (
 	"moorage/registry/memory"
 	"moorage/storage"
 	memorystorage "moorage/storage/memory"
+	"moorage/testkit"
 	"moorage/testkit/registrytest"
 	"moorage/testkit/storetest"
 )
@@ -29,37 +28,11 @@ const (
 	testSchema = `{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"}]}`
 )
 
-// clock is a time that stands still until a test moves it.
-type clock struct {
-	mu  sync.Mutex // guards now
-	now time.Time
-}
+type clock = testkit.Clock
 
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
+type bits = testkit.Bits
 
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-// bits is a seeded source of bits that many goroutines may read.
-type bits struct {
-	mu     sync.Mutex // guards source
-	source *rand.ChaCha8
-}
-
-func newBits(seed byte) *bits { return &bits{source: rand.NewChaCha8([32]byte{seed})} }
-
-func (b *bits) Read(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.source.Read(p)
-}
+var newBits = testkit.NewBits
 
 // fixture is a Retention over a store in memory, and a catalog with the warehouse "w" and the
 // namespace "ns".
@@ -76,7 +49,7 @@ type fixture struct {
 // newFixture returns a fixture; change may set other parts before it is made.
 func newFixture(t testing.TB, change ...func(*retention.Config)) *fixture {
 	t.Helper()
-	f := &fixture{t: t, ctx: t.Context(), clock: &clock{now: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)}}
+	f := &fixture{t: t, ctx: t.Context(), clock: testkit.NewClock()}
 	f.config = retention.Config{KeyLife: keyLife, Deps: ledger.Deps{Config: ledger.Config{Now: f.clock.Now, Random: newBits(4)}}}
 	f.config.Store = memory.NewWithClock(newBits(2), func() time.Time { return f.config.Now() })
 	for _, set := range change {
@@ -119,12 +92,7 @@ func (f *fixture) other(store registry.Store) *retention.Retention {
 	return made
 }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // wantKind fails the test unless err has the kind.
 func wantKind(t testing.TB, err error, kind moorage.Kind) {
@@ -143,10 +111,7 @@ func (f *fixture) wantClean() {
 	}
 }
 
-// ident returns the identifier of a table in the namespace "ns".
-func ident(name string) moorage.Identifier {
-	return moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: name}
-}
+var ident = testkit.Ident
 
 func (f *fixture) tryCreate(name, location string) error {
 	_, err := f.catalog.CreateTable(f.ctx, ident(name),

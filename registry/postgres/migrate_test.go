@@ -81,7 +81,7 @@ func TestFormatIsRefused(t *testing.T) {
 		fmt.Sprintf(`UPDATE moorage_format SET value = '{"version":%d}'`, newer): fmt.Sprintf(
 			"newer version of moorage: its records have format %d, this one reads up to %d", newer, registry.FormatVersion),
 		`UPDATE moorage_format SET value = '{"version":0}'`: "format is 0",
-		`DELETE FROM moorage_format`:                        "nothing says which format",
+		`DELETE FROM moorage_format`:                        "it has no record of its format",
 	} {
 		dsn := newSchema(t)
 		if _, err := Migrate(t.Context(), dsn); err != nil {
