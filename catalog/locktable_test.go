@@ -116,7 +116,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			if err != nil {
 				return nil, err
 			}
-			_, _, err = tables.Tend(f.ctx, id, catalog.Tending{Verb: gate.Expire,
+			_, _, err = tables.Maintain(f.ctx, id, catalog.MaintenanceEdit{Verb: gate.Expire,
 				Plan: func(base *metadata.Document, now time.Time) ([]metadata.Update, error) {
 					return metadata.PlanExpire(base, metadata.Retention{MinSnapshots: 1}, now).Updates(), nil
 				}})

@@ -135,8 +135,8 @@ func (c viewChange) becomeOwner(ctx context.Context, p *planner, maker string, g
 	}, err
 }
 
-// Beside implements commit.Tended: the caller that replaces a definer view becomes its owner in the
-// same Apply.
+// Beside implements commit.Accompanied: the caller that replaces a definer view becomes its owner
+// in the same Apply.
 func (e viewEdit) Beside(ctx context.Context, found *directory.Found, base, next document) (commit.Beside, error) {
 	change := viewChange{
 		by: e.by, ident: found.Pointer.Identifier(), pointer: found.Pointer, above: found.Above,

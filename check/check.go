@@ -87,7 +87,7 @@ func New(config Config) *Checker {
 }
 
 // Check reads all records and the metadata file of every live table and view. It leaves out the
-// records of changes, of readers of changes, and of claims on work, which expire. It reports the
+// records of changes, of readers of changes, and of assignments, which expire. It reports the
 // following, where "table" also means a view:
 //
 //   - an unreadable record; what depends on that record is not reported until it is repaired;
@@ -99,7 +99,7 @@ func New(config Config) *Checker {
 //   - live tables whose locations nest; tasks without a table, and tasks that were given up;
 //   - a dropped table whose purge was requested, but has no task;
 //   - a transaction that is still unfinished long after its deadline;
-//   - a record of the due index without a matching care record, and the reverse;
+//   - a record of the due index without a matching schedule, and the reverse;
 //   - a job of maintenance whose table is long gone, or whose files are missing; a lease on a table
 //     that is gone;
 //   - grants on objects that are gone or have moved; records of access in a store with access

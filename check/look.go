@@ -111,7 +111,7 @@ func (c *Checker) lookOnce(ctx context.Context, storages *answering) (Report, er
 		{registry.TableTask, l.task},
 		{registry.TableIdempotency, l.outcome},
 		{registry.TableLease, m.lease},
-		{registry.TableCare, m.care},
+		{registry.TableSchedule, m.schedule},
 		{registry.TableDue, m.due},
 		{registry.TableRun, m.run},
 		{registry.TableMaintenancePolicy, m.rule},

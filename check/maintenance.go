@@ -24,13 +24,13 @@ type kindOn struct {
 type maintained struct {
 	look *look
 	dues map[kindOn][]registry.Key // records of the due index
-	says map[kindOn]registry.Key   // the due records that care records require
+	says map[kindOn]registry.Key   // the due records that schedules require
 	jobs []registry.Job
 }
 
 func (m *maintained) job(record registry.Record) {
 	value, ok := readRecord[registry.Job](m.look, record, registry.StateCollecting, registry.StateWaiting,
-		registry.StateDeleting, registry.StateClaimed, registry.StateBlocked)
+		registry.StateDeleting, registry.StateAssigned, registry.StateBlocked)
 	if !ok {
 		return
 	}
@@ -41,8 +41,8 @@ func (m *maintained) job(record registry.Record) {
 	m.jobs = append(m.jobs, value)
 }
 
-func (m *maintained) care(record registry.Record) {
-	value, ok := readRecord[registry.Care](m.look, record, registry.StateNone)
+func (m *maintained) schedule(record registry.Record) {
+	value, ok := readRecord[registry.Schedule](m.look, record, registry.StateNone)
 	var pointer registry.ID
 	if !ok || !m.pointerOf(record, &pointer) {
 		return
@@ -108,19 +108,19 @@ func (m *maintained) rule(record registry.Record) {
 	readRecord[registry.MaintenancePolicy](m.look, record, registry.StateNone)
 }
 
-// report reports records of the due index without a care record, and the reverse. It also reports
+// report reports records of the due index without a schedule, and the reverse. It also reports
 // jobs on tables that are long gone, and jobs whose files are missing.
 func (m *maintained) report(ctx context.Context) error {
 	for on, keys := range m.dues {
 		for _, key := range keys {
-			if m.says[on] != key && !m.look.hidden(registry.CareKey(on.pointer)) {
-				m.look.problem("%s is due, and the care of the table does not say so", key)
+			if m.says[on] != key && !m.look.hidden(registry.ScheduleKey(on.pointer)) {
+				m.look.problem("%s is due, and the schedule of the table does not say so", key)
 			}
 		}
 	}
 	for on, key := range m.says {
 		if len(m.dues[on]) == 0 && !m.look.hidden(key) { // a record at another time is already a problem
-			m.look.problem("%s is due as the care of the table says, and is not in the index: nothing looks at it", key)
+			m.look.problem("%s is due by the schedule of the table, and is not in the index: nothing looks at it", key)
 		}
 	}
 	for _, job := range m.jobs {

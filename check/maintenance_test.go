@@ -12,7 +12,7 @@ import (
 // maintain writes records of maintenance of the table "t" that hold together: a job with its file,
 // what is due, a lease, and the records of drops of the table, which is live, and of one that is
 // gone.
-func (f *fixture) maintain() (registry.Job, registry.Care) {
+func (f *fixture) maintain() (registry.Job, registry.Schedule) {
 	f.t.Helper()
 	_, pointer := f.pointer()
 	now := f.clock.Now()
@@ -22,63 +22,63 @@ func (f *fixture) maintain() (registry.Job, registry.Care) {
 	}
 	f.must(nil, f.files.Create(f.ctx, job.Input.Location, []byte("{}")))
 	f.put(registry.JobKey(pointer.ID, job.Kind), registry.StateWaiting, job)
-	care := registry.Care{Jobs: []registry.JobCare{{Kind: "orphans"}, {Kind: "snapshots", Due: now}}}
-	f.put(registry.CareKey(pointer.ID), registry.StateNone, care)
+	schedule := registry.Schedule{Jobs: []registry.KindSchedule{{Kind: "orphans"}, {Kind: "snapshots", Due: now}}}
+	f.put(registry.ScheduleKey(pointer.ID), registry.StateNone, schedule)
 	f.put(registry.DueKey(pointer.ID, "snapshots", now), registry.StateNone, registry.Due{})
 	f.put(registry.DueBlockedKey(pointer.ID, "orphans"), registry.StateNone, registry.Due{Reason: "why"})
 	f.put(registry.LeaseKey(pointer.ID), registry.StateNone, registry.Lease{Last: 1})
 	f.put(registry.WindowKey(pointer.ID, now), registry.StateNone, registry.Due{})
 	f.put(registry.WindowKey(registry.ID{15: 9}, now), registry.StateNone, registry.Due{})
 	f.wantClean()
-	return job, care
+	return job, schedule
 }
 
 func TestCheckMaintenance(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		damage func(f *fixture, job registry.Job, care registry.Care)
+		damage func(f *fixture, job registry.Job, schedule registry.Schedule)
 		want   string
 	}{
-		"due without care": {func(f *fixture, job registry.Job, care registry.Care) {
-			care.Jobs[1].Due = time.Time{}
-			f.put(registry.CareKey(job.Pointer), registry.StateNone, care)
-		}, "the care of the table does not say so"},
-		"due twice": {func(f *fixture, job registry.Job, _ registry.Care) {
+		"due without schedule": {func(f *fixture, job registry.Job, schedule registry.Schedule) {
+			schedule.Jobs[1].Due = time.Time{}
+			f.put(registry.ScheduleKey(job.Pointer), registry.StateNone, schedule)
+		}, "the schedule of the table does not say so"},
+		"due twice": {func(f *fixture, job registry.Job, _ registry.Schedule) {
 			f.put(registry.DueKey(job.Pointer, "snapshots", job.Created.Add(time.Hour)), registry.StateNone, registry.Due{})
-		}, "the care of the table does not say so"},
-		"care without due": {func(f *fixture, job registry.Job, care registry.Care) {
-			care.Jobs[0].Due = job.Created
-			f.put(registry.CareKey(job.Pointer), registry.StateNone, care)
+		}, "the schedule of the table does not say so"},
+		"schedule without due": {func(f *fixture, job registry.Job, schedule registry.Schedule) {
+			schedule.Jobs[0].Due = job.Created
+			f.put(registry.ScheduleKey(job.Pointer), registry.StateNone, schedule)
 		}, "nothing looks at it"},
-		"care of another time": {func(f *fixture, job registry.Job, care registry.Care) {
-			care.Jobs[1].Due = job.Created.Add(time.Hour)
-			f.put(registry.CareKey(job.Pointer), registry.StateNone, care)
-		}, "the care of the table does not say so"},
-		"file of a job": {func(f *fixture, job registry.Job, _ registry.Care) {
+		"schedule of another time": {func(f *fixture, job registry.Job, schedule registry.Schedule) {
+			schedule.Jobs[1].Due = job.Created.Add(time.Hour)
+			f.put(registry.ScheduleKey(job.Pointer), registry.StateNone, schedule)
+		}, "the schedule of the table does not say so"},
+		"file of a job": {func(f *fixture, job registry.Job, _ registry.Schedule) {
 			f.must(nil, f.files.Delete(f.ctx, job.Input.Location))
 		}, "input.json is missing"},
-		"job of a table that is gone": {func(f *fixture, job registry.Job, _ registry.Care) {
+		"job of a table that is gone": {func(f *fixture, job registry.Job, _ registry.Schedule) {
 			job.Pointer = registry.ID{15: 9}
 			f.put(registry.JobKey(job.Pointer, job.Kind), registry.StateWaiting, job)
 			f.clock.Advance(2 * time.Hour)
 		}, "is on a table that is gone"},
-		"job of another table": {func(f *fixture, job registry.Job, _ registry.Care) {
+		"job of another table": {func(f *fixture, job registry.Job, _ registry.Schedule) {
 			f.put(registry.JobKey(registry.ID{15: 9}, job.Kind), registry.StateWaiting, job)
 		}, "of another table or kind"},
-		"lease on a table that is gone": {func(f *fixture, _ registry.Job, _ registry.Care) {
+		"lease on a table that is gone": {func(f *fixture, _ registry.Job, _ registry.Schedule) {
 			f.put(registry.LeaseKey(registry.ID{15: 9}), registry.StateNone, registry.Lease{Last: 1})
 		}, "a lease on a table that is gone"},
-		"job that cannot be read": {func(f *fixture, job registry.Job, _ registry.Care) {
+		"job that cannot be read": {func(f *fixture, job registry.Job, _ registry.Schedule) {
 			f.write(registry.Put(registry.JobKey(job.Pointer, job.Kind), registry.StateWaiting, []byte("{")))
 		}, "job"},
-		"drop with a malformed key": {func(f *fixture, job registry.Job, _ registry.Care) {
+		"drop with a malformed key": {func(f *fixture, job registry.Job, _ registry.Schedule) {
 			key := registry.WindowKey(job.Pointer, job.Created)
 			f.put(registry.Key{Table: key.Table, ID: key.ID + "0"}, registry.StateNone, registry.Due{})
 		}, "is not the key of a drop"},
-		"drop that cannot be read": {func(f *fixture, job registry.Job, _ registry.Care) {
+		"drop that cannot be read": {func(f *fixture, job registry.Job, _ registry.Schedule) {
 			f.write(registry.Put(registry.WindowKey(job.Pointer, job.Created), registry.StateNone, []byte("{")))
 		}, "window/"},
-		"policy that cannot be read": {func(f *fixture, _ registry.Job, _ registry.Care) {
+		"policy that cannot be read": {func(f *fixture, _ registry.Job, _ registry.Schedule) {
 			f.write(registry.Put(registry.Key{Table: registry.TableMaintenancePolicy, ID: "server"}, registry.StateNone, []byte("{")))
 		}, "server"},
 	} {
@@ -86,8 +86,8 @@ func TestCheckMaintenance(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
 			f.create("t")
-			job, care := f.maintain()
-			tt.damage(f, job, care)
+			job, schedule := f.maintain()
+			tt.damage(f, job, schedule)
 			report, err := f.Check(f.ctx)
 			if err != nil || !slices.ContainsFunc(report.Problems, func(p string) bool { return strings.Contains(p, tt.want) }) {
 				t.Errorf("check: %v %q; want %q", err, report.Problems, tt.want)

@@ -337,9 +337,9 @@ func TestCheckOfAbsentStore(t *testing.T) {
 	t.Parallel()
 	for _, table := range registry.Tables() {
 		switch table { // that Check does not read
-		case registry.TableChange, registry.TableCursor, registry.TableClaim, registry.TableFormat,
+		case registry.TableChange, registry.TableCursor, registry.TableAssignment, registry.TableFormat,
 			registry.TablePolicy, registry.TableSecret,
-			registry.TableMaintenancePolicy, registry.TableCare, registry.TableDue, registry.TableJob, registry.TableRun, registry.TableLease:
+			registry.TableMaintenancePolicy, registry.TableSchedule, registry.TableDue, registry.TableJob, registry.TableRun, registry.TableLease:
 			continue
 		}
 		f := newFixture(t)

@@ -124,7 +124,7 @@ func (l *Ledger) applyOrSettle(ctx context.Context, batch registry.Batch) ([]reg
 }
 
 // Step writes without a change record. Such writes are fences, notes in tasks, marks of sweeps,
-// outcomes without an effect, states of transactions, claims on work, and the removal of old
+// outcomes without an effect, states of transactions, assignments, and the removal of old
 // records. Each step must be safe to repeat. The errors are the errors of registry.Store.Apply.
 func (l *Ledger) Step(ctx context.Context, batch registry.Batch) ([]registry.ETag, error) {
 	return l.store.Apply(ctx, batch)

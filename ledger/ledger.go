@@ -23,8 +23,8 @@ const settleTimeout = 10 * time.Second
 // Config configures Deps. All fields but Alone are required.
 type Config struct {
 	Store registry.Store
-	// Alone is true if no other process uses the store. Then the claims of an earlier process do
-	// not delay this one.
+	// Alone is true if no other process uses the store. Then the assignments of an earlier process
+	// do not delay this one.
 	Alone  bool
 	Now    func() time.Time
 	Random io.Reader // ids and jitter; safe for concurrent use
@@ -35,7 +35,7 @@ type Config struct {
 type Deps struct {
 	Config
 	Ledger *Ledger
-	// Owner is the name of the process in its claims.
+	// Owner is the name of the process in its assignments.
 	Owner registry.ID
 }
 
@@ -64,10 +64,10 @@ func New(config Config) (Deps, error) {
 	if err != nil {
 		return Deps{}, fmt.Errorf("seed the jitter: %w", err)
 	}
-	owner := registry.ID{15: 1} // constant, so that this process owns the claims of an earlier one
+	owner := registry.ID{15: 1} // constant, so that this process owns the assignments of an earlier one
 	if !config.Alone {
 		if owner, err = registry.NewID(config.Random); err != nil {
-			return Deps{}, fmt.Errorf("draw the owner of claims: %w", err)
+			return Deps{}, fmt.Errorf("draw the owner of assignments: %w", err)
 		}
 	}
 	return Deps{config, &Ledger{
@@ -76,8 +76,8 @@ func New(config Config) (Deps, error) {
 	}, owner}, nil
 }
 
-// Claimer returns a Claimer for the process.
-func (d Deps) Claimer() *Claimer { return NewClaimer(d.Store, d.Owner) }
+// Assigner returns a Assigner for the process.
+func (d Deps) Assigner() *Assigner { return NewAssigner(d.Store, d.Owner) }
 
 // NewJitter seeds a generator of pauses from random.
 func NewJitter(random io.Reader) (*rand.Rand, error) {

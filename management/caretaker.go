@@ -237,7 +237,7 @@ func (c Caretaker) MaintenanceStatus(ctx context.Context, object client.Object) 
 func kindOf(kind due.KindStatus, paused bool) client.MaintenanceKind {
 	answer := client.MaintenanceKind{
 		Kind: string(kind.Rule.Type.Kind()), Type: string(kind.Rule.Type), From: fromOf(kind.Rule.From),
-		Due: kind.Care.Due, Last: kind.Care.Last, Outcome: kind.Care.Outcome,
+		Due: kind.Schedule.Due, Last: kind.Schedule.Last, Outcome: kind.Schedule.Outcome,
 		Settings: make(map[string]client.MaintenanceValue, len(kind.Rule.Values)),
 	}
 	answer.State, answer.Why = stateOf(kind, paused)
@@ -301,9 +301,9 @@ func stateOf(kind due.KindStatus, paused bool) (state, why string) {
 		return "Disabled", ""
 	case kind.Rule.Held != "":
 		return "Held", kind.Rule.Held
-	case kind.Care.Error != "":
-		return "Failed", kind.Care.Error
-	case kind.Care.Last.IsZero():
+	case kind.Schedule.Error != "":
+		return "Failed", kind.Schedule.Error
+	case kind.Schedule.Last.IsZero():
 		return "Not_Yet_Run", ""
 	}
 	return "Successful", ""

@@ -34,12 +34,12 @@ const (
 	TableSecret      Table = 16 // id, or "store"
 	TableAccess      Table = 17 // "epoch", "recent", "store", "key/" and "maker/" with ids
 	TableCursor      Table = 18 // name of a reader of the order of changes, such as "horizon"
-	TableCare        Table = 19 // pointer id
+	TableSchedule    Table = 19 // pointer id
 	TableDue         Table = 20 // shard / time / pointer id / kind, or DueBlockedKey, WindowKey, WaitingKey
 	TableJob         Table = 21 // pointer id / kind
 	TableRun         Table = 22 // pointer id / time, the latest first / job id
 	TableLease       Table = 23 // pointer id
-	TableClaim       Table = 25 // name of a piece of work, such as "purge/" and the id of a task
+	TableAssignment  Table = 25 // name of a piece of work, such as "purge/" and the id of a task
 	TableTombstone   Table = 29 // normalised URI
 
 	TableMaintenancePolicy Table = 24 // "server", or "w/", "n/", "t/" and the id of a warehouse, namespace, pointer
@@ -50,8 +50,8 @@ var tableNames = map[Table]string{
 	TableUUID: "table-uuid", TableLocation: "location", TableTransaction: "transaction",
 	TableIdempotency: "idempotency", TableChange: "change", TableTask: "task", TableFormat: "format",
 	TablePrincipal: "principal", TableRole: "role", TableGrants: "grants", TablePolicy: "access-policy",
-	TableSecret: "secret", TableAccess: "access", TableCursor: "cursor", TableClaim: "claim",
-	TableCare: "care", TableDue: "due", TableJob: "job", TableRun: "run", TableLease: "lease",
+	TableSecret: "secret", TableAccess: "access", TableCursor: "cursor", TableAssignment: "assignment",
+	TableSchedule: "schedule", TableDue: "due", TableJob: "job", TableRun: "run", TableLease: "lease",
 	TableMaintenancePolicy: "maintenance-policy", TableTombstone: "tombstone",
 }
 
@@ -230,5 +230,5 @@ func TaskKey(id ID) Key { return Key{TableTask, id.String()} }
 // FormatKey is the key of the record with the version of the store's layout.
 func FormatKey() Key { return Key{TableFormat, "format"} }
 
-// ClaimKey is the key of the claim on a piece of work.
-func ClaimKey(work string) Key { return Key{TableClaim, work} }
+// AssignmentKey is the key of the assignment of a piece of work.
+func AssignmentKey(work string) Key { return Key{TableAssignment, work} }

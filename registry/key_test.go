@@ -35,7 +35,7 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.ChangeKey(otherID), 9, other},
 		{registry.TaskKey(someID), 10, some},
 		{registry.FormatKey(), 11, "format"},
-		{registry.ClaimKey("purge/" + some), 25, "purge/" + some},
+		{registry.AssignmentKey("purge/" + some), 25, "purge/" + some},
 		{registry.PrincipalKey("corp:ann"), 12, "corp:ann"},
 		{registry.RoleKey("analysts"), 13, "analysts"},
 		{registry.GrantsKey(someID), 14, some},
@@ -47,7 +47,7 @@ func TestKeysAreFormat1(t *testing.T) {
 		{registry.AccessStoreKey(), 17, "store"},
 		{registry.PublicKeyKey("k1"), 17, "key/k1"},
 		{registry.MakerKey("corp:ann", someID), 17, "maker/" + sumOfAnn + "/" + some},
-		{registry.CareKey(someID), 19, some},
+		{registry.ScheduleKey(someID), 19, some},
 		{registry.DueKey(someID, "snapshots", time.Unix(0x6943a1f0, 0)), 20, "a/06943a1f0/" + some + "/snapshots"},
 		{registry.DueBlockedKey(someID, "snapshots"), 20, "blocked/" + some + "/snapshots"},
 		{registry.WindowKey(someID, time.Unix(0x6943a1f0, 999)), 20, "window/06943a1f0/" + some},
@@ -82,8 +82,8 @@ func TestNumbersAreFormat1(t *testing.T) {
 	tables := map[registry.Table]string{
 		1: "warehouse", 2: "namespace", 3: "entry", 4: "pointer", 5: "table-uuid", 6: "location",
 		7: "transaction", 8: "idempotency", 9: "change", 10: "task", 11: "format",
-		12: "principal", 13: "role", 14: "grants", 15: "access-policy", 16: "secret", 17: "access", 18: "cursor", 25: "claim",
-		19: "care", 20: "due", 21: "job", 22: "run", 23: "lease", 24: "maintenance-policy", 29: "tombstone",
+		12: "principal", 13: "role", 14: "grants", 15: "access-policy", 16: "secret", 17: "access", 18: "cursor", 25: "assignment",
+		19: "schedule", 20: "due", 21: "job", 22: "run", 23: "lease", 24: "maintenance-policy", 29: "tombstone",
 	}
 	if got := registry.Tables(); !slices.Equal(got, slices.Sorted(maps.Keys(tables))) {
 		t.Errorf("tables %d, want those of %v", got, tables)
@@ -95,7 +95,7 @@ func TestNumbersAreFormat1(t *testing.T) {
 	}
 	states := []string{
 		"none", "live", "dropping", "dropped", "purging", "table", "view", "owner", "below", "void", "pending", "committed", "aborted", "blocked",
-		"collecting", "waiting", "deleting", "claimed",
+		"collecting", "waiting", "deleting", "assigned",
 	}
 	for number, name := range states {
 		if got := registry.State(number).String(); got != name {

@@ -34,9 +34,9 @@ type JobPolicy struct {
 	Unsafe bool `json:"unsafe,omitempty"`
 }
 
-// Care is the value of a care record: the maintenance state of a table that has, or had, work to
-// do.
-type Care struct {
+// Schedule is the value of a schedule record: the maintenance state of a table that has, or had,
+// work to do.
+type Schedule struct {
 	Unknown
 	Warehouse ID `json:"warehouse"` // the id of the warehouse
 	// Rules is the hash of the table's properties and refs that maintenance reads.
@@ -46,22 +46,22 @@ type Care struct {
 	Seq   int64     `json:"seq,omitempty"`
 	SeqAt time.Time `json:"seq-at,omitzero"`
 	// Jobs has at most one element for each kind, ordered by name.
-	Jobs []JobCare `json:"jobs,omitempty"`
+	Jobs []KindSchedule `json:"jobs,omitempty"`
 }
 
 // Job returns c's state of a kind, zero if there is no such state.
-func (c Care) Job(kind string) JobCare {
+func (c Schedule) Job(kind string) KindSchedule {
 	for _, job := range c.Jobs {
 		if job.Kind == kind {
 			return job
 		}
 	}
-	return JobCare{Kind: kind}
+	return KindSchedule{Kind: kind}
 }
 
 // With returns c with job in place of its state of that kind.
-func (c Care) With(job JobCare) Care {
-	jobs := make([]JobCare, 0, len(c.Jobs)+1)
+func (c Schedule) With(job KindSchedule) Schedule {
+	jobs := make([]KindSchedule, 0, len(c.Jobs)+1)
 	placed := false
 	for _, each := range c.Jobs {
 		if !placed && each.Kind >= job.Kind {
@@ -78,8 +78,8 @@ func (c Care) With(job JobCare) Care {
 	return c
 }
 
-// JobCare is the state of one kind of job of a table.
-type JobCare struct {
+// KindSchedule is the state of one kind of job of a table.
+type KindSchedule struct {
 	Kind string `json:"kind"`
 	// Due is when the table must be checked. It has the only due record of this table and kind. If
 	// Due is zero, there is no due record.
@@ -87,12 +87,12 @@ type JobCare struct {
 	Set  time.Time `json:"set,omitzero"`   // when Due was set, by the store's clock
 	Rule string    `json:"rule,omitempty"` // hash of the rule that Due was computed from
 	// Mode is how Due was set: "event", "walk", "shadow" or "operator".
-	Mode    string    `json:"mode,omitempty"`
-	Held    string    `json:"held,omitempty"`    // why the job does not run although a rule requires it
-	Outcome string    `json:"outcome,omitempty"` // of the last run
-	Error   string    `json:"error,omitempty"`   // of the last run
-	Last    time.Time `json:"last,omitzero"`     // when the last run ended
-	Base    CareBase  `json:"base,omitzero"`
+	Mode    string       `json:"mode,omitempty"`
+	Held    string       `json:"held,omitempty"`    // why the job does not run although a rule requires it
+	Outcome string       `json:"outcome,omitempty"` // of the last run
+	Error   string       `json:"error,omitempty"`   // of the last run
+	Last    time.Time    `json:"last,omitzero"`     // when the last run ended
+	Base    ScheduleBase `json:"base,omitzero"`
 	// Former is when the server last looked for metadata files that had left the log; only the kind
 	// "snapshots" has it.
 	Former time.Time `json:"former,omitzero"`
@@ -103,8 +103,8 @@ type JobCare struct {
 	LaterSince time.Time `json:"later-since,omitzero"`
 }
 
-// CareBase is the state in which the last job of a kind left a table.
-type CareBase struct {
+// ScheduleBase is the state in which the last job of a kind left a table.
+type ScheduleBase struct {
 	Snapshots int64 `json:"snapshots,omitempty"`
 	Files     int64 `json:"files,omitempty"`
 	Deletes   int64 `json:"deletes,omitempty"`
@@ -132,7 +132,7 @@ type Due struct {
 }
 
 // Job is the value of a job record: one maintenance job in progress. Its state is StateCollecting,
-// StateWaiting, StateDeleting, StateClaimed or StateBlocked.
+// StateWaiting, StateDeleting, StateAssigned or StateBlocked.
 type Job struct {
 	Unknown
 	ID      ID     `json:"id"`
@@ -160,7 +160,7 @@ type Job struct {
 	// Node is the process that works on the job, and Touched is its last heartbeat.
 	Node    ID        `json:"node,omitzero"`
 	Touched time.Time `json:"touched,omitzero"`
-	// Lease is the token of the lease of a claimed job, and Holder is the name of the holder.
+	// Lease is the token of the lease of an assigned job, and Holder is the name of the holder.
 	Lease  uint64 `json:"lease,omitempty"`
 	Holder string `json:"holder,omitempty"`
 	// Before is the state of a job before it was blocked, to which it returns.
@@ -373,8 +373,8 @@ func TableScope(pointer ID) string { return "t/" + pointer.String() }
 // MaintenancePolicyKey is the key of the policy of a scope.
 func MaintenancePolicyKey(scope string) Key { return Key{TableMaintenancePolicy, scope} }
 
-// CareKey is the key of the care record of a table.
-func CareKey(pointer ID) Key { return Key{TableCare, pointer.String()} }
+// ScheduleKey is the key of the schedule of a table.
+func ScheduleKey(pointer ID) Key { return Key{TableSchedule, pointer.String()} }
 
 // DueShard returns the part of the due index that a table belongs to, a hexadecimal digit.
 func DueShard(pointer ID) string { return pointer.String()[:1] }
@@ -456,7 +456,7 @@ func ClockKey() Key { return Key{TableCursor, "clock"} }
 // The names of the members of the records of maintenance.
 var (
 	maintenancePolicyMembers = MembersOf[MaintenancePolicy]()
-	careMembers              = MembersOf[Care]()
+	scheduleMembers          = MembersOf[Schedule]()
 	dueMembers               = MembersOf[Due]()
 	jobMembers               = MembersOf[Job]()
 	runMembers               = MembersOf[Run]()
@@ -471,7 +471,7 @@ var (
 func (MaintenancePolicy) Members() *Members { return maintenancePolicyMembers }
 
 // Members implements Value.
-func (Care) Members() *Members { return careMembers }
+func (Schedule) Members() *Members { return scheduleMembers }
 
 // Members implements Value.
 func (Due) Members() *Members { return dueMembers }

@@ -12,7 +12,7 @@ var (
 	changeMembers        = MembersOf[Change]()
 	taskMembers          = MembersOf[Task]()
 	idempotencyMembers   = MembersOf[Idempotency]()
-	claimMembers         = MembersOf[Claim]()
+	assignmentMembers    = MembersOf[Assignment]()
 	horizonMembers       = MembersOf[Horizon]()
 	retentionMembers     = MembersOf[Retention]()
 	formatMembers        = MembersOf[Format]()
@@ -60,7 +60,7 @@ func (Idempotency) Members() *Members { return idempotencyMembers }
 func (Format) Members() *Members { return formatMembers }
 
 // Members implements Value.
-func (Claim) Members() *Members { return claimMembers }
+func (Assignment) Members() *Members { return assignmentMembers }
 
 // Members implements Value.
 func (Horizon) Members() *Members { return horizonMembers }

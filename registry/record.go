@@ -61,14 +61,14 @@ const (
 	StateCollecting State = 14 // job: collects what it will delete
 	StateWaiting    State = 15 // job: waits for its time
 	StateDeleting   State = 16 // job: deletes files
-	StateClaimed    State = 17 // job: a worker outside the server does it
+	StateAssigned   State = 17 // job: a worker outside the server does it
 )
 
 var stateNames = map[State]string{
 	StateNone: "none", StateLive: "live", StateDropping: "dropping", StateDropped: "dropped", StatePurging: "purging",
 	StateTable: "table", StateView: "view", StateOwner: "owner", StateBelow: "below", StateVoid: "void",
 	StatePending: "pending", StateCommitted: "committed", StateAborted: "aborted", StateBlocked: "blocked",
-	StateCollecting: "collecting", StateWaiting: "waiting", StateDeleting: "deleting", StateClaimed: "claimed",
+	StateCollecting: "collecting", StateWaiting: "waiting", StateDeleting: "deleting", StateAssigned: "assigned",
 }
 
 // IsDropped reports whether a pointer in state s belongs to a table or view that is dropped or
@@ -388,14 +388,14 @@ func DecodeTask(record Record) (Task, error) {
 	return task, err
 }
 
-// Claim is the value of a claim record. The record's key names a piece of work. One process does
-// the work, and the others leave it alone until the claim ends. A claim saves work and protects
-// nothing. Change records do not list claims.
-type Claim struct {
+// Assignment is the value of an assignment record. The record's key names a piece of work. One
+// process does the work, and the others leave it alone until the assignment ends. An assignment
+// saves work and protects nothing. Change records do not list assignments.
+type Assignment struct {
 	Unknown
 	// Owner is drawn by a process when it starts.
 	Owner ID `json:"owner"`
-	// Until is when the claim ends, by the store's clock, unless its owner renews it.
+	// Until is when the assignment ends, by the store's clock, unless its owner renews it.
 	Until time.Time `json:"until"`
 }
 

@@ -130,7 +130,7 @@ func goldenValues() map[string][2]registry.Value {
 		"retention": {registry.Retention{
 			Time: someTime, Elapsed: time.Hour, Marks: []registry.Mark{{Position: 7, Elapsed: time.Minute}, {Position: 9, Elapsed: time.Hour}},
 		}, registry.Retention{}},
-		"claim":            {registry.Claim{Owner: someID, Until: someTime}, registry.Claim{}},
+		"assignment":       {registry.Assignment{Owner: someID, Until: someTime}, registry.Assignment{}},
 		"format":           {registry.Format{Version: registry.FormatFirst}, registry.Format{}},
 		"warehouse-access": {registry.Warehouse{ID: someID, Location: "file:///data/w", Since: someTime, Creator: "corp:ann", Granted: true}, registry.Warehouse{}},
 		"namespace-access": {registry.Namespace{ID: someID, Since: someTime, Creator: "corp:ann", Granted: true}, registry.Namespace{}},
@@ -175,13 +175,13 @@ func goldenValues() map[string][2]registry.Value {
 				Type: "icebergSnapshotManagement", Status: "enabled", Settings: []byte(`{"maxSnapshotAgeHours":120}`), Since: someTime, By: "ann",
 			}},
 		}, registry.MaintenancePolicy{}},
-		"care": {registry.Care{
-			Warehouse: someID, Rules: "6f0c12ab", Seq: 380, SeqAt: someTime, Jobs: []registry.JobCare{{
+		"schedule": {registry.Schedule{
+			Warehouse: someID, Rules: "6f0c12ab", Seq: 380, SeqAt: someTime, Jobs: []registry.KindSchedule{{
 				Kind: "snapshots", Due: someTime, Rule: "ab12cd34", Mode: "event", Held: "paused", Outcome: "later", Error: "no such bucket", Last: someTime, Former: someTime,
-				Base:  registry.CareBase{Snapshots: 37, Files: 1, Deletes: 2, Bytes: 3, Seq: 4, Interval: time.Hour},
+				Base:  registry.ScheduleBase{Snapshots: 37, Files: 1, Deletes: 2, Bytes: 3, Seq: 4, Interval: time.Hour},
 				Tries: 1, Laters: 2, LaterSince: someTime,
 			}},
-		}, registry.Care{}},
+		}, registry.Schedule{}},
 		"due": {registry.Due{Reason: "it fails", Since: someTime, By: "ann"}, registry.Due{}},
 		"job": {registry.Job{
 			ID: someID, Kind: "snapshots", Pointer: otherID, UUID: "0190f3a0-1234-7abc-8def-0123456789ab", Rule: "ab12cd34", Caller: "system:expire",
@@ -293,12 +293,12 @@ func TestUnknownMembersSurvive(t *testing.T) {
 	t.Run("change", registrytest.KeepsUnknown[registry.Change])
 	t.Run("task", registrytest.KeepsUnknown[registry.Task])
 	t.Run("idempotency", registrytest.KeepsUnknown[registry.Idempotency])
-	t.Run("claim", registrytest.KeepsUnknown[registry.Claim])
+	t.Run("assignment", registrytest.KeepsUnknown[registry.Assignment])
 	t.Run("horizon", registrytest.KeepsUnknown[registry.Horizon])
 	t.Run("store", registrytest.KeepsUnknown[registry.StoreID])
 	t.Run("retention", registrytest.KeepsUnknown[registry.Retention])
 	t.Run("maintenancepolicy", registrytest.KeepsUnknown[registry.MaintenancePolicy])
-	t.Run("care", registrytest.KeepsUnknown[registry.Care])
+	t.Run("schedule", registrytest.KeepsUnknown[registry.Schedule])
 	t.Run("due", registrytest.KeepsUnknown[registry.Due])
 	t.Run("job", registrytest.KeepsUnknown[registry.Job])
 	t.Run("run", registrytest.KeepsUnknown[registry.Run])
@@ -348,12 +348,12 @@ func decoders() map[reflect.Type]func(registry.Record) (registry.Value, error) {
 	addDecoder[registry.Change](decoders)
 	addDecoder[registry.Task](decoders)
 	addDecoder[registry.Idempotency](decoders)
-	addDecoder[registry.Claim](decoders)
+	addDecoder[registry.Assignment](decoders)
 	addDecoder[registry.Horizon](decoders)
 	addDecoder[registry.StoreID](decoders)
 	addDecoder[registry.Retention](decoders)
 	addDecoder[registry.MaintenancePolicy](decoders)
-	addDecoder[registry.Care](decoders)
+	addDecoder[registry.Schedule](decoders)
 	addDecoder[registry.Due](decoders)
 	addDecoder[registry.Job](decoders)
 	addDecoder[registry.Run](decoders)

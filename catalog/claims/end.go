@@ -17,7 +17,7 @@ import (
 func (c *Claims) End(ctx context.Context, operation string, id registry.ID, ending Ending,
 	over func(registry.State, registry.Pointer) bool) error {
 	return c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		records, err := c.ledger.Get(ctx, registry.PointerKey(id), registry.CareKey(id),
+		records, err := c.ledger.Get(ctx, registry.PointerKey(id), registry.ScheduleKey(id),
 			registry.MaintenancePolicyKey(registry.TableScope(id)))
 		if err != nil || !records[0].Exists() {
 			return err

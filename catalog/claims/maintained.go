@@ -11,7 +11,7 @@ import (
 // that ends now: see endMaintenance.
 func (c *Claims) EndMaintenance(ctx context.Context, id registry.ID) (
 	conditions []registry.Condition, writes []registry.Write, err error) {
-	records, err := c.ledger.Get(ctx, registry.CareKey(id), registry.MaintenancePolicyKey(registry.TableScope(id)))
+	records, err := c.ledger.Get(ctx, registry.ScheduleKey(id), registry.MaintenancePolicyKey(registry.TableScope(id)))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -21,13 +21,13 @@ func (c *Claims) EndMaintenance(ctx context.Context, id registry.ID) (
 // endMaintenance returns the conditions and writes that remove all maintenance records of a pointer
 // that ends: its policy, its schedule with due and blocked entries, its jobs and its runs. The
 // files of a job outlast its record for a while, as for any job without a record.
-func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, care, policy registry.Record) (
+func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, schedule, policy registry.Record) (
 	conditions []registry.Condition, writes []registry.Write, err error) {
 	jobs, err := c.ledger.List(ctx, registry.TableJob, registry.JobPrefix(id), "", ledger.ScanPage)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, record := range append(jobs, care, policy) {
+	for _, record := range append(jobs, schedule, policy) {
 		if record.Exists() {
 			conditions = append(conditions, ledger.Unchanged(record))
 			writes = append(writes, registry.Delete(record.Key))
@@ -35,7 +35,7 @@ func (c *Claims) endMaintenance(ctx context.Context, id registry.ID, care, polic
 	}
 	// An unreadable schedule must not prevent the end of its table. The planner removes its due
 	// entries.
-	if value, err := ledger.Decode[registry.Care](care); care.Exists() && err == nil {
+	if value, err := ledger.Decode[registry.Schedule](schedule); schedule.Exists() && err == nil {
 		for _, job := range value.Jobs {
 			if !job.Due.IsZero() {
 				writes = append(writes, registry.Delete(registry.DueKey(id, job.Kind, job.Due)))

@@ -199,12 +199,12 @@ func makeDue(t *testing.T, data string) (outcome string) {
 		if err != nil {
 			return err
 		}
-		cares, err := due.ReadSchedules(ctx, l, pointer.ID)
+		schedules, err := due.ReadSchedules(ctx, l, pointer.ID)
 		if err != nil {
 			return err
 		}
-		outcome = cares[0].Value.Job("compaction").Outcome
-		change, err := cares[0].Move(cares[0].Value.With(registry.JobCare{Kind: "compaction", Due: time.Unix(1_700_000_000, 0)}))
+		outcome = schedules[0].Value.Job("compaction").Outcome
+		change, err := schedules[0].Move(schedules[0].Value.With(registry.KindSchedule{Kind: "compaction", Due: time.Unix(1_700_000_000, 0)}))
 		if err != nil {
 			return err
 		}

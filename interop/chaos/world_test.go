@@ -270,7 +270,7 @@ func (w *world) disturb(ctx context.Context, random *rand.Rand) error {
 
 // endClaims removes all claims.
 func (w *world) endClaims(ctx context.Context) error {
-	claims, err := w.store.List(ctx, registry.TableClaim, "", "", 1000)
+	claims, err := w.store.List(ctx, registry.TableAssignment, "", "", 1000)
 	if err != nil || len(claims) == 0 {
 		return err
 	}

@@ -166,7 +166,7 @@ func (w *tended) left(name string) (count int) {
 // minutes. A server that lives finds out when it renews its own.
 func (w *tended) endClaims() {
 	w.t.Helper()
-	claims, err := w.store.List(w.t.Context(), registry.TableClaim, "", "", 1000)
+	claims, err := w.store.List(w.t.Context(), registry.TableAssignment, "", "", 1000)
 	mustSay(w.t, err)
 	var batch registry.Batch
 	for _, claim := range claims {

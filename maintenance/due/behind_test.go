@@ -39,12 +39,12 @@ func TestMonitorFallsBehind(t *testing.T) {
 			})
 			must(t, err)
 			must(t, made.RunOnce(w.ctx))
-			job, want := w.care(id).Job("snapshots"), due.ModeEvent
+			job, want := w.schedule(id).Job("snapshots"), due.ModeEvent
 			if tt.passes {
 				want = due.ModeWalk
 			}
 			if job.Due.IsZero() || job.Mode != want {
-				t.Errorf("the care is %+v, want mode %s", job, want)
+				t.Errorf("the schedule is %+v, want mode %s", job, want)
 			}
 			if read := made.Stats().Changes; (read < 1500) != tt.passes {
 				t.Errorf("it has read %d changes", read)
@@ -65,7 +65,7 @@ func testRuleThatComesBack(t *testing.T, w *world) {
 	w.tend(w.node)
 	w.clock.Advance(2 * time.Hour)
 	w.tend(w.node)
-	first := w.care(id).Job("orphans")
+	first := w.schedule(id).Job("orphans")
 	if first.Last.IsZero() || !first.Due.IsZero() {
 		t.Fatalf("orphans were not looked for: %+v", first)
 	}
@@ -73,8 +73,8 @@ func testRuleThatComesBack(t *testing.T, w *world) {
 	w.tend(w.node)
 	w.clock.Advance(2 * time.Minute)
 	w.tend(w.node)
-	if job := w.care(id).Job("orphans"); !job.Due.IsZero() || !job.Last.Equal(first.Last) {
-		t.Errorf("while the table says no its care is %+v", job)
+	if job := w.schedule(id).Job("orphans"); !job.Due.IsZero() || !job.Last.Equal(first.Last) {
+		t.Errorf("while the table says no its schedule is %+v", job)
 	}
 	w.commit("t", `{"action":"remove-properties","removals":["moorage.maintenance.orphans.enabled"]}`,
 		`{"action":"set-properties","updates":{"write.target-file-size-bytes":"1000000"}}`) // so it is looked at
@@ -82,8 +82,8 @@ func testRuleThatComesBack(t *testing.T, w *world) {
 	w.clock.Advance(2 * time.Minute)
 	w.tend(w.node)
 	want := first.Last.Add(7 * 24 * time.Hour).UTC().Truncate(time.Second)
-	if job := w.care(id).Job("orphans"); !job.Last.Equal(first.Last) || !job.Due.Equal(want) {
-		t.Errorf("once it says nothing its care is %+v, want due at %s", job, want)
+	if job := w.schedule(id).Job("orphans"); !job.Last.Equal(first.Last) || !job.Due.Equal(want) {
+		t.Errorf("once it says nothing its schedule is %+v, want due at %s", job, want)
 	}
 	w.clock.Advance(time.Minute)
 	steering := &due.Control{
@@ -91,7 +91,7 @@ func testRuleThatComesBack(t *testing.T, w *world) {
 	}
 	must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Orphans))
 	w.tend(w.node)
-	if job := w.care(id).Job("orphans"); !job.Last.After(first.Last) {
-		t.Errorf("an operator asked, and its care is %+v", job)
+	if job := w.schedule(id).Job("orphans"); !job.Last.After(first.Last) {
+		t.Errorf("an operator asked, and its schedule is %+v", job)
 	}
 }

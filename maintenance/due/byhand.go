@@ -190,10 +190,10 @@ func (s *Control) byPolicy(ctx context.Context, scope catalog.Scope, kind policy
 		settings := OrphanSettings(rule)
 		return JobRequest{Orphans: &settings}, nil
 	}
-	cares, err := ReadSchedules(ctx, s.Ledger, scope.Pointer)
+	schedules, err := ReadSchedules(ctx, s.Ledger, scope.Pointer)
 	if err != nil {
 		return JobRequest{}, err
 	}
-	settings := SnapshotSettings(rule, cares[0].Value.Seq)
+	settings := SnapshotSettings(rule, schedules[0].Value.Seq)
 	return JobRequest{Snapshots: &settings}, nil
 }

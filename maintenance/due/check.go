@@ -50,7 +50,7 @@ type check struct {
 
 	table    registry.Pointer
 	schedule Schedule
-	job      registry.JobCare // the kind's part of the schedule
+	job      registry.KindSchedule // the kind's part of the schedule
 	rule     policy.Rule
 	facts    registry.Facts       // of the version that was read
 	met      bool                 // the facts are known
@@ -66,7 +66,7 @@ func (l *check) run(ctx context.Context) error {
 		return err
 	}
 	l.now = now
-	records, err := l.ledger.Get(ctx, registry.PointerKey(l.pointer), registry.CareKey(l.pointer),
+	records, err := l.ledger.Get(ctx, registry.PointerKey(l.pointer), registry.ScheduleKey(l.pointer),
 		registry.DueBlockedKey(l.pointer, string(l.kind)), registry.PauseKey(),
 		registry.JobKey(l.pointer, string(l.kind)))
 	if err != nil {
@@ -205,19 +205,19 @@ func (l *check) expire(ctx context.Context, document *metadata.Document, require
 	if ahead := l.snapshotAhead(document); ahead != "" {
 		return l.settle(ctx, outcomeLater, l.now.Add(jobPause), ahead)
 	}
-	care, known := l.schedule.Value, l.knownFor()
-	if care.Seq > 0 && l.now.Before(care.SeqAt.Add(known)) {
+	schedule, known := l.schedule.Value, l.knownFor()
+	if schedule.Seq > 0 && l.now.Before(schedule.SeqAt.Add(known)) {
 		// It is not known yet which snapshots are at least as old as their timestamps.
-		return l.settle(ctx, outcomeLater, care.SeqAt.Add(known), "")
+		return l.settle(ctx, outcomeLater, schedule.SeqAt.Add(known), "")
 	}
-	if care.Seq == 0 && l.facts.Seq > 0 && known > 0 {
+	if schedule.Seq == 0 && l.facts.Seq > 0 && known > 0 {
 		l.seen()
 		return l.settle(ctx, outcomeLater, l.now.Add(known), "")
 	}
 	if known == 0 {
-		care.Seq = 0
+		schedule.Seq = 0
 	}
-	settings := SnapshotSettings(l.rule, care.Seq)
+	settings := SnapshotSettings(l.rule, schedule.Seq)
 	began, err := l.config.Jobs.Expire(ctx, l.pointer, settings, l.extra(required))
 	if err != nil {
 		return l.failed(ctx, err)
@@ -374,11 +374,11 @@ func (l *check) extra(required []registry.Condition) jobs.Extra {
 
 // readAgain reads the schedule that the first Apply of the job wrote, and then the table.
 func (l *check) readAgain(ctx context.Context) error {
-	cares, err := ReadSchedules(ctx, l.ledger, l.pointer)
+	schedules, err := ReadSchedules(ctx, l.ledger, l.pointer)
 	if err != nil {
 		return err
 	}
-	l.schedule, l.job = cares[0], cares[0].Value.Job(string(l.kind))
+	l.schedule, l.job = schedules[0], schedules[0].Value.Job(string(l.kind))
 	version, _, err := l.tableByID(ctx, l.pointer)
 	if err != nil {
 		return err
@@ -402,7 +402,7 @@ func (l *check) ran(ctx context.Context, outcome string, settings jobs.SnapshotS
 		next = former
 	}
 	l.job.Last = l.now
-	l.job.Base = registry.CareBase{
+	l.job.Base = registry.ScheduleBase{
 		Snapshots: l.facts.Snapshots, Files: max(l.facts.Files, 0), Deletes: max(l.facts.Deletes, 0),
 		Bytes: max(l.facts.Bytes, 0), Seq: l.facts.Seq,
 	}

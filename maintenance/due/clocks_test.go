@@ -107,7 +107,7 @@ func testSnapshotAhead(t *testing.T, w *world) {
 	if n, others := w.snapshots("t"), w.snapshots("other"); n != 30 || others != 1 {
 		t.Errorf("%d snapshots of the table are left, %d of the other", n, others)
 	}
-	if job := w.care(id).Job("snapshots"); !strings.Contains(job.Error, "ahead of the store's clock") || job.Due.IsZero() {
+	if job := w.schedule(id).Job("snapshots"); !strings.Contains(job.Error, "ahead of the store's clock") || job.Due.IsZero() {
 		t.Errorf("the table says %+v", job)
 	}
 	tend(6)
@@ -153,8 +153,8 @@ func testCareOfTheFuture(t *testing.T, w *world) {
 		w.clock.Advance(time.Hour)
 	}
 	for name := range strings.SplitSeq(names, "") {
-		care := w.care(ids[name])
-		for _, job := range care.Jobs {
+		schedule := w.schedule(ids[name])
+		for _, job := range schedule.Jobs {
 			if job.Due.Sub(w.clock.Now()) > 60*24*time.Hour || job.Last.After(w.clock.Now()) {
 				t.Errorf("%s rests: %+v", name, job)
 			}

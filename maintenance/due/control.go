@@ -39,10 +39,10 @@ const runsShown = 20
 
 // Kind is the state of one kind of job of a table.
 type KindStatus struct {
-	Rule    policy.Rule
-	Care    registry.JobCare
-	Job     *jobs.Under // in progress; nil if there is none
-	Blocker *registry.Due
+	Rule     policy.Rule
+	Schedule registry.KindSchedule
+	Job      *jobs.Under // in progress; nil if there is none
+	Blocker  *registry.Due
 }
 
 // Status is the state of a scope's maintenance.
@@ -92,7 +92,7 @@ func (s *Control) addTable(ctx context.Context, scope catalog.Scope, status *Sta
 	}
 	document := version.Document.(*metadata.Document)
 	rules := policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties())
-	cares, err := ReadSchedules(ctx, s.Ledger, scope.Pointer)
+	schedules, err := ReadSchedules(ctx, s.Ledger, scope.Pointer)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *Control) addTable(ctx context.Context, scope catalog.Scope, status *Sta
 	}
 	status.Jobs = under
 	for _, t := range policy.Types() {
-		kind := KindStatus{Rule: rules[t], Care: cares[0].Value.Job(string(t.Kind()))}
+		kind := KindStatus{Rule: rules[t], Schedule: schedules[0].Value.Job(string(t.Kind()))}
 		for i := range under {
 			if under[i].Kind == string(t.Kind()) {
 				kind.Job = &under[i]
@@ -195,11 +195,11 @@ func (r *runRequest) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cares, err := ReadSchedules(ctx, r.Ledger, r.scope.Pointer)
+	schedules, err := ReadSchedules(ctx, r.Ledger, r.scope.Pointer)
 	if err != nil {
 		return err
 	}
-	change, err := cares[0].Unblock(string(r.kind), now, records[1])
+	change, err := schedules[0].Unblock(string(r.kind), now, records[1])
 	if err != nil {
 		return err
 	}

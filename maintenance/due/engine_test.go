@@ -37,7 +37,7 @@ func testTableKeepsItselfInOrder(t *testing.T, w *world) {
 		policy.MaxSnapshotAgeHours: "2", policy.MinSnapshotsToExpire: "1", policy.DeleteDelayHours: "1",
 	})
 	w.tend(w.node)
-	if due := w.care(id).Job("snapshots").Due; due.IsZero() || due.Before(w.clock.Now()) {
+	if due := w.schedule(id).Job("snapshots").Due; due.IsZero() || due.Before(w.clock.Now()) {
 		t.Fatalf("the walk made it due at %s", due)
 	}
 	w.clock.Advance(time.Hour)
@@ -48,7 +48,7 @@ func testTableKeepsItselfInOrder(t *testing.T, w *world) {
 	w.clock.Advance(time.Hour + time.Minute)
 	w.tend(w.node)
 	if n := w.snapshots("t"); n != 1 {
-		t.Fatalf("%d snapshots are left after their time: %+v", n, w.care(id))
+		t.Fatalf("%d snapshots are left after their time: %+v", n, w.schedule(id))
 	}
 	files := len(w.list())
 	w.clock.Advance(2 * time.Hour)
@@ -60,8 +60,8 @@ func testTableKeepsItselfInOrder(t *testing.T, w *world) {
 	if err != nil || len(runs) != 1 || runs[0].Outcome != jobs.OutcomeDone || runs[0].Caller != "policy of warehouse w" || runs[0].Totals.Snapshots != 29 {
 		t.Errorf("the runs are %+v, %v", runs, err)
 	}
-	if care := w.care(id).Job("snapshots"); !care.Due.IsZero() || care.Outcome != "done" || care.Base.Snapshots != 1 {
-		t.Errorf("in the end its care is %+v", care)
+	if schedule := w.schedule(id).Job("snapshots"); !schedule.Due.IsZero() || schedule.Outcome != "done" || schedule.Base.Snapshots != 1 {
+		t.Errorf("in the end its schedule is %+v", schedule)
 	}
 	// The next commits make it due again.
 	for range 3 {
@@ -69,7 +69,7 @@ func testTableKeepsItselfInOrder(t *testing.T, w *world) {
 		w.commit("t", history.Append("main", 1)...)
 	}
 	w.tend(w.node)
-	if due := w.care(id).Job("snapshots").Due; due.IsZero() {
+	if due := w.schedule(id).Job("snapshots").Due; due.IsZero() {
 		t.Error("new snapshots do not make it due")
 	}
 }
@@ -113,8 +113,8 @@ func testNothingHappensUnlessAsked(t *testing.T, w *world) {
 	w.clock.Advance(1000 * time.Hour)
 	w.tend(w.node)
 	w.tend(w.node)
-	if care := w.care(id); len(care.Jobs) > 0 || w.snapshots("t") != 5 {
-		t.Errorf("another namespace's policy: %+v, %d snapshots", care, w.snapshots("t"))
+	if schedule := w.schedule(id); len(schedule.Jobs) > 0 || w.snapshots("t") != 5 {
+		t.Errorf("another namespace's policy: %+v, %d snapshots", schedule, w.snapshots("t"))
 	}
 	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
 	w.commit("t", `{"action":"set-properties","updates":{"gc.enabled":"false"}}`)
@@ -125,8 +125,8 @@ func testNothingHappensUnlessAsked(t *testing.T, w *world) {
 	if n := w.snapshots("t"); n != 5 {
 		t.Errorf("a table that says no has %d snapshots", n)
 	}
-	if care := w.care(id).Job("snapshots"); !care.Due.IsZero() {
-		t.Errorf("a table that says no is due: %+v", care)
+	if schedule := w.schedule(id).Job("snapshots"); !schedule.Due.IsZero() {
+		t.Errorf("a table that says no is due: %+v", schedule)
 	}
 	w.commit("t", `{"action":"remove-properties","removals":["gc.enabled"]}`)
 	for range 5 {
@@ -134,7 +134,7 @@ func testNothingHappensUnlessAsked(t *testing.T, w *world) {
 		w.clock.Advance(100 * time.Hour)
 	}
 	if n := w.snapshots("t"); n != 1 {
-		t.Errorf("a table that says no no more has %d snapshots: %+v", n, w.care(id))
+		t.Errorf("a table that says no no more has %d snapshots: %+v", n, w.schedule(id))
 	}
 }
 
@@ -281,7 +281,7 @@ func testPolicyWinsOverJob(t *testing.T, w *world) {
 	other := w.newNode(w.store, false)
 	w.tend(w.node)
 	if n := w.snapshots("t"); n != 1 {
-		t.Fatalf("the policy of this node expires nothing: %d, %+v", n, w.care(id))
+		t.Fatalf("the policy of this node expires nothing: %d, %+v", n, w.schedule(id))
 	}
 	for range 30 {
 		w.clock.Advance(time.Second)
@@ -326,7 +326,7 @@ func testPolicyThatANodeDoesNotKnowYet(t *testing.T, w *world) {
 		w.clock.Advance(11 * time.Minute) // once in a while a round begins at the start
 	}
 	if n := w.snapshots("t"); n != 1 {
-		t.Errorf("%d snapshots are left; its care is %+v", n, w.care(id))
+		t.Errorf("%d snapshots are left; its schedule is %+v", n, w.schedule(id))
 	}
 }
 
@@ -404,7 +404,7 @@ func testClockInDoubt(t *testing.T, w *world) {
 	must(t, err)
 	w.clock.Advance(10 * time.Minute)
 	before, err := w.planner.Round(w.ctx)
-	if must(t, err); before.DueFound["compaction"] != 1 || w.care(full).Job("compaction").Due.IsZero() {
+	if must(t, err); before.DueFound["compaction"] != 1 || w.schedule(full).Job("compaction").Due.IsZero() {
 		t.Errorf("found before the doubt: %+v", before)
 	}
 	why = "in doubt"

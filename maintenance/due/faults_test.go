@@ -23,18 +23,18 @@ import (
 
 var longFlag = flag.Bool("long", false, "all calls of the store, a million tables and as many events, not a part of them")
 
-// wantAgreed fails the test unless care and due index say the same.
+// wantAgreed fails the test unless schedule and due index say the same.
 func (w *world) wantAgreed(at string) {
 	w.t.Helper()
 	says := map[string]bool{}
-	cares, err := w.store.Store.List(w.ctx, registry.TableCare, "", "", 1000)
+	schedules, err := w.store.Store.List(w.ctx, registry.TableSchedule, "", "", 1000)
 	must(w.t, err)
-	for _, record := range cares {
-		care, err := registry.Decode[registry.Care](record)
+	for _, record := range schedules {
+		schedule, err := registry.Decode[registry.Schedule](record)
 		must(w.t, err)
 		var pointer registry.ID
 		must(w.t, pointer.UnmarshalText([]byte(record.Key.ID)))
-		for _, job := range care.Jobs {
+		for _, job := range schedule.Jobs {
 			if !job.Due.IsZero() {
 				says[registry.DueKey(pointer, job.Kind, job.Due).ID] = true
 			}
@@ -44,12 +44,12 @@ func (w *world) wantAgreed(at string) {
 	must(w.t, err)
 	for _, record := range dues {
 		if _, _, _, err := registry.ParseDue(record.Key); err == nil && !says[record.Key.ID] {
-			w.t.Errorf("%s: %s is due, and no care says so", at, record.Key)
+			w.t.Errorf("%s: %s is due, and no schedule says so", at, record.Key)
 		}
 		delete(says, record.Key.ID)
 	}
 	if len(says) > 0 {
-		w.t.Errorf("%s: care says %v, and the index does not", at, says)
+		w.t.Errorf("%s: schedule says %v, and the index does not", at, says)
 	}
 }
 
@@ -57,7 +57,8 @@ func (w *world) wantAgreed(at string) {
 var crashSteps = map[string]int{"memory": 7, "postgres": 150}
 
 // TestCrashEveryCall: whatever call of the store fails, loses its answer or is the last of a node,
-// care and index agree, and another node brings the table into order. Nothing goes before its time.
+// schedule and index agree, and another node brings the table into order. Nothing goes before its
+// time.
 func TestCrashEveryCall(t *testing.T) {
 	t.Parallel()
 	for store, open := range stores() {
@@ -120,7 +121,7 @@ func crash(t *testing.T, open newStore, k int, action registrytest.Action) (met 
 	}
 	w.wantAgreed("in the end")
 	if n := w.snapshots("t"); n != 1 {
-		t.Errorf("call %d: %d snapshots are left: %+v", k, n, w.care(id))
+		t.Errorf("call %d: %d snapshots are left: %+v", k, n, w.schedule(id))
 	}
 	if under, _, err := second.jobs.List(w.ctx, registry.ID{}, "", 0); err != nil || len(under) > 0 {
 		t.Errorf("call %d: jobs are left: %+v, %v", k, under, err)
@@ -148,18 +149,18 @@ func testLostLog(t *testing.T, w *world) {
 	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{registry.Put(registry.HorizonKey(), registry.StateNone, value)}})
 	must(t, err)
 	w.tend(w.node)
-	if job := w.care(id).Job("snapshots"); job.Due.IsZero() || job.Mode != due.ModeWalk {
-		t.Errorf("the care is %+v", job)
+	if job := w.schedule(id).Job("snapshots"); job.Due.IsZero() || job.Mode != due.ModeWalk {
+		t.Errorf("the schedule is %+v", job)
 	}
 	w.wantAgreed("after the walk")
 }
 
-// forgetDue takes the care of a table and its times away, as a fault of ours might.
+// forgetDue takes the schedule of a table and its times away, as a fault of ours might.
 func (w *world) forgetDue(id registry.ID) {
 	w.t.Helper()
-	cares, err := due.ReadSchedules(w.ctx, registrytest.Ledger(w.store), id)
+	schedules, err := due.ReadSchedules(w.ctx, registrytest.Ledger(w.store), id)
 	must(w.t, err)
-	change := cares[0].End()
+	change := schedules[0].End()
 	_, err = w.store.Apply(w.ctx, registry.Batch{Writes: change.Writes})
 	must(w.t, err)
 }
@@ -185,7 +186,7 @@ func testMissedTable(t *testing.T, w *world) {
 	must(t, steering.Rescan(w.ctx, catalog.ScopesOf(w.ann()), ident("a")))
 	w.tend(w.node)
 	for i, want := range []bool{true, false, false} {
-		if due := !w.care(ids[i]).Job("snapshots").Due.IsZero(); due != want {
+		if due := !w.schedule(ids[i]).Job("snapshots").Due.IsZero(); due != want {
 			t.Errorf("after a rescan of the first table, table %d is due: %t", i, due)
 		}
 	}
@@ -194,7 +195,7 @@ func testMissedTable(t *testing.T, w *world) {
 		must(t, w.monitor.RunOnce(w.ctx))
 	}
 	for i, id := range ids {
-		if w.care(id).Job("snapshots").Due.IsZero() {
+		if w.schedule(id).Job("snapshots").Due.IsZero() {
 			t.Errorf("table %d is not found", i)
 		}
 	}
@@ -234,7 +235,7 @@ func TestBlocker(t *testing.T) {
 		w.tend(w.node)
 		w.clock.Advance(2 * time.Hour)
 		looks := 0
-		for ; looks < 40 && w.care(id).Job("snapshots").Held == ""; looks++ {
+		for ; looks < 40 && w.schedule(id).Job("snapshots").Held == ""; looks++ {
 			w.clock.Advance(16 * time.Minute)
 			w.tend(w.node)
 			w.wantAgreed(name)
@@ -256,7 +257,7 @@ func TestBlocker(t *testing.T) {
 		must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Snapshots))
 		w.tend(w.node)
 		if n := w.snapshots("t"); n > 2 {
-			t.Errorf("%s: a table that was unblocked has %d snapshots: %+v", name, n, w.care(id))
+			t.Errorf("%s: a table that was unblocked has %d snapshots: %+v", name, n, w.schedule(id))
 		}
 	}
 }
@@ -303,8 +304,8 @@ func TestFailuresThatBlockNothing(t *testing.T) {
 		for n := range 40 {
 			w.clock.Advance(tt.pause)
 			w.tend(w.node)
-			if job := w.care(id).Job("snapshots"); job.Held != "" || job.Laters > 1 || n > 0 && job.Error == "" {
-				t.Fatalf("%s: after look %d the care is %+v", name, n, job)
+			if job := w.schedule(id).Job("snapshots"); job.Held != "" || job.Laters > 1 || n > 0 && job.Error == "" {
+				t.Fatalf("%s: after look %d the schedule is %+v", name, n, job)
 			}
 		}
 		broken.err = nil
@@ -348,7 +349,7 @@ func testOrphansByPolicy(t *testing.T, w *world) {
 	}
 	if _, err := w.files.Stat(w.ctx, stray); err == nil {
 		runs, _ := w.jobs.Runs(w.ctx, id, 10)
-		t.Errorf("an orphan is left: %+v, %+v", w.care(id), runs)
+		t.Errorf("an orphan is left: %+v, %+v", w.schedule(id), runs)
 	}
 }
 
@@ -389,7 +390,7 @@ func testBlockedJob(t *testing.T, w *world) {
 		w.clock.Advance(30 * time.Hour)
 	}
 	if n := w.snapshots("t"); n != 1 {
-		t.Errorf("after that the table has %d snapshots: %+v", n, w.care(id))
+		t.Errorf("after that the table has %d snapshots: %+v", n, w.schedule(id))
 	}
 	under, _, err = w.jobs.List(w.ctx, id, "", 0)
 	must(t, err)
@@ -449,7 +450,7 @@ func testNowTriesBlockedJobs(t *testing.T, w *world) {
 		w.clock.Advance(30 * time.Hour)
 	}
 	if n := w.snapshots("t"); n != 1 {
-		t.Errorf("after that the table has %d snapshots: %+v", n, w.care(id))
+		t.Errorf("after that the table has %d snapshots: %+v", n, w.schedule(id))
 	}
 }
 

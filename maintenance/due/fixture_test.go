@@ -240,17 +240,17 @@ func (w *world) tend(n node) {
 	must(w.t, n.jobs.RunOnce(w.ctx))
 }
 
-// care returns the care of a table.
-func (w *world) care(table registry.ID) registry.Care {
+// schedule returns the schedule of a table.
+func (w *world) schedule(table registry.ID) registry.Schedule {
 	w.t.Helper()
-	records, err := w.store.Store.Get(w.ctx, registry.CareKey(table))
+	records, err := w.store.Store.Get(w.ctx, registry.ScheduleKey(table))
 	must(w.t, err)
 	if !records[0].Exists() {
-		return registry.Care{}
+		return registry.Schedule{}
 	}
-	care, err := registry.Decode[registry.Care](records[0])
+	schedule, err := registry.Decode[registry.Schedule](records[0])
 	must(w.t, err)
-	return care
+	return schedule
 }
 
 func (w *world) snapshots(name string) (count int) {

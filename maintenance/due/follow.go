@@ -233,10 +233,10 @@ func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(reg
 	}
 	var all Change
 	var moved []registry.ID
-	after := make(map[registry.ID]registry.Care)
+	after := make(map[registry.ID]registry.Schedule)
 	at := make(map[registry.ID]int) // the index of each schedule's write
 	for _, id := range ids {
-		care, isRead := f.schedules[id]
+		schedule, isRead := f.schedules[id]
 		if !isRead {
 			continue
 		}
@@ -244,11 +244,11 @@ func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(reg
 		if err != nil {
 			return err
 		}
-		value, changed := Evaluate(care.Value, sight, now)
+		value, changed := Evaluate(schedule.Value, sight, now)
 		if !changed {
 			continue
 		}
-		change, err := care.Move(value)
+		change, err := schedule.Move(value)
 		if err != nil {
 			return err
 		}
@@ -285,8 +285,8 @@ func (f *following) makeDue(ctx context.Context, ids []registry.ID, see func(reg
 }
 
 // isDue reports whether a table is due now.
-func isDue(care registry.Care, now time.Time) bool {
-	return slices.ContainsFunc(care.Jobs, func(job registry.JobCare) bool {
+func isDue(schedule registry.Schedule, now time.Time) bool {
+	return slices.ContainsFunc(schedule.Jobs, func(job registry.KindSchedule) bool {
 		return !job.Due.IsZero() && !job.Due.After(now)
 	})
 }
@@ -301,7 +301,7 @@ func (f *following) readSchedules(ctx context.Context, ids []registry.ID) error 
 	var keys []registry.Key
 	for _, id := range ids {
 		if _, known := f.schedules[id]; !known {
-			missing, keys = append(missing, id), append(keys, registry.CareKey(id))
+			missing, keys = append(missing, id), append(keys, registry.ScheduleKey(id))
 		}
 	}
 	if len(missing) == 0 {
@@ -312,14 +312,14 @@ func (f *following) readSchedules(ctx context.Context, ids []registry.ID) error 
 		return err
 	}
 	for i, id := range missing {
-		care, err := DecodeSchedule(id, records[i])
+		schedule, err := DecodeSchedule(id, records[i])
 		if err == nil {
-			f.schedules[id] = care
+			f.schedules[id] = schedule
 			continue
 		}
 		if _, told := f.unread[id]; !told {
 			f.unread[id] = struct{}{}
-			f.log.WarnContext(ctx, "maintenance: the care of a table cannot be read, so it is not made due",
+			f.log.WarnContext(ctx, "maintenance: the schedule of a table cannot be read, so it is not made due",
 				"table", id, "error", err)
 		}
 	}

@@ -51,17 +51,17 @@ func TestExpiryTrimsMetadataFiles(t *testing.T) {
 		}
 	}
 	if got := files(); got != 101 {
-		t.Errorf("%d metadata files are left, want the log and the present one: %+v", got, w.care(id))
+		t.Errorf("%d metadata files are left, want the log and the present one: %+v", got, w.schedule(id))
 	}
 	if now := pointer().MetadataLocation; now != last {
 		t.Errorf("the table is at %s, want %s", now, last)
 	}
-	if due := w.care(id).Job("snapshots").Due; due.After(w.clock.Now().Add(24 * time.Hour)) {
+	if due := w.schedule(id).Job("snapshots").Due; due.After(w.clock.Now().Add(24 * time.Hour)) {
 		t.Errorf("it is due again at %s", due)
 	}
 	w.clock.Advance(25 * time.Hour)
 	w.tend(w.node)
-	if due := w.care(id).Job("snapshots").Due; !due.IsZero() {
+	if due := w.schedule(id).Job("snapshots").Due; !due.IsZero() {
 		t.Errorf("it is due again at %s", due)
 	}
 }

@@ -139,7 +139,7 @@ func TestHungWarehouse(t *testing.T) {
 		worker.Start()
 		done := func(ids []registry.ID, kind string) (n int) {
 			for _, id := range ids {
-				if outcome := w.care(id).Job(kind).Outcome; outcome == "done" || outcome == "nothing" {
+				if outcome := w.schedule(id).Job(kind).Outcome; outcome == "done" || outcome == "nothing" {
 					n++
 				}
 			}
@@ -150,7 +150,7 @@ func TestHungWarehouse(t *testing.T) {
 			w.clock.Advance(time.Second)
 			if time.Since(began) > 2*jobs.AnswerMax {
 				for _, id := range healthy[:3] {
-					t.Logf("now %s care %+v", w.clock.Now(), w.care(id))
+					t.Logf("now %s schedule %+v", w.clock.Now(), w.schedule(id))
 				}
 				t.Logf("stats %+v", node.planner.Stats())
 				t.Fatalf("%d and %d of %d healthy tables were looked at in %s", done(healthy, "snapshots"),

@@ -72,14 +72,14 @@ type MonitorStats struct {
 
 // Monitor follows the changes of one store. It is safe for concurrent use.
 type Monitor struct {
-	config MonitorConfig
-	ledger *ledger.Ledger
-	claims *ledger.Claimer
-	log    *slog.Logger
-	loop   *worker.Worker
-	kicks  chan struct{} // holds one unhandled kick
+	config   MonitorConfig
+	ledger   *ledger.Ledger
+	assigner *ledger.Assigner
+	log      *slog.Logger
+	loop     *worker.Worker
+	kicks    chan struct{} // holds one unhandled kick
 	// jitter, and shadow, the time of the next random check, belong to the goroutine that has the
-	// claim.
+	// assignment.
 	jitter *rand.Rand
 	shadow time.Time
 
@@ -105,7 +105,7 @@ func NewMonitor(config MonitorConfig) (*Monitor, error) {
 		return nil, err
 	}
 	m := &Monitor{
-		config: config, ledger: config.Ledger, claims: config.Claimer(), log: config.Logger,
+		config: config, ledger: config.Ledger, assigner: config.Assigner(), log: config.Logger,
 		kicks: make(chan struct{}, 1), jitter: jitter,
 	}
 	m.loop = worker.New(worker.Config{
@@ -145,9 +145,9 @@ func (m *Monitor) count(do func(*MonitorStats)) {
 	do(&m.stats)
 }
 
-// follow takes the claim and follows the log as long as it has the claim.
+// follow takes the assignment and follows the log as long as it has it.
 func (m *Monitor) follow(ctx context.Context) error {
-	return m.claimed(ctx, func(ctx context.Context, f *following) error {
+	return m.assigned(ctx, func(ctx context.Context, f *following) error {
 		for {
 			more, err := f.step(ctx)
 			if err != nil || !m.config.Policies.Current().Asks() {
@@ -173,7 +173,7 @@ func (m *Monitor) follow(ctx context.Context) error {
 // RunOnce follows until there is no unread change and no walk. It does nothing if no policy enables
 // maintenance, or if another node follows. Walks read documents without a rate limit.
 func (m *Monitor) RunOnce(ctx context.Context) error {
-	return m.claimed(ctx, func(ctx context.Context, f *following) error {
+	return m.assigned(ctx, func(ctx context.Context, f *following) error {
 		f.hurries = true
 		for {
 			more, err := f.step(ctx)
@@ -187,11 +187,11 @@ func (m *Monitor) RunOnce(ctx context.Context) error {
 	})
 }
 
-func (m *Monitor) claimed(ctx context.Context, do func(ctx context.Context, f *following) error) error {
+func (m *Monitor) assigned(ctx context.Context, do func(ctx context.Context, f *following) error) error {
 	if !m.config.Policies.Current().Asks() {
 		return nil
 	}
-	err := m.claims.Claim(ctx, monitorName, monitorLife, func(ctx context.Context) error {
+	err := m.assigner.Assign(ctx, monitorName, monitorLife, func(ctx context.Context) error {
 		m.count(func(s *MonitorStats) { s.IsLeader = true })
 		defer m.count(func(s *MonitorStats) { s.IsLeader, s.Walking, s.Lag = false, 0, 0 })
 		f, err := newFollowing(ctx, m)
@@ -199,15 +199,15 @@ func (m *Monitor) claimed(ctx context.Context, do func(ctx context.Context, f *f
 			return err
 		}
 		err = do(ctx, f)
-		if errors.Is(context.Cause(ctx), ledger.ErrClaimLost) {
+		if errors.Is(context.Cause(ctx), ledger.ErrAssignmentLost) {
 			return nil
 		}
 		return err
 	})
-	if errors.Is(err, ledger.ErrClaimed) || errors.Is(err, errOvertaken) {
+	if errors.Is(err, ledger.ErrAssigned) || errors.Is(err, errOvertaken) {
 		return nil
 	}
-	return moorage.Annotate("due.claimed", "", err)
+	return moorage.Annotate("due.assigned", "", err)
 }
 
 // errOvertaken means that another node has moved the position.

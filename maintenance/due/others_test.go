@@ -36,7 +36,7 @@ func testWorkNobodyAsksFor(t *testing.T, w *world) {
 	ids := []registry.ID{w.full("dropped"), w.full("disabled"), w.full("stays")}
 	must(t, w.monitor.RunOnce(w.ctx))
 	w.clock.Advance(48 * time.Hour)
-	isDue := func(id registry.ID) bool { return !w.care(id).Job("compaction").Due.IsZero() }
+	isDue := func(id registry.ID) bool { return !w.schedule(id).Job("compaction").Due.IsZero() }
 	want := func(at string, due ...bool) {
 		t.Helper()
 		w.clock.Advance(11 * time.Minute) // once in a while a round begins at the start
@@ -128,7 +128,7 @@ func TestAskedForAgainBehindALook(t *testing.T) {
 				}
 				must(t, w.monitor.RunOnce(w.ctx))
 				w.clock.Advance(3 * time.Hour)
-				before := w.care(id).Job(kind).Due
+				before := w.schedule(id).Job(kind).Due
 				test.leave(w)
 				happened := false
 				store := &meddler{Store: w.store, before: func() {
@@ -140,7 +140,7 @@ func TestAskedForAgainBehindALook(t *testing.T) {
 				_, err = other.policies.Reload(w.ctx)
 				must(t, err)
 				must(t, other.planner.RunOnce(w.ctx))
-				if after := w.care(id).Job(kind).Due; before.IsZero() || !happened || after.IsZero() {
+				if after := w.schedule(id).Job(kind).Due; before.IsZero() || !happened || after.IsZero() {
 					t.Errorf("due %s before, %s after; somebody asked again: %t", before, after, happened)
 				}
 				w.wantAgreed("in the end")

@@ -22,14 +22,14 @@ import (
 const (
 	// shards are the parts of the due index.
 	shards = "0123456789abcdef"
-	// claimPrefix begins the names of the assignments of shards. shardLife is how long one holds
+	// shardPrefix begins the names of the assignments of shards. shardLife is how long one holds
 	// without a renewal. Each renewal is a write.
-	claimPrefix = "maintenance/shard/"
+	shardPrefix = "maintenance/shard/"
 	shardLife   = 5 * time.Minute
-	// claimPause is the pause between two attempts of a node to claim a shard. holdMax is how long
+	// assignPause is the pause between two attempts of a node to take a shard. holdMax is how long
 	// a node keeps a shard, so that a node that starts later gets its share.
-	claimPause = 30 * time.Second
-	holdMax    = 10 * time.Minute
+	assignPause = 30 * time.Second
+	holdMax     = 10 * time.Minute
 	// roundPause is the mean pause between two rounds over the due index of a shard.
 	roundPause = 15 * time.Second
 	// duePage is how many due records one read lists.
@@ -96,13 +96,13 @@ type PlannerStats struct {
 
 // Planner begins the jobs of one store. It is safe for concurrent use.
 type Planner struct {
-	config PlannerConfig
-	ledger *ledger.Ledger
-	claims *ledger.Claimer
-	log    *slog.Logger
-	loops  []*worker.Worker
-	shards []*shard
-	lanes  map[policy.Kind]chan struct{}
+	config   PlannerConfig
+	ledger   *ledger.Ledger
+	assigner *ledger.Assigner
+	log      *slog.Logger
+	loops    []*worker.Worker
+	shards   []*shard
+	lanes    map[policy.Kind]chan struct{}
 
 	mu     sync.Mutex // guards the fields below; leaf
 	stats  PlannerStats
@@ -125,7 +125,7 @@ type entered struct {
 	isSlow bool
 }
 
-// shard is a part of the due index. Its fields belong to the goroutine that has its claim.
+// shard is a part of the due index. Its fields belong to the goroutine that has its assignment.
 type shard struct {
 	name    string
 	kicks   chan struct{} // holds one unhandled kick
@@ -158,7 +158,7 @@ func NewPlanner(config PlannerConfig) (*Planner, error) {
 	config.Interval = cmp.Or(config.Interval, roundPause)
 	config.Patience = cmp.Or(config.Patience, jobs.AnswerMax)
 	p := &Planner{
-		config: config, ledger: config.Ledger, claims: config.Claimer(), log: config.Logger,
+		config: config, ledger: config.Ledger, assigner: config.Assigner(), log: config.Logger,
 		lanes: make(map[policy.Kind]chan struct{}), busy: make(map[warehouseKind]int),
 		rests:  make(map[string]time.Time),
 		tables: make(map[registry.ID]*entered), slow: make(map[warehouseKind]int), left: make(chan struct{}),
@@ -188,7 +188,7 @@ func (p *Planner) addShard(name string) error {
 	p.shards = append(p.shards, s)
 	p.loops = append(p.loops, worker.New(worker.Config{
 		Name: "maintenance shard " + name, Run: func(ctx context.Context) error { return p.hold(ctx, s) },
-		Interval: min(claimPause, 2*p.config.Interval), Jitter: pauses, Logger: p.log,
+		Interval: min(assignPause, 2*p.config.Interval), Jitter: pauses, Logger: p.log,
 	}))
 	return nil
 }
@@ -210,7 +210,7 @@ func (p *Planner) Stop() {
 	stopping.Wait()
 }
 
-// Kick makes the node check its shards now, and try to claim others. It never blocks.
+// Kick makes the node check its shards now, and try to take others. It never blocks.
 func (p *Planner) Kick() {
 	for i, loop := range p.loops {
 		loop.Kick()
@@ -248,12 +248,12 @@ func (p *Planner) Stats() PlannerStats {
 	return copied
 }
 
-// hold claims a shard and works on it for a while.
+// hold takes a shard and works on it for a while.
 func (p *Planner) hold(ctx context.Context, s *shard) error {
-	if now := p.config.Now(); now.Sub(s.left) < 2*claimPause && !now.Before(s.left) {
+	if now := p.config.Now(); now.Sub(s.left) < 2*assignPause && !now.Before(s.left) {
 		return nil
 	}
-	return p.claimed(ctx, s, func(ctx context.Context) error {
+	return p.assigned(ctx, s, func(ctx context.Context) error {
 		began := p.config.Now()
 		for p.config.Policies.Current().Asks() && p.config.Now().Sub(began) < holdMax {
 			if err := p.round(ctx, s); err != nil {
@@ -281,30 +281,30 @@ func (p *Planner) hold(ctx context.Context, s *shard) error {
 func (p *Planner) RunOnce(ctx context.Context) error {
 	var failures []error
 	for _, s := range p.shards {
-		failures = append(failures, p.claimed(ctx, s, func(ctx context.Context) error { return p.round(ctx, s) }))
+		failures = append(failures, p.assigned(ctx, s, func(ctx context.Context) error { return p.round(ctx, s) }))
 	}
 	return errors.Join(failures...)
 }
 
-func (p *Planner) claimed(ctx context.Context, s *shard, do func(ctx context.Context) error) error {
+func (p *Planner) assigned(ctx context.Context, s *shard, do func(ctx context.Context) error) error {
 	if !p.config.Policies.Current().Asks() {
 		return nil
 	}
-	err := p.claims.Claim(ctx, claimPrefix+s.name, shardLife, func(ctx context.Context) error {
+	err := p.assigner.Assign(ctx, shardPrefix+s.name, shardLife, func(ctx context.Context) error {
 		s.kept = nil // another node may have had the shard
 		s.set(true, nil, 0)
 		defer s.set(false, nil, 0)
 		err := do(ctx)
 		s.checking.Wait()
-		if errors.Is(context.Cause(ctx), ledger.ErrClaimLost) {
+		if errors.Is(context.Cause(ctx), ledger.ErrAssignmentLost) {
 			return nil
 		}
 		return err
 	})
-	if errors.Is(err, ledger.ErrClaimed) {
+	if errors.Is(err, ledger.ErrAssigned) {
 		return nil
 	}
-	return moorage.Annotate("due.claimed", s.name, err)
+	return moorage.Annotate("due.assigned", s.name, err)
 }
 
 func (s *shard) set(held bool, found map[string]int64, overdue time.Duration) {

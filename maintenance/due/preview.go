@@ -150,12 +150,12 @@ func (p *previewing) fill(ctx context.Context, id registry.ID, preview *Preview)
 // compaction records whether compaction of a table would be due.
 func (p *previewing) compaction(ctx context.Context, id registry.ID, document *metadata.Document, rule policy.Rule,
 	preview *Preview) error {
-	cares, err := ReadSchedules(ctx, p.Ledger, id)
+	schedules, err := ReadSchedules(ctx, p.Ledger, id)
 	if err != nil {
 		return err
 	}
 	facts := document.Facts()
-	base := policy.Base{Files: cares[0].Value.Job(string(policy.Compact)).Base.Files}
+	base := policy.Base{Files: schedules[0].Value.Job(string(policy.Compact)).Base.Files}
 	known := policy.Facts{Known: true, Snapshots: int64(facts.Snapshots), Files: facts.Files}
 	due := policy.Due(known, base, rule, p.now)
 	preview.Due, preview.Files = !due.IsZero(), facts.Files

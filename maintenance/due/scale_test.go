@@ -173,7 +173,7 @@ func testRoundTrips(t *testing.T, w *world) {
 		"Time", // of the claim
 		"List maintenance-policy", "List maintenance-policy", "List maintenance-policy", "Get cursor",
 		"Changes", "Get cursor", // the changes, and what was deleted of them
-		"Get care", "Time", "Apply care due cursor", // what is due now
+		"Get schedule", "Time", "Apply schedule due cursor", // what is due now
 		"Time", "List cursor", // whether the clock has gone back, and walks
 		"Apply cursor",
 	}

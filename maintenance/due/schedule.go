@@ -24,52 +24,52 @@ const HeldBlocked = "blocked"
 type Schedule struct {
 	Pointer registry.ID
 	Record  registry.Record // zero if there is no record
-	Value   registry.Care
+	Value   registry.Schedule
 }
 
 // ReadSchedules returns the schedules of tables, in their order.
 func ReadSchedules(ctx context.Context, l *ledger.Ledger, pointers ...registry.ID) ([]Schedule, error) {
 	keys := make([]registry.Key, len(pointers))
 	for i, pointer := range pointers {
-		keys[i] = registry.CareKey(pointer)
+		keys[i] = registry.ScheduleKey(pointer)
 	}
 	records, err := l.Get(ctx, keys...)
 	if err != nil {
 		return nil, err
 	}
-	cares := make([]Schedule, len(pointers))
+	schedules := make([]Schedule, len(pointers))
 	for i, record := range records {
-		if cares[i], err = DecodeSchedule(pointers[i], record); err != nil {
+		if schedules[i], err = DecodeSchedule(pointers[i], record); err != nil {
 			return nil, err
 		}
 	}
-	return cares, nil
+	return schedules, nil
 }
 
 // DecodeSchedule returns the schedule of a table in record, which may be missing.
 func DecodeSchedule(pointer registry.ID, record registry.Record) (Schedule, error) {
-	care := Schedule{Pointer: pointer, Record: record}
+	schedule := Schedule{Pointer: pointer, Record: record}
 	if !record.Exists() {
-		return care, nil
+		return schedule, nil
 	}
 	var err error
-	care.Value, err = ledger.Decode[registry.Care](record)
-	return care, err
+	schedule.Value, err = ledger.Decode[registry.Schedule](record)
+	return schedule, err
 }
 
 // AsOf returns a schedule with corrected times at now, by the store's clock: what happened while
 // the clock was ahead counts as happened now. Due times stay, because the index has them.
-func AsOf(care registry.Care, now time.Time) registry.Care {
-	if registry.IsAhead(care.SeqAt, now) {
-		care.SeqAt = now
+func AsOf(schedule registry.Schedule, now time.Time) registry.Schedule {
+	if registry.IsAhead(schedule.SeqAt, now) {
+		schedule.SeqAt = now
 	}
-	for _, job := range care.Jobs {
+	for _, job := range schedule.Jobs {
 		if registry.IsAhead(job.Last, now) {
 			job.Last = now
-			care = care.With(job)
+			schedule = schedule.With(job)
 		}
 	}
-	return care
+	return schedule
 }
 
 // Change is what one Apply requires and writes.
@@ -86,8 +86,8 @@ func (c *Change) Add(other Change) {
 
 // Move returns the change that replaces a table's schedule by after, with the due records of its
 // times. It requires an unchanged schedule. The write of the schedule is the first.
-func (c Schedule) Move(after registry.Care) (Change, error) {
-	key := registry.CareKey(c.Pointer)
+func (c Schedule) Move(after registry.Schedule) (Change, error) {
+	key := registry.ScheduleKey(c.Pointer)
 	writes, err := ledger.Encode(ledger.Put(key, registry.StateNone, after))
 	if err != nil {
 		return Change{}, err
@@ -119,9 +119,9 @@ func (c Schedule) Move(after registry.Care) (Change, error) {
 }
 
 // dueKeys returns the keys of the due records of a table, by kind.
-func dueKeys(pointer registry.ID, care registry.Care) map[string]registry.Key {
-	keys := make(map[string]registry.Key, len(care.Jobs))
-	for _, job := range care.Jobs {
+func dueKeys(pointer registry.ID, schedule registry.Schedule) map[string]registry.Key {
+	keys := make(map[string]registry.Key, len(schedule.Jobs))
+	for _, job := range schedule.Jobs {
 		if !job.Due.IsZero() {
 			keys[job.Kind] = registry.DueKey(pointer, job.Kind, job.Due)
 		}
@@ -148,7 +148,7 @@ func (c Schedule) End() Change {
 
 // Block returns the change that blocks job, a kind of the table: it is no longer due, and a record
 // has the reason. by is empty if the job failed.
-func (c Schedule) Block(job registry.JobCare, reason, by string, now time.Time) (Change, error) {
+func (c Schedule) Block(job registry.KindSchedule, reason, by string, now time.Time) (Change, error) {
 	job.Due, job.Held, job.Error = time.Time{}, HeldBlocked, reason
 	change, err := c.Move(c.Value.With(job))
 	if err != nil {
@@ -201,16 +201,16 @@ type Observation struct {
 
 // Evaluate returns the new schedule of a table that was observed at about now, by the store's
 // clock. changed is false if there is nothing to write.
-func Evaluate(care registry.Care, sight Observation, now time.Time) (after registry.Care, changed bool) {
-	care = AsOf(care, now)
-	after = care
+func Evaluate(schedule registry.Schedule, sight Observation, now time.Time) (after registry.Schedule, changed bool) {
+	schedule = AsOf(schedule, now)
+	after = schedule
 	for _, t := range policy.Types() {
 		rule := sight.Rules[t]
-		job := care.Job(string(t.Kind()))
+		job := schedule.Job(string(t.Kind()))
 		if job.Held == HeldBlocked {
 			continue
 		}
-		base := baseOf(care, job)
+		base := baseOf(schedule, job)
 		if sight.Exact {
 			base.Rule, base.Rules = rule.Hash(), sight.Facts.Rules
 		}
@@ -247,9 +247,9 @@ func Evaluate(care registry.Care, sight Observation, now time.Time) (after regis
 }
 
 // baseOf returns the state of a table after the last job of a kind.
-func baseOf(care registry.Care, job registry.JobCare) policy.Base {
+func baseOf(schedule registry.Schedule, job registry.KindSchedule) policy.Base {
 	return policy.Base{
-		Rule: job.Rule, Rules: care.Rules, Ran: job.Last,
+		Rule: job.Rule, Rules: schedule.Rules, Ran: job.Last,
 		Snapshots: job.Base.Snapshots, Files: job.Base.Files, Interval: job.Base.Interval,
 	}
 }

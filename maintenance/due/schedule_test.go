@@ -30,21 +30,21 @@ func facts(snapshots int64, first time.Time) policy.Facts {
 	return policy.Facts{Known: true, Snapshots: snapshots, First: first, Files: -1}
 }
 
-// apply applies a change, and returns the care after it.
+// apply applies a change, and returns the schedule after it.
 func apply(t *testing.T, l *ledger.Ledger, change due.Change) due.Schedule {
 	t.Helper()
 	_, err := l.Step(t.Context(), registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 	must(t, err)
-	cares, err := due.ReadSchedules(t.Context(), l, table)
+	schedules, err := due.ReadSchedules(t.Context(), l, table)
 	must(t, err)
-	return cares[0]
+	return schedules[0]
 }
 
-// wantAgreed fails the test unless the due index has the times of care, and no others.
-func wantAgreed(t *testing.T, l *ledger.Ledger, care due.Schedule, want int) {
+// wantAgreed fails the test unless the due index has the times of schedule, and no others.
+func wantAgreed(t *testing.T, l *ledger.Ledger, schedule due.Schedule, want int) {
 	t.Helper()
 	wanted := map[registry.Key]bool{}
-	for _, job := range care.Value.Jobs {
+	for _, job := range schedule.Value.Jobs {
 		if !job.Due.IsZero() {
 			wanted[registry.DueKey(table, job.Kind, job.Due)] = true
 		}
@@ -53,80 +53,80 @@ func wantAgreed(t *testing.T, l *ledger.Ledger, care due.Schedule, want int) {
 	must(t, err)
 	for _, record := range records {
 		if !wanted[record.Key] {
-			t.Errorf("%s is in the index, and no care says so", record.Key)
+			t.Errorf("%s is in the index, and no schedule says so", record.Key)
 		}
 	}
 	if len(records) != len(wanted) || len(wanted) != want {
-		t.Errorf("there are %d times, the care has %d, want %d", len(records), len(wanted), want)
+		t.Errorf("there are %d times, the schedule has %d, want %d", len(records), len(wanted), want)
 	}
 }
 
-// Care and index agree through all moves: made due, due earlier, run, blocked, unblocked, gone.
+// Schedule and index agree through all moves: made due, due earlier, run, blocked, unblocked, gone.
 func TestScheduleAndIndexAgree(t *testing.T) {
 	t.Parallel()
 	l := registrytest.Ledger(memory.New(rand.Reader))
-	cares, err := due.ReadSchedules(t.Context(), l, table)
+	schedules, err := due.ReadSchedules(t.Context(), l, table)
 	must(t, err)
-	care := cares[0]
+	schedule := schedules[0]
 	sight := due.Observation{Facts: facts(40, start), Rules: rules(nil), Mode: due.ModeEvent}
-	after, changed := due.Evaluate(care.Value, sight, start)
+	after, changed := due.Evaluate(schedule.Value, sight, start)
 	if !changed {
 		t.Fatal("a table with many snapshots is not due")
 	}
 	late := start.AddDate(1, 0, 0)
-	if overdue, _ := due.Evaluate(care.Value, sight, late); !overdue.Job("snapshots").Due.Equal(late) {
+	if overdue, _ := due.Evaluate(schedule.Value, sight, late); !overdue.Job("snapshots").Due.Equal(late) {
 		t.Errorf("a table that was due long ago is due at %s, want now: the index was read up to then", overdue.Job("snapshots").Due)
 	}
-	change, err := care.Move(after)
+	change, err := schedule.Move(after)
 	must(t, err)
-	care = apply(t, l, change)
-	wantAgreed(t, l, care, 2)
+	schedule = apply(t, l, change)
+	wantAgreed(t, l, schedule, 2)
 
-	if _, changed = due.Evaluate(care.Value, sight, start.Add(time.Minute)); changed {
+	if _, changed = due.Evaluate(schedule.Value, sight, start.Add(time.Minute)); changed {
 		t.Error("the next commit writes, though its time stands")
 	}
 	sight.Rules = rules(policy.Settings{policy.MaxSnapshotAgeHours: "1"})
-	after, changed = due.Evaluate(care.Value, sight, start)
+	after, changed = due.Evaluate(schedule.Value, sight, start)
 	if !changed || !after.Job("snapshots").Due.Equal(start.Add(time.Minute)) {
 		t.Errorf("another rule: due %s, want a look in a minute", after.Job("snapshots").Due)
 	}
 	sight.Exact = true
-	after, _ = due.Evaluate(care.Value, sight, start)
+	after, _ = due.Evaluate(schedule.Value, sight, start)
 	if !after.Job("snapshots").Due.Equal(start.Add(time.Hour)) {
 		t.Errorf("another rule, exactly: due %s, want when the first is old", after.Job("snapshots").Due)
 	}
-	change, err = care.Move(after)
+	change, err = schedule.Move(after)
 	must(t, err)
-	care = apply(t, l, change)
-	wantAgreed(t, l, care, 2)
+	schedule = apply(t, l, change)
+	wantAgreed(t, l, schedule, 2)
 
-	change, err = care.Block(care.Value.Job("snapshots"), "broken", "", start)
+	change, err = schedule.Block(schedule.Value.Job("snapshots"), "broken", "", start)
 	must(t, err)
-	care = apply(t, l, change)
-	wantAgreed(t, l, care, 1)
-	if after, changed = due.Evaluate(care.Value, sight, start); changed {
+	schedule = apply(t, l, change)
+	wantAgreed(t, l, schedule, 1)
+	if after, changed = due.Evaluate(schedule.Value, sight, start); changed {
 		t.Errorf("a blocked kind is due again: %+v", after)
 	}
 	blockers, err := l.Get(t.Context(), registry.DueBlockedKey(table, "snapshots"))
 	must(t, err)
-	change, err = care.Unblock("snapshots", start, blockers[0])
+	change, err = schedule.Unblock("snapshots", start, blockers[0])
 	must(t, err)
-	care = apply(t, l, change)
-	wantAgreed(t, l, care, 2)
+	schedule = apply(t, l, change)
+	wantAgreed(t, l, schedule, 2)
 	if records, err := l.Get(t.Context(), registry.DueBlockedKey(table, "snapshots")); err != nil || records[0].Exists() {
 		t.Errorf("the blocker is left: %v, %v", records, err)
 	}
-	apply(t, l, care.End())
+	apply(t, l, schedule.End())
 	wantAgreed(t, l, due.Schedule{}, 0)
 }
 
-// Two writers of one care cannot both win.
+// Two writers of one schedule cannot both win.
 func TestMoveRequiresTheCareAsItWasRead(t *testing.T) {
 	t.Parallel()
 	l := registrytest.Ledger(memory.New(rand.Reader))
 	first := due.Schedule{Pointer: table}
 	for _, want := range []bool{true, false} {
-		change, err := first.Move(registry.Care{Jobs: []registry.JobCare{{Kind: "snapshots", Due: start}}})
+		change, err := first.Move(registry.Schedule{Jobs: []registry.KindSchedule{{Kind: "snapshots", Due: start}}})
 		must(t, err)
 		_, err = l.Step(t.Context(), registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 		if (err == nil) != want {

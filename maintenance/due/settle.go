@@ -107,8 +107,8 @@ func (l *check) put(ctx context.Context, outcome string, next time.Time, why str
 }
 
 // read returns the schedule from its record.
-func (l *check) read() registry.Care {
-	value, err := registry.Decode[registry.Care](l.schedule.Record)
+func (l *check) read() registry.Schedule {
+	value, err := registry.Decode[registry.Schedule](l.schedule.Record)
 	if err != nil {
 		return l.schedule.Value
 	}

@@ -89,10 +89,10 @@ func (r *round) keepLeft(ctx context.Context, looked []registry.Key) error {
 	return nil
 }
 
-// others filters due records of kinds that programs outside the server claim, and returns the
-// records that such a program can get. It removes the rest, because nothing else would: records of
-// dropped tables, and records that no policy requires any more. It reads no document; the claim
-// checks the table's own properties.
+// others filters due records of kinds that programs outside the server get, and returns the records
+// that such a program can get. It removes the rest, because nothing else would: records of dropped
+// tables, and records that no policy requires any more. It reads no document; the assignment checks
+// the table's own properties.
 func (p *Planner) others(ctx context.Context, due []registry.Key) (left []registry.Key, err error) {
 	if len(due) == 0 {
 		return nil, nil
@@ -103,7 +103,7 @@ func (p *Planner) others(ctx context.Context, due []registry.Key) (left []regist
 		if err != nil {
 			return nil, err
 		}
-		keys = append(keys, registry.PointerKey(pointer), registry.CareKey(pointer))
+		keys = append(keys, registry.PointerKey(pointer), registry.ScheduleKey(pointer))
 	}
 	records, err := p.ledger.Get(ctx, keys...)
 	if err != nil {
@@ -144,16 +144,16 @@ func overOf(ctx context.Context, p *Planner, matcher *policy.Matcher, key regist
 	if err != nil {
 		return change, false, err
 	}
-	care, err := DecodeSchedule(id, record)
+	schedule, err := DecodeSchedule(id, record)
 	if err != nil {
 		return change, false, err
 	}
-	job := care.Value.Job(kind)
+	job := schedule.Value.Job(kind)
 	switch {
 	case !job.Due.Equal(at): // the schedule has another time: what was due is done
 		return Change{Writes: []registry.Write{registry.Delete(key)}}, true, nil
 	case !pointer.Exists():
-		return care.End(), true, nil
+		return schedule.End(), true, nil
 	}
 	var required []registry.Condition
 	if pointer.State == registry.StateLive {
@@ -167,7 +167,7 @@ func overOf(ctx context.Context, p *Planner, matcher *policy.Matcher, key regist
 		}
 	}
 	job.Due, job.Outcome, job.Error = time.Time{}, outcomeOff, ""
-	change, err = care.Move(care.Value.With(job))
+	change, err = schedule.Move(schedule.Value.With(job))
 	change.Conditions = append(change.Conditions, required...)
 	return change, err == nil, err
 }

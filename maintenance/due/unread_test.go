@@ -15,9 +15,9 @@ import (
 	"moorage/testkit/registrytest"
 )
 
-// TestUnreadableCare: a table whose care cannot be read keeps no other from being made due, by its
-// changes and by walks. The log names it. So does that of a walk that cannot be read.
-func TestUnreadableCare(t *testing.T) { overStores(t, testUnreadableCare) }
+// TestUnreadableSchedule: a table whose schedule cannot be read keeps no other from being made due,
+// by its changes and by walks. The log names it. So does that of a walk that cannot be read.
+func TestUnreadableSchedule(t *testing.T) { overStores(t, testUnreadableCare) }
 
 func testUnreadableCare(t *testing.T, w *world) {
 	spoiled, bad := w.table("spoiled", 1)
@@ -36,14 +36,14 @@ func testUnreadableCare(t *testing.T, w *world) {
 		}})
 		must(t, err)
 	}
-	spoil(registry.CareKey(spoiled))
+	spoil(registry.ScheduleKey(spoiled))
 	spoil(registry.WalkKey("name/w.none"))
 	for range 30 {
 		w.commit("spoiled", bad.Append("main", 1)...)
 		w.commit("t", history.Append("main", 1)...)
 	}
 	must(t, made.RunOnce(w.ctx))
-	if w.care(id).Job("snapshots").Due.IsZero() {
+	if w.schedule(id).Job("snapshots").Due.IsZero() {
 		t.Error("the other table is not due")
 	}
 	if said := log.String(); !strings.Contains(said, "table="+spoiled.String()) || !strings.Contains(said, "a walk cannot be read") {
@@ -57,7 +57,7 @@ func testUnreadableCare(t *testing.T, w *world) {
 		w.clock.Advance(25 * time.Hour)
 		must(t, made.RunOnce(w.ctx))
 	}
-	if stats := made.Stats(); w.care(id).Job("snapshots").Due.IsZero() || stats.Missed != 1 {
+	if stats := made.Stats(); w.schedule(id).Job("snapshots").Due.IsZero() || stats.Missed != 1 {
 		t.Errorf("days later the other table is not due: %+v", stats)
 	}
 }

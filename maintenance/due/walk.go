@@ -330,15 +330,15 @@ func (f *following) repair(ctx context.Context, met []observed) error {
 		return err
 	}
 	for _, each := range met {
-		care, isRead := f.schedules[each.id]
+		schedule, isRead := f.schedules[each.id]
 		if !isRead {
 			continue
 		}
 		each.sight.Mode = ModeShadow
-		if !care.Value.Job(string(policy.Orphans)).Last.IsZero() {
+		if !schedule.Value.Job(string(policy.Orphans)).Last.IsZero() {
 			delete(each.sight.Rules, policy.UnreferencedFileRemoval) // the next pass is due by a commit
 		}
-		if _, changed := Evaluate(care.Value, each.sight, now); changed {
+		if _, changed := Evaluate(schedule.Value, each.sight, now); changed {
 			missed = append(missed, each)
 		}
 	}

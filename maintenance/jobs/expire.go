@@ -101,8 +101,8 @@ const (
 // Expire expires snapshots of a table. Unless s keeps the files, it also makes the job that deletes
 // the files that only those snapshots reach. extra may be nil.
 //
-// Errors: HeldError; ErrBusy; the errors of catalog.Tend. After KindCommitUnknown the snapshots may
-// have expired, and the job may exist.
+// Errors: HeldError; ErrBusy; the errors of catalog.Maintain. After KindCommitUnknown the snapshots
+// may have expired, and the job may exist.
 func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettings, extra Extra) (Began, error) {
 	const op = "jobs.Expire"
 	if err := j.believeClock(ctx); err != nil {
@@ -144,7 +144,7 @@ func (j *Jobs) Expire(ctx context.Context, pointer registry.ID, s SnapshotSettin
 			Folder: storage.Join(folder, id.String()), Node: j.owner,
 		},
 	}
-	_, changed, err := j.tables.Tend(ctx, pointer, catalog.Tending{
+	_, changed, err := j.tables.Maintain(ctx, pointer, catalog.MaintenanceEdit{
 		Verb: gate.Expire, Plan: e.plan, Beside: e.beside,
 	})
 	switch {

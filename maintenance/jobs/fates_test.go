@@ -325,8 +325,8 @@ func TestFatesOfPromises(t *testing.T) {
 	}
 }
 
-// TestFatesOfRecords: what is kept of a table's care, with leases and work in other hands, meets
-// the same. It stays as long as the table can come back, and goes with it.
+// TestFatesOfRecords: what is kept of a table's schedule, with leases and work in other hands,
+// meets the same. It stays as long as the table can come back, and goes with it.
 func TestFatesOfRecords(t *testing.T) {
 	t.Parallel()
 	records := map[string]func(id registry.ID) (registry.Key, registry.State, registry.Value){
@@ -335,10 +335,10 @@ func TestFatesOfRecords(t *testing.T) {
 		},
 		"work in other hands": func(id registry.ID) (registry.Key, registry.State, registry.Value) {
 			const kind = "compaction"
-			return registry.JobKey(id, kind), registry.StateClaimed, registry.Job{ID: registry.ID{9}, Kind: kind, Pointer: id}
+			return registry.JobKey(id, kind), registry.StateAssigned, registry.Job{ID: registry.ID{9}, Kind: kind, Pointer: id}
 		},
-		"care": func(id registry.ID) (registry.Key, registry.State, registry.Value) {
-			return registry.CareKey(id), registry.StateNone, registry.Care{}
+		"schedule": func(id registry.ID) (registry.Key, registry.State, registry.Value) {
+			return registry.ScheduleKey(id), registry.StateNone, registry.Schedule{}
 		},
 		"rule": func(id registry.ID) (registry.Key, registry.State, registry.Value) {
 			key := registry.MaintenancePolicyKey(registry.TableScope(id))

@@ -33,17 +33,17 @@ const (
 	progressEvery = 10
 	// runsMax is the number of runs kept for a table.
 	runsMax = 50
-	// claimLife is how long other nodes leave a job to its node after the last renewal.
-	claimLife = time.Minute
+	// jobLife is how long other nodes leave a job to its node after the last renewal.
+	jobLife = time.Minute
 	// lookEvery is the mean pause between two searches for jobs.
 	lookEvery = 15 * time.Second
-	// claimPrefix begins the names of the claims on jobs.
-	claimPrefix = "job/"
+	// jobPrefix begins the names of the assignments of jobs.
+	jobPrefix = "job/"
 )
 
 // Tables has what jobs need from the catalog. *catalog.Tables implements it.
 type Tables interface {
-	Tend(ctx context.Context, pointer registry.ID, tending catalog.Tending) (*catalog.Version, bool, error)
+	Maintain(ctx context.Context, pointer registry.ID, edit catalog.MaintenanceEdit) (*catalog.Version, bool, error)
 	TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (catalog.Former, error)
 	TableByID(ctx context.Context, pointer registry.ID) (*catalog.Version, registry.Pointer, error)
 	Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error)
@@ -78,19 +78,19 @@ type Config struct {
 
 // Jobs carries out the jobs of a store. It is safe for concurrent use.
 type Jobs struct {
-	tables Tables
-	store  registry.Store
-	ledger *ledger.Ledger
-	claims *ledger.Claimer
-	owner  registry.ID
-	log    *slog.Logger
-	doubt  func(ctx context.Context) (string, error)
-	budget *Budget
-	former time.Duration // Config.FormerKept
-	ended  func(run registry.Run)
-	now    func() time.Time
-	stats  counters
-	busy   busy
+	tables   Tables
+	store    registry.Store
+	ledger   *ledger.Ledger
+	assigner *ledger.Assigner
+	owner    registry.ID
+	log      *slog.Logger
+	doubt    func(ctx context.Context) (string, error)
+	budget   *Budget
+	former   time.Duration // Config.FormerKept
+	ended    func(run registry.Run)
+	now      func() time.Time
+	stats    counters
+	busy     busy
 	// looking is held by the one running search for leftovers. Others do not wait for it.
 	looking sync.Mutex
 
@@ -129,7 +129,7 @@ func New(config Config) (*Jobs, error) {
 	return &Jobs{
 		lookMax: checkMax, tables: &patientTables{config.Tables, cmp.Or(config.Patience, AnswerMax)},
 		store: config.Store, ledger: config.Ledger, now: config.Now,
-		claims: config.Claimer(), owner: config.Owner,
+		assigner: config.Assigner(), owner: config.Owner,
 		log: config.Logger, doubt: config.Doubt, budget: config.Budget, ended: config.Ended,
 		former:   config.FormerKept,
 		interval: cmp.Or(config.Interval, lookEvery), jitters: jitters, sweepJitter: sweepJitter,

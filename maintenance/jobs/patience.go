@@ -188,11 +188,11 @@ func (t *patientTables) over(version *catalog.Version) *catalog.Version {
 	return &patient
 }
 
-// Tend implements Tables.
-func (t *patientTables) Tend(ctx context.Context, pointer registry.ID, tending catalog.Tending) (
+// Maintain implements Tables.
+func (t *patientTables) Maintain(ctx context.Context, pointer registry.ID, edit catalog.MaintenanceEdit) (
 	version *catalog.Version, changed bool, err error) {
 	err = CallWithin(ctx, t.limit, func(ctx context.Context) (err error) {
-		version, changed, err = t.Tables.Tend(ctx, pointer, tending)
+		version, changed, err = t.Tables.Maintain(ctx, pointer, edit)
 		return err
 	})
 	return t.over(version), changed, err

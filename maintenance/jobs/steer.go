@@ -204,7 +204,7 @@ func (j *Jobs) Resume(ctx context.Context, id registry.ID) error {
 
 // notClaimed refuses a job that a program outside the server has.
 func notClaimed(at *job) error {
-	if at.record.State != registry.StateClaimed {
+	if at.record.State != registry.StateAssigned {
 		return nil
 	}
 	return moorage.Errorf(moorage.KindCommitFailed,

@@ -17,10 +17,10 @@ import (
 // Step carries the job at key as far as possible: to its end, or until it has to wait. It does
 // nothing while another node has the job. It records a failure in the job, and returns it.
 func (j *Jobs) Step(ctx context.Context, key registry.Key) error {
-	err := j.claims.Claim(ctx, claimPrefix+key.ID, claimLife, func(ctx context.Context) error {
+	err := j.assigner.Assign(ctx, jobPrefix+key.ID, jobLife, func(ctx context.Context) error {
 		return stepAll(ctx, j, key)
 	})
-	if errors.Is(err, ledger.ErrClaimed) {
+	if errors.Is(err, ledger.ErrAssigned) {
 		return nil
 	}
 	return moorage.Annotate("jobs.Step", key.ID, err)

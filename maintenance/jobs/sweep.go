@@ -21,8 +21,8 @@ const (
 	// sweepMax is the number of files that a sweep remembers of one warehouse, in addition to those
 	// of its last job.
 	sweepMax = 100_000
-	// sweepClaim is the claim on a sweep.
-	sweepClaim = "sweep/jobs"
+	// sweepName is the name of the assignment of a sweep.
+	sweepName = "sweep/jobs"
 )
 
 // jobsFolder is the folder for the jobs' own files of this store in a warehouse. Other stores that
@@ -43,7 +43,7 @@ func (j *Jobs) Sweep(ctx context.Context) error {
 	if why, err := j.doubt(ctx); err != nil || why != "" {
 		return err
 	}
-	err = j.claims.Claim(ctx, sweepClaim, claimLife, func(ctx context.Context) error {
+	err = j.assigner.Assign(ctx, sweepName, jobLife, func(ctx context.Context) error {
 		var failures []error
 		err := j.ledger.Scan(ctx, registry.TableWarehouse, "", "", func(record registry.Record) (bool, error) {
 			failures = append(failures, sweepWarehouse(ctx, j, record.Key.ID))
@@ -51,7 +51,7 @@ func (j *Jobs) Sweep(ctx context.Context) error {
 		})
 		return errors.Join(append(failures, err)...)
 	})
-	if errors.Is(err, ledger.ErrClaimed) {
+	if errors.Is(err, ledger.ErrAssigned) {
 		return nil
 	}
 	return err

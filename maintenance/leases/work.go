@@ -104,30 +104,30 @@ type Assignment struct {
 // KindUnavailable; KindCommitUnknown: the work may have been assigned, and is due again when its
 // lease ends.
 func (w *Work) Assign(ctx context.Context, caller moorage.Caller, request WorkRequest) (
-	claimed Assignment, found bool, err error) {
+	assigned Assignment, found bool, err error) {
 	const op = "leases.Assign"
 	if err := request.check(); err != nil {
-		return claimed, false, err
+		return assigned, false, err
 	}
 	began, err := w.config.Ledger.Time(ctx)
 	if err != nil {
-		return claimed, false, moorage.Annotate(op, "", err)
+		return assigned, false, moorage.Annotate(op, "", err)
 	}
 	for pause := workPollFirst; ; pause = min(2*pause, workPollMax) {
 		now, err := w.config.Ledger.Time(ctx)
 		if err != nil {
-			return claimed, false, moorage.Annotate(op, "", err)
+			return assigned, false, moorage.Annotate(op, "", err)
 		}
 		var over skippedTables
-		if claimed, over, found, err = w.tryAssign(ctx, caller, request, now); err != nil || found {
-			return claimed, found, moorage.Annotate(op, "", err)
+		if assigned, over, found, err = w.tryAssign(ctx, caller, request, now); err != nil || found {
+			return assigned, found, moorage.Annotate(op, "", err)
 		}
 		if now.Add(pause).Sub(began) > request.Wait || !worker.Sleep(ctx, pause) {
 			if over.tables > 0 {
 				w.config.Logger.WarnContext(ctx, "maintenance: no work was assigned, for tables cannot be read",
 					"tables", over.tables, "last", over.last, "error", over.why)
 			}
-			return claimed, false, nil
+			return assigned, false, nil
 		}
 	}
 }
@@ -157,30 +157,30 @@ func (r WorkRequest) check() error {
 
 // tryAssign searches once.
 func (w *Work) tryAssign(ctx context.Context, caller moorage.Caller, request WorkRequest, now time.Time) (
-	claimed Assignment, over skippedTables, found bool, err error) {
+	assigned Assignment, over skippedTables, found bool, err error) {
 	own, over, err := w.takeStock(ctx, caller, now)
 	if err != nil {
-		return claimed, over, false, err
+		return assigned, over, false, err
 	}
 	if own >= callerMax {
-		return claimed, over, false, moorage.Errorf(moorage.KindTooManyRequests,
+		return assigned, over, false, moorage.Errorf(moorage.KindTooManyRequests,
 			"%d assignments are yours, at most %d can be", own, callerMax)
 	}
 	look := &search{Work: w, caller: caller, request: request, now: now, skipped: over}
-	claimed, found, err = look.run(ctx)
-	return claimed, look.skipped, found, err
+	assigned, found, err = look.run(ctx)
+	return assigned, look.skipped, found, err
 }
 
-// handOut creates the job and the lease of claimed, and changes the schedule. It returns false if a
-// record changed meanwhile, or if another lease conflicts.
-func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkRequest, care due.Schedule,
-	asked registry.JobCare, claimed *Assignment, now time.Time) (bool, error) {
+// handOut creates the job and the lease of assigned, and changes the schedule. It returns false if
+// a record changed meanwhile, or if another lease conflicts.
+func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkRequest, schedule due.Schedule,
+	asked registry.KindSchedule, assigned *Assignment, now time.Time) (bool, error) {
 	id, err := w.config.Ledger.NewID()
 	if err != nil {
 		return false, err
 	}
 	granted, planned, err := w.config.Leases.PlanTake(ctx, caller, Request{
-		Pointer: care.Pointer, Scope: "job:" + claimed.Kind, Holder: request.Holder, TTL: request.TTL, Job: id,
+		Pointer: schedule.Pointer, Scope: "job:" + assigned.Kind, Holder: request.Holder, TTL: request.TTL, Job: id,
 	})
 	if _, held := errors.AsType[*HeldError](err); held {
 		return false, nil
@@ -189,24 +189,24 @@ func (w *Work) handOut(ctx context.Context, caller moorage.Caller, request WorkR
 		return false, err
 	}
 	asked.Due = time.Time{}
-	change, err := care.Move(care.Value.With(asked))
+	change, err := schedule.Move(schedule.Value.With(asked))
 	if err != nil {
 		return false, err
 	}
-	key := registry.JobKey(care.Pointer, claimed.Kind)
+	key := registry.JobKey(schedule.Pointer, assigned.Kind)
 	job := registry.Job{
-		ID: id, Kind: claimed.Kind, Pointer: care.Pointer, UUID: claimed.TableUUID, Rule: asked.Rule,
+		ID: id, Kind: assigned.Kind, Pointer: schedule.Pointer, UUID: assigned.TableUUID, Rule: asked.Rule,
 		Caller:  caller.Name,
 		Created: now, Since: now, Touched: now, Lease: granted.Token, Holder: request.Holder, Tries: asked.Tries,
 	}
-	writes, err := ledger.Encode(ledger.Put(key, registry.StateClaimed, job))
+	writes, err := ledger.Encode(ledger.Put(key, registry.StateAssigned, job))
 	if err != nil {
 		return false, err
 	}
 	change.Conditions = append(change.Conditions, registry.Absent(key), planned.Condition,
-		registry.StateIs(registry.PointerKey(care.Pointer), registry.StateLive))
+		registry.StateIs(registry.PointerKey(schedule.Pointer), registry.StateLive))
 	change.Writes = append(append(change.Writes, writes...), planned.Write)
-	claimed.Job, claimed.Lease = id, granted
+	assigned.Job, assigned.Lease = id, granted
 	return w.apply(ctx, "leases.handOut", change)
 }
 
@@ -224,7 +224,7 @@ func (w *Work) apply(ctx context.Context, op string, change due.Change) (bool, e
 func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Time) (
 	own int, over skippedTables, err error) {
 	err = w.config.Ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
-		if record.State != registry.StateClaimed {
+		if record.State != registry.StateAssigned {
 			return true, nil
 		}
 		job, err := ledger.Decode[registry.Job](record)

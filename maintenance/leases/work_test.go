@@ -166,18 +166,18 @@ func (w *world) over(records *ledger.Ledger) *leases.Work {
 // due makes compaction of a table due.
 func (w *world) due(table registry.ID, at time.Time) {
 	w.t.Helper()
-	care := w.care(table)
-	change, err := care.Move(care.Value.With(registry.JobCare{Kind: kind, Due: at}))
+	schedule := w.schedule(table)
+	change, err := schedule.Move(schedule.Value.With(registry.KindSchedule{Kind: kind, Due: at}))
 	must(w.t, err)
 	_, err = w.store.Apply(w.ctx, registry.Batch{Conditions: change.Conditions, Writes: change.Writes})
 	must(w.t, err)
 }
 
-func (w *world) care(table registry.ID) due.Schedule {
+func (w *world) schedule(table registry.ID) due.Schedule {
 	w.t.Helper()
-	care, err := due.ReadSchedules(w.ctx, w.ledger, table)
+	schedule, err := due.ReadSchedules(w.ctx, w.ledger, table)
 	must(w.t, err)
-	return care[0]
+	return schedule[0]
 }
 
 func asked() leases.WorkRequest {
@@ -238,8 +238,8 @@ func TestWork(t *testing.T) {
 	if err != nil || len(runs) != 1 || run.Outcome != leases.OutcomeDone || run.Totals.Files != 3 || run.Holder != "spark 17" || run.Caller != "ann" {
 		t.Errorf("runs: %+v, %v", run, err)
 	}
-	if job := w.care(w.tables[0]).Value.Job(kind); job.Outcome != leases.OutcomeDone || !job.Due.IsZero() || !job.Last.Equal(w.time()) {
-		t.Errorf("care: %+v", job)
+	if job := w.schedule(w.tables[0]).Value.Job(kind); job.Outcome != leases.OutcomeDone || !job.Due.IsZero() || !job.Last.Equal(w.time()) {
+		t.Errorf("schedule: %+v", job)
 	}
 	if held, _, err := w.leases.List(w.ctx, leases.Filter{}, "", 10); err != nil || len(held) > 0 {
 		t.Errorf("leases: %v, %v", held, err)
@@ -263,7 +263,7 @@ func TestWorkOfTheDead(t *testing.T) {
 	second := w.claim(bob)
 	w.wantKind(w.Finish(w.ctx, ann, first.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}), moorage.KindNotFound, "the sleeper's end")
 	must(t, w.Finish(w.ctx, bob, second.Job, leases.AssignmentResult{Outcome: leases.OutcomeNothing}))
-	if tries := w.care(w.tables[0]).Value.Job(kind).Tries; tries != 0 {
+	if tries := w.schedule(w.tables[0]).Value.Job(kind).Tries; tries != 0 {
 		t.Errorf("%d tries are left", tries)
 	}
 	third := func() { w.due(w.tables[0], w.time()) }
@@ -292,8 +292,8 @@ func TestWorkThatFails(t *testing.T) {
 	if err != nil || !blocked[0].Exists() {
 		t.Errorf("it is not blocked: %v", err)
 	}
-	if job := w.care(w.tables[0]).Value.Job(kind); job.Held != due.HeldBlocked || job.Error != "no; room" {
-		t.Errorf("care: %+v", job)
+	if job := w.schedule(w.tables[0]).Value.Job(kind); job.Held != due.HeldBlocked || job.Error != "no; room" {
+		t.Errorf("schedule: %+v", job)
 	}
 }
 
@@ -315,7 +315,7 @@ func TestWorkThatIsNotHandedOut(t *testing.T) {
 	w = newWorld(t, 1)
 	w.unasked = true
 	w.wantNothing(ann, "no policy asks for it")
-	if job := w.care(w.tables[0]).Value.Job(kind); !job.Due.IsZero() {
+	if job := w.schedule(w.tables[0]).Value.Job(kind); !job.Due.IsZero() {
 		t.Errorf("what no policy asks for is due at %s", job.Due)
 	}
 	w = newWorld(t, 1)
@@ -400,8 +400,8 @@ func TestWorkWhileStorageIsAway(t *testing.T) {
 	if _, err := w.Progress(w.ctx, ann, dead.Job); moorage.KindOf(err) != moorage.KindNotFound {
 		t.Errorf("what the dead had is not taken back: %v", err)
 	}
-	if job := w.care(dead.Lease.ID.Pointer).Value.Job(kind); job.Tries != 1 || job.Due.IsZero() {
-		t.Errorf("care of what the dead had: %+v", job)
+	if job := w.schedule(dead.Lease.ID.Pointer).Value.Job(kind); job.Tries != 1 || job.Due.IsZero() {
+		t.Errorf("schedule of what the dead had: %+v", job)
 	}
 	w.log.Reset()
 	w.wantNothing(bob, "the others are away")

@@ -95,8 +95,8 @@ func crashOnce(t *testing.T, open func(*world) registry.Store, k int, action reg
 		w.wantOneHolder(fmt.Sprint("call ", k, ", again"))
 		must(t, w.Finish(w.ctx, bob, claimed.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}))
 	}
-	if job := w.care(w.tables[0]).Value.Job(kind); job.Outcome != leases.OutcomeDone || !job.Due.IsZero() {
-		t.Errorf("call %d: in the end its care is %+v", k, job)
+	if job := w.schedule(w.tables[0]).Value.Job(kind); job.Outcome != leases.OutcomeDone || !job.Due.IsZero() {
+		t.Errorf("call %d: in the end its schedule is %+v", k, job)
 	}
 	for _, table := range []registry.Table{registry.TableJob, registry.TableDue} {
 		if left, err := w.store.List(w.ctx, table, "", "", 10); err != nil || len(left) > 0 {

@@ -96,7 +96,7 @@ func (w *Work) Finish(ctx context.Context, caller moorage.Caller, id registry.ID
 func (w *Work) find(ctx context.Context, caller moorage.Caller, id registry.ID) (found assignedJob, err error) {
 	err = w.config.Ledger.Scan(ctx, registry.TableJob, "", "", func(record registry.Record) (bool, error) {
 		value, err := ledger.Decode[registry.Job](record)
-		if err == nil && value.ID == id && record.State == registry.StateClaimed {
+		if err == nil && value.ID == id && record.State == registry.StateAssigned {
 			found = assignedJob{record, value}
 		}
 		return !found.record.Exists(), nil
@@ -114,15 +114,15 @@ func (w *Work) find(ctx context.Context, caller moorage.Caller, id registry.ID) 
 // end ends a job together with change. It returns false if a record has changed meanwhile.
 func (w *Work) end(ctx context.Context, at assignedJob, change due.Change, ended AssignmentResult,
 	now time.Time) (bool, error) {
-	records, err := w.config.Ledger.Get(ctx, registry.CareKey(at.value.Pointer))
+	records, err := w.config.Ledger.Get(ctx, registry.ScheduleKey(at.value.Pointer))
 	if err != nil {
 		return false, err
 	}
-	care, err := due.DecodeSchedule(at.value.Pointer, records[0])
+	schedule, err := due.DecodeSchedule(at.value.Pointer, records[0])
 	if err != nil {
 		return false, &unreadError{err}
 	}
-	moved, err := w.nextSchedule(ctx, care, at.value, ended, now)
+	moved, err := w.nextSchedule(ctx, schedule, at.value, ended, now)
 	if err != nil {
 		return false, err
 	}
@@ -141,16 +141,16 @@ func (w *Work) end(ctx context.Context, at assignedJob, change due.Change, ended
 // nextSchedule returns the change of a table's schedule when an assignment on it has ended. Only
 // for successful work does it read the document: the work of a dead program is taken back even if
 // the storage is unavailable.
-func (w *Work) nextSchedule(ctx context.Context, care due.Schedule, job registry.Job,
+func (w *Work) nextSchedule(ctx context.Context, schedule due.Schedule, job registry.Job,
 	ended AssignmentResult, now time.Time) (due.Change, error) {
 	pointers, err := w.config.Ledger.Get(ctx, registry.PointerKey(job.Pointer))
 	if err != nil {
 		return due.Change{}, err
 	}
 	if pointers[0].State != registry.StateLive {
-		return care.End(), nil
+		return schedule.End(), nil
 	}
-	kind := care.Value.Job(job.Kind)
+	kind := schedule.Value.Job(job.Kind)
 	kind.Last, kind.Outcome, kind.Error = now, ended.Outcome, moorage.Cut(moorage.OneLine(ended.Error), errorBytesMax)
 	if ended.Outcome == OutcomeDone || ended.Outcome == OutcomeNothing {
 		version, _, err := w.config.Tables.TableByID(ctx, job.Pointer)
@@ -163,17 +163,17 @@ func (w *Work) nextSchedule(ctx context.Context, care due.Schedule, job registry
 		if facts.Files != metadata.Unsaid {
 			kind.Base.Files = facts.Files
 		}
-		return care.Move(care.Value.With(kind))
+		return schedule.Move(schedule.Value.With(kind))
 	}
 	if ended.Outcome == OutcomeReleased {
 		kind.Due, kind.Set, kind.Mode = now.UTC().Truncate(time.Second), now, due.ModeEvent
-		return care.Move(care.Value.With(kind))
+		return schedule.Move(schedule.Value.With(kind))
 	}
 	kind.Tries++
 	if kind.Tries >= jobs.TriesMax {
-		return care.Block(kind, kind.Error, "", now)
+		return schedule.Block(kind, kind.Error, "", now)
 	}
 	kind.Due, kind.Mode = now.Add(againFirst<<(kind.Tries-1)).UTC().Truncate(time.Second), due.ModeEvent
 	kind.Set = now
-	return care.Move(care.Value.With(kind))
+	return schedule.Move(schedule.Value.With(kind))
 }

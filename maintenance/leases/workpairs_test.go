@@ -96,7 +96,7 @@ func TestPairsOfWork(t *testing.T) {
 			} else {
 				w.wantKind(err, moorage.KindNotFound, "the end of work on a table that is gone")
 			}
-			if job := w.care(w.tables[0]).Value.Job(kind); !job.Due.IsZero() != pair.again {
+			if job := w.schedule(w.tables[0]).Value.Job(kind); !job.Due.IsZero() != pair.again {
 				t.Errorf("due again at %v, want %t", job.Due, pair.again)
 			}
 			for _, left := range []registry.Table{registry.TableJob, registry.TableDue} {

@@ -93,63 +93,63 @@ func (p *skippedTables) add(table string, why error) { *p = skippedTables{p.tabl
 func (s *search) isSpent() bool { return s.listed >= listedMax || s.tried >= triedMax }
 
 // run searches the due index once around, from where the caller's last search stopped.
-func (s *search) run(ctx context.Context) (claimed Assignment, found bool, err error) {
+func (s *search) run(ctx context.Context) (assigned Assignment, found bool, err error) {
 	from := s.places.of(s.caller.Name)
 	at := from
 	for range len(shards) {
-		if claimed, found, err = s.shard(ctx, &at, ""); err != nil || found || s.isSpent() {
+		if assigned, found, err = s.shard(ctx, &at, ""); err != nil || found || s.isSpent() {
 			break
 		}
 		at = place{shard: (at.shard + 1) % len(shards)}
 	}
 	if err == nil && !found && !s.isSpent() && from.after != "" {
-		claimed, found, err = s.shard(ctx, &at, from.after) // the part before the start
+		assigned, found, err = s.shard(ctx, &at, from.after) // the part before the start
 	}
 	if err != nil {
-		return claimed, false, err
+		return assigned, false, err
 	}
 	if found || !s.isSpent() {
 		at = place{}
 	}
 	s.places.set(s.caller.Name, at)
-	return claimed, found, nil
+	return assigned, found, nil
 }
 
 // shard searches the due records of a shard from at, which it moves, up to the ID until. An empty
 // until means the end.
-func (s *search) shard(ctx context.Context, at *place, until string) (claimed Assignment, found bool, err error) {
+func (s *search) shard(ctx context.Context, at *place, until string) (assigned Assignment, found bool, err error) {
 	prefix := registry.DuePrefix(shards[at.shard : at.shard+1])
 	for !s.isSpent() {
 		page, err := s.config.Ledger.ListKeys(ctx, registry.TableDue, prefix, at.after, pageMax)
 		if err != nil {
-			return claimed, false, err
+			return assigned, false, err
 		}
 		s.listed += len(page)
 		for _, record := range page {
 			if until != "" && record.Key.ID > until {
-				return claimed, false, nil
+				return assigned, false, nil
 			}
 			pointer, kind, due, err := registry.ParseDue(record.Key)
 			if err == nil && due.After(s.now) {
-				return claimed, false, nil // the others are later too
+				return assigned, false, nil // the others are later too
 			}
 			if at.after = record.Key.ID; err != nil || !slices.Contains(s.request.Kinds, kind) {
 				continue
 			}
 			s.tried++
-			claimed, found, err = s.assign(ctx, kindOn{pointer, kind, record.Key})
+			assigned, found, err = s.assign(ctx, kindOn{pointer, kind, record.Key})
 			if err != nil || found {
-				return claimed, found, err
+				return assigned, found, err
 			}
 			if s.isSpent() {
-				return claimed, false, nil
+				return assigned, false, nil
 			}
 		}
 		if len(page) < pageMax {
-			return claimed, false, nil
+			return assigned, false, nil
 		}
 	}
-	return claimed, false, nil
+	return assigned, false, nil
 }
 
 // kindOn is a kind of work on a table, and the record that makes it due.
@@ -160,36 +160,36 @@ type kindOn struct {
 }
 
 // assign assigns one piece of work, unless something prevents it. The cheapest checks come first.
-func (s *search) assign(ctx context.Context, on kindOn) (claimed Assignment, found bool, err error) {
+func (s *search) assign(ctx context.Context, on kindOn) (assigned Assignment, found bool, err error) {
 	records, err := s.config.Ledger.Get(ctx, registry.JobKey(on.pointer, on.kind), registry.PauseKey(),
-		registry.CareKey(on.pointer), registry.PointerKey(on.pointer))
+		registry.ScheduleKey(on.pointer), registry.PointerKey(on.pointer))
 	if err != nil {
-		return claimed, false, err
+		return assigned, false, err
 	}
-	care, err := due.DecodeSchedule(on.pointer, records[2])
+	schedule, err := due.DecodeSchedule(on.pointer, records[2])
 	if err != nil {
 		s.skipped.add(on.pointer.String(), err)
-		return claimed, false, nil
+		return assigned, false, nil
 	}
-	asked := care.Value.Job(on.kind)
+	asked := schedule.Value.Job(on.kind)
 	if records[0].Exists() || records[3].State != registry.StateLive || asked.Due.IsZero() ||
 		registry.DueKey(on.pointer, on.kind, asked.Due) != on.due {
-		return claimed, false, nil // the planner removes the due records of a dropped table
+		return assigned, false, nil // the planner removes the due records of a dropped table
 	}
 	table, err := ledger.Decode[registry.Pointer](records[3])
 	if err != nil {
 		s.skipped.add(on.pointer.String(), err)
-		return claimed, false, nil
+		return assigned, false, nil
 	}
 	if paused, err := jobs.IsPaused(records[1], table); err != nil || paused {
-		return claimed, false, err
+		return assigned, false, err
 	}
 	if found, _, err := s.config.Find(ctx, s.caller, table.Identifier()); err != nil || found != on.pointer {
-		return claimed, false, unlessHidden(err)
+		return assigned, false, unlessHidden(err)
 	}
 	version, err := s.load(ctx, table)
 	if err != nil || version == nil {
-		return claimed, false, err
+		return assigned, false, err
 	}
 	rule, _, err := s.rule(ctx, version, table, on.kind, false)
 	var unchanged []registry.Condition
@@ -197,17 +197,18 @@ func (s *search) assign(ctx context.Context, on kindOn) (claimed Assignment, fou
 		rule, unchanged, err = s.rule(ctx, version, table, on.kind, true)
 	}
 	if err != nil {
-		return claimed, false, err
+		return assigned, false, err
 	}
 	if !rule.IsActive() {
 		if len(unchanged) == 0 {
-			return claimed, false, nil
+			return assigned, false, nil
 		}
-		return claimed, false, s.notRequired(ctx, care, asked, rule, append(unchanged, ledger.Unchanged(records[3])))
+		unchanged = append(unchanged, ledger.Unchanged(records[3]))
+		return assigned, false, s.notRequired(ctx, schedule, asked, rule, unchanged)
 	}
-	claimed = Assignment{Kind: on.kind, Table: table.Identifier(), TableUUID: table.TableUUID, Rule: rule}
-	found, err = s.handOut(ctx, s.caller, s.request, care, asked, &claimed, s.now)
-	return claimed, found, err
+	assigned = Assignment{Kind: on.kind, Table: table.Identifier(), TableUUID: table.TableUUID, Rule: rule}
+	found, err = s.handOut(ctx, s.caller, s.request, schedule, asked, &assigned, s.now)
+	return assigned, found, err
 }
 
 // load returns the present version of a table, and nil if it is unavailable now. An unavailable
@@ -227,10 +228,10 @@ func (s *search) load(ctx context.Context, table registry.Pointer) (*catalog.Ver
 // notRequired removes the due time of a table that must not have the work: a policy was removed, or
 // the table itself forbids it. The table is due again when that changes. If it has changed by now,
 // unchanged fails, and the table stays due.
-func (s *search) notRequired(ctx context.Context, care due.Schedule, asked registry.JobCare, rule policy.Rule,
+func (s *search) notRequired(ctx context.Context, schedule due.Schedule, asked registry.KindSchedule, rule policy.Rule,
 	unchanged []registry.Condition) error {
 	asked.Due, asked.Held = time.Time{}, rule.Held
-	change, err := care.Move(care.Value.With(asked))
+	change, err := schedule.Move(schedule.Value.With(asked))
 	if err == nil {
 		change.Conditions = append(change.Conditions, unchanged...)
 		_, err = s.apply(ctx, "leases.notRequired", change)

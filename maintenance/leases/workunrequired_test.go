@@ -43,7 +43,7 @@ func TestAskedAgainMeanwhile(t *testing.T) {
 			w.unasked = true
 			w.meanwhile = func() { meanwhile(w) }
 			w.wantNothing(ann, "nobody asked when it looked")
-			if w.care(w.tables[0]).Value.Job(kind).Due.IsZero() {
+			if w.schedule(w.tables[0]).Value.Job(kind).Due.IsZero() {
 				t.Error("it is not due any more")
 			}
 			w.unasked, w.meanwhile = false, func() {}
@@ -52,16 +52,17 @@ func TestAskedAgainMeanwhile(t *testing.T) {
 	}
 }
 
-// TestUnreadableCare: a table whose care cannot be read keeps nobody from the others, whether it is
-// due, or was in the hands of a program that died. The log says so to who gets nothing.
-func TestUnreadableCare(t *testing.T) {
+// TestUnreadableSchedule: a table whose schedule cannot be read keeps nobody from the others,
+// whether it is due, or was in the hands of a program that died. The log says so to who gets
+// nothing.
+func TestUnreadableSchedule(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4)
 	dead := w.claim(ann)
 	spoil := func(id registry.ID) {
 		t.Helper()
 		_, err := w.store.Apply(w.ctx, registry.Batch{Writes: []registry.Write{
-			registry.Put(registry.CareKey(id), registry.StateNone, []byte("{")),
+			registry.Put(registry.ScheduleKey(id), registry.StateNone, []byte("{")),
 		}})
 		must(t, err)
 	}
@@ -79,7 +80,7 @@ func TestUnreadableCare(t *testing.T) {
 		must(t, w.Finish(w.ctx, bob, each.Job, leases.AssignmentResult{Outcome: leases.OutcomeDone}))
 	}
 	w.wantNothing(bob, "the others cannot be read")
-	if said := w.log.String(); !strings.Contains(said, "tables=2") || !strings.Contains(said, "care") {
+	if said := w.log.String(); !strings.Contains(said, "tables=2") || !strings.Contains(said, "schedule") {
 		t.Errorf("the log says %q", said)
 	}
 }

@@ -39,8 +39,8 @@ type pending struct {
 	isNoted bool
 }
 
-// attempt makes one attempt under watched, which ends without progress or when the claim is lost.
-// It records the result under ctx.
+// attempt makes one attempt under watched, which ends without progress or when the assignment is
+// lost. It records the result under ctx.
 func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) error {
 	var work pending
 	cause := worker.Safely(watched, func(ctx context.Context) (err error) {
@@ -58,11 +58,11 @@ func (w *Worker) attempt(ctx, watched context.Context, d *due, dog *watchdog) er
 		return ctx.Err()
 	case cause == nil, errors.Is(cause, errGone):
 		return nil
-	case errors.Is(context.Cause(watched), ledger.ErrClaimLost):
-		w.log.WarnContext(ctx, "purge was left to other nodes: its claim could not be renewed in time",
+	case errors.Is(context.Cause(watched), ledger.ErrAssignmentLost):
+		w.log.WarnContext(ctx, "purge was left to other nodes: its assignment could not be renewed in time",
 			"task", d.task, "pointer", d.pointer)
 		w.takeBack(ctx, work)
-		return ledger.ErrClaimLost
+		return ledger.ErrAssignmentLost
 	case !work.record.Exists():
 		return cause // the store's
 	}

@@ -113,7 +113,7 @@ func TestPurgeIsOfOneNode(t *testing.T) {
 		if !maps.Equal(shared.opened, want) {
 			t.Errorf("files were read so many times: %v, want %v", shared.opened, want)
 		}
-		for _, claim := range in.list(registry.TableClaim) {
+		for _, claim := range in.list(registry.TableAssignment) {
 			t.Errorf("a claim is left: %s", claim.Key)
 		}
 	})
@@ -146,12 +146,12 @@ func TestPurgeOfANodeThatDied(t *testing.T) {
 		t.Errorf("deleted while another node may have been at it: %v", shared.deleted)
 	}
 	in.clock.Advance(time.Second)
-	other, err := registry.Encode(registry.Claim{Owner: registry.ID{9}, Until: in.clock.Now()})
+	other, err := registry.Encode(registry.Assignment{Owner: registry.ID{9}, Until: in.clock.Now()})
 	must(t, err)
-	in.write(registry.Put(registry.ClaimKey(purge.ClaimOf(registry.ID{8})), registry.StateNone, other))
+	in.write(registry.Put(registry.AssignmentKey(purge.AssignmentOf(registry.ID{8})), registry.StateNone, other))
 	must(t, node.purgeAll(in.ctx))
 	shared.wantOnce(t)
-	if claims, err := in.store.List(in.ctx, registry.TableClaim, "", "", 10); err != nil || len(claims) > 0 {
+	if claims, err := in.store.List(in.ctx, registry.TableAssignment, "", "", 10); err != nil || len(claims) > 0 {
 		t.Errorf("%d claims are left, %v", len(claims), err)
 	}
 	in.wantClean()

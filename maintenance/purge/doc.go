@@ -16,13 +16,13 @@
 //
 // The Apply of the drop also writes the task. A Worker of each node searches for tasks:
 //
-//	task, table dropped ── claimed, begun ──► table purging ── files, in batches ──► records gone
+//	task, table dropped ── assigned, begun ──► table purging ── files, in batches ──► records gone
 //	     ▲       │                                │  ▲
 //	     │       └── registered again: no task    │  └── failed: noted in the task, tried again
 //	     │                                        ▼
 //	     └──── an operator ──────── blocked, after AttemptsMax failures
 //
-// A claim (package ledger) gives each purge to one node. The claim saves work and protects nothing:
+// An assignment (package ledger) gives each purge to one node. It saves work and protects nothing:
 // before each batch the worker reads the store to confirm that this task still has to purge the
 // table.
 //

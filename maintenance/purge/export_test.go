@@ -2,9 +2,9 @@ package purge
 
 // What tests see of the inside: the walk over a table's files, and bounds.
 var (
-	EachBatch  = eachBatch
-	ClaimOf    = claimOf
-	ErrStalled = errStalled
+	EachBatch    = eachBatch
+	AssignmentOf = assignmentOf
+	ErrStalled   = errStalled
 )
 
 const (

@@ -12,10 +12,10 @@ import (
 	"moorage/registry"
 )
 
-// round works on every due purge that no other node has claimed, several at once, each as far as it
-// goes. It returns when all due purges were tried. A purge that was given up is due at the first
-// search of this process and then every BlockedPause. While purges run, it searches again at each
-// Interval, also for purges that failed earlier in this round. So a purge that takes hours, or
+// round works on every due purge that is not assigned to another node, several at once, each as far
+// as it goes. It returns when all due purges were tried. A purge that was given up is due at the
+// first search of this process and then every BlockedPause. While purges run, it searches again at
+// each Interval, also for purges that failed earlier in this round. So a purge that takes hours, or
 // hangs, holds up no other.
 func (w *Worker) round(ctx context.Context) error {
 	r := &round{
@@ -45,7 +45,7 @@ type due struct {
 
 	// The fields below are set when its attempt has ended.
 	left      registry.Record // the task, zero if it is gone
-	elsewhere bool            // another node has claimed it; nothing is known of the task
+	elsewhere bool            // it is assigned to another node; nothing is known of the task
 	err       error           // of the store or the context, not of the purge
 }
 
@@ -119,7 +119,7 @@ func (r *round) look(ctx context.Context) error {
 	for _, d := range r.due {
 		waiting[d.task] = true
 	}
-	claimed, err := r.claims.Claimed(ctx, claimPrefix, r.config.Claim)
+	assigned, err := r.assigner.AssignedElsewhere(ctx, taskPrefix, r.config.Claim)
 	if err != nil {
 		return ledger.StoreError("purge.look", err)
 	}
@@ -158,7 +158,7 @@ func (r *round) look(ctx context.Context) error {
 		}
 		mayTry := doubt == "" && (record.State != registry.StateBlocked ||
 			(tryBlocked || waiting[task.ID]) && task.Begun < registry.BegunMax)
-		if mayTry && !storeNow.Before(task.NotBefore) && r.running[task.ID] == nil && !claimed[claimOf(task.ID)] {
+		if mayTry && !storeNow.Before(task.NotBefore) && r.running[task.ID] == nil && !assigned[assignmentOf(task.ID)] {
 			found = append(found, &due{task: task.ID, pointer: task.Pointer})
 		}
 		return true, nil
@@ -198,8 +198,8 @@ func (r *round) sort(found []*due, states map[registry.ID]registry.State) {
 	r.due, r.states, r.tried = found, states, tried
 }
 
-// claimOf returns the name of the claim on a purge.
-func claimOf(task registry.ID) string { return claimPrefix + task.String() }
+// assignmentOf returns the name of the assignment of a purge.
+func assignmentOf(task registry.ID) string { return taskPrefix + task.String() }
 
 // findWarehouses reads which warehouses the tables of found belong to.
 func (r *round) findWarehouses(ctx context.Context, found []*due) error {
@@ -231,16 +231,16 @@ func (r *round) logUnreadable(ctx context.Context, record registry.Record, cause
 	}
 }
 
-// try claims a purge, makes one attempt, and records the new state of the task. Its error is about
-// the store or ctx, not about the purge. A purge that hangs loses its claim, so that another node,
-// which may reach the storage, takes over.
+// try takes a purge, makes one attempt, and records the new state of the task. Its error is about
+// the store or ctx, not about the purge. A purge that hangs loses its assignment, so that another
+// node, which may reach the storage, takes over.
 func (r *round) try(ctx context.Context, d *due) error {
 	watched, dog := watch(ctx, r.config.Stall)
 	defer dog.stop()
-	err := r.claims.Claim(watched, claimOf(d.task), r.config.Claim, func(watched context.Context) error {
+	err := r.assigner.Assign(watched, assignmentOf(d.task), r.config.Claim, func(watched context.Context) error {
 		return r.attempt(ctx, watched, d, dog)
 	})
-	if d.elsewhere = errors.Is(err, ledger.ErrClaimed) || errors.Is(err, ledger.ErrClaimLost); d.elsewhere {
+	if d.elsewhere = errors.Is(err, ledger.ErrAssigned) || errors.Is(err, ledger.ErrAssignmentLost); d.elsewhere {
 		return nil
 	}
 	return err

@@ -38,8 +38,8 @@ const (
 
 	// operation is the name that change records have for a purge.
 	operation = "purge"
-	// claimPrefix begins the names of the claims on purges.
-	claimPrefix = "purge/"
+	// taskPrefix begins the names of the assignments of purges.
+	taskPrefix = "purge/"
 )
 
 // Tables has what a Worker needs from the catalog.
@@ -68,10 +68,10 @@ type Config struct {
 
 // Worker runs purges in a loop. Every node has one. It is safe for concurrent use.
 type Worker struct {
-	config Config
-	tables Tables
-	ledger *ledger.Ledger
-	claims *ledger.Claimer
+	config   Config
+	tables   Tables
+	ledger   *ledger.Ledger
+	assigner *ledger.Assigner
 	// locations releases the locations of a table that is gone.
 	locations *claims.Claims
 	// transactions identifies the tasks of transactions, which recovery handles.
@@ -124,7 +124,7 @@ func New(config Config) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{
-		config: config, tables: config.Tables, ledger: config.Ledger, claims: config.Claimer(),
+		config: config, tables: config.Tables, ledger: config.Ledger, assigner: config.Assigner(),
 		locations: claims.New(config.Ledger), transactions: txlog.New(config.Ledger),
 		now: config.Now, log: config.Logger,
 	}
@@ -147,7 +147,8 @@ func (w *Worker) Stop() { w.loop.Stop() }
 // Kick makes the loop search for tasks now. It never blocks.
 func (w *Worker) Kick() { w.loop.Kick() }
 
-// RunOnce works on every due purge that no other node has claimed, and returns when all were tried.
+// RunOnce works on every due purge that is not assigned to another node, and returns when all were
+// tried.
 func (w *Worker) RunOnce(ctx context.Context) error { return w.loop.RunOnce(ctx) }
 
 // Stats returns what the worker has seen and done.

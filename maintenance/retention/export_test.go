@@ -17,8 +17,8 @@ const (
 	WalkEvery       = walkEvery
 	NumberInterval  = numberInterval
 	NumberLate      = numberLate
-	NumberClaim     = numberClaim
-	NumberClaimLife = numberClaimLife
+	NumberingName   = numberingName
+	NumberingLife   = numberingLife
 )
 
 // Mark is mark.

@@ -32,7 +32,7 @@ func TestEndTakesMaintenance(t *testing.T) {
 		must(t, err)
 		ids[name] = id
 		now := f.clock.Now()
-		put(registry.CareKey(id), registry.StateNone, registry.Care{Jobs: []registry.JobCare{
+		put(registry.ScheduleKey(id), registry.StateNone, registry.Schedule{Jobs: []registry.KindSchedule{
 			{Kind: "compaction", Due: now}, {Kind: "orphans", Held: "blocked"},
 		}})
 		put(registry.DueKey(id, "compaction", now), registry.StateNone, registry.Due{})
@@ -44,7 +44,7 @@ func TestEndTakesMaintenance(t *testing.T) {
 		}
 		put(registry.MaintenancePolicyKey(registry.TableScope(id)), registry.StateNone, registry.MaintenancePolicy{})
 	}
-	// Of a third, the care cannot be read: it keeps nothing from ending.
+	// Of a third, the schedule cannot be read: it keeps nothing from ending.
 	damaged := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "damaged"}
 	_, err := f.catalog.CreateTable(f.ctx, damaged, catalog.CreateTableRequest{Schema: []byte(testSchema)})
 	must(t, err)
@@ -52,14 +52,14 @@ func TestEndTakesMaintenance(t *testing.T) {
 	must(t, err)
 	ids["damaged"] = id
 	_, err = f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{
-		registry.Put(registry.CareKey(id), registry.StateNone, []byte(`{"jobs":7}`)),
+		registry.Put(registry.ScheduleKey(id), registry.StateNone, []byte(`{"jobs":7}`)),
 	}})
 	must(t, err)
 	must(t, f.catalog.DropTable(f.ctx, damaged, catalog.DropOptions{}))
 	left := func(id registry.ID) (keys []string) {
 		t.Helper()
 		for _, table := range []registry.Table{
-			registry.TableCare, registry.TableDue, registry.TableJob, registry.TableRun, registry.TableMaintenancePolicy,
+			registry.TableSchedule, registry.TableDue, registry.TableJob, registry.TableRun, registry.TableMaintenancePolicy,
 		} {
 			records, err := f.store.List(f.ctx, table, "", "", 1000)
 			must(t, err)
@@ -85,7 +85,7 @@ func TestEndTakesMaintenance(t *testing.T) {
 		t.Errorf("%v is left of a table that is gone", keys)
 	}
 	if keys := left(ids["damaged"]); len(keys) > 0 {
-		t.Errorf("%v is left of a table whose care is damaged", keys)
+		t.Errorf("%v is left of a table whose schedule is damaged", keys)
 	}
 	if keys := left(ids["stays"]); len(keys) != all {
 		t.Errorf("%v is left of another table, want %d", keys, all)

@@ -14,14 +14,14 @@ const (
 	// a change when it has its position.
 	numberInterval = 250 * time.Millisecond
 	// numberLate is how long a change must have waited before other nodes give it a position too:
-	// the node with the claim has died, or hangs.
+	// the node with the assignment has died, or hangs.
 	numberLate = 500 * time.Millisecond
-	// numberClaim is the name of the claim on that work. numberClaimLife is how long it holds
+	// numberingName is the name of the assignment of that work. numberingLife is how long it holds
 	// without a renewal. It need not be short, because of numberLate. Each renewal is a write.
-	numberClaim     = "changes/number"
-	numberClaimLife = time.Minute
-	// numberClaimPause is how often the other nodes try to get the claim.
-	numberClaimPause = 10 * time.Second
+	numberingName = "changes/number"
+	numberingLife = time.Minute
+	// numberingPause is how often the other nodes try to get the assignment.
+	numberingPause = 10 * time.Second
 	// numberReportPause is how often failures are reported. An unavailable store fails four times a
 	// second.
 	numberReportPause = 10 * time.Second
@@ -29,17 +29,17 @@ const (
 
 // numbering gives positions to changes in a store that does not do so when it writes them.
 type numbering struct {
-	store  registry.Numberer
-	claims *ledger.Claimer
-	now    func() time.Time
+	store    registry.Numberer
+	assigner *ledger.Assigner
+	now      func() time.Time
 
 	// By the clock of this node; zero means never.
-	tried    time.Time // when it last tried to get the claim
+	tried    time.Time // when it last tried to get the assignment
 	reported time.Time // when it last reported a failure
 }
 
 func newNumbering(config Config, store registry.Numberer) *numbering {
-	return &numbering{store: store, claims: config.Claimer(), now: config.Now}
+	return &numbering{store: store, assigner: config.Assigner(), now: config.Now}
 }
 
 // run is one round. It reports a failure if it has reported none for a while.
@@ -54,27 +54,27 @@ func (n *numbering) run(ctx context.Context) error {
 }
 
 // round gives positions to changes that have waited too long. Then, as long as this node has the
-// claim, it gives positions to all new changes. The late changes come first, because the claim is a
-// write, which may be slow.
+// assignment, it gives positions to all new changes. The late changes come first, because the
+// assignment is a write, which may be slow.
 func (n *numbering) round(ctx context.Context) error {
 	if err := n.number(ctx, numberLate); err != nil {
 		return err
 	}
 	now := n.now()
-	if !n.tried.IsZero() && now.Sub(n.tried) < numberClaimPause {
+	if !n.tried.IsZero() && now.Sub(n.tried) < numberingPause {
 		return nil
 	}
 	n.tried = now
-	err := n.claims.Claim(ctx, numberClaim, numberClaimLife, n.runClaimed)
-	if errors.Is(err, ledger.ErrClaimed) {
+	err := n.assigner.Assign(ctx, numberingName, numberingLife, n.runAssigned)
+	if errors.Is(err, ledger.ErrAssigned) {
 		return nil
 	}
 	return err
 }
 
-// runClaimed gives positions to changes until ctx ends. A lost claim is no failure: another node
-// continues.
-func (n *numbering) runClaimed(ctx context.Context) error {
+// runAssigned gives positions to changes until ctx ends. A lost assignment is no failure: another
+// node continues.
+func (n *numbering) runAssigned(ctx context.Context) error {
 	ticker := time.NewTicker(numberInterval)
 	defer ticker.Stop()
 	for {
@@ -83,7 +83,7 @@ func (n *numbering) runClaimed(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), ledger.ErrClaimLost) {
+			if errors.Is(context.Cause(ctx), ledger.ErrAssignmentLost) {
 				return nil
 			}
 			return ctx.Err()

@@ -56,8 +56,8 @@ func TestChangesGetPlacesUnread(t *testing.T) {
 			t.Errorf("%s: a change got its place after %v at best", when, fastest)
 		}
 	}
-	claim := registry.ClaimKey(retention.NumberClaim)
-	dead, err := registry.Encode(registry.Claim{Owner: registry.ID{9}, Until: time.Now().Add(retention.NumberClaimLife)})
+	claim := registry.AssignmentKey(retention.NumberingName)
+	dead, err := registry.Encode(registry.Assignment{Owner: registry.ID{9}, Until: time.Now().Add(retention.NumberingLife)})
 	must(t, err)
 	f.write(registry.Put(claim, registry.StateNone, dead))
 	f.Start()

@@ -14,25 +14,25 @@ import (
 	"moorage/storage"
 )
 
-// Tending is a maintenance commit of the server to one table, by pointer id.
-type Tending struct {
+// MaintenanceEdit is a maintenance commit of the server to one table, by pointer id.
+type MaintenanceEdit struct {
 	Verb gate.Verb // gate.Expire
 	// Plan returns the updates of base, or none if there is nothing to do. It is pure. It is called
 	// on the base of each attempt, so it sees all earlier commits. now is the store's time when the
-	// tending began.
+	// edit began.
 	Plan func(base *metadata.Document, now time.Time) ([]metadata.Update, error)
-	// Beside returns the changes that accompany the move of the table; see commit.Tended. It may be
-	// nil.
+	// Beside returns the changes that accompany the move of the table; see commit.Accompanied. It
+	// may be nil.
 	Beside func(ctx context.Context, before, next *Version) (Beside, error)
 }
 
-// Version is one version of a table, before or after a tending.
+// Version is one version of a table, before or after a maintenance edit.
 type Version = commit.Version
 
 // Beside holds the changes that accompany the move of a table.
 type Beside = commit.Beside
 
-// ErrBeside reports that an accompanying record does not meet the conditions of a tending.
+// ErrBeside reports that an accompanying record does not meet the conditions of a maintenance edit.
 var ErrBeside = commit.ErrBeside
 
 // Tables is the catalog for maintenance, which uses the ids of tables. It is safe for concurrent
@@ -42,15 +42,15 @@ type Tables struct{ catalog *Catalog }
 // TablesOf returns the tables of c, for its caller.
 func TablesOf(c *Catalog) *Tables { return &Tables{c} }
 
-// Tend commits a tending to the table with this id, as the caller of t. It returns the version of
-// the table, and whether Tend created that version. Writers are not disturbed: Tend retries when
-// others were faster, and takes no lock before it has lost several races.
+// Maintain commits a maintenance edit to the table with this id, as the caller of t. It returns the
+// version of the table, and whether Maintain created that version. Writers are not disturbed:
+// Maintain retries when others were faster, and takes no lock before it has lost several races.
 //
 // Errors: those of Catalog.Commit; those of Plan and Beside; ErrBeside. KindCommitUnknown also
 // applies to the accompanying records.
-func (t *Tables) Tend(ctx context.Context, pointer registry.ID, tending Tending) (
+func (t *Tables) Maintain(ctx context.Context, pointer registry.ID, asked MaintenanceEdit) (
 	version *Version, changed bool, err error) {
-	const op = "catalog.Tend"
+	const op = "catalog.Maintain"
 	c := t.catalog
 	now, err := c.planner.ledger.Time(ctx)
 	if err != nil {
@@ -60,10 +60,10 @@ func (t *Tables) Tend(ctx context.Context, pointer registry.ID, tending Tending)
 	if err != nil {
 		return nil, false, moorage.Annotate(op, pointer.String(), err)
 	}
-	edit := &tendEdit{tending: tending, now: now}
+	edit := &maintenanceEdit{asked: asked, now: now}
 	ident := found.Pointer.Identifier()
 	outcome, err := c.submit(ctx, commit.Intent{
-		Verb: tending.Verb, On: []moorage.Identifier{ident},
+		Verb: asked.Verb, On: []moorage.Identifier{ident},
 		Edits: []commit.Target{{Kind: directory.Table(), Ident: ident, Pointer: pointer, Edit: edit}},
 	})
 	return outcome.Version, err == nil && edit.changes, moorage.Annotate(op, ident.String(), err)
@@ -201,37 +201,37 @@ func (t *Tables) Waiting(pointer registry.ID) bool {
 	return t.catalog.pipeline.Waiting(pointer)
 }
 
-// tendEdit is the edit of a Tending.
-type tendEdit struct {
-	tending Tending
+// maintenanceEdit is the edit of a MaintenanceEdit.
+type maintenanceEdit struct {
+	asked   MaintenanceEdit
 	now     time.Time
 	changes bool // whether the last attempt created a version
 }
 
-func (e *tendEdit) Check(document) error { return nil }
+func (e *maintenanceEdit) Check(document) error { return nil }
 
-func (e *tendEdit) Next(base document, env metadata.Env) (document, error) {
+func (e *maintenanceEdit) Next(base document, env metadata.Env) (document, error) {
 	e.changes = false
 	table := base.(*metadata.Document)
-	updates, err := e.tending.Plan(table, e.now)
+	updates, err := e.asked.Plan(table, e.now)
 	if err != nil || len(updates) == 0 {
 		return base, err
 	}
 	return table.Apply(updates, env)
 }
 
-func (e *tendEdit) Asks() bool            { return true }
-func (e *tendEdit) Replays(document) bool { return false }
-func (e *tendEdit) Pins() bool            { return true }
+func (e *maintenanceEdit) Asks() bool            { return true }
+func (e *maintenanceEdit) Replays(document) bool { return false }
+func (e *maintenanceEdit) Pins() bool            { return true }
 
-// Beside implements commit.Tended.
-func (e *tendEdit) Beside(ctx context.Context, found *directory.Found, base, next document) (Beside, error) {
+// Beside implements commit.Accompanied.
+func (e *maintenanceEdit) Beside(ctx context.Context, found *directory.Found, base, next document) (Beside, error) {
 	e.changes = true
-	if e.tending.Beside == nil {
+	if e.asked.Beside == nil {
 		return Beside{}, nil
 	}
 	ident := found.Pointer.Identifier()
 	after := commit.VersionOf(found, ident, next)
 	after.Location = "" // it has no location yet
-	return e.tending.Beside(ctx, commit.VersionOf(found, ident, base), after)
+	return e.asked.Beside(ctx, commit.VersionOf(found, ident, base), after)
 }

@@ -11,9 +11,9 @@ import (
 	"moorage/registry"
 )
 
-// Tended is an edit that changes other records together with the pointer. Maintenance of a table
-// and a change of a view's owner are such edits. It never shares a version.
-type Tended interface {
+// Accompanied is an edit that changes other records together with the pointer. Maintenance of a
+// table and a change of a view's owner are such edits. It never shares a version.
+type Accompanied interface {
 	Edit
 	// Beside returns the changes that accompany the move of the pointer from base, which found
 	// names, to next. It may write files. It is called once for each attempt.
@@ -60,11 +60,11 @@ func (p *Pipeline) findTarget(ctx context.Context, e *edition) (*directory.Found
 // beside returns the changes that accompany the move of e.
 func (e *edition) beside(ctx context.Context, found *directory.Found, base, next documents.Document) (
 	Beside, error) {
-	tended, ok := e.Edit.(Tended)
+	accompanied, ok := e.Edit.(Accompanied)
 	if !ok {
 		return Beside{}, nil
 	}
-	beside, err := tended.Beside(ctx, found, base, next)
+	beside, err := accompanied.Beside(ctx, found, base, next)
 	if err != nil {
 		beside.end(ctx)
 		return Beside{}, err

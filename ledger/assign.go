@@ -1,0 +1,313 @@
+package ledger
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"moorage/registry"
+)
+
+// Errors of Assign, for errors.Is.
+var (
+	// ErrAssigned means that another owner has the assignment, or that this one already has it. The
+	// work was not begun.
+	ErrAssigned = errors.New("ledger: the work is assigned")
+	// ErrAssignmentLost is the cause with which the work's context ends when the owner did not
+	// renew the assignment in time, or when another owner has it.
+	ErrAssignmentLost = errors.New("ledger: the assignment was lost")
+)
+
+const (
+	// LifeMin is the shortest life of an assignment. A renewal needs time for a slow answer of the
+	// store.
+	LifeMin = time.Second
+	// renewalsInLife is how often an owner renews its assignment in one life, so that it may miss
+	// one.
+	renewalsInLife = 3
+	// retriesInLife is how often in one life an owner retries a failed renewal.
+	retriesInLife = 12
+	// livesAhead is how many lives ahead an assignment may end. An assignment that ends later was
+	// written when the store's clock was ahead, and has ended.
+	livesAhead = 2
+	// releaseTimeout bounds the release of an assignment. An assignment that is not released
+	// expires.
+	releaseTimeout = 5 * time.Second
+	// assignmentsPage is how many assignments Claimed reads at a time. Usually there are a few for
+	// each node.
+	assignmentsPage = 1000
+)
+
+// Assigner takes assignments for one process. It is safe for concurrent use.
+type Assigner struct {
+	store registry.Store
+	owner registry.ID
+	now   func() time.Time // measures the time since the last renewal of an assignment
+
+	mu   sync.Mutex      // guards the field below; leaf
+	held map[string]bool // the works in progress in this process
+}
+
+// NewAssigner returns a Assigner over store. Each process must draw its owner when it starts. Two
+// processes with the same owner take each other's assignments.
+func NewAssigner(store registry.Store, owner registry.ID) *Assigner {
+	return &Assigner{store: store, owner: owner, now: time.Now, held: make(map[string]bool)}
+}
+
+// Assign takes the assignment on a piece of work, calls do, and releases the assignment when do
+// returns. Meanwhile a goroutine renews the assignment, and has ended when Assign returns.
+//
+// work is the ID of the assignment's key: a path of the name of the work and its subject, such as
+// "purge/" and the id of a task. life is how long the assignment holds without a renewal, at least
+// LifeMin. After that time another owner may take it. All assignments of one work should have the
+// same life.
+//
+// The context of do ends, with the cause ErrAssignmentLost, before another owner can have the
+// assignment. Assign returns the error of do. If it did not call do, it returns ErrAssigned or an
+// error of the store or of ctx.
+func (c *Assigner) Assign(ctx context.Context, work string, life time.Duration,
+	do func(ctx context.Context) error) error {
+	if !c.enter(work) {
+		return fmt.Errorf("%w: this process does %s", ErrAssigned, work)
+	}
+	defer c.leave(work)
+	h := &holding{Assigner: c, key: registry.AssignmentKey(work), life: max(life, LifeMin)}
+	began := c.now()
+	if err := h.take(ctx); err != nil {
+		return err
+	}
+	held, lose := context.WithCancelCause(ctx)
+	h.lose = func() { lose(ErrAssignmentLost) }
+	h.end = time.AfterFunc(h.left(began), h.lose)
+	renewing, stop := context.WithCancel(held)
+	var renewer sync.WaitGroup
+	renewer.Go(func() { h.renewUntil(renewing, began) })
+	defer func() {
+		stop()
+		renewer.Wait()
+		h.end.Stop()
+		lose(context.Canceled)
+		h.release(ctx)
+	}()
+	return do(held)
+}
+
+// AssignedElsewhere returns the works with prefix that are assigned to other owners. life is the
+// life of these assignments, as in Assign. AssignedElsewhere removes expired assignments, which
+// dead owners leave behind.
+func (c *Assigner) AssignedElsewhere(ctx context.Context, prefix string, life time.Duration) (map[string]bool, error) {
+	assigned := make(map[string]bool)
+	for after := ""; ; {
+		page, err := c.store.List(ctx, registry.TableAssignment, prefix, after, assignmentsPage)
+		if err != nil || len(page) == 0 {
+			return assigned, err
+		}
+		err = c.sort(ctx, page, max(life, LifeMin), assigned)
+		if err != nil || registry.IsLastPage(page, assignmentsPage) {
+			return assigned, err
+		}
+		after = page[len(page)-1].Key.ID
+	}
+}
+
+// sort adds to assigned the works of other owners in records, and removes expired assignments.
+func (c *Assigner) sort(ctx context.Context, records []registry.Record, life time.Duration,
+	assigned map[string]bool) error {
+	now, err := c.store.Time(ctx)
+	if err != nil {
+		return err
+	}
+	for _, record := range records {
+		assignment := decodeAssignment(record)
+		if !isOver(assignment, now, life) {
+			if assignment.Owner != c.owner {
+				assigned[record.Key.ID] = true
+			}
+			continue
+		}
+		err := remove(ctx, c.store, record)
+		if _, failed := registry.FailedCondition(err); err != nil && !failed {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter notes that this process does the work, and reports whether it was not doing it already.
+func (c *Assigner) enter(work string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held[work] {
+		return false
+	}
+	c.held[work] = true
+	return true
+}
+
+func (c *Assigner) leave(work string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.held, work)
+}
+
+// holding is one assignment of this process. Its record belongs to the renewing goroutine, and
+// after that goroutine's end to Assign.
+type holding struct {
+	*Assigner
+	key    registry.Key
+	life   time.Duration
+	record registry.Record // as this process read or wrote it last
+	lose   func()          // ends the context of the work
+	end    *time.Timer     // calls lose when the assignment was not renewed in time
+}
+
+// left returns the rest of a life. By this process's clock the life began at began, no later than
+// the store's clock was read for it.
+func (h *holding) left(began time.Time) time.Duration { return h.life - h.now().Sub(began) }
+
+// take acquires the assignment for this process, or returns ErrAssigned if another owner has it.
+func (h *holding) take(ctx context.Context) error {
+	record, assignment, err := h.read(ctx)
+	if err != nil {
+		return err
+	}
+	now, err := h.store.Time(ctx)
+	if err != nil {
+		return err
+	}
+	// If this process owns an assignment that it does not hold, an earlier answer was lost.
+	if record.Exists() && assignment.Owner != h.owner && !isOver(assignment, now, h.life) {
+		return fmt.Errorf("%w: %s belongs to %s until %s", ErrAssigned, h.key, assignment.Owner,
+			assignment.Until.UTC().Format(time.RFC3339))
+	}
+	err = h.write(ctx, record, assignment, now)
+	if _, failed := registry.FailedCondition(err); failed {
+		return fmt.Errorf("%w: another owner was faster: %w", ErrAssigned, err)
+	}
+	return err
+}
+
+// isOver reports whether another owner may take assignment at now, a time of the store's clock. An
+// unreadable assignment decodes as the zero Assignment, and is over: otherwise its work would never
+// be done. If its owner is alive, its next renewal shows the loss.
+func isOver(assignment registry.Assignment, now time.Time, life time.Duration) bool {
+	return !assignment.Until.After(now) || assignment.Until.Sub(now) > livesAhead*life
+}
+
+// read returns the current assignment. It returns the zero Assignment if there is none or if it
+// cannot be read.
+func (h *holding) read(ctx context.Context) (registry.Record, registry.Assignment, error) {
+	records, err := h.store.Get(ctx, h.key)
+	if err != nil {
+		return registry.Record{}, registry.Assignment{}, err
+	}
+	return records[0], decodeAssignment(records[0]), nil
+}
+
+// decodeAssignment returns the assignment in record, or the zero Assignment if it cannot be read.
+func decodeAssignment(record registry.Record) registry.Assignment {
+	assignment, err := registry.Decode[registry.Assignment](record)
+	if err != nil {
+		return registry.Assignment{}
+	}
+	return assignment
+}
+
+// write replaces record, which holds assignment, by an assignment of this process that ends a life
+// after now.
+func (h *holding) write(ctx context.Context, record registry.Record, assignment registry.Assignment,
+	now time.Time) error {
+	assignment.Owner, assignment.Until = h.owner, now.Add(h.life)
+	value, err := registry.Encode(assignment)
+	if err != nil {
+		return err
+	}
+	condition := registry.Absent(h.key)
+	if record.Exists() {
+		condition = registry.ETagIs(h.key, record.ETag)
+	}
+	etags, err := h.store.Apply(ctx, registry.Batch{
+		Conditions: []registry.Condition{condition},
+		Writes:     []registry.Write{registry.Put(h.key, registry.StateNone, value)},
+	})
+	if err == nil {
+		h.record = registry.Record{Key: h.key, ETag: etags[0], Value: value}
+	}
+	return err
+}
+
+// renewUntil renews the assignment until ctx ends. The current life began at began.
+func (h *holding) renewUntil(ctx context.Context, began time.Time) {
+	next := time.NewTimer(h.left(began) / renewalsInLife)
+	defer next.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-next.C:
+		}
+		began = h.now()
+		switch err := h.renew(ctx); {
+		case err == nil:
+			h.end.Reset(h.left(began))
+			next.Reset(h.left(began) / renewalsInLife)
+		case errors.Is(err, ErrAssignmentLost):
+			h.lose()
+			return
+		default:
+			next.Reset(h.life / retriesInLife)
+		}
+	}
+}
+
+// renew extends the assignment by another life, or returns ErrAssignmentLost if this process no
+// longer has it.
+func (h *holding) renew(ctx context.Context) error {
+	now, err := h.store.Time(ctx)
+	if err != nil {
+		return err
+	}
+	assignment, err := registry.Decode[registry.Assignment](h.record)
+	if err != nil {
+		return err
+	}
+	err = h.write(ctx, h.record, assignment, now)
+	if _, failed := registry.FailedCondition(err); !failed {
+		return err
+	}
+	// A renewal whose answer was lost may have succeeded.
+	record, assignment, err := h.read(ctx)
+	if err != nil {
+		return err
+	}
+	if assignment.Owner != h.owner {
+		return ErrAssignmentLost
+	}
+	h.record = record
+	return h.write(ctx, record, assignment, now)
+}
+
+// release removes the assignment if this process still has it. If that fails, the assignment
+// expires.
+func (h *holding) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
+	defer cancel()
+	if _, failed := registry.FailedCondition(remove(ctx, h.store, h.record)); !failed {
+		return
+	}
+	record, assignment, err := h.read(ctx)
+	if err == nil && assignment.Owner == h.owner {
+		_ = remove(ctx, h.store, record) // otherwise the assignment expires
+	}
+}
+
+// remove deletes an assignment unless it has changed since it was read.
+func remove(ctx context.Context, store registry.Store, record registry.Record) error {
+	_, err := store.Apply(ctx, registry.Batch{
+		Conditions: []registry.Condition{registry.ETagIs(record.Key, record.ETag)},
+		Writes:     []registry.Write{registry.Delete(record.Key)},
+	})
+	return err
+}
