@@ -1,50 +1,34 @@
 package cluster
 
 import (
-	"sync"
 	"testing"
 	"time"
+
+	"moorage/testkit"
 )
 
-// clock is a clock that tests move. It is safe for concurrent use.
-type clock struct {
-	mu  sync.Mutex // guards the field below; leaf
-	now time.Time
-}
-
-func newClock() *clock { return &clock{now: time.Unix(1_000_000, 0)} }
-
-func (c *clock) read() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) pass(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
+// newClock returns a clock that tests move.
+func newClock() *testkit.Clock { return testkit.NewClockAt(time.Unix(1_000_000, 0)) }
 
 // A pointer is hot for 30 s after the last race that was lost on it.
 func TestHeatCools(t *testing.T) {
 	t.Parallel()
 	time := newClock()
-	heat := NewHeat(time.read)
+	heat := NewHeat(time.Now)
 	if heat.IsHot(pointer(1)) {
 		t.Error("hot without a race")
 	}
 	heat.Lost(pointer(1))
-	time.pass(HeatLasts - 1)
+	time.Advance(HeatLasts - 1)
 	if !heat.IsHot(pointer(1)) || heat.IsHot(pointer(2)) {
 		t.Error("want pointer 1 hot, and no other")
 	}
 	heat.Lost(pointer(1))
-	time.pass(HeatLasts - 1)
+	time.Advance(HeatLasts - 1)
 	if !heat.IsHot(pointer(1)) {
 		t.Error("a second race does not keep it hot")
 	}
-	time.pass(1)
+	time.Advance(1)
 	if heat.IsHot(pointer(1)) || heat.Len() != 0 {
 		t.Errorf("hot after 30 s, or remembered: %d", heat.Len())
 	}
@@ -54,11 +38,11 @@ func TestHeatCools(t *testing.T) {
 func TestHeatIsBounded(t *testing.T) {
 	t.Parallel()
 	time := newClock()
-	heat := NewHeat(time.read)
+	heat := NewHeat(time.Now)
 	const count = heatMax + 500
 	for i := range count {
 		heat.Lost(pointer(i))
-		time.pass(1)
+		time.Advance(1)
 	}
 	if heat.Len() != heatMax {
 		t.Errorf("%d are remembered, want %d", heat.Len(), heatMax)
@@ -68,7 +52,7 @@ func TestHeatIsBounded(t *testing.T) {
 			t.Fatalf("pointer %d of %d: hot %t, want %t", i, count, !want, want)
 		}
 	}
-	time.pass(HeatLasts)
+	time.Advance(HeatLasts)
 	heat.Lost(pointer(count))
 	if heat.Len() != 1 {
 		t.Errorf("%d are remembered after all but one have cooled down", heat.Len())

@@ -186,7 +186,7 @@ func TestAnyNodeAnswers(t *testing.T) {
 func TestOwnerIsAway(t *testing.T) {
 	t.Parallel()
 	clock := newClock()
-	one := newNode(t, loopback.NewAuthority(t), clock.read)
+	one := newNode(t, loopback.NewAuthority(t), clock.Now)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -199,7 +199,7 @@ func TestOwnerIsAway(t *testing.T) {
 		pass                 time.Duration
 		unreachable, skipped int64
 	}{{0, 1, 0}, {0, 1, 1}, {PassedOver - 1, 1, 2}, {1, 2, 2}} {
-		clock.pass(want.pass)
+		clock.Advance(want.pass)
 		answer, _ := one.post(t, ships, "")
 		if got := one.last(t); answer.StatusCode != http.StatusOK || got.key != "" {
 			t.Errorf("%d, key %q, want it carried out without one", answer.StatusCode, got.key)

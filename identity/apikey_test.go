@@ -91,13 +91,13 @@ func TestAPIKeyEnds(t *testing.T) {
 		}
 	}
 	token := f.tokenOf(key)
-	f.clock.advance(91 * 24 * time.Hour)
+	f.clock.Advance(91 * 24 * time.Hour)
 	_, err = f.ask("Bearer " + key.Text)
 	wantReason(t, f, err, "key:etl "+key.ID+": ended 2026-09-29T12:00:00Z")
 	if _, err = f.ask("Bearer " + second.Text); err != nil {
 		t.Error(err)
 	}
-	f.clock.advance(-91 * 24 * time.Hour)
+	f.clock.Advance(-91 * 24 * time.Hour)
 	if _, err = f.ask("Bearer " + token); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +154,7 @@ func TestFailuresAreLimited(t *testing.T) {
 	if _, err := f.askFrom("192.0.2.2:7", "Bearer "+fresh); err != nil {
 		t.Errorf("from elsewhere: %v", err)
 	}
-	f.clock.advance(time.Second)
+	f.clock.Advance(time.Second)
 	if _, err := f.ask("Bearer a.b.c"); moorage.KindOf(err) != moorage.KindNotAuthorized {
 		t.Errorf("a second later: %v", err)
 	}

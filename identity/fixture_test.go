@@ -23,27 +23,12 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"moorage"
+	"moorage/testkit"
 )
 
-// clock is a time that tests move.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
+type clock = testkit.Clock
 
-func newClock() *clock { return &clock{now: time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)} }
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
+func newClock() *clock { return testkit.NewClockAt(time.Date(2026, 7, 1, 12, 0, 0, 0, time.UTC)) }
 
 // fakeRecords is a store in memory that several Authenticators can share.
 type fakeRecords struct {

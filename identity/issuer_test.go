@@ -24,7 +24,7 @@ func TestKeysRotate(t *testing.T) {
 	}
 	added := newEdKey("added")
 	f.issuer.publish(ecSigner(), added)
-	f.clock.advance(renewPause)
+	f.clock.Advance(renewPause)
 	if _, err := f.ask("Bearer " + f.issuer.sign(added)); err != nil {
 		t.Errorf("a new key: %v", err)
 	}
@@ -32,7 +32,7 @@ func TestKeysRotate(t *testing.T) {
 	if _, err := f.ask("Bearer " + old); err != nil {
 		t.Errorf("before the keys are renewed: %v", err)
 	}
-	f.clock.advance(renewInterval)
+	f.clock.Advance(renewInterval)
 	f.renewOnce()
 	_, err := f.ask("Bearer " + f.issuer.sign(ecSigner()))
 	wantReason(t, f, err, reasonKey)
@@ -60,7 +60,7 @@ func TestVerifiedTokenDiesWithItsKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.issuer.publish(rsaSigner())
-	f.clock.advance(renewPause)
+	f.clock.Advance(renewPause)
 	for _, each := range f.issuers {
 		each.renew(t.Context())
 	}
@@ -76,7 +76,7 @@ func TestForgedKeyIDs(t *testing.T) {
 	if _, err := f.ask("Bearer " + good); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.advance(renewPause)
+	f.clock.Advance(renewPause)
 	before := f.issuer.fetches.Load()
 	const count, workers = 10_000, 8
 	forged := make([]string, 64)
@@ -101,13 +101,13 @@ func TestForgedKeyIDs(t *testing.T) {
 		t.Errorf("the keys were fetched %d times in a second", got)
 	}
 	for range 29 {
-		f.clock.advance(time.Second)
+		f.clock.Advance(time.Second)
 		_, _ = f.askFrom("192.0.2.77:1", "Bearer "+forged[0])
 	}
 	if got := f.issuer.fetches.Load() - before; got != 1 {
 		t.Errorf("the keys were fetched %d times in 30 seconds", got)
 	}
-	f.clock.advance(time.Second)
+	f.clock.Advance(time.Second)
 	_, _ = f.askFrom("192.0.2.77:1", "Bearer "+forged[0])
 	if got := f.issuer.fetches.Load() - before; got != 2 {
 		t.Errorf("the keys were fetched %d times in 31 seconds, want 2", got)
@@ -135,17 +135,17 @@ func TestIssuerAway(t *testing.T) {
 	if got := ask(); got != moorage.KindUnavailable {
 		t.Errorf("within the pause: %v", got)
 	}
-	f.clock.advance(renewPause)
+	f.clock.Advance(renewPause)
 	if _, err := f.ask("Bearer " + f.issuer.sign(ecSigner())); err != nil {
 		t.Fatalf("when it is back: %v", err)
 	}
 	f.issuer.does(away)
-	f.clock.advance(keysServe)
+	f.clock.Advance(keysServe)
 	f.renewOnce()
 	if _, err := f.ask("Bearer " + f.issuer.sign(ecSigner())); err != nil {
 		t.Errorf("a day later: %v", err)
 	}
-	f.clock.advance(time.Second)
+	f.clock.Advance(time.Second)
 	if got := ask(); got != moorage.KindUnavailable {
 		t.Errorf("more than a day later: %v", got)
 	}
@@ -161,7 +161,7 @@ func TestIssuerSlow(t *testing.T) {
 	}
 	added := newEdKey("added")
 	f.issuer.publish(ecSigner(), added)
-	f.clock.advance(renewPause)
+	f.clock.Advance(renewPause)
 	entered, release := make(chan struct{}, 8), make(chan struct{})
 	f.issuer.does(func(http.ResponseWriter, *http.Request) bool {
 		entered <- struct{}{}

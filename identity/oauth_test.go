@@ -103,7 +103,7 @@ func TestTokenEndpointRefuses(t *testing.T) {
 	} {
 		_, err := f.post(row.header, row.form...)
 		wantOAuth(t, name, err, row.status, row.code)
-		f.clock.advance(time.Second / 20)
+		f.clock.Advance(time.Second / 20)
 	}
 	_, err := f.postBody("", "?client_secret="+key.Text, "grant_type="+grantCredentials)
 	wantOAuth(t, "in the query", err, 400, codeRequest)
@@ -184,7 +184,7 @@ func TestRenewal(t *testing.T) {
 	}
 	renewals := 0
 	for ; renewals < 20; renewals++ {
-		f.clock.advance(55 * time.Minute)
+		f.clock.Advance(55 * time.Minute)
 		if err := renew("Bearer " + token); err != nil {
 			wantOAuth(t, "in the end", err, 400, codeGrant)
 			break
@@ -199,7 +199,7 @@ func TestRenewal(t *testing.T) {
 	if err := renew(basic(key.Text)); err != nil { // as Java spells a credential without an id
 		t.Fatalf("by the credential: %v", err)
 	}
-	f.clock.advance(3 * time.Hour)
+	f.clock.Advance(3 * time.Hour)
 	_, err := f.ask("Bearer " + token)
 	wantReason(t, f, err, reasonExpired)
 	wantOAuth(t, "after a sleep, by the token", renew("Bearer "+token), 400, codeGrant)
@@ -284,7 +284,7 @@ func TestEngineAsksForUsers(t *testing.T) {
 	wantUser("renewed by the token", answer, err)
 	_, err = renew("Bearer " + actor)
 	wantOAuth(t, "renewed by the engine's token", err, 400, codeGrant)
-	f.clock.advance(2 * time.Hour)
+	f.clock.Advance(2 * time.Hour)
 	answer, err = renew(basic(engine.Text)) // what Java sends for the session of a user
 	wantUser("renewed by the engine's credential", answer, err)
 	_, err = renew(basic(other.Text))
@@ -400,7 +400,7 @@ func TestOwnTokensAreRefused(t *testing.T) {
 			t.Fatal(name)
 		}
 	}
-	f.clock.advance(2 * time.Hour) // the public key has ended
+	f.clock.Advance(2 * time.Hour) // the public key has ended
 	now = f.clock.Now().Unix()
 	_, err := f.ask("Bearer " + sign(func(c *ownClaims) { c.Issued, c.Ends = now, now+60 }))
 	wantReason(t, f, err, reasonKey)
@@ -421,7 +421,7 @@ func TestSigningKeyTurns(t *testing.T) {
 	if len(f.records.public) != 1 {
 		t.Errorf("%d keys", len(f.records.public))
 	}
-	f.clock.advance(signerLife)
+	f.clock.Advance(signerLife)
 	if _, err := f.ask("Bearer " + f.tokenOf(key)); err != nil || len(f.records.public) != 2 {
 		t.Errorf("%d keys, error %v", len(f.records.public), err)
 	}

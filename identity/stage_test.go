@@ -63,7 +63,7 @@ func TestStageTokens(t *testing.T) {
 			t.Errorf("%s: %v, want KindForbidden", name, err)
 		}
 	}
-	clock.advance(24 * time.Hour)
+	clock.Advance(24 * time.Hour)
 	if err := reads(newStages(records, clock), text, "corp:ann", stagedTable()); moorage.KindOf(err) != moorage.KindForbidden {
 		t.Errorf("after a day: %v", err)
 	}

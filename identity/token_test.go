@@ -144,7 +144,7 @@ func TestBrokenTokens(t *testing.T) {
 	count := 0
 	for name, row := range rows {
 		if count++; count%40 == 0 {
-			f.clock.advance(time.Second) // a new count of failures, and still the same tokens
+			f.clock.Advance(time.Second) // a new count of failures, and still the same tokens
 		}
 		caller, err := f.ask("Bearer " + row.token)
 		if err == nil {
@@ -167,7 +167,7 @@ func TestVerifiedTokenEnds(t *testing.T) {
 	if _, err := f.ask("Bearer " + token); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.advance(30*time.Second + leeway)
+	f.clock.Advance(30*time.Second + leeway)
 	_, err := f.ask("Bearer " + token)
 	wantReason(t, f, err, reasonExpired)
 }
