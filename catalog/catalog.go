@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"time"
 
 	"moorage"
@@ -118,21 +120,37 @@ type Key = commit.Key
 
 // Catalog is the service for one caller: see As. It is safe for concurrent use.
 type Catalog struct {
-	*service
+	*parts
 	caller moorage.Caller
 	key    *Key // the request's idempotency key; nil if it has none
 	lease  *Lease
 }
 
-// service holds the parts that all Catalogs of one New share.
-type service struct {
-	planner  *planner
-	pipeline *commit.Pipeline
-	grants   *grants.Grants
-	vending  *vending.Vending
-	// warehouses has no caller: see Warehouses.
+// parts are the parts that all Catalogs of one New share. Its methods build the intents of verbs,
+// and read the records that they depend on. They change nothing, with one exception: a create may
+// begin a waiting purge (forwarding).
+type parts struct {
+	ledger    *ledger.Ledger
+	pipeline  *commit.Pipeline
+	directory *directory.Directory
+	claims    *claims.Claims
+	documents *documents.Documents
+	rebaser   *rebase.Rebaser
+	guard     *gate.Guard
+	guarded   bool // there is a guard, so privileges are checked
+	gate      gate.Authorizer
+	// These have no caller: see Catalog.Grants and Catalog.Warehouses.
+	grants     *grants.Grants
 	warehouses *warehouses.Warehouses
-	gate       gate.Authorizer
+	vending    *vending.Vending
+
+	now     func() time.Time
+	random  io.Reader
+	log     *slog.Logger
+	keyLife time.Duration // of outcomes, including the grace
+	// undropWindow, purgeDelay and kickPurge are the fields of Config.
+	undropWindow, purgeDelay time.Duration
+	kickPurge                func()
 }
 
 // ChangeRetentionMin returns the minimum retention of change records for a
@@ -151,10 +169,11 @@ func New(config Config) (*Catalog, error) {
 		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger, Gate: config.Gate,
 		Guard: config.Guard,
 	})
-	p := &planner{
+	p := &parts{
 		ledger: records, directory: names, claims: claims.New(records),
 		documents: documents.New(records, names, config.DocumentCacheBytes, config.Now, config.Logger),
 		now:       config.Now, random: config.Random, guard: config.Guard, guarded: config.Guard != nil,
+		gate:    config.Gate,
 		keyLife: config.IdempotencyLifetime + commit.KeyGrace,
 		log:     config.Logger, undropWindow: config.UndropWindow, purgeDelay: config.PurgeDelay,
 		kickPurge: config.KickPurge,
@@ -165,7 +184,7 @@ func New(config Config) (*Catalog, error) {
 	if config.HedgeWrites {
 		p.documents.HedgeWrites(config.Now)
 	}
-	pipeline := commit.New(commit.Config{
+	p.pipeline = commit.New(commit.Config{
 		Gate: config.Gate, Ledger: records, Locks: config.Locks, Directory: names, Claims: p.claims,
 		Documents: p.documents, Now: config.Now, Logger: config.Logger,
 		KeyLifetime: config.IdempotencyLifetime, AbortPending: config.AbortPending,
@@ -174,23 +193,23 @@ func New(config Config) (*Catalog, error) {
 		TransactionBytes: config.TransactionBytes, GroupMax: config.CommitGroupMax, Carried: config.CommitsCarried,
 		RaceLost: config.RaceLost, Moved: config.AppendsMoved,
 	})
-	vends := vending.New(vending.Config{
+	p.vending = vending.New(vending.Config{
 		Directory: names, Claims: p.claims, Documents: p.documents, Gate: config.Gate, Given: config.Given,
 		Now: config.Now, Random: config.Random,
 	})
-	policy := grants.New(grants.Config{
-		Ledger: records, Pipeline: pipeline, Directory: names, Guard: config.Guard, Now: config.Now,
-		Random: config.Random, Views: vends.Views, IsDefiner: vends.IsDefiner,
+	p.grants = grants.New(grants.Config{
+		Ledger: records, Pipeline: p.pipeline, Directory: names, Guard: config.Guard, Now: config.Now,
+		Random: config.Random, Views: p.vending.Views, IsDefiner: p.vending.IsDefiner,
 	})
-	places := warehouses.New(warehouses.Config{
-		Ledger: records, Pipeline: pipeline, Directory: names, Claims: p.claims, Guard: config.Guard,
+	p.warehouses = warehouses.New(warehouses.Config{
+		Ledger: records, Pipeline: p.pipeline, Directory: names, Claims: p.claims, Guard: config.Guard,
 		Sealer: config.Sealer, LocalFolder: config.LocalFolder, Now: config.Now,
 	})
-	return &Catalog{service: &service{p, pipeline, policy, vends, places, config.Gate}}, nil
+	return &Catalog{parts: p}, nil
 }
 
 // As returns the catalog for caller.
-func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.service, caller, c.key, nil} }
+func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.parts, caller, c.key, nil} }
 
 // For returns the catalog for caller and one request with an idempotency key, which is nil if the
 // request has none. One mutation is called on it. If an attempt with the same key has ended before,
@@ -209,7 +228,7 @@ func (c *Catalog) As(caller moorage.Caller) *Catalog { return &Catalog{c.service
 // attempt cannot be determined, or if a success cannot be returned again. Source: REST
 // specification, Idempotency-Key.
 func (c *Catalog) For(caller moorage.Caller, key *Key, lease *Lease) Verbs {
-	return &Catalog{c.service, caller, key, lease}
+	return &Catalog{c.parts, caller, key, lease}
 }
 
 // Grants returns the verbs for managing access, for the caller of c.
@@ -219,12 +238,12 @@ func (c *Catalog) Grants() *grants.Grants { return c.grants.As(c.caller) }
 func (c *Catalog) Warehouses() *warehouses.Warehouses { return c.warehouses.As(c.caller) }
 
 // Documents returns the metadata files of the catalog, for the packages that maintain them.
-func (c *Catalog) Documents() *documents.Documents { return c.planner.documents }
+func (c *Catalog) Documents() *documents.Documents { return c.documents }
 
 // DeleteSurplus deletes the files of a transaction that a pointer neither names, named before, nor
 // will name.
 func (c *Catalog) DeleteSurplus(ctx context.Context, t txlog.Transaction) error {
-	return c.planner.documents.DeleteSurplus(ctx, commit.PlaceOf(t.Place), t.Surplus())
+	return c.documents.DeleteSurplus(ctx, commit.PlaceOf(t.Place), t.Surplus())
 }
 
 // Refuse refuses a request for v that could not be decoded, with the reason why. With a key it
@@ -236,7 +255,7 @@ func (c *Catalog) Refuse(ctx context.Context, v gate.Verb, on moorage.Identifier
 
 // Sees reports whether the caller sees a warehouse. The errors are those of the store.
 func (c *Catalog) Sees(ctx context.Context, v gate.Verb, warehouse string) (bool, error) {
-	return c.planner.directory.Sees(ctx, askerOf(c, v), warehouse)
+	return c.directory.Sees(ctx, c.asker(v), warehouse)
 }
 
 // Admit returns nil if the caller sees a warehouse, or if this cannot be determined now. Otherwise

@@ -46,9 +46,9 @@ func (c *Catalog) Commit(ctx context.Context, ident moorage.Identifier, request 
 // silent there is no answer.
 func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, steps []metadata.Step,
 	rebase RebaseChoice, silent bool) (*commit.Version, error) {
-	target, err := c.planner.targetOf(askerOf(c, gate.Commit), ident, steps, rebase)
+	target, err := c.targetOf(c.asker(gate.Commit), ident, steps, rebase)
 	if err == nil {
-		err = checkPathUpdates(ctx, c.planner, askerOf(c, gate.Commit), target, steps)
+		err = c.checkPathUpdates(ctx, c.asker(gate.Commit), target, steps)
 	}
 	intent := commit.Intent{
 		Verb: gate.Commit, On: []moorage.Identifier{ident}, Edits: []commit.Target{target}, Silent: silent,
@@ -69,7 +69,7 @@ func (c *Catalog) commitTable(ctx context.Context, ident moorage.Identifier, ste
 
 // targetOf returns the target for steps, which are not empty, of the table called ident. rebase is
 // the request's choice for an append whose branch has moved.
-func (p *planner) targetOf(by directory.Asker, ident moorage.Identifier, steps []metadata.Step,
+func (p *parts) targetOf(by directory.Asker, ident moorage.Identifier, steps []metadata.Step,
 	rebase RebaseChoice) (commit.Target, error) {
 	create, err := metadata.IsCreate(steps[0].Requirements)
 	target := commit.Target{
@@ -113,9 +113,9 @@ func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, chang
 	}
 	intent := commit.Intent{Verb: gate.Transaction, Silent: true}
 	for _, edit := range edits {
-		target, err := c.planner.targetOf(askerOf(c, gate.Transaction), edit.ident, edit.steps, RebaseUnset)
+		target, err := c.targetOf(c.asker(gate.Transaction), edit.ident, edit.steps, RebaseUnset)
 		if err == nil {
-			err = checkPathUpdates(ctx, c.planner, askerOf(c, gate.Transaction), target, edit.steps)
+			err = c.checkPathUpdates(ctx, c.asker(gate.Transaction), target, edit.steps)
 		}
 		if err != nil {
 			err = c.Refuse(ctx, gate.Transaction, edit.ident, commit.OfTable(edit.ident, err))

@@ -35,11 +35,11 @@ const suffixBytes = 4
 // createTable.
 func (c *Catalog) CreateTable(ctx context.Context, ident moorage.Identifier, request CreateTableRequest) (
 	*Table, error) {
-	by := askerOf(c, gate.CreateTable)
+	by := c.asker(gate.CreateTable)
 	if request.Stage {
-		by = askerOf(c, gate.StageTable)
+		by = c.asker(gate.StageTable)
 	}
-	outcome, err := c.submit(ctx, c.planner.create(by, ident, creation{
+	outcome, err := c.submit(ctx, c.create(by, ident, creation{
 		kind: tableKind, location: request.Location, properties: request.Properties, stage: request.Stage,
 		build: func(location string, env metadata.Env) (document, error) {
 			return request.build(location, env)
@@ -74,7 +74,7 @@ type creation struct {
 }
 
 // create returns the intent to create the requested table or view.
-func (p *planner) create(by directory.Asker, ident moorage.Identifier, asked creation) commit.Intent {
+func (p *parts) create(by directory.Asker, ident moorage.Identifier, asked creation) commit.Intent {
 	intent := commit.Intent{
 		Verb: asked.kind.create, On: []moorage.Identifier{ident},
 		Look: func(ctx context.Context) (commit.Scope, error) {
@@ -102,7 +102,7 @@ func (p *planner) create(by directory.Asker, ident moorage.Identifier, asked cre
 
 // checkFree returns the error if a table or view of kind k cannot be created at ident, else nil. It
 // reads without locks.
-func (p *planner) checkFree(ctx context.Context, by directory.Asker, met gate.When, k *kind,
+func (p *parts) checkFree(ctx context.Context, by directory.Asker, met gate.When, k *kind,
 	ident moorage.Identifier) error {
 	path, found, err := p.directory.PathAndEntry(ctx, ident)
 	if err != nil {
@@ -117,7 +117,7 @@ func (p *planner) checkFree(ctx context.Context, by directory.Asker, met gate.Wh
 // mayCreate returns nil if the caller may create a table or view with properties at a location in
 // the namespace of path. The server chooses the location if it is empty. A location that the server
 // might choose needs no further privilege: one in the folder of the namespace that has no record.
-func (p *planner) mayCreate(ctx context.Context, by directory.Asker, path *directory.Path, ident moorage.Identifier,
+func (p *parts) mayCreate(ctx context.Context, by directory.Asker, path *directory.Path, ident moorage.Identifier,
 	location string, properties map[string]string) error {
 	met := gate.IfCreating
 	for name := range properties {
@@ -162,7 +162,7 @@ type newborn struct {
 
 // readCreation reads the records for a create, and chooses the location. It returns ledger.ErrRetry
 // if something changed in between.
-func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt *commit.Attempt,
+func (p *parts) readCreation(ctx context.Context, by directory.Asker, attempt *commit.Attempt,
 	ident moorage.Identifier, asked creation) (newborn, error) {
 	path, found, err := p.directory.LivePathAndEntry(ctx, ident)
 	if err != nil {
@@ -179,9 +179,9 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 		return newborn{}, err
 	}
 	claimant := claims.Claimant{
-		Pointer: id, Fresh: true, FromMemory: attempt.Number == 0, MayTake: taking(p, by, asked.location),
-		MayResettle: resettling(p, by, path, ident, asked.location),
-		Forward:     forwarding(p, by, ident, asked.location, buildable(p, path, asked)),
+		Pointer: id, Fresh: true, FromMemory: attempt.Number == 0, MayTake: p.taking(by, asked.location),
+		MayResettle: p.resettling(by, path, ident, asked.location),
+		Forward:     p.forwarding(by, ident, asked.location, p.buildable(path, asked)),
 	}
 	location, claim, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
@@ -190,7 +190,7 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 	if err := vending.CheckPaths(path.Warehouse.Delegation, asked.properties, location); err != nil {
 		return newborn{}, err
 	}
-	err = mayName(ctx, p, by, ident.Warehouse, id, []string{location}, placesOf(asked.properties))
+	err = p.mayName(ctx, by, ident.Warehouse, id, []string{location}, placesOf(asked.properties))
 	if err != nil {
 		return newborn{}, err
 	}
@@ -224,7 +224,7 @@ func (p *planner) readCreation(ctx context.Context, by directory.Asker, attempt 
 }
 
 // name names the first metadata file of b.
-func (p *planner) name(b newborn) (newborn, error) {
+func (p *parts) name(b newborn) (newborn, error) {
 	var err error
 	b.place = p.directory.PlaceOf(b.parent.warehouse)
 	b.file, err = p.documents.Name(b.kind.Kind, documents.File{
@@ -235,7 +235,7 @@ func (p *planner) name(b newborn) (newborn, error) {
 
 // chooseLocation returns the location of a new table or view, and claimant's claim of it. It is the
 // location in the request, or else the first of defaultLocations that is free.
-func (p *planner) chooseLocation(ctx context.Context, path *directory.Path, ident moorage.Identifier, asked creation,
+func (p *parts) chooseLocation(ctx context.Context, path *directory.Path, ident moorage.Identifier, asked creation,
 	claimant claims.Claimant) (string, claims.Claim, error) {
 	locations := []string{storage.Trim(asked.location)}
 	if asked.location == "" {
@@ -262,7 +262,7 @@ func (p *planner) chooseLocation(ctx context.Context, path *directory.Path, iden
 
 // buildable returns a function that checks whether asked can be built in the namespace of path,
 // independent of its location.
-func buildable(p *planner, path *directory.Path, asked creation) func() error {
+func (p *parts) buildable(path *directory.Path, asked creation) func() error {
 	return func() error {
 		if err := vending.CheckPaths(path.Warehouse.Delegation, asked.properties, asked.location); err != nil {
 			return err
@@ -289,7 +289,7 @@ func buildable(p *planner, path *directory.Path, asked creation) func() error {
 // The last location is for a path in which a namespace has the name of a table or view, whose
 // location would contain this one. It is also for a path longer than defaultFolderBytesMax. The
 // result has at least two locations, because staged tables do not get the first.
-func (p *planner) defaultLocations(path *directory.Path, ident moorage.Identifier) ([]string, error) {
+func (p *parts) defaultLocations(path *directory.Path, ident moorage.Identifier) ([]string, error) {
 	var random [suffixBytes]byte
 	if _, err := io.ReadFull(p.random, random[:]); err != nil {
 		return nil, moorage.E("catalog.defaultLocations", "", moorage.KindInternal, err)
@@ -306,13 +306,13 @@ func (p *planner) defaultLocations(path *directory.Path, ident moorage.Identifie
 }
 
 // newEnv returns the inputs that package metadata needs for a first version: the time and a uuid.
-func (p *planner) newEnv() (metadata.Env, error) {
+func (p *parts) newEnv() (metadata.Env, error) {
 	uuid, err := p.ledger.NewUUID()
 	return metadata.Env{Now: p.now(), NewUUID: func() string { return uuid }}, err
 }
 
 // readStaged builds a table that is not stored.
-func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moorage.Identifier, asked creation) (
+func (p *parts) readStaged(ctx context.Context, by directory.Asker, ident moorage.Identifier, asked creation) (
 	newborn, error) {
 	path, err := p.directory.Path(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
@@ -322,9 +322,9 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 		return newborn{}, err
 	}
 	claimant := claims.Claimant{
-		Fresh: true, MayTake: taking(p, by, asked.location),
-		MayResettle: resettling(p, by, path, ident, asked.location),
-		Forward:     forwarding(p, by, ident, asked.location, buildable(p, path, asked)),
+		Fresh: true, MayTake: p.taking(by, asked.location),
+		MayResettle: p.resettling(by, path, ident, asked.location),
+		Forward:     p.forwarding(by, ident, asked.location, p.buildable(path, asked)),
 	}
 	location, _, err := p.chooseLocation(ctx, path, ident, asked, claimant)
 	if err != nil {
@@ -335,7 +335,7 @@ func (p *planner) readStaged(ctx context.Context, by directory.Asker, ident moor
 	if err := vending.CheckPaths(path.Warehouse.Delegation, asked.properties, location); err != nil {
 		return newborn{}, err
 	}
-	err = mayName(ctx, p, by, ident.Warehouse, registry.ID{}, []string{location}, placesOf(asked.properties))
+	err = p.mayName(ctx, by, ident.Warehouse, registry.ID{}, []string{location}, placesOf(asked.properties))
 	if err != nil {
 		return newborn{}, err
 	}
@@ -395,7 +395,7 @@ func planCreation(attempt *commit.Attempt, b newborn) (*commit.Plan, error) {
 }
 
 // creationOf plans the table that a commit with assert-create describes.
-func (p *planner) creationOf(by directory.Asker, ident moorage.Identifier, steps []metadata.Step) commit.Planner {
+func (p *parts) creationOf(by directory.Asker, ident moorage.Identifier, steps []metadata.Step) commit.Planner {
 	return commit.Plans(func(ctx context.Context, _ *commit.Attempt) (newborn, error) {
 		return p.readSteps(ctx, by, ident, steps)
 	}, planCreation)
@@ -403,7 +403,7 @@ func (p *planner) creationOf(by directory.Asker, ident moorage.Identifier, steps
 
 // readSteps builds the table that steps describe, and plans its claim. The first step has
 // assert-create.
-func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moorage.Identifier,
+func (p *parts) readSteps(ctx context.Context, by directory.Asker, ident moorage.Identifier,
 	steps []metadata.Step) (newborn, error) {
 	path, found, err := p.directory.LivePathAndEntry(ctx, ident)
 	if err != nil {
@@ -433,7 +433,7 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	if err := vending.CheckPaths(path.Warehouse.Delegation, document.Properties(), document.Location()); err != nil {
 		return newborn{}, err
 	}
-	err = mayName(ctx, p, by, ident.Warehouse, registry.ID{}, []string{document.Location()}, placesIn(document))
+	err = p.mayName(ctx, by, ident.Warehouse, registry.ID{}, []string{document.Location()}, placesIn(document))
 	if err != nil {
 		return newborn{}, err
 	}
@@ -446,8 +446,8 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 	}
 	claimant := claims.Claimant{
 		Pointer: id, Fresh: true, MayTake: p.directory.Taking(by),
-		MayResettle: resettling(p, by, path, ident, document.Location()),
-		Forward:     forwarding(p, by, ident, document.Location(), nil),
+		MayResettle: p.resettling(by, path, ident, document.Location()),
+		Forward:     p.forwarding(by, ident, document.Location(), nil),
 	}
 	claim, err := p.claims.Plan(ctx, p.directory.Roots(path.Warehouse), document.Location(), claimant)
 	if err != nil {
@@ -470,7 +470,7 @@ func (p *planner) readSteps(ctx context.Context, by directory.Asker, ident moora
 // unlessTaken returns err, the reason why a create at ident failed, if the name is still free. It
 // returns ledger.ErrRetry if the name is taken now. Then the new object may have caused err, and
 // the next attempt reports that to the client.
-func (p *planner) unlessTaken(ctx context.Context, ident moorage.Identifier, err error) error {
+func (p *parts) unlessTaken(ctx context.Context, ident moorage.Identifier, err error) error {
 	_, found, lookErr := p.directory.PathAndEntry(ctx, ident)
 	switch {
 	case lookErr != nil:
@@ -482,10 +482,25 @@ func (p *planner) unlessTaken(ctx context.Context, ident moorage.Identifier, err
 }
 
 // checkFreeUUID returns KindAlreadyExists if a table or view, live or dropped, has the uuid.
-func (p *planner) checkFreeUUID(ctx context.Context, uuid string) error {
+func (p *parts) checkFreeUUID(ctx context.Context, uuid string) error {
 	records, err := p.ledger.Get(ctx, registry.UUIDKey(uuid))
 	if err == nil && records[0].Exists() {
 		err = moorage.Errorf(moorage.KindAlreadyExists, "Table or view with same UUID already exists: %s", uuid)
 	}
 	return err
 }
+
+// parent is the namespace or warehouse of a new object, as of one read.
+type parent struct {
+	record    registry.Record
+	id        registry.ID
+	warehouse registry.Warehouse
+	storage   storage.Store // of the warehouse
+}
+
+func parentAt(path *directory.Path) parent {
+	return parent{path.Record(), path.ID(), path.Warehouse, path.Storage}
+}
+
+// unchanged requires that p is as it was read, and so that it is live.
+func (p parent) unchanged() registry.Condition { return ledger.Unchanged(p.record) }

@@ -28,12 +28,12 @@ import (
 // Errors: KindNoSuchTable, KindUnavailable, KindCommitUnknown. Durable when it returns. Source:
 // REST specification, dropTable.
 func (c *Catalog) DropTable(ctx context.Context, ident moorage.Identifier, options DropOptions) error {
-	_, err := c.submit(ctx, c.planner.drop(askerOf(c, gate.DropTable), tableKind, ident, options))
+	_, err := c.submit(ctx, c.drop(c.asker(gate.DropTable), tableKind, ident, options))
 	return moorage.Annotate("catalog.DropTable", ident.String(), err)
 }
 
 // drop returns the intent to drop a table or view.
-func (p *planner) drop(by directory.Asker, k *kind, ident moorage.Identifier, options DropOptions) commit.Intent {
+func (p *parts) drop(by directory.Asker, k *kind, ident moorage.Identifier, options DropOptions) commit.Intent {
 	met := gate.Always
 	if options.Purge {
 		met = gate.IfPurging
@@ -54,14 +54,14 @@ func (p *planner) drop(by directory.Asker, k *kind, ident moorage.Identifier, op
 // Errors: those of DropTable, and those of LoadTable, because the answer needs the metadata file.
 // Source: REST specification, unregisterTable.
 func (c *Catalog) UnregisterTable(ctx context.Context, ident moorage.Identifier) (*Table, error) {
-	by := askerOf(c, gate.Unregister)
+	by := c.asker(gate.Unregister)
 	outcome, err := c.submit(ctx, commit.Intent{
 		Verb: gate.Unregister, On: []moorage.Identifier{ident},
 		Look: func(ctx context.Context) (commit.Scope, error) {
-			return c.planner.scopeOf(ctx, by, by.Verb.Needs(gate.OfObject, gate.Always), tableKind, ident)
+			return c.scopeOf(ctx, by, by.Verb.Needs(gate.OfObject, gate.Always), tableKind, ident)
 		},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (leaving, error) {
-			return c.planner.readLeaving(ctx, by, ident)
+			return c.readLeaving(ctx, by, ident)
 		}, planUnregister),
 	})
 	return tableOf(outcome.Version), moorage.Annotate("catalog.UnregisterTable", ident.String(), err)
@@ -85,7 +85,7 @@ func (n named) conditions() []registry.Condition {
 
 // scopeOf returns the lock scope of a verb on the name and the pointer of a table or view, and on
 // further names.
-func (p *planner) scopeOf(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
+func (p *parts) scopeOf(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
 	ident moorage.Identifier, others ...moorage.Identifier) (commit.Scope, error) {
 	if err := ident.Validate(); err != nil {
 		return commit.Scope{}, err
@@ -102,7 +102,7 @@ func (p *planner) scopeOf(ctx context.Context, by directory.Asker, asked access.
 
 // readNamed reads the name and the pointer of a table or view, if the caller has the privileges
 // asked.
-func (p *planner) readNamed(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
+func (p *parts) readNamed(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
 	ident moorage.Identifier) (named, error) {
 	found, err := p.directory.FindFor(ctx, by, asked, k.Kind, ident)
 	if err != nil {
@@ -137,7 +137,7 @@ type dropping struct {
 	keyLife time.Duration
 }
 
-func (p *planner) readDropping(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
+func (p *parts) readDropping(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
 	ident moorage.Identifier, options DropOptions) (d dropping, err error) {
 	if d.named, err = p.readNamed(ctx, by, asked, k, ident); err != nil {
 		return d, err
@@ -150,11 +150,11 @@ func (p *planner) readDropping(ctx context.Context, by directory.Asker, asked ac
 	if !options.Purge {
 		return d, nil
 	}
-	if d.delay, err = purgeDelayIn(ctx, p, ident.Warehouse); err != nil {
+	if d.delay, err = p.purgeDelayIn(ctx, ident.Warehouse); err != nil {
 		return d, err
 	}
 	if d.delay > 0 {
-		d.bytes = bytesOf(ctx, p, d.pointer)
+		d.bytes = p.bytesOf(ctx, d.pointer)
 	}
 	d.task, err = p.ledger.NewID()
 	return d, err
@@ -171,7 +171,7 @@ func (d dropping) replayable() time.Time {
 }
 
 // purgeDelayIn returns the purge delay of a warehouse's tables.
-func purgeDelayIn(ctx context.Context, p *planner, warehouse string) (time.Duration, error) {
+func (p *parts) purgeDelayIn(ctx context.Context, warehouse string) (time.Duration, error) {
 	path, err := p.directory.Path(ctx, warehouse, nil)
 	if err != nil {
 		return 0, err
@@ -188,7 +188,7 @@ const bytesPatience = 2 * time.Second
 
 // bytesOf returns the total size of the files of a table's head; zero if its metadata does not have
 // it.
-func bytesOf(ctx context.Context, p *planner, found *directory.Found) int64 {
+func (p *parts) bytesOf(ctx context.Context, found *directory.Found) int64 {
 	ctx, cancel := context.WithTimeout(ctx, bytesPatience)
 	defer cancel()
 	document, err := p.documents.Of(ctx, documents.RefOf(found.Pointer, found.Storage))
@@ -276,7 +276,7 @@ type leaving struct {
 	policy   ledger.Policy        // ends its grants
 }
 
-func (p *planner) readLeaving(ctx context.Context, by directory.Asker, ident moorage.Identifier) (
+func (p *parts) readLeaving(ctx context.Context, by directory.Asker, ident moorage.Identifier) (
 	l leaving, err error) {
 	if l.named, err = p.readNamed(ctx, by, by.Verb.Needs(gate.OfObject, gate.Always), tableKind, ident); err != nil {
 		return l, err

@@ -46,7 +46,7 @@ func (c *Catalog) Delegate(ctx context.Context, table *Table, asked []vending.De
 		found := table.found
 		if found == nil { // it may have just been created
 			var err error
-			if found, err = c.planner.directory.Find(ctx, directory.Table(), table.Identifier); err != nil {
+			if found, err = c.directory.Find(ctx, directory.Table(), table.Identifier); err != nil {
 				return vending.Delegated{}, moorage.Annotate(op, table.Identifier.String(), err)
 			}
 		}
@@ -82,7 +82,7 @@ func (c *Catalog) Sign(ctx context.Context, ident moorage.Identifier, staged str
 
 // reachStaged sets the reach of a staged table. isChosen means that its client chose the location.
 func (c *Catalog) reachStaged(ctx context.Context, table *Table, version *commit.Version, isChosen bool) error {
-	path, err := c.planner.directory.Path(ctx, table.Identifier.Warehouse, table.Identifier.Namespace)
+	path, err := c.directory.Path(ctx, table.Identifier.Warehouse, table.Identifier.Namespace)
 	if err != nil {
 		return err
 	}

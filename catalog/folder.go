@@ -36,7 +36,7 @@ func folderOf(path *directory.Path, ns moorage.Namespace) string {
 
 // checkNamespaceLocation returns KindBadRequest if the properties of a namespace have a location
 // that no table of the warehouse of path could have.
-func (p *planner) checkNamespaceLocation(path *directory.Path, properties map[string]string) error {
+func (p *parts) checkNamespaceLocation(path *directory.Path, properties map[string]string) error {
 	location, set := properties[PropLocation]
 	if !set {
 		return nil

@@ -50,7 +50,7 @@ func placesIn(document documents.Document) (places []namedPlace) {
 // requires locate on it, because the catalog or engines would write there. A folder in which others
 // live requires locate on the warehouse. mayName ignores malformed locations, which other checks
 // refuse.
-func mayName(ctx context.Context, p *planner, by directory.Asker, warehouse string, pointer registry.ID,
+func (p *parts) mayName(ctx context.Context, by directory.Asker, warehouse string, pointer registry.ID,
 	own []string, places []namedPlace) error {
 	if !p.guarded {
 		return nil
@@ -63,7 +63,7 @@ func mayName(ctx context.Context, p *planner, by directory.Asker, warehouse stri
 		}) {
 			continue
 		}
-		err = mayNameOne(ctx, p, by, warehouse, pointer, parsed)
+		err = p.mayNameOne(ctx, by, warehouse, pointer, parsed)
 		if kind := moorage.KindOf(err); err != nil && (kind == moorage.KindForbidden || moorage.IsHidden(err)) {
 			return moorage.Errorf(moorage.KindForbidden, "Not allowed: the %s names %s, "+
 				"where another table or view lives. That takes locate there", place.by, place.location)
@@ -76,7 +76,7 @@ func mayName(ctx context.Context, p *planner, by directory.Asker, warehouse stri
 }
 
 // mayNameOne is mayName for one place.
-func mayNameOne(ctx context.Context, p *planner, by directory.Asker, warehouse string, pointer registry.ID,
+func (p *parts) mayNameOne(ctx context.Context, by directory.Asker, warehouse string, pointer registry.ID,
 	place storage.Location) error {
 	keys := []registry.Key{registry.LocationKey(place.String())}
 	for _, folder := range place.Ancestors() {
@@ -102,7 +102,7 @@ func mayNameOne(ctx context.Context, p *planner, by directory.Asker, warehouse s
 			return err
 		}
 		if !owners[0].Exists() { // its table no longer exists
-			return mayLocateIn(ctx, p, by, warehouse)
+			return p.mayLocateIn(ctx, by, warehouse)
 		}
 		owner, err := ledger.Decode[registry.Pointer](owners[0])
 		if err != nil {
@@ -116,13 +116,13 @@ func mayNameOne(ctx context.Context, p *planner, by directory.Asker, warehouse s
 			&directory.Found{Pointer: owner, Above: above}, owner.Identifier())
 	}
 	if records[0].Exists() && records[0].State == registry.StateBelow {
-		return mayLocateIn(ctx, p, by, warehouse)
+		return p.mayLocateIn(ctx, by, warehouse)
 	}
 	return nil
 }
 
 // mayLocateIn returns nil if the caller has locate on a warehouse.
-func mayLocateIn(ctx context.Context, p *planner, by directory.Asker, warehouse string) error {
+func (p *parts) mayLocateIn(ctx context.Context, by directory.Asker, warehouse string) error {
 	asked := by.Verb.Needs(gate.OfNeighbour, gate.IfForeign)
 	_, err := p.directory.PathFor(ctx, by, asked, moorage.Identifier{Warehouse: warehouse})
 	return err
@@ -132,7 +132,7 @@ func mayLocateIn(ctx context.Context, p *planner, by directory.Asker, warehouse 
 // Claims of a table are only added, so a place within them stays within them until the edit. If the
 // caller does not see the table or may not edit it, a later check refuses the request. In every
 // warehouse, a place where other tables or views live requires locate there: see mayName.
-func checkPathUpdates(ctx context.Context, p *planner, by directory.Asker, target commit.Target,
+func (p *parts) checkPathUpdates(ctx context.Context, by directory.Asker, target commit.Target,
 	steps []metadata.Step) error {
 	if target.Create != nil {
 		return nil
@@ -166,5 +166,5 @@ func checkPathUpdates(ctx context.Context, p *planner, by directory.Asker, targe
 	if err := vending.CheckPaths(found.Delegation, properties, locations...); err != nil {
 		return err
 	}
-	return mayName(ctx, p, by, target.Ident.Warehouse, found.Pointer.ID, locations, placesOf(properties))
+	return p.mayName(ctx, by, target.Ident.Warehouse, found.Pointer.ID, locations, placesOf(properties))
 }

@@ -59,7 +59,7 @@ func TestRegisterRacesWithTrimFormer(t *testing.T) {
 				deletes.once(func() { row.deletes(f, register) })
 			}
 			pointer := f.pointerOf("t").ID
-			tables := catalog.TablesOf(f.Catalog)
+			tables := f.Catalog.Tables()
 			_, err = tables.TrimFormer(f.ctx, pointer, kept)
 			must(t, err)
 			if left := f.present(files[:4]); len(left) != row.left {

@@ -47,7 +47,7 @@ func newLeased(t *testing.T) *leased {
 	f.create("t")
 	f.create("u")
 	_, err := f.LoadTable(f.ctx, ident("t"))
-	found, known := catalog.PointersOf(f.Catalog).Named(ident("t"))
+	found, known := f.Catalog.Pointers().Named(ident("t"))
 	if err != nil || !known {
 		t.Fatalf("no pointer of t is known: %v", err)
 	}

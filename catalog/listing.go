@@ -35,15 +35,12 @@ type listing struct {
 	state  registry.State // of the records; StateNone for any
 }
 
-// lister lists names, one page at a time.
-type lister struct{ planner *planner }
-
-// stand calls listFor for the container on, for as long as the caller may see it.
-func (l lister) stand(ctx context.Context, by directory.Asker, path *directory.Path, on moorage.Identifier,
+// listRechecked calls listFor for the container on, for as long as the caller may see it.
+func (p *parts) listRechecked(ctx context.Context, by directory.Asker, path *directory.Path, on moorage.Identifier,
 	of listing, page moorage.Page) (names []string, next string, err error) {
 	asked := by.Verb.Needs(gate.OfObject, gate.Always)
-	err = l.planner.directory.RecheckAt(ctx, by, asked, path, on, func(ctx context.Context) (err error) {
-		names, next, err = l.listFor(ctx, by, path, of, page)
+	err = p.directory.RecheckAt(ctx, by, asked, path, on, func(ctx context.Context) (err error) {
+		names, next, err = p.listFor(ctx, by, path, of, page)
 		return err
 	})
 	return names, next, err
@@ -53,24 +50,24 @@ func (l lister) stand(ctx context.Context, by directory.Asker, path *directory.P
 // caller that sees all, the cost is proportional to the page. Otherwise it examines a bounded
 // number of records. A page may then be short or empty although it is not the last. The position
 // after such a page is sealed: it would otherwise name an object that the caller must not see.
-func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory.Path, of listing, page moorage.Page) (
+func (p *parts) listFor(ctx context.Context, by directory.Asker, path *directory.Path, of listing, page moorage.Page) (
 	names []string, next string, err error) {
 	keep := func(record registry.Record) bool { return of.state == registry.StateNone || record.State == of.state }
-	who, err := l.planner.guard.ForLists(ctx, by.Caller)
+	who, err := p.guard.ForLists(ctx, by.Caller)
 	if err != nil {
 		return nil, "", err
 	}
-	if page.After, err = l.unseal(ctx, of.prefix, page.After); err != nil {
+	if page.After, err = p.unsealPage(ctx, of.prefix, page.After); err != nil {
 		return nil, "", err
 	}
 	if who == nil {
-		return l.planner.listNames(ctx, of.table, of.prefix, page, keep)
+		return p.listNames(ctx, of.table, of.prefix, page, keep)
 	}
 	above := path.Above()
 	plan, ids := who.PlanList(above, of.kind)
 	var made map[access.ID]bool
 	if plan != access.ListAll {
-		if made, err = l.planner.guard.MadeIn(ctx, by.Caller); err != nil {
+		if made, err = p.guard.MadeIn(ctx, by.Caller); err != nil {
 			return nil, "", err
 		}
 		for i := range above {
@@ -80,24 +77,24 @@ func (l lister) listFor(ctx context.Context, by directory.Asker, path *directory
 	}
 	switch {
 	case plan == access.ListAll:
-		return l.planner.listNames(ctx, of.table, of.prefix, page, keep)
+		return p.listNames(ctx, of.table, of.prefix, page, keep)
 	case plan == access.ListNone:
 		return []string{}, "", nil
 	case plan == access.ListChildren && of.table == registry.TableEntry:
-		names, next, err = l.listGranted(ctx, path, of, ids, page)
+		names, next, err = p.listGranted(ctx, path, of, ids, page)
 	default: // namespaces have no key by their id
-		names, next, err = l.listSeen(ctx, who, made, of, page, keep)
+		names, next, err = p.listSeen(ctx, who, made, of, page, keep)
 	}
 	if err != nil || next == "" {
 		return names, "", err
 	}
-	next, err = l.seal(ctx, of.prefix, next)
+	next, err = p.sealPage(ctx, of.prefix, next)
 	return names, next, err
 }
 
 // listSeen is listFor for a caller that sees some of the objects. made has the containers in which
 // they created something. next is the name of the last record that was examined.
-func (l lister) listSeen(ctx context.Context, who *access.Who, made map[access.ID]bool, of listing, page moorage.Page,
+func (p *parts) listSeen(ctx context.Context, who *access.Who, made map[access.ID]bool, of listing, page moorage.Page,
 	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
 	after := ""
@@ -105,7 +102,7 @@ func (l lister) listSeen(ctx context.Context, who *access.Who, made map[access.I
 		after = of.prefix + page.After
 	}
 	looked, bound := 0, max(lookedAtMin, lookedAtTimes*page.Limit)
-	err = l.planner.ledger.Scan(ctx, of.table, of.prefix, after, func(record registry.Record) (bool, error) {
+	err = p.ledger.Scan(ctx, of.table, of.prefix, after, func(record registry.Record) (bool, error) {
 		name := record.Key.ID[len(of.prefix):]
 		if keep(record) {
 			child, err := of.child(record)
@@ -139,7 +136,7 @@ func (l listing) child(record registry.Record) (access.Object, error) {
 
 // listGranted is listFor for a caller that sees only the objects ids, by grants. It reads no other
 // records.
-func (l lister) listGranted(ctx context.Context, path *directory.Path, of listing, ids []access.ID, page moorage.Page) (
+func (p *parts) listGranted(ctx context.Context, path *directory.Path, of listing, ids []access.ID, page moorage.Page) (
 	names []string, next string, err error) {
 	names = []string{}
 	keys := make([]registry.Key, len(ids))
@@ -149,7 +146,7 @@ func (l lister) listGranted(ctx context.Context, path *directory.Path, of listin
 	if len(keys) == 0 {
 		return names, "", nil
 	}
-	records, err := l.planner.ledger.Get(ctx, keys...)
+	records, err := p.ledger.Get(ctx, keys...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -174,11 +171,11 @@ func (l lister) listGranted(ctx context.Context, path *directory.Path, of listin
 }
 
 // pageSeal returns the cipher for positions; nil while access control is off.
-func (l lister) pageSeal(ctx context.Context) (cipher.AEAD, error) {
-	if l.planner.guard == nil {
+func (p *parts) pageSeal(ctx context.Context) (cipher.AEAD, error) {
+	if p.guard == nil {
 		return nil, nil
 	}
-	store, on, err := l.planner.guard.Store(ctx)
+	store, on, err := p.guard.Store(ctx)
 	if err != nil || !on {
 		return nil, err
 	}
@@ -189,27 +186,27 @@ func (l lister) pageSeal(ctx context.Context) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// seal returns an encrypted position in the list of prefix.
-func (l lister) seal(ctx context.Context, prefix, position string) (string, error) {
-	seal, err := l.pageSeal(ctx)
+// sealPage returns an encrypted position in the list of prefix.
+func (p *parts) sealPage(ctx context.Context, prefix, position string) (string, error) {
+	seal, err := p.pageSeal(ctx)
 	if err != nil || seal == nil {
 		return position, err
 	}
 	nonce := make([]byte, seal.NonceSize())
-	if _, err := io.ReadFull(l.planner.random, nonce); err != nil {
-		return "", moorage.E("catalog.seal", "", moorage.KindInternal, err)
+	if _, err := io.ReadFull(p.random, nonce); err != nil {
+		return "", moorage.E("catalog.sealPage", "", moorage.KindInternal, err)
 	}
 	return sealedMark + string(seal.Seal(nonce, nonce, []byte(position), []byte(prefix))), nil
 }
 
-// unseal returns the position that was passed to seal. It returns a position that is not sealed
-// unchanged. Errors: KindBadRequest for a position of another list.
-func (l lister) unseal(ctx context.Context, prefix, sealed string) (string, error) {
+// unsealPage returns the position that was passed to sealPage. It returns a position that is not
+// sealed unchanged. Errors: KindBadRequest for a position of another list.
+func (p *parts) unsealPage(ctx context.Context, prefix, sealed string) (string, error) {
 	text, found := strings.CutPrefix(sealed, sealedMark)
 	if !found {
 		return sealed, nil
 	}
-	seal, err := l.pageSeal(ctx)
+	seal, err := p.pageSeal(ctx)
 	if err != nil {
 		return "", err
 	}

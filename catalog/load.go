@@ -49,8 +49,8 @@ func (c *Catalog) ReportMetrics(ctx context.Context, ident moorage.Identifier) e
 	return moorage.Annotate("catalog.ReportMetrics", ident.String(), err)
 }
 
-// askerOf returns the caller of c as the asker for v.
-func askerOf(c *Catalog, v gate.Verb) directory.Asker {
+// asker returns the caller of c as the asker for v.
+func (c *Catalog) asker(v gate.Verb) directory.Asker {
 	return directory.Asker{Caller: c.caller, Verb: v}
 }
 
@@ -62,7 +62,7 @@ func (c *Catalog) resolve(ctx context.Context, v gate.Verb, on moorage.Identifie
 	if err != nil {
 		return directory.Resolved{}, err
 	}
-	return c.planner.directory.Resolve(ctx, c.caller, v, on, views)
+	return c.directory.Resolve(ctx, c.caller, v, on, views)
 }
 
 // load returns the version that the pointer called ident names, and the asker with the views
@@ -74,13 +74,13 @@ func (c *Catalog) load(ctx context.Context, v gate.Verb, ident moorage.Identifie
 		return nil, resolved.By, err
 	}
 	found := resolved.Found
-	document, err := c.planner.documents.Current(ctx, found)
+	document, err := c.documents.Current(ctx, found)
 	if errors.Is(err, ledger.ErrRetry) { // trimmed since the pointer was read
 		asked := v.Needs(gate.OfObject, gate.Always)
-		err = c.planner.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
-			found, err = c.planner.directory.FindFor(ctx, resolved.By, asked, directory.KindOf(found.Pointer), ident)
+		err = c.ledger.Retry(ctx, moorage.KindUnavailable, func(int) (err error) {
+			found, err = c.directory.FindFor(ctx, resolved.By, asked, directory.KindOf(found.Pointer), ident)
 			if err == nil {
-				document, err = c.planner.documents.Current(ctx, found)
+				document, err = c.documents.Current(ctx, found)
 			}
 			return err
 		})

@@ -111,7 +111,7 @@ func TestOperationsTakeTheLocksOfTheTable(t *testing.T) {
 			return want, err
 		}},
 		{gate.Expire, func(f *fixture) ([]string, error) {
-			tables := catalog.TablesOf(f.Catalog.As(moorage.System("expire")))
+			tables := f.Catalog.As(moorage.System("expire")).Tables()
 			id, err := tables.Find(f.ctx, ident("t"))
 			if err != nil {
 				return nil, err

@@ -39,8 +39,8 @@ var ErrBeside = commit.ErrBeside
 // use.
 type Tables struct{ catalog *Catalog }
 
-// TablesOf returns the tables of c, for its caller.
-func TablesOf(c *Catalog) *Tables { return &Tables{c} }
+// Tables returns the tables of c, for its caller.
+func (c *Catalog) Tables() *Tables { return &Tables{c} }
 
 // Maintain commits a maintenance edit to the table with this id, as the caller of t. It returns the
 // version of the table, and whether Maintain created that version. Writers are not disturbed:
@@ -52,11 +52,11 @@ func (t *Tables) Maintain(ctx context.Context, pointer registry.ID, asked Mainte
 	version *Version, changed bool, err error) {
 	const op = "catalog.Maintain"
 	c := t.catalog
-	now, err := c.planner.ledger.Time(ctx)
+	now, err := c.ledger.Time(ctx)
 	if err != nil {
 		return nil, false, moorage.Annotate(op, pointer.String(), err)
 	}
-	found, err := c.planner.directory.FindPointer(ctx, pointer)
+	found, err := c.directory.FindPointer(ctx, pointer)
 	if err != nil {
 		return nil, false, moorage.Annotate(op, pointer.String(), err)
 	}
@@ -78,7 +78,7 @@ type Former = documents.Former
 // Errors: KindNoSuchTable; those of documents.TrimFormer.
 func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.Duration) (former Former, err error) {
 	const op = "catalog.TrimFormer"
-	p := t.catalog.planner
+	p := t.catalog.parts
 	now, err := p.ledger.Time(ctx)
 	if err != nil {
 		return former, moorage.Annotate(op, pointer.String(), err)
@@ -99,22 +99,22 @@ func (t *Tables) TrimFormer(ctx context.Context, pointer registry.ID, kept time.
 //
 // Errors: KindNoSuchTable; those of Catalog.LoadTable.
 func (t *Tables) TableByID(ctx context.Context, pointer registry.ID) (*Version, registry.Pointer, error) {
-	version, table, err := t.byID(ctx, pointer, t.catalog.planner.documents.Current)
+	version, table, err := t.byID(ctx, pointer, t.catalog.documents.Current)
 	return version, table, moorage.Annotate("catalog.TableByID", pointer.String(), err)
 }
 
 // GlanceByID is TableByID for a caller that reads many tables once. What it reads does not stay in
 // memory.
 func (t *Tables) GlanceByID(ctx context.Context, pointer registry.ID) (*Version, error) {
-	version, _, err := t.byID(ctx, pointer, t.catalog.planner.documents.Glance)
+	version, _, err := t.byID(ctx, pointer, t.catalog.documents.Glance)
 	return version, moorage.Annotate("catalog.GlanceByID", pointer.String(), err)
 }
 
 func (t *Tables) byID(ctx context.Context, pointer registry.ID,
 	read func(context.Context, *directory.Found) (documents.Document, error)) (
 	version *Version, table registry.Pointer, err error) {
-	err = t.catalog.planner.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
-		found, err := t.catalog.planner.directory.FindPointer(ctx, pointer)
+	err = t.catalog.ledger.Retry(ctx, moorage.KindUnavailable, func(int) error {
+		found, err := t.catalog.directory.FindPointer(ctx, pointer)
 		if err != nil {
 			return err
 		}
@@ -134,7 +134,7 @@ func (t *Tables) byID(ctx context.Context, pointer registry.ID,
 //
 // Errors: KindNoSuchTable.
 func (t *Tables) Find(ctx context.Context, ident moorage.Identifier) (registry.ID, error) {
-	found, err := t.catalog.planner.directory.Find(ctx, directory.Table(), ident)
+	found, err := t.catalog.directory.Find(ctx, directory.Table(), ident)
 	if err != nil {
 		return registry.ID{}, moorage.Annotate("catalog.Find", ident.String(), err)
 	}
@@ -144,7 +144,7 @@ func (t *Tables) Find(ctx context.Context, ident moorage.Identifier) (registry.I
 // WarehouseLocation returns the location where a warehouse creates its tables, and a storage that
 // reaches it.
 func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (string, storage.Store, error) {
-	path, err := t.catalog.planner.directory.Path(ctx, warehouse, nil)
+	path, err := t.catalog.directory.Path(ctx, warehouse, nil)
 	if err != nil {
 		return "", nil, moorage.Annotate("catalog.WarehouseLocation", warehouse, err)
 	}
@@ -159,12 +159,12 @@ func (t *Tables) WarehouseLocation(ctx context.Context, warehouse string) (strin
 func (t *Tables) WithDropped(ctx context.Context, pointer registry.Pointer, state registry.State,
 	do func(*Version) error) error {
 	const op = "catalog.WithDropped"
-	files, giveBack, err := t.catalog.planner.documents.StorageOf(ctx, pointer, state)
+	files, giveBack, err := t.catalog.documents.StorageOf(ctx, pointer, state)
 	if err != nil {
 		return moorage.Annotate(op, pointer.ID.String(), err)
 	}
 	defer giveBack()
-	document, err := t.catalog.planner.documents.ReadMetadata(ctx, pointer, files)
+	document, err := t.catalog.documents.ReadMetadata(ctx, pointer, files)
 	if err != nil {
 		return moorage.Annotate(op, pointer.ID.String(), err)
 	}
@@ -179,12 +179,12 @@ func (t *Tables) WithDropped(ctx context.Context, pointer registry.Pointer, stat
 // Errors: KindNotFound; KindNoSuchWarehouse; that of metadata.Parse.
 func (t *Tables) Unregistered(ctx context.Context, warehouse, location string) (*metadata.Document, error) {
 	const op = "catalog.Unregistered"
-	path, err := t.catalog.planner.directory.Path(ctx, warehouse, nil)
+	path, err := t.catalog.directory.Path(ctx, warehouse, nil)
 	if err != nil {
 		return nil, moorage.Annotate(op, warehouse, err)
 	}
 	read := func(k *directory.Kind) (documents.Document, error) {
-		return t.catalog.planner.documents.Read(ctx, k, warehouse, path.Storage, location)
+		return t.catalog.documents.Read(ctx, k, warehouse, path.Storage, location)
 	}
 	document, err := read(directory.Table())
 	if err == nil {

@@ -26,13 +26,13 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 	properties map[string]string) (map[string]string, error) {
 	ident := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
 	var existing moorage.Namespace
-	by := askerOf(c, gate.CreateNamespace)
+	by := c.asker(gate.CreateNamespace)
 	look := func(ctx context.Context) error {
-		path, err := c.planner.directory.Path(ctx, warehouse, ns)
+		path, err := c.directory.Path(ctx, warehouse, ns)
 		if err != nil && moorage.KindOf(err) != moorage.KindNoSuchNamespace {
 			return err
 		}
-		if err := c.planner.mayMakeNamespace(ctx, by, path, ident, properties); err != nil {
+		if err := c.mayMakeNamespace(ctx, by, path, ident, properties); err != nil {
 			return err
 		}
 		if err == nil {
@@ -56,7 +56,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 					return newNamespace{}, err
 				}
 			}
-			return c.planner.readNewNamespace(ctx, by, ident, existing, properties)
+			return c.readNewNamespace(ctx, by, ident, existing, properties)
 		}, planNamespace),
 	})
 	return outcome.Properties, moorage.Annotate("catalog.CreateNamespace", ns.String(), err)
@@ -65,7 +65,7 @@ func (c *Catalog) CreateNamespace(ctx context.Context, warehouse string, ns moor
 // mayMakeNamespace returns nil if the caller may create the namespace of ident. path is the
 // existing part of its path. The lowest namespace that the caller sees decides: a hidden namespace
 // is treated as if it did not exist.
-func (p *planner) mayMakeNamespace(ctx context.Context, by directory.Asker, path *directory.Path,
+func (p *parts) mayMakeNamespace(ctx context.Context, by directory.Asker, path *directory.Path,
 	ident moorage.Identifier, properties map[string]string) error {
 	met := gate.Always
 	if _, located := properties[PropLocation]; located {
@@ -97,7 +97,7 @@ type newNamespace struct {
 }
 
 // readNewNamespace reads the lowest existing parent.
-func (p *planner) readNewNamespace(ctx context.Context, by directory.Asker, ident moorage.Identifier,
+func (p *parts) readNewNamespace(ctx context.Context, by directory.Asker, ident moorage.Identifier,
 	existing moorage.Namespace, properties map[string]string) (newNamespace, error) {
 	path, err := p.directory.LivePath(ctx, ident.Warehouse, existing)
 	if moorage.KindOf(err) == moorage.KindNoSuchNamespace {
@@ -184,7 +184,7 @@ func (c *Catalog) LoadNamespace(ctx context.Context, warehouse string, ns moorag
 	}
 	on := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
 	asked := gate.LoadNamespace.Needs(gate.OfObject, gate.ForProperties)
-	switch err := c.planner.directory.MayAt(ctx, askerOf(c, gate.LoadNamespace), asked, resolved.Path, on); {
+	switch err := c.directory.MayAt(ctx, c.asker(gate.LoadNamespace), asked, resolved.Path, on); {
 	case moorage.KindOf(err) == moorage.KindForbidden && err != nil: // visible without its properties
 		return map[string]string{}, nil
 	case err != nil:
@@ -220,7 +220,7 @@ func (c *Catalog) ListNamespaces(ctx context.Context, warehouse string, parent m
 		return nil, "", moorage.Annotate(op, parent.String(), err)
 	}
 	prefix := registry.NamespacePrefix(resolved.Path.Warehouse.ID, resolved.Path.ID())
-	names, next, err := lister{c.planner}.stand(ctx, askerOf(c, gate.ListNamespaces), resolved.Path, on,
+	names, next, err := c.listRechecked(ctx, c.asker(gate.ListNamespaces), resolved.Path, on,
 		listing{table: registry.TableNamespace, prefix: prefix, kind: access.Namespace}, page)
 	if err != nil {
 		return nil, "", moorage.Annotate(op, parent.String(), err)
@@ -260,12 +260,12 @@ func (c *Catalog) listEntries(ctx context.Context, k *kind, warehouse string, ns
 	if k == viewKind {
 		list.kind = access.View
 	}
-	return lister{c.planner}.stand(ctx, askerOf(c, k.list), resolved.Path, on, list, page)
+	return c.listRechecked(ctx, c.asker(k.list), resolved.Path, on, list, page)
 }
 
 // listNames lists the IDs of table that begin with prefix, without the prefix. It omits records for
 // which keep returns false.
-func (p *planner) listNames(ctx context.Context, table registry.Table, prefix string, page moorage.Page,
+func (p *parts) listNames(ctx context.Context, table registry.Table, prefix string, page moorage.Page,
 	keep func(registry.Record) bool) (names []string, next string, err error) {
 	names = []string{}
 	after := ""
@@ -304,11 +304,11 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 			}
 			on := moorage.Identifier{Warehouse: warehouse, Namespace: ns}
 			asked := gate.DropNamespace.Needs(gate.OfObject, gate.Always)
-			_, err := c.planner.directory.PathFor(ctx, askerOf(c, gate.DropNamespace), asked, on)
+			_, err := c.directory.PathFor(ctx, c.asker(gate.DropNamespace), asked, on)
 			return commit.Scope{Warehouse: warehouse, Namespace: ns}, err
 		},
 		Plan: commit.Plans(func(ctx context.Context, attempt *commit.Attempt) (ledger.Policy, error) {
-			return attempt.Container.EndGrants(ctx, c.planner.ledger)
+			return attempt.Container.EndGrants(ctx, c.ledger)
 		}, func(attempt *commit.Attempt, ends ledger.Policy) (*commit.Plan, error) {
 			return attempt.Container.PlanDrop(ends)
 		}),
@@ -327,7 +327,7 @@ func (c *Catalog) DropNamespace(ctx context.Context, warehouse string, ns moorag
 // updateProperties.
 func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse string, ns moorage.Namespace,
 	asked PropertiesChange) (PropertiesResult, error) {
-	by, on := askerOf(c, gate.UpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns}
+	by, on := c.asker(gate.UpdateProperties), moorage.Identifier{Warehouse: warehouse, Namespace: ns}
 	met := gate.Always
 	if _, moved := asked.Updates[PropLocation]; moved || slices.Contains(asked.Removals, PropLocation) {
 		met = gate.IfLocated
@@ -337,20 +337,20 @@ func (c *Catalog) UpdateNamespaceProperties(ctx context.Context, warehouse strin
 		Verb: gate.UpdateProperties, On: []moorage.Identifier{{Warehouse: warehouse, Namespace: ns}},
 		Look: func(ctx context.Context) (commit.Scope, error) {
 			err := cmp.Or(asked.checkKeys(), ns.Validate(), asked.check())
-			if err == nil && c.planner.guarded {
-				_, err = c.planner.directory.PathFor(ctx, by, takes, on)
+			if err == nil && c.guarded {
+				_, err = c.directory.PathFor(ctx, by, takes, on)
 			}
 			return commit.Scope{}, err
 		},
 		Plan: commit.Plans(func(ctx context.Context, _ *commit.Attempt) (registry.Record, error) {
-			path, err := c.planner.directory.LivePath(ctx, warehouse, ns)
+			path, err := c.directory.LivePath(ctx, warehouse, ns)
 			if err != nil {
-				return registry.Record{}, c.planner.directory.Missing(ctx, by, warehouse, err)
+				return registry.Record{}, c.directory.Missing(ctx, by, warehouse, err)
 			}
-			if err := c.planner.directory.MayAt(ctx, by, takes, path, on); err != nil {
+			if err := c.directory.MayAt(ctx, by, takes, path, on); err != nil {
 				return registry.Record{}, err
 			}
-			return path.Record(), c.planner.checkNamespaceLocation(path, asked.Updates)
+			return path.Record(), c.checkNamespaceLocation(path, asked.Updates)
 		}, asked.plan),
 	})
 	if err != nil || outcome.Changed == nil {

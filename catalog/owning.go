@@ -38,7 +38,7 @@ type viewChange struct {
 // the view.
 //
 // Errors: KindForbidden if the caller may not make the change; those of the ledger.
-func (c viewChange) owned(ctx context.Context, p *planner) (owning, error) {
+func (c viewChange) owned(ctx context.Context, p *parts) (owning, error) {
 	after := vending.IsDefiner(c.next)
 	changes := c.base != nil && !vending.HasSameDefiner(c.base, c.next)
 	if p.guard == nil || !after && !changes {
@@ -84,7 +84,7 @@ func (c viewChange) owned(ctx context.Context, p *planner) (owning, error) {
 // Apply that does not write them. A missing record cannot be a condition, because not every engine
 // can lock a missing row. The first grant on a pointer changes the pointer, whose version the Apply
 // requires. Any later grant increments the epoch.
-func (c viewChange) grantsUnchanged(ctx context.Context, p *planner, read registry.Record) (
+func (c viewChange) grantsUnchanged(ctx context.Context, p *parts, read registry.Record) (
 	[]registry.Condition, error) {
 	if read.Exists() {
 		return []registry.Condition{ledger.Unchanged(read)}, nil
@@ -105,7 +105,7 @@ func (c viewChange) object() gate.Object {
 
 // becomeOwner plans that maker, an identity, owns the view. grants are its grants from record, as
 // it was read.
-func (c viewChange) becomeOwner(ctx context.Context, p *planner, maker string, grants registry.Grants,
+func (c viewChange) becomeOwner(ctx context.Context, p *parts, maker string, grants registry.Grants,
 	record registry.Record) (owning, error) {
 	snapshot, _, err := p.guard.Known(ctx)
 	if err == nil && grants.IsEmpty() {
@@ -142,7 +142,7 @@ func (e viewEdit) Beside(ctx context.Context, found *directory.Found, base, next
 		by: e.by, ident: found.Pointer.Identifier(), pointer: found.Pointer, above: found.Above,
 		base: base.(*metadata.ViewDocument), next: next.(*metadata.ViewDocument),
 	}
-	owning, err := change.owned(ctx, e.planner)
+	owning, err := change.owned(ctx, e.parts)
 	return commit.Beside{
 		Conditions: owning.conditions, Writes: owning.writes, Items: owning.items, Grants: owning.grants, Again: true,
 	}, err

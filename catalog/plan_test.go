@@ -1,7 +1,8 @@
 package catalog
 
-// These tests are in the package because a planner is not exported: it is half of a verb. They show
-// what a plan is made of without a store. What a verb does over a store is tested from outside.
+// These tests are in the package because a plan function is not exported: it is half of a verb.
+// They show what a plan is made of without a store. What a verb does over a store is tested from
+// outside.
 
 import (
 	"errors"
@@ -72,7 +73,7 @@ func put(key registry.Key, state registry.State) string { return fmt.Sprintf("%s
 
 func remove(key registry.Key) string { return fmt.Sprintf("%s removed", key) }
 
-// The state that planners get in these tests. Ids are made of one byte.
+// The state that plan functions get in these tests. Ids are made of one byte.
 var (
 	planTime = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	planNS   = moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}}

@@ -10,10 +10,10 @@ import (
 )
 
 // Pointers gives access to the pointers of a catalog. It is safe for concurrent use.
-type Pointers struct{ service *service }
+type Pointers struct{ parts *parts }
 
-// PointersOf returns the pointers of c.
-func PointersOf(c *Catalog) Pointers { return Pointers{c.service} }
+// Pointers returns the pointers of c.
+func (c *Catalog) Pointers() Pointers { return Pointers{c.parts} }
 
 // FindForLease returns the id and table-uuid of the pointer called ident, if caller may take a
 // lease on it. The errors are those of a load.
@@ -21,7 +21,7 @@ func (p Pointers) FindForLease(ctx context.Context, caller moorage.Caller, ident
 	registry.ID, string, error) {
 	asked := gate.TakeLease.Needs(gate.OfObject, gate.Always)
 	by := directory.Asker{Caller: caller, Verb: gate.TakeLease}
-	found, err := p.service.planner.directory.FindFor(ctx, by, asked, directory.Table(), ident)
+	found, err := p.parts.directory.FindFor(ctx, by, asked, directory.Table(), ident)
 	if err != nil {
 		return registry.ID{}, "", moorage.Annotate("catalog.FindForLease", ident.String(), err)
 	}
@@ -31,7 +31,7 @@ func (p Pointers) FindForLease(ctx context.Context, caller moorage.Caller, ident
 // Named returns the last known id of the pointer called ident. It checks no privileges. known is
 // false if the name is not cached. The pointer may have another name now, or be gone.
 func (p Pointers) Named(ident moorage.Identifier) (id registry.ID, known bool) {
-	found, known := p.service.planner.directory.Known(ident)
+	found, known := p.parts.directory.Known(ident)
 	if !known {
 		return registry.ID{}, false
 	}

@@ -36,12 +36,12 @@ import (
 // locations or invalid. Source: REST specification, registerTable.
 func (c *Catalog) RegisterTable(ctx context.Context, ident moorage.Identifier,
 	request RegisterRequest) (*Table, error) {
-	outcome, err := c.submit(ctx, c.planner.register(askerOf(c, gate.Register), tableKind, ident, request))
+	outcome, err := c.submit(ctx, c.register(c.asker(gate.Register), tableKind, ident, request))
 	return tableOf(outcome.Version), moorage.Annotate("catalog.RegisterTable", ident.String(), err)
 }
 
 // register returns the intent to create a table or view from a file.
-func (p *planner) register(by directory.Asker, k *kind, ident moorage.Identifier,
+func (p *parts) register(by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) commit.Intent {
 	by.Verb = k.register
 	if request.Overwrite {
@@ -60,7 +60,7 @@ func (p *planner) register(by directory.Asker, k *kind, ident moorage.Identifier
 
 // lookAtRegistered returns the lock scope of a register. It includes the pointer if there is one to
 // overwrite.
-func (p *planner) lookAtRegistered(ctx context.Context, by directory.Asker, k *kind, ident moorage.Identifier,
+func (p *parts) lookAtRegistered(ctx context.Context, by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) (commit.Scope, error) {
 	if err := ident.Validate(); err != nil {
 		return commit.Scope{}, err
@@ -124,7 +124,7 @@ type registration struct {
 // readPointer decides which pointer gets the name of r: the pointer with the table-uuid, or a new
 // one. It refuses a table-uuid that is in use elsewhere. The error does not name that table, which
 // the caller may not see.
-func (p *planner) readPointer(r *registration) error {
+func (p *parts) readPointer(r *registration) error {
 	k := r.kind
 	holderID, err := r.holderID()
 	if err != nil {
@@ -171,7 +171,7 @@ func (r *registration) holderID() (registry.ID, error) {
 // that the file still exists. A purge that ended before the records were read has deleted the file.
 // A purge that ends later has to change the records. The same holds for a commit that deletes the
 // file because it leaves the metadata log: it records that in the pointer.
-func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *kind, ident moorage.Identifier,
+func (p *parts) readRegistration(ctx context.Context, by directory.Asker, k *kind, ident moorage.Identifier,
 	request RegisterRequest) (*registration, error) {
 	path, err := p.directory.LivePath(ctx, ident.Warehouse, ident.Namespace)
 	if err != nil {
@@ -253,7 +253,7 @@ func (p *planner) readRegistration(ctx context.Context, by directory.Asker, k *k
 		}
 	}
 	own := append(slices.Clone(r.pointer.Claims), r.document.Location())
-	if err := mayName(ctx, p, by, ident.Warehouse, r.pointer.ID, own, placesIn(r.document)); err != nil {
+	if err := p.mayName(ctx, by, ident.Warehouse, r.pointer.ID, own, placesIn(r.document)); err != nil {
 		return nil, err
 	}
 	return r, p.readClaims(ctx, by, r)
@@ -272,7 +272,7 @@ func tellFile(location string, err error) error {
 
 // readHolders reads the pointer with the name of r, and the claim and the pointer of its
 // table-uuid.
-func (p *planner) readHolders(ctx context.Context, r *registration) error {
+func (p *parts) readHolders(ctx context.Context, r *registration) error {
 	keys := []registry.Key{registry.UUIDKey(r.document.UUID())}
 	if r.entry.Record.Exists() {
 		keys = append(keys, registry.PointerKey(r.entry.Value.Pointer))
@@ -309,7 +309,7 @@ func (p *planner) readHolders(ctx context.Context, r *registration) error {
 // readClaims plans the claim of the document's location, and that the pointer keeps its earlier
 // claims. If one of those has passed to another table or view since this table was dropped, it
 // cannot come back: each would treat the other's files as its own.
-func (p *planner) readClaims(ctx context.Context, by directory.Asker, r *registration) error {
+func (p *parts) readClaims(ctx context.Context, by directory.Asker, r *registration) error {
 	r.who = claims.Claimant{
 		Pointer: r.pointer.ID, TableUUID: r.document.UUID(), MayTake: p.directory.Taking(by),
 	}
@@ -442,7 +442,7 @@ func (r *registration) registered(attempt *commit.Attempt) (registry.Pointer, er
 
 // mayReplace returns nil if the caller may take the name of r from the present table or view, and
 // restore the dropped one.
-func (p *planner) mayReplace(ctx context.Context, by directory.Asker, path *directory.Path, r *registration) error {
+func (p *parts) mayReplace(ctx context.Context, by directory.Asker, path *directory.Path, r *registration) error {
 	if !p.guarded {
 		return nil
 	}
@@ -474,7 +474,7 @@ func (p *planner) mayReplace(ctx context.Context, by directory.Asker, path *dire
 
 // mayTake returns nil if the caller has the privileges on the pointer of record, whose containers
 // are above.
-func (p *planner) mayTake(ctx context.Context, by directory.Asker, asked access.Privileges, record registry.Record,
+func (p *parts) mayTake(ctx context.Context, by directory.Asker, asked access.Privileges, record registry.Record,
 	above []access.Object, ident moorage.Identifier) error {
 	pointer, err := ledger.Decode[registry.Pointer](record)
 	if err != nil {

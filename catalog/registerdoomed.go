@@ -19,7 +19,7 @@ import (
 // An unreadable transaction record may name any file. Then only a file that the pointer of the
 // dropped table names is accepted. Pointers name only published files, and the Apply requires that
 // this pointer is unchanged.
-func (p *planner) refuseTransactions(ctx context.Context, r *registration) error {
+func (p *parts) refuseTransactions(ctx context.Context, r *registration) error {
 	published, err := r.holderNamesIt()
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func (p *planner) refuseTransactions(ctx context.Context, r *registration) error
 
 // refuseDoomed refuses a file that a commit may be about to delete: because it has left the
 // metadata log, or because the commit that wrote it failed. See package documents.
-func (p *planner) refuseDoomed(ctx context.Context, r *registration, path *directory.Path) error {
+func (p *parts) refuseDoomed(ctx context.Context, r *registration, path *directory.Path) error {
 	if p.documents.IsTrimmed(r.pointer.Trims, r.location) {
 		return moorage.Errorf(moorage.KindUnavailable,
 			"The table is about to delete the metadata file %s, which left its metadata log; ask again in a minute",
@@ -67,7 +67,7 @@ func (p *planner) refuseDoomed(ctx context.Context, r *registration, path *direc
 
 // wrote reports whether a server over this store chose the name of r's file. The file may be for a
 // table of warehouse, or of another warehouse that shares a root with it.
-func (p *planner) wrote(ctx context.Context, r *registration, warehouse registry.ID) (wrote bool, err error) {
+func (p *parts) wrote(ctx context.Context, r *registration, warehouse registry.ID) (wrote bool, err error) {
 	uuid := r.document.UUID()
 	if documents.WroteFor(warehouse, uuid, r.location) {
 		return true, nil
@@ -83,7 +83,7 @@ func (p *planner) wrote(ctx context.Context, r *registration, warehouse registry
 // isPublished reports whether the table or view of r names the file of r, or has it in its metadata
 // log. For an ended table or view, its last version counts. It returns false if this cannot be
 // read.
-func (p *planner) isPublished(ctx context.Context, r *registration, path *directory.Path) bool {
+func (p *parts) isPublished(ctx context.Context, r *registration, path *directory.Path) bool {
 	if r.holder.Exists() {
 		named, err := p.documents.IsNamed(ctx, documents.Lost{File: documents.File{
 			Pointer: r.pointer.ID, Location: r.location, Document: r.document,

@@ -22,14 +22,14 @@ import (
 // KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST specification,
 // renameTable.
 func (c *Catalog) RenameTable(ctx context.Context, from, to moorage.Identifier) error {
-	_, err := c.submit(ctx, c.planner.rename(askerOf(c, gate.Rename), tableKind, from, to))
+	_, err := c.submit(ctx, c.rename(c.asker(gate.Rename), tableKind, from, to))
 	return moorage.Annotate("catalog.RenameTable", from.String(), err)
 }
 
 // rename returns the intent to rename a table or view.
 //
 // A move into another namespace changes the inherited grants, so it requires manage too.
-func (p *planner) rename(by directory.Asker, k *kind, from, to moorage.Identifier) commit.Intent {
+func (p *parts) rename(by directory.Asker, k *kind, from, to moorage.Identifier) commit.Intent {
 	met := gate.Always
 	if !from.Namespace.Equal(to.Namespace) {
 		met = gate.IfMoving
@@ -70,7 +70,7 @@ type renaming struct {
 	makers   gate.MakerRecords // from its creator to its new place
 }
 
-func (p *planner) readRenaming(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
+func (p *parts) readRenaming(ctx context.Context, by directory.Asker, asked access.Privileges, k *kind,
 	from, to moorage.Identifier) (renaming, error) {
 	r := renaming{kind: k, from: from, to: to}
 	var err error
@@ -137,7 +137,7 @@ func planRename(_ *commit.Attempt, r renaming) (*commit.Plan, error) {
 }
 
 // moveGrants plans that the grants of a pointer move to the namespace of path.
-func (p *planner) moveGrants(ctx context.Context, pointer registry.Pointer, path *directory.Path) (
+func (p *parts) moveGrants(ctx context.Context, pointer registry.Pointer, path *directory.Path) (
 	ledger.Policy, error) {
 	if !pointer.Granted {
 		return ledger.Policy{}, nil

@@ -17,7 +17,7 @@ const operationForward = "purge-forward"
 // dropped table there. This requires purge on the dropped table. It is nil if location is empty:
 // then the server chooses another location. check returns why the request can never succeed; in
 // that case the purge does not begin. A nil check means that this was checked before.
-func forwarding(p *planner, by directory.Asker, ident moorage.Identifier, location string, check func() error,
+func (p *parts) forwarding(by directory.Asker, ident moorage.Identifier, location string, check func() error,
 ) func(context.Context, registry.Pointer) (bool, error) {
 	if location == "" {
 		return nil
@@ -58,7 +58,7 @@ func forwarding(p *planner, by directory.Asker, ident moorage.Identifier, locati
 
 // taking returns the Claimant.MayTake for a new table or view at location. If location is empty the
 // server chooses, and with a guard it does not take over claims.
-func taking(p *planner, by directory.Asker, location string) func(context.Context, registry.Pointer) error {
+func (p *parts) taking(by directory.Asker, location string) func(context.Context, registry.Pointer) error {
 	if location == "" && p.guarded {
 		return func(context.Context, registry.Pointer) error { return new(claims.TakenError) }
 	}
@@ -68,7 +68,7 @@ func taking(p *planner, by directory.Asker, location string) func(context.Contex
 // resettling returns the Claimant.MayResettle for a new table or view. It requires the privileges
 // for a chosen location. location is the location in the request. The server never chooses a
 // location at, above or below a tombstone.
-func resettling(p *planner, by directory.Asker, path *directory.Path, ident moorage.Identifier,
+func (p *parts) resettling(by directory.Asker, path *directory.Path, ident moorage.Identifier,
 	location string) func(context.Context, registry.Tombstone) error {
 	switch {
 	case location == "":

@@ -15,8 +15,8 @@ import (
 // concurrent use.
 type Scopes struct{ catalog *Catalog }
 
-// ScopesOf returns the scopes of c, for its caller.
-func ScopesOf(c *Catalog) Scopes { return Scopes{c} }
+// Scopes returns the scopes of c, for its caller.
+func (c *Catalog) Scopes() Scopes { return Scopes{c} }
 
 // Scope is the server, a warehouse, a namespace or a table.
 type Scope struct {
@@ -38,7 +38,7 @@ func (s Scopes) Find(ctx context.Context, v gate.Verb, ident moorage.Identifier)
 
 func (s Scopes) find(ctx context.Context, v gate.Verb, ident moorage.Identifier) (Scope, error) {
 	asked := v.Needs(gate.OfObject, gate.Always)
-	by, names := askerOf(s.catalog, v), s.catalog.planner.directory
+	by, names := s.catalog.asker(v), s.catalog.directory
 	scope := Scope{Name: registry.ScopeServer, Ident: ident}
 	if ident.Warehouse == "" {
 		if len(ident.Namespace) > 0 || ident.Name != "" {
@@ -92,10 +92,10 @@ func checkScope(ident moorage.Identifier) error {
 
 // onServer returns nil if the caller has privileges on the server.
 func (s Scopes) onServer(ctx context.Context, by directory.Asker, asked access.Privileges) error {
-	if !s.catalog.planner.guarded {
+	if !s.catalog.guarded {
 		return nil
 	}
-	return s.catalog.planner.guard.Decide(ctx, gate.Question{Caller: by.Caller, Verb: by.Verb, Asked: asked})
+	return s.catalog.guard.Decide(ctx, gate.Question{Caller: by.Caller, Verb: by.Verb, Asked: asked})
 }
 
 // Change changes records that belong to the scope called ident, in one Apply with a change record.

@@ -25,7 +25,7 @@ func (c *Catalog) ListViews(ctx context.Context, warehouse string, ns moorage.Na
 //
 // Errors: those of CreateTable. Durable when it returns. Source: REST specification, createView.
 func (c *Catalog) CreateView(ctx context.Context, ident moorage.Identifier, request CreateViewRequest) (*View, error) {
-	outcome, err := c.submit(ctx, c.planner.create(askerOf(c, gate.CreateView), ident, creation{
+	outcome, err := c.submit(ctx, c.create(c.asker(gate.CreateView), ident, creation{
 		kind: viewKind, location: request.Location, properties: request.Properties,
 		build: func(location string, env metadata.Env) (document, error) {
 			return request.build(location, env)
@@ -73,7 +73,7 @@ func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, req
 		Edits: []commit.Target{{
 			Kind: directory.View(), Ident: ident,
 			Asks: gate.Replace.NeedsFor(gate.OfObject, gate.ForUpdates, askedByView(request.Updates)),
-			Edit: viewEdit{request, c.planner, askerOf(c, gate.Replace)},
+			Edit: viewEdit{request, c.parts, c.asker(gate.Replace)},
 		}},
 	})
 	return viewOf(outcome.Version), moorage.Annotate("catalog.ReplaceView", ident.String(), err)
@@ -82,8 +82,8 @@ func (c *Catalog) ReplaceView(ctx context.Context, ident moorage.Identifier, req
 // viewEdit is the edit of a view.
 type viewEdit struct {
 	ReplaceViewRequest
-	planner *planner // for the owner of the view
-	by      directory.Asker
+	parts *parts // for the owner of the view
+	by    directory.Asker
 }
 
 func (e viewEdit) Check(base document) error {
@@ -111,7 +111,7 @@ func (e viewEdit) Pins() bool { return metadata.AssertsViewUUID(e.Requirements) 
 // Errors: KindNoSuchView, KindUnavailable, KindCommitUnknown. Durable when it returns. Source: REST
 // specification, dropView.
 func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error {
-	_, err := c.submit(ctx, c.planner.drop(askerOf(c, gate.DropView), viewKind, ident, DropOptions{}))
+	_, err := c.submit(ctx, c.drop(c.asker(gate.DropView), viewKind, ident, DropOptions{}))
 	return moorage.Annotate("catalog.DropView", ident.String(), err)
 }
 
@@ -121,7 +121,7 @@ func (c *Catalog) DropView(ctx context.Context, ident moorage.Identifier) error 
 // Errors: KindNoSuchView for the source; otherwise those of RenameTable. Durable when it returns.
 // Source: REST specification, renameView.
 func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) error {
-	_, err := c.submit(ctx, c.planner.rename(askerOf(c, gate.RenameView), viewKind, from, to))
+	_, err := c.submit(ctx, c.rename(c.asker(gate.RenameView), viewKind, from, to))
 	return moorage.Annotate("catalog.RenameView", from.String(), err)
 }
 
@@ -133,7 +133,7 @@ func (c *Catalog) RenameView(ctx context.Context, from, to moorage.Identifier) e
 // registerView.
 func (c *Catalog) RegisterView(ctx context.Context, ident moorage.Identifier, metadataLocation string) (*View, error) {
 	request := RegisterRequest{MetadataLocation: metadataLocation}
-	outcome, err := c.submit(ctx, c.planner.register(askerOf(c, gate.RegisterView), viewKind, ident, request))
+	outcome, err := c.submit(ctx, c.register(c.asker(gate.RegisterView), viewKind, ident, request))
 	return viewOf(outcome.Version), moorage.Annotate("catalog.RegisterView", ident.String(), err)
 }
 

@@ -75,7 +75,7 @@ func (w *world) start(t testing.TB, around func(http.Handler) http.Handler) *rea
 		View:    func() cluster.View { return cluster.NewView(1, []cluster.Member{{Session: "s", Address: w.owner}}) },
 		Address: listener.Addr().String(), TLS: calling, Heat: n.heat,
 		PointerOf: func(ident moorage.Identifier) (cluster.Pointer, bool) {
-			id, known := catalog.PointersOf(n.catalog).Named(ident)
+			id, known := n.catalog.Pointers().Named(ident)
 			return cluster.Pointer(id), known
 		},
 		Observe: func(result cluster.Result) {
@@ -142,7 +142,7 @@ func (n *realNode) warm(t testing.TB, name string) {
 	if err := c.TableExists(t.Context(), ident); err != nil {
 		t.Fatal(err)
 	}
-	id, known := catalog.PointersOf(n.catalog).Named(ident)
+	id, known := n.catalog.Pointers().Named(ident)
 	if !known {
 		t.Fatal("the node does not know the name")
 	}
@@ -265,7 +265,7 @@ func TestForwardView(t *testing.T) {
 	if err := node.catalog.As(moorage.Anonymous()).ViewExists(t.Context(), ident); err != nil {
 		t.Fatal(err)
 	}
-	id, known := catalog.PointersOf(node.catalog).Named(ident)
+	id, known := node.catalog.Pointers().Named(ident)
 	if !known {
 		t.Fatal("the node does not know the view")
 	}
@@ -293,7 +293,7 @@ func TestRenameKeepsOwner(t *testing.T) {
 	named := func(name string) cluster.Pointer {
 		t.Helper()
 		node.warm(t, name)
-		id, _ := catalog.PointersOf(node.catalog).Named(moorage.Identifier{
+		id, _ := node.catalog.Pointers().Named(moorage.Identifier{
 			Warehouse: rest.DefaultWarehouse, Namespace: moorage.Namespace{"harbour"}, Name: name,
 		})
 		return cluster.Pointer(id)

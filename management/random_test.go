@@ -73,7 +73,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
 	})
 	must(t, err)
-	tables := catalog.TablesOf(made.As(moorage.System("expire")))
+	tables := made.As(moorage.System("expire")).Tables()
 	asked := policy.New(deps.Ledger, nil)
 	carried, err := jobs.New(jobs.Config{Deps: deps, Tables: tables})
 	must(t, err)
@@ -91,9 +91,9 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 		})},
 		Check: check.New(check.Config{Deps: deps, Files: made.Documents()}).Check, Gate: guards,
 		Backup: func(_ context.Context, name string) (client.Backup, error) { return client.Backup{Folder: name}, nil },
-		Leases: leased, FindTable: catalog.PointersOf(made).FindForLease,
+		Leases: leased, FindTable: made.Pointers().FindForLease,
 		Work: leases.NewWork(leases.WorkConfig{
-			Ledger: deps.Ledger, Leases: leased, Tables: tables, Find: catalog.PointersOf(made).FindForLease,
+			Ledger: deps.Ledger, Leases: leased, Tables: tables, Find: made.Pointers().FindForLease,
 			Rules: func(ctx context.Context, table registry.Pointer, document *metadata.Document, _ bool) (
 				policy.Rules, []registry.Condition, error) {
 				matcher, err := asked.Reload(ctx)
@@ -105,7 +105,7 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 		}),
 		Maintenance: func(caller moorage.Caller) Caretaker {
 			return Caretaker{
-				Scopes: catalog.ScopesOf(made.As(caller)), Policies: asked, Jobs: carried, Caller: caller.Name,
+				Scopes: made.As(caller).Scopes(), Policies: asked, Jobs: carried, Caller: caller.Name,
 				Steering: &due.Control{Ledger: deps.Ledger, Policies: asked, Jobs: carried, Tables: tables},
 			}
 		},

@@ -17,7 +17,6 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/audit"
-	"moorage/catalog"
 	"moorage/catalog/gate"
 	"moorage/catalog/grants"
 	"moorage/check"
@@ -63,10 +62,10 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 		Operator: management.Operator{Recovery: idle{}, Purges: idle{}}, Gate: w.guard,
 		Check:  func(context.Context) (check.Report, error) { return check.Report{}, nil },
 		Backup: func(context.Context, string) (client.Backup, error) { return client.Backup{}, nil },
-		Leases: leases.New(registrytest.Ledger(w.store)), FindTable: catalog.PointersOf(w.catalog).FindForLease,
+		Leases: leases.New(registrytest.Ledger(w.store)), FindTable: w.catalog.Pointers().FindForLease,
 		Work: leases.NewWork(leases.WorkConfig{
 			Ledger: registrytest.Ledger(w.store), Leases: leases.New(registrytest.Ledger(w.store)),
-			Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))), Find: catalog.PointersOf(w.catalog).FindForLease,
+			Tables: w.catalog.As(moorage.System("expire")).Tables(), Find: w.catalog.Pointers().FindForLease,
 		}),
 		Maintenance: func(caller moorage.Caller) management.Caretaker {
 			return idleCare(w, caller)
@@ -91,14 +90,14 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 // idleCare is maintenance without jobs.
 func idleCare(w *guardedWorld, caller moorage.Caller) management.Caretaker {
 	records := registrytest.Ledger(w.store)
-	tables := catalog.TablesOf(w.catalog.As(moorage.System("expire")))
+	tables := w.catalog.As(moorage.System("expire")).Tables()
 	kept := policy.New(records, nil)
 	carried, err := jobs.New(jobs.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Tables: tables})
 	if err != nil {
 		panic(err)
 	}
 	return management.Caretaker{
-		Scopes: catalog.ScopesOf(w.catalog.As(caller)), Policies: kept, Jobs: idleJobs{carried}, Caller: caller.Name,
+		Scopes: w.catalog.As(caller).Scopes(), Policies: kept, Jobs: idleJobs{carried}, Caller: caller.Name,
 		Steering: &due.Control{Ledger: records, Policies: kept, Jobs: carried, Tables: tables},
 	}
 }

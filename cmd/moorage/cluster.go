@@ -165,7 +165,7 @@ func (p *peers) attach(made *catalog.Catalog, handler http.Handler) {
 	if p == nil {
 		return
 	}
-	p.pointers = catalog.PointersOf(made)
+	p.pointers = made.Pointers()
 	p.server.Handler = unlessGone(cluster.Arrive(handler))
 }
 

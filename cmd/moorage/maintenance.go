@@ -54,7 +54,7 @@ type maintenance struct {
 // newMaintenance makes the maintenance of a store, not started.
 func newMaintenance(c cli.Config, deps ledger.Deps, made *catalog.Catalog, clock *jobs.Clock,
 	metrics *prometheus.Registry) (*maintenance, error) {
-	tables := catalog.TablesOf(made.As(moorage.System(whoMaintains)))
+	tables := made.As(moorage.System(whoMaintains)).Tables()
 	m := &maintenance{
 		catalog: made, isOff: c.Maintenance == cli.MaintenanceOff, logger: deps.Logger,
 		budget: jobs.NewBudget(jobs.DefaultRates(), deps.Now), metrics: newMaintenanceMetrics(metrics),
@@ -167,7 +167,7 @@ func (m *maintenance) stop() {
 // caretaker returns maintenance with a caller's rights.
 func (m *maintenance) caretaker(caller moorage.Caller) management.Caretaker {
 	return management.Caretaker{
-		Scopes: catalog.ScopesOf(m.catalog.As(caller)), Policies: m.policies, Steering: m.steering, Jobs: m.jobs,
+		Scopes: m.catalog.As(caller).Scopes(), Policies: m.policies, Steering: m.steering, Jobs: m.jobs,
 		Caller: caller.Name,
 	}
 }
@@ -346,7 +346,7 @@ func askStorages(ctx context.Context, made *catalog.Catalog, logger *slog.Logger
 		}
 		asked[name] = true
 		asking.Go(func() {
-			now, ok := timeOf(ctx, catalog.TablesOf(made), each.Name)
+			now, ok := timeOf(ctx, made.Tables(), each.Name)
 			if !ok {
 				return
 			}

@@ -272,7 +272,7 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 	if !c.APIKeys {
 		drawn = nil // no client could use one
 	}
-	leased, find := leases.New(n.ledger.Ledger), catalog.PointersOf(n.catalog).FindForLease
+	leased, find := leases.New(n.ledger.Ledger), n.catalog.Pointers().FindForLease
 	management.Mount(handler, management.Config{
 		Operator: n.operator, Check: n.checker.Check, Backup: newBackups(c, n.store), Gate: n.gate,
 		Access: func(caller moorage.Caller) management.Access { return n.catalog.As(caller).Grants() },
@@ -286,7 +286,7 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 		Leases: leased, FindTable: find,
 		Work: leases.NewWork(leases.WorkConfig{
 			Ledger: n.ledger.Ledger, Leases: leased, Find: find,
-			Tables: catalog.TablesOf(n.catalog.As(moorage.System(whoMaintains))),
+			Tables: n.catalog.As(moorage.System(whoMaintains)).Tables(),
 			Rules:  n.maintenance.rules, Logger: n.logger,
 		}),
 	})

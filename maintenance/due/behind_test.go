@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/ledger"
 	"moorage/maintenance/due"
 	"moorage/maintenance/policy"
@@ -35,7 +34,7 @@ func TestMonitorFallsBehind(t *testing.T) {
 			}
 			w.clock.Advance(tt.behind)
 			made, err := due.NewMonitor(due.MonitorConfig{
-				Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))), Policies: w.policies, Retention: 10 * time.Hour,
+				Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Tables: w.catalog.As(moorage.System("expire")).Tables(), Policies: w.policies, Retention: 10 * time.Hour,
 			})
 			must(t, err)
 			must(t, made.RunOnce(w.ctx))
@@ -87,9 +86,9 @@ func testRuleThatComesBack(t *testing.T, w *world) {
 	}
 	w.clock.Advance(time.Minute)
 	steering := &due.Control{
-		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))),
+		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: w.catalog.As(moorage.System("expire")).Tables(),
 	}
-	must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Orphans))
+	must(t, steering.Run(w.ctx, w.ann().Scopes(), ident("t"), policy.Orphans))
 	w.tend(w.node)
 	if job := w.schedule(id).Job("orphans"); !job.Last.After(first.Last) {
 		t.Errorf("an operator asked, and its schedule is %+v", job)

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/ledger"
 	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
@@ -27,7 +26,7 @@ func (w *world) doubting() (set func(time.Duration)) {
 	if why, err := clock.Doubt(w.ctx); err != nil || why != "" {
 		w.t.Fatalf("at the start: %q, %v", why, err)
 	}
-	tables := catalog.TablesOf(w.catalog.As(moorage.System("expire")))
+	tables := w.catalog.As(moorage.System("expire")).Tables()
 	var err error
 	w.jobs, err = jobs.New(jobs.Config{
 		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: tables, Doubt: clock.Doubt,
@@ -70,7 +69,7 @@ func testClockThatJumps(t *testing.T, w *world) {
 	if moorage.KindOf(err) != moorage.KindUnavailable || !strings.Contains(err.Error(), "set 8760h0m0s ahead") {
 		t.Errorf("by hand: %v", err)
 	}
-	must(t, w.steering().Resume(w.ctx, catalog.ScopesOf(w.ann()), moorage.Identifier{}))
+	must(t, w.steering().Resume(w.ctx, w.ann().Scopes(), moorage.Identifier{}))
 	for range 3 {
 		w.tend(w.node)
 		w.clock.Advance(2 * time.Hour)

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/ledger"
 	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
@@ -313,12 +312,12 @@ func testPolicyThatANodeDoesNotKnowYet(t *testing.T, w *world) {
 	}
 	other := w.newNode(w.store, false)
 	w.put(warehouse, policy.SnapshotManagement, policy.Settings{policy.MaxSnapshotAgeHours: "1"})
-	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Asked{
+	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), ident("t"), policy.Asked{
 		Type: policy.SnapshotManagement, Status: policy.Disabled, By: "ann",
 	}))
 	_, err := other.policies.Reload(w.ctx)
 	must(t, err)
-	must(t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.SnapshotManagement))
+	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), ident("t"), policy.SnapshotManagement))
 	must(t, w.monitor.RunOnce(w.ctx))
 	w.clock.Advance(3 * time.Hour)
 	for range 2 {
@@ -399,7 +398,7 @@ func testClockInDoubt(t *testing.T, w *world) {
 	why := ""
 	var err error
 	w.planner, err = due.NewPlanner(due.PlannerConfig{
-		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog), Policies: w.policies, Doubt: func(context.Context) (string, error) { return why, nil },
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: w.jobs, Tables: w.catalog.Tables(), Policies: w.policies, Doubt: func(context.Context) (string, error) { return why, nil },
 	})
 	must(t, err)
 	w.clock.Advance(10 * time.Minute)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/ledger"
 	"moorage/maintenance/due"
 	"moorage/maintenance/jobs"
@@ -179,11 +178,11 @@ func testMissedTable(t *testing.T, w *world) {
 	}
 	w.put(warehouse, policy.SnapshotManagement, nil)
 	w.tend(w.node)
-	steering := &due.Control{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	steering := &due.Control{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: w.catalog.Tables()}
 	for _, id := range ids {
 		w.forgetDue(id)
 	}
-	must(t, steering.Rescan(w.ctx, catalog.ScopesOf(w.ann()), ident("a")))
+	must(t, steering.Rescan(w.ctx, w.ann().Scopes(), ident("a")))
 	w.tend(w.node)
 	for i, want := range []bool{true, false, false} {
 		if due := !w.schedule(ids[i]).Job("snapshots").Due.IsZero(); due != want {
@@ -231,7 +230,7 @@ func TestBlocker(t *testing.T) {
 	} {
 		w, id, history := newGrownWorld(t)
 		broken := w.fail(tt.err)
-		tables := catalog.TablesOf(w.catalog)
+		tables := w.catalog.Tables()
 		w.tend(w.node)
 		w.clock.Advance(2 * time.Hour)
 		looks := 0
@@ -254,7 +253,7 @@ func TestBlocker(t *testing.T) {
 		if n := w.snapshots("t"); n != 31 {
 			t.Errorf("%s: a blocked table has %d snapshots", name, n)
 		}
-		must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Snapshots))
+		must(t, steering.Run(w.ctx, w.ann().Scopes(), ident("t"), policy.Snapshots))
 		w.tend(w.node)
 		if n := w.snapshots("t"); n > 2 {
 			t.Errorf("%s: a table that was unblocked has %d snapshots: %+v", name, n, w.schedule(id))
@@ -279,7 +278,7 @@ func (w *world) fail(err error) *failing {
 	w.t.Helper()
 	broken := &failing{Jobs: w.jobs, err: err}
 	made, err := due.NewPlanner(due.PlannerConfig{
-		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: broken, Tables: catalog.TablesOf(w.catalog), Policies: w.policies,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random}), Jobs: broken, Tables: w.catalog.Tables(), Policies: w.policies,
 	})
 	must(w.t, err)
 	w.planner = made
@@ -366,7 +365,7 @@ func testBlockedJob(t *testing.T, w *world) {
 	w.tend(w.node)
 	w.clock.Advance(2 * time.Hour)
 	w.tend(w.node)
-	steering := &due.Control{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog)}
+	steering := &due.Control{Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: w.catalog.Tables()}
 	want := func(at string, count int) {
 		t.Helper()
 		if blockers, _, err := steering.Blockers(w.ctx, "", 10); err != nil || len(blockers) != count {
@@ -433,14 +432,14 @@ func testNowTriesBlockedJobs(t *testing.T, w *world) {
 	if is := state(); is != registry.StateBlocked {
 		t.Fatalf("the job is %s", is)
 	}
-	must(t, steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Snapshots))
+	must(t, steering.Run(w.ctx, w.ann().Scopes(), ident("t"), policy.Snapshots))
 	if is := state(); is != before {
 		t.Errorf("a job that is to be tried again is %s, want %s", is, before)
 	}
 	under, _, err := w.jobs.List(w.ctx, id, "", 0)
 	must(t, err)
 	must(t, w.jobs.Quarantine(w.ctx, under[0].ID, "to look", "bob"))
-	err = steering.Run(w.ctx, catalog.ScopesOf(w.ann()), ident("t"), policy.Snapshots)
+	err = steering.Run(w.ctx, w.ann().Scopes(), ident("t"), policy.Snapshots)
 	if moorage.KindOf(err) != moorage.KindIllegalArgument || !strings.Contains(err.Error(), "bob") || state() != registry.StateBlocked {
 		t.Errorf("a job in quarantine is %s: %v", state(), err)
 	}
@@ -479,6 +478,6 @@ func (w *world) blockJob(id registry.ID, why string) {
 
 func (w *world) steering() *due.Control {
 	return &due.Control{
-		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: catalog.TablesOf(w.catalog),
+		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs, Tables: w.catalog.Tables(),
 	}
 }

@@ -180,7 +180,7 @@ func (w *world) newNode(store registry.Store, alone bool) node {
 	})
 	must(w.t, err)
 	n := node{catalog: served}
-	tables := catalog.TablesOf(served.As(moorage.System("expire")))
+	tables := served.As(moorage.System("expire")).Tables()
 	n.jobs, err = jobs.New(jobs.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: alone}), Tables: tables, FormerKept: w.former})
 	must(w.t, err)
 	n.policies = policy.New(registrytest.Ledger(store), nil)
@@ -208,7 +208,7 @@ func (w *world) table(name string, seed uint64) (registry.ID, *tablefiles.Histor
 	must(w.t, err)
 	history := tablefiles.New(w.t, w.files, made.Document.Location(), rand.New(rand.NewPCG(seed, 3)),
 		w.clock.Now().UnixMilli())
-	id, err := catalog.TablesOf(w.catalog.As(moorage.System("expire"))).Find(w.ctx, ident(name))
+	id, err := w.catalog.As(moorage.System("expire")).Tables().Find(w.ctx, ident(name))
 	must(w.t, err)
 	return id, history
 }
@@ -227,7 +227,7 @@ func (w *world) commit(name string, updates ...string) {
 // put makes a scope ask for a type.
 func (w *world) put(scope moorage.Identifier, t policy.Type, settings policy.Settings) {
 	w.t.Helper()
-	must(w.t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), scope, policy.Asked{
+	must(w.t, w.policies.Put(w.ctx, w.ann().Scopes(), scope, policy.Asked{
 		Type: t, Status: policy.Enabled, Settings: settings, Unsafe: true, By: "ann",
 	}))
 }

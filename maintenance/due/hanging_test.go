@@ -91,7 +91,7 @@ func (w *world) tableIn(warehouse, name string) registry.ID {
 		_, err = w.ann().Commit(w.ctx, at, catalog.CommitRequest{Updates: decoded})
 		must(w.t, err)
 	}
-	id, err := catalog.TablesOf(w.catalog.As(moorage.System("expire"))).Find(w.ctx, at)
+	id, err := w.catalog.As(moorage.System("expire")).Tables().Find(w.ctx, at)
 	must(w.t, err)
 	return id
 }

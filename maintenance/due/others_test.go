@@ -58,14 +58,14 @@ func testWorkNobodyAsksFor(t *testing.T, w *world) {
 	}
 	want("before", true, true, true)
 	must(t, w.ann().DropTable(w.ctx, ident("dropped"), catalog.DropOptions{}))
-	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("disabled"), policy.Asked{
+	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), ident("disabled"), policy.Asked{
 		Type: policy.Compaction, Status: policy.Disabled, By: "ann",
 	}))
 	want("dropped, and disabled on one", false, false, true)
-	must(t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), warehouse, policy.Compaction))
+	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), warehouse, policy.Compaction))
 	want("nobody asks", false, false, false)
 	w.put(moorage.Identifier{Warehouse: "w"}, policy.Compaction, policy.Settings{policy.SettleMinutes: "0"})
-	must(t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), ident("disabled"), policy.Compaction))
+	must(t, w.policies.Delete(w.ctx, w.ann().Scopes(), ident("disabled"), policy.Compaction))
 	must(t, w.monitor.RunOnce(w.ctx))
 	w.clock.Advance(2 * time.Minute)
 	want("asked for again", false, true, true)
@@ -152,7 +152,7 @@ func TestAskedForAgainBehindALook(t *testing.T) {
 // forget has a scope say nothing of a type.
 func (w *world) forget(ident moorage.Identifier, of policy.Type) {
 	w.t.Helper()
-	must(w.t, w.policies.Delete(w.ctx, catalog.ScopesOf(w.ann()), ident, of))
+	must(w.t, w.policies.Delete(w.ctx, w.ann().Scopes(), ident, of))
 }
 
 // TestUnsafePolicies: a policy keeps that it was let through as unsafe.
@@ -170,10 +170,10 @@ func TestUnsafePolicies(t *testing.T) {
 		}
 	}
 	asked := policy.Asked{Type: of, Status: policy.Enabled, By: "ann"}
-	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), warehouse, asked))
+	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), warehouse, asked))
 	isUnsafe("safe", false)
 	asked.Unsafe = true
-	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), warehouse, asked))
+	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), warehouse, asked))
 	isUnsafe("unsafe, with settings that are safe", true)
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"moorage"
-	"moorage/catalog"
 	"moorage/maintenance/due"
 	"moorage/maintenance/policy"
 	"moorage/metadata"
@@ -19,11 +18,11 @@ func (w *world) preview(scope moorage.Identifier, asked policy.Asked) []due.Prev
 	w.t.Helper()
 	s := &due.Control{
 		Ledger: registrytest.Ledger(w.store), Policies: w.policies, Jobs: w.jobs,
-		Tables: catalog.TablesOf(w.catalog.As(moorage.System("expire"))),
+		Tables: w.catalog.As(moorage.System("expire")).Tables(),
 	}
 	var all []due.Preview
 	for after := ""; ; {
-		page, next, err := s.Preview(w.ctx, catalog.ScopesOf(w.ann()), scope, asked, after, 1)
+		page, next, err := s.Preview(w.ctx, w.ann().Scopes(), scope, asked, after, 1)
 		must(w.t, err)
 		if len(page) > 1 {
 			w.t.Errorf("a page of %d tables", len(page))
@@ -48,7 +47,7 @@ func testPreview(t *testing.T, w *world) {
 		}
 	}
 	w.commit("held", `{"action":"set-properties","updates":{"gc.enabled":"false"}}`)
-	must(t, w.policies.Put(w.ctx, catalog.ScopesOf(w.ann()), ident("own"), policy.Asked{
+	must(t, w.policies.Put(w.ctx, w.ann().Scopes(), ident("own"), policy.Asked{
 		Type: policy.SnapshotManagement, Status: policy.Disabled, By: "ann",
 	}))
 	w.clock.Advance(3 * time.Hour)
@@ -116,7 +115,7 @@ func (w *world) previewOfOthers(t *testing.T) {
 		t.Errorf("compaction of six files: %+v", found)
 	}
 	s := &due.Control{}
-	_, _, err := s.Preview(w.ctx, catalog.ScopesOf(w.ann()), warehouse, policy.Asked{Type: policy.Compaction}, "", 1)
+	_, _, err := s.Preview(w.ctx, w.ann().Scopes(), warehouse, policy.Asked{Type: policy.Compaction}, "", 1)
 	if moorage.KindOf(err) != moorage.KindIllegalArgument {
 		t.Errorf("a policy without a status: %v", err)
 	}

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"moorage/catalog"
 	"moorage/ledger"
 	"moorage/maintenance/due"
 	"moorage/maintenance/policy"
@@ -26,7 +25,7 @@ func testUnreadableCare(t *testing.T, w *world) {
 	w.put(warehouse, policy.SnapshotManagement, nil)
 	var log bytes.Buffer
 	made, err := due.NewMonitor(due.MonitorConfig{
-		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.NewTextHandler(&log, nil))}), Tables: catalog.TablesOf(w.ann()), Policies: w.policies,
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Alone: true, Now: w.clock.Now, Random: w.random, Logger: slog.New(slog.NewTextHandler(&log, nil))}), Tables: w.ann().Tables(), Policies: w.policies,
 	})
 	must(t, err)
 	spoil := func(key registry.Key) {

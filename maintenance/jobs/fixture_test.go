@@ -110,7 +110,7 @@ func (w *world) newNodeOver(store registry.Store, open func(storage.Place) (stor
 	})
 	must(w.t, err)
 	made, err := jobs.New(jobs.Config{
-		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: catalog.TablesOf(served.As(moorage.System("expire"))),
+		Deps: registrytest.LedgerDeps(ledger.Config{Store: store, Now: w.clock.Now, Random: w.random, Alone: true}), Tables: served.As(moorage.System("expire")).Tables(),
 		FormerKept: formerKept,
 	})
 	must(w.t, err)

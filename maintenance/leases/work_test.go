@@ -117,7 +117,7 @@ func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) 
 	must(t, err)
 	w.ledger = registrytest.LedgerDeps(ledger.Config{Store: w.store, Now: w.time, Random: rand.NewChaCha8([32]byte{3})}).Ledger
 	w.leases = leases.New(w.ledger)
-	maintained := catalog.TablesOf(made.As(moorage.System("expire")))
+	maintained := made.As(moorage.System("expire")).Tables()
 	for n := range tables {
 		ident := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: fmt.Sprint("t", n)}
 		_, err := anybody.CreateTable(w.ctx, ident, catalog.CreateTableRequest{
@@ -136,10 +136,10 @@ func newWorldOver(t *testing.T, tables int, open func(w *world) registry.Store) 
 
 // over returns what hands out work by the records of a ledger.
 func (w *world) over(records *ledger.Ledger) *leases.Work {
-	find := catalog.PointersOf(w.catalog)
+	find := w.catalog.Pointers()
 	return leases.NewWork(leases.WorkConfig{
 		Ledger: records, Leases: leases.New(records), Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
-		Tables: reader{catalog.TablesOf(w.catalog.As(moorage.System("expire"))), w.away},
+		Tables: reader{w.catalog.As(moorage.System("expire")).Tables(), w.away},
 		Find: func(ctx context.Context, caller moorage.Caller, ident moorage.Identifier) (registry.ID, string, error) {
 			id, uuid, err := find.FindForLease(ctx, moorage.Anonymous(), ident)
 			if err == nil && w.refused[id] {

@@ -20,7 +20,7 @@ func TestAskedAgainMeanwhile(t *testing.T) {
 	t.Parallel()
 	put := func(w *world, ident moorage.Identifier) {
 		w.t.Helper()
-		must(w.t, policy.New(w.ledger, nil).Put(w.ctx, catalog.ScopesOf(w.catalog.As(moorage.Anonymous())), ident,
+		must(w.t, policy.New(w.ledger, nil).Put(w.ctx, w.catalog.As(moorage.Anonymous()).Scopes(), ident,
 			policy.Asked{Type: policy.Compaction, Status: policy.Enabled, By: "ann"}))
 	}
 	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "t0"}

@@ -66,7 +66,7 @@ func TestSlowReload(t *testing.T) {
 	kept := policy.New(registrytest.Ledger(store), nil)
 	store.after = func(ctx context.Context) {
 		store.after = nil
-		must(t, kept.Put(ctx, catalog.ScopesOf(served), moorage.Identifier{Warehouse: "w"}, enabled))
+		must(t, kept.Put(ctx, served.Scopes(), moorage.Identifier{Warehouse: "w"}, enabled))
 	}
 	found, err := kept.Reload(t.Context())
 	must(t, err)
@@ -88,7 +88,7 @@ func TestClientLeavesAfterChange(t *testing.T) {
 	_, err := kept.Reload(t.Context())
 	must(t, err)
 	ctx, leave := context.WithCancel(t.Context())
-	must(t, kept.Put(ctx, leaving{catalog.ScopesOf(served), leave}, moorage.Identifier{Warehouse: "w"}, enabled))
+	must(t, kept.Put(ctx, leaving{served.Scopes(), leave}, moorage.Identifier{Warehouse: "w"}, enabled))
 	if ctx.Err() == nil || !kept.Current().Asks() || told != 1 {
 		t.Errorf("what is current asks: %t; others were told %d times", kept.Current().Asks(), told)
 	}
@@ -132,7 +132,7 @@ func TestReloadFor(t *testing.T) {
 			if len(unchanged) != 2 || !holds() {
 				t.Errorf("before a change: %v", unchanged)
 			}
-			must(t, kept.Put(t.Context(), catalog.ScopesOf(served), ident, enabled))
+			must(t, kept.Put(t.Context(), served.Scopes(), ident, enabled))
 			if holds() {
 				t.Error("they hold after a change")
 			}

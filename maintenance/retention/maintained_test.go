@@ -28,7 +28,7 @@ func TestEndTakesMaintenance(t *testing.T) {
 		ident := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: name}
 		_, err := f.catalog.CreateTable(f.ctx, ident, catalog.CreateTableRequest{Schema: []byte(testSchema)})
 		must(t, err)
-		id, err := catalog.TablesOf(f.catalog).Find(f.ctx, ident)
+		id, err := f.catalog.Tables().Find(f.ctx, ident)
 		must(t, err)
 		ids[name] = id
 		now := f.clock.Now()
@@ -48,7 +48,7 @@ func TestEndTakesMaintenance(t *testing.T) {
 	damaged := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: "damaged"}
 	_, err := f.catalog.CreateTable(f.ctx, damaged, catalog.CreateTableRequest{Schema: []byte(testSchema)})
 	must(t, err)
-	id, err := catalog.TablesOf(f.catalog).Find(f.ctx, damaged)
+	id, err := f.catalog.Tables().Find(f.ctx, damaged)
 	must(t, err)
 	ids["damaged"] = id
 	_, err = f.store.Apply(f.ctx, registry.Batch{Writes: []registry.Write{
