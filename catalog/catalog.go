@@ -53,9 +53,6 @@ type Config struct {
 	// block. Default: does nothing.
 	Given func(ctx context.Context, given vending.Given)
 
-	// AllowedLocations are URIs below which tables of every warehouse may live, in addition to the
-	// warehouse's own location.
-	AllowedLocations []string
 	// LocalFolder returns why a warehouse that is created over the network may not use a folder of
 	// this machine, or nil if it may. It gets an absolute path. Default: every folder is allowed.
 	LocalFolder func(path string) error
@@ -166,7 +163,7 @@ func New(config Config) (*Catalog, error) {
 	records := config.Ledger
 	names := directory.New(directory.Config{
 		Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
-		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger, Gate: config.Gate,
+		Now: config.Now, Logger: config.Logger, Gate: config.Gate,
 		Guard: config.Guard,
 	})
 	p := &parts{

@@ -38,7 +38,8 @@ func TestNoTableAtRoot(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := newFixture(t, func(c *catalog.Config) { c.AllowedLocations = allowed })
+			f := newFixture(t)
+			f.allow(testWarehouse, allowed...)
 			for _, root := range append([]string{"file:///wh", "file:/wh/"}, allowed...) {
 				_, err := f.CreateTable(f.ctx, ident("t"), catalog.CreateTableRequest{Schema: []byte(testSchema), Location: root})
 				wantKind(t, err, moorage.KindBadRequest)
@@ -260,11 +261,12 @@ func TestLocationsNestInNoWarehouse(t *testing.T) {
 		}
 		f.wantClean()
 	})
-	t.Run("wider after a start", func(t *testing.T) {
+	t.Run("wider later", func(t *testing.T) {
 		t.Parallel()
-		f := newFixture(t, func(c *catalog.Config) { c.AllowedLocations = []string{"file:///lake/team/tables"} })
+		f := newFixture(t)
+		f.allow(testWarehouse, "file:///lake/team/tables")
 		f.createAt("within", "file:///lake/team/tables/t")
-		f.config.AllowedLocations = []string{"file:///lake"}
+		f.allow(testWarehouse, "file:///lake")
 		_, err := f.other(f.store).CreateTable(f.ctx, ident("around"), request("file:///lake/team"))
 		wantKind(t, err, moorage.KindBadRequest)
 		f.wantClean()

@@ -61,7 +61,7 @@ func newInstance(config catalog.Config) (*instance, error) {
 	records := config.Ledger
 	names := directory.New(directory.Config{
 		Ledger: records, OpenStorage: config.OpenStorage, BorrowStorage: config.BorrowStorage,
-		AllowedLocations: config.AllowedLocations, Now: config.Now, Logger: config.Logger,
+		Now: config.Now, Logger: config.Logger,
 	})
 	return &instance{c.As(moorage.Anonymous()), config, config.Now(), records, names, txlog.New(records)}, nil
 }
@@ -182,6 +182,28 @@ func newFixture(t testing.TB, change ...func(*catalog.Config)) *fixture {
 }
 
 var ident = testkit.Ident
+
+// allow adds allowed locations to a warehouse.
+func (f *fixture) allow(warehouse string, locations ...string) {
+	f.t.Helper()
+	if len(locations) == 0 {
+		return
+	}
+	_, err := f.Warehouses().Change(f.ctx, warehouse, warehouses.Change{AllowLocations: locations})
+	must(f.t, err)
+}
+
+// disallow takes all allowed locations from the record of a warehouse, whatever lives there. No
+// request can do that.
+func (f *fixture) disallow(warehouse string) {
+	f.t.Helper()
+	records, err := f.store.Get(f.ctx, registry.WarehouseKey(warehouse))
+	must(f.t, err)
+	value, err := registry.Decode[registry.Warehouse](records[0])
+	must(f.t, err)
+	value.AllowedLocations = nil
+	tampering{f}.put(records[0].Key, records[0].State, value)
+}
 
 const testSchema = `{"type":"struct","schema-id":0,"fields":[{"id":1,"name":"id","required":false,"type":"long"},{"id":2,"name":"name","required":false,"type":"string"}]}`
 

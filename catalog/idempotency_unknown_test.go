@@ -234,17 +234,19 @@ func TestAnswerThatCannotBeRead(t *testing.T) {
 // What happened is answered again on a node that does not allow the table's location any more.
 func TestAnswerFromALocationThatIsAllowedNoMore(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(c *catalog.Config) { c.AllowedLocations = []string{"file:///extra"} })
+	f := newFixture(t)
+	f.allow(testWarehouse, "file:///extra")
 	f.createAt("t", "file:///extra/t")
 	first, err := f.keyedCommit(f.instance, "1", setProperty(t, "n", "1"))
 	must(t, err)
 	_, err = f.Commit(f.ctx, ident("t"), setProperty(t, "n", "2"))
 	must(t, err)
-	f.config.AllowedLocations = nil
+	f.disallow(testWarehouse)
 	again, err := f.keyedCommit(f.other(f.store), "1", setProperty(t, "n", "1"))
 	if err != nil || again.MetadataLocation != first.MetadataLocation {
 		t.Errorf("answered %+v (%v), want the first version", again, err)
 	}
+	f.allow(testWarehouse, "file:///extra")
 	f.wantClean()
 }
 

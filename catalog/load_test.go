@@ -18,7 +18,8 @@ import (
 func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	const elsewhere = "file:///elsewhere/t"
-	f := newFixture(t, func(c *catalog.Config) { c.AllowedLocations = []string{"file:///elsewhere"} })
+	f := newFixture(t)
+	f.allow(testWarehouse, "file:///elsewhere")
 	table, view := f.createAt("t", elsewhere), f.createView("v")
 	f.create("u")
 	files := map[string][]byte{table.MetadataLocation: nil, view.MetadataLocation: nil}
@@ -28,10 +29,8 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 		files[location] = body
 	}
 	type verb = func(context.Context, catalog.Verbs) error
-	all := func(change func(c *catalog.Config)) (*instance, map[string]verb) {
-		config := f.config
-		change(&config)
-		node, err := newInstance(config) // which has read none of them
+	all := func() (*instance, map[string]verb) {
+		node, err := newInstance(f.config) // which has read none of them
 		must(t, err)
 		return node, map[string]verb{
 			"load":      func(ctx context.Context, c catalog.Verbs) error { _, err := c.LoadTable(ctx, ident("t")); return err },
@@ -60,7 +59,7 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 		for location := range files {
 			f.rewrite(location, []byte(body))
 		}
-		node, verbs := all(func(*catalog.Config) {})
+		node, verbs := all()
 		for operation, do := range verbs {
 			t.Log(name, operation)
 			wantKind(t, keyed(node, do), moorage.KindInternal)
@@ -69,13 +68,15 @@ func TestMetadataFileThatCannotBeRead(t *testing.T) {
 	for location, body := range files {
 		f.rewrite(location, body)
 	}
-	node, outside := all(func(c *catalog.Config) { c.AllowedLocations = nil })
+	f.disallow(testWarehouse)
+	node, outside := all()
 	delete(outside, "load view")
 	for operation, do := range outside {
 		t.Log("outside", operation)
 		wantKind(t, keyed(node, do), moorage.KindForbidden)
 	}
-	node, verbs := all(func(*catalog.Config) {})
+	f.allow(testWarehouse, "file:///elsewhere")
+	node, verbs := all()
 	must(t, keyed(node, verbs["commit"]))
 	f.wantClean()
 }

@@ -94,7 +94,8 @@ func TestLocationOfAPurgeIsRefused(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			var deletes hook
-			f := newFixture(t, deletes.onDelete, func(c *catalog.Config) { c.AllowedLocations = []string{"file:///"} })
+			f := newFixture(t, deletes.onDelete)
+			f.allow(testWarehouse, "file:///")
 			old := f.createAt("old", purgedTable)
 			copied := strings.Replace(string(old.Document.Raw()), old.Document.UUID(), "9c12d441-03fe-4693-9a96-a0705ddf69c2", 1)
 			must(t, f.files.Create(f.ctx, elsewhere, []byte(copied)))

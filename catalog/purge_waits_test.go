@@ -182,9 +182,9 @@ func TestPurgeCalledForward(t *testing.T) {
 				strings.HasPrefix(row.name, "commit of") || strings.HasPrefix(row.name, "transaction") || row.name == "view"
 			var logs bytes.Buffer
 			f := newFixture(t, waitingPurges, func(c *catalog.Config) {
-				c.AllowedLocations = []string{"file:///"}
 				c.Logger = slog.New(slog.NewTextHandler(&logs, nil))
 			})
+			f.allow(testWarehouse, "file:///")
 			old := f.createAt("old", purgedTable)
 			copied := strings.Replace(string(old.Document.Raw()), old.Document.UUID(), forgedUUID, 1)
 			must(t, f.files.Create(f.ctx, elsewhere, []byte(copied)))

@@ -41,11 +41,12 @@ func newDiskFixture(t *testing.T, location string, properties map[string]string,
 			return store, err
 		}
 		c.BorrowStorage = open(file.NewExisting)
-		for _, folder := range allowed {
-			c.AllowedLocations = append(c.AllowedLocations, "file://"+filepath.Join(root, folder))
-		}
 	})
 	f.makeLake(filepath.Join(root, "first"))
+	for _, folder := range allowed {
+		must(t, os.MkdirAll(filepath.Join(root, folder), 0o755))
+		f.allow("lake", "file://"+filepath.Join(root, folder))
+	}
 	request := catalog.CreateTableRequest{Schema: []byte(testSchema), Properties: map[string]string{}}
 	if location != "" {
 		request.Location = "file://" + filepath.Join(root, location)
@@ -93,7 +94,7 @@ func TestPurgeFollowsTheStorageOfItsTable(t *testing.T) {
 		}},
 		"warehouse gone": {meanwhile: func(f *fixture, _ string) { f.dropLake() }},
 		"location allowed no more": {location: "extra/t", allowed: []string{"extra"}, meanwhile: func(f *fixture, _ string) {
-			f.config.AllowedLocations = nil
+			f.disallow("lake")
 		}},
 		"metadata elsewhere, warehouse gone": {properties: map[string]string{"write.metadata.path": "first/elsewhere"}, meanwhile: func(f *fixture, _ string) {
 			f.dropLake()
@@ -184,7 +185,7 @@ func TestDiscardFollowsTheStorageOfItsTable(t *testing.T) {
 	t.Parallel()
 	f, _, first := newDiskFixture(t, "extra/t", nil, "extra")
 	must(t, commitTable(lakeIdent(), setProperty(t, "a", "1"))(f.ctx, f.instance))
-	f.config.AllowedLocations = nil
+	f.disallow("lake")
 	node := f.other(f.store)
 	pointers := tampering{f}.list(registry.TablePointer)
 	pointer, err := registry.Decode[registry.Pointer](pointers[0])

@@ -10,6 +10,7 @@ import (
 
 	"moorage"
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/storage"
 )
@@ -173,18 +174,22 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 }
 
-// Check says that the server, as it is configured now, does not let a table be where it is. It
-// reads the table's file there.
+// Check says that a warehouse does not let a table be where it is. It reads the table's file there.
 func TestCheckReportsWhatWasAllowedOnce(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(c *catalog.Config) { c.AllowedLocations = []string{"file:///extra"} })
+	f := newFixture(t)
+	f.must(f.catalog.Warehouses().Change(f.ctx, testWarehouse, warehouses.Change{AllowLocations: []string{"file:///extra"}}))
 	table := f.createAt(ident("t"), "file:///extra/t")
 	f.wantClean()
-	f.config.AllowedLocations = nil
+	record := f.get(registry.WarehouseKey(testWarehouse)) // no request takes away a location where tables live
+	warehouse, err := registry.Decode[registry.Warehouse](record)
+	f.must(warehouse, err)
+	warehouse.AllowedLocations = nil
+	f.put(record.Key, record.State, warehouse)
 	f.catalog = f.newCatalog()
 	f.Checker = f.over(f.store, time.Time{})
 	f.wantProblem("warehouse w does not allow its location, so loads of it are refused")
-	_, err := f.catalog.LoadTable(f.ctx, ident("t"))
+	_, err = f.catalog.LoadTable(f.ctx, ident("t"))
 	wantKind(t, err, moorage.KindForbidden)
 	if message := moorage.MessageOf(err); !strings.Contains(message, "--allow-location") || !strings.Contains(message, "ns.t") {
 		t.Errorf("the load is refused with %q", message)

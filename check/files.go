@@ -190,8 +190,8 @@ func (l *look) readUUID(ctx context.Context, pointer pointerAt) (uuid string, re
 			return uuid, read, err
 		}
 		l.problem("%s: warehouse %s does not allow its location, so loads of it are refused: "+
-			"start the server, and this check, with --allow-location for %s",
-			pointer, at.Warehouse, at.MetadataLocation)
+			"allow a folder of %s with moorage warehouse change %s --allow-location",
+			pointer, at.Warehouse, at.MetadataLocation, at.Warehouse)
 	}
 	readIn(l.config.Files.OwnPlaceOf(at))
 	return uuid, read, err

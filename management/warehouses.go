@@ -69,6 +69,7 @@ func (k Keeper) ChangeWarehouse(ctx context.Context, name string, change client.
 	client.Warehouse, error) {
 	asked := warehouses.Change{
 		Storage: change.Storage, Properties: change.Properties,
+		AllowLocations: change.AllowLocations, RemoveLocations: change.RemoveLocations,
 	}
 	if change.Delegation != nil {
 		asked.Delegation = append([]vending.Delegation{}, offersOf(*change.Delegation)...)
@@ -271,12 +272,18 @@ func (w warehoused) change(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, fixed := range []string{"name", "location", "allowed-locations"} {
+	for _, fixed := range []string{"name", "location"} {
 		if f.Has(fixed) {
 			f.Fail("member %q of a warehouse cannot be changed", fixed)
 		}
 	}
-	change := client.WarehouseChange{Storage: editsIn(f, "storage"), Properties: editsIn(f, "properties")}
+	if f.Has("allowed-locations") {
+		f.Fail("member %q is changed by %q and %q", "allowed-locations", "allow-locations", "remove-locations")
+	}
+	change := client.WarehouseChange{
+		Storage: editsIn(f, "storage"), Properties: editsIn(f, "properties"),
+		AllowLocations: f.Texts("allow-locations"), RemoveLocations: f.Texts("remove-locations"),
+	}
 	if f.Has("delegation") {
 		offers := f.Texts("delegation")
 		change.Delegation = &offers

@@ -104,6 +104,8 @@ func TestWarehouseOperations(t *testing.T) {
 		{"secret that is a text", "POST", "/warehouses", `{"name":"lake","location":"s3://b/w","secret":"Zm9vYmFy"}`, 400, `\"secret\" must be`, ""},
 		{"secret with a number", "POST", "/warehouses", `{"name":"lake","location":"s3://b/w","secret":{"secret-access-key":["Zm9vYmFy"]}}`, 400, `\"secret\" must be`, ""},
 		{"change", "PATCH", lake, `{"storage":{"a":"b","c":null},"properties":{"d":null}}`, 200, `"secret":null`, `Change lake {"Properties":{"d":null},"Storage":{"a":"b","c":null},"AllowLocations":null,"RemoveLocations":null,"Delegation":null,"Secrets":null}`},
+		{"allow", "PATCH", lake, `{"allow-locations":["s3://a"],"remove-locations":["s3://b"]}`, 200, "", `Change lake {"Properties":null,"Storage":null,"AllowLocations":["s3://a"],"RemoveLocations":["s3://b"],"Delegation":null,"Secrets":null}`},
+		{"allowed as a list", "PATCH", lake, `{"allowed-locations":["s3://a"]}`, 400, `remove-locations`, ""},
 		{"stop vending", "PATCH", lake, `{"delegation":[]}`, 200, `"delegation":[]`, `Change lake {"Properties":null,"Storage":null,"AllowLocations":null,"RemoveLocations":null,"Delegation":[],"Secrets":null}`},
 		{"another secret", "PATCH", lake, `{"secret":` + secret + `}`, 200, "", `Change lake {"Properties":null,"Storage":null,"AllowLocations":null,"RemoveLocations":null,"Delegation":null,"Secrets":{"server":{"access-key-id":"AKIA","secret-access-key":"Zm9vYmFy"}}}`},
 		{"no secret", "PATCH", lake, `{"secret":null}`, 200, "", `Change lake {"Properties":null,"Storage":null,"AllowLocations":null,"RemoveLocations":null,"Delegation":null,"Secrets":{"server":null}}`},

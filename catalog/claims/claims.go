@@ -419,7 +419,8 @@ func claimPath(roots []string, location string) (normalised string, folders []st
 	}
 	if !within {
 		return "", nil, moorage.Errorf(moorage.KindBadRequest,
-			"Location is outside of those that the warehouse allows (--allow-location): %s", location)
+			"Location is outside of those that the warehouse allows (moorage warehouse change --allow-location): %s",
+			location)
 	}
 	for _, folder := range place.Ancestors() { // the topmost folder is below no root, so nothing can live in it
 		folders = append(folders, folder.String())

@@ -47,11 +47,8 @@ type Config struct {
 	// OpenStorage and BorrowStorage are the functions of catalog.Config.
 	OpenStorage   func(place storage.Place) (storage.Store, error)
 	BorrowStorage func(place storage.Place) (storage.Store, func(), error)
-	// AllowedLocations are URIs below which tables of every warehouse may live, in addition to the
-	// warehouse's own location.
-	AllowedLocations []string
-	Now              func() time.Time
-	Logger           *slog.Logger
+	Now           func() time.Time
+	Logger        *slog.Logger
 	// Gate audits each read, and refuses callers that have no access at all. Default:
 	// gate.AdmitAll.
 	Gate gate.Authorizer
@@ -61,16 +58,15 @@ type Config struct {
 
 // Directory resolves names. It is safe for concurrent use.
 type Directory struct {
-	ledger           *ledger.Ledger
-	now              func() time.Time
-	log              *slog.Logger
-	allowedLocations []string
-	gate             gate.Authorizer
-	guard            *gate.Guard
-	storages         *storages
-	versions         *warehouseVersions
-	names            *names
-	paths            *paths
+	ledger   *ledger.Ledger
+	now      func() time.Time
+	log      *slog.Logger
+	gate     gate.Authorizer
+	guard    *gate.Guard
+	storages *storages
+	versions *warehouseVersions
+	names    *names
+	paths    *paths
 }
 
 // New returns a directory over the records of config.Ledger, with an empty cache.
@@ -81,7 +77,7 @@ func New(config Config) *Directory {
 	opened := newStorages(config)
 	return &Directory{
 		gate: config.Gate, guard: config.Guard,
-		ledger: config.Ledger, now: config.Now, log: config.Logger, allowedLocations: config.AllowedLocations,
+		ledger: config.Ledger, now: config.Now, log: config.Logger,
 		storages: opened, versions: newWarehouseVersions(opened.forget), names: newNames(), paths: newPaths(),
 	}
 }

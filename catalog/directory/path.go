@@ -162,8 +162,7 @@ func cacheKey(warehouse string, ns moorage.Namespace, name string) string {
 
 // Roots returns the locations below which the warehouse's tables may live.
 func (d *Directory) Roots(warehouse registry.Warehouse) []string {
-	roots := append([]string{warehouse.Location}, warehouse.AllowedLocations...)
-	return append(roots, d.allowedLocations...)
+	return append([]string{warehouse.Location}, warehouse.AllowedLocations...)
 }
 
 // Path returns the warehouse called name and the namespaces that lead to ns. A missing warehouse is

@@ -81,7 +81,8 @@ func FileError(location string, err error) error {
 		kind, text = moorage.KindNotFound, "Failed to open input stream for file: "+location
 	case errors.Is(err, storage.ErrOutside):
 		kind, text = moorage.KindBadRequest,
-			"Location is outside of those that the warehouse allows (--allow-location): "+location
+			"Location is outside of those that the warehouse allows (moorage warehouse change --allow-location): "+
+				location
 	case errors.Is(err, storage.ErrLocation):
 		kind, text = moorage.KindBadRequest, "Malformed location: "+location
 	}

@@ -36,8 +36,9 @@ func (d *Documents) named(ctx context.Context, found *directory.Found,
 	document, err := read(ctx, RefOf(found.Pointer, found.Storage))
 	if errors.Is(err, storage.ErrOutside) {
 		return nil, moorage.Errorf(moorage.KindForbidden, "Warehouse %s does not allow the location of %s: %s. "+
-			"Allow it with --allow-location at the start of the server",
-			found.Pointer.Warehouse, found.Pointer.Identifier(), found.Pointer.MetadataLocation)
+			"Allow it with: moorage warehouse change %s --allow-location",
+			found.Pointer.Warehouse, found.Pointer.Identifier(), found.Pointer.MetadataLocation,
+			found.Pointer.Warehouse)
 	}
 	switch moorage.KindOf(err) {
 	case moorage.KindNotFound:

@@ -267,8 +267,8 @@ func (c Change) locations(value registry.Warehouse) ([]string, error) {
 }
 
 // checkRemoved returns KindCommitFailed if a table or view of the warehouse lives below a location
-// that next removes, and below no other one. A create that runs at the same time may be missed: its
-// table is reached by its own location (directory.Find).
+// that next removes, and below no other one. A create that runs at the same time may be missed.
+// Then loads of its table are refused until the location is allowed again.
 func (w *Warehouses) checkRemoved(ctx context.Context, next *changed) error {
 	for _, removed := range next.change.RemoveLocations {
 		folder, err := storage.Parse(removed)

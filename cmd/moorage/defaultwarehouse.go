@@ -27,12 +27,15 @@ const (
 )
 
 // firstWarehouse creates the warehouse default if it does not exist: at --default-location, or in
-// the folder warehouse in the data folder. A storage that fails does not keep the server from other
-// work. The warehouse is created as soon as the storage answers. It is safe for concurrent use.
+// the folder warehouse in the data folder. The locations of --allow-location become allowed
+// locations of its record, which later starts do not change. A storage that fails does not keep the
+// server from other work. The warehouse is created as soon as the storage answers. It is safe for
+// concurrent use.
 type firstWarehouse struct {
 	catalog  *catalog.Catalog
 	location string            // if it is empty, ensure sets the folder in the data folder
 	options  map[string]string // options of its storage
+	allowed  []string          // the values of --allow-location, for the record
 	data     string
 	logger   *slog.Logger
 
@@ -43,8 +46,27 @@ type firstWarehouse struct {
 func newFirstWarehouse(c cli.Config, made *catalog.Catalog, logger *slog.Logger) *firstWarehouse {
 	return &firstWarehouse{
 		catalog: made.As(moorage.System(whoServes)), location: storage.Trim(c.DefaultLocation),
-		options: c.DefaultStorageOptions, data: c.Data, logger: logger,
+		options: c.DefaultStorageOptions, data: c.Data,
+		allowed: seededLocations(c, logger), logger: logger,
 	}
+}
+
+// seededLocations returns the values of --allow-location for the record of the warehouse default.
+// It leaves out folders at, above or below files of the server itself.
+func seededLocations(c cli.Config, logger *slog.Logger) (allowed []string) {
+	folders := newLocalFolders(c)
+	for _, location := range c.AllowLocations {
+		parsed, err := storage.Parse(location)
+		if err == nil && parsed.Scheme == storage.SchemeFile {
+			err = folders.check(parsed.Path)
+		}
+		if err != nil {
+			logger.Warn("tables cannot live at a location of --allow-location", "location", location, "error", err)
+			continue
+		}
+		allowed = append(allowed, location)
+	}
+	return allowed
 }
 
 // ensure returns the warehouse default, and creates it if there is none. It returns nil if the
@@ -93,7 +115,7 @@ func (f *firstWarehouse) try(ctx context.Context) *warehouses.Warehouse {
 	if err == nil && found == nil {
 		var made warehouses.Details
 		made, err = f.catalog.Warehouses().Create(ctx, warehouses.Spec{
-			Name: defaultWarehouse, Location: f.location, Storage: f.options,
+			Name: defaultWarehouse, Location: f.location, AllowedLocations: f.allowed, Storage: f.options,
 		})
 		found = &made.Warehouse
 	}

@@ -111,3 +111,55 @@ func TestWarehousesOverTheNetwork(t *testing.T) {
 		t.Errorf("properties of it: %d %s", status, body)
 	}
 }
+
+// TestStartWithoutAllowLocation: what --allow-location allowed when the first start made the
+// warehouse default is in its record. So a start without the flag loads and commits tables there.
+// It only allows no further folders.
+func TestStartWithoutAllowLocation(t *testing.T) {
+	t.Parallel()
+	data, lake, elsewhere := t.TempDir(), t.TempDir(), t.TempDir()
+	server := startServe(t, "--data", data, "--allow-location", "file://"+lake, "--allow-location", "file://"+data)
+	ask := func(want int, method, path, body string) string {
+		t.Helper()
+		status, answer := server.request(t, method, path, body)
+		if status != want {
+			t.Errorf("%s %s: %d %s, want %d", method, path, status, answer, want)
+		}
+		return answer
+	}
+	const (
+		tables = "/v1/namespaces/harbour/tables"
+		at     = "/management/v1/warehouses/default"
+		commit = `{"requirements":[],"updates":[{"action":"set-properties","updates":{"a":"b"}}]}`
+	)
+	table := func(name, location string) string {
+		return `{"name":"` + name + `","location":"file://` + location + `","schema":{"type":"struct","fields":[]}}`
+	}
+	ask(200, "POST", "/v1/namespaces", createNamespace)
+	ask(200, "POST", tables, table("ships", lake+"/ships"))
+	ask(400, "POST", tables, table("within", data+"/within"))
+	ask(400, "POST", tables, table("boats", elsewhere+"/boats"))
+	if answer := ask(200, "GET", at, ""); !strings.Contains(answer, `"allowed-locations":["file://`+lake+`"]`) {
+		t.Errorf("the warehouse is %s", answer)
+	}
+	server.stop()
+
+	server = startServe(t, "--data", data)
+	ask(200, "GET", tables+"/ships", "")
+	ask(200, "POST", tables+"/ships", commit)
+	ask(200, "POST", tables, table("more", lake+"/more"))
+	ask(409, "PATCH", at, `{"remove-locations":["file://`+lake+`"]}`)
+	ask(403, "PATCH", at, `{"allow-locations":["file://`+elsewhere+`"]}`)
+	server.stop()
+
+	server = startServe(t, "--data", data, "--allow-location", "file://"+elsewhere)
+	ask(400, "POST", tables, table("boats", elsewhere+"/boats"))          // the flag alone allows no tables there
+	ask(403, "PATCH", at, `{"allow-locations":["file://`+elsewhere+`"]}`) // it would keep lake, too
+	server.stop()
+	changed := runToEnd(t, "warehouse", "change", "default", "--allow-location", "file://"+elsewhere, "--data", data)
+	if changed.code != 0 || !strings.Contains(changed.stdout, "allowed: file://"+elsewhere) {
+		t.Errorf("on the stopped store: %s %s", changed.stdout, changed.stderr)
+	}
+	server = startServe(t, "--data", data)
+	ask(200, "POST", tables, table("boats", elsewhere+"/boats"))
+}

@@ -202,7 +202,6 @@ func (n *node) openCatalog() (err error) {
 		BorrowStorage:       n.storages.borrow,
 		Sealer:              n.sealer,
 		Given:               func(ctx context.Context, given vending.Given) { noteGiven(ctx, n.audit, given) },
-		AllowedLocations:    c.AllowLocations,
 		LocalFolder:         newLocalFolders(c).check,
 		DocumentCacheBytes:  c.CacheBytes,
 		IdempotencyLifetime: c.IdempotencyLifetime,

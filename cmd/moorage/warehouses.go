@@ -120,6 +120,7 @@ func printHealth(out io.Writer, seen client.StorageHealth) {
 func changeWarehouse(ctx context.Context, c cli.Config, env cli.Environment) error {
 	change := client.WarehouseChange{
 		Storage: edits(c.StorageOptions, c.RemovedOptions), Properties: edits(c.Properties, c.RemovedProperties),
+		AllowLocations: c.AllowLocations, RemoveLocations: c.RemovedLocations,
 	}
 	if c.Delegation != nil {
 		offers := slices.DeleteFunc(slices.Clone(c.Delegation), func(way string) bool {

@@ -281,7 +281,7 @@ profile of S3 that are given, and these win over the server's. It keeps an acces
 			settings: asking(changeSettings()...), validate: validateChange, run: actions.WarehouseChange,
 			text: `Changes what the flags name; the rest stays. The storage is tried first; if it does not do, nothing
 changes. The node that is asked goes by the change at once, and others within 2 seconds. It cannot
-move a warehouse: files stay where they are.
+move a warehouse: files stay where they are. A location where tables or views live cannot be removed.
 ` + accessText,
 		},
 		{
@@ -317,8 +317,8 @@ whether another catalog has the table. No file is deleted. It takes locate and p
 
 func validateChange(c Config, faults *usageError) {
 	validateStopped(c, faults)
-	if len(c.Properties)+len(c.RemovedProperties)+len(c.StorageOptions)+len(c.RemovedOptions)+len(c.Delegation) == 0 &&
-		c.SecretFile == "" && !c.NoSecret {
+	if len(c.Properties)+len(c.RemovedProperties)+len(c.StorageOptions)+len(c.RemovedOptions)+len(c.Delegation)+
+		len(c.AllowLocations)+len(c.RemovedLocations) == 0 && c.SecretFile == "" && !c.NoSecret {
 		faults.addf("warehouse change: say what to change, such as --secret-file")
 	}
 	if c.SecretFile != "" && c.NoSecret {

@@ -86,6 +86,8 @@ type Config struct {
 	StorageOptions map[string]string
 	// RemovedOptions and RemovedProperties are names; for warehouse change.
 	RemovedOptions, RemovedProperties []string
+	// RemovedLocations are URIs of allowed locations; for warehouse change.
+	RemovedLocations []string
 
 	URI   string // address of the running server; empty means to open the store
 	Token string // authenticates the caller to the server at URI; empty means an anonymous caller

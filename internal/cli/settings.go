@@ -120,15 +120,12 @@ func keyAddress(field func(*Config) *string) func(*Config, []string) error {
 
 // warehouseSettings returns the settings that only warehouse create has.
 func warehouseSettings() []setting {
-	allow := allowLocation()
-	allow.flagOnly = true
 	return []setting{
 		{name: "location", value: "URI", set: place(func(c *Config) *string { return &c.Location }),
 			flagOnly: true, required: true,
 			usage: "Where the warehouse's tables go: file:///absolute/folder, s3://bucket/prefix, gs://bucket/prefix " +
 				"or abfss://container@account.dfs.core.windows.net/path."},
-		allow,
-		property(), delegation(), secretFile(), storageOption(),
+		warehouseLocation(), property(), delegation(), secretFile(), storageOption(),
 	}
 }
 
@@ -144,7 +141,10 @@ func changeSettings() []setting {
 	}
 	offers := delegation()
 	offers.usage += " It takes the place of what the warehouse offers now; none: nothing."
+	removed := removal("remove-location", "Allowed location", func(c *Config) *[]string { return &c.RemovedLocations })
+	removed.value = "URI"
 	return []setting{
+		warehouseLocation(), removed,
 		property(), removal("remove-property", "Property", func(c *Config) *[]string { return &c.RemovedProperties }),
 		offers, secretFile(),
 		{name: "no-secret", flagOnly: true,
@@ -154,6 +154,14 @@ func changeSettings() []setting {
 		removal("remove-storage-option", "Option of the storage",
 			func(c *Config) *[]string { return &c.RemovedOptions }),
 	}
+}
+
+// warehouseLocation returns the setting for the allowed locations of one warehouse.
+func warehouseLocation() setting {
+	allow := allowLocation()
+	allow.flagOnly = true
+	allow.usage = "Further location below which tables of the warehouse may live. May be repeated."
+	return allow
 }
 
 func property() setting {
@@ -210,8 +218,9 @@ func pairs(field func(*Config) *map[string]string) func(*Config, []string) error
 
 func allowLocation() setting {
 	return setting{name: "allow-location", value: "URI", list: true,
-		usage: "Location below which tables may live, besides their warehouse's own. Below a folder of this machine " +
-			"warehouses can then be made over the network. May be given more than once.",
+		usage: "Further location for tables of the warehouse default, written into its record when the first start " +
+			"makes it. Over the network, warehouses can only use folders of this machine below one of these, or " +
+			"below the folder warehouse of --data. May be given more than once.",
 		set: func(c *Config, v []string) error {
 			c.AllowLocations = v
 			for _, uri := range v {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"moorage/catalog"
+	"moorage/catalog/warehouses"
 	"moorage/registry"
 	"moorage/storage"
 	"moorage/storage/memory"
@@ -26,14 +27,15 @@ func newDropped(t *testing.T, build func(old *purged), change ...func(*catalog.C
 	t.Helper()
 	in := &dropped{logs: new(bytes.Buffer)}
 	in.fixture = newFixture(t, append(change, func(c *catalog.Config) {
-		c.AllowedLocations = []string{"file:///"}
 		c.Logger = slog.New(slog.NewTextHandler(in.logs, nil))
 	})...)
+	_, err := in.Warehouses().Change(in.ctx, "w", warehouses.Change{AllowLocations: []string{"file:///"}})
+	must(t, err)
 	in.old = newPurged(t, 2)
 	in.old.store = in.files.(*memory.Store)
 	build(in.old)
 	in.old.document()
-	_, err := in.RegisterTable(in.ctx, ident("old"), catalog.RegisterRequest{MetadataLocation: purgedMetadata})
+	_, err = in.RegisterTable(in.ctx, ident("old"), catalog.RegisterRequest{MetadataLocation: purgedMetadata})
 	must(t, err)
 	must(t, in.DropTable(in.ctx, ident("old"), catalog.DropOptions{Purge: true}))
 	return in

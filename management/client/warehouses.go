@@ -76,6 +76,9 @@ type WarehouseChange struct {
 	// null.
 	Storage    map[string]*string `json:"storage,omitempty"`
 	Properties map[string]*string `json:"properties,omitempty"`
+	// AllowLocations are added to the allowed locations, and RemoveLocations are removed.
+	AllowLocations  []string `json:"allow-locations,omitempty"`
+	RemoveLocations []string `json:"remove-locations,omitempty"`
 	// Delegation is the new offer of the warehouse. Nil for no change.
 	Delegation *[]string `json:"delegation,omitempty"`
 	// Secret is set if it is not nil, and removed if it is empty.

@@ -1,0 +1,171 @@
+package warehouses_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/warehouses"
+	"moorage/ledger"
+	"moorage/locks"
+	"moorage/registry/memory"
+	"moorage/storage"
+	memorystorage "moorage/storage/memory"
+	"moorage/testkit/registrytest"
+)
+
+// world is a catalog in memory with the warehouse "w" at file:///wh. It has the namespace "ns".
+type world struct {
+	*testing.T
+	config catalog.Config
+	*catalog.Catalog
+	// folders is Config.LocalFolder of the catalog. It lets nothing through if it is set.
+	folders error
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w, files := &world{T: t}, memorystorage.New()
+	w.config = catalog.Config{
+		Deps:        registrytest.LedgerDeps(ledger.Config{Store: memory.New(rand.NewChaCha8([32]byte{1}))}),
+		Locks:       locks.NewLocal(locks.LocalConfig{}),
+		OpenStorage: func(place storage.Place) (storage.Store, error) { return files.Within(place.Roots) },
+		LocalFolder: func(string) error { return w.folders },
+	}
+	w.Catalog = w.node()
+	_, err := w.Warehouses().Create(t.Context(), warehouses.Spec{Name: "w", Location: "file:///wh/"})
+	w.must(err)
+	_, err = w.CreateNamespace(t.Context(), "w", moorage.Namespace{"ns"}, nil)
+	w.must(err)
+	return w
+}
+
+// node returns another catalog over the stores of w.
+func (w *world) node() *catalog.Catalog {
+	w.Helper()
+	made, err := catalog.New(w.config)
+	w.must(err)
+	return made.As(moorage.Anonymous())
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *world) want(kind moorage.Kind, err error) {
+	w.Helper()
+	if moorage.KindOf(err) != kind || (err == nil) != (kind == 0) {
+		w.Errorf("got %v (%v), want %v", err, moorage.KindOf(err), kind)
+	}
+}
+
+// create creates a table at a location, and returns the error.
+func (w *world) create(name, location string) error {
+	_, err := w.CreateTable(w.Context(), ident(name), catalog.CreateTableRequest{
+		Schema: []byte(`{"type":"struct","schema-id":0,"fields":[]}`), Location: location,
+	})
+	return err
+}
+
+// change changes the allowed locations of the warehouse.
+func (w *world) change(allow, remove []string) error {
+	_, err := w.Warehouses().Change(w.Context(), "w", warehouses.Change{AllowLocations: allow, RemoveLocations: remove})
+	return err
+}
+
+// wantAllowed checks the allowed locations of the warehouse.
+func (w *world) wantAllowed(locations ...string) {
+	w.Helper()
+	found, err := w.Warehouses().Load(w.Context(), "w")
+	w.must(err)
+	if !slices.Equal(found.AllowedLocations, locations) {
+		w.Errorf("allowed are %q, want %q", found.AllowedLocations, locations)
+	}
+}
+
+func ident(name string) moorage.Identifier {
+	return moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"ns"}, Name: name}
+}
+
+// TestAllowedLocations adds allowed locations to a warehouse and removes them. Every node goes by
+// the record.
+func TestAllowedLocations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.want(moorage.KindBadRequest, w.create("t", "file:///one/t"))
+	w.want(0, w.change([]string{"file:///one", "file:///two/"}, nil))
+	w.want(0, w.change([]string{"file:/one/"}, nil)) // another spelling of one that is there
+	w.wantAllowed("file:///one", "file:///two/")
+	w.want(0, w.create("t", "file:///one/t"))
+	w.want(0, w.create("u", "file:///two/u"))
+
+	err := w.change(nil, []string{"file:///one"})
+	w.want(moorage.KindCommitFailed, err)
+	if message := moorage.MessageOf(err); !strings.Contains(message, "ns.t") {
+		t.Errorf("the refusal does not name the table: %s", message)
+	}
+	w.want(0, w.change([]string{"file:///"}, []string{"file:///one"})) // the table lives below the new one
+	w.wantAllowed("file:///two/", "file:///")
+	w.want(moorage.KindCommitFailed, w.change(nil, []string{"file:///"}))
+	w.want(0, w.DropTable(t.Context(), ident("t"), catalog.DropOptions{}))
+	w.want(0, w.change(nil, []string{"file:///"}))
+	w.want(moorage.KindBadRequest, w.create("v", "file:///one/v"))
+	for _, node := range []*catalog.Catalog{w.Catalog, w.node()} {
+		_, err := node.LoadTable(t.Context(), ident("u"))
+		w.want(0, err)
+	}
+}
+
+// TestRefusedLocations: what cannot be an allowed location leaves the record as it was.
+func TestRefusedLocations(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.want(0, w.change([]string{"file:///one"}, nil))
+	many := make([]string, warehouses.AllowedLocationsMax)
+	for i := range many {
+		many[i] = "file:///many/" + string(rune('a'+i/26)) + string(rune('a'+i%26))
+	}
+	for name, row := range map[string]struct{ allow, remove []string }{
+		"malformed":        {allow: []string{"one"}},
+		"not allowed":      {remove: []string{"file:///two"}},
+		"its own location": {remove: []string{"file:///wh"}},
+		"too many":         {allow: many},
+	} {
+		t.Run(name, func(t *testing.T) { w.want(moorage.KindBadRequest, w.change(row.allow, row.remove)) })
+	}
+	w.wantAllowed("file:///one")
+	w.want(0, w.change(many, []string{"file:///one"}))
+	w.wantAllowed(many...)
+}
+
+// TestFoldersOfTheMachine: the bounds of the process hold for create, change and validate, and not
+// for loads and commits. A job of the server is not bound.
+func TestFoldersOfTheMachine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.want(0, w.create("t", ""))
+	w.folders = errors.New("not there")
+	_, err := w.Warehouses().Create(t.Context(), warehouses.Spec{Name: "x", Location: "file:///x"})
+	w.want(moorage.KindForbidden, err)
+	w.want(moorage.KindForbidden, w.change([]string{"file:///one"}, nil))
+	found, err := w.Warehouses().Validate(t.Context(), "w")
+	if w.must(err); len(found.Trials) != 1 || !strings.Contains(found.Trials[0].Failure, "not there") {
+		t.Errorf("validated %+v", found)
+	}
+	_, err = w.node().LoadTable(t.Context(), ident("t"))
+	w.want(0, err)
+	_, err = w.Commit(t.Context(), ident("t"), catalog.CommitRequest{})
+	w.want(0, err)
+	w.want(0, w.create("u", ""))
+	_, err = w.As(moorage.System("test")).Warehouses().Change(t.Context(), "w",
+		warehouses.Change{AllowLocations: []string{"file:///one"}})
+	w.want(0, err)
+	w.wantAllowed("file:///one")
+}
