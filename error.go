@@ -196,3 +196,16 @@ func OneLine(text string) string {
 func Cut(text string, bytesMax int) string {
 	return strings.ToValidUTF8(text[:min(len(text), bytesMax)], "")
 }
+
+// SizeOf returns a number of bytes for human readers: 512 bytes, 1.4 GB.
+func SizeOf(bytes uint64) string {
+	if bytes < 1000 {
+		return fmt.Sprintf("%d bytes", bytes)
+	}
+	size, unit := float64(bytes)/1000, 0
+	units := []string{"kB", "MB", "GB", "TB", "PB", "EB"}
+	for ; size >= 999.95; unit++ {
+		size /= 1000
+	}
+	return fmt.Sprintf("%.1f %s", size, units[unit])
+}

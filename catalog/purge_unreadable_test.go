@@ -224,7 +224,7 @@ func TestPurgeBesideUnreadable(t *testing.T) {
 	if len(f.present([]string{table.MetadataLocation})) > 0 {
 		t.Error("the file of the table behind it is still there")
 	}
-	if said := logs.String(); strings.Count(said, "level=ERROR") != 1 || strings.Count(said, "key="+damaged.String()) != 1 || !strings.Contains(said, "moorage recover forget") {
+	if said := logs.String(); strings.Count(said, "level=ERROR") != 1 || strings.Count(said, "key="+damaged.String()) != 1 || !strings.Contains(said, "moorage doctor forget") {
 		t.Errorf("the log says %s", said)
 	}
 	if _, err := recovery.CancelDeletions(f.ctx, f.ledger, f.clock.Now()); err != nil {

@@ -65,7 +65,7 @@ func TestUnreadableTransaction(t *testing.T) {
 	_, retried := f.recovery().Retry(f.ctx, broken.ID.String())
 	_, aborted := f.recovery().Abort(f.ctx, broken.ID.String())
 	for _, err := range []error{retried, aborted} {
-		if wantKind(t, err, moorage.KindUnprocessable); !strings.Contains(moorage.MessageOf(err), "moorage recover forget") {
+		if wantKind(t, err, moorage.KindUnprocessable); !strings.Contains(moorage.MessageOf(err), "moorage doctor forget") {
 			t.Errorf("it is told %q", moorage.MessageOf(err))
 		}
 	}
@@ -101,7 +101,7 @@ func TestRegisterBesideUnreadable(t *testing.T) {
 	request := catalog.RegisterRequest{MetadataLocation: gone.MetadataLocation}
 	_, err := f.RegisterTable(f.ctx, ident("new"), request)
 	wantKind(t, err, moorage.KindUnavailable)
-	if message := moorage.MessageOf(err); !strings.Contains(message, broken.ID.String()) || !strings.Contains(message, "moorage recover forget") {
+	if message := moorage.MessageOf(err); !strings.Contains(message, broken.ID.String()) || !strings.Contains(message, "moorage doctor forget") {
 		t.Errorf("the client is answered %q", message)
 	}
 	if err := f.TableExists(f.ctx, ident("new")); moorage.KindOf(err) != moorage.KindNoSuchTable {
@@ -155,7 +155,7 @@ func TestTransactionWithoutID(t *testing.T) {
 	request := catalog.RegisterRequest{MetadataLocation: gone.MetadataLocation}
 	_, err = f.RegisterTable(f.ctx, ident("new"), request)
 	wantKind(t, err, moorage.KindUnavailable)
-	if message := moorage.MessageOf(err); !strings.Contains(message, "forgotten, by moorage recover forget: the key transaction/00 x holds no id") {
+	if message := moorage.MessageOf(err); !strings.Contains(message, "forgotten, by moorage doctor forget: the key transaction/00 x holds no id") {
 		t.Errorf("the client is answered %q", message)
 	}
 	tampering{f}.write(registry.Delete(key))

@@ -105,11 +105,11 @@ func unreadableTransaction(entry txlog.Entry, location string) error {
 		"because the record of transaction %s cannot be read; nothing was changed. "
 	if entry.ID.IsZero() {
 		return moorage.Errorf(moorage.KindUnavailable,
-			cannot+"An operator can have that forgotten, by moorage recover forget: %s",
+			cannot+"An operator can have that forgotten, by moorage doctor forget: %s",
 			location, "without an id", entry.Unreadable)
 	}
 	return moorage.Errorf(moorage.KindUnavailable,
-		cannot+"An operator can have that forgotten: moorage recover forget", location, entry.ID)
+		cannot+"An operator can have that forgotten: moorage doctor forget", location, entry.ID)
 }
 
 // holderNamesIt reports whether the pointer with the table-uuid of r names the file.

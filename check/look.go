@@ -278,7 +278,7 @@ func (l *look) transaction(entry txlog.Entry) {
 	}
 	key := registry.TransactionKey(entry.ID)
 	if entry.Unreadable != nil {
-		l.problem("%s, which is %s, cannot be read: %s (see moorage recover)", key, entry.State, entry.Unreadable)
+		l.problem("%s, which is %s, cannot be read: %s (see moorage doctor)", key, entry.State, entry.Unreadable)
 		return
 	}
 	due := entry.Deadline
@@ -298,7 +298,7 @@ func (l *look) task(record registry.Record) {
 		return
 	}
 	if record.State == registry.StateBlocked {
-		l.problem("%s is blocked after %d attempts: %s (see moorage recover)",
+		l.problem("%s is blocked after %d attempts: %s (see moorage doctor)",
 			record.Key, value.Attempts, value.LastError)
 	}
 	if value.Kind == registry.TaskRecovery {

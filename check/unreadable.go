@@ -153,7 +153,7 @@ func (l *look) concern(key registry.Key, holders map[registry.Key]pointerAt) str
 func remedy(key registry.Key) string {
 	switch key.Table {
 	case registry.TableTask:
-		return "see moorage recover"
+		return "see moorage doctor"
 	case registry.TableIdempotency:
 		return "who repeats that request has to look whether it happened"
 	}

@@ -16,6 +16,7 @@ import (
 	"moorage/audit"
 	"moorage/catalog/grants"
 	"moorage/internal/web"
+	"moorage/management/client"
 )
 
 // fakeAccess answers as a catalog would whose policy is fixed, and notes the calls in fake.
@@ -136,11 +137,14 @@ func (f *fakeAccess) Check(_ context.Context, questions []grants.Question) ([]gr
 // configOf returns a config whose parts are all f.
 func configOf(f *fake) Config {
 	return Config{
-		Operator: operatorOf(f), Backup: backupOf(f), Authenticates: true, Work: fakeWork{fake: f},
+		Recovery: f, Purges: f, Backup: backupOf(f), Authenticates: true, Work: fakeWork{fake: f},
 		Access:     func(caller moorage.Caller) Access { return &fakeAccess{f, caller} },
-		Warehouses: func(caller moorage.Caller) Keeper { return fakeWarehouses{f, caller}.keeper() },
-		DrawKey:    func(id string) (Drawn, error) { return Drawn{ID: max(id, "drawn"), Text: "mrg_text"}, nil },
-		Now:        func() time.Time { return fakeTime },
+		Warehouses: func(caller moorage.Caller) Warehouses { return fakeWarehouses{f, caller} },
+		RotateSecrets: func(_ context.Context, caller moorage.Caller, rotation client.SecretsRotation) (client.SecretsRotated, error) {
+			return client.SecretsRotated{Key: "2", Before: "1", Sealed: 3}, fakeWarehouses{f, caller}.note("Rotate %v", rotation)
+		},
+		DrawKey: func(id string) (Drawn, error) { return Drawn{ID: max(id, "drawn"), Text: "mrg_text"}, nil },
+		Now:     func() time.Time { return fakeTime },
 		Denials: func(id string) []audit.Line {
 			if id != "ABCDEFGHIJ-17" {
 				return nil

@@ -37,7 +37,7 @@ func TestBackupRequest(t *testing.T) {
 		{"no body", near, nil, "", 400, "Cannot parse backup request"},
 		{"a name that is taken", near, nil, `{"name":"sunday"}`, 409, "AlreadyExistsException"},
 	}
-	server := newServer(t, Config{Operator: operatorOf(&fake{}), Backup: func(_ context.Context, name string) (client.Backup, error) {
+	server := newServer(t, Config{Recovery: &fake{}, Purges: &fake{}, Backup: func(_ context.Context, name string) (client.Backup, error) {
 		if name == "sunday" {
 			return client.Backup{}, moorage.Errorf(moorage.KindAlreadyExists, "There is a backup already: %s", name)
 		}
@@ -51,7 +51,7 @@ func TestBackupRequest(t *testing.T) {
 			}
 		})
 	}
-	if got := askBackup(newServer(t, Config{Operator: operatorOf(&fake{})}), near, nil, `{"name":"monday"}`); got.Code != http.StatusNotAcceptable {
+	if got := askBackup(newServer(t, Config{Recovery: &fake{}, Purges: &fake{}}), near, nil, `{"name":"monday"}`); got.Code != http.StatusNotAcceptable {
 		t.Errorf("a server without backups: %d %s, want 406", got.Code, got.Body)
 	}
 }

@@ -78,8 +78,8 @@ func settingsIn(f *web.Fields, kind string) *client.MaintenanceSettingsByHand {
 }
 
 // byHand returns the job for the settings; the zero value without settings.
-func (c Caretaker) byHand(kind string, said *client.MaintenanceSettingsByHand) (asked due.JobRequest, err error) {
-	if said == nil {
+func byHand(caller, kind string, sent *client.MaintenanceSettingsByHand) (asked due.JobRequest, err error) {
+	if sent == nil {
 		return asked, nil
 	}
 	seconds := func(into *time.Duration, n *int64) {
@@ -90,26 +90,26 @@ func (c Caretaker) byHand(kind string, said *client.MaintenanceSettingsByHand) (
 	switch kind {
 	case jobs.KindSnapshots:
 		s := jobs.DefaultSnapshots()
-		seconds(&s.Retention.MaxSnapshotAge, said.MaxSnapshotAgeSeconds)
-		seconds(&s.Retention.MaxRefAge, said.MaxRefAgeSeconds)
-		seconds(&s.Delay, said.DelaySeconds)
-		if n := said.MinSnapshots; n != nil {
+		seconds(&s.Retention.MaxSnapshotAge, sent.MaxSnapshotAgeSeconds)
+		seconds(&s.Retention.MaxRefAge, sent.MaxRefAgeSeconds)
+		seconds(&s.Delay, sent.DelaySeconds)
+		if n := sent.MinSnapshots; n != nil {
 			s.Retention.MinSnapshots = int(*n)
 		}
 		if s.Retention.MinSnapshots < 1 {
 			return asked, moorage.Errorf(moorage.KindIllegalArgument, "A branch keeps at least one snapshot")
 		}
-		s.KeepFiles, s.Caller = said.KeepFiles, c.Caller
+		s.KeepFiles, s.Caller = sent.KeepFiles, caller
 		asked.Snapshots = &s
 	case jobs.KindOrphans:
-		if said.Unsafe {
-			return asked, moorage.Errorf(moorage.KindIllegalArgument, "Only a look at a warehouse can be unsafe")
+		if sent.Unsafe {
+			return asked, moorage.Errorf(moorage.KindIllegalArgument, "Only a plan for a warehouse can be unsafe")
 		}
 		s := jobs.DefaultOrphans()
-		seconds(&s.OlderThan, said.OlderThanSeconds)
-		seconds(&s.Quarantine, said.QuarantineSeconds)
-		s.EqualAuthorities, s.Confirmed, s.Caller = said.EqualAuthorities, said.Confirm, c.Caller
-		s.Adopt = said.Adopt
+		seconds(&s.OlderThan, sent.OlderThanSeconds)
+		seconds(&s.Quarantine, sent.QuarantineSeconds)
+		s.EqualAuthorities, s.Confirmed, s.Caller = sent.EqualAuthorities, sent.Confirm, caller
+		s.Adopt = sent.Adopt
 		asked.Orphans = &s
 	default:
 		return asked, moorage.Errorf(moorage.KindIllegalArgument, "Name the kind snapshots or orphans")
@@ -117,33 +117,28 @@ func (c Caretaker) byHand(kind string, said *client.MaintenanceSettingsByHand) (
 	return asked, nil
 }
 
-func (m maintained) runMaintenance(r *http.Request, body []byte) (any, error) {
+// runMaintenance begins a job on a table with the requested settings. Without settings it makes the
+// table due, so that the server applies the table's policies now.
+func (s *server) runMaintenance(r *http.Request, body []byte) (any, error) {
 	asked, err := byHandIn(body)
 	if err != nil {
 		return nil, err
 	}
-	return m.caretaker(r).RunMaintenance(r.Context(), asked)
-}
-
-// RunMaintenance begins a job on a table with the requested settings. Without settings it makes the
-// table due, so that the server applies the table's policies now.
-func (c Caretaker) RunMaintenance(ctx context.Context, asked client.MaintenanceByHand) (
-	client.MaintenanceBegun, error) {
 	begun := client.MaintenanceBegun{Object: asked.Object, Kind: asked.Kind, Outcome: client.BegunDue}
 	ident, err := identOf(asked.Object)
 	if err != nil {
-		return begun, err
+		return nil, err
 	}
 	if asked.Settings == nil {
-		return begun, c.Steering.Run(ctx, c.Scopes, ident, policy.Kind(asked.Kind))
+		return begun, s.config.Steering.Run(r.Context(), s.scopes(r), ident, policy.Kind(asked.Kind))
 	}
-	job, err := c.byHand(asked.Kind, asked.Settings)
+	job, err := byHand(web.CallerOf(r).Name, asked.Kind, asked.Settings)
 	if err != nil {
-		return begun, err
+		return nil, err
 	}
-	began, err := c.Steering.Begin(ctx, c.Scopes, ident, job)
+	began, err := s.config.Steering.Begin(r.Context(), s.scopes(r), ident, job)
 	if err != nil {
-		return begun, err
+		return nil, err
 	}
 	begun.Snapshots, begun.Refs = began.Snapshots, began.Refs
 	switch began.Outcome {
@@ -154,13 +149,16 @@ func (c Caretaker) RunMaintenance(ctx context.Context, asked client.MaintenanceB
 		begun.Outcome = client.BegunDone
 	default:
 		begun.Outcome = client.BegunBegun
+		s.config.Begun(r.Context(), ident, asked.Kind)
 	}
 	begun.Job = began.Job.String()
 	return begun, nil
 }
 
-func (m maintained) planMaintenance(w http.ResponseWriter, r *http.Request) error {
-	body, err := m.server.ReadBody(w, r)
+// planMaintenance answers with what a job on a table would do now. For orphans and a warehouse it
+// answers with the files that are outside of all tables.
+func (s *server) planMaintenance(w http.ResponseWriter, r *http.Request) error {
+	body, err := s.ReadBody(w, r)
 	if err != nil {
 		return err
 	}
@@ -168,43 +166,35 @@ func (m maintained) planMaintenance(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	plan, err := m.caretaker(r).PlanMaintenance(r.Context(), asked)
+	ident, err := identOf(asked.Object)
 	if err != nil {
 		return err
 	}
-	return m.server.AnswerJSON(w, r, plan)
-}
-
-// PlanMaintenance returns what a job on a table would do now. For orphans and a warehouse it
-// returns the files that are outside of all tables.
-func (c Caretaker) PlanMaintenance(ctx context.Context, asked client.MaintenanceByHand) (
-	client.MaintenancePlan, error) {
-	var none client.MaintenancePlan
-	ident, err := identOf(asked.Object)
-	if err != nil {
-		return none, err
-	}
 	if asked.Kind == jobs.KindOrphans && isWarehouse(ident) {
-		return c.leftovers(ctx, asked)
+		plan, err := s.leftovers(r, asked)
+		if err != nil {
+			return err
+		}
+		return s.AnswerJSON(w, r, plan)
 	}
-	job, err := c.byHand(asked.Kind, asked.Settings)
+	job, err := byHand(web.CallerOf(r).Name, asked.Kind, asked.Settings)
 	if err != nil {
-		return none, err
+		return err
 	}
-	run, err := c.Steering.Plan(ctx, c.Scopes, ident, policy.Kind(asked.Kind), job, asked.Sample)
+	run, err := s.config.Steering.Plan(r.Context(), s.scopes(r), ident, policy.Kind(asked.Kind), job, asked.Sample)
 	if err != nil {
-		return none, err
+		return err
 	}
 	plan := planOf(asked, run)
-	for _, s := range run.Expiry.Snapshots {
+	for _, each := range run.Expiry.Snapshots {
 		plan.Snapshots = append(plan.Snapshots, client.MaintenancePlanSnapshot{
-			ID: s.ID, Time: time.UnixMilli(s.TimestampMS).UTC(), Expires: true,
+			ID: each.ID, Time: time.UnixMilli(each.TimestampMS).UTC(), Expires: true,
 		})
 	}
 	for _, kept := range run.Expiry.Kept {
 		plan.Snapshots = append(plan.Snapshots, client.MaintenancePlanSnapshot{ID: kept.ID, Why: string(kept.Why)})
 	}
-	return plan, nil
+	return s.AnswerJSON(w, r, plan)
 }
 
 // planOf returns a plan without snapshots.
@@ -222,24 +212,21 @@ func isWarehouse(ident moorage.Identifier) bool {
 	return ident.Warehouse != "" && len(ident.Namespace) == 0 && ident.Name == ""
 }
 
-// leftovers is PlanMaintenance for the files of a warehouse that are outside of all tables.
-func (c Caretaker) leftovers(ctx context.Context, asked client.MaintenanceByHand) (client.MaintenancePlan, error) {
+// leftovers returns the files of a warehouse that are outside of all tables.
+func (s *server) leftovers(r *http.Request, asked client.MaintenanceByHand) (client.MaintenancePlan, error) {
 	settings := jobs.DefaultLeftovers()
-	if said := asked.Settings; said != nil {
-		if said.QuarantineSeconds != nil || said.EqualAuthorities || said.Confirm || said.Adopt {
+	if sent := asked.Settings; sent != nil {
+		if sent.QuarantineSeconds != nil || sent.EqualAuthorities || sent.Confirm || sent.Adopt {
 			return client.MaintenancePlan{}, moorage.Errorf(moorage.KindIllegalArgument,
-				"A look at a warehouse deletes nothing, so it takes older-than-seconds and unsafe alone")
+				"A plan for a warehouse deletes nothing, so it takes only older-than-seconds and unsafe")
 		}
-		if n := said.OlderThanSeconds; n != nil {
+		if n := sent.OlderThanSeconds; n != nil {
 			settings.OlderThan = time.Duration(*n) * time.Second
 		}
-		settings.Unsafe = said.Unsafe
+		settings.Unsafe = sent.Unsafe
 	}
-	run, err := c.Steering.Leftovers(ctx, c.Scopes, asked.Object.Warehouse, settings, asked.Sample)
-	if err != nil {
-		return client.MaintenancePlan{}, err
-	}
-	return planOf(asked, run), nil
+	run, err := s.config.Steering.Leftovers(r.Context(), s.scopes(r), asked.Object.Warehouse, settings, asked.Sample)
+	return planOf(asked, run), err
 }
 
 func pathsOf(files []jobs.Listed) []string {
@@ -250,44 +237,41 @@ func pathsOf(files []jobs.Listed) []string {
 	return paths
 }
 
-func (m maintained) listMaintenanceJobFiles(w http.ResponseWriter, r *http.Request) error {
+// listMaintenanceJobFiles answers with a page of the files that a job will delete. The token of a
+// page is the number of files on the previous pages.
+func (s *server) listMaintenanceJobFiles(w http.ResponseWriter, r *http.Request) error {
 	id, err := web.PathParam(r, "id")
 	if err != nil {
 		return err
 	}
-	find := func(ctx context.Context, page client.Page) ([]string, string, error) {
-		return m.caretaker(r).MaintenanceFiles(ctx, id, page)
+	find := func(ctx context.Context, page moorage.Page) ([]string, string, error) {
+		job, err := jobCalled(id)
+		if err != nil {
+			return nil, "", err
+		}
+		skip := 0
+		if page.After != "" {
+			if skip, err = strconv.Atoi(page.After); err != nil || skip < 0 {
+				return nil, "", moorage.Errorf(moorage.KindBadRequest, "Invalid page token")
+			}
+		}
+		files, err := s.config.Jobs.Files(ctx, job, skip, page.Limit+1)
+		if err != nil {
+			return nil, "", err
+		}
+		next := ""
+		if len(files) > page.Limit {
+			next = strconv.Itoa(skip + page.Limit)
+		}
+		return pathsOf(files[:min(len(files), page.Limit)]), next, nil
 	}
-	return list(m.server, "files of the job "+id, pageSizes, find, func(files []string, next *string) any {
-		return client.MaintenanceFilesPage{Files: files, NextPageToken: next}
+	return list(s, "files of the job "+id, pageSizes, find, func(files []string, next *string) any {
+		return client.MaintenanceFilesPage{Files: files, NextPage: client.NextPage{NextPageToken: next}}
 	})(w, r)
 }
 
-// MaintenanceFiles returns a page of the files that a job will delete. After is the number of files
-// on the previous pages.
-func (c Caretaker) MaintenanceFiles(ctx context.Context, id string, page client.Page) ([]string, string, error) {
-	job, err := jobCalled(id)
-	if err != nil {
-		return nil, "", err
-	}
-	skip := 0
-	if page.After != "" {
-		if skip, err = strconv.Atoi(page.After); err != nil || skip < 0 {
-			return nil, "", moorage.Errorf(moorage.KindBadRequest, "Invalid page token")
-		}
-	}
-	files, err := c.Jobs.Files(ctx, job, skip, page.Limit+1)
-	if err != nil {
-		return nil, "", err
-	}
-	next := ""
-	if len(files) > page.Limit {
-		next = strconv.Itoa(skip + page.Limit)
-	}
-	return pathsOf(files[:min(len(files), page.Limit)]), next, nil
-}
-
-func (m maintained) adoptOrphans(r *http.Request, body []byte) (any, error) {
+// adoptOrphans makes this store the one that removes orphans in a warehouse.
+func (s *server) adoptOrphans(r *http.Request, body []byte) (any, error) {
 	f, err := web.ParseFields(body, "request")
 	if err != nil {
 		return nil, err
@@ -297,11 +281,6 @@ func (m maintained) adoptOrphans(r *http.Request, body []byte) (any, error) {
 	if f.Failure != nil {
 		return nil, f.Failure
 	}
-	return m.caretaker(r).AdoptOrphans(r.Context(), warehouse)
-}
-
-// AdoptOrphans makes this store the one that removes orphans in a warehouse.
-func (c Caretaker) AdoptOrphans(ctx context.Context, warehouse string) (client.MaintenanceAdopted, error) {
-	other, err := c.Jobs.Adopt(ctx, warehouse)
+	other, err := s.config.Jobs.Adopt(r.Context(), warehouse)
 	return client.MaintenanceAdopted{Warehouse: warehouse, Other: other}, err
 }

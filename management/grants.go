@@ -34,23 +34,22 @@ func (s *server) listGrants(w http.ResponseWriter, r *http.Request) error {
 	case given && (object.Warehouse != "" || err == nil):
 		return moorage.Errorf(moorage.KindBadRequest, "A request names an object or a grantee, not both")
 	case given:
-		find := s.administrator(r)
-		return list(s, "grants to "+grantee, pageSizes,
-			func(ctx context.Context, page client.Page) ([]client.ObjectGrants, string, error) {
-				return find.GrantsTo(ctx, grantee, page)
-			}, grantsPage)(w, r)
+		find := func(ctx context.Context, page moorage.Page) ([]grants.ObjectGrants, string, error) {
+			return s.access(r).GrantsTo(ctx, grantee, page)
+		}
+		return list(s, "grants to "+grantee, pageSizes, pagesOf(find, grantsOf), grantsPage)(w, r)
 	case err != nil:
 		return moorage.Errorf(moorage.KindBadRequest, "Name an object or a grantee: %w", err)
 	}
-	found, err := s.administrator(r).GrantsOn(r.Context(), object)
+	found, err := s.access(r).GrantsOn(r.Context(), refOf(object))
 	if err != nil {
 		return err
 	}
-	return s.AnswerJSON(w, r, grantsPage([]client.ObjectGrants{found}, nil))
+	return s.AnswerJSON(w, r, grantsPage([]client.ObjectGrants{grantsOf(found)}, nil))
 }
 
 func grantsPage(found []client.ObjectGrants, next *string) any {
-	return client.GrantsPage{Grants: found, NextPageToken: next}
+	return client.GrantsPage{Grants: found, NextPage: client.NextPage{NextPageToken: next}}
 }
 
 func (s *server) changeGrants(r *http.Request, body []byte) (any, error) {
@@ -59,24 +58,42 @@ func (s *server) changeGrants(r *http.Request, body []byte) (any, error) {
 		return nil, err
 	}
 	f.Require("changes")
-	var changes []client.GrantChange
+	var changes []grants.Change
 	length := f.Objects("changes", "change", grants.ChangesMax, func(inner *web.Fields) {
-		changes = append(changes, client.GrantChange{
-			Change: inner.Text("change"), Object: objectIn(inner), Grantee: inner.Text("grantee"),
-			Privileges: inner.Texts("privileges"),
-		})
+		changes = append(changes, grantChangeIn(inner))
 		f.Keep(inner.Failure)
 	})
 	switch {
-	case f.Failure != nil:
-		return nil, f.Failure
 	case length > grants.ChangesMax:
 		return nil, moorage.Errorf(moorage.KindTooLarge, "%d changes of grants, at most %d can be made at once", length,
 			grants.ChangesMax)
+	case f.Failure != nil:
+		return nil, f.Failure
 	case length == 0:
 		return nil, moorage.Errorf(moorage.KindBadRequest, "There are no changes of grants")
 	}
-	return s.administrator(r).ChangeGrants(r.Context(), changes)
+	unknown, err := s.access(r).ChangeGrants(r.Context(), changes)
+	return client.GrantsChanged{Changes: length, Unknown: len(unknown) > 0, UnknownGrantees: unknown}, err
+}
+
+// grantChangeIn reads one change of grants.
+func grantChangeIn(f *web.Fields) grants.Change {
+	how := f.Text("change")
+	change := grants.Change{
+		Revoke: how == client.ChangeRevoke, Object: refOf(objectIn(f)), Grantee: f.Text("grantee"),
+	}
+	privileges := f.Texts("privileges")
+	if f.Failure != nil {
+		return change
+	}
+	var err error
+	if change.Privileges, err = privilegesOf(privileges); err != nil {
+		f.Keep(err)
+	} else if how != client.ChangeGrant && how != client.ChangeRevoke {
+		f.Keep(moorage.Errorf(moorage.KindBadRequest, "Unknown change %q: it is %s or %s", how, client.ChangeGrant,
+			client.ChangeRevoke))
+	}
+	return change
 }
 
 // objectIn returns the member "object" of a request.
@@ -100,7 +117,7 @@ func (s *server) setOwner(r *http.Request, body []byte) (any, error) {
 	if f.Failure != nil {
 		return nil, f.Failure
 	}
-	return owner, s.administrator(r).SetOwner(r.Context(), owner)
+	return owner, s.access(r).SetOwner(r.Context(), refOf(owner.Object), owner.Owner)
 }
 
 func (s *server) setManaged(r *http.Request, body []byte) (any, error) {
@@ -113,15 +130,15 @@ func (s *server) setManaged(r *http.Request, body []byte) (any, error) {
 	if f.Failure != nil {
 		return nil, f.Failure
 	}
-	return managed, s.administrator(r).SetManaged(r.Context(), managed)
+	return managed, s.access(r).SetManaged(r.Context(), refOf(managed.Object), managed.Managed)
 }
 
 func (s *server) loadAccess(w http.ResponseWriter, r *http.Request) error {
-	found, err := s.administrator(r).LoadAccess(r.Context())
+	on, err := s.access(r).IsOn(r.Context())
 	if err != nil {
 		return err
 	}
-	return s.AnswerJSON(w, r, found)
+	return s.AnswerJSON(w, r, client.Access{On: on})
 }
 
 // enableAccess switches access control on. A server that cannot authenticate callers refuses,
@@ -132,18 +149,17 @@ func (s *server) enableAccess(r *http.Request, _ []byte) (any, error) {
 			"The server has no way to know who asks: start it with --keys, --issuer or --tls-client-ca first")
 	}
 	caller, _ := moorage.CallerOf(r.Context())
-	administrator := s.administrator(r)
-	found, err := administrator.LoadAccess(r.Context())
+	on, err := s.access(r).IsOn(r.Context())
 	if err != nil {
 		return nil, err
 	}
 	isWhole := !caller.IsActing() && caller.Only == nil // the caller itself, with all its privileges
-	if !found.On && !(isWhole && slices.Contains(s.config.Admins, caller.Name)) {
+	if !on && !(isWhole && slices.Contains(s.config.Admins, caller.Name)) {
 		return nil, moorage.Errorf(moorage.KindForbidden,
 			"Not allowed: only an administrator that the server was started with may switch access on. Start it with "+
 				"--admin %s, or stop it and run: moorage access enable", caller.Name)
 	}
-	return client.Access{On: true}, administrator.EnableAccess(r.Context())
+	return client.Access{On: true}, s.access(r).Enable(r.Context())
 }
 
 // explain answers with an explanation of an access decision.
@@ -156,11 +172,11 @@ func (s *server) explain(w http.ResponseWriter, r *http.Request) error {
 	if f.Failure != nil {
 		return f.Failure
 	}
-	why, err := s.administrator(r).Explain(r.Context(), question)
+	answer, err := s.access(r).Explain(r.Context(), question)
 	if err != nil {
 		return err
 	}
-	return s.AnswerJSON(w, r, why)
+	return s.AnswerJSON(w, r, explanationOf(answer))
 }
 
 // checkAccess answers several access questions.
@@ -170,27 +186,29 @@ func (s *server) checkAccess(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f.Require("questions")
-	questions := []client.Question{}
+	questions := []grants.Question{}
 	length := f.Objects("questions", "question", grants.QuestionsMax, func(inner *web.Fields) {
 		questions = append(questions, questionIn(inner))
 		f.Keep(inner.Failure)
 	})
 	switch {
-	case f.Failure != nil:
-		return f.Failure
 	case length > grants.QuestionsMax:
 		return moorage.Errorf(moorage.KindTooLarge, "%d questions, at most %d can be asked at once", length,
 			grants.QuestionsMax)
+	case f.Failure != nil:
+		return f.Failure
 	}
-	allowed, err := s.administrator(r).CheckAccess(r.Context(), questions)
+	answers, err := s.access(r).Check(r.Context(), questions)
 	if err != nil {
 		return err
 	}
-	return s.AnswerJSON(w, r, client.Checked{Allowed: allowed})
+	return s.AnswerJSON(w, r, client.Checked{
+		Allowed: each(answers, func(answer grants.Answer) bool { return answer.Allowed }),
+	})
 }
 
 // questionIn reads one question.
-func questionIn(f *web.Fields) client.Question {
+func questionIn(f *web.Fields) (asked grants.Question) {
 	question := client.Question{
 		Operation: f.Text("operation"), Privileges: f.Texts("privileges"), Object: objectIn(f),
 	}
@@ -206,7 +224,12 @@ func questionIn(f *web.Fields) client.Question {
 		question.Caller = &client.Subject{Name: inner.Text("name"), Roles: inner.Texts("roles")}
 		f.Keep(inner.Failure)
 	}
-	return question
+	if f.Failure != nil {
+		return asked
+	}
+	asked, err := questionOf(question)
+	f.Keep(err)
+	return asked
 }
 
 // decisions answers with this node's denials of one of its last requests.
@@ -242,11 +265,34 @@ func denialOf(line audit.Line) client.Denial {
 	}
 }
 
-// export answers with the whole access policy of the store.
+// export answers with the whole access policy of the store, without secrets: the principals and
+// roles with a record, and the grants on each object, including grants to names without a record.
 func (s *server) export(w http.ResponseWriter, r *http.Request) error {
-	all, err := s.administrator(r).Export(r.Context())
-	if err != nil {
+	var all client.Export
+	var err error
+	if all.Principals, err = gather(r.Context(), pagesOf(s.access(r).Principals, principalOf)); err != nil {
+		return err
+	}
+	if all.Roles, err = gather(r.Context(), pagesOf(s.access(r).Roles, roleOf)); err != nil {
+		return err
+	}
+	if all.Grants, err = gather(r.Context(), pagesOf(s.access(r).AllGrants, grantsOf)); err != nil {
 		return err
 	}
 	return s.AnswerJSON(w, r, all)
+}
+
+// gather returns all pages of a list.
+func gather[T any](ctx context.Context, list func(context.Context, moorage.Page) ([]T, string, error)) ([]T, error) {
+	all := []T{}
+	for page := (moorage.Page{Limit: pageSizes.Max}); ; {
+		found, next, err := list(ctx, page)
+		if err != nil {
+			return nil, err
+		}
+		if all = append(all, found...); next == "" {
+			return all, nil
+		}
+		page.After = next
+	}
 }

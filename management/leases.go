@@ -161,7 +161,7 @@ func (s *server) releaseLeases(r *http.Request, _ []byte) (any, error) {
 func (s *server) listLeases(w http.ResponseWriter, r *http.Request) error {
 	asked := r.URL.Query()
 	filter := leases.Filter{Warehouse: asked.Get("warehouse"), Holder: asked.Get("holder")}
-	find := func(ctx context.Context, page client.Page) ([]client.Lease, string, error) {
+	find := func(ctx context.Context, page moorage.Page) ([]client.Lease, string, error) {
 		held, next, err := s.config.Leases.List(ctx, filter, page.After, page.Limit)
 		return leasesOf(held), next, err
 	}
@@ -169,7 +169,7 @@ func (s *server) listLeases(w http.ResponseWriter, r *http.Request) error {
 }
 
 func leasesPage(found []client.Lease, next *string) any {
-	return client.LeasesPage{Leases: found, NextPageToken: next}
+	return client.LeasesPage{Leases: found, NextPage: client.NextPage{NextPageToken: next}}
 }
 
 func leasesOf(held []leases.Granted) []client.Lease {

@@ -45,7 +45,7 @@ func (f fakeLeases) ReleaseHolder(context.Context, moorage.Caller, string) (int,
 }
 
 func (f fakeLeases) List(_ context.Context, _ leases.Filter, after string, limit int) ([]leases.Granted, string, error) {
-	return []leases.Granted{granted}, f.next, f.call("List", client.Page{After: after, Limit: limit})
+	return []leases.Granted{granted}, f.next, f.call("List", moorage.Page{After: after, Limit: limit})
 }
 
 // leasing is a server with leases in memory, on the only table, main.a.t.
@@ -58,7 +58,7 @@ func leasing(t *testing.T, authorizer gate.Authorizer) http.Handler {
 		}
 		return leases.Table{0xa1}, "u-1", nil
 	}
-	return newServer(t, Config{Operator: operatorOf(&fake{}), Leases: leases.New(registrytest.Ledger(store)), FindTable: find, Gate: authorizer})
+	return newServer(t, Config{Recovery: &fake{}, Purges: &fake{}, Leases: leases.New(registrytest.Ledger(store)), FindTable: find, Gate: authorizer})
 }
 
 const (
@@ -176,7 +176,7 @@ func TestOperatorsReleaseLeases(t *testing.T) {
 		ids = append(ids, granted.ID)
 	}
 	as := func(caller string) http.Handler {
-		served := newServer(t, Config{Operator: operatorOf(&fake{}), Leases: held, Gate: operatorsGate{gate.AdmitAll()}})
+		served := newServer(t, Config{Recovery: &fake{}, Purges: &fake{}, Leases: held, Gate: operatorsGate{gate.AdmitAll()}})
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			served.ServeHTTP(w, r.WithContext(moorage.WithCaller(r.Context(), moorage.Caller{Name: caller})))
 		})

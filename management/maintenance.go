@@ -1,50 +1,90 @@
 package management
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 
 	"moorage"
+	"moorage/catalog"
+	"moorage/catalog/gate"
 	"moorage/internal/web"
+	"moorage/maintenance/due"
+	"moorage/maintenance/jobs"
+	"moorage/maintenance/policy"
 	"moorage/management/client"
+	"moorage/registry"
 )
+
+// Steering has the methods of *due.Control.
+type Steering interface {
+	Status(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) (due.Status, error)
+	Run(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind) error
+	Begin(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked due.JobRequest) (jobs.Began, error)
+	Plan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, kind policy.Kind, asked due.JobRequest,
+		sample int) (jobs.DryRun, error)
+	Leftovers(ctx context.Context, scopes policy.Scopes, warehouse string, asked jobs.LeftoverSettings,
+		sample int) (jobs.DryRun, error)
+	Pause(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, reason, by string) error
+	Resume(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error
+	Rescan(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier) error
+	Blockers(ctx context.Context, after string, limit int) ([]due.Blocker, string, error)
+	Preview(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked policy.Asked, after string,
+		limit int) ([]due.Preview, string, error)
+}
+
+// Policies has the methods of *policy.Policies.
+type Policies interface {
+	Put(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, asked policy.Asked) error
+	Delete(ctx context.Context, scopes policy.Scopes, ident moorage.Identifier, t policy.Type) error
+	Of(ctx context.Context, scope catalog.Scope) (map[policy.Type]policy.Said, error)
+}
+
+// Jobs has the methods of *jobs.Jobs.
+type Jobs interface {
+	List(ctx context.Context, pointer registry.ID, after string, limit int) ([]jobs.Under, string, error)
+	Cancel(ctx context.Context, id registry.ID, caller string) error
+	Retry(ctx context.Context, id registry.ID, how jobs.Retrying) error
+	Quarantine(ctx context.Context, id registry.ID, reason, caller string) error
+	Pause(ctx context.Context, id registry.ID, reason, caller string) error
+	Resume(ctx context.Context, id registry.ID) error
+	Files(ctx context.Context, id registry.ID, skip, limit int) ([]jobs.Listed, error)
+	Adopt(ctx context.Context, warehouse string) (other string, err error)
+}
 
 // maintenanceOperations returns the operations about maintenance.
 func (s *server) maintenanceOperations() []operation {
-	m := maintained{s}
 	const get, post, put, remove = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	return []operation{
-		{"loadMaintenancePolicy", get, "/maintenance/policies/{type}", m.loadMaintenancePolicy},
-		{"putMaintenancePolicy", put, "/maintenance/policies/{type}", s.change(m.putMaintenancePolicy)},
-		{"deleteMaintenancePolicy", remove, "/maintenance/policies/{type}", s.change(m.deleteMaintenancePolicy)},
-		{"previewMaintenancePolicy", post, "/maintenance/policies/{type}/preview", m.previewMaintenancePolicy},
-		{"loadMaintenance", get, "/maintenance/status", m.loadMaintenance},
-		{"listMaintenanceJobs", get, "/maintenance/jobs", m.listMaintenanceJobs},
-		{"listMaintenanceBlockers", get, "/maintenance/blockers", m.listMaintenanceBlockers},
-		{"pauseMaintenance", post, "/maintenance/pause", s.change(m.pauseMaintenance)},
-		{"resumeMaintenance", post, "/maintenance/resume", s.change(m.resumeMaintenance)},
-		{"rescanMaintenance", post, "/maintenance/rescan", s.change(m.rescanMaintenance)},
-		{"runMaintenance", post, "/maintenance/run", s.change(m.runMaintenance)},
-		{"planMaintenance", post, "/maintenance/plan", m.planMaintenance},
-		{"adoptOrphans", post, "/maintenance/adopt", s.change(m.adoptOrphans)},
-		{"listMaintenanceJobFiles", get, "/maintenance/jobs/{id}/files", m.listMaintenanceJobFiles},
-		{"cancelMaintenanceJob", post, "/maintenance/jobs/{id}/cancel", s.change(m.changeMaintenanceJob(jobCancel))},
-		{"retryMaintenanceJob", post, "/maintenance/jobs/{id}/retry", s.change(m.changeMaintenanceJob(jobRetry))},
+		{"loadMaintenancePolicy", get, "/maintenance/policies/{type}", s.loadMaintenancePolicy},
+		{"putMaintenancePolicy", put, "/maintenance/policies/{type}", s.change(s.putMaintenancePolicy)},
+		{"deleteMaintenancePolicy", remove, "/maintenance/policies/{type}", s.change(s.deleteMaintenancePolicy)},
+		{"previewMaintenancePolicy", post, "/maintenance/policies/{type}/preview", s.previewMaintenancePolicy},
+		{"loadMaintenance", get, "/maintenance/status", s.loadMaintenance},
+		{"listMaintenanceJobs", get, "/maintenance/jobs", s.listMaintenanceJobs},
+		{"pauseMaintenance", post, "/maintenance/pause", s.change(s.pauseMaintenance)},
+		{"resumeMaintenance", post, "/maintenance/resume", s.change(s.resumeMaintenance)},
+		{"rescanMaintenance", post, "/maintenance/rescan", s.change(s.rescanMaintenance)},
+		{"runMaintenance", post, "/maintenance/run", s.change(s.runMaintenance)},
+		{"planMaintenance", post, "/maintenance/plan", s.planMaintenance},
+		{"adoptOrphans", post, "/maintenance/adopt", s.change(s.adoptOrphans)},
+		{"listMaintenanceJobFiles", get, "/maintenance/jobs/{id}/files", s.listMaintenanceJobFiles},
+		{"cancelMaintenanceJob", post, "/maintenance/jobs/{id}/cancel", s.change(s.changeMaintenanceJob(jobCancel))},
+		{"retryMaintenanceJob", post, "/maintenance/jobs/{id}/retry", s.change(s.changeMaintenanceJob(jobRetry))},
 		{"quarantineMaintenanceJob", post, "/maintenance/jobs/{id}/quarantine",
-			s.change(m.changeMaintenanceJob(jobQuarantine))},
-		{"pauseMaintenanceJob", post, "/maintenance/jobs/{id}/pause", s.change(m.changeMaintenanceJob(jobPause))},
-		{"resumeMaintenanceJob", post, "/maintenance/jobs/{id}/resume", s.change(m.changeMaintenanceJob(jobResume))},
+			s.change(s.changeMaintenanceJob(jobQuarantine))},
+		{"pauseMaintenanceJob", post, "/maintenance/jobs/{id}/pause", s.change(s.changeMaintenanceJob(jobPause))},
+		{"resumeMaintenanceJob", post, "/maintenance/jobs/{id}/resume", s.change(s.changeMaintenanceJob(jobResume))},
 	}
 }
 
-// maintained answers requests about maintenance.
-type maintained struct{ server *server }
-
-// caretaker returns the Caretaker of the caller of r.
-func (m maintained) caretaker(r *http.Request) Caretaker {
-	return m.server.config.Maintenance(web.CallerOf(r))
-}
+// scopes finds the objects of maintenance with the rights of the caller of r.
+func (s *server) scopes(r *http.Request) policy.Scopes { return s.config.Scopes(web.CallerOf(r)) }
 
 // objectOfQuery returns the object that the parameters of a request name.
 func objectOfQuery(r *http.Request) (client.Object, error) {
@@ -64,142 +104,299 @@ func objectOfQuery(r *http.Request) (client.Object, error) {
 	return object, nil
 }
 
+// identOf returns the identifier of an object.
+func identOf(object client.Object) (moorage.Identifier, error) {
+	if object.View+object.Function != "" {
+		return moorage.Identifier{}, moorage.Errorf(moorage.KindIllegalArgument, "There is no maintenance of a %s",
+			strings.Fields(object.String())[0])
+	}
+	return moorage.Identifier{Warehouse: object.Warehouse, Namespace: object.Namespace, Name: object.Table}, nil
+}
+
+// objectCalled returns the object with the identifier ident.
+func objectCalled(ident moorage.Identifier) client.Object {
+	return client.Object{Warehouse: ident.Warehouse, Namespace: ident.Namespace, Table: ident.Name}
+}
+
 // policyIn returns the object and the type of a request about a policy.
-func policyIn(r *http.Request) (object client.Object, of string, err error) {
-	if of, err = web.PathParam(r, "type"); err != nil {
-		return object, of, err
+func policyIn(r *http.Request) (ident moorage.Identifier, t policy.Type, err error) {
+	of, err := web.PathParam(r, "type")
+	if err != nil {
+		return ident, "", err
 	}
-	object, err = objectOfQuery(r)
-	return object, of, err
+	object, err := objectOfQuery(r)
+	if err != nil {
+		return ident, "", err
+	}
+	if t = policy.Type(of); t.Check(nil, false) != nil {
+		return ident, "", moorage.Errorf(moorage.KindNotFound, "%s", t.Check(nil, false))
+	}
+	ident, err = identOf(object)
+	return ident, t, err
 }
 
-func (m maintained) loadMaintenancePolicy(w http.ResponseWriter, r *http.Request) error {
-	object, of, err := policyIn(r)
+func (s *server) loadMaintenancePolicy(w http.ResponseWriter, r *http.Request) error {
+	ident, t, err := policyIn(r)
 	if err != nil {
 		return err
 	}
-	found, err := m.caretaker(r).MaintenancePolicy(r.Context(), object, of)
+	scope, err := s.scopes(r).Find(r.Context(), gate.LoadMaintenancePolicy, ident)
 	if err != nil {
 		return err
 	}
-	return m.server.AnswerJSON(w, r, found)
+	all, err := s.config.Policies.Of(r.Context(), scope)
+	if err != nil {
+		return err
+	}
+	found, ok := all[t]
+	if !ok {
+		return moorage.Errorf(moorage.KindNotFound, "The %s has no policy of its own for %s", objectCalled(ident), t)
+	}
+	return s.AnswerJSON(w, r, policyOf(t, found))
 }
 
-func (m maintained) putMaintenancePolicy(r *http.Request, body []byte) (any, error) {
-	object, of, err := policyIn(r)
+func (s *server) putMaintenancePolicy(r *http.Request, body []byte) (any, error) {
+	ident, t, err := policyIn(r)
 	if err != nil {
 		return nil, err
 	}
-	said, err := policyOfBody(body)
+	sent, asked, err := policyOfBody(r, t, body)
 	if err != nil {
 		return nil, err
 	}
-	return said, m.caretaker(r).PutMaintenancePolicy(r.Context(), object, of, said)
+	return sent, s.config.Policies.Put(r.Context(), s.scopes(r), ident, asked)
 }
 
-// policyOfBody reads a policy for a type of job.
-func policyOfBody(body []byte) (said client.MaintenancePolicy, err error) {
+// policyOfBody reads a policy for a type of job. It returns the policy as it was sent, and as it is
+// stored.
+func policyOfBody(r *http.Request, t policy.Type, body []byte) (sent client.MaintenancePolicy, asked policy.Asked,
+	err error) {
 	f, err := web.ParseFields(body, "policy")
 	if err != nil {
-		return said, err
+		return sent, asked, err
 	}
 	f.Require("status")
-	said = client.MaintenancePolicy{Status: f.Text("status"), Unsafe: f.Boolean("unsafe")}
+	sent = client.MaintenancePolicy{Status: f.Text("status"), Unsafe: f.Boolean("unsafe")}
 	if f.Has("settings") {
-		if err := json.Unmarshal(f.Get("settings").Bytes(), &said.Settings); err != nil {
-			f.Fail("member %q has one member, which is called as the type is: an object of settings", "settings")
+		if err := json.Unmarshal(f.Get("settings").Bytes(), &sent.Settings); err != nil {
+			f.Fail("member %q has one member, with the name of the type: an object of settings", "settings")
 		}
 	}
-	return said, f.Failure
+	if f.Failure != nil {
+		return sent, asked, f.Failure
+	}
+	settings, err := settingsOf(t, sent.Settings)
+	return sent, policy.Asked{
+		Type: t, Status: policy.Status(sent.Status), Settings: settings, Unsafe: sent.Unsafe, By: web.CallerOf(r).Name,
+	}, err
 }
 
-func (m maintained) deleteMaintenancePolicy(r *http.Request, _ []byte) (any, error) {
-	object, of, err := policyIn(r)
+func (s *server) deleteMaintenancePolicy(r *http.Request, _ []byte) (any, error) {
+	ident, t, err := policyIn(r)
 	if err != nil {
 		return nil, err
 	}
-	return client.MaintenanceChange{Object: object}, m.caretaker(r).DeleteMaintenancePolicy(r.Context(), object, of)
+	return client.MaintenanceChange{Object: objectCalled(ident)},
+		s.config.Policies.Delete(r.Context(), s.scopes(r), ident, t)
 }
 
-func (m maintained) loadMaintenance(w http.ResponseWriter, r *http.Request) error {
+// previewSizes bound a page of a preview. Each table on it costs the reads of its job.
+var previewSizes = web.PageSizes{Default: 10, Max: 100, Always: true}
+
+// previewMaintenancePolicy answers with the effects that putMaintenancePolicy with the same body
+// would have.
+func (s *server) previewMaintenancePolicy(w http.ResponseWriter, r *http.Request) error {
+	ident, t, err := policyIn(r)
+	if err != nil {
+		return err
+	}
+	body, err := s.ReadBody(w, r)
+	if err != nil {
+		return err
+	}
+	_, asked, err := policyOfBody(r, t, body)
+	if err != nil {
+		return err
+	}
+	find := func(ctx context.Context, page moorage.Page) ([]client.MaintenancePreview, string, error) {
+		found, next, err := s.config.Steering.Preview(ctx, s.scopes(r), ident, asked, page.After, page.Limit)
+		return each(found, previewOf), next, err
+	}
+	return list(s, "preview of "+string(t)+" of "+objectCalled(ident).String(), previewSizes, find,
+		func(found []client.MaintenancePreview, next *string) any {
+			return client.MaintenancePreviewPage{Tables: found, NextPage: client.NextPage{NextPageToken: next}}
+		})(w, r)
+}
+
+func previewOf(of due.Preview) client.MaintenancePreview {
+	made := client.MaintenancePreview{
+		Object: objectCalled(of.Table), Nothing: of.Nothing, Failed: of.Failed,
+		Snapshots: len(of.Run.Expiry.Snapshots), Refs: len(of.Run.Expiry.Refs),
+		Files: of.Run.Files, Bytes: of.Run.Bytes, Due: of.Due,
+	}
+	if of.Run.Blocked != "" {
+		made.Failed = "the job would stop: " + of.Run.Blocked
+	}
+	if of.Due {
+		made.Files = max(of.Files, 0)
+	}
+	return made
+}
+
+// settingsOf reads the settings of a policy of a type. It accepts numbers and booleans in place of
+// strings.
+func settingsOf(t policy.Type, sent map[string]client.MaintenanceSettings) (policy.Settings, error) {
+	settings := make(policy.Settings)
+	for of, members := range sent {
+		if of != string(t) {
+			return nil, moorage.Errorf(moorage.KindBadRequest, "The settings are of %q, and the policy is of %s",
+				moorage.Cut(of, 100), t)
+		}
+		for name, raw := range members {
+			decoder := json.NewDecoder(bytes.NewReader(raw))
+			decoder.UseNumber()
+			var value any
+			if err := decoder.Decode(&value); err != nil {
+				return nil, moorage.Errorf(moorage.KindBadRequest, "The setting %q cannot be read",
+					moorage.Cut(name, 100))
+			}
+			switch value := value.(type) {
+			case json.Number:
+				settings[name] = value.String()
+			case string:
+				settings[name] = value
+			case bool:
+				settings[name] = strconv.FormatBool(value)
+			default:
+				return nil, moorage.Errorf(moorage.KindBadRequest, "The setting %q is no number and no text",
+					moorage.Cut(name, 100))
+			}
+		}
+	}
+	return settings, nil
+}
+
+func (s *server) loadMaintenance(w http.ResponseWriter, r *http.Request) error {
 	object, err := objectOfQuery(r)
 	if err != nil {
 		return err
 	}
-	found, err := m.caretaker(r).MaintenanceStatus(r.Context(), object)
+	ident, err := identOf(object)
 	if err != nil {
 		return err
 	}
-	return m.server.AnswerJSON(w, r, found)
+	found, err := s.config.Steering.Status(r.Context(), s.scopes(r), ident)
+	if err != nil {
+		return err
+	}
+	return s.AnswerJSON(w, r, statusOf(object, found))
 }
 
-func (m maintained) listMaintenanceJobs(w http.ResponseWriter, r *http.Request) error {
-	return list(m.server, "maintenance jobs", pageSizes, m.caretaker(r).MaintenanceJobs,
-		func(found []client.MaintenanceJob, next *string) any {
-			return client.MaintenanceJobsPage{Jobs: found, NextPageToken: next}
-		})(w, r)
-}
-
-func (m maintained) listMaintenanceBlockers(w http.ResponseWriter, r *http.Request) error {
-	return list(m.server, "maintenance blockers", pageSizes, m.caretaker(r).MaintenanceBlockers,
-		func(found []client.MaintenanceBlocker, next *string) any {
-			return client.MaintenanceBlockersPage{Blockers: found, NextPageToken: next}
-		})(w, r)
+func (s *server) listMaintenanceJobs(w http.ResponseWriter, r *http.Request) error {
+	find := func(ctx context.Context, page moorage.Page) ([]client.MaintenanceJob, string, error) {
+		found, next, err := s.config.Jobs.List(ctx, registry.ID{}, page.After, page.Limit)
+		return each(found, jobOf), next, err
+	}
+	return list(s, "maintenance jobs", pageSizes, find, func(found []client.MaintenanceJob, next *string) any {
+		return client.MaintenanceJobsPage{Jobs: found, NextPage: client.NextPage{NextPageToken: next}}
+	})(w, r)
 }
 
 // maintenanceChange reads an operator's request about the maintenance of an object.
-func maintenanceChange(body []byte) (change client.MaintenanceChange, err error) {
+func maintenanceChange(body []byte) (change client.MaintenanceChange, ident moorage.Identifier, err error) {
 	f, err := web.ParseFields(body, "request")
 	if err != nil {
-		return change, err
+		return change, ident, err
 	}
 	change = client.MaintenanceChange{Object: objectIn(f), Kind: f.Text("kind"), Reason: f.Text("reason")}
-	return change, f.Failure
+	if f.Failure != nil {
+		return change, ident, f.Failure
+	}
+	ident, err = identOf(change.Object)
+	return change, ident, err
 }
 
-func (m maintained) pauseMaintenance(r *http.Request, body []byte) (any, error) {
-	change, err := maintenanceChange(body)
+func (s *server) pauseMaintenance(r *http.Request, body []byte) (any, error) {
+	change, ident, err := maintenanceChange(body)
 	if err == nil {
-		err = m.caretaker(r).PauseMaintenance(r.Context(), change)
+		err = s.config.Steering.Pause(r.Context(), s.scopes(r), ident, change.Reason, web.CallerOf(r).Name)
 	}
 	return change, err
 }
 
-func (m maintained) resumeMaintenance(r *http.Request, body []byte) (any, error) {
-	change, err := maintenanceChange(body)
+func (s *server) resumeMaintenance(r *http.Request, body []byte) (any, error) {
+	change, ident, err := maintenanceChange(body)
 	if err == nil {
-		err = m.caretaker(r).ResumeMaintenance(r.Context(), change)
+		err = s.config.Steering.Resume(r.Context(), s.scopes(r), ident)
 	}
 	return change, err
 }
 
-func (m maintained) rescanMaintenance(r *http.Request, body []byte) (any, error) {
-	change, err := maintenanceChange(body)
+func (s *server) rescanMaintenance(r *http.Request, body []byte) (any, error) {
+	change, ident, err := maintenanceChange(body)
 	if err == nil {
-		err = m.caretaker(r).RescanMaintenance(r.Context(), change)
+		err = s.config.Steering.Rescan(r.Context(), s.scopes(r), ident)
 	}
 	return change, err
 }
+
+func jobCalled(id string) (job registry.ID, err error) {
+	if err := job.UnmarshalText([]byte(id)); err != nil {
+		return job, moorage.Errorf(moorage.KindNotFound, "%q is not the id of a job", moorage.Cut(id, 100))
+	}
+	return job, nil
+}
+
+// The changes of a job.
+const (
+	jobCancel     = "cancel"
+	jobRetry      = "retry"
+	jobQuarantine = "quarantine"
+	jobPause      = "pause"
+	jobResume     = "resume"
+)
 
 // changeMaintenanceJob returns the handler of a change of the job whose id is in the path. The
 // response repeats the request.
-func (m maintained) changeMaintenanceJob(change string) func(r *http.Request, body []byte) (any, error) {
+func (s *server) changeMaintenanceJob(change string) func(r *http.Request, body []byte) (any, error) {
 	return func(r *http.Request, body []byte) (any, error) {
 		id, err := web.PathParam(r, "id")
 		if err != nil {
 			return nil, err
 		}
-		answer := client.MaintenanceJobChange{Job: id, Change: change}
+		asked := client.MaintenanceJobChange{Job: id, Change: change}
 		if len(body) > 0 {
 			f, err := web.ParseFields(body, "request")
 			if err != nil {
 				return nil, err
 			}
-			answer.Reason, answer.Confirm = f.Text("reason"), f.Boolean("confirm")
+			asked.Reason, asked.Confirm = f.Text("reason"), f.Boolean("confirm")
 			if f.Failure != nil {
 				return nil, f.Failure
 			}
 		}
-		return answer, m.caretaker(r).ChangeMaintenanceJob(r.Context(), answer)
+		job, err := jobCalled(id)
+		switch {
+		case err != nil:
+			return nil, err
+		case asked.Reason == "" && slices.Contains([]string{jobQuarantine, jobPause}, change):
+			return nil, moorage.Errorf(moorage.KindBadRequest, "The reason is missing: give one with --reason")
+		case asked.Confirm && change != jobRetry:
+			return nil, moorage.Errorf(moorage.KindBadRequest, "Only a retry is confirmed")
+		}
+		kept, caller := s.config.Jobs, web.CallerOf(r).Name
+		switch change {
+		case jobCancel:
+			err = kept.Cancel(r.Context(), job, caller)
+		case jobRetry:
+			err = kept.Retry(r.Context(), job, jobs.Retrying{Confirmed: asked.Confirm})
+		case jobQuarantine:
+			err = kept.Quarantine(r.Context(), job, asked.Reason, caller)
+		case jobPause:
+			err = kept.Pause(r.Context(), job, asked.Reason, caller)
+		case jobResume:
+			err = kept.Resume(r.Context(), job)
+		}
+		return asked, err
 	}
 }

@@ -2,7 +2,9 @@ package management
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -19,10 +21,6 @@ import (
 
 // fakeCare answers as fake does. It notes what was asked for.
 type fakeCare struct{ *fake }
-
-func (f fakeCare) caretaker() Caretaker {
-	return Caretaker{Scopes: f, Policies: f, Steering: f, Jobs: fakeJobs(f), Caller: "ann"}
-}
 
 func (f fakeCare) Find(context.Context, gate.Verb, moorage.Identifier) (catalog.Scope, error) {
 	return catalog.Scope{Name: registry.ScopeServer}, f.call("Find")
@@ -164,9 +162,10 @@ func TestBadPolicies(t *testing.T) {
 // The status says each effective value with the level that it comes from.
 func TestStatusSaysWhoSaysSo(t *testing.T) {
 	t.Parallel()
-	status, err := fakeCare{&fake{}}.caretaker().MaintenanceStatus(t.Context(), client.Object{Warehouse: "w"})
-	if err != nil {
-		t.Fatal(err)
+	var status client.MaintenanceStatus
+	w := send(newServer(t, configOf(&fake{})), "GET", "/management/v1/maintenance/status?warehouse=w", "")
+	if err := json.Unmarshal(w.Body.Bytes(), &status); err != nil {
+		t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 	}
 	snapshots := status.Kinds[1]
 	want := map[string]client.MaintenanceValue{
@@ -229,15 +228,16 @@ func TestByHand(t *testing.T) {
 // Files are paged by how many came before.
 func TestPagesOfFiles(t *testing.T) {
 	t.Parallel()
-	care := fakeCare{&fake{}}.caretaker()
+	server := newServer(t, configOf(&fake{}))
 	var all []string
-	for page := (client.Page{Limit: 2}); ; {
-		files, next, err := care.MaintenanceFiles(t.Context(), strings.Repeat("a", 32), page)
-		if err != nil {
-			t.Fatal(err)
+	for token := ""; ; {
+		var page client.MaintenanceFilesPage
+		w := send(server, "GET", "/management/v1/maintenance/jobs/"+strings.Repeat("a", 32)+"/files?pageSize=2&pageToken="+token, "")
+		if err := json.Unmarshal(w.Body.Bytes(), &page); err != nil || w.Code != 200 {
+			t.Fatalf("%d %s: %v", w.Code, w.Body, err)
 		}
-		all = append(all, files...)
-		if page.After = next; next == "" {
+		all = append(all, page.Files...)
+		if token = url.QueryEscape(page.Next()); token == "" {
 			break
 		}
 	}

@@ -24,14 +24,19 @@ import (
 	"moorage/catalog/gate"
 	"moorage/check"
 	"moorage/internal/web"
+	"moorage/maintenance/policy"
 	"moorage/management/client"
 )
 
-// Config has the parts of the API. Operator, Check, Leases and FindTable are required.
+// Config has the parts of the API. The fields without a default are required.
 type Config struct {
-	Operator Operator
+	// Recovery and Purges have the work that servers do not end by themselves.
+	Recovery Recovery
+	Purges   Purges
 	// Check checks the whole store, as check.Checker does.
 	Check func(ctx context.Context) (check.Report, error)
+	// Findings returns what this node reports of itself. Default: nothing.
+	Findings func() []client.Finding
 	// Backup copies the store to a new folder called name, in a folder that Backup chooses, and
 	// returns when the copy is durable. It checks the name. Default: KindUnsupported.
 	Backup func(ctx context.Context, name string) (client.Backup, error)
@@ -40,15 +45,27 @@ type Config struct {
 	FindTable FindTable
 	// Work hands out jobs to external programs. Default: KindUnsupported.
 	Work Work
-	// Gate decides which callers may use which operation. Default: gate.AdmitAll.
+	// Gate decides which callers may use which operation. Default: gate.Open.
 	Gate gate.Authorizer
-	// Access returns the access control of a caller. Required.
+	// Access returns the access control of a caller.
 	Access func(caller moorage.Caller) Access
-	// Warehouses returns the warehouse management of a caller. Required.
-	Warehouses func(caller moorage.Caller) Keeper
-	// Maintenance returns the maintenance of a caller. Required.
-	Maintenance func(caller moorage.Caller) Caretaker
-	// DrawKey draws an API key, as Administrator.Draw does. Default: KindUnsupported.
+	// Warehouses returns the warehouse management of a caller.
+	Warehouses func(caller moorage.Caller) Warehouses
+	// Health returns this node's view of the storage of a warehouse. Default: there is no view.
+	Health func(warehouse, location string) *client.StorageHealth
+	// RotateSecrets reseals all secrets for a caller. Default: KindUnsupported.
+	RotateSecrets func(ctx context.Context, caller moorage.Caller, rotation client.SecretsRotation) (
+		client.SecretsRotated, error)
+	// Scopes finds the objects of maintenance with the rights of a caller. Policies, Steering and
+	// Jobs are the maintenance of the store.
+	Scopes   func(caller moorage.Caller) policy.Scopes
+	Policies Policies
+	Steering Steering
+	Jobs     Jobs
+	// Begun is called after a job on a table began. Default: the workers of the node go on with it.
+	Begun func(ctx context.Context, table moorage.Identifier, kind string)
+	// DrawKey draws a key: a new one if id is empty, else a further secret of that key. Default:
+	// KindUnsupported.
 	DrawKey func(id string) (Drawn, error)
 	// Authenticates reports that the server authenticates its callers.
 	Authenticates bool
@@ -79,6 +96,21 @@ func (c Config) withDefaults() Config {
 		c.DrawKey = func(string) (Drawn, error) {
 			return Drawn{}, moorage.Errorf(moorage.KindUnsupported, "This server has no keys: start it with --keys")
 		}
+	}
+	if c.Findings == nil {
+		c.Findings = func() []client.Finding { return nil }
+	}
+	if c.Health == nil {
+		c.Health = func(string, string) *client.StorageHealth { return nil }
+	}
+	if c.RotateSecrets == nil {
+		c.RotateSecrets = func(context.Context, moorage.Caller, client.SecretsRotation) (client.SecretsRotated, error) {
+			return client.SecretsRotated{}, moorage.Errorf(moorage.KindUnsupported,
+				"This server has no keys for secrets: start it with --secrets-key")
+		}
+	}
+	if c.Begun == nil {
+		c.Begun = func(context.Context, moorage.Identifier, string) {}
 	}
 	if c.Work == nil {
 		c.Work = noWork{}
@@ -148,25 +180,15 @@ func (op operation) verb() gate.Verb {
 	return ""
 }
 
-// operations returns all operations. The ones after the blank line are older names of operations
-// before it, for older clients.
+// operations returns all operations.
 func (s *server) operations() []operation {
 	const get, post, put, remove = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
-	operator := s.config.Operator
-	retry, abort := byID(s, operator.Retry), byID(s, operator.Abort)
 	return slices.Concat(s.warehouseOperations(), s.accessOperations(), s.maintenanceOperations(), []operation{
 		{"openapi", get, "/openapi.yaml", describe},
-		{"check", get, "/check", s.check},
+		{"diagnose", get, "/doctor", s.diagnose},
+		{"retryUnfinished", post, "/doctor/{id}/retry", s.change(s.retryUnfinished)},
+		{"abortUnfinished", post, "/doctor/{id}/abort", s.change(s.abortUnfinished)},
 		{"backup", post, "/backup", nearby(s.change(s.backup))},
-		{"listTransactions", get, "/transactions",
-			list(s, "transactions", pageSizes, operator.UnfinishedTransactions, transactionsPage)},
-		{"retryTransaction", post, "/transactions/{id}/retry", retry},
-		{"abortTransaction", post, "/transactions/{id}/abort", abort},
-		{"listTasks", get, "/tasks", list(s, "tasks", pageSizes, operator.BlockedPurges, tasksPage)},
-		{"listWaitingPurges", get, "/waiting-purges",
-			list(s, "waiting purges", pageSizes, operator.WaitingPurges, waitingPage)},
-		{"retryTask", post, "/tasks/{id}/retry", retry},
-		{"abortTask", post, "/tasks/{id}/abort", abort},
 		{"takeLease", post, "/leases", s.changeThatWaits(s.takeLease)},
 		{"renewLeases", put, "/leases", s.change(s.renewLeases)},
 		{"listLeases", get, "/leases", s.listLeases},
@@ -175,12 +197,6 @@ func (s *server) operations() []operation {
 		{"claimWork", post, "/work", s.changeThatWaits(s.claimWork)},
 		{"progressWork", post, "/work/{job}/progress", s.change(s.progressWork)},
 		{"finishWork", post, "/work/{job}/finish", s.change(s.finishWork)},
-
-		{"checkByPost", post, "/check", s.check},
-		{"listBlockedPurges", get, "/blocked-purges",
-			list(s, "blocked purges", pageSizesOld, operator.BlockedPurges, purgesPage)},
-		{"retryUnfinished", post, "/unfinished/{id}/retry", retry},
-		{"abortUnfinished", post, "/unfinished/{id}/abort", abort},
 	})
 }
 
@@ -192,16 +208,6 @@ func describe(w http.ResponseWriter, _ *http.Request) error {
 	w.Header().Set("Content-Type", "application/yaml")
 	_, _ = w.Write(openAPI) // if this fails, the client has disconnected
 	return nil
-}
-
-// check checks the whole store and answers with a client.Report. It reads every record and every
-// metadata file.
-func (s *server) check(w http.ResponseWriter, r *http.Request) error {
-	report, err := s.config.Check(r.Context())
-	if err != nil {
-		return err
-	}
-	return s.AnswerJSON(w, r, client.Report(report))
 }
 
 // backup copies the store to a new folder whose name is in the request. It answers with a
@@ -233,5 +239,34 @@ func nearby(h web.Handler) web.Handler {
 			return moorage.Errorf(moorage.KindForbidden, "Only the machine that the server runs on may ask for this")
 		}
 		return h(w, r)
+	}
+}
+
+// pageSizes bounds the pages of most lists.
+var pageSizes = web.PageSizes{Default: 100, Max: client.PageMax, Always: true}
+
+// list returns the handler of a list. Name identifies the list: the token of a page is refused for
+// another list.
+func list[T any](s *server, name string, sizes web.PageSizes,
+	find func(context.Context, moorage.Page) ([]T, string, error), answer func([]T, *string) any) web.Handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		pages, err := web.PagerOf(r, sizes, "management", name)
+		if err != nil {
+			return err
+		}
+		found, next, err := find(r.Context(), moorage.Page{After: pages.After, Limit: pages.Limit})
+		if err != nil {
+			return err
+		}
+		return s.AnswerJSON(w, r, answer(found, pages.Seal(next)))
+	}
+}
+
+// pagesOf returns find with its elements in the terms of the API.
+func pagesOf[T, U any](find func(context.Context, moorage.Page) ([]T, string, error), of func(T) U) func(
+	context.Context, moorage.Page) ([]U, string, error) {
+	return func(ctx context.Context, page moorage.Page) ([]U, string, error) {
+		found, next, err := find(ctx, page)
+		return each(found, of), next, err
 	}
 }

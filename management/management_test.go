@@ -25,8 +25,8 @@ import (
 	"moorage"
 	"moorage/check"
 	"moorage/internal/web"
+	"moorage/maintenance/policy"
 	"moorage/maintenance/purge"
-	"moorage/management/client"
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/txlog"
@@ -36,12 +36,12 @@ import (
 type fake struct {
 	mu    sync.Mutex // guards calls and pages
 	calls []string
-	pages []client.Page
+	pages []moorage.Page
 	fail  error
 	next  string
 }
 
-func (f *fake) call(name string, pages ...client.Page) error {
+func (f *fake) call(name string, pages ...moorage.Page) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.calls = append(f.calls, name)
@@ -62,18 +62,18 @@ func (f *fake) Unfinished(_ context.Context, after string, limit int) ([]recover
 	return []recovery.Unfinished{{
 		Entry:   txlog.Entry{Transaction: transaction, State: registry.StatePending},
 		Blocker: &recovery.Blocker{Since: began, Attempts: 50, LastError: "no disk"},
-	}}, f.next, f.call("Unfinished", client.Page{After: after, Limit: limit})
+	}}, f.next, f.call("Unfinished", moorage.Page{After: after, Limit: limit})
 }
 
 func (f *fake) Blocked(_ context.Context, after string, limit int) ([]purge.Blocked, string, error) {
-	return []purge.Blocked{{ID: "b2", Unreadable: errors.New("damaged")}}, f.next, f.call("Blocked", client.Page{After: after, Limit: limit})
+	return []purge.Blocked{{ID: "b2", Unreadable: errors.New("damaged")}}, f.next, f.call("Blocked", moorage.Page{After: after, Limit: limit})
 }
 
 func (f *fake) ListWaiting(_ context.Context, after string, limit int) ([]purge.Waiting, string, error) {
 	return []purge.Waiting{{
 		ID: "b3", Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
 		Begins: time.Date(2026, 11, 28, 10, 0, 0, 0, time.UTC), Bytes: 4711,
-	}}, f.next, f.call("Waiting", client.Page{After: after, Limit: limit})
+	}}, f.next, f.call("Waiting", moorage.Page{After: after, Limit: limit})
 }
 
 func (f *fake) Retry(_ context.Context, id string) (recovery.Retried, error) {
@@ -82,14 +82,6 @@ func (f *fake) Retry(_ context.Context, id string) (recovery.Retried, error) {
 
 func (f *fake) Abort(_ context.Context, id string) (recovery.Aborted, error) {
 	return recovery.Aborted{Was: registry.StatePending, Forgotten: true, Left: []string{"f1"}}, f.call("Abort " + id)
-}
-
-// operatorOf returns an Operator whose parts are all f.
-func operatorOf[F interface {
-	Recovery
-	Purges
-}](f F) Operator {
-	return Operator{f, f}
 }
 
 // newServer returns a server that answers in the ways that openapi.yaml describes, which the test
@@ -101,17 +93,21 @@ func newServer(t *testing.T, config Config) http.Handler {
 		config.Access = func(moorage.Caller) Access { return &fakeAccess{fake: &fake{}} }
 	}
 	if config.Warehouses == nil {
-		config.Warehouses = func(caller moorage.Caller) Keeper { return fakeWarehouses{&fake{}, caller}.keeper() }
+		config.Warehouses = func(caller moorage.Caller) Warehouses { return fakeWarehouses{&fake{}, caller} }
 	}
-	if config.Maintenance == nil {
-		f, _ := config.Operator.Recovery.(*fake)
-		config.Maintenance = func(moorage.Caller) Caretaker { return fakeCare{f}.caretaker() }
+	f, ok := config.Recovery.(*fake)
+	if !ok {
+		f = &fake{}
 	}
-	config.Check = config.Operator.Recovery.(interface {
+	if config.Jobs == nil {
+		care := fakeCare{f}
+		config.Scopes = func(moorage.Caller) policy.Scopes { return care }
+		config.Policies, config.Steering, config.Jobs = care, care, fakeJobs{f}
+	}
+	config.Check = config.Recovery.(interface {
 		Check(ctx context.Context) (check.Report, error)
 	}).Check
 	if config.Leases == nil {
-		f, _ := config.Operator.Recovery.(*fake)
 		config.Leases, config.FindTable = fakeLeases{f}, fakeLeases{f}.find
 	}
 	Mount(server, config)
@@ -345,7 +341,7 @@ var update = flag.Bool("update", false, "rewrite generated pages")
 func TestReference(t *testing.T) {
 	t.Parallel()
 	page := "# Management API\n\n<!-- Generated: go test ./management -run TestReference -update -->\n\n" +
-		"What operators ask a server for. The commands `check`, `backup`, `recover`, and those about access and maintenance use it with `--uri`.\n" +
+		"The operations for operators. Most commands use it: of a server with `--uri`, otherwise within their own process.\n" +
 		"`GET /management/v1/openapi.yaml` describes requests and answers.\n\n" +
 		"* Lists are paged: 100 on a page, or `pageSize`, at most 1,000. `next-page-token` is the `pageToken` of the next page.\n" +
 		"* A change takes an `Idempotency-Key`. The node that made it answers a repeated request as before, for 30 minutes.\n" +
@@ -355,9 +351,6 @@ func TestReference(t *testing.T) {
 	for _, op := range (&server{}).operations() {
 		described := d.operation(op.method, base+op.path)
 		summary := described["summary"].(string)
-		if described["deprecated"] == true {
-			summary += " (an older name)"
-		}
 		page += fmt.Sprintf("| `%s %s%s` | %s |\n", op.method, base, op.path, summary)
 	}
 	if *update {
@@ -400,24 +393,8 @@ func TestNoStrayMembers(t *testing.T) {
 // The server answers its description as it stands in the file.
 func TestDescription(t *testing.T) {
 	t.Parallel()
-	w := send(newServer(t, Config{Operator: operatorOf(&fake{})}), "GET", "/management/v1/openapi.yaml", "")
+	w := send(newServer(t, Config{Recovery: &fake{}, Purges: &fake{}}), "GET", "/management/v1/openapi.yaml", "")
 	if got, err := io.ReadAll(w.Body); err != nil || !bytes.Equal(got, openAPI) {
 		t.Errorf("%d, %d bytes, want %d", w.Code, len(got), len(openAPI))
 	}
-}
-
-func TestCheck(t *testing.T) {
-	t.Parallel()
-	h := newServer(t, Config{Operator: operatorOf(&fake{})})
-	for _, method := range []string{"GET", "POST"} {
-		w := send(h, method, "/management/v1/check", "")
-		if want := `{"warehouses":1,"namespaces":2,"tables":3,"views":4,"problems":[],"unread":[]}`; w.Code != 200 || w.Body.String() != want {
-			t.Errorf("%s: %d %s", method, w.Code, w.Body)
-		}
-	}
-	w := send(h, "PUT", "/management/v1/check", "")
-	if got := w.Header().Get("Allow"); got != "GET, POST" {
-		t.Errorf("Allow is %q", got)
-	}
-	wantFailure(t, w, 405, "MethodNotAllowedException")
 }

@@ -29,7 +29,7 @@ func backupOf(f *fake) func(context.Context, string) (client.Backup, error) {
 func TestChangesHappenOnce(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
-	h := newServer(t, Config{Operator: operatorOf(f), Backup: backupOf(f)})
+	h := newServer(t, Config{Recovery: f, Purges: f, Backup: backupOf(f)})
 	want := func(w *httptest.ResponseRecorder, code int, calls ...string) {
 		t.Helper()
 		if w.Code != code || !slices.Equal(f.calls, calls) {
@@ -45,7 +45,7 @@ func TestChangesHappenOnce(t *testing.T) {
 		t.Errorf("answered %s and then %s", first.Body, again.Body)
 	}
 	wantFailure(t, send(h, "POST", path, `{"name":"tuesday"}`, "Idempotency-Key", someKey), 422, "UnprocessableEntityException")
-	wantFailure(t, send(h, "POST", "/management/v1/tasks/a1/abort", body, "Idempotency-Key", someKey), 422, "UnprocessableEntityException")
+	wantFailure(t, send(h, "POST", "/management/v1/doctor/a1/abort", body, "Idempotency-Key", someKey), 422, "UnprocessableEntityException")
 	wantFailure(t, send(h, "POST", path, body, "Idempotency-Key", "none"), 400, "BadRequestException")
 	wantFailure(t, send(h, "POST", path, body, "If-Match", `"1"`), 400, "BadRequestException")
 	want(send(h, "POST", path, body), 200, "Backup monday", "Backup monday")
@@ -78,14 +78,14 @@ func (f *holdingCatalog) Abort(ctx context.Context, id string) (recovery.Aborted
 func TestChangesAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	f := &holdingCatalog{}
-	h := newServer(t, Config{Operator: operatorOf(f)})
+	h := newServer(t, Config{Recovery: f, Purges: f})
 	synctest.Test(t, func(t *testing.T) {
 		f.release = make(chan struct{})
 		ctx, leave := context.WithCancel(t.Context())
 		codes := make(chan int, 2)
 		for _, ctx := range []context.Context{ctx, t.Context()} {
 			go func() {
-				r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/management/v1/transactions/a1/abort", nil)
+				r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/management/v1/doctor/a1/abort", nil)
 				r.Header.Set("Idempotency-Key", someKey)
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)

@@ -6,9 +6,17 @@ import (
 
 	"moorage"
 	"moorage/audit"
+	"moorage/catalog/grants"
 	"moorage/internal/web"
 	"moorage/management/client"
 )
+
+// Drawn is a new API key: the hash that is stored, and the text that its owner gets.
+type Drawn struct {
+	ID     string
+	SHA256 [32]byte // of the secret in Text
+	Text   string
+}
 
 // accessOperations returns the operations that manage access control.
 func (s *server) accessOperations() []operation {
@@ -40,15 +48,10 @@ func (s *server) accessOperations() []operation {
 	}
 }
 
-// administrator returns the Administrator of the caller of r.
-func (s *server) administrator(r *http.Request) Administrator {
-	return Administrator{Access: s.config.Access(web.CallerOf(r)), Draw: s.config.DrawKey, Now: s.config.Now}
-}
-
 func (s *server) listPrincipals(w http.ResponseWriter, r *http.Request) error {
-	return list(s, "principals", pageSizes, s.administrator(r).Principals,
+	return list(s, "principals", pageSizes, pagesOf(s.access(r).Principals, principalOf),
 		func(found []client.Principal, next *string) any {
-			return client.PrincipalsPage{Principals: found, NextPageToken: next}
+			return client.PrincipalsPage{Principals: found, NextPage: client.NextPage{NextPageToken: next}}
 		})(w, r)
 }
 
@@ -57,11 +60,11 @@ func (s *server) loadPrincipal(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.administrator(r).LoadPrincipal(r.Context(), name)
+	found, err := s.access(r).LoadPrincipal(r.Context(), name)
 	if err != nil {
 		return err
 	}
-	return s.AnswerJSON(w, r, found)
+	return s.AnswerJSON(w, r, principalOf(found))
 }
 
 func (s *server) putPrincipal(r *http.Request, body []byte) (any, error) {
@@ -73,13 +76,14 @@ func (s *server) putPrincipal(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec := client.PrincipalSpec{
+	spec := grants.PrincipalSpec{
 		Disabled: f.Boolean("disabled"), Description: f.Text("description"), SpeaksFor: f.Text("speaks-for"),
 	}
 	if f.Failure != nil {
 		return nil, f.Failure
 	}
-	return s.administrator(r).PutPrincipal(r.Context(), name, spec)
+	put, err := s.access(r).PutPrincipal(r.Context(), name, spec)
+	return principalOf(put), err
 }
 
 func (s *server) deletePrincipal(r *http.Request, _ []byte) (any, error) {
@@ -87,7 +91,7 @@ func (s *server) deletePrincipal(r *http.Request, _ []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Done{}, s.administrator(r).DeletePrincipal(r.Context(), name)
+	return client.Done{}, s.access(r).DeletePrincipal(r.Context(), name)
 }
 
 func (s *server) createKey(r *http.Request, body []byte) (any, error) {
@@ -99,7 +103,9 @@ func (s *server) createKey(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := s.administrator(r).CreateKey(r.Context(), principal, spec)
+	made, err := s.draw(principal, "", spec, func(drawn grants.KeySpec) (grants.APIKey, error) {
+		return s.access(r).CreateKey(r.Context(), principal, drawn)
+	})
 	return made, s.noteKey(r, audit.KeyMade, principal, made.ID, err)
 }
 
@@ -112,7 +118,13 @@ func (s *server) rotateKey(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	made, err := s.administrator(r).RotateKey(r.Context(), principal, id, spec)
+	if spec.GraceSeconds < 0 || spec.GraceSeconds > int64(keyLifetime/time.Second) {
+		return nil, moorage.Errorf(moorage.KindBadRequest, "Invalid grace-seconds: %d, want a number from 0 to %d",
+			spec.GraceSeconds, keyLifetime/time.Second)
+	}
+	made, err := s.draw(principal, id, spec, func(drawn grants.KeySpec) (grants.APIKey, error) {
+		return s.access(r).RotateKey(r.Context(), principal, drawn, time.Duration(spec.GraceSeconds)*time.Second)
+	})
 	return made, s.noteKey(r, audit.KeyMade, principal, id, err)
 }
 
@@ -121,8 +133,35 @@ func (s *server) withdrawKey(r *http.Request, _ []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = s.administrator(r).WithdrawKey(r.Context(), principal, id)
+	err = s.access(r).WithdrawKey(r.Context(), principal, id)
 	return client.Done{}, s.noteKey(r, audit.KeyWithdrawn, principal, id, err)
+}
+
+// keyLifetime is the default lifetime of a key.
+const keyLifetime = 90 * 24 * time.Hour
+
+// draw draws a secret and stores it with store.
+func (s *server) draw(principal, id string, spec client.KeySpec,
+	store func(grants.KeySpec) (grants.APIKey, error)) (client.MadeKey, error) {
+	now := s.config.Now()
+	if spec.Ends.IsZero() {
+		spec.Ends = now.Add(keyLifetime)
+	}
+	if !spec.Ends.After(now) {
+		return client.MadeKey{}, moorage.Errorf(moorage.KindBadRequest, "The key would have ended already, at %s",
+			spec.Ends.Format(time.RFC3339))
+	}
+	drawn, err := s.config.DrawKey(id)
+	if err != nil {
+		return client.MadeKey{}, err
+	}
+	stored, err := store(grants.KeySpec{
+		ID: drawn.ID, SHA256: drawn.SHA256, Description: spec.Description, Roles: spec.Roles, Ends: spec.Ends,
+	})
+	if err != nil {
+		return client.MadeKey{}, err
+	}
+	return client.MadeKey{Key: keyOf(stored), Principal: principal, Secret: drawn.Text}, nil
 }
 
 // noteKey notes the change of a key in the audit log if err is nil. It returns err.
@@ -165,8 +204,8 @@ func keySpecOf(body []byte) (spec client.KeySpec, err error) {
 }
 
 func (s *server) listRoles(w http.ResponseWriter, r *http.Request) error {
-	return list(s, "roles", pageSizes, s.administrator(r).Roles, func(found []client.Role, next *string) any {
-		return client.RolesPage{Roles: found, NextPageToken: next}
+	return list(s, "roles", pageSizes, pagesOf(s.access(r).Roles, roleOf), func(found []client.Role, next *string) any {
+		return client.RolesPage{Roles: found, NextPage: client.NextPage{NextPageToken: next}}
 	})(w, r)
 }
 
@@ -175,11 +214,11 @@ func (s *server) loadRole(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	found, err := s.administrator(r).LoadRole(r.Context(), name)
+	found, err := s.access(r).LoadRole(r.Context(), name)
 	if err != nil {
 		return err
 	}
-	return s.AnswerJSON(w, r, found)
+	return s.AnswerJSON(w, r, roleOf(found))
 }
 
 func (s *server) putRole(r *http.Request, body []byte) (any, error) {
@@ -191,11 +230,12 @@ func (s *server) putRole(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	role := client.Role{Name: name, Description: f.Text("description"), Members: f.Texts("members")}
+	role := grants.Role{Name: name, Description: f.Text("description"), Members: f.Texts("members")}
 	if f.Failure != nil {
 		return nil, f.Failure
 	}
-	return s.administrator(r).PutRole(r.Context(), role)
+	put, err := s.access(r).PutRole(r.Context(), role)
+	return roleOf(put), err
 }
 
 func (s *server) deleteRole(r *http.Request, _ []byte) (any, error) {
@@ -203,7 +243,7 @@ func (s *server) deleteRole(r *http.Request, _ []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return client.Done{}, s.administrator(r).DeleteRole(r.Context(), name)
+	return client.Done{}, s.access(r).DeleteRole(r.Context(), name)
 }
 
 func (s *server) changeMembers(r *http.Request, body []byte) (any, error) {
@@ -215,12 +255,13 @@ func (s *server) changeMembers(r *http.Request, body []byte) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	change := client.MembersChange{Add: f.Texts("add"), Remove: f.Texts("remove")}
-	if f.Failure == nil && len(change.Add)+len(change.Remove) == 0 {
+	add, remove := f.Texts("add"), f.Texts("remove")
+	if f.Failure == nil && len(add)+len(remove) == 0 {
 		f.Fail("it names no member to add or remove")
 	}
 	if f.Failure != nil {
 		return nil, f.Failure
 	}
-	return s.administrator(r).ChangeMembers(r.Context(), name, change)
+	changed, err := s.access(r).ChangeMembers(r.Context(), name, add, remove)
+	return roleOf(changed), err
 }

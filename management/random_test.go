@@ -32,6 +32,7 @@ import (
 	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/purge"
+
 	"moorage/management/client"
 	"moorage/metadata"
 	"moorage/recovery"
@@ -86,9 +87,9 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 	rest.Mount(on, rest.Config{Catalog: made})
 	drawn := 0
 	Mount(on, Config{
-		Operator: Operator{Purges: purges, Recovery: recovery.New(recovery.Config{
+		Purges: purges, Recovery: recovery.New(recovery.Config{
 			Deps: deps, Locks: locked, DeleteSurplus: made.DeleteSurplus, RetryPurge: purges.Retry,
-		})},
+		}),
 		Check: check.New(check.Config{Deps: deps, Files: made.Documents()}).Check, Gate: guards,
 		Backup: func(_ context.Context, name string) (client.Backup, error) { return client.Backup{Folder: name}, nil },
 		Leases: leased, FindTable: made.Pointers().FindForLease,
@@ -103,14 +104,11 @@ func newWholeServer(t *testing.T, random io.Reader) *wholeServer {
 				return policy.Effective(matcher.Chain(table.ID, table.Identifier()), document.Properties()), nil, nil
 			},
 		}),
-		Maintenance: func(caller moorage.Caller) Caretaker {
-			return Caretaker{
-				Scopes: made.As(caller).Scopes(), Policies: asked, Jobs: carried, Caller: caller.Name,
-				Steering: &due.Control{Ledger: deps.Ledger, Policies: asked, Jobs: carried, Tables: tables},
-			}
-		},
+		Scopes:   func(caller moorage.Caller) policy.Scopes { return made.As(caller).Scopes() },
+		Policies: asked, Jobs: carried,
+		Steering:   &due.Control{Ledger: deps.Ledger, Policies: asked, Jobs: carried, Tables: tables},
 		Access:     func(caller moorage.Caller) Access { return made.As(caller).Grants() },
-		Warehouses: func(caller moorage.Caller) Keeper { return Keeper{Of: made.As(caller).Warehouses()} },
+		Warehouses: func(caller moorage.Caller) Warehouses { return made.As(caller).Warehouses() },
 		DrawKey: func(id string) (Drawn, error) {
 			if drawn++; id == "" {
 				id = fmt.Sprint("drawn", drawn)
@@ -205,8 +203,8 @@ func TestRandomRequests(t *testing.T) {
 					moorage.Cut(w.failed.String(), 1000))
 			}
 		}
-		_, answer := w.ask("corp:root", request{method: "GET", target: base + "/check"})
-		if !strings.Contains(answer.Body.String(), `"problems":[]`) {
+		_, answer := w.ask("corp:root", request{method: "GET", target: base + "/doctor?deep=true&pageSize=1000"})
+		if !strings.Contains(answer.Body.String(), `: no problems`) {
 			t.Errorf("round %d ends with %s", round, answer.Body)
 		}
 	}

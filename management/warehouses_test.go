@@ -12,7 +12,6 @@ import (
 	"moorage"
 	"moorage/catalog/vending"
 	"moorage/catalog/warehouses"
-	"moorage/management/client"
 	"moorage/registry"
 )
 
@@ -78,12 +77,6 @@ func (f fakeWarehouses) ClearTombstone(_ context.Context, name, location string)
 	return fakeTombstone(), f.note("ClearTombstone %s %s", name, location)
 }
 
-func (f fakeWarehouses) keeper() Keeper {
-	return Keeper{Of: f, Rotate: func(_ context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error) {
-		return client.SecretsRotated{Key: "2", Before: "1", Sealed: 3}, f.note("Rotate %v", rotation)
-	}}
-}
-
 // Each operation asks the catalog for what the request says, and refuses what cannot be read. No
 // answer, refusals included, has anything of a secret.
 func TestWarehouseOperations(t *testing.T) {
@@ -139,11 +132,11 @@ func TestWarehouseOperations(t *testing.T) {
 	}
 }
 
-// Who has no keys for secrets cannot rotate them.
+// A server without keys for secrets cannot rotate them.
 func TestRotateWithoutKeys(t *testing.T) {
 	t.Parallel()
 	f := &fake{}
 	config := configOf(f)
-	config.Warehouses = func(caller moorage.Caller) Keeper { return Keeper{Of: fakeWarehouses{f, caller}} }
+	config.RotateSecrets = nil
 	wantFailure(t, send(newServer(t, config), "POST", base+"/secrets/rotate", ""), 406, "UnsupportedOperationException")
 }

@@ -68,7 +68,7 @@ type waitingWork struct {
 	waiting chan struct{}
 }
 
-func (f waitingWork) Claim(ctx context.Context, _ moorage.Caller, _ leases.WorkRequest) (leases.Assignment, bool, error) {
+func (f waitingWork) Assign(ctx context.Context, _ moorage.Caller, _ leases.WorkRequest) (leases.Assignment, bool, error) {
 	close(f.waiting)
 	<-ctx.Done()
 	return leases.Assignment{}, false, nil

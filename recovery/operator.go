@@ -262,7 +262,7 @@ func errNothingUnfinished(id registry.ID) error {
 
 func errUnreadable(id registry.ID) error {
 	return moorage.Errorf(moorage.KindUnprocessable, "The record of %s cannot be read. Run the version that wrote it; "+
-		"or stop all servers and run moorage recover forget, which removes it", id)
+		"or stop all servers and run moorage doctor forget, which removes it", id)
 }
 
 func parseID(text string) (registry.ID, error) {

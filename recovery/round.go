@@ -317,7 +317,7 @@ func (r *Recovery) look(ctx context.Context) (survey, error) {
 func (r *Recovery) tellUnreadable(ctx context.Context, e txlog.Entry) {
 	if !r.unreadable[e.ID] {
 		r.log.ErrorContext(ctx, "the record of a transaction cannot be read, and recovery leaves it alone; "+
-			"see moorage recover forget",
+			"see moorage doctor forget",
 			"commit", e.ID, "key", registry.TransactionKey(e.ID).String(), "state", e.State, "error", e.Unreadable)
 	}
 }
@@ -428,7 +428,7 @@ func (r *Recovery) giveUp(ctx context.Context, e txlog.Entry, attempts int, caus
 		LastError: moorage.OneLine(cause.Error()),
 	})
 	if given {
-		r.log.ErrorContext(ctx, "recovery gave a transaction up; see moorage recover",
+		r.log.ErrorContext(ctx, "recovery gave a transaction up; see moorage doctor",
 			"commit", e.ID, "warehouse", e.Warehouse, "attempts", attempts, "error", moorage.OneLine(cause.Error()))
 	}
 	return err

@@ -80,7 +80,7 @@ func TestRecoveryUnreadable(t *testing.T) {
 				t.Errorf("%d times %s in the log, want once", strings.Count(logs.String(), want), want)
 			}
 		}
-		if strings.Count(logs.String(), "level=ERROR") != 4 || !strings.Contains(logs.String(), "moorage recover forget") {
+		if strings.Count(logs.String(), "level=ERROR") != 4 || !strings.Contains(logs.String(), "moorage doctor forget") {
 			t.Errorf("the log says %s", logs.String())
 		}
 		apply(t, store, registry.Delete(registry.TransactionKey(broken[0].ID)))

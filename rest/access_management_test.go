@@ -17,6 +17,7 @@ import (
 	"moorage"
 	"moorage/access"
 	"moorage/audit"
+	"moorage/catalog"
 	"moorage/catalog/gate"
 	"moorage/catalog/grants"
 	"moorage/check"
@@ -27,6 +28,7 @@ import (
 	"moorage/maintenance/leases"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/purge"
+
 	"moorage/management"
 	"moorage/management/client"
 	"moorage/recovery"
@@ -58,8 +60,9 @@ func (idle) Abort(context.Context, string) (recovery.Aborted, error) { return re
 
 // mountManagement adds the management API of w to a server.
 func mountManagement(on *web.Server, w *guardedWorld) {
+	care := careOf(w.store, w.catalog)
 	management.Mount(on, management.Config{
-		Operator: management.Operator{Recovery: idle{}, Purges: idle{}}, Gate: w.guard,
+		Recovery: idle{}, Purges: idle{}, Gate: w.guard,
 		Check:  func(context.Context) (check.Report, error) { return check.Report{}, nil },
 		Backup: func(context.Context, string) (client.Backup, error) { return client.Backup{}, nil },
 		Leases: leases.New(registrytest.Ledger(w.store)), FindTable: w.catalog.Pointers().FindForLease,
@@ -67,17 +70,12 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 			Ledger: registrytest.Ledger(w.store), Leases: leases.New(registrytest.Ledger(w.store)),
 			Tables: w.catalog.As(moorage.System("expire")).Tables(), Find: w.catalog.Pointers().FindForLease,
 		}),
-		Maintenance: func(caller moorage.Caller) management.Caretaker {
-			return idleCare(w, caller)
-		},
-		Access: func(caller moorage.Caller) management.Access { return w.catalog.As(caller).Grants() },
-		Warehouses: func(caller moorage.Caller) management.Keeper {
-			return management.Keeper{
-				Of: w.catalog.As(caller).Warehouses(),
-				Rotate: func(context.Context, client.SecretsRotation) (client.SecretsRotated, error) {
-					return client.SecretsRotated{}, nil
-				},
-			}
+		Scopes:   func(caller moorage.Caller) policy.Scopes { return w.catalog.As(caller).Scopes() },
+		Policies: care.policies, Steering: care, Jobs: idleJobs{care.Jobs},
+		Access:     func(caller moorage.Caller) management.Access { return w.catalog.As(caller).Grants() },
+		Warehouses: func(caller moorage.Caller) management.Warehouses { return w.catalog.As(caller).Warehouses() },
+		RotateSecrets: func(context.Context, moorage.Caller, client.SecretsRotation) (client.SecretsRotated, error) {
+			return client.SecretsRotated{}, nil
 		},
 		DrawKey: func(id string) (management.Drawn, error) {
 			return management.Drawn{ID: cmp.Or(id, "drawn"), SHA256: sha256.Sum256([]byte("text")), Text: "text"}, nil
@@ -87,19 +85,22 @@ func mountManagement(on *web.Server, w *guardedWorld) {
 	})
 }
 
-// idleCare is maintenance without jobs.
-func idleCare(w *guardedWorld, caller moorage.Caller) management.Caretaker {
-	records := registrytest.Ledger(w.store)
-	tables := w.catalog.As(moorage.System("expire")).Tables()
+// care is the maintenance of a world, without workers.
+type care struct {
+	*due.Control
+
+	policies *policy.Policies
+}
+
+func careOf(store registry.Store, made *catalog.Catalog) care {
+	records := registrytest.Ledger(store)
+	tables := made.As(moorage.System("expire")).Tables()
 	kept := policy.New(records, nil)
-	carried, err := jobs.New(jobs.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Tables: tables})
+	carried, err := jobs.New(jobs.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: store}), Tables: tables})
 	if err != nil {
 		panic(err)
 	}
-	return management.Caretaker{
-		Scopes: w.catalog.As(caller).Scopes(), Policies: kept, Jobs: idleJobs{carried}, Caller: caller.Name,
-		Steering: &due.Control{Ledger: records, Policies: kept, Jobs: carried, Tables: tables},
-	}
+	return care{&due.Control{Ledger: records, Policies: kept, Jobs: carried, Tables: tables}, kept}
 }
 
 // idleJobs has each job that it is asked for.
@@ -131,11 +132,11 @@ func newManagedLake(t testing.TB, without string) *lake {
 	if err != nil {
 		t.Fatal(err)
 	}
-	care := idleCare(l.guardedWorld, moorage.System("test"))
-	for _, object := range []client.Object{
-		{Warehouse: "w"}, {Warehouse: "w", Namespace: []string{"a"}}, {Warehouse: "w", Namespace: []string{"a"}, Table: "t"},
+	for _, ident := range []moorage.Identifier{
+		{Warehouse: "w"}, {Warehouse: "w", Namespace: []string{"a"}}, {Warehouse: "w", Namespace: []string{"a"}, Name: "t"},
 	} {
-		err := care.PutMaintenancePolicy(t.Context(), object, "icebergSnapshotManagement", client.MaintenancePolicy{Status: "enabled"})
+		err := careOf(l.store, l.catalog).policies.Put(t.Context(), l.catalog.As(moorage.System("test")).Scopes(), ident,
+			policy.Asked{Type: policy.SnapshotManagement, Status: policy.Enabled, By: "test"})
 		if err != nil && without == "" {
 			t.Fatal(err)
 		}
@@ -207,19 +208,10 @@ func managementCells() []managementCell {
 	)
 	cells := []managementCell{
 		{operation: "openapi", method: "GET", path: "/openapi.yaml"},
-		{operation: "check", method: "GET", path: "/check"},
-		{operation: "checkByPost", method: "POST", path: "/check"},
+		{operation: "diagnose", method: "GET", path: "/doctor?deep=true"},
 		{operation: "backup", method: "POST", path: "/backup", body: `{"name":"b"}`},
-		{operation: "listTransactions", method: "GET", path: "/transactions"},
-		{operation: "retryTransaction", method: "POST", path: "/transactions/" + id + "/retry"},
-		{operation: "abortTransaction", method: "POST", path: "/transactions/" + id + "/abort"},
-		{operation: "retryUnfinished", method: "POST", path: "/unfinished/" + id + "/retry"},
-		{operation: "abortUnfinished", method: "POST", path: "/unfinished/" + id + "/abort"},
-		{operation: "listTasks", method: "GET", path: "/tasks"},
-		{operation: "listBlockedPurges", method: "GET", path: "/blocked-purges"},
-		{operation: "listWaitingPurges", method: "GET", path: "/waiting-purges"},
-		{operation: "retryTask", method: "POST", path: "/tasks/" + id + "/retry"},
-		{operation: "abortTask", method: "POST", path: "/tasks/" + id + "/abort"},
+		{operation: "retryUnfinished", method: "POST", path: "/doctor/" + id + "/retry"},
+		{operation: "abortUnfinished", method: "POST", path: "/doctor/" + id + "/abort"},
 		{operation: "takeLease", method: "POST", path: "/leases", body: `{"warehouse":"w","namespace":["a"],"name":"t","holder":"h","ttl-seconds":60}`, object: "w/a/t"},
 		{operation: "renewLeases", method: "PUT", path: "/leases", body: `{"leases":[]}`},
 		{operation: "listLeases", method: "GET", path: "/leases"},
@@ -229,7 +221,6 @@ func managementCells() []managementCell {
 		{operation: "progressWork", method: "POST", path: "/work/000000000000000000000000000000a1/progress", answered: 404},
 		{operation: "finishWork", method: "POST", path: "/work/000000000000000000000000000000a1/finish", body: `{"outcome":"done"}`, answered: 404},
 		{operation: "listMaintenanceJobs", method: "GET", path: "/maintenance/jobs"},
-		{operation: "listMaintenanceBlockers", method: "GET", path: "/maintenance/blockers"},
 		{operation: "cancelMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/cancel"},
 		{operation: "retryMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/retry"},
 		{operation: "quarantineMaintenanceJob", method: "POST", path: "/maintenance/jobs/" + id + "/quarantine", body: `{"reason":"x"}`},

@@ -7,8 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"moorage/management"
 )
 
 // step is a block of commands in docs/guide/curl.md and what stands below it as their output.
@@ -39,7 +37,7 @@ func curlSteps(t *testing.T) (steps []step) {
 func TestCurlDocument(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	management.Mount(w.server, management.Config{Operator: w.operator(), Check: w.checker().Check})
+	w.mountManagement()
 	server := httptest.NewServer(w)
 	defer server.Close()
 	steps := curlSteps(t)

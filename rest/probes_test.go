@@ -51,7 +51,7 @@ func TestProbesOnly(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	for path, status := range map[string]int{
-		"/healthz": 200, "/readyz": 200, "/metrics": 200, "/v1/config": 429, "/v1/w/namespaces": 429, "/management/v1/check": 429, "/nowhere": 429,
+		"/healthz": 200, "/readyz": 200, "/metrics": 200, "/v1/config": 429, "/v1/w/namespaces": 429, "/management/v1/doctor": 429, "/nowhere": 429,
 	} {
 		answer, err := server.Client().Get(server.URL + path)
 		if err != nil {

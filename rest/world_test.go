@@ -229,16 +229,19 @@ func (w *world) checker() *check.Checker {
 	return check.New(check.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store, Now: w.config.Now}), Files: w.catalog.Documents()})
 }
 
-// operator returns what an operator may do with the store of w.
-func (w *world) operator() management.Operator {
+// mountManagement adds the operators' view of the store of w, without maintenance.
+func (w *world) mountManagement() {
 	w.t.Helper()
 	purges, err := purge.New(purge.Config{Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Tables: w.catalog.Documents()})
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return management.Operator{Purges: purges, Recovery: recovery.New(recovery.Config{
-		Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Locks: w.config.Locks, DeleteSurplus: w.catalog.DeleteSurplus, RetryPurge: purges.Retry,
-	})}
+	care := careOf(w.store, w.catalog)
+	management.Mount(w.server, management.Config{
+		Check: w.checker().Check, Steering: care, Jobs: care.Jobs, Purges: purges, Recovery: recovery.New(recovery.Config{
+			Deps: registrytest.LedgerDeps(ledger.Config{Store: w.store}), Locks: w.config.Locks, DeleteSurplus: w.catalog.DeleteSurplus, RetryPurge: purges.Retry,
+		}),
+	})
 }
 
 // wantClean checks that all records and files hold together.

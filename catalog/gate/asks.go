@@ -224,23 +224,19 @@ func asks() map[Verb][]Ask {
 		SignStaged:      one(OfContainer, access.Create),
 		ReportMetrics:   one(OfServer, access.See), // the table need not exist
 
-		Describe:         one(OfServer, access.See),
-		Check:            operate,
-		Backup:           operate,
-		RotateSecrets:    one(OfServer, access.Admin),
-		ListTransactions: operate,
-		RetryTransaction: operate,
-		AbortTransaction: operate,
-		ListTasks:        operate,
-		RetryTask:        operate,
-		AbortTask:        operate,
-		TakeLease:        one(OfObject, access.Write),
-		RenewLeases:      one(OfServer, access.See),
-		ReleaseLease:     one(OfServer, access.See),
-		ListLeases:       operate,
-		ClaimWork:        one(OfServer, access.See), // only tables that the caller may write to
-		ReportWork:       one(OfServer, access.See), // only for the caller's own work
-		LoadMetrics:      append(one(OfServer, access.Audit), Ask{OfServer, access.Operate, Instead}),
+		Describe:        one(OfServer, access.See),
+		Diagnose:        operate,
+		Backup:          operate,
+		RotateSecrets:   one(OfServer, access.Admin),
+		RetryUnfinished: operate,
+		AbortUnfinished: operate,
+		TakeLease:       one(OfObject, access.Write),
+		RenewLeases:     one(OfServer, access.See),
+		ReleaseLease:    one(OfServer, access.See),
+		ListLeases:      operate,
+		ClaimWork:       one(OfServer, access.See), // only tables that the caller may write to
+		ReportWork:      one(OfServer, access.See), // only for the caller's own work
+		LoadMetrics:     append(one(OfServer, access.Audit), Ask{OfServer, access.Operate, Instead}),
 	}
 	maps.Copy(all, administeringAsks())
 	maps.Copy(all, warehousingAsks())

@@ -64,23 +64,19 @@ const (
 
 // The verbs for operating a server.
 const (
-	Describe         Verb = "describe-management"
-	Check            Verb = "check"
-	Backup           Verb = "backup"
-	RotateSecrets    Verb = "rotate-secrets"
-	ListTransactions Verb = "list-transactions"
-	RetryTransaction Verb = "retry-transaction"
-	AbortTransaction Verb = "abort-transaction"
-	ListTasks        Verb = "list-tasks"
-	RetryTask        Verb = "retry-task"
-	AbortTask        Verb = "abort-task"
-	TakeLease        Verb = "take-lease"
-	RenewLeases      Verb = "renew-leases"
-	ReleaseLease     Verb = "release-lease"
-	ListLeases       Verb = "list-leases"
-	ClaimWork        Verb = "claim-work"
-	ReportWork       Verb = "report-work"
-	LoadMetrics      Verb = "load-metrics" // GET /metrics
+	Describe        Verb = "describe-management"
+	Diagnose        Verb = "diagnose"
+	Backup          Verb = "backup"
+	RotateSecrets   Verb = "rotate-secrets"
+	RetryUnfinished Verb = "retry-unfinished"
+	AbortUnfinished Verb = "abort-unfinished"
+	TakeLease       Verb = "take-lease"
+	RenewLeases     Verb = "renew-leases"
+	ReleaseLease    Verb = "release-lease"
+	ListLeases      Verb = "list-leases"
+	ClaimWork       Verb = "claim-work"
+	ReportWork      Verb = "report-work"
+	LoadMetrics     Verb = "load-metrics" // GET /metrics
 )
 
 // The verbs of the server's own jobs.
@@ -199,18 +195,11 @@ func table() []Row {
 		{Verb: ViewExists, On: access.View, Reads: true, Iceberg: []string{"viewExists"}},
 
 		{Verb: Describe, On: access.Server, Reads: true, Management: []string{"openapi"}},
-		{Verb: Check, On: access.Server, Reads: true, Management: []string{"check", "checkByPost"}},
+		{Verb: Diagnose, On: access.Server, Reads: true, Management: []string{"diagnose"}},
 		{Verb: Backup, On: access.Server, Keyed: true, Management: []string{"backup"}},
 		{Verb: RotateSecrets, On: access.Server, Keyed: true, Management: []string{"rotateSecrets"}},
-		{Verb: ListTransactions, On: access.Server, Reads: true, Management: []string{"listTransactions"}},
-		{Verb: RetryTransaction, On: access.Server, Keyed: true,
-			Management: []string{"retryTransaction", "retryUnfinished"}},
-		{Verb: AbortTransaction, On: access.Server, Keyed: true,
-			Management: []string{"abortTransaction", "abortUnfinished"}},
-		{Verb: ListTasks, On: access.Server, Reads: true,
-			Management: []string{"listTasks", "listBlockedPurges", "listWaitingPurges"}},
-		{Verb: RetryTask, On: access.Server, Keyed: true, Management: []string{"retryTask"}},
-		{Verb: AbortTask, On: access.Server, Keyed: true, Management: []string{"abortTask"}},
+		{Verb: RetryUnfinished, On: access.Server, Keyed: true, Management: []string{"retryUnfinished"}},
+		{Verb: AbortUnfinished, On: access.Server, Keyed: true, Management: []string{"abortUnfinished"}},
 		// A caller renews and ends only its own leases.
 		{Verb: TakeLease, On: access.Table, Keyed: true, Management: []string{"takeLease"}},
 		{Verb: RenewLeases, On: access.Server, Keyed: true, Management: []string{"renewLeases"}},

@@ -2,147 +2,200 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"moorage"
 	"moorage/internal/cli"
-	"moorage/management"
 	"moorage/management/client"
-	"moorage/registry/pebble"
 )
 
-// administrators manages access: a catalog of this process, or a running server.
-type administrators interface {
-	keyMakers
-	roleMakers
-	ChangeGrants(ctx context.Context, changes []client.GrantChange) (client.GrantsChanged, error)
-	GrantsOn(ctx context.Context, object client.Object) (client.ObjectGrants, error)
-	GrantsTo(ctx context.Context, grantee string, page client.Page) ([]client.ObjectGrants, string, error)
-	SetOwner(ctx context.Context, owner client.Owner) error
-	Explain(ctx context.Context, question client.Question) (client.Explanation, error)
-	Export(ctx context.Context) (client.Export, error)
-	LoadAccess(ctx context.Context) (client.Access, error)
-	EnableAccess(ctx context.Context) error
+// principalPath returns the path of the principal of a command's words, or of something below it.
+func principalPath(c cli.Config, below ...string) string {
+	return client.Path(append([]string{"principals", c.Access.Principal}, below...)...)
 }
 
-type keyMakers interface {
-	Principals(ctx context.Context, page client.Page) ([]client.Principal, string, error)
-	CreateKey(ctx context.Context, principal string, spec client.KeySpec) (client.MadeKey, error)
-	RotateKey(ctx context.Context, principal, id string, spec client.KeySpec) (client.MadeKey, error)
-	WithdrawKey(ctx context.Context, principal, id string) error
-}
-
-type roleMakers interface {
-	Roles(ctx context.Context, page client.Page) ([]client.Role, string, error)
-	LoadRole(ctx context.Context, name string) (client.Role, error)
-	PutRole(ctx context.Context, role client.Role) (client.Role, error)
-	ChangeMembers(ctx context.Context, name string, change client.MembersChange) (client.Role, error)
-	DeleteRole(ctx context.Context, name string) error
-}
-
-// administer runs do on the server at c.URI, or on the store.
-func administer(ctx context.Context, c cli.Config, env cli.Environment, do func(administrators) error) error {
-	if c.Admin { // key create --admin is the first command on a new store
-		return administerOver(ctx, c, env, openNew, do)
+// keyPath returns the path of the key of a command's words, or of something below it.
+func keyPath(below ...string) path {
+	return func(c cli.Config) (string, url.Values) {
+		return principalPath(c, append([]string{"keys", c.Access.Key}, below...)...), nil
 	}
-	return administerOver(ctx, c, env, openStopped, do)
-}
-
-// administerOver is administer with open to open the store.
-func administerOver(ctx context.Context, c cli.Config, env cli.Environment,
-	open func(context.Context, cli.Config, cli.Environment) (*node, error), do func(administrators) error) error {
-	if c.URI != "" {
-		return do(serverOf(c))
-	}
-	node, err := open(ctx, c, env)
-	if err != nil {
-		return orAsk(err)
-	}
-	err = do(management.Administrator{
-		Access: node.catalog.As(moorage.System(whoOpened)).Grants(), Draw: drawKey, Now: time.Now,
-	})
-	return errors.Join(err, node.close())
-}
-
-// openNew opens a database, or the store of a stopped server, and creates the store if there is
-// none.
-func openNew(ctx context.Context, c cli.Config, env cli.Environment) (*node, error) {
-	node, err := openNode(ctx, c, stoppedLogger(env))
-	if errors.Is(err, pebble.ErrLocked) {
-		err = fmt.Errorf("%w: stop the server first", err)
-	}
-	return node, err
 }
 
 func createKey(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administer(ctx, c, env, func(a administrators) error {
+	open := openStopped
+	if c.Admin { // this may be the first command on a new store
+		open = openNode
+	}
+	return withStore(ctx, c, env, open, func(server *client.Client) error {
 		if c.Admin {
 			// Enable access control first: without it each key can do everything.
-			if err := a.EnableAccess(ctx); err != nil {
+			if err := server.Do(ctx, enabling(), new(client.Access)); err != nil {
 				return err
 			}
 		}
-		made, err := a.CreateKey(ctx, c.Access.Principal, client.KeySpec{
-			Description: c.Description, Roles: c.Roles, Ends: time.Now().Add(c.Expires),
-		})
+		var made client.MadeKey
+		spec := client.KeySpec{Description: c.Description, Roles: c.Roles, Ends: time.Now().Add(c.Expires)}
+		create := client.Request{Method: http.MethodPost, Path: principalPath(c, "keys"), Body: spec}
+		err := server.Do(ctx, create, &made)
 		if err != nil {
 			return err
 		}
 		if c.Admin {
-			_, err = a.ChangeGrants(ctx, []client.GrantChange{{
-				Change: client.ChangeGrant, Grantee: made.Principal, Privileges: administrating(),
-			}})
+			grant := client.GrantChange{
+				Change: client.ChangeGrant, Grantee: made.Principal, Privileges: []string{"admin", "operate", "audit"},
+			}
+			err := server.Do(ctx, client.Request{
+				Method: http.MethodPost, Path: client.Path("grants"),
+				Body: client.GrantChanges{Changes: []client.GrantChange{grant}},
+			}, new(client.GrantsChanged))
 			if err != nil {
 				// No output contained the key, so it must not stay valid.
-				return errors.Join(err, a.WithdrawKey(ctx, made.Principal, made.ID))
+				withdraw := client.Request{Method: http.MethodDelete, Path: principalPath(c, "keys", made.ID)}
+				return errors.Join(err, server.Do(ctx, withdraw, new(client.Done)))
 			}
 		}
-		printKey(env.Stdout, made)
+		return printKey(env.Stdout, c, made)
+	})
+}
+
+// printKey prints a new key. The key alone is the last line, for scripts.
+func printKey(out io.Writer, _ cli.Config, made client.MadeKey) error {
+	_, err := fmt.Fprintf(out, "key %s of %s, valid until %s; it is not shown again:\n%s\n",
+		made.ID, made.Principal, made.Ends.Format(time.RFC3339), made.Secret)
+	return err
+}
+
+func rotatedKeyBody(c cli.Config) (any, error) {
+	return client.KeySpec{Ends: time.Now().Add(c.Expires), GraceSeconds: int64(c.Grace / time.Second)}, nil
+}
+
+// listedKey is an API key with its principal.
+type listedKey struct {
+	client.Key
+	principal string
+	disabled  bool
+}
+
+// keysOf returns all API keys, the first to end first.
+func keysOf(ctx context.Context, server *client.Client) (keys []listedKey, err error) {
+	principals := client.Request{Method: http.MethodGet, Path: client.Path("principals")}
+	err = client.Pages(ctx, server, principals, func(page client.PrincipalsPage) bool {
+		for _, p := range page.Principals {
+			for _, key := range p.Keys {
+				keys = append(keys, listedKey{key, p.Name, p.Disabled})
+			}
+		}
+		return true
+	})
+	slices.SortStableFunc(keys, func(a, b listedKey) int { return a.Ends.Compare(b.Ends) })
+	return keys, err
+}
+
+func listKeys(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withServer(ctx, c, env, func(server *client.Client) error {
+		keys, err := keysOf(ctx, server)
+		if err != nil {
+			return err
+		}
+		table := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(table, "principal\tid\tends\tsoon\troles\tmade by\tdescription")
+		for _, key := range keys {
+			name := key.principal
+			if key.disabled {
+				name += " (disabled)"
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", name, key.ID, key.Ends.Format(time.RFC3339),
+				endsIn(time.Until(key.Ends)), strings.Join(key.Roles, ","), key.By, moorage.OneLine(key.Description))
+		}
+		return table.Flush()
+	})
+}
+
+// endsIn marks a key that ends soon, or has ended.
+func endsIn(left time.Duration) string {
+	switch {
+	case left <= 0:
+		return "ENDED"
+	case left <= keyWarnBefore:
+		return "in " + counted(int(left/(24*time.Hour)), "day")
+	}
+	return ""
+}
+
+func withdrawKey(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withServer(ctx, c, env, func(server *client.Client) error {
+		key, _ := keyPath()(c)
+		if err := server.Do(ctx, client.Request{Method: http.MethodDelete, Path: key}, new(client.Done)); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.Stdout, "withdrew key %s of %s\n", c.Access.Key, c.Access.Principal)
+		keys, err := keysOf(ctx, server)
+		if err != nil { // the key is withdrawn even if the caller may not see the others
+			fmt.Fprintln(env.Stdout,
+				"Keys that were created with it stay valid. An administrator sees them in moorage key list.")
+			return nil
+		}
+		printDescendants(env.Stdout, keys, c.Access.Key)
 		return nil
 	})
 }
 
-// administrating are the privileges of key create --admin.
-func administrating() []string { return []string{"admin", "operate", "audit"} }
-
-// printKey prints a new key. The key alone is the last line, for scripts.
-func printKey(out io.Writer, made client.MadeKey) {
-	fmt.Fprintf(out, "key %s of %s, good until %s; it is not shown again:\n%s\n",
-		made.ID, made.Principal, made.Ends.Format(time.RFC3339), made.Secret)
-}
-
-func rotateKey(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administer(ctx, c, env, func(a administrators) error {
-		made, err := a.RotateKey(ctx, c.Access.Principal, c.Access.Key, client.KeySpec{
-			Ends: time.Now().Add(c.Expires), GraceSeconds: int64(c.Grace / time.Second),
-		})
-		if err == nil {
-			printKey(env.Stdout, made)
+// printDescendants prints how to withdraw the keys that were created, directly or not, with a key.
+func printDescendants(out io.Writer, keys []listedKey, id string) {
+	made := map[string]bool{id: true}
+	for again := true; again; {
+		again = false
+		for _, key := range keys {
+			if key.Parent != "" && made[key.Parent] && !made[key.ID] {
+				made[key.ID], again = true, true
+			}
 		}
-		return err
-	})
+	}
+	if len(made) == 1 {
+		return
+	}
+	fmt.Fprintln(out, "These keys were created with it, and stay valid. To end them:")
+	for _, key := range keys {
+		if made[key.ID] && key.ID != id {
+			name := strings.TrimPrefix(key.principal, "key:")
+			fmt.Fprintf(out, "  moorage key withdraw %s %s\n", name, key.ID)
+		}
+	}
 }
 
-func listRoles(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administer(ctx, c, env, func(a administrators) error {
-		return eachPage(ctx, a.Roles, func(role client.Role) { printRole(env.Stdout, role) })
-	})
+// rolePath returns the path of the role of a command's words, or of something below it.
+func rolePath(below ...string) path {
+	return func(c cli.Config) (string, url.Values) {
+		return client.Path(append([]string{"roles", c.Access.Role}, below...)...), nil
+	}
 }
 
-func printRole(out io.Writer, role client.Role) {
-	fmt.Fprintf(out, "%s: %s\n", role.Name, strings.Join(role.Members, ", "))
+func printRoles(out io.Writer, page client.RolesPage) {
+	for _, role := range page.Roles {
+		_ = printRole(out, cli.Config{}, role)
+	}
+}
+
+func printRole(out io.Writer, _ cli.Config, role client.Role) error {
+	_, err := fmt.Fprintf(out, "%s: %s\n", role.Name, strings.Join(role.Members, ", "))
+	return err
 }
 
 func createRole(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administer(ctx, c, env, func(a administrators) error {
-		role, err := a.LoadRole(ctx, c.Access.Role)
-		if isMissing(err) {
-			role, err = client.Role{Name: c.Access.Role, Members: []string{}}, nil
+	return withServer(ctx, c, env, func(server *client.Client) error {
+		at, _ := rolePath()(c)
+		role := client.Role{Name: c.Access.Role, Members: []string{}}
+		err := server.Do(ctx, client.Request{Method: http.MethodGet, Path: at}, &role)
+		if answered, ok := errors.AsType[*client.Error](err); ok && answered.IsMissing() {
+			err = nil
 		}
 		if err != nil {
 			return err
@@ -150,148 +203,112 @@ func createRole(ctx context.Context, c cli.Config, env cli.Environment) error {
 		if c.Description != "" {
 			role.Description = c.Description
 		}
-		if role, err = a.PutRole(ctx, role); err == nil {
-			printRole(env.Stdout, role)
-		}
-		return err
-	})
-}
-
-// isMissing reports whether err means that an object does not exist.
-func isMissing(err error) bool {
-	if answered, ok := errors.AsType[*client.Error](err); ok {
-		return answered.Code == 404
-	}
-	return err != nil && moorage.KindOf(err) == moorage.KindNotFound
-}
-
-func dropRole(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administer(ctx, c, env, func(a administrators) error {
-		err := a.DeleteRole(ctx, c.Access.Role)
-		if err == nil {
-			fmt.Fprintf(env.Stdout, "dropped role %s\n", c.Access.Role)
-		}
-		return err
-	})
-}
-
-func addMembers(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return changeMembers(ctx, c, env, client.MembersChange{Add: c.Access.Members})
-}
-
-func removeMembers(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return changeMembers(ctx, c, env, client.MembersChange{Remove: c.Access.Members})
-}
-
-func changeMembers(ctx context.Context, c cli.Config, env cli.Environment, change client.MembersChange) error {
-	return administer(ctx, c, env, func(a administrators) error {
-		role, err := a.ChangeMembers(ctx, c.Access.Role, change)
-		if err == nil {
-			printRole(env.Stdout, role)
-		}
-		return err
-	})
-}
-
-func grant(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return changeGrants(ctx, c, env, client.ChangeGrant)
-}
-
-func revoke(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return changeGrants(ctx, c, env, client.ChangeRevoke)
-}
-
-func changeGrants(ctx context.Context, c cli.Config, env cli.Environment, change string) error {
-	return administer(ctx, c, env, func(a administrators) error {
-		changed, err := a.ChangeGrants(ctx, []client.GrantChange{{
-			Change: change, Object: c.Access.Object, Grantee: c.Access.Grantee, Privileges: c.Access.Privileges,
-		}})
-		if err != nil {
+		if err := server.Do(ctx, client.Request{Method: http.MethodPut, Path: at, Body: role}, &role); err != nil {
 			return err
 		}
-		verb, to := "granted", "to"
-		if change == client.ChangeRevoke {
-			verb, to = "revoked", "from"
-		}
-		fmt.Fprintf(env.Stdout, "%s %s on %s %s %s\n",
-			verb, strings.Join(c.Access.Privileges, ", "), c.Access.Object, to, c.Access.Grantee)
-		for _, grantee := range changed.UnknownGrantees {
-			fmt.Fprintf(env.Stdout, "%s is unknown: nobody of that name has a record; is it a typing error?", grantee)
-			if !strings.ContainsAny(grantee, ":/") {
-				fmt.Fprintf(env.Stdout, " Who has the API key %s is called key:%s.", grantee, grantee)
-			}
-			fmt.Fprintln(env.Stdout)
-		}
-		return nil
+		return printRole(env.Stdout, c, role)
 	})
 }
 
-func showGrants(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administer(ctx, c, env, func(a administrators) error {
-		if c.Access.Grantee != "" {
-			return eachPage(ctx, func(ctx context.Context, page client.Page) ([]client.ObjectGrants, string, error) {
-				return a.GrantsTo(ctx, c.Access.Grantee, page)
-			}, func(found client.ObjectGrants) { printGrants(env.Stdout, found) })
-		}
-		found, err := a.GrantsOn(ctx, c.Access.Object)
-		if err == nil {
-			printGrants(env.Stdout, found)
-		}
-		return err
-	})
+func printDroppedRole(out io.Writer, c cli.Config, _ client.Done) error {
+	_, err := fmt.Fprintf(out, "dropped role %s\n", c.Access.Role)
+	return err
 }
 
-func printGrants(out io.Writer, found client.ObjectGrants) {
-	fmt.Fprintln(out, found.Object)
-	if found.Owner != "" {
-		fmt.Fprintf(out, "  owner: %s\n", found.Owner)
-	}
-	if found.Managed {
-		fmt.Fprintln(out, "  managed: owners of what is in it cannot grant")
-	}
-	for _, each := range found.Grants {
-		fmt.Fprintf(out, "  %s: %s (by %s, %s)\n", each.Grantee, strings.Join(each.Privileges, ", "), each.By,
-			each.At.Format(time.RFC3339))
+func addedMembers(c cli.Config) (any, error) { return client.MembersChange{Add: c.Access.Members}, nil }
+
+func removedMembers(c cli.Config) (any, error) {
+	return client.MembersChange{Remove: c.Access.Members}, nil
+}
+
+// grantBody returns the body of grant and of revoke.
+func grantBody(change string) func(cli.Config) (any, error) {
+	return func(c cli.Config) (any, error) {
+		return client.GrantChanges{Changes: []client.GrantChange{{
+			Change: change, Object: c.Access.Object, Grantee: c.Access.Grantee, Privileges: c.Access.Privileges,
+		}}}, nil
 	}
 }
 
-func handOver(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administer(ctx, c, env, func(a administrators) error {
-		err := a.SetOwner(ctx, client.Owner{Object: c.Access.Object, Owner: c.Access.Grantee})
-		if err == nil {
-			fmt.Fprintf(env.Stdout, "%s belongs to %s\n", c.Access.Object, c.Access.Grantee)
-		}
-		return err
-	})
+func printGranted(out io.Writer, c cli.Config, changed client.GrantsChanged) error {
+	fmt.Fprintf(out, "granted %s on %s to %s\n", strings.Join(c.Access.Privileges, ", "), c.Access.Object,
+		c.Access.Grantee)
+	return printUnknown(out, changed)
 }
 
-func explain(ctx context.Context, c cli.Config, env cli.Environment) error {
-	question := client.Question{
+func printRevoked(out io.Writer, c cli.Config, changed client.GrantsChanged) error {
+	fmt.Fprintf(out, "revoked %s on %s from %s\n", strings.Join(c.Access.Privileges, ", "), c.Access.Object,
+		c.Access.Grantee)
+	return printUnknown(out, changed)
+}
+
+// printUnknown prints the grantees that have no record.
+func printUnknown(out io.Writer, changed client.GrantsChanged) error {
+	for _, grantee := range changed.UnknownGrantees {
+		fmt.Fprintf(out, "%s is unknown: no principal or role of that name has a record. Check the name.", grantee)
+		if !strings.ContainsAny(grantee, ":/") {
+			fmt.Fprintf(out, " The principal of the API key %s is key:%s.", grantee, grantee)
+		}
+		fmt.Fprintln(out)
+	}
+	return nil
+}
+
+// grantsPath returns the path of the grants on an object, or to a grantee.
+func grantsPath(c cli.Config) (string, url.Values) {
+	if c.Access.Grantee != "" {
+		return client.Path("grants"), url.Values{"grantee": {c.Access.Grantee}}
+	}
+	return client.Path("grants"), c.Access.Object.Query()
+}
+
+func printGrants(out io.Writer, page client.GrantsPage) {
+	for _, found := range page.Grants {
+		fmt.Fprintln(out, found.Object)
+		if found.Owner != "" {
+			fmt.Fprintf(out, "  owner: %s\n", found.Owner)
+		}
+		if found.Managed {
+			fmt.Fprintln(out, "  managed: the owners of the objects in it cannot grant privileges")
+		}
+		for _, each := range found.Grants {
+			fmt.Fprintf(out, "  %s: %s (by %s, %s)\n", each.Grantee, strings.Join(each.Privileges, ", "), each.By,
+				each.At.Format(time.RFC3339))
+		}
+	}
+}
+
+func ownerBody(c cli.Config) (any, error) {
+	return client.Owner{Object: c.Access.Object, Owner: c.Access.Grantee}, nil
+}
+
+func printOwner(out io.Writer, c cli.Config, _ client.Owner) error {
+	_, err := fmt.Fprintf(out, "%s belongs to %s\n", c.Access.Object, c.Access.Grantee)
+	return err
+}
+
+// question returns the body of explain.
+func question(c cli.Config) (any, error) {
+	asked := client.Question{
 		Operation: c.Access.Operation, Privileges: c.Access.Privileges, Object: c.Access.Object,
 		Through: c.Access.Through, Engine: c.Access.Engine,
 	}
 	switch {
 	case c.Access.Grantee != "":
-		question.Caller = &client.Subject{Name: c.Access.Grantee}
+		asked.Caller = &client.Subject{Name: c.Access.Grantee}
 	case c.URI == "":
-		return errors.New("explain needs for PRINCIPAL, or --uri: who opens the store may do everything")
+		return nil, errors.New("explain needs for PRINCIPAL, or --uri: a command on the store itself may do everything")
 	}
-	return administer(ctx, c, env, func(a administrators) error {
-		why, err := a.Explain(ctx, question)
-		if err == nil {
-			printExplanation(env.Stdout, why)
-		}
-		return err
-	})
+	return asked, nil
 }
 
-func printExplanation(out io.Writer, why client.Explanation) {
+func printExplanation(out io.Writer, _ cli.Config, why client.Explanation) error {
 	for _, view := range why.Through {
 		fmt.Fprintf(out, "%s: through view %s%s%s\n", view.Decision, view.View, withRightsOf(view.As),
 			lacking(view.Missing))
 	}
 	if why.Ignored {
-		fmt.Fprintln(out, "the views are not heeded: who names them lacks delegate on the warehouse")
+		fmt.Fprintln(out, "the views do not count: the engine lacks delegate on the warehouse")
 	}
 	fmt.Fprintf(out, "%s: asked for %s, has %s%s\n", why.Decision, orNothing(why.Asked), orNothing(why.Has),
 		withRightsOf(why.As))
@@ -311,6 +328,7 @@ func printExplanation(out io.Writer, why client.Explanation) {
 	if len(why.Missing) > 0 {
 		fmt.Fprintf(out, "missing: %s; %s could grant that\n", strings.Join(why.Missing, ", "), orNobody(why.Grantors))
 	}
+	return nil
 }
 
 // withRightsOf names the owner whose rights decided, if not the caller's own.
@@ -342,24 +360,20 @@ func orNobody(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// enabling returns the request that switches access control on.
+func enabling() client.Request {
+	return client.Request{Method: http.MethodPost, Path: client.Path("access", "enable")}
+}
+
+// enableAccess may be the first command on a new store.
 func enableAccess(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administerOver(ctx, c, env, openNew, func(a administrators) error {
-		err := a.EnableAccess(ctx)
+	return withStore(ctx, c, env, openNode, func(server *client.Client) error {
+		err := server.Do(ctx, enabling(), new(client.Access))
 		if err == nil {
-			fmt.Fprintln(env.Stdout, "access is on: nobody may do anything without a grant")
+			fmt.Fprintln(env.Stdout, "access control is on: every operation needs a grant")
 		}
 		return err
 	})
 }
 
-func exportAccess(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return administer(ctx, c, env, func(a administrators) error {
-		all, err := a.Export(ctx)
-		if err != nil {
-			return err
-		}
-		encoder := json.NewEncoder(env.Stdout)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(all)
-	})
-}
+func printExport(out io.Writer, _ cli.Config, all client.Export) error { return printJSON(out, all) }

@@ -48,7 +48,7 @@ func TestDefaultWarehouseInAzure(t *testing.T) {
 	if len(found) != 2 || !strings.HasPrefix(found[0], "lake/harbour/ships/metadata/") {
 		t.Errorf("blobs %q, want two metadata files", found)
 	}
-	if code, body := s.request(t, "GET", "/management/v1/check", ""); code != http.StatusOK || !strings.Contains(body, `"tables":1`) {
+	if code, body := s.request(t, "GET", "/management/v1/doctor?deep=true", ""); code != http.StatusOK || !strings.Contains(body, `1 table, 0 views: no problems`) {
 		t.Errorf("check: %d %s", code, body)
 	}
 	if log := s.stderr.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, fakecloud.AzureAccountKey) {
@@ -57,7 +57,7 @@ func TestDefaultWarehouseInAzure(t *testing.T) {
 	if code := s.stop(); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
-	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, append([]string{"doctor", "--deep"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -52,35 +54,59 @@ var (
 // newBackups returns the function with which a server makes a backup of store: a folder in the
 // folder of --backups, and only there.
 func newBackups(c cli.Config, store registry.Store) func(ctx context.Context, name string) (client.Backup, error) {
-	return func(ctx context.Context, name string) (made client.Backup, err error) {
-		const op = "moorage.newBackups"
-		source, ok := store.(backuper)
-		switch {
-		case c.InDatabase():
-			return made, errDatabaseBackup
-		case !ok:
-			return made, errMemoryBackup
-		}
+	return func(ctx context.Context, name string) (client.Backup, error) {
 		if err := cli.CheckBackupName(name); err != nil {
-			return made, moorage.Errorf(moorage.KindBadRequest, "%w", err)
+			return client.Backup{}, moorage.Errorf(moorage.KindBadRequest, "%w", err)
 		}
-		folder, err := filepath.Abs(c.BackupsDir())
-		if err == nil {
-			err = makeFolder(folder)
+		if !c.InDatabase() {
+			if err := makeFolder(c.BackupsDir()); err != nil {
+				return client.Backup{}, noBackup(name, err)
+			}
 		}
-		if err == nil {
-			made.Folder = filepath.Join(folder, name)
-			made.Records, err = source.Backup(ctx, made.Folder, cli.StoreFolder, keepFiles)
-		}
-		switch {
-		case err == nil:
-			return made, nil
-		case errors.Is(err, fs.ErrExist):
-			return made, moorage.Errorf(moorage.KindAlreadyExists, "There is a backup already: %s", name)
-		}
-		err = moorage.Errorf(moorage.KindUnavailable, "There is no new backup: %w", err)
-		return made, moorage.E(op, name, moorage.KindUnavailable, err)
+		return copyStore(ctx, c, store, filepath.Join(c.BackupsDir(), name))
 	}
+}
+
+// noBackup returns the error of a backup that could not be made.
+func noBackup(name string, err error) error {
+	err = moorage.Errorf(moorage.KindUnavailable, "There is no new backup: %w", err)
+	return moorage.E("moorage.noBackup", name, moorage.KindUnavailable, err)
+}
+
+// copyStore copies store to a new folder, whose parent exists.
+func copyStore(ctx context.Context, c cli.Config, store registry.Store, folder string) (
+	made client.Backup, err error) {
+	source, ok := store.(backuper)
+	switch {
+	case c.InDatabase():
+		return made, errDatabaseBackup
+	case !ok:
+		return made, errMemoryBackup
+	}
+	if made.Folder, err = filepath.Abs(folder); err == nil {
+		made.Records, err = source.Backup(ctx, made.Folder, cli.StoreFolder, keepFiles)
+	}
+	switch {
+	case err == nil:
+		return made, nil
+	case errors.Is(err, fs.ErrExist):
+		return made, moorage.Errorf(moorage.KindAlreadyExists, "There is a backup already: %s", filepath.Base(folder))
+	}
+	return made, noBackup(folder, err)
+}
+
+func backupBody(c cli.Config) (any, error) {
+	if c.URI == "" && c.InDatabase() {
+		return nil, errDatabaseBackup
+	}
+	return client.BackupSpec{Name: c.Operand}, nil
+}
+
+func printBackup(out io.Writer, _ cli.Config, made client.Backup) error {
+	_, err := fmt.Fprintf(out, "%s in %s\nmetadata and data files are not in it; "+
+		"to restore it, stop the server and run moorage serve --data %s\n",
+		counted(made.Records, "record"), made.Folder, made.Folder)
+	return err
 }
 
 // makeFolder creates a folder, durably, in one that exists.

@@ -109,7 +109,7 @@ func (a acknowledged) check(t *testing.T, backup string) {
 	t.Helper()
 	server := startServe(t, "--data", backup)
 	defer server.stop()
-	if got := runToEnd(t, "check", "--uri", server.uri); got.code != cli.ExitDone {
+	if got := runToEnd(t, "doctor", "--deep", "--uri", server.uri); got.code != cli.ExitDone {
 		t.Errorf("%s: check: %+v", backup, got)
 	}
 	for writer := range backupWriters {
@@ -148,7 +148,7 @@ func TestBackupOfAStoppedStore(t *testing.T) {
 	if got := runToEnd(t, "backup", copied, "--data", data); got.code != cli.ExitDone || !strings.Contains(got.stdout, "records in "+copied) {
 		t.Errorf("backup: %+v", got)
 	}
-	if got := runToEnd(t, "backup", copied, "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "file already exists") {
+	if got := runToEnd(t, "backup", copied, "--data", data); got.code != cli.ExitConflict || !isSentence(got.stderr, "There is a backup already") {
 		t.Errorf("again: %+v", got)
 	}
 	if got := runToEnd(t, "backup", filepath.Join(elsewhere, "no", "such", "folder"), "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "no such file or directory") {
@@ -176,7 +176,7 @@ func TestBackupOfAStoppedStore(t *testing.T) {
 	if code, body := server.request(t, "GET", tablePath, ""); code != http.StatusOK {
 		t.Errorf("the table after the restore: %d %s", code, body)
 	}
-	if got := runToEnd(t, "check", "--uri", server.uri); got.code != cli.ExitDone {
+	if got := runToEnd(t, "doctor", "--deep", "--uri", server.uri); got.code != cli.ExitDone {
 		t.Errorf("check: %+v", got)
 	}
 }
@@ -203,7 +203,7 @@ func TestBackupNames(t *testing.T) {
 			t.Errorf("%q: %d %s", name, code, body)
 		}
 	}
-	if got := runToEnd(t, "backup", "a", "--uri", server.uri); got.code != cli.ExitFailed || !isSentence(got.stderr, "There is a backup already: a") {
+	if got := runToEnd(t, "backup", "a", "--uri", server.uri); got.code != cli.ExitConflict || !isSentence(got.stderr, "There is a backup already: a") {
 		t.Errorf("a name that is taken: %+v", got)
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 3 {

@@ -48,13 +48,13 @@ func TestDefaultWarehouseInGCS(t *testing.T) {
 	if log := s.stderr.String(); strings.Contains(log, "level=WARN") {
 		t.Errorf("log:\n%s", log)
 	}
-	if code, body := s.request(t, "GET", "/management/v1/check", ""); code != http.StatusOK || !strings.Contains(body, `"tables":1`) {
+	if code, body := s.request(t, "GET", "/management/v1/doctor?deep=true", ""); code != http.StatusOK || !strings.Contains(body, `1 table, 0 views: no problems`) {
 		t.Errorf("check: %d %s", code, body)
 	}
 	if code := s.stop(); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
-	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, append([]string{"doctor", "--deep"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
 }

@@ -30,23 +30,7 @@ func main() {
 
 // run executes one command line and returns the exit code of the process.
 func run(ctx context.Context, args []string, env cli.Environment) int {
-	return cli.Run(ctx, args, env, cli.Actions{
-		Serve: serve, Migrate: migrate, Check: checkStore, Backup: backup,
-		RecoverList: recoverEach, RecoverRetry: recoverRetry, RecoverAbort: recoverAbort, RecoverForget: recoverForget,
-		SecretsInit: initSecrets, SecretsDraw: drawSecretsKey, SecretsRotate: rotateSecrets,
-		WarehouseCreate: createWarehouse, WarehouseList: listWarehouses, WarehouseShow: showWarehouse,
-		WarehouseChange: changeWarehouse, WarehouseDrop: dropWarehouse, WarehouseValidate: validateWarehouse,
-		WarehouseTombstones: listTombstones, WarehouseClear: clearTombstone,
-		AccessEnable: enableAccess, AccessExport: exportAccess,
-		KeyCreate: createKey, KeyList: listKeys, KeyRotate: rotateKey, KeyWithdraw: withdrawKey,
-		RoleList: listRoles, RoleCreate: createRole, RoleDrop: dropRole, RoleAdd: addMembers, RoleRemove: removeMembers,
-		Grant: grant, Revoke: revoke, Grants: showGrants, Owner: handOver, Explain: explain,
-		MaintainPlan: maintainPlan, MaintainRun: maintainRun, MaintainStatus: maintainStatus,
-		MaintainJobs: maintainJobs, MaintainFiles: maintainFiles, MaintainJob: maintainJob,
-		MaintainOrphans: maintainOrphans, MaintainWork: maintainWork,
-		MaintainPolicy: maintainPolicy, MaintainBlockers: maintainBlockers,
-		Version: printVersion, LeaseRun: leaseRun,
-	})
+	return cli.Run(ctx, args, env, commands())
 }
 
 func printVersion(_ context.Context, _ cli.Config, env cli.Environment) error {

@@ -2,50 +2,383 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"net/http"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"moorage"
 	"moorage/internal/cli"
+	"moorage/maintenance/policy"
 	"moorage/management/client"
 	"moorage/registry"
 )
 
-// byHandOf returns the job that a command requests.
-func byHandOf(words cli.MaintainWords) client.MaintenanceByHand {
-	asked := client.MaintenanceByHand{Object: words.Table, Kind: words.Kind, Sample: words.Sample}
-	if words.ByPolicy {
-		return asked
+// maintainedObject returns the body of a command about the maintenance of an object.
+func maintainedObject(c cli.Config) (any, error) {
+	return client.MaintenanceChange{Object: c.Maintain.Object, Reason: c.Maintain.Reason}, nil
+}
+
+func printChanged(out io.Writer, _ cli.Config, _ client.MaintenanceChange) error {
+	_, err := fmt.Fprintln(out, "done")
+	return err
+}
+
+// maintainStatus prints the maintenance of an object, or all jobs in progress.
+func maintainStatus(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withServer(ctx, c, env, func(server *client.Client) error {
+		if !c.Maintain.Named {
+			return writeJobs(ctx, server, env.Stdout)
+		}
+		status, err := server.MaintenanceStatus(ctx, c.Maintain.Object)
+		if err == nil {
+			writeMaintenance(env.Stdout, status)
+		}
+		return err
+	})
+}
+
+// writeJobs prints the jobs in progress. The answer is no if one is blocked.
+func writeJobs(ctx context.Context, server *client.Client, out io.Writer) error {
+	count, blocked := 0, 0
+	jobs := client.Request{Method: http.MethodGet, Path: client.Path("maintenance", "jobs")}
+	err := client.Pages(ctx, server, jobs, func(page client.MaintenanceJobsPage) bool {
+		for _, job := range page.Jobs {
+			writeJob(out, job)
+			if job.State == "blocked" {
+				blocked++
+			}
+		}
+		count += len(page.Jobs)
+		return true
+	})
+	switch {
+	case err != nil:
+		return err
+	case blocked > 0:
+		return cli.No("%s blocked", counted(blocked, "job"))
+	case count == 0:
+		fmt.Fprintln(out, "no maintenance is in progress")
 	}
+	return nil
+}
+
+// writeMaintenance prints the state of an object's maintenance.
+func writeMaintenance(out io.Writer, status client.MaintenanceStatus) {
+	for _, pause := range status.Pauses {
+		writePause(out, "paused", pause)
+	}
+	writePolicies(out, status)
+	for _, kind := range status.Kinds {
+		fmt.Fprintf(out, "%s: %s (%s)", kind.Kind, strings.ReplaceAll(kind.State, "_", " "), kind.From)
+		if kind.Why != "" {
+			fmt.Fprintf(out, ": %s", kind.Why)
+		}
+		if !kind.Due.IsZero() {
+			fmt.Fprintf(out, ", due %s", kind.Due.UTC().Format(time.RFC3339))
+		}
+		fmt.Fprintln(out)
+		if kind.State == "Disabled" {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(kind.Settings)) {
+			fmt.Fprintf(out, "  %s = %s (%s)\n", name, kind.Settings[name].Value, kind.Settings[name].From)
+		}
+	}
+	for _, job := range status.Jobs {
+		writeJob(out, job)
+	}
+	writeRuns(out, status.Runs)
+	switch {
+	case len(status.Kinds) > 0 && len(status.Jobs)+len(status.Runs) == 0: // a table
+		fmt.Fprintln(out, "not yet run")
+	case len(status.Pauses)+len(status.Policies)+len(status.Kinds) == 0:
+		fmt.Fprintf(out, "%s has no policy of its own\n", status.Object)
+	}
+}
+
+// writePause prints a pause, after words about what happened to it.
+func writePause(out io.Writer, words string, pause client.MaintenancePause) {
+	fmt.Fprintf(out, "%s since %s", words, pause.Since.UTC().Format(time.RFC3339))
+	if pause.By != "" { // otherwise the store was restored
+		fmt.Fprintf(out, " by %s", pause.By)
+	}
+	fmt.Fprintf(out, " on %s: %s\n", pause.Object, pause.Reason)
+}
+
+// writePolicies prints the policies of an object itself.
+func writePolicies(out io.Writer, status client.MaintenanceStatus) {
+	for _, of := range slices.Sorted(maps.Keys(status.Policies)) {
+		set := status.Policies[of]
+		fmt.Fprintf(out, "%s: %s %s", status.Object, of, set.Status)
+		for _, name := range slices.Sorted(maps.Keys(set.Settings[of])) {
+			fmt.Fprintf(out, " %s=%s", name, set.Settings[of][name])
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+// maintainSet sets an object's policy for a type of job, or removes it.
+func maintainSet(ctx context.Context, c cli.Config, env cli.Environment) error {
+	object, of := c.Maintain.Object, policyType(c.Maintain.Kind)
+	return withServer(ctx, c, env, func(server *client.Client) (err error) {
+		switch c.Maintain.Set {
+		case cli.SetOn:
+			err = enableMaintenance(ctx, server, c, env.Stdout, of)
+			if c.Maintain.DryRun {
+				return err
+			}
+		case cli.SetOff:
+			disabled := client.MaintenancePolicy{Status: string(policy.Disabled)}
+			err = server.PutMaintenancePolicy(ctx, object, of, disabled)
+			if err == nil {
+				fmt.Fprintln(env.Stdout, "jobs in progress go on; see moorage maintain status")
+			}
+		default:
+			err = server.Do(ctx, client.Request{
+				Method: http.MethodDelete, Path: client.PolicyPath(of), Query: object.Query(),
+			}, new(client.MaintenanceChange))
+		}
+		if err == nil {
+			fmt.Fprintln(env.Stdout, "done")
+		}
+		return err
+	})
+}
+
+// policyType returns the type of job that a policy for a kind of job names.
+func policyType(kind string) string {
+	of, _ := policy.TypeOf(policy.Kind(kind)) // the command line checked the kind
+	return string(of)
+}
+
+// enableMaintenance prints what maintenance would do, and enables it unless it is a dry run.
+func enableMaintenance(ctx context.Context, server *client.Client, c cli.Config, out io.Writer, of string) error {
+	asked := client.MaintenancePolicy{Status: string(policy.Enabled), Unsafe: c.Maintain.Unsafe}
+	settings := make(client.MaintenanceSettings, len(c.Maintain.Settings))
+	for name, value := range c.Maintain.Settings {
+		if _, err := strconv.ParseInt(value, 10, 64); err == nil {
+			settings[name] = json.RawMessage(value)
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		settings[name] = text
+	}
+	if len(settings) > 0 {
+		asked.Settings = map[string]client.MaintenanceSettings{of: settings}
+	}
+	err := writePreview(ctx, server, out, c.Maintain, of, asked)
+	if err != nil || c.Maintain.DryRun {
+		return err
+	}
+	if err := server.PutMaintenancePolicy(ctx, c.Maintain.Object, of, asked); err != nil {
+		return err
+	}
+	// Earlier settings are gone unless they were given again. A caller that may set the policy may
+	// lack the right to read it.
+	status, err := server.MaintenanceStatus(ctx, c.Maintain.Object)
+	switch {
+	case isUnseen(err):
+	case err != nil:
+		return fmt.Errorf("it is enabled, and its policy cannot be read: %w", err)
+	default:
+		writePolicies(out, status)
+	}
+	return nil
+}
+
+// isUnseen reports whether err means that the caller may not see an object.
+func isUnseen(err error) bool {
+	answered, ok := errors.AsType[*client.Error](err)
+	unseen := []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound}
+	return ok && slices.Contains(unseen, answered.Code)
+}
+
+// maintainResume ends the pause of an object. If the caller may see the object, it prints whether
+// there was no pause, and which scopes around the object are still paused.
+func maintainResume(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withServer(ctx, c, env, func(server *client.Client) error {
+		change := client.MaintenanceChange{Object: c.Maintain.Object}
+		status, unseen := server.MaintenanceStatus(ctx, change.Object)
+		resume := client.Request{Method: http.MethodPost, Path: client.Path("maintenance", "resume"), Body: change}
+		if err := server.Do(ctx, resume, new(client.MaintenanceChange)); err != nil {
+			return err
+		}
+		if unseen != nil && !isUnseen(unseen) {
+			return fmt.Errorf("it is resumed, and what else is paused cannot be read: %w", unseen)
+		}
+		if unseen == nil {
+			writePauses(env.Stdout, change.Object, status.Pauses)
+		}
+		fmt.Fprintln(env.Stdout, "done")
+		return nil
+	})
+}
+
+// writePauses prints which pauses around object remain, of the ones before it was resumed.
+func writePauses(out io.Writer, object client.Object, pauses []client.MaintenancePause) {
+	own := object.String()
+	others := slices.DeleteFunc(slices.Clone(pauses), func(pause client.MaintenancePause) bool {
+		return pause.Object.String() == own
+	})
+	if len(others) == len(pauses) {
+		fmt.Fprintf(out, "%s was not paused itself\n", own)
+	}
+	for _, pause := range others {
+		writePause(out, "still paused", pause)
+	}
+}
+
+// maintainRun begins a job on a table, or prints what the job would do.
+func maintainRun(ctx context.Context, c cli.Config, env cli.Environment) error {
+	return withServer(ctx, c, env, func(server *client.Client) error {
+		switch words := c.Maintain; {
+		case words.DryRun:
+			return writePlanned(ctx, server, env.Stdout, words)
+		case words.Object.Table == "":
+			return adoptOrphans(ctx, server, env.Stdout, words.Object.Warehouse)
+		case words.ByPolicy:
+			_, err := server.RunMaintenance(ctx, byHandOf(words))
+			if err == nil {
+				fmt.Fprintln(env.Stdout, "done: the table is due now")
+			}
+			return err
+		default:
+			return runByHand(ctx, server, env.Stdout, words)
+		}
+	})
+}
+
+// writePlanned prints what a job would do. The answer of a search for files outside of all tables
+// is no if it could not be whole.
+func writePlanned(ctx context.Context, server *client.Client, out io.Writer, words cli.MaintainWords) error {
+	var plan client.MaintenancePlan
+	err := server.Do(ctx, client.Request{
+		Method: http.MethodPost, Path: client.Path("maintenance", "plan"), Body: byHandOf(words),
+	}, &plan)
+	switch {
+	case err != nil:
+		return err
+	case words.Object.Table != "":
+		writePlan(out, plan, words.Verbose)
+	case plan.Blocked != "":
+		return cli.No("the report would not be whole, so it names no file: %s", plan.Blocked)
+	default:
+		writeLeftovers(out, plan)
+	}
+	return nil
+}
+
+// adoptOrphans makes the store the one that removes orphans in a warehouse.
+func adoptOrphans(ctx context.Context, server *client.Client, out io.Writer, warehouse string) error {
+	var adopted client.MaintenanceAdopted
+	err := server.Do(ctx, client.Request{
+		Method: http.MethodPost, Path: client.Path("maintenance", "adopt"),
+		Body: client.MaintenanceAdopted{Warehouse: warehouse},
+	}, &adopted)
+	if err != nil {
+		return err
+	}
+	if adopted.Other != "" {
+		fmt.Fprintf(out, "the store %s removed orphans in the warehouse %s until now\n", adopted.Other, warehouse)
+	}
+	fmt.Fprintf(out, "this store removes orphans in the warehouse %s\n", warehouse)
+	return nil
+}
+
+// runByHand begins a job, and prints it or its outcome.
+func runByHand(ctx context.Context, server *client.Client, out io.Writer, words cli.MaintainWords) error {
+	begun, err := server.RunMaintenance(ctx, byHandOf(words))
+	if err != nil {
+		return err
+	}
+	if begun.Outcome == client.BegunNothing {
+		fmt.Fprintf(out, "%s: nothing expires\n", begun.Object)
+		return nil
+	}
+	if words.Kind == cli.KindSnapshots {
+		fmt.Fprintf(out, "%s: %s and %s expired\n", begun.Object, counted(begun.Snapshots, "snapshot"),
+			counted(begun.Refs, "ref"))
+	}
+	if begun.Outcome == client.BegunDone {
+		return nil
+	}
+	status, err := server.MaintenanceStatus(ctx, begun.Object)
+	if err != nil {
+		return err
+	}
+	for _, job := range status.Jobs {
+		if job.ID == begun.Job {
+			writeJob(out, job)
+		}
+	}
+	writeRuns(out, slices.DeleteFunc(status.Runs, func(run client.MaintenanceRun) bool { return run.Job != begun.Job }))
+	return nil
+}
+
+// byHandOf returns the job that a command requests. A job by policy has no settings of its own.
+func byHandOf(words cli.MaintainWords) client.MaintenanceByHand {
+	asked := client.MaintenanceByHand{Object: words.Object, Kind: words.Kind, Sample: words.Sample}
 	seconds := func(d time.Duration) *int64 {
 		n := int64(d / time.Second)
 		return &n
 	}
-	asked.Settings = &client.MaintenanceSettingsByHand{
-		OlderThanSeconds: seconds(words.OlderThan), QuarantineSeconds: seconds(words.Quarantine),
-		EqualAuthorities: words.EqualAuthorities, Confirm: words.Confirm, Adopt: words.Adopt,
-	}
-	if words.Kind == cli.KindSnapshots {
+	var settings client.MaintenanceSettingsByHand
+	switch {
+	case words.ByPolicy:
+		return asked
+	case words.Kind == cli.KindSnapshots:
 		least := int64(words.MinSnapshots)
-		asked.Settings = &client.MaintenanceSettingsByHand{
+		settings = client.MaintenanceSettingsByHand{
 			MaxSnapshotAgeSeconds: seconds(words.MaxSnapshotAge), MinSnapshots: &least,
 			MaxRefAgeSeconds: seconds(words.MaxRefAge), DelaySeconds: seconds(words.Delay), KeepFiles: words.KeepFiles,
 		}
+	case words.Object.Table != "":
+		settings = client.MaintenanceSettingsByHand{
+			QuarantineSeconds: seconds(words.Quarantine), EqualAuthorities: words.EqualAuthorities,
+			Confirm: words.Confirm, Adopt: words.Adopt,
+		}
+	default:
+		settings.Unsafe = words.Unsafe
 	}
+	if words.OlderThan > 0 {
+		settings.OlderThanSeconds = seconds(words.OlderThan)
+	}
+	asked.Settings = &settings
 	return asked
 }
 
-func maintainPlan(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return care(ctx, c, env, func(a caretakers) error {
-		plan, err := a.PlanMaintenance(ctx, byHandOf(c.Maintain))
-		if err != nil {
-			return err
+// maintainJob changes a job, or prints the files that it will delete.
+func maintainJob(ctx context.Context, c cli.Config, env cli.Environment) error {
+	words := c.Maintain
+	return withServer(ctx, c, env, func(server *client.Client) error {
+		if words.Change == "" {
+			path := client.Path("maintenance", "jobs", words.Job, "files")
+			files := client.Request{Method: http.MethodGet, Path: path}
+			return client.Pages(ctx, server, files, func(page client.MaintenanceFilesPage) bool {
+				for _, file := range page.Files {
+					fmt.Fprintln(env.Stdout, file)
+				}
+				return true
+			})
 		}
-		writePlan(env.Stdout, plan, c.Maintain.Verbose)
-		return nil
+		err := server.Do(ctx, client.Request{
+			Method: http.MethodPost, Path: client.Path("maintenance", "jobs", words.Job, words.Change),
+			Body: client.MaintenanceJobSpec{Reason: words.Reason, Confirm: words.Confirm},
+		}, new(client.MaintenanceJobChange))
+		if err == nil {
+			fmt.Fprintln(env.Stdout, "done")
+		}
+		return err
 	})
 }
 
@@ -67,9 +400,10 @@ func writePlan(out io.Writer, plan client.MaintenancePlan, verbose bool) {
 	}
 	fmt.Fprintf(out, "%s would be deleted", counted(int(plan.Files), "file"))
 	if plan.Kind == cli.KindOrphans {
-		fmt.Fprintf(out, ", %s", sizeOf(uint64(plan.Bytes)))
+		fmt.Fprintf(out, ", %s", moorage.SizeOf(uint64(plan.Bytes)))
 	}
-	fmt.Fprintf(out, "; that reads %s, %s\n", counted(int(plan.Manifests), "manifest"), sizeOf(uint64(plan.ReadBytes)))
+	fmt.Fprintf(out, "; that reads %s, %s\n", counted(int(plan.Manifests), "manifest"),
+		moorage.SizeOf(uint64(plan.ReadBytes)))
 	if verbose {
 		for _, path := range plan.Sample {
 			fmt.Fprintf(out, "  %s\n", path)
@@ -142,89 +476,6 @@ func writeKept(out io.Writer, all []client.MaintenanceKept) {
 	}
 }
 
-func maintainRun(ctx context.Context, c cli.Config, env cli.Environment) error {
-	if c.Maintain.DryRun {
-		return maintainPlan(ctx, c, env)
-	}
-	if c.URI != "" {
-		return care(ctx, c, env, func(a caretakers) error {
-			return runByHand(ctx, a, c, env, func(context.Context) error { return nil })
-		})
-	}
-	return orAsk(withStopped(ctx, c, env, func(n *node) error {
-		own := n.maintenance.caretaker(moorage.System(whoOpened))
-		return runByHand(ctx, own, c, env, func(ctx context.Context) error {
-			named := c.Maintain.Table
-			table, err := n.maintenance.jobs.Find(ctx, moorage.Identifier{
-				Warehouse: named.Warehouse, Namespace: named.Namespace, Name: named.Table,
-			})
-			if err != nil {
-				return err
-			}
-			return n.maintenance.jobs.Step(ctx, registry.JobKey(table, c.Maintain.Kind))
-		})
-	}))
-}
-
-// runByHand begins a job, and takes its first step.
-func runByHand(ctx context.Context, a caretakers, c cli.Config, env cli.Environment,
-	step func(ctx context.Context) error) error {
-	begun, err := a.RunMaintenance(ctx, byHandOf(c.Maintain))
-	if err != nil {
-		return err
-	}
-	if begun.Outcome == client.BegunNothing {
-		fmt.Fprintf(env.Stdout, "%s: nothing expires\n", begun.Object)
-		return nil
-	}
-	if c.Maintain.Kind == cli.KindSnapshots {
-		fmt.Fprintf(env.Stdout, "%s: %s and %s expired\n", begun.Object, counted(begun.Snapshots, "snapshot"),
-			counted(begun.Refs, "ref"))
-	}
-	if begun.Outcome == client.BegunDone {
-		return nil
-	}
-	if err := step(ctx); err != nil {
-		fmt.Fprintf(env.Stderr, "the job is not done with its first step, and servers go on with it: %s\n", err)
-	}
-	return writeBegun(ctx, a, env.Stdout, begun)
-}
-
-// writeBegun prints the job that has begun: its present state, or its outcome.
-func writeBegun(ctx context.Context, a caretakers, out io.Writer, begun client.MaintenanceBegun) error {
-	status, err := a.MaintenanceStatus(ctx, begun.Object)
-	if err != nil {
-		return err
-	}
-	for _, job := range status.Jobs {
-		if job.ID == begun.Job {
-			writeJob(out, job)
-		}
-	}
-	writeRuns(out, slices.DeleteFunc(status.Runs, func(run client.MaintenanceRun) bool { return run.Job != begun.Job }))
-	return nil
-}
-
-func maintainStatus(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return care(ctx, c, env, func(a caretakers) error { return writeStatus(ctx, a, env.Stdout, c.Maintain.Table) })
-}
-
-// writeStatus prints the jobs of a table, and the jobs that ended.
-func writeStatus(ctx context.Context, a caretakers, out io.Writer, table client.Object) error {
-	status, err := a.MaintenanceStatus(ctx, table)
-	if err != nil {
-		return err
-	}
-	for _, job := range status.Jobs {
-		writeJob(out, job)
-	}
-	writeRuns(out, status.Runs)
-	if len(status.Jobs)+len(status.Runs) == 0 {
-		fmt.Fprintln(out, "not yet run")
-	}
-	return nil
-}
-
 // writeRuns prints jobs that ended.
 func writeRuns(out io.Writer, runs []client.MaintenanceRun) {
 	for _, run := range runs {
@@ -260,82 +511,22 @@ func writeJob(out io.Writer, job client.MaintenanceJob) {
 	}
 }
 
-// maintainJobs prints the jobs in progress. It fails if one is blocked.
-func maintainJobs(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return care(ctx, c, env, func(a caretakers) error {
-		count, blocked := 0, 0
-		for page := (client.Page{Limit: 1000}); ; {
-			found, next, err := a.MaintenanceJobs(ctx, page)
-			if err != nil {
-				return err
-			}
-			for _, job := range found {
-				writeJob(env.Stdout, job)
-				if job.State == "blocked" {
-					blocked++
-				}
-			}
-			count += len(found)
-			if page.After = next; next == "" {
-				break
-			}
-		}
-		if count == 0 {
-			fmt.Fprintln(env.Stdout, "no maintenance is under way")
-		}
-		if blocked > 0 {
-			return errors.New(counted(blocked, "job") + " blocked")
-		}
-		return nil
-	})
-}
-
-// maintainFiles prints the files that a job will delete.
-func maintainFiles(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return care(ctx, c, env, func(a caretakers) error {
-		for page := (client.Page{Limit: 1000}); ; {
-			files, next, err := a.MaintenanceFiles(ctx, c.Maintain.Job, page)
-			if err != nil {
-				return err
-			}
-			for _, file := range files {
-				fmt.Fprintln(env.Stdout, file)
-			}
-			if page.After = next; next == "" {
-				return nil
-			}
-		}
-	})
-}
-
-// maintainJob changes a job.
-func maintainJob(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return care(ctx, c, env, func(a caretakers) error {
-		err := a.ChangeMaintenanceJob(ctx, client.MaintenanceJobChange{
-			Job: c.Maintain.Job, Change: c.Maintain.Change, Reason: c.Maintain.Reason, Confirm: c.Maintain.Confirm,
-		})
-		if err == nil {
-			fmt.Fprintln(env.Stdout, "done")
-		}
-		return err
-	})
-}
-
-// maintainOrphans reports the files outside of all tables of a warehouse, or makes this store the
-// store that removes orphans there.
-func maintainOrphans(ctx context.Context, c cli.Config, env cli.Environment) error {
-	if c.Maintain.Outside != "" {
-		return maintainLeftovers(ctx, c, env)
+// writeLeftovers prints a plan of a warehouse.
+func writeLeftovers(out io.Writer, plan client.MaintenancePlan) {
+	more := ""
+	if plan.More {
+		more = ", and more"
 	}
-	return care(ctx, c, env, func(a caretakers) error {
-		adopted, err := a.AdoptOrphans(ctx, c.Maintain.Warehouse)
-		if adopted.Other != "" {
-			fmt.Fprintf(env.Stdout, "the store %s removed orphans in the warehouse %s until now\n", adopted.Other,
-				c.Maintain.Warehouse)
-		}
-		if err == nil {
-			fmt.Fprintf(env.Stdout, "this store removes orphans in the warehouse %s\n", c.Maintain.Warehouse)
-		}
-		return err
-	})
+	fmt.Fprintf(out, "%s: %s outside of all tables and views%s, %s; this read %s, %s\n", plan.Object,
+		counted(int(plan.Files), "file"), more, counted(int(plan.Bytes), "byte"),
+		counted(int(plan.Manifests), "manifest"), counted(int(plan.ReadBytes), "byte"))
+	for _, path := range plan.Sample {
+		fmt.Fprintf(out, "  %s\n", path)
+	}
+	writeKept(out, plan.Kept)
+	for _, folder := range plan.LeftOut {
+		fmt.Fprintf(out, "  left out %s: another warehouse\n", folder)
+	}
+	fmt.Fprintln(out, "Nothing was deleted. Tables of other catalogs that have files here, and their metadata "+
+		"elsewhere, are not known: look before you delete.")
 }

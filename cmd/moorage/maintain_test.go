@@ -32,25 +32,25 @@ func TestMaintain(t *testing.T) {
 		}
 		return got.stdout
 	}
-	command(0, "0 snapshots and 0 refs would expire", "maintain", "plan", "snapshots", table)
-	command(0, "3 snapshots and 0 refs would expire", "maintain", "plan", "snapshots", table, "--max-snapshot-age", "0s")
-	command(0, "not yet run", "maintain", "status", table)
+	command(0, "0 snapshots and 0 refs would expire", "maintain", "run", "snapshots", table, "--dry-run")
+	command(0, "3 snapshots and 0 refs would expire", "maintain", "run", "snapshots", table, "--dry-run", "--max-snapshot-age", "0s")
+	command(0, "not yet run", "maintain", "status", "table", table)
 	ran := command(0, "waiting, ", "maintain", "run", "snapshots", table, "--max-snapshot-age", "0s", "--delay", "1s")
 	id := regexp.MustCompile(`[0-9a-f]{32}`).FindString(ran)
-	listed := strings.Fields(command(0, "snap-", "maintain", "files", id))
+	listed := strings.Fields(command(0, "snap-", "maintain", "job", id))
 	for _, path := range listed {
 		if _, err := os.Stat(strings.TrimPrefix(path, "file://")); err != nil {
 			t.Errorf("a listed file is not there: %v", err)
 		}
 	}
-	command(0, "snapshots of table default.harbour.ships", "maintain", "jobs")
+	command(0, "snapshots of table default.harbour.ships", "maintain", "status")
 	command(0, "done", "maintain", "job", "pause", id, "--reason", "to wait")
-	command(0, "paused by", "maintain", "status", table)
+	command(0, "paused by", "maintain", "status", "table", table)
 	command(0, "done", "maintain", "job", "resume", id)
 	command(0, "done", "maintain", "job", "quarantine", id, "--reason", "to look")
-	command(1, "1 job blocked", "maintain", "jobs")
+	command(3, "1 job blocked", "maintain", "status")
 	command(0, "done", "maintain", "job", "retry", id)
-	command(1, "is not blocked", "maintain", "job", "retry", id)
+	command(4, "is not blocked", "maintain", "job", "retry", id)
 	command(0, "nothing expires", "maintain", "run", "snapshots", table, "--max-snapshot-age", "0s")
 	server = startServe(t, "--data", data)
 	server.awaitLog(t, "maintenance job ended")
@@ -60,8 +60,8 @@ func TestMaintain(t *testing.T) {
 		}
 	}
 	server.stop()
-	command(0, "snapshots done: 3 snapshots; ", "maintain", "status", table)
-	command(0, "no maintenance is under way", "maintain", "jobs")
+	command(0, "snapshots done: 3 snapshots; ", "maintain", "status", "table", table)
+	command(0, "no maintenance is in progress", "maintain", "status")
 	if ran := command(0, "orphans done", "maintain", "run", "orphans", table, "--older-than", "24h"); strings.Contains(ran, "snapshots done") {
 		t.Errorf("a run prints one from before: %s", ran)
 	}
@@ -74,7 +74,7 @@ func TestMaintain(t *testing.T) {
 		t.Fatal(err)
 	}
 	command(1, other, "maintain", "run", "orphans", table, "--older-than", "24h")
-	command(0, other, "maintain", "orphans", "adopt", "default")
+	command(0, other, "maintain", "run", "orphans", "warehouse", "default", "--adopt")
 	command(0, "orphans done", "maintain", "run", "orphans", table, "--older-than", "24h")
 }
 
@@ -94,36 +94,36 @@ func TestMaintainOnARunningServer(t *testing.T) {
 		return got.stdout
 	}
 	young := []string{"--max-snapshot-age", "0s"}
-	command(0, "0 snapshots and 0 refs would expire", "maintain", "plan", "snapshots", table)
-	command(0, "0 snapshots and 0 refs would expire", append([]string{"maintain", "plan", "snapshots", table, "--by-policy"}, young...)...)
-	plan := command(0, "5 files would be deleted", append([]string{"maintain", "plan", "snapshots", table}, young...)...)
+	command(0, "0 snapshots and 0 refs would expire", "maintain", "run", "snapshots", table, "--dry-run")
+	command(0, "0 snapshots and 0 refs would expire", append([]string{"maintain", "run", "snapshots", table, "--dry-run", "--by-policy"}, young...)...)
+	plan := command(0, "5 files would be deleted", append([]string{"maintain", "run", "snapshots", table, "--dry-run"}, young...)...)
 	if dry := command(0, "", append([]string{"maintain", "run", "snapshots", table, "--dry-run"}, young...)...); dry != plan {
 		t.Errorf("a dry run prints %s, and a plan %s", dry, plan)
 	}
-	command(0, "not yet run", "maintain", "status", table)
-	command(1, "a day old", "maintain", "plan", "orphans", table, "--older-than", "1h")
+	command(0, "not yet run", "maintain", "status", "table", table)
+	command(1, "a day old", "maintain", "run", "orphans", table, "--dry-run", "--older-than", "1h")
 	command(0, "done", "maintain", "pause", "server", "--reason", "we move")
 	command(1, "we move", append([]string{"maintain", "run", "snapshots", table}, young...)...)
 	command(0, "done", "maintain", "resume", "server")
 	command(0, "3 snapshots and 0 refs expired", append([]string{"maintain", "run", "snapshots", table}, young...)...)
 	status := ""
 	awaitText(t, func() string {
-		status = command(0, "", "maintain", "status", table)
+		status = command(0, "", "maintain", "status", "table", table)
 		return status
 	}, "waiting, 5 files")
 	id := regexp.MustCompile(`[0-9a-f]{32}`).FindString(status)
-	if listed := strings.Fields(command(0, "snap-", "maintain", "files", id)); len(listed) != 5 {
+	if listed := strings.Fields(command(0, "snap-", "maintain", "job", id)); len(listed) != 5 {
 		t.Errorf("the job will delete %q", listed)
 	}
 	command(0, "done", "maintain", "job", "pause", id, "--reason", "to look")
-	command(0, "to look", "maintain", "jobs")
-	command(0, "snapshots: Paused", "maintain", "policy", "table", table)
+	command(0, "to look", "maintain", "status")
+	command(0, "snapshots: Paused", "maintain", "status", "table", table)
 	command(0, "done", "maintain", "job", "resume", id)
 	command(0, "done", "maintain", "job", "cancel", id)
-	command(0, "snapshots cancelled", "maintain", "status", table)
-	command(0, "this store removes orphans", "maintain", "orphans", "adopt", "default")
-	command(1, "does not exist", "maintain", "orphans", "adopt", "none")
-	command(0, "0 files would be deleted", "maintain", "plan", "orphans", table)
+	command(0, "snapshots cancelled", "maintain", "status", "table", table)
+	command(0, "this store removes orphans", "maintain", "run", "orphans", "warehouse", "default", "--adopt")
+	command(3, "does not exist", "maintain", "run", "orphans", "warehouse", "none", "--adopt")
+	command(0, "0 files would be deleted", "maintain", "run", "orphans", table, "--dry-run")
 }
 
 // TestLeftovers has a server, and then a command on its store, report the files outside of all
@@ -155,7 +155,7 @@ func TestLeftovers(t *testing.T) {
 			t.Fatalf("%s: %d, %s%s; want %q", args, got.code, got.stdout, got.stderr, want)
 		}
 	}
-	look := []string{"maintain", "orphans", "--warehouse", "default"}
+	look := []string{"maintain", "run", "orphans", "warehouse", "default", "--dry-run"}
 	with := func(more ...string) []string { return append(slices.Clone(look), more...) }
 	all := func() {
 		t.Helper()
@@ -165,8 +165,8 @@ func TestLeftovers(t *testing.T) {
 		command(0, "Nothing was deleted. Tables of other catalogs", look...)
 		command(1, "at least seven days old", with("--older-than", "24h")...)
 		command(0, "1 file outside", with("--older-than", "24h", "--unsafe")...)
-		command(1, "does not exist", "maintain", "orphans", "--warehouse", "none")
-		command(2, "either --warehouse NAME, or adopt", "maintain", "orphans")
+		command(3, "does not exist", "maintain", "run", "orphans", "warehouse", "none", "--dry-run")
+		command(2, "either --dry-run or --adopt", "maintain", "run", "orphans", "warehouse", "default")
 	}
 	all()
 	code, answer := server.request(t, "POST", "/management/v1/maintenance/run",
@@ -177,7 +177,7 @@ func TestLeftovers(t *testing.T) {
 	server.stop()
 	where = []string{"--data", data}
 	all()
-	command(0, "no maintenance is under way", "maintain", "jobs")
+	command(0, "no maintenance is in progress", "maintain", "status")
 	for _, path := range []string{left, hidden} {
 		if _, err := os.Stat(path); err != nil {
 			t.Error(err)
@@ -190,7 +190,7 @@ func TestLeftovers(t *testing.T) {
 			}
 		}
 	}
-	command(1, "the report would not be whole, so it names no file: what harbour.ships reaches", look...)
+	command(3, "the report would not be whole, so it names no file: what harbour.ships reaches", look...)
 }
 
 // TestPlanOnOneScreen: a plan about many snapshots fits a terminal of 80 columns and 24 lines, and

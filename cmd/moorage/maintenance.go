@@ -18,7 +18,6 @@ import (
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/policy"
 	"moorage/maintenance/retention"
-	"moorage/management"
 	"moorage/metadata"
 	"moorage/registry"
 	"moorage/storage"
@@ -28,9 +27,6 @@ import (
 // node may not know that its own write succeeded. A policy change in the log makes the monitor read
 // them at once.
 const policiesPause = 30 * time.Second
-
-// whoOpened is the caller of commands on a store, with all rights.
-const whoOpened = "command"
 
 // whoMaintains is the caller of maintenance jobs.
 const whoMaintains = "expire"
@@ -164,14 +160,6 @@ func (m *maintenance) stop() {
 	m.worker.Stop()
 }
 
-// caretaker returns maintenance with a caller's rights.
-func (m *maintenance) caretaker(caller moorage.Caller) management.Caretaker {
-	return management.Caretaker{
-		Scopes: m.catalog.As(caller).Scopes(), Policies: m.policies, Steering: m.steering, Jobs: m.jobs,
-		Caller: caller.Name,
-	}
-}
-
 // maintenanceMetrics are the metrics that jobs report.
 type maintenanceMetrics struct{ jobSeconds *prometheus.HistogramVec }
 
@@ -210,7 +198,7 @@ var (
 	jobsNow    = gaugeDesc("moorage_maintenance_jobs",
 		"Maintenance jobs of the store in the last look of this node, by kind and state.", "kind", "state")
 	blockedNow = gaugeDesc("moorage_maintenance_blocked",
-		"What is blocked until an operator looks, in the last look of this node; see moorage maintain blockers.")
+		"What is blocked until an operator looks, in the last look of this node; see moorage doctor.")
 	changesTotal = counterDesc("moorage_maintenance_changes_total", "Changes that were read for maintenance.")
 	madeDueTotal = counterDesc("moorage_maintenance_made_due_total", "Tables that were made due by changes and walks.")
 	missedTotal  = counterDesc("moorage_maintenance_missed_total",

@@ -23,44 +23,44 @@ func TestMaintenanceByPolicy(t *testing.T) {
 		}
 	}
 	table := []string{"table", "default.harbour.ships"}
-	command(0, "snapshots: Disabled (default)", append([]string{"maintain", "policy"}, table...)...)
-	command(1, "No policy asks for", append([]string{"maintain", "now"}, table...)...)
-	command(1, "At least 1 is safe", "maintain", "enable", "server", "--set", "maxSnapshotAgeHours=0")
-	command(1, "has no setting", "maintain", "enable", "server", "--set", "unreferencedDays=3")
+	command(0, "snapshots: Disabled (default)", append([]string{"maintain", "status"}, table...)...)
+	command(1, "No policy asks for", "maintain", "run", "snapshots", table[1], "--by-policy")
+	command(1, "At least 1 is safe", "maintain", "set", "server", "snapshots", "on", "--set", "maxSnapshotAgeHours=0")
+	command(1, "has no setting", "maintain", "set", "server", "snapshots", "on", "--set", "unreferencedDays=3")
 	const preview = "snapshots of warehouse default, if they were due now:\n" +
 		"  table default.harbour.ships: 3 snapshots and 0 refs would expire, 5 files would be deleted\n" +
 		"  1 table, 0 of them with nothing to do: 3 snapshots would expire, 5 files would be deleted\n"
-	enable := []string{"maintain", "enable", "warehouse", "default", "--set", "maxSnapshotAgeHours=1"}
+	enable := []string{"maintain", "set", "warehouse", "default", "snapshots", "on", "--set", "maxSnapshotAgeHours=1"}
 	command(0, preview, append(enable, "--dry-run")...)
-	command(0, "snapshots: Disabled (default)", append([]string{"maintain", "policy"}, table...)...)
-	command(0, "nothing: the files that are there now stay", "maintain", "enable", "server", "--kind", "orphans", "--dry-run")
-	command(0, "0 tables to be compacted", "maintain", "enable", "server", "--kind", "compaction", "--dry-run")
-	command(0, preview+"warehouse default says: icebergSnapshotManagement enabled maxSnapshotAgeHours=1\ndone\n", enable...)
-	command(0, "snapshots: Not Yet Run (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
-	command(0, "maxSnapshotAgeHours = 1 (warehouse default)", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "snapshots: Disabled (default)", append([]string{"maintain", "status"}, table...)...)
+	command(0, "nothing: the files that are there now stay", "maintain", "set", "server", "orphans", "on", "--dry-run")
+	command(0, "0 tables to be compacted", "maintain", "set", "server", "compaction", "on", "--dry-run")
+	command(0, preview+"warehouse default: icebergSnapshotManagement enabled maxSnapshotAgeHours=1\ndone\n", enable...)
+	command(0, "snapshots: Not Yet Run (warehouse default)", append([]string{"maintain", "status"}, table...)...)
+	command(0, "maxSnapshotAgeHours = 1 (warehouse default)", append([]string{"maintain", "status"}, table...)...)
 	command(0, "done", "maintain", "pause", "namespace", "default.harbour", "--reason", "we move")
-	command(0, "snapshots: Paused", append([]string{"maintain", "policy"}, table...)...)
-	command(0, "we move", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "snapshots: Paused", append([]string{"maintain", "status"}, table...)...)
+	command(0, "we move", append([]string{"maintain", "status"}, table...)...)
 	command(0, "table default.harbour.ships was not paused itself\nstill paused since ", append([]string{"maintain", "resume"}, table...)...)
 	command(1, "Let it go on with moorage maintain resume namespace default.harbour", "maintain", "run", "snapshots", table[1])
 	command(0, "done", "maintain", "resume", "namespace", "default.harbour")
-	command(0, "done", append([]string{"maintain", "now"}, table...)...)
+	command(0, "done", "maintain", "run", "snapshots", table[1], "--by-policy")
 	command(0, "done", "maintain", "rescan", "server")
-	command(0, "nothing is blocked", "maintain", "blockers")
-	command(0, "no maintenance is under way", "maintain", "jobs")
-	command(1, "No maintenance job has the id", "maintain", "job", "cancel", strings.Repeat("a", 32))
-	command(1, "does not exist", "maintain", "policy", "table", "default.harbour.none")
+	command(0, "nothing is bad", "doctor")
+	command(0, "no maintenance is in progress", "maintain", "status")
+	command(3, "No maintenance job has the id", "maintain", "job", "cancel", strings.Repeat("a", 32))
+	command(3, "does not exist", "maintain", "status", "table", "default.harbour.none")
 	awaitText(t, func() string {
-		return runToEnd(t, append([]string{"maintain", "policy", table[0], table[1]}, at...)...).stdout
+		return runToEnd(t, append([]string{"maintain", "status", table[0], table[1]}, at...)...).stdout
 	}, "due ")
 	server.stop()
 	at = []string{"--data", data}
-	command(0, "jobs that have begun go on; see moorage maintain jobs\ndone", append([]string{"maintain", "disable"}, table...)...)
-	command(0, "snapshots: Disabled (table harbour.ships)", append([]string{"maintain", "policy"}, table...)...)
+	command(0, "jobs in progress go on; see moorage maintain status\ndone", "maintain", "set", table[0], table[1], "snapshots", "off")
+	command(0, "snapshots: Disabled (table harbour.ships)", append([]string{"maintain", "status"}, table...)...)
 	command(0, "nothing: the table harbour.ships says no", append(enable, "--dry-run")...)
-	command(0, "done", append([]string{"maintain", "inherit"}, table...)...)
-	command(0, "(warehouse default)", append([]string{"maintain", "policy"}, table...)...)
-	command(0, "no problems", "check")
+	command(0, "done", "maintain", "set", table[0], table[1], "snapshots", "inherit")
+	command(0, "(warehouse default)", append([]string{"maintain", "status"}, table...)...)
+	command(0, "no problems", "doctor", "--deep")
 	command(0, "done", "maintain", "pause", "server", "--reason", "we move again")
 	server = startServe(t, at...)
 	server.awaitLog(t, "maintenance is paused")
@@ -84,7 +84,7 @@ func TestServerMaintainsByItself(t *testing.T) {
 		t.Fatalf("there are %d lists", lists())
 	}
 	enable := []string{
-		"maintain", "enable", "server", "--unsafe", "--set", "maxSnapshotAgeHours=0", "--set", "deleteDelayHours=0", "--set", "minSnapshotsToExpire=1",
+		"maintain", "set", "server", "snapshots", "on", "--unsafe", "--set", "maxSnapshotAgeHours=0", "--set", "deleteDelayHours=0", "--set", "minSnapshotsToExpire=1",
 	}
 	if got := runToEnd(t, append(enable, "--uri", server.uri)...); got.code != 0 {
 		t.Fatal(got)
@@ -100,7 +100,7 @@ func TestServerMaintainsByItself(t *testing.T) {
 		t.Errorf("the server has left %d lists", lists())
 	}
 	server.stop()
-	if got := runToEnd(t, "check", "--data", data); got.code != 0 {
+	if got := runToEnd(t, "doctor", "--deep", "--data", data); got.code != 0 {
 		t.Error(got)
 	}
 }

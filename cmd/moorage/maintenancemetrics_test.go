@@ -44,7 +44,7 @@ func TestMaintenanceMetrics(t *testing.T) {
 	await("commits_total", `kind="snapshots",outcome="done"`, is(1))
 	await("jobs", `kind="snapshots",state="waiting"`, is(1))
 	await("read_bytes_total", "", above(1000))
-	id := regexp.MustCompile(`[0-9a-f]{32}`).FindString(command("maintain", "jobs"))
+	id := regexp.MustCompile(`[0-9a-f]{32}`).FindString(command("maintain", "status"))
 	command("maintain", "job", "quarantine", id, "--reason", "to see")
 	command("maintain", "resume", "server") // has the jobs look
 	await("blocked", "", is(1))
@@ -64,7 +64,7 @@ func TestMaintenanceMetrics(t *testing.T) {
 	if code, answer := server.request(t, "POST", tablePath, `{"requirements":[],"updates":[`+statistics+`]}`); code != http.StatusOK {
 		t.Fatalf("set statistics: %d %s", code, answer)
 	}
-	command("maintain", "enable", "server", "--unsafe", "--set", "maxSnapshotAgeHours=0", "--set", "deleteDelayHours=0",
+	command("maintain", "set", "server", "snapshots", "on", "--unsafe", "--set", "maxSnapshotAgeHours=0", "--set", "deleteDelayHours=0",
 		"--set", "minSnapshotsToExpire=1")
 	grown.grow(t)
 	await("changes_total", "", above(0))

@@ -361,7 +361,7 @@ func meterRecovery(metrics prometheus.Registerer, stats func() recovery.Stats) {
 			func(s recovery.Stats) int { return s.Unfinished }),
 		gaugeOf(stats, "moorage_transactions_blocked",
 			"Transactions that the recovery gave up or cannot read, until an operator looks, "+
-				"when this node last looked; see moorage recover.",
+				"when this node last looked; see moorage doctor.",
 			func(s recovery.Stats) int { return s.Blocked }),
 		counterOf(stats, "moorage_recovery_attempts_total",
 			"Attempts of this node to end a transaction whose coordinator did not.",
@@ -382,7 +382,7 @@ func meterPurges(metrics prometheus.Registerer, stats func() purge.Stats) {
 			func(s purge.Stats) int { return s.Unfinished }),
 		gaugeOf(stats, "moorage_purges_blocked",
 			"Purges of dropped tables that were given up and are tried once an hour, and tasks that cannot be read, "+
-				"when this node last looked; see moorage recover.",
+				"when this node last looked; see moorage doctor.",
 			func(s purge.Stats) int { return s.Blocked }),
 		gaugeOf(stats, "moorage_purges_waiting",
 			"Dropped tables that can come back until their purges begin, as this node counts them every five minutes.",

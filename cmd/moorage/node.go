@@ -7,9 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	mathrand "math/rand/v2"
 	"net/http"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,9 +30,11 @@ import (
 	"moorage/ledger"
 	"moorage/maintenance/jobs"
 	"moorage/maintenance/leases"
+	"moorage/maintenance/policy"
 	"moorage/maintenance/purge"
 	"moorage/maintenance/retention"
 	"moorage/management"
+	"moorage/management/client"
 	"moorage/recovery"
 	"moorage/registry"
 	"moorage/rest"
@@ -75,7 +79,7 @@ type node struct {
 	checker   *check.Checker
 
 	maintenance *maintenance
-	operator    management.Operator // for the API, and for commands on a stopped store
+	managed     management.Config // the API for operators
 
 	who      *identity.Authenticator // nil without authentication
 	expiries *expiries
@@ -229,7 +233,6 @@ func (n *node) openCatalog() (err error) {
 		ending.AbandonedBefore = checks.Opened
 	}
 	n.checker, n.recovery = check.New(checks), recovery.New(ending)
-	n.operator = management.Operator{Recovery: n.recovery, Purges: n.purges}
 	meterRecovery(n.metrics, n.recovery.Stats)
 	meterPurges(n.metrics, n.purges.Stats)
 	return nil
@@ -244,11 +247,9 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 		Logger:       n.logger,
 		Registry:     n.metrics,
 		Ready:        withAudit(storeReady(n.healthy), n.audit),
-		Notices: func() map[string]string {
-			return n.first.with(n.expiries.with(withClock(auditNotice(n.audit), n.clock)))
-		},
-		Details: n.health.details,
-		Refusal: n.outgrown.refusal,
+		Notices:      n.notices,
+		Details:      n.health.details,
+		Refusal:      n.outgrown.refusal,
 		Measure: func(ctx context.Context, caller moorage.Caller) error {
 			ctx, cancel := context.WithTimeout(ctx, metricsWait)
 			defer cancel()
@@ -267,20 +268,32 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 		}
 		rest.Mount(handler, faces)
 	}
+	n.managed = n.manage(stopping)
+	management.Mount(handler, n.managed)
+	n.peers.attach(n.catalog, handler)
+	n.handler, n.probes = handler, handler.Probes()
+}
+
+// manage returns the API for operators.
+func (n *node) manage(stopping <-chan struct{}) management.Config {
+	c := n.config
 	drawn := drawKey
 	if !c.APIKeys {
 		drawn = nil // no client could use one
 	}
 	leased, find := leases.New(n.ledger.Ledger), n.catalog.Pointers().FindForLease
-	management.Mount(handler, management.Config{
-		Operator: n.operator, Check: n.checker.Check, Backup: newBackups(c, n.store), Gate: n.gate,
+	return management.Config{
+		Recovery: n.recovery, Purges: n.purges, Check: n.checker.Check, Findings: n.findings,
+		Backup: newBackups(c, n.store), Gate: n.gate,
 		Access: func(caller moorage.Caller) management.Access { return n.catalog.As(caller).Grants() },
-		Warehouses: func(caller moorage.Caller) management.Keeper {
-			return keeperOf(n.catalog, n.sealer, n.health, caller)
+		Warehouses: func(caller moorage.Caller) management.Warehouses {
+			return n.catalog.As(caller).Warehouses()
 		},
-		Maintenance: n.maintenance.caretaker,
-		Stopping:    stopping,
-		Note:        n.audit.Note, Denials: n.audit.Denials, DrawKey: drawn,
+		Health: n.health.of, RotateSecrets: rotations(n.catalog, n.sealer),
+		Scopes:   func(caller moorage.Caller) policy.Scopes { return n.catalog.As(caller).Scopes() },
+		Policies: n.maintenance.policies, Steering: n.maintenance.steering, Jobs: n.maintenance.jobs,
+		Stopping: stopping,
+		Note:     n.audit.Note, Denials: n.audit.Denials, DrawKey: drawn,
 		Authenticates: c.Authenticates(), Admins: c.Admins,
 		Leases: leased, FindTable: find,
 		Work: leases.NewWork(leases.WorkConfig{
@@ -288,9 +301,21 @@ func (n *node) mountFaces(stopping <-chan struct{}) {
 			Tables: n.catalog.As(moorage.System(whoMaintains)).Tables(),
 			Rules:  n.maintenance.rules, Logger: n.logger,
 		}),
-	})
-	n.peers.attach(n.catalog, handler)
-	n.handler, n.probes = handler, handler.Probes()
+	}
+}
+
+// notices returns the problems that do not keep the node from its work, by subject.
+func (n *node) notices() map[string]string {
+	return n.first.with(n.expiries.with(withClock(auditNotice(n.audit), n.clock)))
+}
+
+// findings returns what the node reports of itself to operators.
+func (n *node) findings() (found []client.Finding) {
+	notices := n.notices()
+	for _, what := range slices.Sorted(maps.Keys(notices)) {
+		found = append(found, client.Finding{Level: client.LevelWarn, What: what, Fact: notices[what]})
+	}
+	return append(found, n.health.findings()...)
 }
 
 // start starts the workers.

@@ -22,17 +22,17 @@ func TestOperatorSteersMaintenance(t *testing.T) {
 		return got
 	}
 	ops := newKey(t, "ops", "--uri", server.uri, "--token", root)
-	ask(root, "Who has the API key ops is called key:ops.", "grant", "operate", "on", "server", "to", "ops")
+	ask(root, "The principal of the API key ops is key:ops.", "grant", "operate", "on", "server", "to", "ops")
 	ask(root, "", "grant", "operate", "on", "server", "to", "key:ops")
 	ask(root, "", "grant", "describe", "on", "server", "to", "key:root")
-	if got := runToEnd(t, "maintain", "policy", "server", "--uri", server.uri, "--token", ops); got.code == 0 {
+	if got := runToEnd(t, "maintain", "status", "server", "--uri", server.uri, "--token", ops); got.code == 0 {
 		t.Errorf("ops may see the state: %+v", got)
 	}
 	ask(ops, "done", "maintain", "pause", "server", "--reason", "a test")
-	ask(root, "a test", "maintain", "policy", "server")
+	ask(root, "a test", "maintain", "status", "server")
 	ask(ops, "done", "maintain", "resume", "server")
-	ask(ops, "done", "maintain", "enable", "server")
-	status := ask(root, "server says: icebergSnapshotManagement enabled", "maintain", "policy", "server")
+	ask(ops, "done", "maintain", "set", "server", "snapshots", "on")
+	status := ask(root, "server: icebergSnapshotManagement enabled", "maintain", "status", "server")
 	if strings.Contains(status.stdout, "paused") {
 		t.Errorf("it is paused still: %+v", status)
 	}

@@ -88,7 +88,7 @@ func TestPostgres(t *testing.T) {
 	if err := conn.QueryRow(t.Context(), "SELECT count(*) FROM moorage_lease_session").Scan(&sessions); err != nil || sessions != 2 {
 		t.Errorf("sessions of locks: got %d, error %v, want one for each server", sessions, err)
 	}
-	if got := runToEnd(t, "check", "--store", store); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, "doctor", "--deep", "--store", store); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
 	log := one.stderr.String()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
+	"strconv"
 
 	"moorage/internal/cli"
 	"moorage/management/client"
@@ -23,26 +25,28 @@ type previewed struct {
 }
 
 // writePreview prints what a policy would do now, before it is in force.
-func writePreview(ctx context.Context, a caretakers, out io.Writer, words cli.MaintainWords, of string,
-	said client.MaintenancePolicy) error {
-	fmt.Fprintf(out, "%s of %s, if they were due now:\n", words.Kind, words.Table)
+func writePreview(ctx context.Context, server *client.Client, out io.Writer, words cli.MaintainWords, of string,
+	asked client.MaintenancePolicy) error {
+	fmt.Fprintf(out, "%s of %s, if they were due now:\n", words.Kind, words.Object)
+	preview := client.Request{
+		Method: http.MethodPost, Path: client.PolicyPath(of) + "/preview", Query: words.Object.Query(), Body: asked,
+	}
+	preview.Query.Set("pageSize", strconv.Itoa(previewPage))
 	var sum previewed
-	page := client.Page{Limit: previewPage}
-	for {
-		tables, next, err := a.PreviewMaintenancePolicy(ctx, words.Table, of, said, page)
-		if err != nil {
-			return err
-		}
-		for _, table := range tables {
+	isWhole := true
+	err := client.Pages(ctx, server, preview, func(page client.MaintenancePreviewPage) bool {
+		for _, table := range page.Tables {
 			sum.add(out, words.Kind, table)
 		}
-		if page.After = next; next == "" || sum.tables >= previewMax {
-			break
-		}
+		isWhole = page.Next() == ""
+		return sum.tables < previewMax
+	})
+	if err != nil {
+		return err
 	}
 	sum.write(out, words.Kind)
-	if page.After != "" {
-		fmt.Fprintf(out, "  these are the first %d tables only; see maintain plan for others\n", sum.tables)
+	if !isWhole {
+		fmt.Fprintf(out, "  these are only the first %d tables; maintain run --dry-run shows another\n", sum.tables)
 	}
 	return nil
 }

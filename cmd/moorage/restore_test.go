@@ -126,7 +126,7 @@ func purgeAnother(t *testing.T, server *served, name string) {
 // is wrong with the store.
 func wantFleet(t *testing.T, flags ...string) {
 	t.Helper()
-	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, append([]string{"doctor", "--deep"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
 	server := startServe(t, flags...)
@@ -155,7 +155,7 @@ func TestRestoreAndGoBack(t *testing.T) {
 	move(t, used, aside)
 	move(t, filepath.Join(data, "backups", "monday", cli.StoreFolder), used)
 	server = startServe(t, "--data", data)
-	if got := runToEnd(t, "recover", "list", "--uri", server.uri); !strings.Contains(got.stdout, "0 transactions unfinished") {
+	if got := runToEnd(t, "doctor", "--uri", server.uri); !strings.Contains(got.stdout, "nothing is bad") || strings.Contains(got.stdout, "transaction in") {
 		t.Errorf("the backup, restored: %+v", got)
 	}
 	purgeAnother(t, server, "raft")
@@ -183,13 +183,13 @@ func TestUnfinishedBackup(t *testing.T) {
 	startServe(t, "--data", data).stop()
 	unfinished := filepath.Join(t.TempDir(), "monday.0123456789abcdef.unfinished")
 	move(t, data, unfinished)
-	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"check"}, {"recover", "retry", "all"}} {
+	for _, args := range [][]string{{"serve", "--listen", "127.0.0.1:0"}, {"doctor", "--deep"}, {"doctor", "retry", "all"}} {
 		if got := runToEnd(t, append(args, "--data", unfinished)...); got.code != cli.ExitFailed || !isSentence(got.stderr, "a backup that did not end") {
 			t.Errorf("%q: %+v", args, got)
 		}
 	}
 	early := filepath.Join(t.TempDir(), "monday.0123456789abcdef.unfinished") // killed before there was a store
-	if got := runToEnd(t, "check", "--data", early); got.code != cli.ExitFailed || !isSentence(got.stderr, "a backup that did not end") {
+	if got := runToEnd(t, "doctor", "--deep", "--data", early); got.code != cli.ExitFailed || !isSentence(got.stderr, "a backup that did not end") {
 		t.Errorf("check of an early one: %+v", got)
 	}
 }
@@ -275,12 +275,12 @@ func TestRestoreDatabaseAndGoBack(t *testing.T) {
 	client("psql", "-q", "-c", "CREATE DATABASE restored", store)
 	client("psql", "-q", "-v", "ON_ERROR_STOP=1", "-f", dump, restored)
 	for _, want := range []string{"1 transaction forgotten, 1 purge called off; ", "0 transactions forgotten, 0 purges called off; "} {
-		if got := runToEnd(t, "recover", "forget", "--store", restored); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, want) {
-			t.Errorf("recover forget: %+v, want %q", got, want)
+		if got := runToEnd(t, "doctor", "forget", "--store", restored); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, want) {
+			t.Errorf("doctor forget: %+v, want %q", got, want)
 		}
 	}
 	server = startServe(t, "--store", restored, "--data", data)
-	if got := runToEnd(t, "recover", "list", "--uri", server.uri); !strings.Contains(got.stdout, "0 transactions unfinished") {
+	if got := runToEnd(t, "doctor", "--uri", server.uri); !strings.Contains(got.stdout, "nothing is bad") || strings.Contains(got.stdout, "transaction in") {
 		t.Errorf("the dump, restored: %+v", got)
 	}
 	purgeAnother(t, server, "raft")
@@ -303,19 +303,19 @@ func TestRestoreDatabaseAndGoBack(t *testing.T) {
 func TestRecoverForget(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
-	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "there is no store") {
+	if got := runToEnd(t, "doctor", "forget", "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "there is no store") {
 		t.Errorf("without a store: %+v", got)
 	}
 	server := startServe(t, "--data", data)
-	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "stop the server first") {
+	if got := runToEnd(t, "doctor", "forget", "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "stop the server first") {
 		t.Errorf("of a server that runs: %+v", got)
 	}
 	server.stop()
 	leave(t, data)
-	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, "4 transactions forgotten, 0 purges called off; ") {
+	if got := runToEnd(t, "doctor", "forget", "--data", data); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, "4 transactions forgotten, 0 purges called off; ") {
 		t.Errorf("of a server that is stopped: %+v", got)
 	}
-	if got := runToEnd(t, "recover", "list", "--data", data); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, "0 transactions unfinished") {
-		t.Errorf("recover list: %+v", got)
+	if got := runToEnd(t, "doctor", "--data", data); got.code != cli.ExitDone || !strings.Contains(got.stdout, "nothing is bad") {
+		t.Errorf("doctor: %+v", got)
 	}
 }

@@ -100,21 +100,21 @@ func TestDefaultWarehouseInS3(t *testing.T) {
 	if log := s.stderr.String(); strings.Contains(log, "level=WARN") || strings.Contains(log, fakecloud.S3SecretAccessKey) {
 		t.Errorf("log:\n%s", log)
 	}
-	if code, body := s.request(t, "GET", "/management/v1/check", ""); code != http.StatusOK || !strings.Contains(body, `"tables":1`) {
+	if code, body := s.request(t, "GET", "/management/v1/doctor?deep=true", ""); code != http.StatusOK || !strings.Contains(body, `1 table, 0 views: no problems`) {
 		t.Errorf("check: %d %s", code, body)
 	}
 	if code := s.stop(); code != cli.ExitDone {
 		t.Errorf("exit code %d", code)
 	}
-	if got := runToEnd(t, append([]string{"check"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, append([]string{"doctor", "--deep"}, flags...)...); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
 	// With a wrong key it does not call a sound store broken.
 	wrong := "AWS_SHARED_CREDENTIALS_FILE=" + writeFile(t, "credentials", credentialsOf("wrong"))
-	got := processToEnd(t, []string{wrong}, append([]string{"check"}, flags...)...)
-	if got.code != cli.ExitFailed || strings.Contains(got.stdout, "problem: ") ||
-		!strings.Contains(got.stdout, "not looked at: 1 file at s3://"+bucket+"/, of warehouse default: ") ||
-		!strings.Contains(got.stderr, "no problems in what was looked at; the files of 1 storage could not be") {
+	got := processToEnd(t, []string{wrong}, append([]string{"doctor", "--deep"}, flags...)...)
+	if got.code != cli.ExitNo || strings.Contains(got.stdout, "problem: ") ||
+		!strings.Contains(got.stdout, "bad   not checked: 1 file at s3://"+bucket+"/, of warehouse default: ") ||
+		!strings.Contains(got.stdout, "no problems") || !strings.Contains(got.stderr, "1 bad finding") {
 		t.Errorf("check with a wrong key: %+v", got)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"moorage"
 	"moorage/catalog"
 	"moorage/internal/cli"
-	"moorage/management"
 	"moorage/management/client"
 	"moorage/secrets"
 	"moorage/secrets/keyservice"
@@ -65,20 +64,18 @@ func schemeOfKey(address string) string {
 	return scheme
 }
 
-// keeperOf returns a caller's management of a catalog's warehouses. sealer has the keys for
-// secrets; nil if there are none. seen has the observed health of storages; nil if no server runs.
-func keeperOf(made *catalog.Catalog, sealer secrets.Sealer, seen *storageHealth, caller moorage.Caller,
-) management.Keeper {
-	keeper := management.Keeper{Of: made.As(caller).Warehouses()}
-	if seen != nil {
-		keeper.Health = seen.of
+// rotations returns the function that reseals all secrets for a caller. It is nil if sealer has no
+// keys to choose from.
+func rotations(made *catalog.Catalog, sealer secrets.Sealer) func(
+	context.Context, moorage.Caller, client.SecretsRotation) (client.SecretsRotated, error) {
+	keys, ok := sealer.(secrets.Source)
+	if !ok {
+		return nil
 	}
-	if turned, ok := sealer.(secrets.Source); ok {
-		keeper.Rotate = func(ctx context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error) {
-			return rotate(ctx, made, turned, caller, rotation)
-		}
+	return func(ctx context.Context, caller moorage.Caller, rotation client.SecretsRotation) (
+		client.SecretsRotated, error) {
+		return rotate(ctx, made, keys, caller, rotation)
 	}
-	return keeper
 }
 
 // rotate rotates the key, unless it must stay, and seals all secrets with it, for a caller.
@@ -91,7 +88,7 @@ func rotate(ctx context.Context, made *catalog.Catalog, keys secrets.Source, cal
 	}
 	switch {
 	case errors.Is(err, secrets.ErrAway):
-		return rotated, moorage.E("moorage.rotate", "", moorage.KindUnavailable, err)
+		return rotated, moorage.Errorf(moorage.KindUnavailable, "%w", err)
 	case err != nil:
 		return rotated, moorage.Errorf(moorage.KindUnsupported, "The server cannot use another key: %w", err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 
 	"moorage/internal/cli"
@@ -34,16 +35,12 @@ func drawSecretsKey(_ context.Context, c cli.Config, env cli.Environment) error 
 	return nil
 }
 
-func rotateSecrets(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
-		rotated, err := k.RotateSecrets(ctx, client.SecretsRotation{KeepKey: c.KeepKey})
-		if err != nil {
-			return err
-		}
-		fmt.Fprintf(env.Stdout, "sealed %s with the key %s\n", counted(rotated.Sealed, "secret"), rotated.Key)
-		if rotated.Before != "" {
-			fmt.Fprintf(env.Stdout, "the key %s stays for backups from before\n", rotated.Before)
-		}
-		return nil
-	})
+func rotationBody(c cli.Config) (any, error) { return client.SecretsRotation{KeepKey: c.KeepKey}, nil }
+
+func printRotation(out io.Writer, _ cli.Config, rotated client.SecretsRotated) error {
+	fmt.Fprintf(out, "sealed %s with the key %s\n", counted(rotated.Sealed, "secret"), rotated.Key)
+	if rotated.Before != "" {
+		fmt.Fprintf(out, "the key %s stays for backups from before\n", rotated.Before)
+	}
+	return nil
 }

@@ -101,7 +101,7 @@ func TestSecondServerOnOneStore(t *testing.T) {
 		want string
 	}{
 		{[]string{"serve", "--listen", "127.0.0.1:0", "--data", data}, "is in use by another process\n"},
-		{[]string{"check", "--data", data}, "is in use by another process: stop the server first, or ask it with --uri\n"},
+		{[]string{"doctor", "--deep", "--data", data}, "is in use by another process: stop the server first, or ask it with --uri\n"},
 		{[]string{"warehouse", "list", "--data", data}, "is in use by another process: stop the server first, or ask it with --uri\n"},
 	} {
 		got := runToEnd(t, row.args...)

@@ -1,17 +1,134 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"io"
+	"log/slog"
+	"net/http"
 
 	"moorage"
 	"moorage/internal/cli"
+	"moorage/internal/web"
+	"moorage/management"
 	"moorage/management/client"
+	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/registry/postgres"
 )
+
+// operator is the caller of commands on a stopped store. The system's access to the store decides
+// who may run them, so access control allows operator everything.
+func operator() moorage.Caller { return moorage.System("operator") }
+
+// withServer runs do with a client of the server at c.URI. Without a URI it opens the store, which
+// no running server may have open, and the management API of this process answers.
+func withServer(ctx context.Context, c cli.Config, env cli.Environment, do func(*client.Client) error) error {
+	return withStore(ctx, c, env, openStopped, do)
+}
+
+// withStore is withServer, with open to open the store.
+func withStore(ctx context.Context, c cli.Config, env cli.Environment,
+	open func(context.Context, cli.Config, *slog.Logger) (*node, error), do func(*client.Client) error) (err error) {
+	if c.URI != "" {
+		return do(serverOf(c))
+	}
+	logger := stoppedLogger(env)
+	node, err := open(ctx, c, logger)
+	if errors.Is(err, pebble.ErrLocked) {
+		return fmt.Errorf("%w: stop the server first, or ask it with --uri", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, node.close()) }()
+	node.tellOperator(ctx, logger)
+	return do(client.Over(inProcess{node.operatorHandler(ctx, c, env)}))
+}
+
+// serverOf returns a client of the server at c.URI.
+func serverOf(c cli.Config) *client.Client { return client.New(c.URI, c.Token).Trusting(c.Authorities) }
+
+// openStopped opens a database, or the store of a stopped server. It creates nothing.
+func openStopped(ctx context.Context, c cli.Config, logger *slog.Logger) (*node, error) {
+	store, err := openStoppedStore(ctx, c, logger)
+	if err != nil {
+		return nil, err
+	}
+	return newNode(ctx, c, store, logger)
+}
+
+// tellOperator logs that access control does not bind the command, if it is on.
+func (n *node) tellOperator(ctx context.Context, logger *slog.Logger) {
+	on, err := n.catalog.As(operator()).Grants().IsOn(ctx)
+	if err == nil && on {
+		logger.WarnContext(ctx, "access control does not bind this command: it has the store open",
+			"caller", operator().Name)
+	}
+}
+
+// operatorHandler returns the management API for the operator.
+func (n *node) operatorHandler(ctx context.Context, c cli.Config, env cli.Environment) http.Handler {
+	config := n.managed
+	config.Stopping = ctx.Done()
+	config.DrawKey, config.Authenticates, config.Admins = drawKey, true, []string{operator().Name}
+	config.Backup = func(ctx context.Context, folder string) (client.Backup, error) {
+		return copyStore(ctx, c, n.store, folder)
+	}
+	config.Begun = func(ctx context.Context, table moorage.Identifier, kind string) {
+		// No worker runs in this process.
+		pointer, err := n.maintenance.jobs.Find(ctx, table)
+		if err == nil {
+			err = n.maintenance.jobs.Step(ctx, registry.JobKey(pointer, kind))
+		}
+		if err != nil {
+			n.logger.WarnContext(ctx, "the first step of a job failed; servers continue the job", "error", err)
+		}
+	}
+	handler := web.New(web.Config{
+		Authenticate: func(*http.Request) (moorage.Caller, error) { return operator(), nil },
+		// The command prints why a request was refused. The log has the reasons of internal errors.
+		Logger: newLogger(cli.Config{LogLevel: slog.LevelError}, env.Stderr),
+	})
+	management.Mount(handler, config)
+	return handler
+}
+
+// inProcess sends requests to a handler of this process.
+type inProcess struct{ handler http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (p inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	asked := r.Clone(r.Context())
+	asked.RequestURI, asked.RemoteAddr = r.URL.RequestURI(), "127.0.0.1:0"
+	if asked.Body == nil {
+		asked.Body = http.NoBody
+	}
+	answer := &answerWriter{header: make(http.Header), status: http.StatusOK}
+	p.handler.ServeHTTP(answer, asked)
+	return &http.Response{
+		Status:     fmt.Sprintf("%d %s", answer.status, http.StatusText(answer.status)),
+		StatusCode: answer.status, Header: answer.header, Body: io.NopCloser(&answer.body), Request: r,
+	}, nil
+}
+
+// answerWriter keeps an answer in memory.
+type answerWriter struct {
+	header http.Header
+	status int
+	body   bytes.Buffer
+}
+
+// Header implements http.ResponseWriter.
+func (w *answerWriter) Header() http.Header { return w.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (w *answerWriter) WriteHeader(status int) { w.status = status }
+
+// Write implements http.ResponseWriter.
+func (w *answerWriter) Write(part []byte) (int, error) { return w.body.Write(part) }
 
 // migrate migrates the tables of a database to the version of this binary.
 func migrate(ctx context.Context, c cli.Config, env cli.Environment) error {
@@ -25,110 +142,4 @@ func migrate(ctx context.Context, c cli.Config, env cli.Environment) error {
 	}
 	fmt.Fprintf(env.Stdout, "the tables are up to date, after %s\n", counted(steps, "step"))
 	return nil
-}
-
-func checkStore(ctx context.Context, c cli.Config, env cli.Environment) (err error) {
-	var report client.Report
-	if c.URI != "" {
-		report, err = serverOf(c).Check(ctx)
-	} else {
-		err = withStopped(ctx, c, env, func(node *node) error {
-			found, err := node.checker.Check(ctx)
-			report = client.Report(found)
-			return err
-		})
-	}
-	if err != nil {
-		return orAsk(err)
-	}
-	fmt.Fprintf(env.Stdout, "%s, %s, %s, %s\n", counted(report.Warehouses, "warehouse"),
-		counted(report.Namespaces, "namespace"), counted(report.Tables, "table"), counted(report.Views, "view"))
-	for _, problem := range report.Problems {
-		fmt.Fprintln(env.Stdout, "problem: "+moorage.OneLine(problem))
-	}
-	for _, unread := range report.Unread {
-		fmt.Fprintln(env.Stdout, "not looked at: "+moorage.OneLine(unread))
-	}
-	switch {
-	case len(report.Problems) > 0:
-		return errors.New(counted(len(report.Problems), "problem"))
-	case len(report.Unread) > 0:
-		return fmt.Errorf("no problems in what was looked at; the files of %s could not be",
-			counted(len(report.Unread), "storage"))
-	}
-	fmt.Fprintln(env.Stdout, "no problems")
-	return nil
-}
-
-// serverOf returns a client of the server at c.URI.
-func serverOf(c cli.Config) *client.Client { return client.New(c.URI, c.Token).Trusting(c.Authorities) }
-
-// orAsk extends the refusal of a store that a running server has open: --uri calls that server.
-func orAsk(err error) error {
-	if errors.Is(err, pebble.ErrLocked) {
-		return fmt.Errorf("%w, or ask it with --uri", err)
-	}
-	return err
-}
-
-// counted returns a number with its noun: "1 table", "2 tables".
-func counted(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
-// withStopped runs do on a database, or on the store of a server that is stopped.
-func withStopped(ctx context.Context, c cli.Config, env cli.Environment, do func(*node) error) (err error) {
-	node, err := openStopped(ctx, c, env)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, node.close()) }()
-	return do(node)
-}
-
-// openStopped opens a database, or the store of a stopped server. It creates nothing.
-func openStopped(ctx context.Context, c cli.Config, env cli.Environment) (*node, error) {
-	store, err := openStoppedStore(ctx, c, env)
-	if err != nil {
-		return nil, err
-	}
-	return newNode(ctx, c, store, stoppedLogger(env))
-}
-
-func backup(ctx context.Context, c cli.Config, env cli.Environment) error {
-	back := backupStopped
-	if c.URI != "" {
-		back = func(ctx context.Context, c cli.Config, _ cli.Environment) (client.Backup, error) {
-			return serverOf(c).Backup(ctx, c.Operand)
-		}
-	}
-	made, err := back(ctx, c, env)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(env.Stdout, "%s in %s\nmetadata and data files are not in it; "+
-		"to restore it, stop the server and run moorage serve --data %s\n",
-		counted(made.Records, "record"), made.Folder, made.Folder)
-	return nil
-}
-
-// backupStopped opens the store, which no other process may have open, and copies it.
-func backupStopped(ctx context.Context, c cli.Config, env cli.Environment) (made client.Backup, err error) {
-	dir, err := filepath.Abs(c.Operand)
-	if err != nil {
-		return made, fmt.Errorf("find %s: %w", c.Operand, err)
-	}
-	if c.InDatabase() {
-		return made, errDatabaseBackup
-	}
-	store, err := openStoppedStore(ctx, c, env)
-	if err != nil {
-		return made, orAsk(err)
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	records, err := store.(backuper).Backup(ctx, dir, cli.StoreFolder, keepFiles)
-	return client.Backup{Folder: dir, Records: records}, err
 }

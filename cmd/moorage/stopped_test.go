@@ -29,10 +29,10 @@ func TestNoStore(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(data, "registry"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitFailed || got.stderr != want { // a disk that is not mounted
+	if got := runToEnd(t, "doctor", "--deep", "--data", data); got.code != cli.ExitFailed || got.stderr != want { // a disk that is not mounted
 		t.Errorf("in an empty folder: %+v, want %q", got, want)
 	}
-	if got := runToEnd(t, "check", "--data", writeFile(t, "file", "")); got.code != cli.ExitFailed || !isSentence(got.stderr, "look for the store: ") {
+	if got := runToEnd(t, "doctor", "--deep", "--data", writeFile(t, "file", "")); got.code != cli.ExitFailed || !isSentence(got.stderr, "look for the store: ") {
 		t.Errorf("in a file: %+v", got)
 	}
 }
@@ -60,10 +60,10 @@ func TestWarehouses(t *testing.T) {
 		want string // on stdout, or on stderr if code is not 0
 	}{
 		{[]string{"create", "lake", "--location", "file://" + lake, "--property", "owner=port"}, cli.ExitDone, "created warehouse lake at file://" + lake},
-		{[]string{"create", "lake", "--location", "file://" + lake}, cli.ExitFailed, "Warehouse already exists: lake"},
+		{[]string{"create", "lake", "--location", "file://" + lake}, cli.ExitConflict, "Warehouse already exists: lake"},
 		{[]string{"list"}, cli.ExitDone, "lake     file://" + lake},
 		{[]string{"drop", "lake"}, cli.ExitDone, "dropped warehouse lake"},
-		{[]string{"drop", "lake"}, cli.ExitFailed, "Warehouse does not exist: lake"},
+		{[]string{"drop", "lake"}, cli.ExitNo, "Warehouse does not exist: lake"},
 		{[]string{"list"}, cli.ExitDone, "default  file://" + data + "/warehouse"},
 	} {
 		got := runToEnd(t, append([]string{"warehouse"}, append(step.args, "--data", data)...)...)
@@ -82,7 +82,7 @@ func TestWarehouses(t *testing.T) {
 		t.Errorf("create a namespace in the new warehouse: %d %s", code, body)
 	}
 	server.stop()
-	if got := runToEnd(t, "warehouse", "drop", "lake", "--data", data); got.code != cli.ExitFailed || !isSentence(got.stderr, "not empty") {
+	if got := runToEnd(t, "warehouse", "drop", "lake", "--data", data); got.code != cli.ExitConflict || !isSentence(got.stderr, "not empty") {
 		t.Errorf("drop a warehouse that is not empty: %+v", got)
 	}
 }
@@ -93,12 +93,12 @@ func TestCheck(t *testing.T) {
 	data := t.TempDir()
 	server := startServe(t, "--data", data)
 	server.makeTable(t)
-	const clean = "1 warehouse, 1 namespace, 1 table, 0 views\nno problems\n"
-	if got := runToEnd(t, "check", "--uri", server.uri+"/"); got.code != cli.ExitDone || got.stdout != clean {
+	const clean = "ok    store: 1 warehouse, 1 namespace, 1 table, 0 views: no problems\nnothing is bad\n"
+	if got := runToEnd(t, "doctor", "--deep", "--uri", server.uri+"/"); got.code != cli.ExitDone || !strings.HasSuffix(got.stdout, clean) {
 		t.Errorf("check --uri: %+v", got)
 	}
 	server.stop()
-	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitDone || got.stdout != clean {
+	if got := runToEnd(t, "doctor", "--deep", "--data", data); got.code != cli.ExitDone || !strings.HasSuffix(got.stdout, clean) {
 		t.Errorf("check --data: %+v", got)
 	}
 
@@ -109,11 +109,11 @@ func TestCheck(t *testing.T) {
 	if err := os.Remove(files[0]); err != nil {
 		t.Fatal(err)
 	}
-	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table default.harbour.ships") {
+	if got := runToEnd(t, "doctor", "--deep", "--data", data); got.code != cli.ExitNo || !strings.Contains(got.stdout, "problem: table default.harbour.ships") {
 		t.Errorf("check --data without the file: %+v", got)
 	}
 	server = startServe(t, "--data", data)
-	if got := runToEnd(t, "check", "--uri", server.uri); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table default.harbour.ships") {
+	if got := runToEnd(t, "doctor", "--deep", "--uri", server.uri); got.code != cli.ExitNo || !strings.Contains(got.stdout, "problem: table default.harbour.ships") {
 		t.Errorf("check --uri without the file: %+v", got)
 	}
 }
@@ -130,7 +130,7 @@ func TestCheckMakesNothing(t *testing.T) {
 	if err := os.RemoveAll(folder); err != nil {
 		t.Fatal(err)
 	}
-	if got := runToEnd(t, "check", "--data", data); got.code != cli.ExitFailed || !strings.Contains(got.stdout, "problem: table default.harbour.ships") {
+	if got := runToEnd(t, "doctor", "--deep", "--data", data); got.code != cli.ExitNo || !strings.Contains(got.stdout, "problem: table default.harbour.ships") {
 		t.Errorf("check: %+v", got)
 	}
 	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
@@ -141,16 +141,16 @@ func TestCheckMakesNothing(t *testing.T) {
 func TestCheckOfAServerThatIsNone(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.NotFoundHandler())
-	if got := runToEnd(t, "check", "--uri", server.URL); got.code != cli.ExitFailed || !isSentence(got.stderr, "404") {
+	if got := runToEnd(t, "doctor", "--deep", "--uri", server.URL); got.code != cli.ExitNo || !isSentence(got.stderr, "404") {
 		t.Errorf("404: %+v", got)
 	}
 	server.Close()
-	if got := runToEnd(t, "check", "--uri", server.URL); got.code != cli.ExitFailed || !isSentence(got.stderr, "refused") {
+	if got := runToEnd(t, "doctor", "--deep", "--uri", server.URL); got.code != cli.ExitFailed || !isSentence(got.stderr, "refused") {
 		t.Errorf("nobody there: %+v", got)
 	}
 	chatter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("hello")) }))
 	defer chatter.Close()
-	if got := runToEnd(t, "check", "--uri", chatter.URL); got.code != cli.ExitFailed || !isSentence(got.stderr, "read the answer") {
+	if got := runToEnd(t, "doctor", "--deep", "--uri", chatter.URL); got.code != cli.ExitFailed || !isSentence(got.stderr, "read the answer") {
 		t.Errorf("not JSON: %+v", got)
 	}
 }

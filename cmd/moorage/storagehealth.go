@@ -4,10 +4,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
 	"time"
+
+	"moorage"
 
 	"moorage/storage/file"
 
@@ -163,7 +166,26 @@ func (h *storageHealth) details(named bool) map[string]string {
 			each.Since.UTC().Format(time.RFC3339), each.Last.UTC().Format(time.RFC3339))
 	}
 	for folder, bytes := range h.freeOf() {
-		found["free on the disk of "+folder] = sizeOf(bytes)
+		found["free on the disk of "+folder] = moorage.SizeOf(bytes)
+	}
+	return found
+}
+
+// findings returns the storages that fail now, and the free space on the disks of local folders.
+func (h *storageHealth) findings() (found []client.Finding) {
+	for _, each := range h.watch.Failures() {
+		found = append(found, client.Finding{
+			Level: client.LevelBad, What: "storage of warehouse " + each.Warehouse,
+			Fact: fmt.Sprintf("%s fail since %s, last at %s: %s", each.Calls, each.Since.UTC().Format(time.RFC3339),
+				each.Last.UTC().Format(time.RFC3339), moorage.OneLine(each.Error)),
+			Remedy: "Repair the storage, or its secret: moorage warehouse validate " + each.Warehouse,
+		})
+	}
+	free := h.freeOf()
+	for _, folder := range slices.Sorted(maps.Keys(free)) {
+		found = append(found, client.Finding{
+			Level: client.LevelOK, What: "disk of " + folder, Fact: moorage.SizeOf(free[folder]) + " free",
+		})
 	}
 	return found
 }
@@ -194,17 +216,4 @@ func (h *storageHealth) Collect(to chan<- prometheus.Metric) {
 		free.WithLabelValues(folder).Set(float64(bytes))
 	}
 	free.Collect(to)
-}
-
-// sizeOf returns a number of bytes for people: 512 bytes, 1.4 GB.
-func sizeOf(bytes uint64) string {
-	if bytes < 1000 {
-		return fmt.Sprintf("%d bytes", bytes)
-	}
-	size, unit := float64(bytes)/1000, 0
-	units := []string{"kB", "MB", "GB", "TB", "PB", "EB"}
-	for ; size >= 999.95; unit++ {
-		size /= 1000
-	}
-	return fmt.Sprintf("%.1f %s", size, units[unit])
 }

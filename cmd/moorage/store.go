@@ -28,7 +28,7 @@ import (
 )
 
 // openStoppedStore opens the store for openStopped.
-func openStoppedStore(ctx context.Context, c cli.Config, env cli.Environment) (registry.Store, error) {
+func openStoppedStore(ctx context.Context, c cli.Config, logger *slog.Logger) (registry.Store, error) {
 	if !c.InDatabase() && !pebble.IsUnfinished(c.StoreDir()) { // openStore refuses unfinished stores
 		there, err := pebble.Exists(c.StoreDir())
 		if err != nil {
@@ -39,11 +39,7 @@ func openStoppedStore(ctx context.Context, c cli.Config, env cli.Environment) (r
 				"--data or --store says where it is", c.StoreDir())
 		}
 	}
-	opened, err := openStore(ctx, c, stoppedLogger(env))
-	if errors.Is(err, pebble.ErrLocked) {
-		err = fmt.Errorf("%w: stop the server first", err)
-	}
-	return opened, err
+	return openStore(ctx, c, logger)
 }
 
 // stoppedLogger returns the log of commands other than serve.

@@ -136,7 +136,7 @@ func TestTombstoneKeepsCredentialsOut(t *testing.T) {
 	used := filepath.Join(data, cli.StoreFolder)
 	move(t, used, filepath.Join(data, "registry-before"))
 	move(t, filepath.Join(data, "backups", "copy", cli.StoreFolder), used)
-	if got := runToEnd(t, "check", "--data", data); !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, "doctor", "--deep", "--data", data); !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
 	restored := startServe(t, "--data", data, "--keys")

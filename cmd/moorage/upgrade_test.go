@@ -234,10 +234,10 @@ func TestUpgradeAndRollBack(t *testing.T) {
 	}
 	m.write(present)
 	m.wantAll(present)
-	if got := runToEnd(t, "check", "--store", database.DSN()); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
+	if got := runToEnd(t, "doctor", "--deep", "--store", database.DSN()); got.code != cli.ExitDone || !strings.Contains(got.stdout, "no problems") {
 		t.Errorf("check: %+v", got)
 	}
-	check := exec.CommandContext(t.Context(), m.binary, "check", "--store", database.DSN())
+	check := exec.CommandContext(t.Context(), m.binary, "doctor", "--deep", "--store", database.DSN())
 	if output, err := check.CombinedOutput(); err != nil || !strings.Contains(string(output), "no problems") {
 		t.Errorf("check by the old binary: %v\n%s", err, output)
 	}

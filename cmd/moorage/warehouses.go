@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -16,69 +18,42 @@ import (
 	"moorage/management/client"
 )
 
-// warehouseKeepers manages warehouses: a catalog of this process, or a running server.
-type warehouseKeepers interface {
-	Warehouses(ctx context.Context, page client.Page) ([]client.WarehouseSummary, string, error)
-	LoadWarehouse(ctx context.Context, name string) (client.Warehouse, error)
-	CreateWarehouse(ctx context.Context, spec client.WarehouseSpec) (client.Warehouse, error)
-	ChangeWarehouse(ctx context.Context, name string, change client.WarehouseChange) (client.Warehouse, error)
-	DropWarehouse(ctx context.Context, name string) error
-	ValidateWarehouse(ctx context.Context, name string) (client.WarehouseValidation, error)
-	Tombstones(ctx context.Context, name string, page client.Page) ([]client.Tombstone, string, error)
-	ClearTombstone(ctx context.Context, name string, asked client.TombstoneClear) (client.Tombstone, error)
-	RotateSecrets(ctx context.Context, rotation client.SecretsRotation) (client.SecretsRotated, error)
-}
-
-// keepWarehouses runs do on the server at c.URI, or on the store.
-func keepWarehouses(ctx context.Context, c cli.Config, env cli.Environment, do func(warehouseKeepers) error) error {
-	if c.URI != "" {
-		return do(client.KeeperOf(serverOf(c)))
+// warehousePath returns the path of the warehouse of a command's words, or of something below it.
+func warehousePath(below ...string) path {
+	return func(c cli.Config) (string, url.Values) {
+		return client.Path(append([]string{"warehouses", c.Operand}, below...)...), nil
 	}
-	return orAsk(withStopped(ctx, c, env, func(node *node) error {
-		return do(keeperOf(node.catalog, node.storages.sealer, nil, moorage.System(whoOpened)))
-	}))
 }
 
-func createWarehouse(ctx context.Context, c cli.Config, env cli.Environment) error {
+func newWarehouse(c cli.Config) (any, error) {
 	secret, err := readSecretFile(c.SecretFile)
-	if err != nil {
-		return err
-	}
-	spec := client.WarehouseSpec{
+	return client.WarehouseSpec{
 		Name: c.Operand, Location: c.Location, AllowedLocations: c.AllowLocations, Properties: c.Properties,
 		Delegation: c.Delegation, Secret: secret, Storage: c.StorageOptions,
-	}
-	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
-		made, err := k.CreateWarehouse(ctx, spec)
-		if err == nil {
-			fmt.Fprintf(env.Stdout, "created warehouse %s at %s\n", made.Name, made.Location)
-		}
-		return err
-	})
+	}, err
+}
+
+func printCreatedWarehouse(out io.Writer, _ cli.Config, made client.Warehouse) error {
+	_, err := fmt.Fprintf(out, "created warehouse %s at %s\n", made.Name, made.Location)
+	return err
 }
 
 func listWarehouses(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
+	return withServer(ctx, c, env, func(server *client.Client) error {
 		table := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
-		err := eachPage(ctx, k.Warehouses, func(w client.WarehouseSummary) {
-			fmt.Fprintf(table, "%s\t%s\n", w.Name, w.Location)
+		warehouses := client.Request{Method: http.MethodGet, Path: client.Path("warehouses")}
+		err := client.Pages(ctx, server, warehouses, func(page client.WarehousesPage) bool {
+			for _, w := range page.Warehouses {
+				fmt.Fprintf(table, "%s\t%s\n", w.Name, w.Location)
+			}
+			return true
 		})
 		return errors.Join(err, table.Flush())
 	})
 }
 
-func showWarehouse(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
-		found, err := k.LoadWarehouse(ctx, c.Operand)
-		if err == nil {
-			printWarehouse(env.Stdout, found)
-		}
-		return err
-	})
-}
-
 // printWarehouse prints all about a warehouse.
-func printWarehouse(out io.Writer, w client.Warehouse) {
+func printWarehouse(out io.Writer, _ cli.Config, w client.Warehouse) error {
 	fmt.Fprintf(out, "%s at %s\n", w.Name, w.Location)
 	for _, location := range w.AllowedLocations {
 		fmt.Fprintf(out, "  allowed: %s\n", location)
@@ -98,12 +73,13 @@ func printWarehouse(out io.Writer, w client.Warehouse) {
 		fmt.Fprintf(out, "  property %s=%s\n", name, moorage.OneLine(w.Properties[name]))
 	}
 	if waiting := w.WaitingPurges; waiting.Tables > 0 {
-		fmt.Fprintf(out, "  purges that wait: %s with %s; see moorage recover list\n",
-			counted(waiting.Tables, "dropped table"), sizeOf(uint64(waiting.Bytes)))
+		fmt.Fprintf(out, "  purges that wait: %s with %s; see moorage doctor\n",
+			counted(waiting.Tables, "dropped table"), moorage.SizeOf(uint64(waiting.Bytes)))
 	}
 	if w.Secret != nil {
 		fmt.Fprintf(out, "  secret: %s, set %s by %s\n", w.Secret.Kind, w.Secret.Set.Format(time.RFC3339), w.Secret.By)
 	}
+	return nil
 }
 
 // printHealth prints a node's view of a storage.
@@ -113,11 +89,11 @@ func printHealth(out io.Writer, seen client.StorageHealth) {
 			failure.Since.Format(time.RFC3339), failure.Last.Format(time.RFC3339), moorage.OneLine(failure.Error))
 	}
 	if seen.FreeBytes != nil {
-		fmt.Fprintf(out, "  free on its disk: %s\n", sizeOf(*seen.FreeBytes))
+		fmt.Fprintf(out, "  free on its disk: %s\n", moorage.SizeOf(*seen.FreeBytes))
 	}
 }
 
-func changeWarehouse(ctx context.Context, c cli.Config, env cli.Environment) error {
+func warehouseChange(c cli.Config) (any, error) {
 	change := client.WarehouseChange{
 		Storage: edits(c.StorageOptions, c.RemovedOptions), Properties: edits(c.Properties, c.RemovedProperties),
 		AllowLocations: c.AllowLocations, RemoveLocations: c.RemovedLocations,
@@ -131,17 +107,11 @@ func changeWarehouse(ctx context.Context, c cli.Config, env cli.Environment) err
 	if c.SecretFile != "" || c.NoSecret {
 		secret, err := readSecretFile(c.SecretFile)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		change.Secret = &secret
 	}
-	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
-		changed, err := k.ChangeWarehouse(ctx, c.Operand, change)
-		if err == nil {
-			printWarehouse(env.Stdout, changed)
-		}
-		return err
-	})
+	return change, nil
 }
 
 // edits returns the change that sets values and removes others.
@@ -156,62 +126,41 @@ func edits(values map[string]string, removed []string) map[string]*string {
 	return all
 }
 
-func dropWarehouse(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
-		err := k.DropWarehouse(ctx, c.Operand)
-		if err == nil {
-			fmt.Fprintf(env.Stdout, "dropped warehouse %s\n", c.Operand)
-		}
-		return err
-	})
+func printDroppedWarehouse(out io.Writer, c cli.Config, _ client.Done) error {
+	_, err := fmt.Fprintf(out, "dropped warehouse %s\n", c.Operand)
+	return err
 }
 
-func validateWarehouse(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
-		found, err := k.ValidateWarehouse(ctx, c.Operand)
-		if err != nil {
-			return err
+// printValidation prints the tests of a storage. The answer is no if one failed.
+func printValidation(out io.Writer, c cli.Config, found client.WarehouseValidation) error {
+	for _, trial := range found.Trials {
+		result := "passed"
+		if !trial.Passed {
+			result = "FAILED: " + moorage.OneLine(trial.Failure)
 		}
-		for _, trial := range found.Trials {
-			result := "passed"
-			if !trial.Passed {
-				result = "FAILED: " + moorage.OneLine(trial.Failure)
-			}
-			fmt.Fprintf(env.Stdout, "%s: %s\n", trial.Name, result)
-		}
-		for _, feature := range found.Features {
-			fmt.Fprintf(env.Stdout, "%s: %s\n", feature.Name, moorage.OneLine(feature.Value))
-		}
-		if len(found.Stopped) > 0 {
-			fmt.Fprintf(env.Stdout, "the warehouse no longer offers %s\n", strings.Join(found.Stopped, ", "))
-		}
-		if !found.Passed {
-			return fmt.Errorf("the storage of the warehouse %s does not do all that it has to", c.Operand)
-		}
-		return nil
-	})
+		fmt.Fprintf(out, "%s: %s\n", trial.Name, result)
+	}
+	for _, feature := range found.Features {
+		fmt.Fprintf(out, "%s: %s\n", feature.Name, moorage.OneLine(feature.Value))
+	}
+	if len(found.Stopped) > 0 {
+		fmt.Fprintf(out, "the warehouse no longer offers %s\n", strings.Join(found.Stopped, ", "))
+	}
+	if !found.Passed {
+		return cli.No("the storage of the warehouse %s does not do all that it has to", c.Operand)
+	}
+	return nil
 }
 
-// listTombstones prints the former locations of dropped tables and views.
-func listTombstones(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
-		for page := (client.Page{Limit: 1000}); ; {
-			found, next, err := k.Tombstones(ctx, c.Operand, page)
-			if err != nil {
-				return err
-			}
-			for _, left := range found {
-				fmt.Fprintf(env.Stdout, "%s: %s\n", left.Location, tellTombstone(left))
-			}
-			if page.After = next; next == "" {
-				return nil
-			}
-		}
-	})
+// printTombstones prints the former locations of dropped tables and views.
+func printTombstones(out io.Writer, page client.TombstonesPage) {
+	for _, left := range page.Tombstones {
+		fmt.Fprintf(out, "%s: %s\n", left.Location, describeTombstone(left))
+	}
 }
 
-// tellTombstone describes a tombstone.
-func tellTombstone(left client.Tombstone) string {
+// describeTombstone describes a tombstone.
+func describeTombstone(left client.Tombstone) string {
 	text := fmt.Sprintf("%s until %s, by %s", left.Table, left.Ended.Format(time.RFC3339), left.How)
 	if left.ReachableUntil != nil {
 		text += ", credentials until " + left.ReachableUntil.Format(time.RFC3339)
@@ -222,13 +171,11 @@ func tellTombstone(left client.Tombstone) string {
 	return text
 }
 
-// clearTombstone removes a tombstone.
-func clearTombstone(ctx context.Context, c cli.Config, env cli.Environment) error {
-	return keepWarehouses(ctx, c, env, func(k warehouseKeepers) error {
-		left, err := k.ClearTombstone(ctx, c.Operand, client.TombstoneClear{Location: c.Location})
-		if err == nil {
-			fmt.Fprintf(env.Stdout, "cleared %s: %s\n", left.Location, tellTombstone(left))
-		}
-		return err
-	})
+func tombstoneBody(c cli.Config) (any, error) {
+	return client.TombstoneClear{Location: c.Location}, nil
+}
+
+func printCleared(out io.Writer, _ cli.Config, left client.Tombstone) error {
+	_, err := fmt.Fprintf(out, "cleared %s: %s\n", left.Location, describeTombstone(left))
+	return err
 }

@@ -66,7 +66,7 @@ func TestMaintainWork(t *testing.T) {
 	if got := work(works); got.code != 0 || got.stdout != "nothing is due\n" {
 		t.Errorf("while no policy asks for it: %+v", got)
 	}
-	enabled := runToEnd(t, "maintain", "enable", "warehouse", "default", "--kind", "compaction", "--uri", server.uri,
+	enabled := runToEnd(t, "maintain", "set", "warehouse", "default", "compaction", "on", "--uri", server.uri,
 		"--set", "targetFileSizeMB=256")
 	if enabled.code != 0 {
 		t.Fatalf("enable: %+v", enabled)
@@ -89,7 +89,7 @@ func TestMaintainWork(t *testing.T) {
 			t.Errorf("leases are left: %d %s", code, body)
 		}
 		server.stop()
-		if got := runToEnd(t, "check", "--data", data); got.code != 0 {
+		if got := runToEnd(t, "doctor", "--deep", "--data", data); got.code != 0 {
 			t.Errorf("check: %+v", got)
 		}
 		if outcome := makeDue(t, data); outcome != tt.outcome {
@@ -132,7 +132,7 @@ func TestMaintainWorkWhileTheServerIsAway(t *testing.T) {
 	if code, body := server.request(t, "POST", "/v1/namespaces/harbour/tables", createTable); code != http.StatusOK {
 		t.Fatalf("create table: %d %s", code, body)
 	}
-	enabled := runToEnd(t, "maintain", "enable", "warehouse", "default", "--kind", "compaction", "--uri", server.uri)
+	enabled := runToEnd(t, "maintain", "set", "warehouse", "default", "compaction", "on", "--uri", server.uri)
 	if enabled.code != 0 {
 		t.Fatalf("enable: %+v", enabled)
 	}
@@ -231,7 +231,7 @@ func TestMaintainWorkIsStopped(t *testing.T) {
 			t.Fatalf("POST %s: %d %s", request[0], code, body)
 		}
 	}
-	enabled := runToEnd(t, "maintain", "enable", "warehouse", "default", "--kind", "compaction", "--uri", server.uri)
+	enabled := runToEnd(t, "maintain", "set", "warehouse", "default", "compaction", "on", "--uri", server.uri)
 	if enabled.code != 0 {
 		t.Fatalf("enable: %+v", enabled)
 	}

@@ -36,7 +36,7 @@ func principalOf(name string) (string, error) {
 		name = keyAlias + name
 	}
 	if access.GranteeOf(name) != access.IsPrincipal || !strings.HasPrefix(name, keyAlias) {
-		return "", fmt.Errorf("%q is no name for a key, such as etl", name)
+		return "", fmt.Errorf("%q is not the name of a key, such as etl", name)
 	}
 	return name, nil
 }
@@ -102,7 +102,7 @@ func wordsOfOwner(c *Config, words []string) (err error) {
 		return err
 	}
 	if c.Access.Object.IsServer() {
-		return fmt.Errorf("the server belongs to nobody")
+		return fmt.Errorf("the server has no owner")
 	}
 	c.Access.Grantee, err = granteeOf(words[to+1:])
 	return err
@@ -122,7 +122,7 @@ func wordsOfExplain(c *Config, words []string) (err error) {
 			return err
 		}
 		if access.GranteeOf(c.Access.Grantee) != access.IsPrincipal {
-			return fmt.Errorf("%q names no principal: one is issuer:subject, as in key:etl", c.Access.Grantee)
+			return fmt.Errorf("%q is not a principal, which is issuer:subject, as in key:etl", c.Access.Grantee)
 		}
 		words = words[:at]
 	}
@@ -174,7 +174,7 @@ func wordsOfMembers(c *Config, words []string) error {
 
 func (w *AccessWords) setRole(name string) error {
 	if access.GranteeOf(name) != access.IsRole {
-		return fmt.Errorf("%q is no name for a role: letters, digits, - _ .", name)
+		return fmt.Errorf("%q is not the name of a role: letters, digits, - _ .", name)
 	}
 	w.Role = name
 	return nil
@@ -227,7 +227,7 @@ func granteeOf(words []string) (string, error) {
 	}
 	if is := access.GranteeOf(name); kind == access.IsPrincipal && is != kind ||
 		kind == access.IsRole && is != access.IsRole && is != access.IsTokenRole {
-		return "", fmt.Errorf("%q is no %s", name, words[0])
+		return "", fmt.Errorf("%q is not a %s", name, words[0])
 	}
 	return name, nil
 }

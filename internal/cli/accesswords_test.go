@@ -39,15 +39,15 @@ func TestAccessWords(t *testing.T) {
 		{"grant read on ship w.a.t to analysts", `"ship" is not server`},
 		{"grant read on warehouse w.a to analysts", "w.a is no warehouse"},
 		{"grant read on table w.a.t to", "is not one GRANTEE"},
-		{"grant read on table w.a.t to role key:etl", `"key:etl" is no role`},
-		{"grant read on table w.a.t to principal analysts", `"analysts" is no principal`},
+		{"grant read on table w.a.t to role key:etl", `"key:etl" is not a role`},
+		{"grant read on table w.a.t to principal analysts", `"analysts" is not a principal`},
 		{"grant read on table w.a.t to group analysts", "is not one GRANTEE"},
-		{"owner server to corp:ann", "the server belongs to nobody"},
+		{"owner server to corp:ann", "the server has no owner"},
 		{"grants analysts", "takes on server|KIND NAME, or to GRANTEE"},
-		{"explain read on table w.a.t for analysts", "names no principal"},
-		{"key create corp:ann", `"corp:ann" is no name for a key`},
+		{"explain read on table w.a.t for analysts", "is not a principal"},
+		{"key create corp:ann", `"corp:ann" is not the name of a key`},
 		{"key create", "takes one NAME"},
-		{"role create corp/x", `"corp/x" is no name for a role`},
+		{"role create corp/x", `"corp/x" is not the name of a role`},
 		{"role add analysts", "takes NAME MEMBER..."},
 	}
 	for _, tt := range tests {
@@ -60,9 +60,9 @@ func TestAccessWords(t *testing.T) {
 				return nil
 			}
 			var stdout, stderr strings.Builder
-			code := Run(t.Context(), split(tt.line), Environment{Stdout: &stdout, Stderr: &stderr}, Actions{
-				Grant: note, Revoke: note, Grants: note, Owner: note, Explain: note, KeyCreate: note, KeyWithdraw: note,
-				RoleCreate: note, RoleAdd: note,
+			code := Run(t.Context(), split(tt.line), Environment{Stdout: &stdout, Stderr: &stderr}, map[string]Action{
+				"grant": note, "revoke": note, "grants": note, "owner": note, "explain": note, "key create": note,
+				"key withdraw": note, "role create": note, "role add": note,
 			})
 			if code == ExitDone && got != tt.want || code != ExitDone && (code != ExitUsage || !strings.Contains(stderr.String(), tt.want)) {
 				t.Errorf("exit %d, %s, stderr %s; want %s", code, got, stderr.String(), tt.want)
@@ -93,5 +93,65 @@ func TestObjectNames(t *testing.T) {
 		if got, err := client.ParseObject(kind, name); err != nil || fmt.Sprint(got) != fmt.Sprint(o) {
 			t.Errorf("%s is read as %s: %v", o, got, err)
 		}
+	}
+}
+
+// The words of commands about maintenance, and what is wrong with others.
+func TestMaintainWords(t *testing.T) {
+	t.Parallel()
+	const id = "0123456789abcdef0123456789abcdef"
+	tests := []struct{ line, want string }{
+		{"maintain status", "server     false"},
+		{"maintain status server", "server     true"},
+		{"maintain status table w.a.t", "table w.a.t     true"},
+		{"maintain set server snapshots on", "server snapshots on   true"},
+		{"maintain set table w.a.t compaction inherit", "table w.a.t compaction inherit   true"},
+		{`maintain set namespace w."a.b" orphans off`, `namespace w."a.b" orphans off   true`},
+		{"maintain run snapshots w.a.t", "table w.a.t snapshots    true"},
+		{"maintain run compaction w.a.t --by-policy", "table w.a.t compaction    true"},
+		{"maintain run orphans warehouse w --dry-run", "warehouse w orphans    true"},
+		{"maintain run orphans warehouse w --adopt", "warehouse w orphans    true"},
+		{"maintain pause namespace w.a", "namespace w.a     true"},
+		{"maintain job " + id, "server    " + id + " false"},
+		{"maintain job retry " + id, "server   retry " + id + " false"},
+
+		{"maintain set server snapshots", "takes OBJECT, then snapshots, orphans or compaction, then on, off or inherit"},
+		{"maintain set server sorting on", "takes OBJECT, then"},
+		{"maintain set view w.a.v snapshots on", "only tables are maintained"},
+		{"maintain set server snapshots off --dry-run", "only on takes --set, --unsafe and --dry-run"},
+		{"maintain run snapshots", "takes snapshots, orphans or compaction and TABLE"},
+		{"maintain run sorting w.a.t", "takes snapshots, orphans or compaction and TABLE"},
+		{"maintain run snapshots warehouse w", "takes snapshots, orphans or compaction and TABLE"},
+		{"maintain run compaction w.a.t", "give --by-policy"},
+		{"maintain run orphans warehouse w", "a warehouse takes either --dry-run or --adopt"},
+		{"maintain run orphans warehouse w --adopt --dry-run", "a warehouse takes either --dry-run or --adopt"},
+		{"maintain run orphans warehouse w --dry-run --by-policy", "policies are about tables"},
+		{"maintain run orphans w.a.t --unsafe", "only the dry run of a warehouse can be unsafe"},
+		{"maintain run orphans w.a.t --older-than 0s", "is too short"},
+		{"maintain pause", "is not server, or KIND NAME"},
+		{"maintain job", "takes the ID of a job"},
+		{"maintain job retry", "takes the ID of a job"},
+		{"maintain job mend " + id, "takes the ID of a job"},
+		{"maintain status view w.a.v", "only tables are maintained"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.line, func(t *testing.T) {
+			t.Parallel()
+			got := ""
+			note := func(_ context.Context, c Config, _ Environment) error {
+				w := c.Maintain
+				got = fmt.Sprint(w.Object, " ", w.Kind, " ", w.Set, " ", w.Change, " ", w.Job, " ", w.Named || w.Kind != "" || w.Object.Warehouse != "")
+				return nil
+			}
+			actions := make(map[string]Action)
+			for _, word := range []string{"status", "set", "run", "pause", "job"} {
+				actions["maintain "+word] = note
+			}
+			var stdout, stderr strings.Builder
+			code := Run(t.Context(), split(tt.line), Environment{Stdout: &stdout, Stderr: &stderr}, actions)
+			if code == ExitDone && got != tt.want || code != ExitDone && (code != ExitUsage || !strings.Contains(stderr.String(), tt.want)) {
+				t.Errorf("exit %d, %q, stderr %s; want %s", code, got, stderr.String(), tt.want)
+			}
+		})
 	}
 }

@@ -1,8 +1,8 @@
-// Package cli is the command line of moorage: its commands and settings, their help, completion and
-// the manual page. One table of settings is the source of flags, environment variables, keys of the
-// YAML file, and the pages in docs/reference.
+// Package cli is the command line of moorage: its commands and settings, their help and completion.
+// One table of settings is the source of flags, environment variables, keys of the YAML file, and
+// the pages in docs/reference.
 //
-// It knows what a user may write. What a command does is left to Actions.
+// It knows what a user may write. What a command does is left to its Action.
 package cli
 
 import (
@@ -16,14 +16,45 @@ import (
 	"github.com/spf13/cobra"
 
 	"moorage"
+	"moorage/management/client"
 )
 
 // Exit codes.
 const (
-	ExitDone   = 0
-	ExitFailed = 1 // the command failed: one sentence on stderr
-	ExitUsage  = 2 // the command line, the environment or the file is wrong: a line for each fault
+	ExitDone     = 0
+	ExitFailed   = 1 // the command failed: one sentence on stderr
+	ExitUsage    = 2 // the command line, the environment or the file is wrong: a line for each fault
+	ExitNo       = 3 // the command looked, and the answer is no: not found, or bad findings
+	ExitConflict = 4 // the request conflicts with the present state: 409 or 412
+	ExitUnknown  = 5 // the change may have happened or not
 )
+
+// errNo is the end of a command that looked, and whose answer is no.
+type errNo struct{ error }
+
+// No returns the error of a command that looked, and whose answer is no.
+func No(format string, args ...any) error { return errNo{fmt.Errorf(format, args...)} }
+
+// exitOf returns the exit code for the error of an action.
+func exitOf(err error) int {
+	if _, isNo := errors.AsType[errNo](err); isNo {
+		return ExitNo
+	}
+	if answered, ok := errors.AsType[*client.Error](err); ok {
+		switch {
+		case answered.Type == client.TypeUnknownOutcome:
+			return ExitUnknown
+		case answered.IsMissing():
+			return ExitNo
+		case answered.IsConflict():
+			return ExitConflict
+		}
+	}
+	if errors.Is(err, client.ErrOutcomeUnknown) {
+		return ExitUnknown
+	}
+	return ExitFailed
+}
 
 // Environment is the part of the process that a command uses.
 type Environment struct {
@@ -37,34 +68,10 @@ type Environment struct {
 // Action carries out a command. Its error becomes one line on stderr.
 type Action func(ctx context.Context, c Config, env Environment) error
 
-// Actions has an action for each command, except the commands about the command line itself.
-type Actions struct {
-	Serve, Migrate, Check, Backup                          Action
-	RecoverList, RecoverRetry, RecoverAbort, RecoverForget Action
-	WarehouseCreate, WarehouseList, WarehouseShow          Action
-	WarehouseChange, WarehouseDrop, WarehouseValidate      Action
-	WarehouseTombstones, WarehouseClear                    Action
-	SecretsInit, SecretsDraw, SecretsRotate                Action
-	Version                                                Action
-
-	LeaseRun Action
-
-	AccessEnable, AccessExport                          Action
-	KeyCreate, KeyList, KeyRotate, KeyWithdraw          Action
-	RoleList, RoleCreate, RoleDrop, RoleAdd, RoleRemove Action
-	Grant, Revoke, Grants, Owner, Explain               Action
-
-	MaintainPlan, MaintainRun, MaintainStatus Action
-	MaintainJobs, MaintainFiles, MaintainJob  Action
-	MaintainOrphans, MaintainWork             Action
-	// MaintainPolicy carries out all commands about the maintenance of an object. Config has the
-	// command.
-	MaintainPolicy, MaintainBlockers Action
-}
-
-// Run executes one command line and returns the exit code of the process. It returns when the
+// Run executes one command line and returns the exit code of the process. Actions has the action of
+// each command by its name, except completion. Run returns when the
 // command is done. After ctx has ended, it first finishes what the command had begun.
-func Run(ctx context.Context, args []string, env Environment, actions Actions) int {
+func Run(ctx context.Context, args []string, env Environment, actions map[string]Action) int {
 	if len(args) > 0 && strings.HasPrefix(args[0], "-") && !isHelp(args[0]) && args[0] != "--version" {
 		fmt.Fprintf(env.Stderr, "moorage: a command must stand before %s; see moorage help\n", args[0])
 		return ExitUsage
@@ -117,14 +124,17 @@ func report(cmd *cobra.Command, err error, env Environment) int {
 		text = err.Error()
 	}
 	fmt.Fprintln(env.Stderr, "moorage: "+text)
-	return ExitFailed
+	return exitOf(err)
 }
 
 // newRoot returns the tree of commands. A command reads its flags with parseLine, because pflag
 // stops at the first fault. pflag reads flags only to complete a command line.
-func newRoot(env Environment, actions Actions, completing bool) *cobra.Command {
+func newRoot(env Environment, actions map[string]Action, completing bool) *cobra.Command {
 	root := &cobra.Command{Use: "moorage"}
-	for _, c := range commands(actions) {
+	for _, c := range commands() {
+		if c.run == nil {
+			c.run = actions[c.name]
+		}
 		parent, name := root, c.name
 		if group, word, ok := strings.Cut(c.name, " "); ok {
 			if parent, _, _ = root.Find([]string{group}); parent == root {

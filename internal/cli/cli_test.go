@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"moorage/management/client"
+
 	"github.com/spf13/cobra"
 
 	"moorage"
@@ -24,13 +26,13 @@ type result struct {
 func runToEnd(t *testing.T, args ...string) result {
 	t.Helper()
 	var stdout, stderr strings.Builder
-	code := Run(t.Context(), args, Environment{Stdout: &stdout, Stderr: &stderr}, Actions{})
+	code := Run(t.Context(), args, Environment{Stdout: &stdout, Stderr: &stderr}, nil)
 	return result{code: code, stdout: stdout.String(), stderr: stderr.String()}
 }
 
 // named returns the command of that name.
 func named(name string) command {
-	all := commands(Actions{})
+	all := commands()
 	return all[slices.IndexFunc(all, func(c command) bool { return c.name == name })]
 }
 
@@ -38,7 +40,7 @@ func TestCommandLineFaults(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{}, {"frobnicate"}, {"warehouse"}, {"warehouse", "mend"}, {"serve", "--nonsense"}, {"version", "extra"},
-		{"check", "--uri", "no-address"}, {"check", "--store", "memory"}, {"warehouse", "create", "w"},
+		{"doctor", "--uri", "no-address"}, {"doctor", "--store", "memory"}, {"warehouse", "create", "w"},
 		{"warehouse", "create", "w", "--location", "relative/folder"}, {"warehouse", "create", "w", "--location", "abc://bucket/x"},
 		{"warehouse", "drop"},
 	} {
@@ -52,8 +54,8 @@ func TestCommandLineFaults(t *testing.T) {
 // A second word that is no command is named before the commands that there are.
 func TestUnknownSecondWord(t *testing.T) {
 	t.Parallel()
-	got := runToEnd(t, "recover", "frobnicate", "--uri", "http://127.0.0.1:8181")
-	if want := "moorage: there is no command \"recover frobnicate\"\n"; got.code != ExitUsage || !strings.HasPrefix(got.stderr, want) {
+	got := runToEnd(t, "warehouse", "frobnicate", "--uri", "http://127.0.0.1:8181")
+	if want := "moorage: there is no command \"warehouse frobnicate\"\n"; got.code != ExitUsage || !strings.HasPrefix(got.stderr, want) {
 		t.Errorf("exit %d, stderr %q, want %q first", got.code, got.stderr, want)
 	}
 }
@@ -72,7 +74,7 @@ func TestFlagBeforeTheCommand(t *testing.T) {
 // Help before a command is the help of that command.
 func TestHelpOfACommand(t *testing.T) {
 	t.Parallel()
-	for _, command := range []string{"serve", "recover retry", "recover", "help"} {
+	for _, command := range []string{"serve", "doctor retry", "doctor", "warehouse", "help"} {
 		words := strings.Fields(command)
 		want := runToEnd(t, append(words, "--help")...)
 		for _, help := range []string{"help", "-h", "--help"} {
@@ -82,7 +84,7 @@ func TestHelpOfACommand(t *testing.T) {
 		}
 	}
 	for command, want := range map[string]string{
-		"frobnicate": "moorage: there is no command \"frobnicate\"; see moorage help\n", "recover frobnicate": "moorage: there is no command \"recover frobnicate\"\n",
+		"frobnicate": "moorage: there is no command \"frobnicate\"; see moorage help\n", "warehouse frobnicate": "moorage: there is no command \"warehouse frobnicate\"\n",
 	} {
 		if got := runToEnd(t, append([]string{"help"}, strings.Fields(command)...)...); got.code != ExitUsage || !strings.HasPrefix(got.stderr, want) {
 			t.Errorf("help %s: %+v, want %q", command, got, want)
@@ -101,11 +103,18 @@ func TestActions(t *testing.T) {
 		{errors.New("no room"), result{ExitFailed, "d\n", "moorage: no room\n"}},
 		{moorage.E("op", "x", moorage.KindNotFound, moorage.Errorf(moorage.KindNotFound, "Not there: x")),
 			result{ExitFailed, "d\n", "moorage: Not there: x\n"}},
+		{No("%d bad findings", 2), result{ExitNo, "d\n", "moorage: 2 bad findings\n"}},
+		{&client.Error{Code: 404, Message: "Not there"}, result{ExitNo, "d\n", "moorage: Not there\n"}},
+		{fmt.Errorf("a: %w", &client.Error{Code: 409, Message: "There already"}), result{ExitConflict, "d\n", "moorage: a: There already\n"}},
+		{&client.Error{Code: 412, Message: "Changed"}, result{ExitConflict, "d\n", "moorage: Changed\n"}},
+		{&client.Error{Code: 403, Message: "Not allowed"}, result{ExitFailed, "d\n", "moorage: Not allowed\n"}},
+		{&client.Error{Code: 500, Message: "Perhaps", Type: client.TypeUnknownOutcome}, result{ExitUnknown, "d\n", "moorage: Perhaps\n"}},
+		{fmt.Errorf("lost: %w", client.ErrOutcomeUnknown), result{ExitUnknown, "d\n", "moorage: lost: " + client.ErrOutcomeUnknown.Error() + "\n"}},
 	} {
 		var stdout, stderr strings.Builder
 		env := Environment{Environ: []string{"MOORAGE_DATA=d"}, Stdout: &stdout, Stderr: &stderr}
-		code := Run(t.Context(), []string{"warehouse", "list"}, env, Actions{
-			WarehouseList: func(_ context.Context, c Config, env Environment) error {
+		code := Run(t.Context(), []string{"warehouse", "list"}, env, map[string]Action{
+			"warehouse list": func(_ context.Context, c Config, env Environment) error {
 				fmt.Fprintln(env.Stdout, c.Data)
 				return test.err
 			},
@@ -120,9 +129,9 @@ func TestActions(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ line, want string }{
-		{"war", "warehouse"}, {"recover ", "retry"}, {"serve --idem", "--idempotency-lifetime"},
+		{"war", "warehouse"}, {"doctor ", "retry"}, {"doctor --de", "--deep"}, {"serve --idem", "--idempotency-lifetime"},
 		{"serve --log-level ", "debug"}, {"serve --log-format=js", "json"}, {"serve --insecure ", "plain-http"},
-		{"recover retry ", "all"}, {"completion ", "fish"}, {"warehouse create --loc", "--location"},
+		{"doctor retry ", "all"}, {"completion ", "fish"}, {"warehouse create --loc", "--location"},
 	} {
 		got := runToEnd(t, append([]string{cobra.ShellCompRequestCmd}, strings.Split(test.line, " ")...)...)
 		if got.code != ExitDone || !slices.ContainsFunc(strings.Split(got.stdout, "\n"), func(line string) bool {
@@ -157,9 +166,9 @@ func TestCompletionInBash(t *testing.T) {
 func TestCompletionInBashAlone(t *testing.T) {
 	t.Parallel()
 	script := runToEnd(t, "completion", "bash").stdout
-	const line = `COMP_LINE="moorage recover re"; COMP_POINT=18; COMP_WORDS=(moorage recover re); COMP_CWORD=2; COMP_TYPE=9; COMP_KEY=9
+	const line = `COMP_LINE="moorage doctor re"; COMP_POINT=17; COMP_WORDS=(moorage doctor re); COMP_CWORD=2; COMP_TYPE=9; COMP_KEY=9
 compopt() { :; }
-moorage() { [[ "$*" == "__complete recover re" ]] && printf 'retry\n:4\n'; }
+moorage() { [[ "$*" == "__complete doctor re" ]] && printf 'retry\n:4\n'; }
 __start_moorage; echo "${COMPREPLY[@]}"`
 	check := exec.CommandContext(t.Context(), "bash", "--norc", "--noprofile", "-c", "source /dev/stdin\n"+line)
 	check.Stdin = strings.NewReader(script)
@@ -175,12 +184,12 @@ func TestDidYouMean(t *testing.T) {
 	for line, want := range map[string]string{
 		"serv":                            "moorage: there is no command \"serv\"; did you mean serve?\n",
 		"waerhouse list":                  "moorage: there is no command \"waerhouse\"; did you mean warehouse?\n",
-		"recover lst":                     "moorage: there is no command \"recover lst\"; did you mean recover list?\n",
-		"recover list --uir http://x":     "moorage: there is no flag --uir; did you mean --uri?\n",
+		"warehouse lst":                   "moorage: there is no command \"warehouse lst\"; did you mean warehouse list?\n",
+		"warehouse list --uir http://x":   "moorage: there is no flag --uir; did you mean --uri?\n",
 		"serve --log-format jsno":         "did you mean json?\n",
 		"completion bsh":                  "; did you mean bash?\n",
 		"frobnicate":                      "moorage: there is no command \"frobnicate\"; see moorage help\n",
-		"recover list --frobnicate 1":     "moorage: there is no flag --frobnicate\n",
+		"warehouse list --frobnicate 1":   "moorage: there is no flag --frobnicate\n",
 		"serve --log-format frobnication": "is not text or json\n",
 	} {
 		if got := runToEnd(t, strings.Fields(line)...); got.code != ExitUsage || !strings.Contains(got.stderr, want) {
@@ -189,24 +198,42 @@ func TestDidYouMean(t *testing.T) {
 	}
 }
 
-// The manual page names every command and flag.
-func TestManual(t *testing.T) {
+// The overview fits a terminal of 80 columns and 24 lines, and has the first word of every command
+// once.
+func TestOverview(t *testing.T) {
 	t.Parallel()
-	page := strings.ReplaceAll(runToEnd(t, "man").stdout, `\-`, "-")
-	for _, c := range commands(Actions{}) {
-		if !strings.Contains(page, ".SS "+c.name) {
-			t.Errorf("it does not name %s", c.name)
-		}
-		for _, s := range c.settings {
-			if !strings.Contains(page, ".B --"+s.name) {
-				t.Errorf("it does not name --%s", s.name)
+	lines := strings.Split(strings.TrimSuffix(runToEnd(t, "help").stdout, "\n"), "\n")
+	if len(lines) > 24 || slices.ContainsFunc(lines, func(line string) bool { return len(line) > 80 }) {
+		t.Errorf("it does not fit a screen:\n%s", strings.Join(lines, "\n"))
+	}
+	listed := make(map[string]int)
+	for _, group := range overview() {
+		for _, line := range group.lines {
+			for word := range strings.SplitSeq(line[0], ", ") {
+				listed[word]++
 			}
 		}
 	}
-	for line := range strings.Lines(page) {
-		if strings.HasPrefix(line, "'") || strings.HasPrefix(line, ".") && !strings.HasPrefix(line, ".TH ") &&
-			!slices.Contains([]string{".SH", ".SS", ".B", ".TP", ".PP"}, strings.Fields(line)[0]) {
-			t.Errorf("%q is a request that nobody meant", line)
+	for _, c := range commands() {
+		word, _, _ := strings.Cut(c.name, " ")
+		if listed[word] != 1 {
+			t.Errorf("%s is there %d times", word, listed[word])
+		}
+	}
+	for word := range listed {
+		if !slices.ContainsFunc(commands(), func(c command) bool { return strings.HasPrefix(c.name+" ", word+" ") }) {
+			t.Errorf("there is no command %s", word)
+		}
+	}
+}
+
+// A command that is also the first word of others says in its help which these are.
+func TestHelpOfDoctor(t *testing.T) {
+	t.Parallel()
+	got := runToEnd(t, "doctor", "--help").stdout
+	for _, want := range []string{"Usage: moorage doctor [flags]\n", "--deep", "\nMore commands:\n", "  doctor retry ", "  doctor forget "} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
 		}
 	}
 }

@@ -95,6 +95,7 @@ type Config struct {
 	// authorities.
 	Authorities *x509.CertPool
 
+	Deep     bool          // doctor: also read every record and metadata file
 	Maintain MaintainWords // commands about maintenance: their words and settings
 	Lease    LeaseWords    // lease run
 

@@ -13,22 +13,80 @@ import (
 // helpColumns is the width that help texts are wrapped to.
 const helpColumns = 100
 
-// writeHelp writes the help of one command, or the list of commands in a group.
+// helpGroup is a part of the overview of all commands.
+type helpGroup struct {
+	title string
+	lines [][2]string // the first words of commands, and what they do
+}
+
+// overview returns the groups of commands that moorage help prints on one screen.
+func overview() []helpGroup {
+	return []helpGroup{
+		{"Run", [][2]string{
+			{"serve", "run the catalog"},
+			{"migrate", "create or update the tables of a PostgreSQL database"},
+		}},
+		{"Access", [][2]string{
+			{"grant, revoke", "grant privileges, and revoke them"},
+			{"grants", "show grants"},
+			{"owner", "hand an object over"},
+			{"explain", "explain an access decision"},
+			{"key, role", "API keys, and roles with their members"},
+			{"access", "switch access control on, or print the access policy"},
+		}},
+		{"Operate", [][2]string{
+			{"doctor", "show what is wrong, and what to do"},
+			{"warehouse", "create, list, change, validate and drop warehouses"},
+			{"maintain", "expire snapshots, remove orphans, compact tables"},
+			{"lease", "run a program under a lease on a table"},
+			{"backup", "copy the embedded store, also while its server runs"},
+			{"secrets", "the keys that seal the secrets of warehouses"},
+		}},
+		{"Tools", [][2]string{
+			{"completion", "print a script that completes command lines"},
+			{"version", "print the version of this build"},
+		}},
+	}
+}
+
+// writeHelp writes the overview of all commands, or the help of one command and of the commands
+// whose first word it is.
 func writeHelp(out io.Writer, cmd *cobra.Command) {
-	if !cmd.HasSubCommands() {
+	if !cmd.HasParent() {
+		fmt.Fprint(out, "moorage: an Apache Iceberg catalog        moorage COMMAND --help says more\n\n")
+		for _, group := range overview() {
+			title := group.title
+			for _, line := range group.lines {
+				fmt.Fprintf(out, "%-9s%-15s%s\n", title, line[0], line[1])
+				title = ""
+			}
+		}
+		fmt.Fprint(out, "\nExit codes: 0 done, 1 failed, 2 usage, 3 the answer is no, 4 conflict,\n"+
+			"5 the outcome is unknown\n")
+		return
+	}
+	if cmd.Long != "" {
 		fmt.Fprintf(out, "Usage: %s\n\n%s", cmd.UseLine(), cmd.Long)
 		if cmd.HasAvailableFlags() {
 			fmt.Fprintf(out, "\nFlags:\n%s", cmd.Flags().FlagUsagesWrapped(helpColumns))
 		}
+	}
+	if !cmd.HasSubCommands() {
 		return
 	}
-	fmt.Fprint(out, "Moorage is an Apache Iceberg REST catalog.\n\nUsage: moorage COMMAND [flags]\n\n")
-	for _, c := range commands(Actions{}) {
+	if cmd.Long != "" {
+		fmt.Fprint(out, "\nMore commands:\n")
+	} else {
+		fmt.Fprintf(out, "Usage: %s COMMAND [flags]\n\n", cmd.CommandPath())
+	}
+	for _, c := range commands() {
 		if strings.HasPrefix("moorage "+c.name, cmd.CommandPath()+" ") {
-			fmt.Fprintf(out, "  %-17s %s\n", c.name, c.summary)
+			fmt.Fprintf(out, "  %-20s %s\n", c.name, c.summary)
 		}
 	}
-	fmt.Fprint(out, "\nmoorage COMMAND --help says more about each.\n")
+	if cmd.Long == "" {
+		fmt.Fprintf(out, "\n%s COMMAND --help says more about each.\n", cmd.CommandPath())
+	}
 }
 
 // flagValue is the name that help gives to the value of a flag. It keeps no value: load does.
@@ -97,7 +155,7 @@ func choices(value string) (words []string) {
 
 // complete writes the script that makes a shell complete command lines.
 func complete(_ context.Context, c Config, env Environment) error {
-	root := newRoot(env, Actions{}, true)
+	root := newRoot(env, nil, true)
 	switch c.Operand {
 	case "bash":
 		err := root.GenBashCompletionV2(env.Stdout, true)
@@ -109,24 +167,6 @@ func complete(_ context.Context, c Config, env Environment) error {
 		return root.GenFishCompletion(env.Stdout, true)
 	}
 	return root.GenPowerShellCompletionWithDesc(env.Stdout)
-}
-
-// writeManual writes one manual page for all commands. Package doc of cobra would need two
-// converters from Markdown for it.
-func writeManual(_ context.Context, _ Config, env Environment) error {
-	roff := strings.NewReplacer(`\`, `\e`, "-", `\-`, "\n.", "\n\\&.", "\n'", "\n\\&'", "\n\n", "\n.PP\n")
-	fmt.Fprint(env.Stdout, ".TH MOORAGE 1\n.SH NAME\nmoorage \\- an Apache Iceberg REST catalog\n"+
-		".SH SYNOPSIS\n.B moorage\nCOMMAND [flags]\n.SH COMMANDS\n")
-	for _, c := range commands(Actions{}) {
-		fmt.Fprintf(env.Stdout, ".SS %s %s\n%s", c.name, c.operand, roff.Replace(c.text))
-		for _, s := range c.settings {
-			flag := roff.Replace("--" + s.name + " " + s.value)
-			fmt.Fprintf(env.Stdout, ".TP\n.B %s\n%s\n", flag, roff.Replace(s.describe()))
-		}
-	}
-	_, err := fmt.Fprint(env.Stdout, ".SH EXIT STATUS\n0: done. 1: it went wrong, as stderr says. "+
-		"2: the command line, the environment or the configuration file is wrong.\n")
-	return err
 }
 
 // bashAlone makes the script of cobra work without the package bash-completion. The package's

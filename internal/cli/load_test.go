@@ -229,7 +229,7 @@ func TestSettingsOfKeys(t *testing.T) {
 		{named("serve"), []string{"--former-secrets-key", "/keys"}, []string{"--former-secrets-key: goes with --secrets-key, which is missing"}},
 		{named("serve"), []string{"--secrets-key", inAWS + "?ca=/ca"},
 			[]string{"--secrets-key: " + inAWS + " has the option ca, which must be one of endpoint, once, with a value"}},
-		{named("check"), []string{"--secrets-key", "hcvault://v:8200/transit/keys/k?endpoint=https://kms"}, []string{"--secrets-key: " +
+		{named("doctor"), []string{"--secrets-key", "hcvault://v:8200/transit/keys/k?endpoint=https://kms"}, []string{"--secrets-key: " +
 			"hcvault://v:8200/transit/keys/k has the option endpoint, which must be one of ca and token-file, once, with a value"}},
 		{named("serve"), []string{"--secrets-key", "/keys", "--former-secrets-key", inAWS + "?endpoint=https://kms"}, nil},
 		{named("serve"), []string{"--secrets-key", "hcvault://v:8200/transit/keys/k?token-file=/t&ca=/ca"}, nil},
@@ -258,7 +258,7 @@ func TestURIsThatAreNoFolders(t *testing.T) {
 		{named("serve"), []string{"--store", "file:///srv/store"}, "--store: " + noStore},
 		{named("serve"), []string{"--store", "sqlite://x", "--migrate"}, "--store: " + noStore},
 		{named("migrate"), []string{"--store", "jdbc:postgresql://db/moorage"}, "--store: " + noStore},
-		{named("check"), []string{"--store", ""}, "--store: must not be empty"},
+		{named("doctor"), []string{"--store", ""}, "--store: must not be empty"},
 	} {
 		_, err := load(row.cmd, row.args, nil)
 		var usage *usageError
@@ -360,7 +360,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 		{[]string{"--store", "/s"}, ""},
 		{[]string{"--data", "/d", "--uri", "http://127.0.0.1:1"}, "http://127.0.0.1:1"},
 	} {
-		got, err := load(named("check"), row.args, []string{"MOORAGE_URI=http://moorage:8181/"})
+		got, err := load(named("doctor"), row.args, []string{"MOORAGE_URI=http://moorage:8181/"})
 		if err != nil || got.URI != row.want {
 			t.Errorf("%q: %q, %v, want %q", row.args, got.URI, err, row.want)
 		}

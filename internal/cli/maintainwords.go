@@ -12,15 +12,12 @@ import (
 
 // MaintainWords are the parsed words of a command about maintenance.
 type MaintainWords struct {
-	Kind  string        // of the job: snapshots or orphans
-	Table client.Object // the job's table
-	// Change is what to do with a job, one of jobChanges. For an object it is the last word of the
-	// command.
-	Change string
+	Object client.Object
+	Named  bool   // of maintain status: there is an Object
+	Kind   string // of job: one of the constants below
+	Set    string // of maintain set: SetOn, SetOff or SetInherit
+	Change string // what to do with a job, one of jobChanges; empty to print its files
 	Job    string // id
-
-	Warehouse string // to adopt
-	Outside   string // the warehouse to search for files outside of all tables
 
 	Kinds        []string // of work to claim
 	Holder, Exec string
@@ -30,100 +27,102 @@ type MaintainWords struct {
 	MaxSnapshotAge, MaxRefAge, Delay time.Duration
 	MinSnapshots                     int
 	KeepFiles                        bool
-	OlderThan, Quarantine            time.Duration
+	OlderThan                        time.Duration // zero means the server's default
+	Quarantine                       time.Duration
 	EqualAuthorities, Confirm, Adopt bool
 	Reason                           string
 	Settings                         map[string]string // of a policy, by name
 	Unsafe                           bool
 	ByPolicy, DryRun                 bool
-	Sample                           int // maximum number of files in a plan's output
+	Sample                           int // maximum number of files in the output of a dry run
 	Verbose                          bool
 }
 
 // Kinds of jobs, as commands name them.
 const (
-	KindSnapshots = "snapshots"
-	KindOrphans   = "orphans"
+	KindSnapshots  = "snapshots"
+	KindOrphans    = "orphans"
+	kindCompaction = "compaction"
 )
+
+// The values of MaintainWords.Set.
+const (
+	SetOn      = "on"
+	SetOff     = "off"
+	SetInherit = "inherit"
+)
+
+// maintainKinds are the kinds of maintenance that a policy can enable.
+var maintainKinds = []string{KindSnapshots, KindOrphans, kindCompaction}
+
+// maintained reads server, or the kind and the name of an object that can be maintained.
+func (w *MaintainWords) maintained(words []string) error {
+	object, err := objectOf(words)
+	if err == nil && object.View+object.Function != "" {
+		err = fmt.Errorf("only tables are maintained")
+	}
+	w.Object = object
+	return err
+}
+
+// wordsOfObject reads OBJECT.
+func wordsOfObject(c *Config, words []string) error { return c.Maintain.maintained(words) }
+
+// wordsOfStatus reads OBJECT, or nothing.
+func wordsOfStatus(c *Config, words []string) error {
+	if c.Maintain.Named = len(words) > 0; !c.Maintain.Named {
+		return nil
+	}
+	return c.Maintain.maintained(words)
+}
+
+// wordsOfSet reads OBJECT, a kind, and on, off or inherit.
+func wordsOfSet(c *Config, words []string) error {
+	at := len(words) - 2
+	if at < 1 || !slices.Contains(maintainKinds, words[at]) ||
+		!slices.Contains([]string{SetOn, SetOff, SetInherit}, words[at+1]) {
+		return fmt.Errorf("takes OBJECT, then %s, then %s, %s or %s", orOf(maintainKinds), SetOn, SetOff, SetInherit)
+	}
+	c.Maintain.Kind, c.Maintain.Set = words[at], words[at+1]
+	return c.Maintain.maintained(words[:at])
+}
+
+// wordsOfRun reads a kind and TABLE, or orphans and a warehouse.
+func wordsOfRun(c *Config, words []string) (err error) {
+	switch {
+	case len(words) == 3 && words[0] == KindOrphans && words[1] == "warehouse":
+		c.Maintain.Object, err = client.ParseObject(words[1], words[2])
+	case len(words) == 2 && slices.Contains(maintainKinds, words[0]):
+		c.Maintain.Object, err = client.ParseObject("table", words[1])
+	default:
+		return fmt.Errorf("takes %s and TABLE, such as snapshots default.sales.orders, or orphans warehouse NAME",
+			orOf(maintainKinds))
+	}
+	c.Maintain.Kind = words[0]
+	return err
+}
+
+// orOf returns words with commas and "or" between them.
+func orOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
 
 // jobIDs are the ids of jobs.
 var jobIDs = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
-// wordsOfMaintain reads one of kinds and TABLE.
-func wordsOfMaintain(kinds ...string) func(*Config, []string) error {
-	return func(c *Config, words []string) error {
-		if len(words) == 2 {
-			for _, kind := range kinds {
-				if words[0] == kind {
-					c.Maintain.Kind = kind
-					return wordsOfMaintainTable(c, words[1:])
-				}
-			}
-		}
-		return fmt.Errorf("takes %s TABLE, such as snapshots default.sales.orders", strings.Join(kinds, "|"))
-	}
-}
-
-// wordsOfMaintainTable reads TABLE.
-func wordsOfMaintainTable(c *Config, words []string) (err error) {
-	if len(words) != 1 {
-		return fmt.Errorf("takes one TABLE, such as default.sales.orders")
-	}
-	c.Maintain.Table, err = client.ParseObject("table", words[0])
-	return err
-}
-
-// wordsOfMaintainID reads ID.
-func wordsOfMaintainID(c *Config, words []string) error {
-	if len(words) != 1 || !jobIDs.MatchString(words[0]) {
-		return fmt.Errorf("takes the ID of a job, 32 hexadecimal digits that maintain jobs shows")
-	}
-	c.Maintain.Job = words[0]
-	return nil
-}
-
 // jobChanges are the actions of maintain job.
 var jobChanges = []string{"cancel", "retry", "quarantine", "pause", "resume"}
 
-// wordsOfMaintainJob reads an action and ID.
-func wordsOfMaintainJob(c *Config, words []string) error {
+// wordsOfJob reads ID, with an action before it or not.
+func wordsOfJob(c *Config, words []string) error {
 	if len(words) == 2 && slices.Contains(jobChanges, words[0]) {
-		c.Maintain.Change = words[0]
-		return wordsOfMaintainID(c, words[1:])
+		c.Maintain.Change, words = words[0], words[1:]
 	}
-	return fmt.Errorf("takes cancel, retry, quarantine, pause or resume, and the ID of a job")
-}
-
-// wordsOfMaintainOrphans reads adopt and WAREHOUSE, or nothing.
-func wordsOfMaintainOrphans(c *Config, words []string) error {
-	if len(words) == 0 {
-		return nil
+	if len(words) != 1 || !jobIDs.MatchString(words[0]) {
+		return fmt.Errorf("takes the ID of a job, 32 hexadecimal digits that maintain status shows, with %s before it "+
+			"or not", orOf(jobChanges))
 	}
-	if len(words) != 2 || words[0] != "adopt" || words[1] == "" {
-		return fmt.Errorf("takes --warehouse NAME, or adopt and the name of a warehouse")
-	}
-	c.Maintain.Warehouse = words[1]
+	c.Maintain.Job = words[0]
 	return nil
-}
-
-// wordsOfMaintained reads OBJECT of the command called change.
-func wordsOfMaintained(change string) func(*Config, []string) error {
-	return func(c *Config, words []string) (err error) {
-		c.Maintain.Change = change
-		switch {
-		case len(words) == 1 && words[0] == "server":
-			c.Maintain.Table = client.Object{}
-		case len(words) == 2:
-			c.Maintain.Table, err = client.ParseObject(words[0], words[1])
-		default:
-			err = fmt.Errorf("takes server, warehouse W, namespace W.A.B or table W.A.B.T")
-		}
-		if err != nil {
-			return err
-		}
-		if c.Maintain.Table.View+c.Maintain.Table.Function != "" {
-			return fmt.Errorf("only tables are maintained")
-		}
-		return nil
-	}
 }

@@ -53,7 +53,7 @@ const repeatedMin = 3
 // is, and how it is reached. They are in the order in which commands list them.
 func connectionSettings() (shared []setting) {
 	count := make(map[string]int)
-	all := commands(Actions{})
+	all := commands()
 	for _, cmd := range all {
 		for _, s := range cmd.settings {
 			if key := s.name + s.describe(); cmd.name != "serve" {
@@ -79,7 +79,8 @@ func commandsReference(t *testing.T) string {
 		"The output of `moorage help` and `moorage COMMAND --help`. Flags that most commands share are [connection\n" +
 		"settings](settings.md#connection-settings); those of `moorage serve` are [settings](settings.md) too.\n\n" +
 		"Exit codes: 0 done; 1 the command failed, with the reason on stderr; 2 the command line, the environment or the\n" +
-		"configuration file is wrong, with a line for each fault on stderr.\n")
+		"configuration file is wrong, with a line for each fault on stderr; 3 the command looked, and the answer is no: not\n" +
+		"found, or bad findings; 4 a conflict with the present state (409 or 412); 5 the change may have happened or not.\n")
 	help := func(words ...string) string {
 		got := runToEnd(t, append(words, "--help")...)
 		if got.code != ExitDone || got.stderr != "" {
@@ -94,7 +95,7 @@ func commandsReference(t *testing.T) string {
 		fmt.Fprintf(&page, "\n%d. %s", i+1, note)
 	}
 	shared, described := connectionSettings(), make(map[string]string)
-	for _, cmd := range commands(Actions{}) {
+	for _, cmd := range commands() {
 		text, _, _ := strings.Cut(help(strings.Fields(cmd.name)...), "\nFlags:\n")
 		var also []string
 		for i, note := range notes {
@@ -119,7 +120,7 @@ func commandsReference(t *testing.T) string {
 // ends in a newline.
 func repeatedParagraphs() (repeated []string) {
 	count := make(map[string]int)
-	for _, cmd := range commands(Actions{}) {
+	for _, cmd := range commands() {
 		for i, paragraph := range strings.Split(strings.TrimSuffix(cmd.text, "\n"), "\n\n") {
 			if paragraph += "\n"; i > 0 {
 				if count[paragraph]++; count[paragraph] == repeatedMin {

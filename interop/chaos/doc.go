@@ -13,7 +13,8 @@
 //     statistics, and the metadata files that the log names;
 //   - no job is blocked.
 //
-// In the end all else is gone from the folders of the tables, and `moorage check` finds nothing.
+// In the end all else is gone from the folders of the tables, and `moorage doctor --deep` finds
+// nothing.
 //
 // # What a writer knows
 //

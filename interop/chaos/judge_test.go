@@ -241,7 +241,7 @@ func (j *judge) awaitOrder(ctx context.Context, span time.Duration) error {
 	}
 	slices.Sort(left)
 	return fmt.Errorf("%d files are left that no snapshot reaches, such as %s\n%s\n%s", len(left), left[0],
-		j.output("maintain", "jobs"), j.output("maintain", "blockers"))
+		j.output("maintain", "status"), j.output("doctor"))
 }
 
 // plant makes files that nobody names, and returns how many.

@@ -205,7 +205,7 @@ func (w *world) uris() []string {
 // enable lets everything go as early as it can.
 func (w *world) enable() {
 	w.t.Helper()
-	ask := client.MaintenanceOf(client.New(w.nodes[0].uri, ""))
+	ask := client.New(w.nodes[0].uri, "")
 	for of, settings := range map[policy.Type]map[string]string{
 		policy.SnapshotManagement: {
 			policy.MaxSnapshotAgeHours: "0", policy.DeleteDelayHours: "0", policy.MinSnapshotsToExpire: "1",
@@ -295,7 +295,7 @@ func (w *world) steer(ctx context.Context) {
 
 // look has a table looked at now for a kind. The node may be gone, or somebody else be looking.
 func (w *world) look(ctx context.Context, at int, name, kind string) {
-	ask := client.MaintenanceOf(client.New(w.nodes[at%len(w.nodes)].uri, ""))
+	ask := client.New(w.nodes[at%len(w.nodes)].uri, "")
 	_, _ = ask.RunMaintenance(ctx, client.MaintenanceByHand{
 		Object: client.Object{Warehouse: "default", Namespace: []string{namespace}, Table: name}, Kind: kind,
 	})
@@ -303,7 +303,7 @@ func (w *world) look(ctx context.Context, at int, name, kind string) {
 
 // status returns what a node knows of the maintenance of a table.
 func (w *world) status(ctx context.Context, name string, at int) (client.MaintenanceStatus, error) {
-	ask := client.MaintenanceOf(client.New(w.nodes[at].uri, ""))
+	ask := client.New(w.nodes[at].uri, "")
 	return ask.MaintenanceStatus(ctx, client.Object{Warehouse: "default", Namespace: []string{namespace}, Table: name})
 }
 
@@ -336,7 +336,7 @@ func (w *world) dropRef(ctx context.Context, name, ref string, at int) error {
 	return err
 }
 
-// stop ends all nodes as an operator does, and has `moorage check` look at what they leave.
+// stop ends all nodes as an operator does, and has `moorage doctor --deep` look at what they leave.
 func (w *world) stop() {
 	w.t.Helper()
 	for i, n := range w.nodes {

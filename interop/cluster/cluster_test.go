@@ -187,7 +187,8 @@ func (c *cluster) awaitReady(ctx context.Context) error {
 	return nil
 }
 
-// stop ends all servers as an operator does, and has `moorage check` look at what they leave.
+// stop ends all servers as an operator does, and has `moorage doctor --deep` look at what they
+// leave.
 func (c *cluster) stop(t *testing.T) {
 	t.Helper()
 	for i, n := range c.nodes {

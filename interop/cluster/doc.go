@@ -9,7 +9,7 @@
 //     internal/histories);
 //   - every acknowledged commit is in its table's history once, and no refused one is;
 //   - every table has exactly one name;
-//   - `moorage check` finds nothing.
+//   - `moorage doctor --deep` finds nothing.
 //
 // TestTransfers lets clients move amounts between tables by transactions (package
 // internal/transfers), under faults of the same sorts. Half of the transactions have an

@@ -58,7 +58,9 @@ func newTended(t *testing.T) *tended {
 			policy.MinSnapshotsToExpire: json.RawMessage("1"),
 		}},
 	}))
-	mustSay(t, ask.PauseMaintenance(t.Context(), client.MaintenanceChange{Reason: "the tables are made"}))
+	mustSay(t, ask.Do(t.Context(), client.Request{
+		Method: http.MethodPost, Path: client.Path("maintenance", "pause"), Body: client.MaintenanceChange{Reason: "the tables are made"},
+	}, new(client.MaintenanceChange)))
 	w.startNode(t, nil, w.cluster.store)
 	store, err := postgres.Open(t.Context(), w.cluster.store, postgres.Options{AcquireTimeout: time.Minute})
 	mustSay(t, err)
@@ -80,8 +82,8 @@ func mustSay(t *testing.T, err error) {
 }
 
 // ask returns the maintenance of a server in its present life.
-func (w *tended) ask(at int) client.Maintenance {
-	return client.MaintenanceOf(client.New(w.nodes[at].process.URI, ""))
+func (w *tended) ask(at int) *client.Client {
+	return client.New(w.nodes[at].process.URI, "")
 }
 
 // make makes a table with snapshots that share no file.
@@ -210,7 +212,9 @@ func TestMaintenanceTakeover(t *testing.T) {
 		}
 		return count
 	}
-	mustSay(t, w.ask(0).ResumeMaintenance(t.Context(), client.MaintenanceChange{}))
+	mustSay(t, w.ask(0).Do(t.Context(), client.Request{
+		Method: http.MethodPost, Path: client.Path("maintenance", "resume"), Body: client.MaintenanceChange{},
+	}, new(client.MaintenanceChange)))
 	w.await("the first server plans", 0, func() bool { return expired() > 0 })
 	w.nodes[0].process.Kill()
 	w.endClaims()
@@ -229,8 +233,9 @@ func TestMaintenanceTakeover(t *testing.T) {
 		t.Error("that shows nothing")
 	}
 	w.await("the first server does the rest", 0, func() bool {
-		jobs, _, err := w.ask(0).MaintenanceJobs(t.Context(), client.Page{Limit: 100})
-		if err != nil || len(jobs) > 0 {
+		var page client.MaintenanceJobsPage
+		err := w.ask(0).Do(t.Context(), client.Request{Method: http.MethodGet, Path: client.Path("maintenance", "jobs")}, &page)
+		if err != nil || len(page.Jobs) > 0 {
 			return false
 		}
 		for _, name := range w.names {
@@ -269,7 +274,7 @@ func TestWorkIsHandedOutOnce(t *testing.T) {
 	t.Parallel()
 	const tables, takers = 16, 6
 	c := newPair(t)
-	ask := client.MaintenanceOf(client.New(c.nodes[0].process.URI, ""))
+	ask := client.New(c.nodes[0].process.URI, "")
 	mustSay(t, ask.PutMaintenancePolicy(t.Context(), client.Object{}, string(policy.Compaction), client.MaintenancePolicy{
 		Status: string(policy.Enabled),
 	}))

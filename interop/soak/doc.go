@@ -4,7 +4,7 @@
 // TestSoak runs for -soak (60 s; `make soak` runs an hour) and prints its seed. The load consists
 // of commits, transactions, creates, renames, drops with a purge, loads, and lists. Half of the
 // changes have an Idempotency-Key and are sent until they are answered. What was acknowledged must
-// be there afterwards, what was refused must not, and `moorage check` must find nothing.
+// be there afterwards, what was refused must not, and `moorage doctor --deep` must find nothing.
 //
 // The faults have numbers, by which the test lists them at its end; it fails if one was not
 // injected. Each names what must hold while it lasts, and what must hold soon after it.

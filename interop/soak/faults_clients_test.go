@@ -187,7 +187,7 @@ func manyChecks(ctx context.Context, w *world) (func(context.Context) error, err
 
 // check has a node look at everything.
 func (w *world) check(ctx context.Context, n *node) error {
-	status, body, err := w.get(ctx, n.uri+"/management/v1/check")
+	status, body, err := w.get(ctx, n.uri+"/management/v1/doctor?deep=true")
 	if err == nil && status != http.StatusOK {
 		err = fmt.Errorf("check: %d %.200s", status, body)
 	}

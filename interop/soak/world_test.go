@@ -220,7 +220,7 @@ func (n *node) start(ctx context.Context) error {
 // logTail is how much of a node's log is shown if the test fails, in bytes.
 const logTail = 16 << 10
 
-// stop ends all nodes as an operator does, and has `moorage check` look at what they leave.
+// stop ends all nodes as an operator does, and has `moorage doctor --deep` look at what they leave.
 func (w *world) stop(t *testing.T) {
 	t.Helper()
 	for i, n := range w.all() {

@@ -11,7 +11,7 @@
 //   - creates, drops and renames that were acknowledged have happened;
 //   - views, which all writers create, replace and drop, hold every acknowledged version once, and
 //     one is gone if and only if it was dropped (package internal/servers);
-//   - `moorage check` finds nothing wrong, right after the kill and at the end.
+//   - `moorage doctor --deep` finds nothing wrong, right after the kill and at the end.
 //
 // TestTransfers does the same while clients move amounts between tables by transactions (package
 // internal/transfers). Half of the transactions have an Idempotency-Key and are sent up to three

@@ -67,7 +67,7 @@ func (s *Control) Preview(ctx context.Context, scopes policy.Scopes, ident moora
 		read, after = read+1, record.Key.ID
 		pointer, err := ledger.Decode[registry.Pointer](record)
 		if err != nil || record.State != registry.StateLive || pointer.View || !in.Covers(pointer) {
-			return true, nil // moorage check finds a pointer that cannot be read
+			return true, nil // moorage doctor --deep finds a pointer that cannot be read
 		}
 		preview, err := p.table(ctx, pointer.ID, pointer.Identifier())
 		all = append(all, preview)

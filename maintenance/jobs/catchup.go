@@ -56,7 +56,7 @@ func (r *reached) follow(ctx context.Context) (map[registry.Key]registry.Item, e
 		}
 		for _, each := range page {
 			if each.Unreadable != nil {
-				return nil, &BlockedError{"a change that came meanwhile cannot be read; moorage check names it"}
+				return nil, &BlockedError{"a change that came meanwhile cannot be read; moorage doctor --deep names it"}
 			}
 			for _, version := range each.Change.Versions {
 				if version.Key.Table == registry.TablePointer {

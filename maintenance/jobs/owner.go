@@ -37,8 +37,9 @@ func ownFolder(ctx context.Context, j *Jobs, store storage.Store, warehouse stri
 }
 
 func foreignOwner(other, warehouse string) error {
-	return &BlockedError{fmt.Sprintf("another store, %s, removes orphans in %s. If that store is gone, say: "+
-		"moorage maintain orphans adopt WAREHOUSE", moorage.Cut(cmp.Or(other, "without a name"), 100), warehouse)}
+	return &BlockedError{fmt.Sprintf("another store, %s, removes orphans in %s. If that store is gone: "+
+		"moorage maintain run orphans warehouse NAME --adopt", moorage.Cut(cmp.Or(other, "without a name"), 100),
+		warehouse)}
 }
 
 // ownerOf creates the owner file if it does not exist. It returns the owner's id, or the empty

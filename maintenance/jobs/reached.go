@@ -112,7 +112,7 @@ func (r *reached) with(ctx context.Context, record registry.Record,
 	do func(context.Context, reaching) error) error {
 	pointer, err := ledger.Decode[registry.Pointer](record)
 	if err != nil {
-		return &BlockedError{"the record of a table cannot be read; moorage check names it"}
+		return &BlockedError{"the record of a table cannot be read; moorage doctor --deep names it"}
 	}
 	switch {
 	case record.State == registry.StatePurging:

@@ -229,7 +229,7 @@ func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Ti
 		}
 		job, err := ledger.Decode[registry.Job](record)
 		if err != nil {
-			return true, nil // moorage check reports it to an operator
+			return true, nil // moorage doctor --deep reports it to an operator
 		}
 		leased, err := w.config.Ledger.Get(ctx, registry.LeaseKey(job.Pointer))
 		if err != nil {

@@ -226,7 +226,7 @@ func (r *round) findWarehouses(ctx context.Context, found []*due) error {
 func (r *round) logUnreadable(ctx context.Context, record registry.Record, cause error) {
 	if !r.foundUnreadable()[record.Key] {
 		r.log.ErrorContext(ctx, "the record of a task cannot be read; it is left alone until an operator looks; "+
-			"see moorage recover forget",
+			"see moorage doctor forget",
 			"task", record.Key.ID, "key", record.Key.String(), "state", record.State, "error", cause)
 	}
 }

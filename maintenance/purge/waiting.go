@@ -27,7 +27,7 @@ func (w *Worker) beginWaiting(ctx context.Context, now time.Time, doubt string) 
 			}
 			due, err := ledger.Decode[registry.Due](record)
 			if err != nil {
-				return true, nil // moorage check names it
+				return true, nil // moorage doctor --deep names it
 			}
 			waiting, bytes = waiting+1, bytes+due.Bytes
 			if doubt == "" {
@@ -51,7 +51,7 @@ func (w *Worker) beginWaiting(ctx context.Context, now time.Time, doubt string) 
 func (w *Worker) beginListed(ctx context.Context, record registry.Record, now time.Time) error {
 	pointer, _, err := registry.ParseWaiting(record.Key)
 	if err != nil {
-		return nil // moorage check names it
+		return nil // moorage doctor --deep names it
 	}
 	_, err = w.locations.BeginPurge(ctx, moorage.System(operation), operation+"-begin", pointer, false,
 		func(table registry.Pointer) bool {

@@ -1,9 +1,6 @@
 package client
 
 import (
-	"context"
-	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -95,6 +92,11 @@ type GrantChange struct {
 	Object     Object   `json:"object"`
 	Grantee    string   `json:"grantee"`
 	Privileges []string `json:"privileges"`
+}
+
+// GrantChanges are changes that are all made, or none of them.
+type GrantChanges struct {
+	Changes []GrantChange `json:"changes"`
 }
 
 // GrantsChanged is the result of changes of grants.
@@ -217,167 +219,21 @@ type Export struct {
 
 // PrincipalsPage is a page of the principals that have a record.
 type PrincipalsPage struct {
-	Principals    []Principal `json:"principals"`
-	NextPageToken *string     `json:"next-page-token"` // null on the last page
+	Principals []Principal `json:"principals"`
+	NextPage
 }
 
 // RolesPage is a page of the roles.
 type RolesPage struct {
-	Roles         []Role  `json:"roles"`
-	NextPageToken *string `json:"next-page-token"` // null on the last page
+	Roles []Role `json:"roles"`
+	NextPage
 }
 
 // GrantsPage is a page of grants, by object.
 type GrantsPage struct {
-	Grants        []ObjectGrants `json:"grants"`
-	NextPageToken *string        `json:"next-page-token"` // null on the last page
+	Grants []ObjectGrants `json:"grants"`
+	NextPage
 }
 
 // Done is the response of a change without further information.
 type Done struct{}
-
-func at(kind, name string) string { return "/" + kind + "/" + url.PathEscape(name) }
-
-// Principals returns a page of the principals that have a record.
-func (c *Client) Principals(ctx context.Context, page Page) (found []Principal, next string, err error) {
-	var answer PrincipalsPage
-	err = c.ask(ctx, http.MethodGet, "/principals"+query(page), nil, &answer)
-	return answer.Principals, valueOf(answer.NextPageToken), err
-}
-
-// LoadPrincipal returns the record of a principal.
-func (c *Client) LoadPrincipal(ctx context.Context, name string) (found Principal, err error) {
-	err = c.ask(ctx, http.MethodGet, at("principals", name), nil, &found)
-	return found, err
-}
-
-// PutPrincipal creates or changes the record of a principal.
-func (c *Client) PutPrincipal(ctx context.Context, name string, spec PrincipalSpec) (put Principal, err error) {
-	err = c.ask(ctx, http.MethodPut, at("principals", name), spec, &put)
-	return put, err
-}
-
-// DeletePrincipal removes the record of a principal, with its keys.
-func (c *Client) DeletePrincipal(ctx context.Context, name string) error {
-	return c.ask(ctx, http.MethodDelete, at("principals", name), nil, new(Done))
-}
-
-// CreateKey creates an API key of a principal.
-func (c *Client) CreateKey(ctx context.Context, principal string, spec KeySpec) (made MadeKey, err error) {
-	err = c.ask(ctx, http.MethodPost, at("principals", principal)+"/keys", spec, &made)
-	return made, err
-}
-
-// RotateKey gives an API key a further secret.
-func (c *Client) RotateKey(ctx context.Context, principal, id string, spec KeySpec) (made MadeKey, err error) {
-	err = c.ask(ctx, http.MethodPost, at("principals", principal)+at("keys", id)+"/rotate", spec, &made)
-	return made, err
-}
-
-// WithdrawKey ends an API key at once.
-func (c *Client) WithdrawKey(ctx context.Context, principal, id string) error {
-	return c.ask(ctx, http.MethodDelete, at("principals", principal)+at("keys", id), nil, new(Done))
-}
-
-// Roles returns a page of the roles.
-func (c *Client) Roles(ctx context.Context, page Page) (found []Role, next string, err error) {
-	var answer RolesPage
-	err = c.ask(ctx, http.MethodGet, "/roles"+query(page), nil, &answer)
-	return answer.Roles, valueOf(answer.NextPageToken), err
-}
-
-// LoadRole returns a role.
-func (c *Client) LoadRole(ctx context.Context, name string) (found Role, err error) {
-	err = c.ask(ctx, http.MethodGet, at("roles", name), nil, &found)
-	return found, err
-}
-
-// PutRole creates or replaces a role.
-func (c *Client) PutRole(ctx context.Context, role Role) (put Role, err error) {
-	err = c.ask(ctx, http.MethodPut, at("roles", role.Name), role, &put)
-	return put, err
-}
-
-// ChangeMembers adds members to a role, and removes others.
-func (c *Client) ChangeMembers(ctx context.Context, name string, change MembersChange) (changed Role, err error) {
-	err = c.ask(ctx, http.MethodPatch, at("roles", name)+"/members", change, &changed)
-	return changed, err
-}
-
-// DeleteRole removes a role.
-func (c *Client) DeleteRole(ctx context.Context, name string) error {
-	return c.ask(ctx, http.MethodDelete, at("roles", name), nil, new(Done))
-}
-
-// ChangeGrants makes all changes, or no change.
-func (c *Client) ChangeGrants(ctx context.Context, changes []GrantChange) (changed GrantsChanged, err error) {
-	body := map[string][]GrantChange{"changes": changes}
-	err = c.ask(ctx, http.MethodPost, "/grants", body, &changed)
-	return changed, err
-}
-
-// GrantsOn returns the grants on an object.
-func (c *Client) GrantsOn(ctx context.Context, object Object) (ObjectGrants, error) {
-	var answer GrantsPage
-	err := c.ask(ctx, http.MethodGet, "/grants?"+object.query().Encode(), nil, &answer)
-	if err != nil || len(answer.Grants) == 0 {
-		return ObjectGrants{Object: object}, err
-	}
-	return answer.Grants[0], nil
-}
-
-// GrantsTo returns a page of the direct grants to a grantee.
-func (c *Client) GrantsTo(ctx context.Context, grantee string, page Page,
-) (found []ObjectGrants, next string, err error) {
-	var answer GrantsPage
-	asked := query(page) + "&" + url.Values{"grantee": {grantee}}.Encode()
-	err = c.ask(ctx, http.MethodGet, "/grants"+asked, nil, &answer)
-	return answer.Grants, valueOf(answer.NextPageToken), err
-}
-
-// SetOwner hands an object over.
-func (c *Client) SetOwner(ctx context.Context, owner Owner) error {
-	return c.ask(ctx, http.MethodPut, "/owner", owner, new(Owner))
-}
-
-// SetManaged sets whether a warehouse or namespace is managed: the owners of the objects in it then
-// cannot grant privileges on them.
-func (c *Client) SetManaged(ctx context.Context, managed Managed) error {
-	return c.ask(ctx, http.MethodPut, "/managed", managed, new(Managed))
-}
-
-// Explain explains an access decision.
-func (c *Client) Explain(ctx context.Context, question Question) (why Explanation, err error) {
-	err = c.ask(ctx, http.MethodPost, "/access/explain", question, &why)
-	return why, err
-}
-
-// CheckAccess answers questions, in their order.
-func (c *Client) CheckAccess(ctx context.Context, questions []Question) (allowed []bool, err error) {
-	var answer Checked
-	err = c.ask(ctx, http.MethodPost, "/access/check", map[string][]Question{"questions": questions}, &answer)
-	return answer.Allowed, err
-}
-
-// Denials returns the server's denials of one of its last requests.
-func (c *Client) Denials(ctx context.Context, requestID string) (denials Denials, err error) {
-	err = c.ask(ctx, http.MethodGet, "/access"+at("decisions", requestID), nil, &denials)
-	return denials, err
-}
-
-// Export returns the whole access policy of the store.
-func (c *Client) Export(ctx context.Context) (all Export, err error) {
-	err = c.ask(ctx, http.MethodGet, "/access/export", nil, &all)
-	return all, err
-}
-
-// LoadAccess returns whether access control is on.
-func (c *Client) LoadAccess(ctx context.Context) (access Access, err error) {
-	err = c.ask(ctx, http.MethodGet, "/access", nil, &access)
-	return access, err
-}
-
-// EnableAccess switches access control on, for good.
-func (c *Client) EnableAccess(ctx context.Context) error {
-	return c.ask(ctx, http.MethodPost, "/access/enable", nil, new(Access))
-}

@@ -3,44 +3,42 @@ package client_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
 	"moorage"
+	"moorage/catalog/grants"
 	"moorage/internal/web"
-	"moorage/maintenance/purge"
 	"moorage/management"
 	"moorage/management/client"
-	"moorage/recovery"
 )
 
-// paged has three purges, which it answers one by one, and retries nothing.
-type paged struct{ management.Recovery }
+// paged has three roles, which it answers one by one.
+type paged struct{ management.Access }
 
-func (paged) Blocked(_ context.Context, after string, _ int) ([]purge.Blocked, string, error) {
-	for i, id := range []string{"a", "b", "c"} {
-		if id > after {
-			return []purge.Blocked{{ID: id}}, []string{"a", "b", ""}[i], nil
+func (paged) Roles(_ context.Context, page moorage.Page) ([]grants.Role, string, error) {
+	for i, name := range []string{"a", "b", "c"} {
+		if name > page.After {
+			return []grants.Role{{Name: name}}, []string{"a", "b", ""}[i], nil
 		}
 	}
 	return nil, "", nil
 }
 
-func (paged) ListWaiting(context.Context, string, int) ([]purge.Waiting, string, error) {
-	return nil, "", nil
-}
-
-func (paged) Retry(context.Context, string) (recovery.Retried, error) {
-	return recovery.Retried{}, moorage.Errorf(moorage.KindNotFound, "Nothing unfinished has this id")
+func (paged) DeleteRole(_ context.Context, name string) error {
+	return moorage.Errorf(moorage.KindNotFound, "There is no role %s", name)
 }
 
 // newClient returns a client of a server, and what requests for changes it has sent.
 func newClient(t *testing.T) (*client.Client, *[]*http.Request) {
 	t.Helper()
 	server := web.New(web.Config{})
-	management.Mount(server, management.Config{Operator: management.Operator{Recovery: paged{}, Purges: paged{}}})
+	management.Mount(server, management.Config{Access: func(moorage.Caller) management.Access { return paged{} }})
 	var changes []*http.Request
 	listening := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet {
@@ -52,25 +50,23 @@ func newClient(t *testing.T) (*client.Client, *[]*http.Request) {
 	return client.New(listening.URL+"/", ""), &changes
 }
 
-// Tokens lead from page to page to the end.
+var roles = client.Request{Method: http.MethodGet, Path: client.Path("roles"), Query: url.Values{"pageSize": {"1"}}}
+
+// Tokens lead from page to page, to the end or until the caller has seen enough.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	c, _ := newClient(t)
-	var found []string
-	for page := (client.Page{Limit: 1}); ; {
-		purges, next, err := c.BlockedPurges(t.Context(), page)
-		if err != nil {
-			t.Fatal(err)
+	for enough, want := range map[string]string{"": "a b c", "b": "a b"} {
+		var found []string
+		err := client.Pages(t.Context(), c, roles, func(page client.RolesPage) bool {
+			for _, role := range page.Roles {
+				found = append(found, role.Name)
+			}
+			return !slices.Contains(found, enough)
+		})
+		if got := strings.Join(found, " "); got != want || err != nil {
+			t.Errorf("found %q, %v, want %q", got, err, want)
 		}
-		for _, p := range purges {
-			found = append(found, p.ID)
-		}
-		if page.After = next; next == "" {
-			break
-		}
-	}
-	if got := strings.Join(found, " "); got != "a b c" {
-		t.Errorf("found %q", got)
 	}
 }
 
@@ -79,13 +75,13 @@ func TestFailures(t *testing.T) {
 	t.Parallel()
 	c, changes := newClient(t)
 	for range 2 {
-		_, err := c.Retry(t.Context(), "a/b")
+		err := c.Do(t.Context(), client.Request{Method: http.MethodDelete, Path: client.Path("roles", "a/b")}, new(client.Done))
 		var failure *client.Error
 		if !errors.As(err, &failure) {
 			t.Fatal(err)
 		}
 		if failure.Code != 404 || failure.Type != "NotFoundException" || failure.RequestID == "" || failure.Help == "" ||
-			!strings.HasSuffix(err.Error(), " answered 404 Not Found: Nothing unfinished has this id") {
+			!strings.HasSuffix(err.Error(), " answered 404 Not Found: There is no role a/b") {
 			t.Errorf("%v: %+v", err, failure)
 		}
 	}
@@ -100,7 +96,7 @@ func TestForeignFailure(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.NotFoundHandler())
 	t.Cleanup(other.Close)
-	_, err := client.New(other.URL, "").Check(t.Context())
+	err := client.New(other.URL, "").Do(t.Context(), roles, new(client.RolesPage))
 	if want := other.URL + " answered 404 Not Found: 404 page not found"; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
 	}
@@ -111,9 +107,53 @@ func TestNoServer(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
-	_, err := client.New(gone.URL, "").Check(t.Context())
+	err := client.New(gone.URL, "").Do(t.Context(), roles, new(client.RolesPage))
 	if err == nil || !strings.HasPrefix(err.Error(), "no server answers at "+gone.URL+": ") ||
 		!strings.HasSuffix(err.Error(), "; is it running?") || strings.Contains(err.Error(), "/management") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A change whose server goes away before it answers may have happened. A request for a list changes
+// nothing.
+func TestOutcomeUnknown(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		connection, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			connection.Close()
+		}
+	}))
+	t.Cleanup(server.Close)
+	c := client.New(server.URL, "")
+	change := client.Request{Method: http.MethodPatch, Path: client.Path("roles", "a", "members"), Body: client.MembersChange{}}
+	if err := c.Do(t.Context(), change, new(client.Role)); !errors.Is(err, client.ErrOutcomeUnknown) {
+		t.Errorf("a change: %v", err)
+	}
+	if err := c.Do(t.Context(), roles, new(client.RolesPage)); err == nil || errors.Is(err, client.ErrOutcomeUnknown) {
+		t.Errorf("a list: %v", err)
+	}
+	gone := client.New("http://127.0.0.1:1", "")
+	if err := gone.Do(t.Context(), change, new(client.Role)); err == nil || errors.Is(err, client.ErrOutcomeUnknown) {
+		t.Errorf("a change that reached no server: %v", err)
+	}
+}
+
+// answering answers each request with status and a body that names it.
+type answering int
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	w.WriteHeader(int(a))
+	fmt.Fprintf(w, `{"error":{"message":"no %s","type":"T","code":%d}}`, r.URL.Path, int(a))
+	return w.Result(), nil
+}
+
+// The error of the process itself names no server.
+func TestErrorOfTheProcess(t *testing.T) {
+	t.Parallel()
+	err := client.Over(answering(404)).Do(t.Context(), roles, new(client.RolesPage))
+	if failure, ok := errors.AsType[*client.Error](err); !ok || failure.Code != 404 || err.Error() != "no /management/v1/roles" {
 		t.Errorf("%v", err)
 	}
 }

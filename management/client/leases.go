@@ -3,7 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -43,13 +42,13 @@ type Released struct {
 
 // LeasesPage is a page of leases.
 type LeasesPage struct {
-	Leases        []Lease `json:"leases"`
-	NextPageToken *string `json:"next-page-token"`
+	Leases []Lease `json:"leases"`
+	NextPage
 }
 
 // TakeLease takes a lease on a table.
 func (c *Client) TakeLease(ctx context.Context, request LeaseRequest) (lease Lease, err error) {
-	err = c.ask(ctx, http.MethodPost, "/leases", request, &lease)
+	err = c.Do(ctx, Request{http.MethodPost, "/leases", nil, request}, &lease)
 	return lease, err
 }
 
@@ -58,31 +57,12 @@ func (c *Client) RenewLeases(ctx context.Context, leases ...string) (renewal Ren
 	body := struct {
 		Leases []string `json:"leases"`
 	}{leases}
-	err = c.ask(ctx, http.MethodPut, "/leases", body, &renewal)
+	err = c.Do(ctx, Request{http.MethodPut, "/leases", nil, body}, &renewal)
 	return renewal, err
 }
 
 // ReleaseLease ends a lease.
 func (c *Client) ReleaseLease(ctx context.Context, lease string) error {
 	var released Released
-	return c.ask(ctx, http.MethodDelete, "/leases/"+url.PathEscape(lease), nil, &released)
-}
-
-// LeaseFilter selects the leases of a list. An empty field selects all.
-type LeaseFilter struct {
-	Warehouse string
-	Holder    string
-}
-
-// Leases returns a page of the held leases. A page can be empty without being the last.
-func (c *Client) Leases(ctx context.Context, filter LeaseFilter, page Page) ([]Lease, string, error) {
-	var answer LeasesPage
-	asked := query(page)
-	for _, each := range [][2]string{{"warehouse", filter.Warehouse}, {"holder", filter.Holder}} {
-		if each[1] != "" {
-			asked += "&" + url.Values{each[0]: {each[1]}}.Encode()
-		}
-	}
-	err := c.ask(ctx, http.MethodGet, "/leases"+asked, nil, &answer)
-	return answer.Leases, valueOf(answer.NextPageToken), err
+	return c.Do(ctx, Request{http.MethodDelete, Path("leases", lease), nil, nil}, &released)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -106,23 +105,8 @@ type MaintenanceJob struct {
 
 // MaintenanceJobsPage is a page of jobs.
 type MaintenanceJobsPage struct {
-	Jobs          []MaintenanceJob `json:"jobs"`
-	NextPageToken *string          `json:"next-page-token"`
-}
-
-// MaintenanceBlocker reports that a kind of job is blocked on a table.
-type MaintenanceBlocker struct {
-	Kind   string    `json:"kind"`
-	Object *Object   `json:"object,omitempty"` // nil if the table is gone
-	Reason string    `json:"reason"`
-	Since  time.Time `json:"since"`
-	By     string    `json:"by,omitempty"`
-}
-
-// MaintenanceBlockersPage is a page of blockers.
-type MaintenanceBlockersPage struct {
-	Blockers      []MaintenanceBlocker `json:"blockers"`
-	NextPageToken *string              `json:"next-page-token"`
+	Jobs []MaintenanceJob `json:"jobs"`
+	NextPage
 }
 
 // MaintenanceChange is an operator's request about the maintenance of an object.
@@ -214,8 +198,8 @@ type MaintenancePlanSnapshot struct {
 
 // MaintenanceFilesPage is a page of the files that a job will delete.
 type MaintenanceFilesPage struct {
-	Files         []string `json:"files"` // locations
-	NextPageToken *string  `json:"next-page-token"`
+	Files []string `json:"files"` // locations
+	NextPage
 }
 
 // MaintenanceAdopted names the store that removed orphans in a warehouse before. Other is empty if
@@ -234,109 +218,28 @@ type MaintenanceJobChange struct {
 	Confirm bool `json:"confirm,omitempty"`
 }
 
-// Maintenance calls a server's operations on maintenance. It is safe for concurrent use.
-type Maintenance struct{ client *Client }
-
-// MaintenanceOf returns the maintenance of c's server.
-func MaintenanceOf(c *Client) Maintenance { return Maintenance{c} }
-
-const maintenancePath = "/maintenance"
-
-func policyPath(object Object, of string) string {
-	return maintenancePath + "/policies/" + url.PathEscape(of) + "?" + object.query().Encode()
+// MaintenanceJobSpec has the details of a change of a job.
+type MaintenanceJobSpec struct {
+	Reason  string `json:"reason,omitempty"`  // of a quarantine or a pause
+	Confirm bool   `json:"confirm,omitempty"` // of a retry
 }
 
-// MaintenancePolicy returns an object's own policy for a type of job.
-func (m Maintenance) MaintenancePolicy(ctx context.Context, object Object, of string) (p MaintenancePolicy, err error) {
-	err = m.client.ask(ctx, http.MethodGet, policyPath(object, of), nil, &p)
-	return p, err
-}
+// PolicyPath returns the path of the policies for a type of job.
+func PolicyPath(of string) string { return Path("maintenance", "policies", of) }
 
 // PutMaintenancePolicy sets an object's policy for a type of job.
-func (m Maintenance) PutMaintenancePolicy(ctx context.Context, object Object, of string, said MaintenancePolicy) error {
-	var answer MaintenancePolicy
-	return m.client.ask(ctx, http.MethodPut, policyPath(object, of), said, &answer)
-}
-
-// DeleteMaintenancePolicy removes an object's policy for a type of job.
-func (m Maintenance) DeleteMaintenancePolicy(ctx context.Context, object Object, of string) error {
-	var answer MaintenanceChange
-	return m.client.ask(ctx, http.MethodDelete, policyPath(object, of), nil, &answer)
+func (c *Client) PutMaintenancePolicy(ctx context.Context, object Object, of string, policy MaintenancePolicy) error {
+	return c.Do(ctx, Request{http.MethodPut, PolicyPath(of), object.Query(), policy}, new(MaintenancePolicy))
 }
 
 // MaintenanceStatus returns the state of the maintenance of an object.
-func (m Maintenance) MaintenanceStatus(ctx context.Context, object Object) (status MaintenanceStatus, err error) {
-	err = m.client.ask(ctx, http.MethodGet, maintenancePath+"/status?"+object.query().Encode(), nil, &status)
+func (c *Client) MaintenanceStatus(ctx context.Context, object Object) (status MaintenanceStatus, err error) {
+	err = c.Do(ctx, Request{http.MethodGet, "/maintenance/status", object.Query(), nil}, &status)
 	return status, err
 }
 
-// PauseMaintenance stops the maintenance of an object.
-func (m Maintenance) PauseMaintenance(ctx context.Context, change MaintenanceChange) error {
-	return m.changeMaintenance(ctx, "pause", change)
-}
-
-// ResumeMaintenance ends the pause of an object.
-func (m Maintenance) ResumeMaintenance(ctx context.Context, change MaintenanceChange) error {
-	return m.changeMaintenance(ctx, "resume", change)
-}
-
-// RescanMaintenance makes all tables of an object due for a check of their maintenance.
-func (m Maintenance) RescanMaintenance(ctx context.Context, change MaintenanceChange) error {
-	return m.changeMaintenance(ctx, "rescan", change)
-}
-
 // RunMaintenance begins a job on a table, or makes the table due for a check now.
-func (m Maintenance) RunMaintenance(ctx context.Context, asked MaintenanceByHand) (begun MaintenanceBegun, err error) {
-	err = m.client.ask(ctx, http.MethodPost, maintenancePath+"/run", asked, &begun)
+func (c *Client) RunMaintenance(ctx context.Context, asked MaintenanceByHand) (begun MaintenanceBegun, err error) {
+	err = c.Do(ctx, Request{http.MethodPost, "/maintenance/run", nil, asked}, &begun)
 	return begun, err
-}
-
-// PlanMaintenance returns what a job on a table would do now.
-func (m Maintenance) PlanMaintenance(ctx context.Context, asked MaintenanceByHand) (plan MaintenancePlan, err error) {
-	err = m.client.ask(ctx, http.MethodPost, maintenancePath+"/plan", asked, &plan)
-	return plan, err
-}
-
-// AdoptOrphans makes the server's store the one that removes orphans in a warehouse.
-func (m Maintenance) AdoptOrphans(ctx context.Context, warehouse string) (adopted MaintenanceAdopted, err error) {
-	err = m.client.ask(ctx, http.MethodPost, maintenancePath+"/adopt",
-		MaintenanceAdopted{Warehouse: warehouse}, &adopted)
-	return adopted, err
-}
-
-// MaintenanceFiles returns a page of the files that a job will delete.
-func (m Maintenance) MaintenanceFiles(ctx context.Context, job string, page Page) ([]string, string, error) {
-	var answer MaintenanceFilesPage
-	path := maintenancePath + "/jobs/" + url.PathEscape(job) + "/files" + query(page)
-	err := m.client.ask(ctx, http.MethodGet, path, nil, &answer)
-	return answer.Files, valueOf(answer.NextPageToken), err
-}
-
-func (m Maintenance) changeMaintenance(ctx context.Context, what string, change MaintenanceChange) error {
-	var answer MaintenanceChange
-	return m.client.ask(ctx, http.MethodPost, maintenancePath+"/"+what, change, &answer)
-}
-
-// MaintenanceJobs returns a page of the jobs in progress.
-func (m Maintenance) MaintenanceJobs(ctx context.Context, page Page) ([]MaintenanceJob, string, error) {
-	var answer MaintenanceJobsPage
-	err := m.client.ask(ctx, http.MethodGet, maintenancePath+"/jobs"+query(page), nil, &answer)
-	return answer.Jobs, valueOf(answer.NextPageToken), err
-}
-
-// MaintenanceBlockers returns a page of the blocked kinds of job.
-func (m Maintenance) MaintenanceBlockers(ctx context.Context, page Page) ([]MaintenanceBlocker, string, error) {
-	var answer MaintenanceBlockersPage
-	err := m.client.ask(ctx, http.MethodGet, maintenancePath+"/blockers"+query(page), nil, &answer)
-	return answer.Blockers, valueOf(answer.NextPageToken), err
-}
-
-// ChangeMaintenanceJob cancels, retries, quarantines, pauses or resumes a job.
-func (m Maintenance) ChangeMaintenanceJob(ctx context.Context, asked MaintenanceJobChange) error {
-	var answer MaintenanceJobChange
-	path := maintenancePath + "/jobs/" + url.PathEscape(asked.Job) + "/" + url.PathEscape(asked.Change)
-	return m.client.ask(ctx, http.MethodPost, path, struct {
-		Reason  string `json:"reason,omitempty"`
-		Confirm bool   `json:"confirm,omitempty"`
-	}{asked.Reason, asked.Confirm}, &answer)
 }

@@ -78,8 +78,8 @@ func (o Object) Validate() error {
 	return nil
 }
 
-// query returns the query parameters that name o.
-func (o Object) query() url.Values {
+// Query returns the query parameters that name o.
+func (o Object) Query() url.Values {
 	if o.IsServer() {
 		return url.Values{"object": {objectServer}}
 	}

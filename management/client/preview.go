@@ -1,11 +1,5 @@
 package client
 
-import (
-	"context"
-	"net/http"
-	"net/url"
-)
-
 // MaintenancePreview has the effects that a policy would have on a table now.
 type MaintenancePreview struct {
 	Object Object `json:"object"`
@@ -26,17 +20,6 @@ type MaintenancePreview struct {
 
 // MaintenancePreviewPage is a page of tables. It can be empty without being the last.
 type MaintenancePreviewPage struct {
-	Tables        []MaintenancePreview `json:"tables"`
-	NextPageToken *string              `json:"next-page-token"`
-}
-
-// PreviewMaintenancePolicy returns a page of the effects on the tables of an object if it had this
-// policy now. A page can be empty without being the last. It changes nothing.
-func (m Maintenance) PreviewMaintenancePolicy(ctx context.Context, object Object, of string, said MaintenancePolicy,
-	page Page) ([]MaintenancePreview, string, error) {
-	var answer MaintenancePreviewPage
-	path := maintenancePath + "/policies/" + url.PathEscape(of) + "/preview" + query(page) + "&" +
-		object.query().Encode()
-	err := m.client.ask(ctx, http.MethodPost, path, said, &answer)
-	return answer.Tables, valueOf(answer.NextPageToken), err
+	Tables []MaintenancePreview `json:"tables"`
+	NextPage
 }

@@ -1,9 +1,6 @@
 package client
 
 import (
-	"context"
-	"net/http"
-	"net/url"
 	"time"
 )
 
@@ -111,8 +108,8 @@ type StorageFeature struct {
 
 // WarehousesPage is a page of warehouses.
 type WarehousesPage struct {
-	Warehouses    []WarehouseSummary `json:"warehouses"`
-	NextPageToken *string            `json:"next-page-token"` // null on the last page
+	Warehouses []WarehouseSummary `json:"warehouses"`
+	NextPage
 }
 
 // SecretsRotation is a request to reseal all secrets.
@@ -127,10 +124,6 @@ type SecretsRotated struct {
 	Before string `json:"before,omitempty"` // that sealed before, if a new key was drawn
 	Sealed int    `json:"sealed"`           // how many secrets were resealed
 }
-
-// Keeper calls a server's operations on warehouses and their secrets. It is safe for concurrent
-// use.
-type Keeper struct{ client *Client }
 
 // Tombstone is the location of a dropped table or view, which may have left files there.
 type Tombstone struct {
@@ -147,72 +140,11 @@ type Tombstone struct {
 
 // TombstonesPage is a page of tombstones.
 type TombstonesPage struct {
-	Tombstones    []Tombstone `json:"tombstones"`
-	NextPageToken *string     `json:"next-page-token"`
+	Tombstones []Tombstone `json:"tombstones"`
+	NextPage
 }
 
 // TombstoneClear names the tombstone to remove.
 type TombstoneClear struct {
 	Location string `json:"location"`
 }
-
-// KeeperOf returns a Keeper of c's server.
-func KeeperOf(c *Client) Keeper { return Keeper{c} }
-
-// Warehouses returns a page of the warehouses that the caller sees.
-func (k Keeper) Warehouses(ctx context.Context, page Page) ([]WarehouseSummary, string, error) {
-	var answer WarehousesPage
-	err := k.client.ask(ctx, http.MethodGet, "/warehouses"+query(page), nil, &answer)
-	return answer.Warehouses, valueOf(answer.NextPageToken), err
-}
-
-// LoadWarehouse returns everything about a warehouse.
-func (k Keeper) LoadWarehouse(ctx context.Context, name string) (found Warehouse, err error) {
-	err = k.client.ask(ctx, http.MethodGet, warehousePath(name), nil, &found)
-	return found, err
-}
-
-// CreateWarehouse creates a warehouse.
-func (k Keeper) CreateWarehouse(ctx context.Context, spec WarehouseSpec) (made Warehouse, err error) {
-	err = k.client.ask(ctx, http.MethodPost, "/warehouses", spec, &made)
-	return made, err
-}
-
-// ChangeWarehouse changes a warehouse.
-func (k Keeper) ChangeWarehouse(ctx context.Context, name string, change WarehouseChange) (
-	changed Warehouse, err error) {
-	err = k.client.ask(ctx, http.MethodPatch, warehousePath(name), change, &changed)
-	return changed, err
-}
-
-// DropWarehouse removes an empty warehouse.
-func (k Keeper) DropWarehouse(ctx context.Context, name string) error {
-	return k.client.ask(ctx, http.MethodDelete, warehousePath(name), nil, &Done{})
-}
-
-// ValidateWarehouse tests the storage of a warehouse.
-func (k Keeper) ValidateWarehouse(ctx context.Context, name string) (found WarehouseValidation, err error) {
-	err = k.client.ask(ctx, http.MethodPost, warehousePath(name)+"/validate", nil, &found)
-	return found, err
-}
-
-// Tombstones returns a page of a warehouse's tombstones, which dropped tables and views leave.
-func (k Keeper) Tombstones(ctx context.Context, name string, page Page) ([]Tombstone, string, error) {
-	var answer TombstonesPage
-	err := k.client.ask(ctx, http.MethodGet, warehousePath(name)+"/tombstones"+query(page), nil, &answer)
-	return answer.Tombstones, valueOf(answer.NextPageToken), err
-}
-
-// ClearTombstone removes a tombstone, and returns it.
-func (k Keeper) ClearTombstone(ctx context.Context, name string, asked TombstoneClear) (left Tombstone, err error) {
-	err = k.client.ask(ctx, http.MethodPost, warehousePath(name)+"/tombstones/clear", asked, &left)
-	return left, err
-}
-
-// RotateSecrets reseals all secrets.
-func (k Keeper) RotateSecrets(ctx context.Context, rotation SecretsRotation) (rotated SecretsRotated, err error) {
-	err = k.client.ask(ctx, http.MethodPost, "/secrets/rotate", rotation, &rotated)
-	return rotated, err
-}
-
-func warehousePath(name string) string { return "/warehouses/" + url.PathEscape(name) }

@@ -180,9 +180,9 @@ func Key(ctx context.Context, binary string, args ...string) (key string, err er
 	return lines[len(lines)-1], nil
 }
 
-// Check runs `moorage check` with args, on a store that no process locks.
+// Check runs `moorage doctor --deep` with args, on a store that no process locks.
 func Check(ctx context.Context, binary string, args ...string) error {
-	out, err := exec.CommandContext(ctx, binary, append([]string{"check"}, args...)...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, binary, append([]string{"doctor", "--deep"}, args...)...).CombinedOutput()
 	if err != nil {
 		return errors.Join(fmt.Errorf("check: %w", err), errors.New(string(out)))
 	}

@@ -38,7 +38,7 @@ def remove_orphans(server, table: str) -> None:
     name = f"{server.warehouse}.{table}"
     # After expiry by a client that deletes no files, most are orphans.
     _command(server, "run", "orphans", name, "--older-than", "24h", "--quarantine", "0s", "--confirm")
-    assert eventually(lambda: "orphans done" in _command(server, "status", name)), _command(server, "status", name)
+    assert eventually(lambda: "orphans done" in _command(server, "status", "table", name)), _command(server, "status", "table", name)
 
 
 def clean(server, table) -> None:

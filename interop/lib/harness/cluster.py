@@ -75,7 +75,7 @@ class Postgres:
 class Cluster:
     """nodes processes of `moorage serve`. Use it as a context manager.
 
-    Leaving the block stops them with SIGTERM, requires exit status 0 of each and a clean `moorage check`.
+    Leaving the block stops them with SIGTERM, requires exit status 0 of each and a clean `moorage doctor --deep`.
     """
 
     warehouse = "default"
@@ -108,7 +108,7 @@ class Cluster:
             self.dsn = parts.enter_context(Postgres(self.folder)).dsn
             store = ["--store", self.dsn, "--data", str(self.folder / "data")]
             command = [str(self.binary), "serve", *store, "--migrate", "--listen", "127.0.0.1:0", *self._arguments]
-            self._check_command = [str(self.binary), "check", *store]
+            self._check_command = [str(self.binary), "doctor", "--deep", *store]
             for number in range(self._nodes):
                 process = server.Process(command, self.folder / f"node{number}.log", self._env)
                 self._processes.append(process)
@@ -128,7 +128,7 @@ class Cluster:
                     faults.append(f"exit status {status} after SIGTERM:\n{process.tail()}")
             check = subprocess.run(self._check_command, env=self._env, capture_output=True, text=True, timeout=server.CHECK_SECONDS_MAX)
             if check.returncode != 0:
-                faults.append(f"moorage check: exit status {check.returncode}\n{check.stdout}{check.stderr}")
+                faults.append(f"moorage doctor --deep: exit status {check.returncode}\n{check.stdout}{check.stderr}")
         if faults:
             raise server.ServerError("\n".join(faults + [f"its folder is kept: {self.folder}"]))
         if kind is None:

@@ -41,7 +41,7 @@ def run(moorage, folder: Path, command: str, **environment: str) -> str:
 def due_now(moorage) -> None:
     """Has the server look at the table now, in the place of an hour without commits."""
     name = '"' + HOSTILE.replace('"', '""') + '"'
-    command = [str(moorage.binary), "maintain", "now", "table", f"default.small.{name}", "--kind", "compaction", "--uri", moorage.uri]
+    command = [str(moorage.binary), "maintain", "run", "compaction", f"default.small.{name}", "--by-policy", "--uri", moorage.uri]
     done = subprocess.run(command, capture_output=True, text=True, timeout=COMMAND_SECONDS_MAX, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

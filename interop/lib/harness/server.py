@@ -2,7 +2,7 @@
 
 Both are processes on a loopback port that the system picks, with a fresh folder
 each. Use them as context managers. Leaving the block of a Moorage server stops it
-with SIGTERM, requires exit status 0, and requires `moorage check` to find its
+with SIGTERM, requires exit status 0, and requires `moorage doctor --deep` to find its
 data clean; the folder is removed when all of that holds and kept otherwise.
 """
 
@@ -173,7 +173,7 @@ class Moorage:
 
     def _check(self) -> list[str]:
         check = subprocess.run(
-            [str(self.binary), "check", "--data", str(self.data)],
+            [str(self.binary), "doctor", "--deep", "--data", str(self.data)],
             capture_output=True,
             text=True,
             env=self._env,
@@ -181,7 +181,7 @@ class Moorage:
         )
         if check.returncode == 0:
             return []
-        return [f"moorage check --data: exit status {check.returncode}\n{check.stdout}{check.stderr}"]
+        return [f"moorage doctor --deep --data: exit status {check.returncode}\n{check.stdout}{check.stderr}"]
 
 
 # A warehouse with this property deletes the files of a table that is dropped with them as soon as it can.

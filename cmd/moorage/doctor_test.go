@@ -1,13 +1,14 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +16,6 @@ import (
 	"moorage"
 	"moorage/internal/cli"
 	"moorage/management/client"
-	"moorage/recovery"
 	"moorage/registry"
 	"moorage/registry/pebble"
 	"moorage/testkit/registrytest"
@@ -86,9 +86,9 @@ func leave(t *testing.T, data string) (mended, broken, pending, again leftover) 
 	return begin(true), begin(true), begin(false), begin(true)
 }
 
-// TestRecover lists, retries and aborts what is left in the store of a stopped server, and then
+// TestDoctor lists, retries and aborts what is left in the store of a stopped server, and then
 // through one that runs.
-func TestRecover(t *testing.T) {
+func TestDoctor(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	startServe(t, "--data", data).stop()
@@ -99,24 +99,25 @@ func TestRecover(t *testing.T) {
 	}
 	wantSaid := func(args []string, code int, stdout []string, stderr string) {
 		t.Helper()
-		got := runToEnd(t, append([]string{"recover"}, args...)...)
+		got := runToEnd(t, append([]string{"doctor"}, args...)...)
 		if got.code != code || !strings.Contains(got.stderr, stderr) {
-			t.Errorf("recover %q: exit %d, stderr %q; want %d and %q", args, got.code, got.stderr, code, stderr)
+			t.Errorf("doctor %q: exit %d, stderr %q; want %d and %q", args, got.code, got.stderr, code, stderr)
 		}
 		for _, want := range stdout {
 			if !strings.Contains(got.stdout, want) {
-				t.Errorf("recover %q: no %q in\n%s", args, want, got.stdout)
+				t.Errorf("doctor %q: no %q in\n%s", args, want, got.stdout)
 			}
 		}
 	}
 	stopped := []string{"--data", data}
-	wantSaid(append([]string{"list"}, stopped...), cli.ExitFailed, []string{
-		mended.id + "  transaction in warehouse default, aborted, began ", broken.id, pending.id + "  transaction in warehouse default, pending, began ", " by ann\n",
-		"its coordinator has until ", "2 tables: harbour.ships, harbour.crews\n", "up to 2 files written, 0 published\n",
-		"given up after 50 attempts, last: no such bucket\n", "4 transactions unfinished, 3 given up; 0 purges given up, 0 waiting\n",
-	}, "something was given up")
-	if got := runToEnd(t, append([]string{"check"}, stopped...)...); got.code != cli.ExitFailed || strings.Count(got.stdout, "is blocked after 50 attempts: no such bucket") != 3 {
-		t.Errorf("check: %+v", got)
+	wantSaid(stopped, cli.ExitNo, []string{
+		"bad   " + mended.id + " transaction in warehouse default: aborted, began ", "bad   " + broken.id, "bad   " + again.id,
+		"ok    " + pending.id + " transaction in warehouse default: pending, began ", " by ann", "its coordinator has until ",
+		"; 2 tables: harbour.ships, harbour.crews; up to 2 files written, 0 published; given up after 50 attempts, last: no such bucket\n",
+		"      Repair the cause, then: moorage doctor retry " + mended.id + ", or end the transaction: moorage doctor abort " + mended.id + "\n",
+	}, "3 bad findings")
+	if got := runToEnd(t, append([]string{"doctor", "--deep"}, stopped...)...); got.code != cli.ExitNo || strings.Count(got.stdout, "is blocked after 50 attempts: no such bucket") != 3 {
+		t.Errorf("a deep examination: %+v", got)
 	}
 	wantSaid(append([]string{"retry", mended.id}, stopped...), cli.ExitDone, []string{"the transaction is ended"}, "")
 	if there(mended) || !there(again) || !there(broken) || !there(pending) {
@@ -135,14 +136,14 @@ func TestRecover(t *testing.T) {
 		t.Error("after the start another file is there than should be")
 	}
 	running := []string{"--uri", server.uri}
-	wantSaid(append([]string{"list"}, running...), cli.ExitFailed, []string{broken.id, again.id, "2 transactions unfinished, 2 given up"}, "something was given up")
-	if code, body := server.request(t, "GET", "/management/v1/transactions?pageToken=&pageSize=1", ""); code != http.StatusOK || !strings.Contains(body, fmt.Sprintf(`{"id":%q,"state":"aborted"`, min(broken.id, again.id))) {
-		t.Errorf("the list of transactions: %d %s", code, body)
+	wantSaid(running, cli.ExitNo, []string{broken.id, again.id}, "2 bad findings")
+	if code, body := server.request(t, "GET", "/management/v1/doctor?pageToken=&pageSize=1", ""); code != http.StatusOK || strings.Count(body, `"level"`) > 2 || strings.Contains(body, `"next-page-token":null`) {
+		t.Errorf("a page of findings: %d %s", code, body)
 	}
 	if _, body := server.request(t, "GET", "/metrics", ""); !strings.Contains(body, "\nmoorage_transactions_recovered_total 1\n") {
 		t.Error("the metrics do not count what was recovered")
 	}
-	wantSaid(append([]string{"list"}, stopped...), cli.ExitFailed, nil, "or ask it with --uri")
+	wantSaid(stopped, cli.ExitFailed, nil, "or ask it with --uri")
 	wantSaid(append([]string{"abort", broken.id}, running...), cli.ExitDone, []string{"which was aborted, is forgotten; 2 files", "\nfile://" + broken.written + "\n"}, "")
 	if !there(broken) {
 		t.Error("the file of a forgotten transaction is gone")
@@ -152,40 +153,41 @@ func TestRecover(t *testing.T) {
 		t.Error("the file of a transaction that was tried again is there")
 	}
 	wantSaid(append([]string{"retry", "all"}, running...), cli.ExitDone, []string{"nothing was given up"}, "")
-	wantSaid(append([]string{"retry", broken.id}, running...), cli.ExitFailed, nil, "Nothing unfinished has the id "+broken.id)
-	wantSaid(append([]string{"list"}, running...), cli.ExitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up, 0 waiting\n"}, "")
+	wantSaid(append([]string{"retry", broken.id}, running...), cli.ExitNo, nil, "Nothing unfinished has the id "+broken.id)
+	wantSaid(running, cli.ExitDone, []string{"nothing is bad\n"}, "")
 	wantSaid([]string{"abort"}, cli.ExitUsage, nil, "ID")
 }
 
 // What is no id is refused before anything is opened or asked, with what may stand there.
-func TestRecoverWithoutAnID(t *testing.T) {
+func TestDoctorWithoutAnID(t *testing.T) {
 	t.Parallel()
 	const address = "http://127.0.0.1:1" // nobody listens there
 	zero := registry.ID{}.String()
 	for _, row := range []struct{ command, id, want string }{
-		{"retry", "foo", `"foo" is neither an id, 32 hexadecimal digits that recover list shows, nor all`},
+		{"retry", "foo", `"foo" is neither an id, 32 hexadecimal digits that doctor shows, nor all`},
 		{"retry", "ALL", `"ALL" is neither an id`},
 		{"retry", "", `"" is neither an id`},
 		{"retry", zero, `"` + zero + `" is neither an id`},
 		{"retry", "a/../b", `"a/../b" is neither an id`},
-		{"abort", "foo", `"foo" is no id, 32 hexadecimal digits that recover list shows; one is aborted at a time`},
-		{"abort", "all", `"all" is no id`},
-		{"abort", "a/../b", `"a/../b" is no id`},
+		{"abort", "foo", `"foo" is not an id, 32 hexadecimal digits that doctor shows; the command aborts one at a time`},
+		{"abort", "all", `"all" is not an id`},
+		{"abort", "a/../b", `"a/../b" is not an id`},
 	} {
 		for _, where := range [][]string{{"--uri", address}, {"--data", t.TempDir()}} {
-			got := runToEnd(t, append([]string{"recover", row.command, row.id}, where...)...)
+			got := runToEnd(t, append([]string{"doctor", row.command, row.id}, where...)...)
 			if got.code != cli.ExitUsage || !strings.HasPrefix(got.stderr, "moorage: "+row.want) || strings.Count(got.stderr, "\n") != 2 {
-				t.Errorf("recover %s %q %s: %+v, want one fault, %s", row.command, row.id, where[0], got, row.want)
+				t.Errorf("doctor %s %q %s: %+v, want one fault, %s", row.command, row.id, where[0], got, row.want)
 			}
 		}
 	}
-	if got := runToEnd(t, "recover", "retry"); got.code != cli.ExitUsage || !strings.HasPrefix(got.stderr, "moorage: recover retry takes exactly one ID|all, not 0\nSee ") {
-		t.Errorf("recover retry of nothing: %+v", got)
+	if got := runToEnd(t, "doctor", "retry"); got.code != cli.ExitUsage || !strings.HasPrefix(got.stderr, "moorage: doctor retry takes exactly one ID|all, not 0\nSee ") {
+		t.Errorf("doctor retry of nothing: %+v", got)
 	}
 }
 
-// TestRecoverUnreadable shows a transaction whose record cannot be read, and has it forgotten.
-func TestRecoverUnreadable(t *testing.T) {
+// TestDoctorOfAnUnreadableTransaction shows a transaction whose record cannot be read, and has it
+// forgotten.
+func TestDoctorOfAnUnreadableTransaction(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	startServe(t, "--data", data).stop()
@@ -211,24 +213,25 @@ func TestRecoverUnreadable(t *testing.T) {
 			t.Errorf("%q: %+v, want %d and %q", args, got, code, said)
 		}
 	}
-	wantSaid(cli.ExitFailed, id.String()+"  transaction, committed, whose record cannot be read: decode ", "recover", "list")
-	wantSaid(cli.ExitFailed, "1 transaction unfinished, 1 given up", "recover", "list")
-	wantSaid(cli.ExitFailed, "which is committed, cannot be read", "check")
-	wantSaid(cli.ExitFailed, id.String()+": ", "recover", "retry", "all")
-	wantSaid(cli.ExitFailed, "moorage recover forget, which removes it", "recover", "retry", id.String())
-	wantSaid(cli.ExitFailed, "moorage recover forget, which removes it", "recover", "abort", id.String())
+	wantSaid(cli.ExitNo, "bad   "+id.String()+" transaction: committed, and its record cannot be read: decode ", "doctor")
+	wantSaid(cli.ExitNo, "Stop them and run moorage doctor forget, which removes the record", "doctor")
+	wantSaid(cli.ExitNo, "1 bad finding\n", "doctor")
+	wantSaid(cli.ExitNo, "which is committed, cannot be read", "doctor", "--deep")
+	wantSaid(cli.ExitFailed, id.String()+": ", "doctor", "retry", "all")
+	wantSaid(cli.ExitFailed, "moorage doctor forget, which removes it", "doctor", "retry", id.String())
+	wantSaid(cli.ExitFailed, "moorage doctor forget, which removes it", "doctor", "abort", id.String())
 	server.stop()
-	if got := runToEnd(t, "recover", "forget", "--data", data); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, "1 transaction forgotten, 0 purges called off; ") {
-		t.Errorf("recover forget: %+v", got)
+	if got := runToEnd(t, "doctor", "forget", "--data", data); got.code != cli.ExitDone || !strings.HasPrefix(got.stdout, "1 transaction forgotten, 0 purges called off; ") {
+		t.Errorf("doctor forget: %+v", got)
 	}
 	server = startServe(t, "--data", data)
-	wantSaid(cli.ExitDone, "0 transactions unfinished, 0 given up", "recover", "list")
-	wantSaid(cli.ExitDone, "no problems", "check")
+	wantSaid(cli.ExitDone, "nothing is bad", "doctor")
+	wantSaid(cli.ExitDone, "no problems", "doctor", "--deep")
 }
 
-// TestRecoverUnreadableTask shows the tasks of dropped tables that cannot be read. No verb takes
-// one of them; recover forget removes both.
-func TestRecoverUnreadableTask(t *testing.T) {
+// TestDoctorOfUnreadableTasks shows the tasks of dropped tables that cannot be read. No verb takes
+// one of them; doctor forget removes both.
+func TestDoctorOfUnreadableTasks(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	server := startServe(t, "--data", data)
@@ -257,21 +260,21 @@ func TestRecoverUnreadableTask(t *testing.T) {
 		}
 	}
 	list := []string{
-		damaged[0] + "  task, probably a purge, whose record cannot be read: decode task/" + damaged[0], damaged[1] + "  task, probably",
-		"0 transactions unfinished, 0 given up; 2 purges given up",
+		"bad   " + damaged[0] + " task, probably a purge: its record cannot be read: decode task/" + damaged[0], "bad   " + damaged[1] + " task, probably",
+		"moorage doctor --deep names its table", "2 bad findings",
 	}
-	wantSaid(cli.ExitFailed, list, "recover", "list", "--uri", server.uri)
-	wantSaid(cli.ExitFailed, []string{"task/" + damaged[0] + " cannot be read: ", "the purge of table default.harbour.ships", "2 problems"}, "check", "--uri", server.uri)
-	wantSaid(cli.ExitFailed, []string{damaged[0] + ": ", damaged[1] + ": "}, "recover", "retry", "all", "--uri", server.uri)
-	wantSaid(cli.ExitFailed, []string{"moorage recover forget, which removes it"}, "recover", "abort", damaged[0], "--uri", server.uri)
+	wantSaid(cli.ExitNo, list, "doctor", "--uri", server.uri)
+	wantSaid(cli.ExitNo, []string{"problem: task/" + damaged[0] + " cannot be read: ", "the purge of table default.harbour.ships", "0 views: 2 problems"}, "doctor", "--deep", "--uri", server.uri)
+	wantSaid(cli.ExitFailed, []string{damaged[0] + ": ", damaged[1] + ": "}, "doctor", "retry", "all", "--uri", server.uri)
+	wantSaid(cli.ExitFailed, []string{"moorage doctor forget, which removes it"}, "doctor", "abort", damaged[0], "--uri", server.uri)
 	if _, body := server.request(t, "GET", "/metrics", ""); !strings.Contains(body, "\nmoorage_purges_blocked 2\n") {
 		t.Error("the metrics do not count what the server could not read when it looked")
 	}
 	server.stop()
-	wantSaid(cli.ExitFailed, []string{"moorage recover forget, which removes it"}, "recover", "abort", damaged[1], "--data", data)
-	wantSaid(cli.ExitDone, []string{"0 transactions forgotten, 2 purges called off"}, "recover", "forget", "--data", data)
-	wantSaid(cli.ExitDone, []string{"0 transactions unfinished, 0 given up; 0 purges given up"}, "recover", "list", "--data", data)
-	wantSaid(cli.ExitDone, []string{"no problems"}, "check", "--data", data)
+	wantSaid(cli.ExitFailed, []string{"moorage doctor forget, which removes it"}, "doctor", "abort", damaged[1], "--data", data)
+	wantSaid(cli.ExitDone, []string{"0 transactions forgotten, 2 purges called off"}, "doctor", "forget", "--data", data)
+	wantSaid(cli.ExitDone, []string{"nothing is bad"}, "doctor", "--data", data)
+	wantSaid(cli.ExitDone, []string{"no problems"}, "doctor", "--deep", "--data", data)
 }
 
 // dropWithoutReading drops tables of the namespace harbour with a purge, in the store of a stopped
@@ -313,77 +316,63 @@ func dropWithoutReading(t *testing.T, data string, names ...string) (ids []strin
 	return ids
 }
 
-// fakeOperators has three transactions and three purges, one to a page. The second transaction
-// cannot be tried again.
-type fakeOperators struct{ retried []string }
+// findings answers as a server does that has six findings, one to a page. The second transaction
+// cannot be retried.
+type findings struct{ retried []string }
 
-func (f *fakeOperators) UnfinishedTransactions(_ context.Context, page client.Page) ([]client.Transaction, string, error) {
-	id, next := nextOf(page, "t")
-	return []client.Transaction{{ID: id, State: "committed", Blocker: &client.Blocker{Attempts: 1, LastError: "no disk"}}}, next, nil
-}
-
-func (f *fakeOperators) BlockedPurges(_ context.Context, page client.Page) ([]client.Task, string, error) {
-	id, next := nextOf(page, "p")
-	table := moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"}
-	if id == "p2" {
-		table = moorage.Identifier{}
+func (f *findings) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	all := []client.Finding{
+		{ID: "t1", Level: client.LevelBad, What: "transaction", Fact: "given up", Remedy: "Repair the cause"},
+		{ID: "t2", Level: client.LevelBad, What: "transaction", Fact: "given up"},
+		{ID: "t3", Level: client.LevelBad, What: "transaction", Fact: "given up"},
+		{ID: "p1", Level: client.LevelBad, What: "purge of a.t\nin warehouse w", Fact: "given up"},
+		{ID: "p2", Level: client.LevelOK, What: "purge of a.u", Fact: "waits"},
+		{Level: client.LevelBad, What: "orphans of table w.a.t", Fact: "blocked"},
 	}
-	return []client.Task{{ID: id, Table: table, Blocker: client.Blocker{Attempts: 50, LastError: "no bucket\nno key\nno disk\nno net\nno luck"}}}, next, nil
-}
-
-func (f *fakeOperators) WaitingPurges(_ context.Context, page client.Page) ([]client.WaitingPurge, string, error) {
-	id, next := nextOf(page, "w")
-	return []client.WaitingPurge{{
-		ID: id, Table: moorage.Identifier{Warehouse: "w", Namespace: moorage.Namespace{"a"}, Name: "t"},
-		Begins: time.Date(2026, 12, 4, 9, 12, 44, 0, time.UTC), Bytes: 48211,
-	}}, next, nil
-}
-
-func nextOf(page client.Page, prefix string) (id, next string) {
-	id = fmt.Sprint(prefix, len(page.After)+1) // the names of pages are "", "." and ".."
-	if len(page.After) < 2 {
-		next = page.After + "."
-	}
-	return id, next
-}
-
-func (f *fakeOperators) Retry(_ context.Context, id string) (client.Retried, error) {
-	f.retried = append(f.retried, id)
-	switch id {
-	case "t1":
-		return client.Retried{Kind: string(recovery.KindTransaction), Reason: "no disk"}, nil
-	case "t2":
-		return client.Retried{}, errors.New("gone")
-	case "t3":
-		return client.Retried{Kind: string(recovery.KindTransaction), Ended: true}, nil
-	}
-	return client.Retried{Kind: string(recovery.KindPurge)}, nil
-}
-
-func (f *fakeOperators) Abort(context.Context, string) (client.Aborted, error) {
-	return client.Aborted{}, errors.New("not asked for")
-}
-
-// Lists are followed to their end, and one thing that cannot be tried again keeps no other from it.
-func TestRecoverPages(t *testing.T) {
-	t.Parallel()
-	var out strings.Builder
-	f := &fakeOperators{}
-	if err := recoverList(t.Context(), f, &out); err == nil {
-		t.Error("recover list has nothing to say of what was given up")
-	}
-	for _, want := range []string{"t1  transaction", "t3  transaction", "p1  purge of a.t in warehouse w\n    given up after 50 attempts, last: no bucket; no key; no disk; and 2 more\n", "p2  purge of a table whose record cannot be read\n", "p3  purge", "w2  purge of a.t in warehouse w, waits\n    48.2 kB, begins 2026-12-04T09:12:44Z; moorage recover retry begins it now\n",
-		"3 transactions unfinished, 3 given up; 3 purges given up, 3 waiting\n"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
+	id, isRetry := strings.CutSuffix(strings.TrimPrefix(r.URL.Path, "/management/v1/doctor/"), "/retry")
+	answer := any(client.Retried{Kind: client.KindPurge})
+	switch {
+	case !isRetry:
+		at, _ := strconv.Atoi(r.URL.Query().Get("pageToken"))
+		page := client.FindingsPage{Findings: all[at : at+1]}
+		if at++; at < len(all) {
+			next := strconv.Itoa(at)
+			page.NextPageToken = &next
 		}
+		answer = page
+	case id == "t1":
+		answer = client.Retried{Kind: client.KindTransaction, Reason: "no disk"}
+	case id == "t2":
+		w.WriteHeader(http.StatusServiceUnavailable)
+		answer = map[string]client.Error{"error": {Message: "gone"}}
+	case id == "t3":
+		answer = client.Retried{Kind: client.KindTransaction, Ended: true}
 	}
-	out.Reset()
-	err := retryAll(t.Context(), f, &out)
-	if err == nil || err.Error() != "t2: gone" || strings.Join(f.retried, " ") != "t1 t2 t3 p1 p2 p3" {
-		t.Errorf("retried %q, with %v", f.retried, err)
+	if isRetry {
+		f.retried = append(f.retried, id)
 	}
-	if want := "t1  the servers try the transaction again; the first attempt: no disk\nt3  the transaction is ended; nothing is left of it\np1  the servers try the purge again\n"; !strings.HasPrefix(out.String(), want) {
-		t.Errorf("said\n%s\nwant\n%s…", out.String(), want)
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// The pages of findings are followed to their end, and one thing that cannot be retried keeps no
+// other from it.
+func TestPagesOfFindings(t *testing.T) {
+	t.Parallel()
+	f := &findings{}
+	server := httptest.NewServer(f)
+	defer server.Close()
+	got := runToEnd(t, "doctor", "--uri", server.URL)
+	want := "bad   t1 transaction: given up\n      Repair the cause\nbad   t2 transaction: given up\nbad   t3 transaction: given up\n" +
+		"bad   p1 purge of a.t; in warehouse w: given up\nok    p2 purge of a.u: waits\nbad   orphans of table w.a.t: blocked\n"
+	if got.code != cli.ExitNo || got.stdout != want || got.stderr != "moorage: 5 bad findings\n" {
+		t.Errorf("%+v, want %q", got, want)
+	}
+	got = runToEnd(t, "doctor", "retry", "all", "--uri", server.URL)
+	if got.code != cli.ExitFailed || !strings.HasPrefix(got.stderr, "moorage: t2: ") || !strings.HasSuffix(got.stderr, ": gone\n") || strings.Join(f.retried, " ") != "t1 t2 t3 p1" {
+		t.Errorf("retried %q, with %+v", f.retried, got)
+	}
+	want = "t1  the servers try the transaction again; the first attempt: no disk\nt3  the transaction is ended; nothing is left of it\np1  the servers try the purge again\n"
+	if got.stdout != want {
+		t.Errorf("printed\n%s\nwant\n%s", got.stdout, want)
 	}
 }

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+
+	"moorage/internal/cli"
+	"moorage/management/client"
+)
+
+// commands returns what each command does. Most commands are one request to the management API of a
+// server, or of the command's own process: a method, a path, a body and a printer. The other
+// commands take several requests, run programs, or work without a server.
+func commands() map[string]cli.Action {
+	const get, put, post, patch, remove = http.MethodGet, http.MethodPut, http.MethodPost, http.MethodPatch,
+		http.MethodDelete
+	return map[string]cli.Action{
+		"serve":   serve,
+		"migrate": migrate,
+		"version": printVersion,
+		"backup":  call(post, at("backup"), backupBody, printBackup),
+
+		"doctor":        diagnose,
+		"doctor retry":  retry,
+		"doctor abort":  call(post, doctorPath("abort"), nil, printAborted),
+		"doctor forget": forget,
+
+		"warehouse create":     call(post, at("warehouses"), newWarehouse, printCreatedWarehouse),
+		"warehouse list":       listWarehouses,
+		"warehouse show":       call(get, warehousePath(), nil, printWarehouse),
+		"warehouse change":     call(patch, warehousePath(), warehouseChange, printWarehouse),
+		"warehouse validate":   call(post, warehousePath("validate"), nil, printValidation),
+		"warehouse drop":       call(remove, warehousePath(), nil, printDroppedWarehouse),
+		"warehouse tombstones": list(warehousePath("tombstones"), printTombstones),
+		"warehouse clear":      call(post, warehousePath("tombstones", "clear"), tombstoneBody, printCleared),
+
+		"secrets init":   initSecrets,
+		"secrets draw":   drawSecretsKey,
+		"secrets rotate": call(post, at("secrets", "rotate"), rotationBody, printRotation),
+
+		"access enable": enableAccess,
+		"access export": call(get, at("access", "export"), nil, printExport),
+		"key create":    createKey,
+		"key list":      listKeys,
+		"key rotate":    call(post, keyPath("rotate"), rotatedKeyBody, printKey),
+		"key withdraw":  withdrawKey,
+		"role list":     list(at("roles"), printRoles),
+		"role create":   createRole,
+		"role drop":     call(remove, rolePath(), nil, printDroppedRole),
+		"role add":      call(patch, rolePath("members"), addedMembers, printRole),
+		"role remove":   call(patch, rolePath("members"), removedMembers, printRole),
+		"grant":         call(post, at("grants"), grantBody(client.ChangeGrant), printGranted),
+		"revoke":        call(post, at("grants"), grantBody(client.ChangeRevoke), printRevoked),
+		"grants":        list(grantsPath, printGrants),
+		"owner":         call(put, at("owner"), ownerBody, printOwner),
+		"explain":       call(post, at("access", "explain"), question, printExplanation),
+
+		"maintain status": maintainStatus,
+		"maintain set":    maintainSet,
+		"maintain run":    maintainRun,
+		"maintain pause":  call(post, at("maintenance", "pause"), maintainedObject, printChanged),
+		"maintain resume": maintainResume,
+		"maintain rescan": call(post, at("maintenance", "rescan"), maintainedObject, printChanged),
+		"maintain job":    maintainJob,
+		"maintain work":   maintainWork,
+
+		"lease run": leaseRun,
+	}
+}
+
+// path returns the path of a command's request, and its parameters.
+type path func(c cli.Config) (path string, query url.Values)
+
+// at returns the path that segments make, whatever the command's words are.
+func at(segments ...string) path {
+	return func(cli.Config) (string, url.Values) { return client.Path(segments...), nil }
+}
+
+// call returns the command that sends one request, and prints the answer. Body returns the body
+// of the request; nil for a request without one.
+func call[A any](method string, to path, body func(c cli.Config) (any, error),
+	print func(out io.Writer, c cli.Config, answer A) error) cli.Action {
+	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
+		var asked client.Request
+		asked.Method = method
+		asked.Path, asked.Query = to(c)
+		if body != nil {
+			var err error
+			if asked.Body, err = body(c); err != nil {
+				return err
+			}
+		}
+		return withServer(ctx, c, env, func(server *client.Client) error {
+			var answer A
+			if err := server.Do(ctx, asked, &answer); err != nil {
+				return err
+			}
+			return print(env.Stdout, c, answer)
+		})
+	}
+}
+
+// list returns the command that prints all pages of a list.
+func list[P interface{ Next() string }](to path, print func(out io.Writer, page P)) cli.Action {
+	return func(ctx context.Context, c cli.Config, env cli.Environment) error {
+		asked := client.Request{Method: http.MethodGet}
+		asked.Path, asked.Query = to(c)
+		return withServer(ctx, c, env, func(server *client.Client) error {
+			return client.Pages(ctx, server, asked, func(page P) bool {
+				print(env.Stdout, page)
+				return true
+			})
+		})
+	}
+}
+
+// printJSON prints a value as indented JSON.
+func printJSON(out io.Writer, value any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// counted returns a number with its noun: "1 table", "2 tables".
+func counted(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

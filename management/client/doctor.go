@@ -1,0 +1,48 @@
+package client
+
+// The levels of a Finding.
+const (
+	LevelOK   = "ok"
+	LevelWarn = "warn" // it works, and an operator should look at it
+	LevelBad  = "bad"  // it does not work until an operator acts
+)
+
+// Finding is one thing that was examined.
+type Finding struct {
+	// ID names a transaction, a purge or a job, for retry and abort. Empty for other things.
+	ID    string `json:"id,omitempty"`
+	Level string `json:"level"` // ok, warn or bad
+	What  string `json:"what"`  // such as "purge of harbour.ships in warehouse default"
+	Fact  string `json:"fact"`
+	// Remedy is what to do, such as a command. Empty if nothing has to be done.
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// FindingsPage is a page of findings.
+type FindingsPage struct {
+	Findings []Finding `json:"findings"`
+	NextPage
+}
+
+// The kinds of work that can be retried and aborted.
+const (
+	KindTransaction = "transaction"
+	KindPurge       = "purge"
+	KindJob         = "job"
+)
+
+// Retried is the result of a retry.
+type Retried struct {
+	Kind   string `json:"kind"`             // transaction, purge or job
+	Ended  bool   `json:"ended"`            // nothing is left to do; else the servers continue to retry
+	Reason string `json:"reason,omitempty"` // why it did not end at once, if that was tried
+}
+
+// Aborted is the result of an abort.
+type Aborted struct {
+	Kind string `json:"kind"` // transaction or job
+	Was  string `json:"was"`  // the state before the abort
+	// Forgotten reports that its record is gone. Otherwise the servers first delete its files.
+	Forgotten bool     `json:"forgotten"`
+	Left      []string `json:"left"` // files that may exist and will never be deleted; not null
+}
