@@ -57,8 +57,8 @@ type Config struct {
 	// this machine, or nil if it may. It gets an absolute path. Default: every folder is allowed.
 	LocalFolder func(path string) error
 
-	// DocumentCacheBytes bounds the memory of cached documents. Default 256 MiB.
-	DocumentCacheBytes int64
+	// CacheBytes bounds the memory of cached documents. Default 256 MiB.
+	CacheBytes int64
 	// AbortPending means that no other process uses the store. Then every transaction under way
 	// that began before this catalog was created belongs to a dead process. It is aborted without
 	// waiting for its deadline.
@@ -66,12 +66,12 @@ type Config struct {
 	// IdempotencyLifetime is how long a client may repeat a mutation with the same key, from its
 	// first attempt on; see ChangeRetentionMin. Default 30 minutes.
 	IdempotencyLifetime time.Duration
-	// TransactionLockWait is how long a transaction waits for a table that another operation has
-	// locked, before it is refused. Default: not at all. At most TransactionLockWaitMax.
-	TransactionLockWait time.Duration
-	// CommitGroupMax is how many commits that wait at one table share a version at most: one file
+	// TransactionWait is how long a transaction waits for a table that another operation has
+	// locked, before it is refused. Default: not at all. At most TransactionWaitMax.
+	TransactionWait time.Duration
+	// CommitGroup is how many commits that wait at one table share a version at most: one file
 	// and one Apply commit all of them. 1: each has its own version. Default 64.
-	CommitGroupMax int
+	CommitGroup int
 	// HedgeWrites affects a commit of one table or view on network storage. If the first write of
 	// its metadata file takes unusually long, the commit writes the file a second time, under
 	// another name. Documents().Close ends such background writes.
@@ -109,8 +109,8 @@ type Config struct {
 	KickRecovery func()
 }
 
-// TransactionLockWaitMax bounds Config.TransactionLockWait.
-const TransactionLockWaitMax = commit.LockWaitMax
+// TransactionWaitMax bounds Config.TransactionWait.
+const TransactionWaitMax = commit.TransactionWaitMax
 
 // Key makes a mutation happen once, however often it is sent: see Catalog.For.
 type Key = commit.Key
@@ -168,7 +168,7 @@ func New(config Config) (*Catalog, error) {
 	})
 	p := &parts{
 		ledger: records, directory: names, claims: claims.New(records),
-		documents: documents.New(records, names, config.DocumentCacheBytes, config.Now, config.Logger),
+		documents: documents.New(records, names, config.CacheBytes, config.Now, config.Logger),
 		now:       config.Now, random: config.Random, guard: config.Guard, guarded: config.Guard != nil,
 		gate:    config.Gate,
 		keyLife: config.IdempotencyLifetime + commit.KeyGrace,
@@ -184,10 +184,10 @@ func New(config Config) (*Catalog, error) {
 	p.pipeline = commit.New(commit.Config{
 		Gate: config.Gate, Ledger: records, Locks: config.Locks, Directory: names, Claims: p.claims,
 		Documents: p.documents, Now: config.Now, Logger: config.Logger,
-		KeyLifetime: config.IdempotencyLifetime, AbortPending: config.AbortPending,
-		LockWait:  min(config.TransactionLockWait, TransactionLockWaitMax),
-		KickPurge: config.KickPurge, KickRecovery: config.KickRecovery, StagedFolder: config.StagedFolder,
-		TransactionBytes: config.TransactionBytes, GroupMax: config.CommitGroupMax, Carried: config.CommitsCarried,
+		IdempotencyLifetime: config.IdempotencyLifetime, AbortPending: config.AbortPending,
+		TransactionWait: min(config.TransactionWait, TransactionWaitMax),
+		KickPurge:       config.KickPurge, KickRecovery: config.KickRecovery, StagedFolder: config.StagedFolder,
+		TransactionBytes: config.TransactionBytes, CommitGroup: config.CommitGroup, Carried: config.CommitsCarried,
 		RaceLost: config.RaceLost, Moved: config.AppendsMoved,
 	})
 	p.vending = vending.New(vending.Config{
@@ -286,8 +286,8 @@ func setDefaults(config *Config) {
 			config.Gate = config.Guard
 		}
 	}
-	if config.DocumentCacheBytes <= 0 {
-		config.DocumentCacheBytes = 256 << 20
+	if config.CacheBytes <= 0 {
+		config.CacheBytes = 256 << 20
 	}
 	if config.IdempotencyLifetime <= 0 {
 		config.IdempotencyLifetime = 30 * time.Minute

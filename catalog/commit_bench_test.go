@@ -319,7 +319,7 @@ func BenchmarkCommitGroup(b *testing.B) {
 	for _, clients := range []int{1, 8, 32, 64} {
 		for _, group := range []int{64, 1} {
 			b.Run(fmt.Sprintf("clients=%d/group=%d", clients, group), func(b *testing.B) {
-				f, _ := newDiskCatalog(b, func(config *catalog.Config) { config.CommitGroupMax = group })
+				f, _ := newDiskCatalog(b, func(config *catalog.Config) { config.CommitGroup = group })
 				f.createTables(1)
 				requests := make([]catalog.CommitRequest, 1024)
 				for i := range requests {

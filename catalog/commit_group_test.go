@@ -179,7 +179,7 @@ func TestGroupOfOne(t *testing.T) {
 		if files, applies := count.reset(); files != 3 || applies != 3 {
 			f.t.Errorf("3 commits took %d files and %d Applies, want 3 and 3", files, applies)
 		}
-	}, func(config *catalog.Config) { config.CommitGroupMax = 1 })
+	}, func(config *catalog.Config) { config.CommitGroup = 1 })
 }
 
 // The failure of a member is its own, wherever it stands, and what it requires is asked of what the

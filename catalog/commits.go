@@ -98,7 +98,7 @@ func (p *parts) targetOf(by directory.Asker, ident moorage.Identifier, steps []m
 // Errors: those of Commit, of the table that fails first. KindBadRequest for no changes, more than
 // TransactionChangesMax, or an identifier of another warehouse. KindTooLarge for tables whose
 // metadata has more than 512 MiB together. KindCommitFailed, at once or after
-// Config.TransactionLockWait, if another operation has locked one of the tables. Durable when it
+// Config.TransactionWait, if another operation has locked one of the tables. Durable when it
 // returns. Source: REST specification, commitTransaction.
 func (c *Catalog) CommitTransaction(ctx context.Context, warehouse string, changes []TableChange) error {
 	const op = "catalog.CommitTransaction"

@@ -102,7 +102,7 @@ func (f *farBench) load(n int64) error {
 // configure changes a catalog for the operation.
 func (o farOperation) configure(config *catalog.Config) {
 	if o.cold {
-		config.DocumentCacheBytes = 1
+		config.CacheBytes = 1
 	}
 }
 

@@ -130,13 +130,13 @@ func TestTransactionBesideLeftFiles(t *testing.T) {
 func TestGoneClientOfWaitingTransaction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		f := newFixture(t, func(c *catalog.Config) { c.Now, c.TransactionLockWait = time.Now, catalog.TransactionLockWaitMax })
+		f := newFixture(t, func(c *catalog.Config) { c.Now, c.TransactionWait = time.Now, catalog.TransactionWaitMax })
 		f.create("t")
 		u := f.create("u")
 		hold, err := f.locks.Acquire(f.ctx, pointerLocks(u.PointerID()), locks.Options{})
 		must(t, err)
 		defer hold.Release()
-		gone, cancel := context.WithTimeout(f.ctx, catalog.TransactionLockWaitMax/2)
+		gone, cancel := context.WithTimeout(f.ctx, catalog.TransactionWaitMax/2)
 		defer cancel()
 		wantKind(t, changeBoth(t, gone, f.instance), moorage.KindUnavailable)
 		hold.Release()

@@ -20,7 +20,7 @@ func TestTransactionsOnHotTables(t *testing.T) {
 	if *longFlag {
 		tables, perTable, transactions, duration = 10, 32, 8, time.Minute
 	}
-	f, _ := newDiskCatalog(t, func(config *catalog.Config) { config.TransactionLockWait = catalog.TransactionLockWaitMax })
+	f, _ := newDiskCatalog(t, func(config *catalog.Config) { config.TransactionWait = catalog.TransactionWaitMax })
 	f.createTables(tables)
 	ctx, stop := context.WithTimeout(f.ctx, duration)
 	defer stop()

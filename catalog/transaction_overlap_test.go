@@ -19,7 +19,7 @@ func TestOverlappingTransactionsSucceed(t *testing.T) {
 	t.Parallel()
 	const tables, each, clients, perClient, presetWait = 40, 10, 8, 25, 2 * time.Second
 	seed := newSeed(t)
-	f := newFixture(t, func(c *catalog.Config) { c.Now, c.TransactionLockWait = time.Now, presetWait })
+	f := newFixture(t, func(c *catalog.Config) { c.Now, c.TransactionWait = time.Now, presetWait })
 	f.createTables(tables)
 	var done atomic.Int64
 	var running sync.WaitGroup

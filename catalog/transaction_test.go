@@ -361,7 +361,7 @@ func TestTransactionWaitsForLock(t *testing.T) {
 	for _, released := range []bool{true, false} {
 		t.Run(fmt.Sprintf("released %t", released), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := newFixture(t, func(c *catalog.Config) { c.Now, c.TransactionLockWait = time.Now, time.Minute })
+				f := newFixture(t, func(c *catalog.Config) { c.Now, c.TransactionWait = time.Now, time.Minute })
 				f.create("a")
 				b := f.create("b")
 				hold, err := f.locks.Acquire(f.ctx, pointerLocks(b.PointerID()), locks.Options{})
@@ -371,7 +371,7 @@ func TestTransactionWaitsForLock(t *testing.T) {
 				defer hold.Release()
 				began := time.Now()
 				if released {
-					time.AfterFunc(catalog.TransactionLockWaitMax-time.Second, hold.Release)
+					time.AfterFunc(catalog.TransactionWaitMax-time.Second, hold.Release)
 				}
 				err = f.transact(on("a", setProperty(t, "n", "1")), on("b", setProperty(t, "n", "1")))
 				switch waited := time.Since(began); {
@@ -379,8 +379,8 @@ func TestTransactionWaitsForLock(t *testing.T) {
 					t.Errorf("after %s: %v", waited, err)
 				case !released && moorage.KindOf(err) != moorage.KindCommitFailed:
 					t.Errorf("the lock was never free: %v", err)
-				case !released && (waited < catalog.TransactionLockWaitMax || waited > catalog.TransactionLockWaitMax+time.Second):
-					t.Errorf("waited %s, which is bounded by %s", waited, catalog.TransactionLockWaitMax)
+				case !released && (waited < catalog.TransactionWaitMax || waited > catalog.TransactionWaitMax+time.Second):
+					t.Errorf("waited %s, which is bounded by %s", waited, catalog.TransactionWaitMax)
 				}
 				f.wantNoTransactions()
 				f.wantClean()

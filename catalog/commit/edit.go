@@ -68,7 +68,7 @@ func (p *Pipeline) runEdit(ctx context.Context, w *work) (Outcome, error) {
 		return Outcome{}, err
 	}
 	g := &group{
-		ledger: p.ledger, queue: p.queue, max: p.groupMax, now: p.now,
+		ledger: p.ledger, queue: p.queue, max: p.commitGroup, now: p.now,
 		turn: mine, lead: e, held: held, directory: p.directory,
 	}
 	defer g.disband()

@@ -38,7 +38,7 @@ func newPipeline(authorizer gate.Authorizer) (*commit.Pipeline, *ledger.Ledger, 
 		Gate: authorizer, Ledger: records, Locks: locks.NewLocal(locks.LocalConfig{}), Directory: names,
 		Claims: claims.New(records), Documents: documents.New(records, names, 1<<20, time.Now, log),
 		Now: time.Now, Logger: log,
-		KeyLifetime: time.Minute, KickPurge: func() {}, KickRecovery: func() {},
+		IdempotencyLifetime: time.Minute, KickPurge: func() {}, KickRecovery: func() {},
 	}), records, nil
 }
 

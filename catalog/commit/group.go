@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// GroupMax is the default of Config.GroupMax.
-	GroupMax = 64
+	// CommitGroupDefault is the default of Config.CommitGroup.
+	CommitGroupDefault = 64
 	// groupBytesMax bounds the bytes that the commits of one version add to the document.
 	groupBytesMax = 8 << 20
 )

@@ -138,7 +138,7 @@ func (p *Pipeline) effectOf(ctx context.Context, w *work) (outcome Outcome, ther
 
 // ledgerKey returns the key of caller's request in the form that records use.
 func (p *Pipeline) ledgerKey(caller moorage.Caller, key Key) *ledger.Key {
-	now, lifetime := p.now(), p.keyLifetime
+	now, lifetime := p.now(), p.idempotencyLifetime
 	if key.Internal {
 		lifetime = min(lifetime, internalKeyLifetime)
 	}

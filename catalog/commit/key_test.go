@@ -21,7 +21,7 @@ func TestInternalKeyIsShort(t *testing.T) {
 		{30 * time.Minute, true, internalKeyLifetime + KeyGrace},
 		{time.Minute, true, time.Minute + KeyGrace},
 	} {
-		p := &Pipeline{now: func() time.Time { return now }, keyLifetime: row.lifetime}
+		p := &Pipeline{now: func() time.Time { return now }, idempotencyLifetime: row.lifetime}
 		key := p.ledgerKey(moorage.Anonymous(), Key{ID: "k", Internal: row.internal})
 		if got := key.Request.Expires().Sub(now); got != row.want {
 			t.Errorf("internal %t of %s: kept for %s, want %s", row.internal, row.lifetime, got, row.want)

@@ -38,15 +38,15 @@ type Config struct {
 	Now       func() time.Time
 	Logger    *slog.Logger
 
-	KeyLifetime  time.Duration
-	LockWait     time.Duration // of a transaction
-	AbortPending bool
-	KickPurge    func()
-	KickRecovery func()
-	StagedFolder func(warehouse string, store storage.Folders, location string)
-	// GroupMax is the most commits of one table or view that one version carries out. Default
-	// GroupMax.
-	GroupMax int
+	IdempotencyLifetime time.Duration
+	TransactionWait     time.Duration // of a transaction
+	AbortPending        bool
+	KickPurge           func()
+	KickRecovery        func()
+	StagedFolder        func(warehouse string, store storage.Folders, location string)
+	// CommitGroup is the most commits of one table or view that one version carries out. Default
+	// CommitGroupDefault.
+	CommitGroup int
 	// Carried is called with the number of commits that one version carried out. Default: does
 	// nothing.
 	Carried func(commits int)
@@ -73,14 +73,14 @@ type Pipeline struct {
 	log       *slog.Logger
 
 	// The fields of Config.
-	keyLifetime, lockWait   time.Duration
-	abortPending            bool
-	kickPurge, kickRecovery func()
-	stagedFolder            func(warehouse string, store storage.Folders, location string)
-	groupMax                int
-	carried, moved          func(commits int)
-	raceLost                func(pointer registry.ID)
-	transactionBytes        int64
+	idempotencyLifetime, transactionWait time.Duration
+	abortPending                         bool
+	kickPurge, kickRecovery              func()
+	stagedFolder                         func(warehouse string, store storage.Folders, location string)
+	commitGroup                          int
+	carried, moved                       func(commits int)
+	raceLost                             func(pointer registry.ID)
+	transactionBytes                     int64
 
 	transactions *txlog.Log
 	leases       leaseReader
@@ -101,8 +101,8 @@ func New(config Config) *Pipeline {
 	if config.TransactionBytes <= 0 {
 		config.TransactionBytes = transactionBytesMax
 	}
-	if config.GroupMax <= 0 {
-		config.GroupMax = GroupMax
+	if config.CommitGroup <= 0 {
+		config.CommitGroup = CommitGroupDefault
 	}
 	if config.Carried == nil {
 		config.Carried = func(int) {}
@@ -116,9 +116,10 @@ func New(config Config) *Pipeline {
 	return &Pipeline{
 		gate: config.Gate, ledger: config.Ledger, locks: config.Locks, directory: config.Directory,
 		claims: config.Claims, documents: config.Documents, now: config.Now, log: config.Logger,
-		keyLifetime: config.KeyLifetime, lockWait: config.LockWait, abortPending: config.AbortPending,
-		kickPurge: config.KickPurge, kickRecovery: config.KickRecovery, stagedFolder: config.StagedFolder,
-		groupMax: config.GroupMax, carried: config.Carried, moved: config.Moved, raceLost: config.RaceLost,
+		idempotencyLifetime: config.IdempotencyLifetime, transactionWait: config.TransactionWait,
+		abortPending: config.AbortPending, kickPurge: config.KickPurge, kickRecovery: config.KickRecovery,
+		stagedFolder: config.StagedFolder,
+		commitGroup:  config.CommitGroup, carried: config.Carried, moved: config.Moved, raceLost: config.RaceLost,
 		transactionBytes: config.TransactionBytes,
 
 		transactions: txlog.New(config.Ledger),

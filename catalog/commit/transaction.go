@@ -13,8 +13,8 @@ import (
 	"moorage/txlog"
 )
 
-// LockWaitMax bounds Config.LockWait.
-const LockWaitMax = 5 * time.Second
+// TransactionWaitMax bounds Config.TransactionWait.
+const TransactionWaitMax = 5 * time.Second
 
 const (
 	// TransactionDeadline is the age at which any process may abort a transaction that has not been
@@ -93,15 +93,15 @@ func (p *Pipeline) runTransaction(ctx context.Context, w *work) error {
 }
 
 // waitForOthers waits until earlier transactions of this node that share tables with t have ended.
-// It waits at most LockWait. So transactions get the locks in order of arrival. The wait protects
-// nothing. release lets the transactions behind t continue. waited reports whether there were
-// earlier ones.
+// It waits at most transactionWait. So transactions get the locks in order of arrival. The wait
+// protects nothing. release lets the transactions behind t continue. waited reports whether there
+// were earlier ones.
 func (t *transaction) waitForOthers(ctx context.Context) (release func(), waited bool) {
-	t.until = t.now().Add(t.lockWait)
-	if t.lockWait <= 0 {
+	t.until = t.now().Add(t.transactionWait)
+	if t.transactionWait <= 0 {
 		return func() {}, false
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.lockWait)
+	ctx, cancel := context.WithTimeout(ctx, t.transactionWait)
 	defer cancel()
 	return t.transactionQueue.takeAll(ctx, t.pointers())
 }

@@ -123,8 +123,8 @@ func warehouseSettings() []setting {
 	return []setting{
 		{name: "location", value: "URI", set: place(func(c *Config) *string { return &c.Location }),
 			flagOnly: true, required: true,
-			usage: "Where the warehouse's tables go: file:///absolute/folder, s3://bucket/prefix, gs://bucket/prefix " +
-				"or abfss://container@account.dfs.core.windows.net/path."},
+			usage: "Location for the tables of the warehouse: file:///absolute/folder, s3://bucket/prefix, " +
+				"gs://bucket/prefix or abfss://container@account.dfs.core.windows.net/path."},
 		warehouseLocation(), property(), delegation(), secretFile(), storageOption(),
 	}
 }
@@ -140,7 +140,7 @@ func changeSettings() []setting {
 			}}
 	}
 	offers := delegation()
-	offers.usage += " It takes the place of what the warehouse offers now; none: nothing."
+	offers.usage += " Replaces what the warehouse offers now; none offers nothing."
 	removed := removal("remove-location", "Allowed location", func(c *Config) *[]string { return &c.RemovedLocations })
 	removed.value = "URI"
 	return []setting{
@@ -149,7 +149,7 @@ func changeSettings() []setting {
 		offers, secretFile(),
 		{name: "no-secret", flagOnly: true,
 			set:   one(strconv.ParseBool, "true or false", func(c *Config) *bool { return &c.NoSecret }),
-			usage: "Take the secret away: the server reaches the storage with what its process has."},
+			usage: "Remove the secret. The server then uses the credentials of its process."},
 		storageOption(),
 		removal("remove-storage-option", "Option of the storage",
 			func(c *Config) *[]string { return &c.RemovedOptions }),
@@ -166,8 +166,8 @@ func warehouseLocation() setting {
 
 func property() setting {
 	return setting{name: "property", value: "KEY=VALUE", list: true, flagOnly: true,
-		usage: "Property of the warehouse. Every client that connects to it is told, and takes it for a default " +
-			"of its own settings, such as table-default.write.format.default=orc. No secrets. May be repeated.",
+		usage: "Property of the warehouse, such as table-default.write.format.default=orc. Every client gets it as a " +
+			"default of its own configuration. No secrets. May be repeated.",
 		set: pairs(func(c *Config) *map[string]string { return &c.Properties })}
 }
 
@@ -176,9 +176,9 @@ const DelegationNone = "none"
 
 func delegation() setting {
 	return setting{name: "delegation", value: "WAY", list: true, flagOnly: true,
-		usage: "How engines reach the files without a key of their own: vended-credentials or " +
-			"remote-signing. May be repeated, the preferred way first. The storage is tried first, and must " +
-			"enforce it.",
+		usage: "How engines without a key of their own get access to files: vended-credentials or " +
+			"remote-signing. The server first tests that the storage enforces it. May be repeated, the " +
+			"preferred one first.",
 		set: func(c *Config, values []string) error {
 			c.Delegation = values
 			return nil
@@ -188,14 +188,14 @@ func delegation() setting {
 func secretFile() setting {
 	return setting{name: "secret-file", value: "FILE", flagOnly: true,
 		set: text(func(c *Config) *string { return &c.SecretFile }),
-		usage: "JSON object with the key for the storage: access-key-id and secret-access-key for S3, " +
-			"client-secret or account-key for Azure, or the file of a service account's key for Google Cloud " +
-			"Storage. It is sealed before it is stored; see --secrets-key. Default: the server's own."}
+		usage: "JSON file with the key of the storage: access-key-id and secret-access-key for S3, " +
+			"client-secret or account-key for Azure, or the key file of a service account for Google Cloud " +
+			"Storage. The server seals it with --secrets-key. Default: the credentials of the process."}
 }
 
 func storageOption() setting {
 	return setting{name: "storage-option", value: "NAME=VALUE", list: true, flagOnly: true,
-		usage: "Option of the warehouse's storage, such as " +
+		usage: "Option of the storage of the warehouse, such as s3.endpoint=http://127.0.0.1:9000 or " +
 			"s3.sts.role-arn=arn:aws:iam::123456789012:role/engines. No secrets. May be repeated.",
 		set: pairs(func(c *Config) *map[string]string { return &c.StorageOptions })}
 }
