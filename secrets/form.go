@@ -28,7 +28,7 @@ func (f Form) String() string {
 	return fmt.Sprintf("form %d", byte(f))
 }
 
-// Wrap returns a sealed value of the form whose other bytes are sealed.
+// Wrap returns the sealed value with the form f as its first byte.
 func (f Form) Wrap(sealed []byte) []byte { return append([]byte{byte(f)}, sealed...) }
 
 // Unwrap undoes Wrap. It returns ErrNoKey for a value of another form, which the error names, and

@@ -31,15 +31,15 @@ func azureAuthority(location, authority string) (string, error) {
 	container, host, found := strings.Cut(lowerASCII(authority), "@")
 	switch {
 	case !found:
-		return "", malformed(location, "it is not like abfss://container@account.dfs.core.windows.net/path")
+		return "", malformed(location, "it must have the form abfss://container@account.dfs.core.windows.net/path")
 	case !isAzureContainer(container):
-		return "", malformed(location, "no container of Azure is called so")
+		return "", malformed(location, "that is not a valid name of a container in Azure")
 	}
 	account, zone, kind, suffix := cutAzureHost(host)
 	isHost := isAzureName(account, azureAccountBytesMin, azureAccountBytesMax) &&
 		(kind == azureFolders || kind == azureBlobs) && isHostName(suffix)
 	if !isHost {
-		return "", malformed(location, "its host is not like account.dfs.core.windows.net")
+		return "", malformed(location, "its host must have the form account.dfs.core.windows.net")
 	}
 	return container + "@" + account + zone + "." + azureFolders + "." + suffix, nil
 }

@@ -22,7 +22,7 @@ type spell struct {
 	why         string
 }
 
-// ended notes the result of a call that took so long.
+// ended records the result and the duration of a call.
 func (w *watchedWarehouse) ended(ctx context.Context, call string, took time.Duration, err error) {
 	outcome := outcomeOf(ctx, took, err)
 	w.watch.config.Ended(w.label, call, outcome, took)

@@ -93,13 +93,13 @@ type Signature struct {
 // Errors of a Vender and a Signer.
 var (
 	// ErrUnscopable: no policy of the storage allows exactly the requested locations.
-	ErrUnscopable = errors.New("storage: no policy can say exactly this")
+	ErrUnscopable = errors.New("storage: no policy can express exactly this")
 	// ErrUnenforced: the storage accepts what it must refuse.
-	ErrUnenforced = errors.New("storage: the server does not enforce what credentials are narrowed to")
+	ErrUnenforced = errors.New("storage: the server does not enforce the limits of credentials")
 	// ErrMalformedRequest: the request to be signed is not one.
 	ErrMalformedRequest = errors.New("storage: not a request that can be signed")
 	// ErrNotSigned: the request does something that is not signed.
 	ErrNotSigned = errors.New("storage: the request is not signed")
 	// ErrNeedsWrite: the request changes objects, and the caller may only read.
-	ErrNeedsWrite = errors.New("storage: the request needs the right to write")
+	ErrNeedsWrite = errors.New("storage: the request requires write access")
 )

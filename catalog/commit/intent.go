@@ -155,7 +155,7 @@ type Version struct {
 	Found *directory.Found
 }
 
-// VersionOf returns the version of ident that found names; its content is document.
+// VersionOf returns the version of ident with the pointer found and the content document.
 func VersionOf(found *directory.Found, ident moorage.Identifier, document documents.Document) *Version {
 	return &Version{
 		ident, found.Pointer.ID, found.Pointer.MetadataLocation, document, found.Storage, found.Pointer.Registration,

@@ -22,7 +22,7 @@ func (b blobName) get(ctx context.Context) (io.ReadCloser, storage.Info, error) 
 		return nil, storage.Info{}, shorten(err)
 	}
 	if answer.ContentLength == nil {
-		return nil, storage.Info{}, errors.Join(errors.New("Azure does not say how long the blob is"),
+		return nil, storage.Info{}, errors.Join(errors.New("the response has no length of the blob"),
 			answer.Body.Close())
 	}
 	if isFolder(answer.Metadata) {
@@ -51,7 +51,7 @@ func (b blobName) getFrom(ctx context.Context, etag *azcore.ETag, offset int64) 
 		return nil, shorten(err)
 	}
 	if got := value(answer.ContentRange); !strings.HasPrefix(got, fmt.Sprintf("bytes %d-", offset)) {
-		return nil, errors.Join(fmt.Errorf("Azure answered the range %q", got), answer.Body.Close())
+		return nil, errors.Join(fmt.Errorf("Azure returned the range %q", got), answer.Body.Close())
 	}
 	return answer.Body, nil
 }

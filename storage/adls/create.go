@@ -70,7 +70,7 @@ func (b blobName) settle(ctx context.Context, body []byte, id string, refusal er
 		// Perhaps a file has the name of a folder on the way, or the blob was deleted.
 		return fmt.Errorf("create %s: %w", b.location, refusal)
 	case err != nil:
-		return fmt.Errorf("create %s: the name is taken, and the look at its blob failed: %w", b.location, err)
+		return fmt.Errorf("create %s: the name is taken, and reading the blob's properties failed: %w", b.location, err)
 	case isFolder(found.Metadata):
 		return fmt.Errorf("create: %w", b.errFolder())
 	}

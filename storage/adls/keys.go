@@ -65,7 +65,7 @@ func (k *delegationKeys) get(ctx context.Context, until time.Time) (delegationKe
 		return delegationKey{}, err
 	}
 	if key.Expiry.Before(until) || key.Value == "" || key.ObjectID == "" || key.TenantID == "" {
-		return delegationKey{}, fmt.Errorf("the user delegation key that Azure answered is not what was asked for")
+		return delegationKey{}, fmt.Errorf("Azure returned another user delegation key than the requested one")
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -112,7 +112,7 @@ func (k *delegationKeys) ask(ctx context.Context) (key delegationKey, err error)
 		return key, err
 	}
 	if len(body) > keyBytesMax || xml.Unmarshal(body, &key) != nil {
-		return delegationKey{}, fmt.Errorf("the answer of Azure is not a user delegation key")
+		return delegationKey{}, fmt.Errorf("Azure's response is not a user delegation key")
 	}
 	return key, nil
 }

@@ -35,7 +35,7 @@ func (s *Store) List(ctx context.Context, folder, after string, limit int) (stor
 		return storage.Page{}, translate(under, err)
 	}
 	if answer.Date == nil || answer.Segment == nil {
-		return storage.Page{}, fmt.Errorf("list %s: the answer of Azure is not whole", folder)
+		return storage.Page{}, fmt.Errorf("list %s: Azure's response is incomplete", folder)
 	}
 	page, err := listing.Page(*answer.Date, value(answer.NextMarker) != "", value(answer.NextMarker))
 	if err != nil {

@@ -110,7 +110,7 @@ func (o Options) With(place map[string]string) (Options, error) {
 func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	o.ClientSecret, o.AccountKey = secret[SecretClientSecret], secret[SecretAccountKey]
 	if len(secret) != 1 || o.ClientSecret == "" && o.AccountKey == "" {
-		return o, fmt.Errorf("adls: a secret has the member %s or %s, and no other",
+		return o, fmt.Errorf("adls: a secret has one of the members %s and %s, and no other",
 			SecretClientSecret, SecretAccountKey)
 	}
 	if o.ClientSecret != "" && (o.TenantID == "" || o.ClientID == "") {

@@ -47,7 +47,7 @@ func (b blobName) remove(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cloud.ProbeEndTimeout)
 	defer cancel()
 	if err := b.delete(ctx); err != nil {
-		return fmt.Errorf("delete what the probe wrote: %w", err)
+		return fmt.Errorf("delete the files of the probe: %w", err)
 	}
 	return nil
 }

@@ -181,13 +181,13 @@ func TestProbeVendingFindsLooseAccounts(t *testing.T) {
 		{"ignores the directory", func(*http.Request) bool { return true }, "can read in"},
 		{"forgets the slash", func(r *http.Request) bool {
 			return strings.Contains(r.URL.Path, "y/data") && r.Method == http.MethodDelete
-		}, "delete in a folder whose name begins like"},
+		}, "delete in a sibling folder whose name begins with"},
 		{"is deaf to case", func(r *http.Request) bool {
 			return strings.Contains(r.URL.Path, "MOORAGE") && r.Method == http.MethodPut
-		}, "write in a folder whose name differs"},
+		}, "write in a sibling folder whose name differs"},
 		{"lists siblings", func(r *http.Request) bool {
 			return isList(r) && strings.HasSuffix(r.URL.Query().Get("prefix"), "y/")
-		}, "can list a folder whose name begins like"},
+		}, "can list a sibling folder whose name begins with"},
 		{"lists all", func(r *http.Request) bool {
 			return isList(r) && strings.Count(r.URL.Query().Get("prefix"), "/") == 1
 		}, "list the folder above"},
@@ -196,7 +196,7 @@ func TestProbeVendingFindsLooseAccounts(t *testing.T) {
 		{"lets readers delete", func(r *http.Request) bool {
 			return forReading(r) && r.Method == http.MethodDelete && !strings.Contains(r.URL.Path, "y/") &&
 				!strings.Contains(r.URL.Path, "MOORAGE")
-		}, "can delete, and are for reading"},
+		}, "can delete, although they are read-only"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

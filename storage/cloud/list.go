@@ -24,11 +24,11 @@ type Listing struct {
 func (l Listing) Page(now time.Time, more bool, next string) (storage.Page, error) {
 	switch {
 	case now.IsZero():
-		return storage.Page{}, fmt.Errorf("list %s: the server does not say what time it is", l.Folder)
+		return storage.Page{}, fmt.Errorf("list %s: the response has no date", l.Folder)
 	case !more:
 		return storage.Page{Now: now}, nil
 	case next == "" || next == l.After:
-		return storage.Page{}, fmt.Errorf("list %s: the server has more, and does not say how to go on", l.Folder)
+		return storage.Page{}, fmt.Errorf("list %s: the server's list is incomplete and has no continuation", l.Folder)
 	}
 	return storage.Page{Now: now, Next: next}, nil
 }

@@ -75,8 +75,8 @@ func (p VendingProbe) Siblings() (names, whats []string) {
 	above := p.Folder[:strings.LastIndexByte(p.Folder, '/')+1]
 	last := p.Folder[len(above):]
 	return []string{p.Folder + "y", above + strings.ToUpper(last)}, []string{
-		"a folder whose name begins like that of theirs",
-		"a folder whose name differs from that of theirs in upper and lower case",
+		"a sibling folder whose name begins with their folder's name",
+		"a sibling folder whose name differs from their folder's only in case",
 	}
 }
 
@@ -93,7 +93,7 @@ func (p VendingProbe) Run(ctx context.Context) (err error) {
 			left = append(left, sibling+ProbeData, sibling+ProbeNew)
 		}
 		if failure := p.Delete(ctx, left); failure != nil {
-			err = errors.Join(err, fmt.Errorf("delete what the probe wrote: %w", failure))
+			err = errors.Join(err, fmt.Errorf("delete the files of the probe: %w", failure))
 		}
 	}()
 	for _, sibling := range siblings {
@@ -127,7 +127,7 @@ func (p VendingProbe) try(ctx context.Context, engine Engine, write bool) error 
 			return fmt.Errorf("%w: in %s its credentials can %s", storage.ErrUnenforced, p.Place, trial.What)
 		}
 		if !p.IsRefused(err) {
-			return fmt.Errorf("%s: find out whether credentials can %s: %w", p.Storage, trial.What, err)
+			return fmt.Errorf("%s: check whether credentials can %s: %w", p.Storage, trial.What, err)
 		}
 	}
 	if p.Detours == nil {
@@ -157,8 +157,8 @@ func (p VendingProbe) forbidden(engine Engine, write bool) (trials []Trial) {
 	}
 	if !write {
 		trials = append(trials,
-			Trial{"write, and are for reading", engine.Write, p.Folder + ProbeNew},
-			Trial{"delete, and are for reading", engine.Delete, p.Folder + ProbeData})
+			Trial{"write, although they are read-only", engine.Write, p.Folder + ProbeNew},
+			Trial{"delete, although they are read-only", engine.Delete, p.Folder + ProbeData})
 	}
 	if p.Forbidden == nil {
 		return trials

@@ -79,36 +79,36 @@ func TestVendingProbe(t *testing.T) {
 		"sound": {fault: func(string, string, bool) (bool, bool) { return false, false }},
 		"a prefix counts as the folder": {
 			fault: func(_, name string, _ bool) (bool, bool) { return true, beside(name) },
-			want:  "read in a folder whose name begins like that of theirs", kind: storage.ErrUnenforced,
+			want:  "read in a sibling folder whose name begins with their folder's name", kind: storage.ErrUnenforced,
 		},
 		"cases are the same": {
 			fault: func(_, name string, _ bool) (bool, bool) { return true, otherCase(name) },
-			want:  "read in a folder whose name differs from that of theirs in upper and lower case",
+			want:  "read in a sibling folder whose name differs from their folder's only in case",
 			kind:  storage.ErrUnenforced,
 		},
 		"a sibling can be written": {
 			fault: func(method, name string, _ bool) (bool, bool) { return true, beside(name) && method == "write" },
-			want:  "write in a folder whose name begins like", kind: storage.ErrUnenforced,
+			want:  "write in a sibling folder whose name begins with", kind: storage.ErrUnenforced,
 		},
 		"a sibling can be listed": {
 			fault: func(method, name string, _ bool) (bool, bool) { return true, beside(name) && method == "list" },
-			want:  "list a folder whose name begins like", kind: storage.ErrUnenforced,
+			want:  "list a sibling folder whose name begins with", kind: storage.ErrUnenforced,
 		},
 		"a sibling can be deleted": {
 			fault: func(method, name string, _ bool) (bool, bool) { return true, beside(name) && method == "delete" },
-			want:  "delete in a folder whose name begins like", kind: storage.ErrUnenforced,
+			want:  "delete in a sibling folder whose name begins with", kind: storage.ErrUnenforced,
 		},
 		"readers can write": {
 			fault: func(method, name string, write bool) (bool, bool) {
 				return true, in(name) && method == "write" && !write
 			},
-			want: "write, and are for reading", kind: storage.ErrUnenforced,
+			want: "write, although they are read-only", kind: storage.ErrUnenforced,
 		},
 		"readers can delete": {
 			fault: func(method, name string, write bool) (bool, bool) {
 				return true, in(name) && method == "delete" && !write
 			},
-			want: "delete, and are for reading", kind: storage.ErrUnenforced,
+			want: "delete, although they are read-only", kind: storage.ErrUnenforced,
 		},
 		"the whole bucket can be listed": {
 			fault: func(method, name string, _ bool) (bool, bool) { return true, method == "list" && name == "" },

@@ -36,7 +36,7 @@ func Settle(location string, ours, found Written) error {
 	case found.ID != ours.ID:
 		return fmt.Errorf("%w: %s", storage.ErrExists, location)
 	case found.Bytes != ours.Bytes:
-		return fmt.Errorf("create %s: the server has %d bytes of %d", location, found.Bytes, ours.Bytes)
+		return fmt.Errorf("create %s: the server stored %d of %d bytes", location, found.Bytes, ours.Bytes)
 	}
 	return nil
 }

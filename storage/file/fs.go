@@ -16,8 +16,8 @@ type fileSystem interface {
 	Mkdir(name string, mode fs.FileMode) error
 	Chtimes(name string, accessed, modified time.Time) error
 	Stat(name string) (fs.FileInfo, error)
-	// Seen reports, at the cost of one system call, whether there is a regular file name. If it
-	// returns false, only Stat gives the certain answer.
+	// Seen reports whether there is a regular file called name, with one system call. If it returns
+	// false, only Stat gives the certain answer.
 	Seen(name string) bool
 	// Folder opens the folder name, so that the kernel resolves its path once for several
 	// operations.

@@ -81,7 +81,7 @@ func (l *listing) run(ctx context.Context, name string) error {
 	}
 	defer top.Close()
 	if l.page.Now, err = l.store.clockOf(top); err != nil {
-		return fmt.Errorf("look at the clock of the file system: %w", err)
+		return fmt.Errorf("read the clock of the file system: %w", err)
 	}
 	return l.walk(ctx, top, "")
 }

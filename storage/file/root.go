@@ -31,9 +31,10 @@ type root struct {
 	files    fileSystem // set once, before ready
 	ready    atomic.Bool
 
-	// makers orders makers and removers of folders; a leaf. RemoveEmptyFolder holds all of it while
-	// it removes a folder. Create and MakeFolder hold 1 to their end. So a folder that they found
-	// durable cannot be removed, and made again without being durable, before they are done.
+	// makers orders makers and removers of folders; a leaf. RemoveEmptyFolder takes its whole
+	// weight while it removes a folder. Create and MakeFolder take a weight of 1 until they return.
+	// So a folder that they found durable cannot be removed, and made again without being durable,
+	// before they are done.
 	makers *semaphore.Weighted
 	// durable are folders, by name, that existed after a sync of all folders that lead to them.
 	durable folders
@@ -56,7 +57,7 @@ type attempt struct {
 }
 
 // errOpenings is the failure of an attempt that was not begun.
-var errOpenings = fmt.Errorf("%w: %d folders are being opened and do not answer; see whether a mount hangs",
+var errOpenings = fmt.Errorf("%w: %d calls to open folders do not end; check whether a mount hangs",
 	storage.ErrUnavailable, openingsMax)
 
 // hasFailed reports whether a has failed.

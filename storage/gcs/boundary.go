@@ -64,7 +64,7 @@ func boundaryFor(locations []storage.Location, write bool) (made boundary, err e
 // for the catalog's own files. The slash after the location keeps the sibling "table" out of "tab".
 func rulesFor(location storage.Location, write bool) (rules []rule, err error) {
 	if !bucketPattern.MatchString(location.Authority) {
-		return nil, fmt.Errorf("%w: %s: no bucket is called so", storage.ErrUnscopable, location)
+		return nil, fmt.Errorf("%w: %s: that is not a valid name of a bucket", storage.ErrUnscopable, location)
 	}
 	bucket, folder := "projects/_/buckets/"+location.Authority, cloud.Below(location.Path[1:])
 	allow := func(role, expression string) {

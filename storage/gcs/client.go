@@ -212,7 +212,7 @@ func readJSON(answer *http.Response, document any) error {
 		return fmt.Errorf("the server answered more than %d bytes", answerBytesMax)
 	}
 	if json.Unmarshal(content, document) != nil {
-		return errors.New("the server answered with something else than the document that was asked for")
+		return errors.New("the server did not return the requested document")
 	}
 	return nil
 }

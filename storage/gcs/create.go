@@ -76,7 +76,7 @@ func (c *Client) insert(ctx context.Context, o object, body []byte, id string) e
 		bytes: int64(len(head) + len(body) + len(tail)),
 	}, &made)
 	if err == nil && (made.Name != o.name || made.Generation == 0 || made.Bytes != int64(len(body))) {
-		err = fmt.Errorf("the server says that it has %d bytes as %q, of %d", made.Bytes, made.Name, len(body))
+		err = fmt.Errorf("the server reports %d bytes as %q, of %d", made.Bytes, made.Name, len(body))
 	}
 	return err
 }
@@ -103,7 +103,7 @@ func (c *Client) settle(ctx context.Context, o object, body []byte, id string) e
 	found, err := c.describe(ctx, o)
 	if err != nil {
 		// Perhaps it was ours and was deleted, or perhaps it exists.
-		return fmt.Errorf("create %s: the name is taken, and the look at its object failed: %w", o.location, err)
+		return fmt.Errorf("create %s: the name is taken, and reading the object's properties failed: %w", o.location, err)
 	}
 	return cloud.Settle(o.location, cloud.Written{ID: id, Bytes: int64(len(body))},
 		cloud.Written{ID: found.Metadata[writeIDKey], Bytes: found.Bytes})

@@ -107,7 +107,7 @@ func readBatch(answer *http.Response, count int) ([]error, error) {
 	}
 	kind, parameters, err := mime.ParseMediaType(answer.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/mixed" {
-		return nil, errors.New("the server did not answer with several answers")
+		return nil, errors.New("the response is not multipart")
 	}
 	content, err := io.ReadAll(io.LimitReader(answer.Body, answerBytesMax))
 	if err != nil {

@@ -117,7 +117,7 @@ func (c *Client) translate(ctx context.Context, o object, err error) error {
 		if errors.Is(bucketErr, storage.ErrNotFound) {
 			return fmt.Errorf("%s: there is no bucket called %s", o.location, o.bucket)
 		}
-		return fmt.Errorf("%s: %w, and the look for its bucket failed: %w", o.location, err, bucketErr)
+		return fmt.Errorf("%s: %w, and finding its bucket failed: %w", o.location, err, bucketErr)
 	}
 	return fmt.Errorf("%w: %s: %w", storage.ErrNotFound, o.location, err)
 }

@@ -229,7 +229,7 @@ func TestBatchAnswers(t *testing.T) {
 		requests   int
 		want       string // in the error; empty: none
 	}{
-		"not several":    {"text/html", "<html>", 1, "several answers"},
+		"not several":    {"text/html", "<html>", 1, "not multipart"},
 		"of another":     {kind, part("<response-7>", "204 No Content") + "--b--\r\n", 1, "not sent"},
 		"none":           {kind, "--b--\r\n", 5, "did not answer this one"},
 		"one missing":    {kind, part("<response-0>", "204 No Content") + "--b--\r\n", 2, ""}, // then the other is number 0

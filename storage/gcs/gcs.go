@@ -38,7 +38,7 @@ func (c *Client) Within(roots []string) (*Store, error) {
 	}
 	for i, root := range parsed {
 		if !bucketPattern.MatchString(root.Authority) {
-			return nil, fmt.Errorf("%w: %q: no bucket has such a name", storage.ErrLocation, roots[i])
+			return nil, fmt.Errorf("%w: %q: that is not a valid name of a bucket", storage.ErrLocation, roots[i])
 		}
 	}
 	return &Store{client: c, roots: parsed}, nil

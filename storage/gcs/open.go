@@ -26,7 +26,7 @@ func (c *Client) open(ctx context.Context, o object) (io.ReadCloser, storage.Inf
 	generation := answer.Header.Get("X-Goog-Generation")
 	modified, err := http.ParseTime(answer.Header.Get("Last-Modified"))
 	if answer.ContentLength < 0 || generation == "" || err != nil {
-		err := errors.New("the server does not say how long the object is, or how old")
+		err := errors.New("the response lacks the length, the generation or the time of the object")
 		return nil, storage.Info{}, errors.Join(err, answer.Body.Close())
 	}
 	info := storage.Info{Bytes: answer.ContentLength, Modified: modified.In(time.UTC)}
@@ -62,7 +62,7 @@ func (c *Client) get(ctx context.Context, o object, generation string, offset in
 	err := c.do(ctx, asked, func(answer *http.Response) error {
 		got := answer.Header.Get("Content-Range")
 		if offset > 0 && !strings.HasPrefix(got, fmt.Sprintf("bytes %d-", offset)) {
-			return errors.Join(fmt.Errorf("the server answered the range %q", got), answer.Body.Close())
+			return errors.Join(fmt.Errorf("the server returned the range %q", got), answer.Body.Close())
 		}
 		opened = answer
 		return nil

@@ -104,7 +104,7 @@ func matches(pattern *regexp.Regexp, value, what string) error {
 func (o Options) WithSecret(secret map[string]string) (Options, error) {
 	if o.NoAuth {
 		// It was not checked which hosts may receive tokens.
-		return o, fmt.Errorf("gcs: there is a secret, and %s says that none is used", OptionNoAuth)
+		return o, fmt.Errorf("gcs: a secret cannot be combined with %s", OptionNoAuth)
 	}
 	text, err := json.Marshal(secret)
 	if err != nil {

@@ -39,7 +39,7 @@ func (c *Client) lookForBucket(ctx context.Context, bucket, prefix string) error
 	case statusOf(err) == http.StatusNotFound:
 		return fmt.Errorf("%w: there is no bucket called %s", storage.ErrNotFound, bucket)
 	}
-	return fmt.Errorf("look for the bucket %s: %w", bucket, err)
+	return fmt.Errorf("find the bucket %s: %w", bucket, err)
 }
 
 // probeWrites writes one object twice. The second write must be refused. Its name is drawn, so if

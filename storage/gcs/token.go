@@ -150,7 +150,7 @@ func (s *source) fetch(ctx context.Context, scope string, life time.Duration) (t
 		"scope": []string{scope}, "lifetime": fmt.Sprintf("%ds", int(life.Seconds())),
 	}, &made)
 	if err == nil && (made.Token == "" || made.Ends.IsZero()) {
-		err = errors.New("the answer is not whole")
+		err = errors.New("the response is incomplete")
 	}
 	if err != nil {
 		return token{}, fmt.Errorf("get a token of %s: %w", s.impersonate, err)

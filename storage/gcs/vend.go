@@ -66,7 +66,7 @@ func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credenti
 		return storage.Credential{}, err
 	}
 	if s.client.vender == nil {
-		return storage.Credential{}, fmt.Errorf("gcs: without tokens (%s=true) there are no credentials", OptionNoAuth)
+		return storage.Credential{}, fmt.Errorf("gcs: with %s=true there are no tokens to make credentials from", OptionNoAuth)
 	}
 	made, err := s.client.vender.narrow(ctx, narrowed, scope.Duration)
 	if err != nil && mayPass(err) && !errors.Is(err, storage.ErrUnavailable) {
@@ -129,7 +129,7 @@ func (v *vender) narrow(ctx context.Context, to boundary, life time.Duration) (t
 	}
 	if made.Token == "" || made.Token == root.value || ends.IsZero() {
 		// The token that was to be narrowed gives full access.
-		return token{}, errors.New("the answer of the security token service is not whole")
+		return token{}, errors.New("the response of the security token service is incomplete")
 	}
 	return token{made.Token, ends}, nil
 }

@@ -123,17 +123,17 @@ func TestProbeVendingFindsLooseClouds(t *testing.T) {
 			rules[0].Condition = nil
 			return rules
 		}, "can read in"},
-		{"forgets the slash", edit(`(moorage-probe-[0-9a-f]*)/'`, `$1'`), "whose name begins like"},
+		{"forgets the slash", edit(`(moorage-probe-[0-9a-f]*)/'`, `$1'`), "whose name begins with"},
 		{"lists all", edit(`''\)\.startsWith\('wh/[^']*'\)`, `'nothing').startsWith('wh')`), "can list"},
 		{"lists without the slash", edit(`\.startsWith\(('wh/[^']*)/'\)`, `.startsWith($1')`), "can list"},
 		{"lets writers write metadata", edit(` && !resource\.name\.endsWith\('[^']*'\)`, ""), "write a metadata file"},
-		{"lets readers write", roles("storage.objectUser"), "for reading"},
+		{"lets readers write", roles("storage.objectUser"), "read-only"},
 		{"is deaf to case", func(rules []fakecloud.GoogleRule) []fakecloud.GoogleRule {
 			expression := &rules[0].Condition.Expression
 			*expression += " || " + regexp.MustCompile(`/wh/moorage-probe-[0-9a-f]*`).ReplaceAllStringFunc(*expression,
 				func(found string) string { return "/wh/" + strings.ToUpper(strings.TrimPrefix(found, "/wh/")) })
 			return rules
-		}, "upper and lower case"},
+		}, "only in case"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

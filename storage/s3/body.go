@@ -22,7 +22,7 @@ func (c *Client) get(ctx context.Context, o object) (io.ReadCloser, storage.Info
 		return nil, storage.Info{}, err
 	}
 	if answer.ContentLength == nil {
-		return nil, storage.Info{}, errors.Join(errors.New("the server does not say how long the object is"),
+		return nil, storage.Info{}, errors.Join(errors.New("the response has no length of the object"),
 			answer.Body.Close())
 	}
 	sum, want := checksum(answer)
@@ -42,7 +42,7 @@ func (c *Client) openAt(ctx context.Context, o object, etag *string, offset int6
 		return nil, err
 	}
 	if got := aws.ToString(answer.ContentRange); !strings.HasPrefix(got, fmt.Sprintf("bytes %d-", offset)) {
-		return nil, errors.Join(fmt.Errorf("the server answered the range %q", got), answer.Body.Close())
+		return nil, errors.Join(fmt.Errorf("the server returned the range %q", got), answer.Body.Close())
 	}
 	return answer.Body, nil
 }

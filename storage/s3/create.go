@@ -61,7 +61,7 @@ func (c *Client) create(ctx context.Context, o object, body []byte, id string, c
 // taken is the error of a Create that looked for the object, and did not find it missing.
 func taken(o object, err error) error {
 	if err != nil {
-		return fmt.Errorf("create %s: look whether it is there: %w", o.location, orSlow(err))
+		return fmt.Errorf("create %s: check whether it exists: %w", o.location, orSlow(err))
 	}
 	return fmt.Errorf("%w: %s", storage.ErrExists, o.location)
 }
@@ -103,10 +103,10 @@ func (c *Client) confirm(ctx context.Context, o object, id string) error {
 	found, err := c.head(ctx, o)
 	switch {
 	case err != nil:
-		return fmt.Errorf("create %s: the answer had no ETag, and the look whether the object is there failed: %w",
+		return fmt.Errorf("create %s: the response had no ETag, and checking the object failed: %w",
 			o.location, err)
 	case found.Metadata[writeIDKey] != id:
-		return fmt.Errorf("create %s: the answer had no ETag, and the object there is not the one that was written",
+		return fmt.Errorf("create %s: the response had no ETag, and the object is not the one that was written",
 			o.location)
 	}
 	return nil
@@ -117,7 +117,7 @@ func (c *Client) settle(ctx context.Context, o object, body []byte, id string) e
 	found, err := c.head(ctx, o)
 	if err != nil {
 		// Perhaps it was ours and was deleted, or perhaps it exists.
-		return fmt.Errorf("create %s: the name is taken, and the look at its object failed: %w", o.location, err)
+		return fmt.Errorf("create %s: the name is taken, and reading the object's properties failed: %w", o.location, err)
 	}
 	return cloud.Settle(o.location, cloud.Written{ID: id, Bytes: int64(len(body))},
 		cloud.Written{ID: found.Metadata[writeIDKey], Bytes: aws.ToInt64(found.ContentLength)})

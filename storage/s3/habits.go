@@ -101,7 +101,7 @@ func (c *Client) features(buckets []string) (features []storage.Feature) {
 			features = append(features, storage.Feature{Name: fmt.Sprintf("%s of %s", what, name), Value: value})
 		}
 		if known.writes.Load() == writesUnconditional {
-			add("conditional writes", "no: file names are random, and that is all that keeps files apart")
+			add("conditional writes", "no: only random file names keep files from being overwritten")
 		}
 		if known.refusesSums.Load() {
 			add("checksums of writes", "Content-MD5")

@@ -189,11 +189,11 @@ func (t policyTerms) spell(location storage.Location) (string, error) {
 		return "", refuse("a session policy has no characters beyond U+00FF")
 	}
 	if strings.ContainsAny(location.Authority, "*?$:/") {
-		return "", refuse("no bucket is called so")
+		return "", refuse("that is not a valid name of a bucket")
 	}
 	if t.dialect != DialectAWS {
 		if strings.ContainsAny(key, "*?$") {
-			return "", refuse("only Amazon's policies can spell *, ? and $")
+			return "", refuse("only Amazon's policies can express *, ? and $")
 		}
 		if slices.Contains(strings.Split(key, "/")[:strings.Count(key, "/")], "") {
 			return "", refuse("servers other than Amazon's may read two slashes as one")

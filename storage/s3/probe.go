@@ -84,7 +84,7 @@ func (c *Client) lookForBucket(ctx context.Context, name string) error {
 	if none, ok := errors.AsType[noCredentials](err); ok {
 		return none
 	}
-	return fmt.Errorf("look for the bucket %s: %w", name, err)
+	return fmt.Errorf("find the bucket %s: %w", name, err)
 }
 
 // writesConditionally reports whether writes to a bucket must have the header. They have it as long
@@ -112,7 +112,7 @@ func (c *Client) bucket(name string) *bucket {
 func (c *Client) foundUnconditional(ctx context.Context, name string) {
 	if c.bucket(name).writes.Swap(writesUnconditional) != writesUnconditional {
 		c.log.WarnContext(ctx, "the S3 server does not honour conditional writes (If-None-Match): "+
-			"that no file is overwritten rests on file names being random", "bucket", name)
+			"only random file names keep files from being overwritten", "bucket", name)
 	}
 }
 
@@ -163,7 +163,7 @@ func (c *Client) probeWrites(ctx context.Context, name, root string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cloud.ProbeEndTimeout)
 	defer cancel()
 	if failures := c.deleteObjects(ctx, name, []types.ObjectIdentifier{{Key: &o.key}}); len(failures) > 0 {
-		return errors.Join(failure, fmt.Errorf("delete what the probe wrote: %w", errors.Join(failures...)))
+		return errors.Join(failure, fmt.Errorf("delete the files of the probe: %w", errors.Join(failures...)))
 	}
 	return failure
 }

@@ -103,7 +103,7 @@ func (s *Store) checkSigned(ctx context.Context, call string) error {
 	if isOld := found == nil || s.client.now().Sub(found.at) > signProbeAge; found == nil || isOld && !busy {
 		fresh, err := s.probeSigning(ctx)
 		if err != nil && found == nil {
-			return fmt.Errorf("%w: could not find out what the storage looks at in a signed request: %w",
+			return fmt.Errorf("%w: could not find out which parts of a signed request the storage checks: %w",
 				storage.ErrUnavailable, err)
 		}
 		if err == nil {

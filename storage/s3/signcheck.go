@@ -280,7 +280,7 @@ func (r *signing) findCall() (signable, error) {
 			return each, nil
 		}
 	}
-	return signable{}, notSigned("%s with this path and query is none of the requests that are", r.request.Method)
+	return signable{}, notSigned("%s with this path and query is not one of the requests that are", r.request.Method)
 }
 
 // checkKey returns an error if the object is not the table's, or must not be written.
@@ -297,7 +297,7 @@ func (r *signing) checkKey(key string, write bool) error {
 			continue
 		}
 		if write && !r.client.vending.OpenMetadata && strings.HasSuffix(key, storage.MetadataEnding) {
-			return notSigned("metadata files are the catalog's")
+			return notSigned("metadata files belong to the catalog")
 		}
 		return nil
 	}

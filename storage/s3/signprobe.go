@@ -207,7 +207,7 @@ func (p *signProbe) try(ctx context.Context, call signedCall, changes ...tamperi
 // answer.
 func (p *signProbe) send(ctx context.Context, call signedCall, change func(r *http.Request)) (int, string) {
 	if p.err == nil && p.sent >= signProbeRequestsMax {
-		p.err = errors.New("the storage has needed too many requests")
+		p.err = errors.New("the probe of the storage needs too many requests")
 	}
 	if p.err != nil {
 		return 0, ""

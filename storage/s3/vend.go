@@ -166,7 +166,7 @@ func (c *Client) assumeRole(ctx context.Context, scope storage.Scope, policy str
 	if made == nil || aws.ToString(made.AccessKeyId) == "" || aws.ToString(made.SecretAccessKey) == "" ||
 		aws.ToString(made.SessionToken) == "" || made.Expiration == nil {
 		// Without a session token it would be a key that the policy does not narrow.
-		return storage.Credential{}, errors.New("s3: make credentials: the answer of the server is not whole")
+		return storage.Credential{}, errors.New("s3: make credentials: the response of the server is incomplete")
 	}
 	return storage.Credential{
 		Config: map[string]string{

@@ -50,7 +50,7 @@ func TestProbeVendingFindsSeaweedFS(t *testing.T) {
 	bucket := server.NewBucket(t)
 	store := open(t, vendOptions(server.Endpoint), "s3://"+bucket+"/wh")
 	err := store.ProbeVending(t.Context())
-	if !errors.Is(err, storage.ErrUnenforced) || !strings.Contains(err.Error(), "upper and lower case") {
+	if !errors.Is(err, storage.ErrUnenforced) || !strings.Contains(err.Error(), "only in case") {
 		t.Errorf("ProbeVending = %v; want ErrUnenforced because of the case of names", err)
 	}
 	if keys := server.Keys(t, bucket); len(keys) > 0 {
@@ -71,7 +71,7 @@ func TestProbeVendingFindsLooseServers(t *testing.T) {
 		{"ignores the policy", func(string) string { return "" }, "can read in"},
 		{"forgets the slash", func(p string) string {
 			return regexp.MustCompile(`(moorage-probe-[0-9a-f]*)/\*`).ReplaceAllString(p, `$1*`)
-		}, "whose name begins like"},
+		}, "whose name begins with"},
 		{"lists all", func(p string) string {
 			return regexp.MustCompile(`,"Condition":{[^}]*}}`).ReplaceAllString(p, "")
 		}, "can list"},
@@ -83,10 +83,10 @@ func TestProbeVendingFindsLooseServers(t *testing.T) {
 		}, "metadata"},
 		{"lets readers write", func(p string) string {
 			return strings.Replace(p, `"Action":"s3:GetObject"`, `"Action":["s3:GetObject","s3:PutObject"]`, 1)
-		}, "for reading"},
+		}, "read-only"},
 		{"lets readers delete", func(p string) string {
 			return strings.Replace(p, `"Action":"s3:GetObject"`, `"Action":["s3:GetObject","s3:DeleteObject"]`, 1)
-		}, "for reading"},
+		}, "read-only"},
 		{"cleans names", func(p string) string {
 			return regexp.MustCompile(`,{"Effect":"Deny","Action":"s3:\*"[^}]*}`).ReplaceAllString(p, "")
 		}, "/../"},
@@ -94,7 +94,7 @@ func TestProbeVendingFindsLooseServers(t *testing.T) {
 			found := regexp.MustCompile(`arn:aws:s3:::([^/]*/wh/)(moorage-probe-[0-9a-f]*)`).FindStringSubmatch(p)
 			all := `"arn:aws:s3:::` + found[1] + found[2] + `/*"`
 			return strings.Replace(p, all, `[`+all+`,"arn:aws:s3:::`+found[1]+strings.ToUpper(found[2])+`/*"]`, 1)
-		}, "upper and lower case"},
+		}, "only in case"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
