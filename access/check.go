@@ -139,7 +139,7 @@ func CheckGrants(record Grants) error {
 	}
 	if record.Owner != "" {
 		if record.Kind == Server {
-			return moorage.Errorf(moorage.KindIllegalArgument, "Nobody owns the server: grant admin on it instead")
+			return moorage.Errorf(moorage.KindIllegalArgument, "The server has no owner: grant admin on it instead")
 		}
 		if err := CheckGrantee(moorage.NameOf(record.Owner)); err != nil {
 			return moorage.Errorf(moorage.KindIllegalArgument, "Owner: %w", err)

@@ -68,7 +68,7 @@ func TestRegisterAroundWhereTheTableLived(t *testing.T) {
 	must(t, f.files.Create(f.ctx, around, []byte(body)))
 	_, err := f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: around})
 	wantKind(t, err, moorage.KindBadRequest)
-	if !strings.Contains(moorage.MessageOf(err), "contains one where the table or view lives, or lived, itself: file:///wh/a") {
+	if !strings.Contains(moorage.MessageOf(err), "contains another location of the same table or view: file:///wh/a") {
 		t.Errorf("refused with %v", err)
 	}
 	_, err = f.RegisterTable(f.ctx, ident("t"), catalog.RegisterRequest{MetadataLocation: last.MetadataLocation})

@@ -107,10 +107,10 @@ func TestDroppedTableWhoseLocationPassedOnStaysAway(t *testing.T) {
 // its own. It keeps its own locations.
 func TestMoveIsToldWhoseLocation(t *testing.T) {
 	t.Parallel()
-	const within, around, others = "Location lies within file:///wh/", "Location contains one where", "of another table or view: "
+	const within, around, others = "Location is within file:///wh/", "Location contains another location of the same", "of another table or view: "
 	for location, want := range map[string]string{
-		"file:///wh/in/now/inner":       within + "in/now, where the table or view lives, or lived, itself: ",
-		"file:///wh/once/in/ner":        within + "once, where",
+		"file:///wh/in/now/inner":       within + "in/now, another location of the same table or view: ",
+		"file:///wh/once/in/ner":        within + "once, another",
 		"file:///wh/in":                 around,
 		"file:///wh/other":              others,
 		"file:///wh/other/inner/deeper": others,

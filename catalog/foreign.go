@@ -66,7 +66,7 @@ func (p *parts) mayName(ctx context.Context, by directory.Asker, warehouse strin
 		err = p.mayNameOne(ctx, by, warehouse, pointer, parsed)
 		if kind := moorage.KindOf(err); err != nil && (kind == moorage.KindForbidden || moorage.IsHidden(err)) {
 			return moorage.Errorf(moorage.KindForbidden, "Not allowed: the %s names %s, "+
-				"where another table or view lives. That takes locate there", place.by, place.location)
+				"which belongs to another table or view. That requires locate there", place.by, place.location)
 		}
 		if err != nil {
 			return err

@@ -66,7 +66,7 @@ func (c viewChange) owned(ctx context.Context, p *parts) (owning, error) {
 	switch {
 	case changes && !owns && !maker.IsTrusted(c.object()):
 		return owning{}, moorage.Errorf(moorage.KindForbidden,
-			"Not allowed: change whose rights view %s is read with. That takes its owner, or delegate on warehouse %s",
+			"Not allowed: change whose rights view %s is read with. It requires its owner, or delegate on warehouse %s",
 			c.ident, c.ident.Warehouse)
 	case !after:
 		return owning{}, nil
@@ -75,7 +75,7 @@ func (c viewChange) owned(ctx context.Context, p *parts) (owning, error) {
 	case c.by.Caller.Only != nil:
 		return owning{}, moorage.Errorf(moorage.KindForbidden,
 			"Not allowed: write view %s, which is read with the rights of its owner. "+
-				"A credential that is narrowed to roles owns nothing", c.ident)
+				"A credential that is limited to roles owns nothing", c.ident)
 	}
 	return c.becomeOwner(ctx, p, maker.Identity(), grants, records[0])
 }

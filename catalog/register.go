@@ -331,7 +331,7 @@ func (p *parts) readClaims(ctx context.Context, by directory.Asker, r *registrat
 	taken, ok := errors.AsType[*claims.TakenError](err)
 	if ok && taken.Own == claims.ByAnother && r.holder.State == registry.StateDropped {
 		return moorage.Errorf(moorage.KindAlreadyExists,
-			"Location of the dropped %s is that of another table or view by now: %s",
+			"Another table or view has the location of the dropped %s: %s",
 			strings.ToLower(r.kind.Noun), taken.At)
 	}
 	if err = claims.Refusal(err, r.document.Location()); err != nil && !r.entry.Record.Exists() {

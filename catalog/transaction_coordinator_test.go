@@ -222,7 +222,7 @@ func TestTransactionOfTooManyRecords(t *testing.T) {
 			err := f.transact(changes...)
 			wantKind(t, err, moorage.KindBadRequest)
 			var needed, possible int
-			if _, err := fmt.Sscanf(moorage.MessageOf(err), "Invalid transaction: its tables need %d records to be written, or to stay as they are, at once, at most %d are possible", &needed, &possible); err != nil ||
+			if _, err := fmt.Sscanf(moorage.MessageOf(err), "Invalid transaction: its tables need %d records to be written or unchanged at once, at most %d are possible", &needed, &possible); err != nil ||
 				needed <= possible || possible != registry.BatchItemsMax {
 				t.Errorf("it says that %d are needed and %d possible: %v", needed, possible, err)
 			}

@@ -45,7 +45,7 @@ var damages = []struct {
 	{"table called a view", func(f *fixture) {
 		entry := f.entry()
 		f.write(registry.Put(entry.Key, registry.StateView, entry.Value))
-	}, "of a view, names what is none"},
+	}, "of a view names an object of another kind"},
 	{"no name", func(f *fixture) { f.remove(f.entry()) }, "has 0 names"},
 	{"two names", func(f *fixture) {
 		entry := f.entry()

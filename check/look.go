@@ -229,7 +229,7 @@ func (l *look) entry(record registry.Record) {
 	case key != record.Key:
 		l.problem("entry %s names a table that is called %s", record.Key, key)
 	case state != record.State:
-		l.problem("entry %s, of a %s, names what is none", record.Key, record.State)
+		l.problem("entry %s of a %s names an object of another kind", record.Key, record.State)
 	default:
 		l.named[value.Pointer]++
 	}

@@ -114,13 +114,13 @@ func (m *maintained) report(ctx context.Context) error {
 	for on, keys := range m.dues {
 		for _, key := range keys {
 			if m.says[on] != key && !m.look.hidden(registry.ScheduleKey(on.pointer)) {
-				m.look.problem("%s is due, and the schedule of the table does not say so", key)
+				m.look.problem("%s is in the due index, but not in the table's schedule", key)
 			}
 		}
 	}
 	for on, key := range m.says {
 		if len(m.dues[on]) == 0 && !m.look.hidden(key) { // a record at another time is already a problem
-			m.look.problem("%s is due by the schedule of the table, and is not in the index: nothing looks at it", key)
+			m.look.problem("%s is due by the table's schedule, but not in the due index, so nothing runs it", key)
 		}
 	}
 	for _, job := range m.jobs {

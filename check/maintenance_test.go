@@ -42,18 +42,18 @@ func TestCheckMaintenance(t *testing.T) {
 		"due without schedule": {func(f *fixture, job registry.Job, schedule registry.Schedule) {
 			schedule.Jobs[1].Due = time.Time{}
 			f.put(registry.ScheduleKey(job.Pointer), registry.StateNone, schedule)
-		}, "the schedule of the table does not say so"},
+		}, "is in the due index, but not in the table's schedule"},
 		"due twice": {func(f *fixture, job registry.Job, _ registry.Schedule) {
 			f.put(registry.DueKey(job.Pointer, "snapshots", job.Created.Add(time.Hour)), registry.StateNone, registry.Due{})
-		}, "the schedule of the table does not say so"},
+		}, "is in the due index, but not in the table's schedule"},
 		"schedule without due": {func(f *fixture, job registry.Job, schedule registry.Schedule) {
 			schedule.Jobs[0].Due = job.Created
 			f.put(registry.ScheduleKey(job.Pointer), registry.StateNone, schedule)
-		}, "nothing looks at it"},
+		}, "so nothing runs it"},
 		"schedule of another time": {func(f *fixture, job registry.Job, schedule registry.Schedule) {
 			schedule.Jobs[1].Due = job.Created.Add(time.Hour)
 			f.put(registry.ScheduleKey(job.Pointer), registry.StateNone, schedule)
-		}, "the schedule of the table does not say so"},
+		}, "is in the due index, but not in the table's schedule"},
 		"file of a job": {func(f *fixture, job registry.Job, _ registry.Schedule) {
 			f.must(nil, f.files.Delete(f.ctx, job.Input.Location))
 		}, "input.json is missing"},

@@ -61,7 +61,7 @@ func (l *look) access(record registry.Record) {
 // control off.
 func (l *look) policies() {
 	if l.policy > 0 && !l.on && !l.hidden(registry.EpochKey()) {
-		l.problem("there are %d records of access, and %s is missing: nothing heeds them",
+		l.problem("there are %d records of access, and %s is missing: they have no effect",
 			l.policy, registry.EpochKey())
 	}
 	for key, at := range l.granted {
@@ -74,9 +74,9 @@ func (l *look) policies() {
 		case !found:
 			l.problem("%s is on an object that does not exist", key)
 		case !marked:
-			l.problem("%s is on an object that does not say so, so that its end would leave the grants", key)
+			l.problem("%s is on an object that does not record it, so the grants would outlive the object", key)
 		case ancestors != nil && !slices.Equal(ancestors, at.value.Ancestors):
-			l.problem("%s is elsewhere than its grants say", key)
+			l.problem("%s is not where its grants record it", key)
 		}
 	}
 }

@@ -54,28 +54,28 @@ func TestCheckFindsDamagedPolicy(t *testing.T) {
 	}{
 		{"access off", func(f *fixture, _, _, _ registry.ID) {
 			f.remove(f.get(registry.EpochKey()))
-		}, []string{"there are 3 records of access, and access/epoch is missing: nothing heeds them"}},
+		}, []string{"there are 3 records of access, and access/epoch is missing: they have no effect"}},
 		{"object gone", func(f *fixture, _, _, warehouse registry.ID) {
 			f.grantOn(registry.ID{7}, "table", warehouse)
 		}, []string{registry.GrantsKey(registry.ID{7}).String() + " is on an object that does not exist"}},
 		{"table without its mark", func(f *fixture, _, _, _ registry.ID) {
 			f.change(func(p *registry.Pointer) { p.Granted = false })
-		}, []string{"is on an object that does not say so"}},
+		}, []string{"is on an object that does not record it"}},
 		{"warehouse without its mark", func(f *fixture, _, _, warehouse registry.ID) {
 			f.grantOn(warehouse, "warehouse")
-		}, []string{"is on an object that does not say so"}},
+		}, []string{"is on an object that does not record it"}},
 		{"table elsewhere", func(f *fixture, table, _, warehouse registry.ID) {
 			f.grantOn(table, "table", warehouse)
-		}, []string{"is elsewhere than its grants say"}},
+		}, []string{"is not where its grants record it"}},
 		{"namespace elsewhere", func(f *fixture, _, ns, warehouse registry.ID) {
 			f.grantOn(ns, "namespace", registry.ID{7}, warehouse)
-		}, []string{"is elsewhere than its grants say"}},
+		}, []string{"is not where its grants record it"}},
 		{"epoch that cannot be read", func(f *fixture, _, _, _ registry.ID) {
 			f.write(registry.Put(registry.EpochKey(), registry.StateNone, []byte("{")))
 		}, []string{"(whether access is on, or what nodes share for it; "}},
 		{"grants that cannot be read", func(f *fixture, table, _, _ registry.ID) {
 			f.write(registry.Put(registry.GrantsKey(table), registry.StateNone, []byte("{")))
-		}, []string{"(who may do what: it gives nobody anything; "}},
+		}, []string{"(access policy: it grants nothing; "}},
 		{"namespace that cannot be read", func(f *fixture, _, _, warehouse registry.ID) {
 			f.grantOn(registry.ID{7}, "namespace", warehouse)
 			f.write(registry.Put(f.record(registry.TableNamespace, "/ns", registry.StateLive).Key, registry.StateLive, []byte("{")))

@@ -17,7 +17,7 @@ import (
 func readRecord[T registry.Value](l *look, record registry.Record, states ...registry.State) (T, bool) {
 	value, err := registry.Decode[T](record)
 	if err == nil && !slices.Contains(states, record.State) {
-		err = fmt.Errorf("it is %s, which none can be", record.State)
+		err = fmt.Errorf("it has the impossible state %s", record.State)
 	}
 	if err != nil {
 		l.unreadable[record.Key] = err
@@ -138,11 +138,11 @@ func (l *look) concern(key registry.Key, holders map[registry.Key]pointerAt) str
 	case registry.TableLocation:
 		return "the location of " + whose
 	case registry.TableTombstone:
-		return "what a table or view that is gone may have left there"
+		return "what a former table or view may have left there"
 	case registry.TableTask:
 		return l.taskName(key, holder)
 	case registry.TablePrincipal, registry.TableRole, registry.TableGrants:
-		return "who may do what: it gives nobody anything"
+		return "access policy: it grants nothing"
 	case registry.TableAccess:
 		return "whether access is on, or what nodes share for it"
 	}
@@ -155,7 +155,7 @@ func remedy(key registry.Key) string {
 	case registry.TableTask:
 		return "see moorage doctor"
 	case registry.TableIdempotency:
-		return "who repeats that request has to look whether it happened"
+		return "a client that repeats that request has to check whether it happened"
 	}
 	return "run the version that wrote it, or restore a backup"
 }

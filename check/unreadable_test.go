@@ -97,7 +97,7 @@ var legible = []struct {
 	}, "the location of a table or view"},
 	{"outcome", func(f *fixture, _ registry.Key) registry.Record {
 		return f.record(registry.TableIdempotency, "", registry.StateNone)
-	}, "has to look whether it happened"},
+	}, "has to check whether it happened"},
 	{"transaction", func(f *fixture, transaction registry.Key) registry.Record { return f.get(transaction) }, "which is"},
 	{"task", func(f *fixture, _ registry.Key) registry.Record {
 		_, pointer := f.recordOf("gone")

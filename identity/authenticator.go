@@ -117,7 +117,7 @@ func (a *Authenticator) Authenticate(r *http.Request) (moorage.Caller, error) {
 
 // Texts for clients. One text covers every fault of a credential.
 const (
-	textNone    = "Show who you are: the request has no credentials"
+	textNone    = "Authentication required: the request has no credentials"
 	textRefused = "Invalid credentials"
 )
 
@@ -142,7 +142,7 @@ func (a *Authenticator) answered(address string, err error) error {
 func (a *Authenticator) note(address string, refused *refusal) {
 	a.config.Refused(address, refused.reason)
 	if refused.isKey && a.dead.add(refused.reason) {
-		a.config.Logger.Warn("a key is no longer good: give its owner another one", "key", refused.reason,
+		a.config.Logger.Warn("a key is no longer valid: give its owner another one", "key", refused.reason,
 			"address", address)
 	}
 }

@@ -149,7 +149,7 @@ func (c Config) check() error {
 		aliases[issuer.Alias], urls[issuer.URL] = true, true
 	}
 	if len(c.Issuers) == 0 && c.Records == nil && !c.Certificates {
-		return errors.New("there is no way to show who one is")
+		return errors.New("no way of authentication is configured")
 	}
 	return nil
 }

@@ -22,5 +22,5 @@ func ExampleAuthenticator() {
 	}
 	caller, err := a.Authenticate(httptest.NewRequest("GET", "/v1/config", nil))
 	fmt.Printf("%q %v %s\n", caller.Name, moorage.KindOf(err), moorage.MessageOf(err))
-	// Output: "" not authorized Show who you are: the request has no credentials
+	// Output: "" not authorized Authentication required: the request has no credentials
 }

@@ -54,7 +54,7 @@ func (a *Authenticator) renew(ctx context.Context, r tokenRequest) (TokenAnswer,
 			owner = caller.Via[0]
 		}
 		if owner != client.Name {
-			return TokenAnswer{}, oauthErrorf(codeGrant, "The token is not of who shows it")
+			return TokenAnswer{}, oauthErrorf(codeGrant, "The token does not belong to its sender")
 		}
 		authenticated = a.config.Now()
 		caller.KeyID, caller.KeyGeneration = client.KeyID, client.KeyGeneration
@@ -92,7 +92,7 @@ func (a *Authenticator) ownToken(ctx context.Context, text string, which expiry,
 	}
 	if refused, ok := errors.AsType[*refusal](err); ok {
 		if refused.reason == reasonExpired {
-			return ownClaims{}, oauthErrorf(codeGrant, "The token has expired: show the credential")
+			return ownClaims{}, oauthErrorf(codeGrant, "The token has expired: present the credential")
 		}
 		return ownClaims{}, oauthErrorf(codeGrant, "The token is not valid")
 	}
@@ -102,7 +102,7 @@ func (a *Authenticator) ownToken(ctx context.Context, text string, which expiry,
 // checkBearer refuses an exchange that does not come from caller itself.
 func (a *Authenticator) checkBearer(ctx context.Context, r tokenRequest, caller moorage.Caller) error {
 	if r.header == "" {
-		return oauthErrorf(codeClient, "Show who you are: the request has no credentials")
+		return oauthErrorf(codeClient, "Authentication required: the request has no credentials")
 	}
 	sender, err := a.authorize(ctx, r.header, r.address)
 	if _, refused := errors.AsType[*refusal](err); refused {
@@ -112,7 +112,7 @@ func (a *Authenticator) checkBearer(ctx context.Context, r tokenRequest, caller 
 		return err
 	}
 	if sender.Name != caller.Name || !slices.Equal(sender.Via, caller.Via) {
-		return oauthErrorf(codeGrant, "The token is not of who shows it")
+		return oauthErrorf(codeGrant, "The token does not belong to its sender")
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (a *Authenticator) mayStillActFor(ctx context.Context, caller moorage.Calle
 		return err
 	}
 	if !strings.HasPrefix(caller.Name, alias+":") || slices.Contains(a.config.Admins, caller.Name) {
-		return oauthErrorf(codeUnallowed, "%s may not ask in that name", engine.Name)
+		return oauthErrorf(codeUnallowed, "%s may not act for that principal", engine.Name)
 	}
 	return nil
 }
@@ -144,9 +144,9 @@ func (a *Authenticator) aliasFor(ctx context.Context, engine moorage.Caller) (st
 	case err != nil:
 		return "", unavailable("look up what an engine may", err)
 	case !may:
-		return "", oauthErrorf(codeUnallowed, "%s may not ask in the name of others: it needs impersonate", engine.Name)
+		return "", oauthErrorf(codeUnallowed, "%s may not act for others: it needs impersonate", engine.Name)
 	case !a.aliases[alias]:
-		return "", oauthErrorf(codeUnallowed, "%s speaks for %.70q, and no issuer is called so", engine.Name, alias)
+		return "", oauthErrorf(codeUnallowed, "%s speaks for %.70q, and there is no such issuer", engine.Name, alias)
 	}
 	return alias, nil
 }
@@ -177,7 +177,7 @@ func (a *Authenticator) exchangeFor(ctx context.Context, r tokenRequest, types [
 		return TokenAnswer{}, oauthErrorf(codeGrant, "The subject has no name that can be used")
 	}
 	if slices.Contains(a.config.Admins, name) {
-		return TokenAnswer{}, oauthErrorf(codeUnallowed, "%s may not ask in that name", engine.Name)
+		return TokenAnswer{}, oauthErrorf(codeUnallowed, "%s may not act for that principal", engine.Name)
 	}
 	return a.issue(ctx, r, moorage.Caller{
 		Name: name, Via: []string{engine.Name}, KeyID: engine.KeyID, KeyGeneration: engine.KeyGeneration,
@@ -205,7 +205,8 @@ func (a *Authenticator) actorOf(ctx context.Context, r tokenRequest) (moorage.Ca
 		engine, authenticated = c.caller(), time.Unix(c.Authenticated, 0)
 	}
 	if engine.IsActing() {
-		return moorage.Caller{}, time.Time{}, oauthErrorf(codeUnallowed, "Who asks in another's name may not lend it")
+		return moorage.Caller{}, time.Time{}, oauthErrorf(codeUnallowed,
+			"A caller that acts for another may not pass that on")
 	}
 	if r.header == "" {
 		return engine, authenticated, nil

@@ -87,7 +87,7 @@ func (i *issuer) renew(ctx context.Context) {
 	i.fetching = nil
 	close(done)
 	if err != nil {
-		i.logger.LogAttrs(ctx, slog.LevelWarn, "the keys of an issuer cannot be fetched; those known before serve on",
+		i.logger.LogAttrs(ctx, slog.LevelWarn, "the keys of an issuer cannot be fetched; known keys are still accepted",
 			slog.String("error", moorage.OneLine(err.Error())), slog.Bool("known", i.set != nil))
 		i.failed = true
 		return

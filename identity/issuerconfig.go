@@ -80,7 +80,7 @@ func (c IssuerConfig) check() error {
 		return err
 	}
 	if c.Audience == "" {
-		return errors.New("it needs audience=…: else a token for another service would do here too")
+		return errors.New("it needs audience=…: otherwise a token for another service would work here too")
 	}
 	for _, name := range c.Algorithms {
 		if !slices.Contains(algorithms(), jose.SignatureAlgorithm(name)) {

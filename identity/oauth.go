@@ -164,7 +164,7 @@ func (a *Authenticator) clientOf(ctx context.Context, r tokenRequest) (caller mo
 		if inForm != "" {
 			formID, formSecret, formOK := parsePair(r.form.Get("client_id"), inForm)
 			if !formOK || formID != id || formSecret != secret {
-				return caller, true, oauthErrorf(codeRequest, "The header and the form show different credentials")
+				return caller, true, oauthErrorf(codeRequest, "The header and the form have different credentials")
 			}
 		}
 	case inForm != "":

@@ -461,7 +461,7 @@ func TestDeadKeysAreNamed(t *testing.T) {
 	delete(f.records.keys, key.ID)
 	refused("Bearer "+token, "key:etl "+key.ID+": withdrawn")
 	refused("Bearer "+key.Text, reasonAPIKey)
-	if lines := strings.Count(log.String(), "no longer good"); lines != 3 {
+	if lines := strings.Count(log.String(), "no longer valid"); lines != 3 {
 		t.Errorf("%d lines, want one for each reason in a minute: %s", lines, log)
 	}
 }

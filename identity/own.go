@@ -61,7 +61,7 @@ func (a *Authenticator) give(ctx context.Context, caller moorage.Caller, authent
 	now := a.config.Now()
 	life = min(a.config.TokenLifetime, authenticated.Add(tokenLifetimeMax).Sub(now)).Truncate(time.Second)
 	if life <= 0 {
-		return "", 0, oauthErrorf(codeGrant, "The credential was shown more than %s ago: show it again",
+		return "", 0, oauthErrorf(codeGrant, "The credential was presented more than %s ago: present it again",
 			tokenLifetimeMax)
 	}
 	id, err := drawText(a.config.Random, 22)

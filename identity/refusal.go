@@ -57,6 +57,6 @@ func (r *refusal) Challenge() string {
 func unavailable(doing string, err error) error {
 	return &moorage.Error{
 		Ident: doing, Kind: moorage.KindUnavailable, Err: err,
-		Message: "It cannot be found out now who you are; nothing was changed",
+		Message: "The server cannot authenticate you now; nothing was changed",
 	}
 }

@@ -257,7 +257,7 @@ func (d *Distributed) safely(f func()) {
 // tellPanic logs err, with its place, if it is a panic.
 func (d *Distributed) tellPanic(err error) {
 	if panicked, ok := errors.AsType[*worker.PanicError](err); ok {
-		d.log.Error("the care of this node's locks panicked", "error", err, "stack", string(panicked.Stack))
+		d.log.Error("renewing this node's locks panicked", "error", err, "stack", string(panicked.Stack))
 	}
 }
 

@@ -30,7 +30,7 @@ func TestStorePanicsInBackground(t *testing.T) {
 		wantTold := func(when string) {
 			t.Helper()
 			synctest.Wait()
-			if text := logs.String(); !strings.Contains(text, "the care of this node's locks panicked") || !strings.Contains(text, "panic_test.go") {
+			if text := logs.String(); !strings.Contains(text, "renewing this node's locks panicked") || !strings.Contains(text, "panic_test.go") {
 				t.Errorf("%s: logged %q, want the panic and its place", when, text)
 			}
 			logs.mu.Lock()

@@ -72,7 +72,7 @@ func change(path string, edit func(old *keys, manager *keyset.Manager) error) er
 	replacement := path + newSuffix
 	file, err := os.OpenFile(replacement, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("secrets: somebody else is changing %s; if nobody is, remove %s", path, replacement)
+		return fmt.Errorf("secrets: another process is changing %s; if none is, remove %s", path, replacement)
 	}
 	if err != nil {
 		return fmt.Errorf("secrets: change the key file: %w", err)
@@ -115,7 +115,7 @@ func read(path string) (*keys, error) {
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil {
-		return nil, fmt.Errorf("secrets: look at the key file: %w", err)
+		return nil, fmt.Errorf("secrets: check the key file: %w", err)
 	}
 	if err := checkMode(path, info); err != nil {
 		return nil, err

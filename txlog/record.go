@@ -151,7 +151,7 @@ func decodeTransaction(record registry.Record, id registry.ID) (Transaction, err
 	switch record.State {
 	case registry.StatePending, registry.StateCommitted, registry.StateAborted:
 	default:
-		return Transaction{}, fmt.Errorf("%s is %s, which no transaction can be", record.Key, record.State)
+		return Transaction{}, fmt.Errorf("%s has the state %s, which no transaction has", record.Key, record.State)
 	}
 	transaction, err := registry.Decode[Transaction](record)
 	if err == nil && transaction.ID != id {

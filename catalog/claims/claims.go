@@ -413,13 +413,13 @@ func claimPath(roots []string, location string) (normalised string, folders []st
 		}
 		if top == place {
 			return "", nil, moorage.Errorf(moorage.KindBadRequest,
-				"Location is a folder for tables and views, not for one of them: %s", location)
+				"Location is the root of tables and views, choose a folder below it: %s", location)
 		}
 		within = true
 	}
 	if !within {
 		return "", nil, moorage.Errorf(moorage.KindBadRequest,
-			"Location is outside of those that the warehouse allows (moorage warehouse change --allow-location): %s",
+			"Location is outside the warehouse locations (add one with moorage warehouse change --allow-location): %s",
 			location)
 	}
 	for _, folder := range place.Ancestors() { // the topmost folder is below no root, so nothing can live in it
@@ -437,24 +437,24 @@ func Refusal(err error, location string) error {
 		return err
 	case taken.Own == WithinOwn:
 		return moorage.Errorf(moorage.KindBadRequest,
-			"Location lies within %s, where the table or view lives, or lived, itself: %s", taken.At, location)
+			"Location is within %s, another location of the same table or view: %s", taken.At, location)
 	case taken.Own == AroundOwn:
 		return moorage.Errorf(moorage.KindBadRequest,
-			"Location contains one where the table or view lives, or lived, itself: %s", location)
+			"Location contains another location of the same table or view: %s", location)
 	case taken.Own == AwaitsPurge:
 		return moorage.Errorf(moorage.KindUnavailable, "The files of a dropped table at %s are still being purged; "+
 			"nothing was changed. Repeat the request later, or choose another location", location)
 	case taken.Own == PurgeWaits:
 		return moorage.Errorf(moorage.KindCommitFailed, "A dropped table has the location %s. Its files are kept "+
-			"until %s, so that it can come back, and purged then; nothing was changed. Choose another "+
-			"location, or register the last metadata file of the dropped table to take it back", location,
+			"until %s, so that it can be restored, and purged then; nothing was changed. Choose another "+
+			"location, or register the last metadata file of the dropped table to restore it", location,
 			taken.Until.UTC().Format(time.RFC3339))
 	case taken.Own == StillReached:
-		return moorage.Errorf(moorage.KindCommitFailed, "A table that is gone lived at, above or below %s, and "+
+		return moorage.Errorf(moorage.KindCommitFailed, "A former table was at, above or below %s, and "+
 			"engines may hold credentials for its files until %s. Repeat the request then, or choose another "+
 			"location", location, taken.Until.UTC().Format(time.RFC3339))
 	case taken.Own == ReplacedReached:
-		return moorage.Errorf(moorage.KindCommitFailed, "The table that is to be replaced lives at %s, and engines "+
+		return moorage.Errorf(moorage.KindCommitFailed, "The table to replace is at %s, and engines "+
 			"may hold credentials for its files. Drop it now, and repeat the request after %s", taken.At,
 			taken.Until.UTC().Format(time.RFC3339))
 	}

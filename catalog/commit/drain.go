@@ -86,7 +86,8 @@ func (p *Pipeline) putBack(ctx context.Context, ident moorage.Identifier, path *
 			return
 		}
 		if attempt+1 == putBackAttempts || p.ledger.Pause(ctx, attempt+3) != nil {
-			p.log.WarnContext(ctx, "could not put back what was to be dropped", "ident", ident, "error", err)
+			p.log.WarnContext(ctx, "could not cancel the drop of a warehouse or namespace",
+				"ident", ident, "error", err)
 			return
 		}
 	}

@@ -46,7 +46,7 @@ func (r leaseReader) read(ctx context.Context, w *work) (registry.Record, error)
 	case !live:
 		return registry.Record{}, leaseLost(w, "it has ended")
 	case hold.Caller != w.Caller.Name:
-		return registry.Record{}, leaseLost(w, "somebody else took it")
+		return registry.Record{}, leaseLost(w, "another holder took it")
 	}
 	return records[0], nil
 }

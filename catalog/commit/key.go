@@ -243,10 +243,10 @@ func (p *Pipeline) detachedLook(ctx context.Context) (asking, looking context.Co
 // with the same key may have succeeded. It must not look like a refusal: the client would delete
 // the files of a successful commit. It must not look like a request to retry either.
 func (p *Pipeline) outcomeUnknown(ctx context.Context, key *ledger.Key, cause error) error {
-	p.log.ErrorContext(ctx, "what became of a mutation with a key cannot be told",
+	p.log.ErrorContext(ctx, "the outcome of a change with an Idempotency-Key cannot be read",
 		"key", key.Record.ID, "method", key.Request.Method, "path", key.Request.Path, "error", cause)
 	return &moorage.Error{Op: "commit.outcomeUnknown", Ident: key.Record.ID, Kind: moorage.KindCommitUnknown,
-		Message: "Cannot tell what became of the requests with this Idempotency-Key", Err: cause}
+		Message: "The outcome of the requests with this Idempotency-Key is unknown", Err: cause}
 }
 
 // lookUp returns the outcome of an attempt with key. found reports whether there is one. If err is

@@ -22,7 +22,8 @@ func (p *Pipeline) lock(ctx context.Context, row gate.Row, levels []locks.Level,
 		return hold, nil
 	case errors.Is(err, locks.ErrTimeout), errors.Is(err, locks.ErrConflict):
 		return nil, moorage.E("commit.lock", string(row.Verb), moorage.KindUnavailable,
-			moorage.Errorf(moorage.KindUnavailable, "Other operations hold the locks of this one; nothing was changed"))
+			moorage.Errorf(moorage.KindUnavailable,
+				"Other operations hold the locks that this one needs; nothing was changed"))
 	}
 	return nil, moorage.E("commit.lock", string(row.Verb), moorage.KindUnavailable, err)
 }

@@ -319,7 +319,7 @@ func (t *transaction) batch() (registry.Batch, error) {
 	}
 	if items := max(len(merged.Conditions), len(merged.Writes)) + 2; items > registry.BatchItemsMax {
 		return registry.Batch{}, moorage.Errorf(moorage.KindBadRequest,
-			"Invalid transaction: its tables need %d records to be written, or to stay as they are, at once, "+
+			"Invalid transaction: its tables need %d records to be written or unchanged at once, "+
 				"at most %d are possible; each folder above a new table is one", items, registry.BatchItemsMax)
 	}
 	return merged, nil
@@ -336,7 +336,7 @@ func overlap(ident moorage.Identifier, key registry.Key) error {
 		return moorage.Errorf(moorage.KindAlreadyExists, "Another table of the transaction has the UUID of %s", ident)
 	}
 	return moorage.Errorf(moorage.KindCommitFailed,
-		"Another change of the transaction is of the same table as %s by now", ident)
+		"Another change of the transaction is for the same table as %s", ident)
 }
 
 // participants returns the tables of t as the transaction log records them.

@@ -195,7 +195,7 @@ func (p *Pipeline) abortDead(ctx context.Context, pointers []registry.ID) bool {
 	p.lastDeadScan.Store(&now)
 	entries, err := p.transactions.Unfinished(ctx, registry.ID{}, registry.ListLimitMax)
 	if err != nil {
-		p.log.WarnContext(ctx, "could not look for unfinished transactions", "error", err)
+		p.log.WarnContext(ctx, "could not search for unfinished transactions", "error", err)
 		return false
 	}
 	found := false

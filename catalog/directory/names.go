@@ -221,7 +221,7 @@ func (d *Directory) moved(ctx context.Context, record registry.Record, pointer r
 			return nil, err
 		}
 	}
-	return nil, moorage.Errorf(moorage.KindUnavailable, "The table is renamed all the time: %s", pointer.Identifier())
+	return nil, moorage.Errorf(moorage.KindUnavailable, "The table is renamed repeatedly: %s", pointer.Identifier())
 }
 
 // newFound returns the pointer of a record in the warehouse of path.

@@ -184,7 +184,7 @@ func (d *Directory) Taking(by Asker) func(context.Context, registry.Pointer) err
 		err = d.May(ctx, by, asked, &Found{Pointer: dropped, Above: above}, dropped.Identifier())
 		if kind := moorage.KindOf(err); err != nil && (kind == moorage.KindForbidden || moorage.IsHidden(err)) {
 			return moorage.Errorf(moorage.KindForbidden,
-				"Not allowed: drop on the dropped table or view that lived at the location")
+				"Not allowed: drop on the dropped table or view that was at the location")
 		}
 		return err
 	}

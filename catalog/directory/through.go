@@ -103,7 +103,7 @@ func (p viewPath) findView(ctx context.Context, name moorage.Identifier, known *
 	case kind == moorage.KindUnavailable, ctx.Err() != nil:
 		return view, err
 	case kind != moorage.KindNoSuchView:
-		p.log.WarnContext(ctx, "a view cannot be read, so nobody gets through it",
+		p.log.WarnContext(ctx, "a view cannot be read, so no query gets through it",
 			"view", name.String(), "error", err)
 	}
 	return view, nil

@@ -81,7 +81,7 @@ func FileError(location string, err error) error {
 		kind, text = moorage.KindNotFound, "Failed to open input stream for file: "+location
 	case errors.Is(err, storage.ErrOutside):
 		kind, text = moorage.KindBadRequest,
-			"Location is outside of those that the warehouse allows (moorage warehouse change --allow-location): "+
+			"Location is outside the warehouse locations (add one with moorage warehouse change --allow-location): "+
 				location
 	case errors.Is(err, storage.ErrLocation):
 		kind, text = moorage.KindBadRequest, "Malformed location: "+location
@@ -177,7 +177,7 @@ func (f File) Content() ([]byte, error) {
 	body := f.Document.Raw()
 	if len(body) > BytesMax {
 		return nil, moorage.Errorf(moorage.KindTooLarge,
-			"The metadata would have %d bytes, at most %d can be read again", len(body), BytesMax)
+			"The metadata would have %d bytes, at most %d are allowed", len(body), BytesMax)
 	}
 	if !f.IsCompressed() {
 		return body, nil

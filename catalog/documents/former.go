@@ -386,7 +386,7 @@ func (d *Documents) formerTrims(round []formerBatch) ([]registry.Trim, error) {
 func (d *Documents) deleteFormer(ctx context.Context, table *directory.Found, trim registry.Trim,
 	round []formerBatch) error {
 	if d.now().Sub(trim.At) > trimBeginMax {
-		return moorage.Errorf(moorage.KindUnavailable, "It took too long to announce which metadata files go")
+		return moorage.Errorf(moorage.KindUnavailable, "Announcing the metadata files to delete took too long")
 	}
 	ctx, cancel := context.WithTimeout(ctx, trimTimeout)
 	defer cancel()

@@ -49,7 +49,7 @@ func (d *Documents) mayStillGo(ctx context.Context, file Lost) bool {
 	if d.isDrawnWithin(file.Location, lostBeginMax) {
 		return true
 	}
-	d.log.InfoContext(ctx, "the metadata file of a commit that did not happen stays: the commit took too long",
+	d.log.InfoContext(ctx, "the metadata file of a failed commit stays: the commit took too long",
 		"location", file.Location)
 	return false
 }
@@ -71,7 +71,7 @@ func (d *Documents) DeleteLostBehind(ctx context.Context, file Lost, now *direct
 
 // NoteUnlooked is the log message for a file that stays because the check whether it is in use
 // failed.
-const NoteUnlooked = "could not look whether the metadata file of a commit that did not happen is in use, it stays"
+const NoteUnlooked = "could not check whether the metadata file of a failed commit is in use, it stays"
 
 // DeleteLost deletes a file, unless the pointer that now has its uuid names it, or has a version
 // that logs it. If that is unknown, the file stays as an orphan.
@@ -100,7 +100,7 @@ func (d *Documents) delete(ctx context.Context, file Lost) {
 		files = append(files, list.Location)
 	}
 	if err := deleteFiles(ctx, file.Storage, append(files, file.Location)); err != nil {
-		d.log.WarnContext(ctx, "could not delete the metadata file of a commit that did not happen",
+		d.log.WarnContext(ctx, "could not delete the metadata file of a failed commit",
 			"location", file.Location, "error", err)
 	}
 }

@@ -169,7 +169,7 @@ func (d *Documents) deleteTrimmed(ctx context.Context, all []Trimmed) {
 	}
 	now, err := d.directory.RereadAll(ctx, known)
 	if err != nil {
-		d.log.WarnContext(ctx, "could not look whether old metadata files are in use, they stay", "error", err)
+		d.log.WarnContext(ctx, "could not check whether old metadata files are in use, they stay", "error", err)
 		return
 	}
 	type place struct {
@@ -180,7 +180,7 @@ func (d *Documents) deleteTrimmed(ctx context.Context, all []Trimmed) {
 	for i, t := range all {
 		unnamed, err := d.unnamed(ctx, t, now[i])
 		if err != nil {
-			d.log.WarnContext(ctx, "could not look whether old metadata files are in use, they stay",
+			d.log.WarnContext(ctx, "could not check whether old metadata files are in use, they stay",
 				"ident", t.Table.Pointer.Identifier(), "error", err)
 		}
 		if len(unnamed) == 0 {

@@ -33,7 +33,7 @@ func TryOut(ctx context.Context, store storage.Store, root, id string) (err erro
 	}
 	read, err := storage.ReadAll(ctx, store, location, int64(len(id)))
 	if err == nil && string(read) != id {
-		err = errors.New("it holds something else than what was written")
+		err = errors.New("its content differs from what was written")
 	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", location, err)

@@ -57,7 +57,7 @@ func (g *Guard) follow(ctx context.Context, before *view) (*view, error) {
 		}
 		return next, nil
 	}
-	return nil, errors.New("policy changed all the time while it was read")
+	return nil, errors.New("policy kept changing while it was read")
 }
 
 // changed returns the snapshot of before with the changes since then. It returns nil if the whole
@@ -177,7 +177,7 @@ func (g *Guard) add(ctx context.Context, changes *access.Changes, key registry.K
 		}
 	}
 	if err != nil {
-		g.config.Logger.ErrorContext(ctx, "a record of policy cannot be read: it gives nobody anything",
+		g.config.Logger.ErrorContext(ctx, "a record of policy cannot be read: it grants nothing",
 			"record", key, "error", err)
 	}
 }

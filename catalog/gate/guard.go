@@ -236,8 +236,9 @@ func (g *Guard) Who(ctx context.Context, caller moorage.Caller) (who *access.Who
 		return nil, nil, err
 	case !on:
 		return nil, nil, moorage.Errorf(moorage.KindUnsupported,
-			"Access is not on in this store: everybody may do everything. Switch it on with moorage key create NAME "+
-				"--admin, or moorage access enable, and start the server with --keys, --issuer or --tls-client-ca")
+			"Access control is off in this store: every caller may do everything. Switch it on with "+
+				"moorage key create NAME --admin, or moorage access enable, "+
+				"and start the server with --keys, --issuer or --tls-client-ca")
 	case IsSystem(caller):
 		return nil, policy, nil
 	}

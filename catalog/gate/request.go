@@ -74,7 +74,7 @@ func pass(ctx context.Context, authorizer Authorizer, request Request, do func()
 		return moorage.Errorf(moorage.KindInternal, "The verb %s is not in the table of verbs", request.Verb)
 	}
 	if request.Caller.IsNobody() {
-		return moorage.Errorf(moorage.KindForbidden, "Nobody asks: the request has no caller")
+		return moorage.Errorf(moorage.KindForbidden, "The request has no caller")
 	}
 	if err := authorizer.Authorize(ctx, request); err != nil {
 		return err

@@ -146,6 +146,6 @@ func forbiddenToOwner(q Question, walk *access.Walk) error {
 	for at := walk.Step - 1; !view.Definer; at-- {
 		view = q.Through.Views[at-1]
 	}
-	return moorage.Errorf(moorage.KindForbidden, "%s, which is asked for as the owner of view %s",
+	return moorage.Errorf(moorage.KindForbidden, "%s, for the owner of view %s",
 		moorage.MessageOf(Forbidden(q.Object, walk.Missing)), view.Object.Ident)
 }

@@ -365,7 +365,7 @@ func (c *call) mayHandOver(ctx context.Context, t *target, owner string) error {
 	err = c.onServer(ctx, gate.Always)
 	if moorage.KindOf(err) == moorage.KindForbidden {
 		return moorage.Errorf(moorage.KindForbidden,
-			"Not allowed: make %s the owner of view %s, which is read with the rights of its owner. That takes admin",
+			"Not allowed: make %s the owner of view %s, read with the rights of its owner. This requires admin",
 			moorage.NameOf(owner), t.ref.Ident)
 	}
 	return err

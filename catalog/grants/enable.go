@@ -36,7 +36,7 @@ func (g *Grants) Enable(ctx context.Context) error {
 			"This server decides nothing about access"))
 	case !gate.IsSystem(by) && access.GranteeOf(by.Name) != access.IsPrincipal:
 		return moorage.Annotate(op, "", moorage.Errorf(moorage.KindNotAuthorized,
-			"Show who you are to switch access on, or do it on the store: moorage key create --admin NAME"))
+			"Authenticate to switch access control on, or do it on the store: moorage key create --admin NAME"))
 	}
 	_, err = g.pipeline.Submit(ctx, commit.Intent{
 		Caller: by, Verb: gate.EnableAccess, On: []moorage.Identifier{{}}, Silent: true,

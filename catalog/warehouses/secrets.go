@@ -168,7 +168,7 @@ func refOf(secret storage.Secret) (registry.SecretRef, error) {
 func (w *Warehouses) RewrapSecrets(ctx context.Context) (rewrapped int, err error) {
 	const op = "warehouses.RewrapSecrets"
 	if w.sealer == nil {
-		return 0, moorage.Errorf(moorage.KindBadRequest, "There is no key to seal secrets with: say --secrets-key")
+		return 0, moorage.Errorf(moorage.KindBadRequest, "There is no key to seal secrets with: pass --secrets-key")
 	}
 	store := registry.ID{}
 	var refused error // the first error of a secret that stays unchanged

@@ -42,7 +42,7 @@ func TestMaintenanceByPolicy(t *testing.T) {
 	command(0, "snapshots: Paused", append([]string{"maintain", "status"}, table...)...)
 	command(0, "we move", append([]string{"maintain", "status"}, table...)...)
 	command(0, "table default.harbour.ships was not paused itself\nstill paused since ", append([]string{"maintain", "resume"}, table...)...)
-	command(1, "Let it go on with moorage maintain resume namespace default.harbour", "maintain", "run", "snapshots", table[1])
+	command(1, "Resume it with moorage maintain resume namespace default.harbour", "maintain", "run", "snapshots", table[1])
 	command(0, "done", "maintain", "resume", "namespace", "default.harbour")
 	command(0, "done", "maintain", "run", "snapshots", table[1], "--by-policy")
 	command(0, "done", "maintain", "rescan", "server")

@@ -73,18 +73,18 @@ var (
 // help has one sentence for each status: what a client can do about the failure.
 var help = map[int]string{
 	http.StatusBadRequest:            "Correct the request as the message says; openapi.yaml describes it.",
-	http.StatusUnauthorized:          "Show who you are: with an API key, a token, or a client certificate.",
-	http.StatusForbidden:             "Ask from where, and as somebody, the message allows.",
-	http.StatusNotFound:              "List what there is; openapi.yaml has every path.",
+	http.StatusUnauthorized:          "Authenticate with an API key, a token, or a client certificate.",
+	http.StatusForbidden:             "Use a caller, or an address, that the message allows.",
+	http.StatusNotFound:              "List the existing objects; openapi.yaml has every path.",
 	http.StatusMethodNotAllowed:      "Use a method that the header Allow names.",
-	http.StatusMisdirectedRequest:    "Ask for localhost, or start the server with --host.",
+	http.StatusMisdirectedRequest:    "Use localhost, or start the server with --host.",
 	http.StatusNotAcceptable:         "This server cannot do that; the message says what does.",
-	http.StatusConflict:              "Look at the present state, and choose another name or repeat the request.",
+	http.StatusConflict:              "Check the current state, and choose another name or repeat the request.",
 	http.StatusRequestEntityTooLarge: "Send less at once.",
-	http.StatusUnprocessableEntity:   "Look at the present state first; the same request fails again.",
-	http.StatusTooManyRequests:       "Repeat the request after the seconds that Retry-After says.",
-	http.StatusServiceUnavailable:    "Repeat the request after the seconds that Retry-After says.",
-	http.StatusInternalServerError:   "Look for request-id in the server's log, and at the state before a repetition.",
+	http.StatusUnprocessableEntity:   "Check the current state first; the same request fails again.",
+	http.StatusTooManyRequests:       "Repeat the request after the seconds in Retry-After.",
+	http.StatusServiceUnavailable:    "Repeat the request after the seconds in Retry-After.",
+	http.StatusInternalServerError:   "Find request-id in the server's log, and check the state before repeating.",
 }
 
 // retryAfter is the Retry-After of a 503 and a 429, in seconds. Several clients repeat any request

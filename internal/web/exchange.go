@@ -111,7 +111,7 @@ func (s *Server) adapt(operation *operation, h Handler) http.HandlerFunc {
 		x.operation = operation
 		if !probe && operation.name != operationReady && !s.isMine(r.Host) { // probes name a pod's address
 			s.writeFailure(x, r, failureNoHost,
-				"This server is not "+r.Host+": ask for localhost, or start it with --host")
+				"This server is not "+r.Host+": use localhost, or start it with --host")
 			return
 		}
 		err := cmp.Or(s.refuseBeyondRoom(x, r), s.refuseForeignPage(r))

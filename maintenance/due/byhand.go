@@ -73,7 +73,7 @@ func (s *Control) isPaused(ctx context.Context, scope catalog.Scope) error {
 			}
 			object := ObjectOf(pause)
 			return moorage.Errorf(moorage.KindIllegalArgument, "Maintenance of the %s is paused%s: %s. "+
-				"Let it go on with moorage maintain resume %s", object, by, pause.Reason, object)
+				"Resume it with moorage maintain resume %s", object, by, pause.Reason, object)
 		}
 	}
 	return nil

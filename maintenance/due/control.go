@@ -184,7 +184,7 @@ func (r *runRequest) try(ctx context.Context) error {
 	if isBlocked := r.retried || records[1].Exists(); !isBlocked {
 		switch {
 		case !r.rule.Enabled:
-			return moorage.Errorf(moorage.KindIllegalArgument, "No policy asks for %s of %s", r.rule.Type,
+			return moorage.Errorf(moorage.KindIllegalArgument, "No policy requires %s of %s", r.rule.Type,
 				r.scope.Ident)
 		case r.rule.Held != "":
 			return moorage.Errorf(moorage.KindIllegalArgument, "%s of %s is held: %s", r.rule.Type, r.scope.Ident,
@@ -218,8 +218,8 @@ func (s *Control) retryJob(ctx context.Context, record, blocker registry.Record)
 			return err
 		}
 		if due.By != "" {
-			return moorage.Errorf(moorage.KindIllegalArgument, "%s keeps the job %s back: %s. Let it go on with "+
-				"moorage maintain job retry %s", due.By, job.ID, due.Reason, job.ID)
+			return moorage.Errorf(moorage.KindIllegalArgument, "%s has put the job %s into quarantine: %s. "+
+				"Release it with moorage maintain job retry %s", due.By, job.ID, due.Reason, job.ID)
 		}
 	}
 	err = s.Jobs.Retry(ctx, job.ID, jobs.Retrying{})

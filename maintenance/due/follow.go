@@ -141,7 +141,7 @@ func (f *following) fold(ctx context.Context, page []registry.PositionedChange) 
 		change := each.Change
 		switch {
 		case each.Unreadable != nil:
-			f.log.WarnContext(ctx, "maintenance: a change cannot be read, so all tables are looked at",
+			f.log.WarnContext(ctx, "maintenance: a change cannot be read, so all tables are checked",
 				"position", each.Position, "error", each.Unreadable)
 			begun = append(begun, moorage.Identifier{})
 		case isOfPolicies(change.Operation):
@@ -412,7 +412,7 @@ func (f *following) read(ctx context.Context, warehouse string, id registry.ID) 
 	})
 	if errors.Is(err, jobs.ErrStalled) {
 		f.silent[warehouse] = f.config.Now().Add(silentFor)
-		f.log.WarnContext(ctx, "maintenance: a storage gives no answer, so its tables are looked at unread",
+		f.log.WarnContext(ctx, "maintenance: a storage does not respond, so its tables become due unchecked",
 			"warehouse", warehouse, "table", id, "for", silentFor)
 	}
 	return version, err

@@ -231,7 +231,7 @@ func (f *following) fallBehind(ctx context.Context, made time.Time) error {
 		return nil
 	}
 	if lag >= retention/10*walkTenths {
-		f.log.WarnContext(ctx, "maintenance: changes will be deleted before they are read, so all tables are looked at",
+		f.log.WarnContext(ctx, "maintenance: changes will be deleted before they are read, so all tables are checked",
 			"behind", lag, "retention", retention)
 		return f.walkAll(ctx, "lag")
 	}

@@ -446,7 +446,7 @@ func (l *check) runAndLog(ctx context.Context, s *shard) {
 		s.stalled.Store(true)
 	}
 	if err != nil && ctx.Err() == nil {
-		l.log.WarnContext(ctx, "maintenance: a table could not be looked at", "pointer", l.pointer, "kind", l.kind,
+		l.log.WarnContext(ctx, "maintenance: a table could not be checked", "pointer", l.pointer, "kind", l.kind,
 			"error", err)
 	}
 }

@@ -55,7 +55,7 @@ func (l *check) failed(ctx context.Context, cause error) error {
 		err = l.apply(ctx, change)
 	}
 	if err == nil {
-		l.log.ErrorContext(ctx, "maintenance of a table is blocked until an operator looks",
+		l.log.ErrorContext(ctx, "maintenance of a table is blocked until an operator acts",
 			"table", l.table.Identifier().String(), "kind", l.kind, "error", text)
 	}
 	return err

@@ -39,7 +39,7 @@ func (f *following) walking() bool { return len(f.walks) > 0 }
 
 // lost skips changes that were deleted before they were read, and begins a walk over all tables.
 func (f *following) lost(ctx context.Context) error {
-	f.log.WarnContext(ctx, "maintenance: changes were deleted before they were read, so all tables are looked at",
+	f.log.WarnContext(ctx, "maintenance: changes were deleted before they were read, so all tables are checked",
 		"position", f.value.Position)
 	return f.walkAll(ctx, "lost-log")
 }
@@ -127,7 +127,7 @@ func (f *following) checkClock(ctx context.Context) error {
 		return err
 	}
 	if registry.IsAhead(f.value.Time, now) {
-		f.log.WarnContext(ctx, "maintenance: the clock has gone back, so all tables are looked at",
+		f.log.WarnContext(ctx, "maintenance: the clock has gone back, so all tables are checked",
 			"from", f.value.Time, "to", now)
 		f.forget()
 		f.value.Time = now
@@ -354,7 +354,7 @@ func (f *following) repair(ctx context.Context, met []observed) error {
 	if err := f.makeDue(ctx, ids[:len(missed)], see, func() {}); err != nil {
 		return ledger.IgnoreRetry(err)
 	}
-	f.log.WarnContext(ctx, "maintenance: tables were not due that should have been", "tables", len(missed))
+	f.log.WarnContext(ctx, "maintenance: tables were missed and are due now", "tables", len(missed))
 	f.count(func(s *MonitorStats) { s.Missed += int64(len(missed)) })
 	return nil
 }

@@ -46,7 +46,7 @@ func (r *reached) follow(ctx context.Context) (map[registry.Key]registry.Item, e
 	for {
 		page, err := registry.Follow(ctx, r.jobs.store, r.position, changesMax)
 		if errors.Is(err, registry.ErrForgotten) {
-			return nil, &BlockedError{"the look took longer than changes are kept (--change-retention)"}
+			return nil, &BlockedError{"the search took longer than changes are kept (--change-retention)"}
 		}
 		if err != nil {
 			return nil, ledger.StoreError("jobs.follow", err)

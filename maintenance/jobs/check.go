@@ -24,7 +24,7 @@ func (j *Jobs) look(ctx context.Context, at *job, in input) (*look, error) {
 	case err != nil:
 		return nil, err
 	case table.TableUUID != at.value.UUID:
-		return nil, &calledOff{"another table has its place"}
+		return nil, &calledOff{"another table has its pointer"}
 	}
 	found := &look{
 		version: version, files: j.budget.reader(version.Storage), document: version.Document.(*metadata.Document),
@@ -90,7 +90,7 @@ func absent(ctx context.Context, j *Jobs, table registry.ID) error {
 // is restored. A purge deletes the files that the job would have deleted (see Promise). The end of
 // the undrop window ends the job, and keeps those files with the others of the table.
 var errDropped = moorage.Errorf(moorage.KindNoSuchTable,
-	"The table of the job was dropped. The job goes on if the table comes back")
+	"The table of the job was dropped. The job continues if the table is restored")
 
 // guard decides, during the deletions of a job, which files must stay.
 type guard struct {

@@ -206,7 +206,7 @@ func (c *Clock) doubtedLocked(ctx context.Context, record registry.Record, at cl
 		return "", err
 	}
 	c.believeLocked(at)
-	c.config.Logger.InfoContext(ctx, "the clock is believed again: storages have agreed with it", "for", agreeFor)
+	c.config.Logger.InfoContext(ctx, "the clock is trusted again: storages have agreed with it", "for", agreeFor)
 	return "", nil
 }
 
@@ -248,7 +248,7 @@ func direction(d time.Duration) string {
 
 // noteLocked writes the record of a doubt, unless another node was faster. mu must be held.
 func (c *Clock) noteLocked(ctx context.Context, why string, now time.Time) (string, error) {
-	why += ". Correct the clock, then say: moorage maintain resume server"
+	why += ". Correct the clock, then run: moorage maintain resume server"
 	writes, err := ledger.Encode(ledger.Put(registry.ClockKey(), registry.StateNone,
 		registry.ClockDoubt{Why: why, Since: now}))
 	if err != nil {
@@ -262,7 +262,7 @@ func (c *Clock) noteLocked(ctx context.Context, why string, now time.Time) (stri
 	}
 	c.agreed = -1
 	if c.noted = true; err == nil {
-		c.config.Logger.WarnContext(ctx, "nothing is deleted until the clock is believed", "why", why)
+		c.config.Logger.WarnContext(ctx, "nothing is deleted until the clock is trusted", "why", why)
 	}
 	return why, nil
 }

@@ -102,7 +102,7 @@ func unlessMoved(ctx context.Context, j *Jobs, look *look, err error) error {
 	if version.Location == look.version.Location {
 		return err
 	}
-	return moorage.Errorf(moorage.KindUnavailable, "The table has moved while it was read: %s", unreadable)
+	return moorage.Errorf(moorage.KindUnavailable, "The table changed while it was read: %s", unreadable)
 }
 
 // doom lists the files that only expired snapshots reach.

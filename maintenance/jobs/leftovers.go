@@ -65,7 +65,7 @@ func Leftovers(ctx context.Context, j *Jobs, warehouse string, s LeftoverSetting
 			"days old: a younger one may belong to a table that is being made")
 	}
 	if !j.looking.TryLock() { // each has a set of all paths in memory
-		return run, moorage.Errorf(moorage.KindTooManyRequests, "Another look at a warehouse is under way here")
+		return run, moorage.Errorf(moorage.KindTooManyRequests, "This server is already searching a warehouse")
 	}
 	defer j.looking.Unlock()
 	look, err := lookForLeftovers(ctx, j, warehouse, s)
@@ -205,7 +205,7 @@ func (l *leftoverLook) settle(ctx context.Context) error {
 		}
 	}
 	if l.reached.behind {
-		return moorage.Errorf(moorage.KindUnavailable, "Tables change faster than they can be read; look again")
+		return moorage.Errorf(moorage.KindUnavailable, "Tables change faster than they can be read; try again")
 	}
 	return nil
 }
@@ -246,8 +246,8 @@ func (l *leftoverLook) readUnregistered(ctx context.Context) (bool, error) {
 			err = l.reached.addUnregistered(ctx, reaching{l.jobs.budget.reader(l.store), document, file, l.warehouse})
 		}
 		if err != nil {
-			return false, asBlocked(ctx, err, fmt.Sprintf("%s, which no table of this store names, may be the "+
-				"metadata of one, and what that reaches cannot be read: %s. Move it away if nobody needs it",
+			return false, asBlocked(ctx, err, fmt.Sprintf("%s may be the "+
+				"metadata of an unregistered table, and its files cannot be read: %s. Move it away if it is not needed",
 				file, wordsOf(err)))
 		}
 	}

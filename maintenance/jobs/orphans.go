@@ -370,8 +370,8 @@ func claimAt(ctx context.Context, j *Jobs, table registry.Pointer, location stor
 	other := func(record registry.Record) error {
 		switch {
 		case record.Key.Table == registry.TableTombstone:
-			return &calledOff{fmt.Sprintf("a table or view that is gone lived at %s, and may have left files there. "+
-				"Look at them, then clear that: moorage warehouse clear %s --location %s",
+			return &calledOff{fmt.Sprintf("a former table or view was at %s, and may have left files there. "+
+				"Check them, then run: moorage warehouse clear %s --location %s",
 				record.Key.ID, table.Warehouse, record.Key.ID)}
 		case record.State == registry.StateOwner:
 			return &calledOff{fmt.Sprintf("another table or view, at %s, has files in its location", record.Key.ID)}
@@ -418,7 +418,7 @@ func checkForeignFile(ctx context.Context, j *Jobs, look *look, set *pathSet, fi
 	}
 	if look.foreign++; look.foreign > foreignFilesMax {
 		return &BlockedError{fmt.Sprintf("there are more than %d metadata files of other servers in the location of "+
-			"the table; delete those that nobody needs", foreignFilesMax)}
+			"the table; delete those that are not needed", foreignFilesMax)}
 	}
 	uuid, err := uuidIn(ctx, j, look, file.Location)
 	switch {

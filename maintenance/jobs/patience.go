@@ -23,7 +23,7 @@ import (
 const AnswerMax = 2 * time.Minute
 
 // ErrStalled means that a storage did not answer. It is a storage.ErrUnavailable.
-var ErrStalled = fmt.Errorf("%w: it gave no answer within the patience of maintenance", storage.ErrUnavailable)
+var ErrStalled = fmt.Errorf("%w: it did not respond in time", storage.ErrUnavailable)
 
 // CallWithin calls do with a context that ends after limit, with the cause ErrStalled. If that
 // ended do, the error is ErrStalled too.

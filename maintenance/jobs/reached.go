@@ -146,13 +146,13 @@ func (r *reached) with(ctx context.Context, record registry.Record,
 // unreadable returns the reason why the report is incomplete: a table's files cannot be read. It
 // names no table of another warehouse, which the caller may not see.
 func (r *reached) unreadable(ctx context.Context, pointer registry.Pointer, err error) error {
-	why := fmt.Sprintf("what %s reaches cannot be read: %s", pointer.Identifier(), wordsOf(err))
+	why := fmt.Sprintf("the files of %s cannot be read: %s", pointer.Identifier(), wordsOf(err))
 	if pointer.Warehouse != r.warehouse {
-		why = fmt.Sprintf("what a table of another warehouse reaches cannot be read; the log names it, as %s",
+		why = fmt.Sprintf("the files of a table of another warehouse cannot be read; the log names it, as %s",
 			pointer.ID)
 	}
-	r.jobs.log.WarnContext(ctx, "maintenance: what a table reaches cannot be read, so no file of a warehouse is known "+
-		"to be free", "pointer", pointer.ID, "ident", pointer.Identifier(), "error", moorage.OneLine(err.Error()))
+	r.jobs.log.WarnContext(ctx, "maintenance: the files of a table cannot be read, so no orphans of a warehouse are "+
+		"known", "pointer", pointer.ID, "ident", pointer.Identifier(), "error", moorage.OneLine(err.Error()))
 	return asBlocked(ctx, err, why)
 }
 

@@ -208,7 +208,7 @@ func notClaimed(at *job) error {
 		return nil
 	}
 	return moorage.Errorf(moorage.KindCommitFailed,
-		"%s works on the job %s outside the server. Stop that, or cancel the job", at.value.Holder, at.value.ID)
+		"%s works on the job %s outside the server. Stop it, or cancel the job", at.value.Holder, at.value.ID)
 }
 
 // Quarantine blocks a job for a reason until an operator retries or cancels it.

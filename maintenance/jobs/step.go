@@ -57,8 +57,8 @@ func stepAll(ctx context.Context, j *Jobs, key registry.Key) error {
 }
 
 // errDeaths means that the processes of earlier tries died.
-var errDeaths = fmt.Errorf("the server ended %d times in a row while it worked on this job; see how much memory it "+
-	"may take, and what the table's manifests have", registry.BegunMax)
+var errDeaths = fmt.Errorf("the server ended %d times in a row while it worked on this job; check its memory "+
+	"limit and the size of the table's manifests", registry.BegunMax)
 
 // noteBegun records in a job that a try begins, before the try reads or deletes files. It returns
 // errDeaths if too many tries ended without progress or a failure.
@@ -185,7 +185,7 @@ func (j *Jobs) fail(ctx context.Context, at *job, began time.Time, cause error) 
 		at.value.Before, state = state, registry.StateBlocked
 	}
 	if err := j.put(ctx, at, state); err == nil && state == registry.StateBlocked {
-		j.log.ErrorContext(ctx, "maintenance job is blocked until an operator looks", "job", at.value.ID,
+		j.log.ErrorContext(ctx, "maintenance job is blocked until an operator acts", "job", at.value.ID,
 			"kind", at.value.Kind, "pointer", at.value.Pointer, "error", at.value.LastError)
 	}
 	return cause

@@ -164,7 +164,7 @@ func (a Asked) Check() error {
 		return moorage.Errorf(moorage.KindIllegalArgument, "%s", err)
 	}
 	if a.Status != Enabled && a.Status != Disabled {
-		return moorage.Errorf(moorage.KindIllegalArgument, "The status is %q, and may be enabled or disabled",
+		return moorage.Errorf(moorage.KindIllegalArgument, "The status is %q, and must be enabled or disabled",
 			moorage.Cut(string(a.Status), 50))
 	}
 	return nil

@@ -190,17 +190,17 @@ func (t Type) Check(settings Settings, unsafe bool) error {
 func (s Setting) check(text string, unsafe bool) error {
 	if s.Choices != nil {
 		if !slices.Contains(s.Choices, text) {
-			return fmt.Errorf("%s is %q, and may be %s", s.Name, text, strings.Join(s.Choices, ", "))
+			return fmt.Errorf("%s is %q, and must be %s", s.Name, text, strings.Join(s.Choices, ", "))
 		}
 		return nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	switch {
 	case err != nil || n < s.Min || n > s.Max:
-		return fmt.Errorf("%s is %q, and may be a whole number from %d to %d", s.Name, text, s.Min, s.Max)
+		return fmt.Errorf("%s is %q, and must be a whole number from %d to %d", s.Name, text, s.Min, s.Max)
 	case n < s.Floor && !unsafe:
-		return fmt.Errorf("%s is %d: readers and writers under way may need what that deletes. At least %d is safe; "+
-			"say --unsafe to have it", s.Name, n, s.Floor)
+		return fmt.Errorf("%s is %d: running readers and writers may need what that deletes. At least %d is safe; "+
+			"pass --unsafe to allow it", s.Name, n, s.Floor)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (r
 		Conditions: []registry.Condition{ledger.Unchanged(work.record)}, Writes: writes,
 	})
 	if err == nil && state == registry.StateBlocked {
-		w.log.ErrorContext(ctx, "purge is given up until an operator mends its storage",
+		w.log.ErrorContext(ctx, "purge is given up until an operator fixes its storage",
 			"task", task.ID, "error", task.LastError)
 	}
 	return state, ledger.RetryOnConflict(err)
@@ -111,7 +111,7 @@ func (w *Worker) writeFailure(ctx context.Context, work pending, cause error) (r
 
 // errDeaths says that the processes of earlier attempts died.
 var errDeaths = errors.New("purge: the server ended " + strconv.Itoa(registry.BegunMax) +
-	" times in a row while it purged this table; see how much memory it may take, and what the table's manifests have")
+	" times in a row while it purged this table; check its memory limit and the size of the table's manifests")
 
 // noteBegun records in the task that an attempt begins, before it reads anything of the table.
 func (w *Worker) noteBegun(ctx context.Context, work *pending) error {

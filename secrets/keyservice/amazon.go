@@ -93,7 +93,7 @@ func endpointOf(given, partition, region string) (string, error) {
 	case partition == "aws-cn":
 		return "https://kms." + region + ".amazonaws.com.cn/", nil
 	}
-	return "", fmt.Errorf("awskms: where the service of the partition %s is, is not known here: "+
+	return "", fmt.Errorf("awskms: the address of the service in the partition %s is unknown: "+
 		"add its address to that of the key, as ?endpoint=URL", partition)
 }
 

@@ -39,7 +39,7 @@ const (
 
 // ErrAnswer means that the response is not an answer to the request. Its chain has secrets.ErrAway,
 // because a proxy in between may have answered.
-var ErrAnswer = fmt.Errorf("%w: the service answered something else than what was asked for", secrets.ErrAway)
+var ErrAnswer = fmt.Errorf("%w: the service returned another response than the requested one", secrets.ErrAway)
 
 // Client calls a service. It is safe for concurrent use.
 type Client struct {

@@ -103,7 +103,7 @@ func (c *Client) settle(ctx context.Context, o object, body []byte, id string) e
 	found, err := c.describe(ctx, o)
 	if err != nil {
 		// Perhaps it was ours and was deleted, or perhaps it exists.
-		return fmt.Errorf("create %s: the name is taken, and reading the object's properties failed: %w", o.location, err)
+		return fmt.Errorf("create %s: the name is taken, and reading its properties failed: %w", o.location, err)
 	}
 	return cloud.Settle(o.location, cloud.Written{ID: id, Bytes: int64(len(body))},
 		cloud.Written{ID: found.Metadata[writeIDKey], Bytes: found.Bytes})

@@ -42,7 +42,7 @@ func (s *Store) newVendProbe(bucket, folder string) cloud.VendingProbe {
 		},
 		Forbidden: func(engine cloud.Engine, write bool) []cloud.Trial {
 			trials := []cloud.Trial{
-				{What: "list all names that begin with their folder's name", Do: engine.List, Name: folder},
+				{What: "list names that begin with their folder's name", Do: engine.List, Name: folder},
 				{What: "list the whole bucket", Do: engine.List, Name: ""},
 			}
 			if write {

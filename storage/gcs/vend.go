@@ -66,7 +66,7 @@ func (s *Store) Vend(ctx context.Context, scope storage.Scope) (storage.Credenti
 		return storage.Credential{}, err
 	}
 	if s.client.vender == nil {
-		return storage.Credential{}, fmt.Errorf("gcs: with %s=true there are no tokens to make credentials from", OptionNoAuth)
+		return storage.Credential{}, fmt.Errorf("gcs: with %s=true there are no tokens for credentials", OptionNoAuth)
 	}
 	made, err := s.client.vender.narrow(ctx, narrowed, scope.Duration)
 	if err != nil && mayPass(err) && !errors.Is(err, storage.ErrUnavailable) {

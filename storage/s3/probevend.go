@@ -85,7 +85,7 @@ func (p *vendProbe) vend(ctx context.Context, write bool) (cloud.Engine, error) 
 
 // forbidden returns the requests that must be refused in addition to those of every storage.
 func (p *vendProbe) forbidden(engine cloud.Engine, write bool) []cloud.Trial {
-	trials := []cloud.Trial{{What: "list all names that begin with their folder's name", Do: engine.List, Name: p.Folder}}
+	trials := []cloud.Trial{{What: "list names that begin with their folder's name", Do: engine.List, Name: p.Folder}}
 	if write && !p.store.client.vending.OpenMetadata {
 		trials = append(trials,
 			cloud.Trial{What: "write a metadata file", Do: engine.Write, Name: p.Folder + probeMetadata},
