@@ -176,7 +176,7 @@ func TestCheckGrants(t *testing.T) {
 		"drop cannot be granted on a warehouse": {Kind: access.Warehouse, Grants: []access.Grant{{ann, access.Drop}}},
 		`"nobody here" is neither`:              {Kind: access.Table, Grants: []access.Grant{{"nobody here", access.Read}}},
 		"Owner:":                                {Kind: access.Table, Owner: "x y"},
-		"The server has no owner":                {Kind: access.Server, Owner: ann},
+		"The server has no owner":               {Kind: access.Server, Owner: ann},
 		"A table cannot be managed":             {Kind: access.Table, Managed: true},
 		"1001 grantees":                         {Kind: access.Table, Grants: make([]access.Grant, access.GranteesMax+1)},
 	} {
