@@ -24,7 +24,7 @@ func TestMaintenanceByPolicy(t *testing.T) {
 	}
 	table := []string{"table", "default.harbour.ships"}
 	command(0, "snapshots: Disabled (default)", append([]string{"maintain", "status"}, table...)...)
-	command(1, "No policy asks for", "maintain", "run", "snapshots", table[1], "--by-policy")
+	command(1, "No policy requires", "maintain", "run", "snapshots", table[1], "--by-policy")
 	command(1, "At least 1 is safe", "maintain", "set", "server", "snapshots", "on", "--set", "maxSnapshotAgeHours=0")
 	command(1, "has no setting", "maintain", "set", "server", "snapshots", "on", "--set", "unreferencedDays=3")
 	const preview = "snapshots of warehouse default, if they were due now:\n" +
