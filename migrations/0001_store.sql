@@ -12,10 +12,10 @@ CREATE TABLE moorage_task        (key bytea PRIMARY KEY, etag uuid NOT NULL, sta
 CREATE TABLE moorage_format      (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
 
 -- These records are rewritten often: room in each page keeps the new row beside the old one, so that the index is not
--- touched. A pointer is rewritten by each commit of its table, a claim as long as its owner works, and a cursor by the
+-- touched. A pointer is rewritten by each commit of its table, an assignment as long as its node works, and a cursor by the
 -- sweep, which notes how far it has deleted the order of changes.
 CREATE TABLE moorage_pointer (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
-CREATE TABLE moorage_claim   (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE moorage_assignment   (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
 CREATE TABLE moorage_cursor  (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
 
 -- The outcomes of idempotency keys. The sweep finds those that have expired without reading the others.
@@ -67,7 +67,7 @@ CREATE TABLE moorage_access        (key bytea PRIMARY KEY, etag uuid NOT NULL, s
 CREATE TABLE moorage_maintenance_policy (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
 CREATE TABLE moorage_run                (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
 CREATE TABLE moorage_due                (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL);
-CREATE TABLE moorage_care               (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
+CREATE TABLE moorage_schedule           (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
 CREATE TABLE moorage_job                (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
 CREATE TABLE moorage_table_lease        (key bytea PRIMARY KEY, etag uuid NOT NULL, state smallint NOT NULL, value bytea NOT NULL) WITH (fillfactor = 50);
 
