@@ -348,7 +348,7 @@ func crashPolicyOnce(t *testing.T, m policyMutation, alone bool, k int, action r
 			t.Fatalf("%s; %s the node shows %t, the records say %t", at, moment, shown, happened)
 		}
 	}
-	clock.Advance(max(directory.DroppingStale, purge.ClaimLife) + time.Second)
+	clock.Advance(max(directory.DroppingStale, purge.AssignmentLife) + time.Second)
 	node := fresh()
 	must(t, node.purgeAll(ctx))
 	must(t, node.endWindows(ctx))

@@ -119,7 +119,7 @@ func (w *keyedCrash) run() {
 	if w.plan.hit == "" && !answered {
 		w.t.Fatalf("%s without a fault", at)
 	}
-	w.clock.Advance(max(directory.DroppingStale, purge.ClaimLife) + time.Second) // what a dead drop left is put back by who meets it
+	w.clock.Advance(max(directory.DroppingStale, purge.AssignmentLife) + time.Second) // what a dead drop left is put back by who meets it
 	var node *instance
 	for _, moment := range []string{"at once", "after late writes", "once more"} {
 		if moment == "after late writes" {

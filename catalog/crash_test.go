@@ -359,7 +359,7 @@ func crashOnce(t *testing.T, open func(testing.TB, *lockedRandom) registry.Store
 	if definite && err != nil && len(files.there) > before && plan.hit != storagetest.MethodDelete {
 		t.Errorf("%s: %d files before, %d after", at, before, len(files.there))
 	}
-	f.clock.Advance(max(directory.DroppingStale, purge.ClaimLife) + time.Second)
+	f.clock.Advance(max(directory.DroppingStale, purge.AssignmentLife) + time.Second)
 	recovered := &fixture{instance: node, t: t, ctx: f.ctx, clock: f.clock, store: raw}
 	recovered.recover()
 	recovered.wantClean()

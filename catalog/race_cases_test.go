@@ -75,7 +75,7 @@ func dropNamespace(ns ...string) raceClient {
 // a second call of the client.
 func purgeDropped(ctx context.Context, c catalog.Verbs) error {
 	config := purgeConfig(c.(*instance))
-	config.Interval, config.Stall, config.Claim = 24*time.Hour, 24*time.Hour, 24*time.Hour
+	config.Interval, config.Stall, config.Life = 24*time.Hour, 24*time.Hour, 24*time.Hour
 	return purgeOnce(ctx, config)
 }
 

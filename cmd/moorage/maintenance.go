@@ -202,9 +202,10 @@ var (
 	changesTotal = counterDesc("moorage_maintenance_changes_total", "Changes that were read for maintenance.")
 	madeDueTotal = counterDesc("moorage_maintenance_made_due_total", "Tables that were made due by changes and walks.")
 	missedTotal  = counterDesc("moorage_maintenance_missed_total",
-		"Tables that should have been due and were not, found by looks at random. It stays 0.")
-	looksTotal = counterDesc("moorage_maintenance_looks_total", "Looks at tables that were due, by outcome.", "outcome")
-	jobsBegun  = counterDesc("moorage_maintenance_jobs_begun_total",
+		"Tables that should have been due and were not, found by random checks. It stays 0.")
+	looksTotal = counterDesc("moorage_maintenance_checks_total",
+		"Checks of tables that were due, by outcome.", "outcome")
+	jobsBegun = counterDesc("moorage_maintenance_jobs_begun_total",
 		"Maintenance jobs that were begun because they were due, by kind.", "kind")
 	commitsTotal = counterDesc("moorage_maintenance_commits_total",
 		"Attempts to expire snapshots, by kind and outcome.", "kind", "outcome")

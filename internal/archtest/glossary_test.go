@@ -30,8 +30,8 @@ func retiredWords() []string {
 	return []string{"care", "tend", "tended", "tending", "upkeep", "steer"}
 }
 
-// TestGlossary: the glossary is short, its words have one meaning in exported names, and no exported
-// name has a word that one of the glossary replaced.
+// TestGlossary: the glossary is short, its words have one meaning in exported names, and no
+// exported name has a word that one of the glossary replaced.
 func TestGlossary(t *testing.T) {
 	t.Parallel()
 	m := loadModule(t)

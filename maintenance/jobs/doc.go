@@ -3,15 +3,7 @@
 // a warehouse outside all tables (Leftovers), without a job.
 //
 // A job is a record, so it outlives the process that began it. A table has at most one job of each
-// kind.
-//
-//	 expire: one Apply moves the table and makes the record
-//	 orphans: the record alone
-//	     │
-//	     ▼
-//	COLLECTING ── what goes is in lists ──► WAITING ── its time has come ──► DELETING ──► gone
-//	     │                                     │                                 │
-//	     └───────── BLOCKED: an operator looks, and retries or cancels ◄─────────┘
+// kind. docs/design/jobs.md draws the life of a job, and Moves has its states.
 //
 // # What it promises
 //

@@ -68,7 +68,7 @@ func newWorld(t testing.TB, open newStore, seed uint64, steps int) *world {
 		t: t, ctx: t.Context(), clock: testkit.NewClock(),
 		random: newLockedRandom(1),
 	}
-	w.store, w.files = open(t, w.random, w.clock), memorystorage.NewWithClock(w.clock.Now)
+	w.store, w.files = lifeStore{open(t, w.random, w.clock), t}, memorystorage.NewWithClock(w.clock.Now)
 	w.node = w.newNode(w.store, w.files)
 	ann := w.catalog.As(moorage.Anonymous())
 	_, err := ann.Warehouses().Create(w.ctx, warehouses.Spec{Name: "w", Location: "file:///wh"})

@@ -215,6 +215,9 @@ func (j *Jobs) put(ctx context.Context, at *job, state registry.State) error {
 	if err != nil {
 		return err
 	}
+	if err := checkMove(at.record.State, state); err != nil {
+		return err
+	}
 	value := at.value
 	value.Touched, value.Node = now, j.owner
 	if state != at.record.State {

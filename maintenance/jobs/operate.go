@@ -3,6 +3,8 @@ package jobs
 import (
 	"context"
 
+	"time"
+
 	"moorage"
 	"moorage/ledger"
 	"moorage/registry"
@@ -179,7 +181,7 @@ func (j *Jobs) Pause(ctx context.Context, id registry.ID, reason, caller string)
 		if at.value.Paused {
 			return moorage.Errorf(moorage.KindCommitFailed, "The job %s is paused already", id)
 		}
-		if err := notClaimed(at); err != nil {
+		if err := notAssigned(at); err != nil {
 			return err
 		}
 		at.value.Paused = true
@@ -202,8 +204,8 @@ func (j *Jobs) Resume(ctx context.Context, id registry.ID) error {
 	})
 }
 
-// notClaimed refuses a job that a program outside the server has.
-func notClaimed(at *job) error {
+// notAssigned refuses a job that a program outside the server has.
+func notAssigned(at *job) error {
 	if at.record.State != registry.StateAssigned {
 		return nil
 	}
@@ -219,7 +221,7 @@ func (j *Jobs) Quarantine(ctx context.Context, id registry.ID, reason, caller st
 		if at.record.State == registry.StateBlocked {
 			return moorage.Errorf(moorage.KindCommitFailed, "The job %s is blocked", id)
 		}
-		if err := notClaimed(at); err != nil {
+		if err := notAssigned(at); err != nil {
 			return err
 		}
 		at.value.Before, at.quarantinedBy = at.record.State, caller
@@ -242,4 +244,19 @@ func (j *Jobs) change(ctx context.Context, op string, id registry.ID, do func(*j
 		return err
 	})
 	return moorage.Annotate(op, id.String(), err)
+}
+
+// blockerOf returns the write of the blocker of a job that changes to state. The blocker exists
+// while the job is blocked.
+func blockerOf(at *job, value registry.Job, state registry.State, now time.Time) ([]registry.Write, error) {
+	key := registry.DueBlockedKey(value.Pointer, value.Kind)
+	isBlocked := at.record.State == registry.StateBlocked
+	if isBlocked == (state == registry.StateBlocked) {
+		return nil, nil
+	}
+	if !isBlocked {
+		return ledger.Encode(ledger.Put(key, registry.StateNone,
+			registry.Due{Reason: value.LastError, Since: now, By: at.quarantinedBy}))
+	}
+	return []registry.Write{registry.Delete(key)}, nil
 }

@@ -241,7 +241,7 @@ func (w *Work) takeStock(ctx context.Context, caller moorage.Caller, now time.Ti
 			}
 			return true, nil
 		}
-		change := due.Change{Conditions: []registry.Condition{unchangedOrAbsent(leased[0])}}
+		change := due.Change{Conditions: []registry.Condition{ledger.AsRead(leased[0], registry.LeaseKey(job.Pointer))}}
 		_, err = w.end(ctx, assignedJob{record, job}, change,
 			AssignmentResult{Outcome: outcomeLost, Error: fmt.Sprintf("the lease of %s has ended", job.Holder)}, now)
 		if _, unread := errors.AsType[*unreadError](err); unread {
@@ -269,12 +269,4 @@ func isLeased(record registry.Record, job registry.Job, now time.Time) bool {
 	}
 	hold, live := lease.Hold(job.Lease, now)
 	return live && hold.Job == job.ID
-}
-
-// unchangedOrAbsent returns the condition that a record is unchanged.
-func unchangedOrAbsent(record registry.Record) registry.Condition {
-	if record.Exists() {
-		return ledger.Unchanged(record)
-	}
-	return registry.Absent(record.Key)
 }

@@ -140,7 +140,7 @@ func TestPurgeOfANodeThatDied(t *testing.T) {
 	}
 	node := in.otherBy(in.store, 24*time.Hour)
 	must(t, node.purgeAll(in.ctx))
-	in.clock.Advance(purge.ClaimLife - time.Second)
+	in.clock.Advance(purge.AssignmentLife - time.Second)
 	must(t, node.purgeAll(in.ctx))
 	if len(shared.deleted) > 0 {
 		t.Errorf("deleted while another node may have been at it: %v", shared.deleted)
@@ -200,7 +200,7 @@ func TestPurgeOfANodeThatHangs(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		for len(w.tasks()) > 0 {
-			if time.Since(began) > purge.StallMax+2*purge.ClaimLife {
+			if time.Since(began) > purge.StallMax+2*purge.AssignmentLife {
 				t.Error("nobody took over")
 				break
 			}

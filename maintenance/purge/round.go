@@ -119,7 +119,7 @@ func (r *round) look(ctx context.Context) error {
 	for _, d := range r.due {
 		waiting[d.task] = true
 	}
-	assigned, err := r.assigner.AssignedElsewhere(ctx, taskPrefix, r.config.Claim)
+	assigned, err := r.assigner.AssignedElsewhere(ctx, taskPrefix, r.config.Life)
 	if err != nil {
 		return ledger.StoreError("purge.look", err)
 	}
@@ -237,7 +237,7 @@ func (r *round) logUnreadable(ctx context.Context, record registry.Record, cause
 func (r *round) try(ctx context.Context, d *due) error {
 	watched, dog := watch(ctx, r.config.Stall)
 	defer dog.stop()
-	err := r.assigner.Assign(watched, assignmentOf(d.task), r.config.Claim, func(watched context.Context) error {
+	err := r.assigner.Assign(watched, assignmentOf(d.task), r.config.Life, func(watched context.Context) error {
 		return r.attempt(ctx, watched, d, dog)
 	})
 	if d.elsewhere = errors.Is(err, ledger.ErrAssigned) || errors.Is(err, ledger.ErrAssignmentLost); d.elsewhere {

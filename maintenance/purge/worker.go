@@ -27,9 +27,9 @@ const (
 	// fails. A whole purge has no bound: a retry starts from the beginning, so a large table might
 	// never be finished. Storages over a network mostly give up earlier, with a better reason.
 	StallMax = 2 * time.Minute
-	// ClaimLife is how long other nodes leave a purge to its node after the last renewal. So a busy
-	// node keeps its purges for that long.
-	ClaimLife = time.Minute
+	// AssignmentLife is how long other nodes leave a purge to its node after the last renewal. So a
+	// busy node keeps its purges for that long.
+	AssignmentLife = time.Minute
 
 	// atOnce is the number of purges at once, and ofWarehouse the number of them in one warehouse.
 	// So a storage that hangs holds up only its own warehouse.
@@ -62,8 +62,8 @@ type Config struct {
 	Doubt func(ctx context.Context) (string, error)
 	// Interval is the mean pause between two searches for tasks. Default 1 minute.
 	Interval time.Duration
-	// Stall and Claim are StallMax and ClaimLife by default; tests set others.
-	Stall, Claim time.Duration
+	// Stall and Life are StallMax and AssignmentLife by default; tests set others.
+	Stall, Life time.Duration
 }
 
 // Worker runs purges in a loop. Every node has one. It is safe for concurrent use.
@@ -113,8 +113,8 @@ func New(config Config) (*Worker, error) {
 	if config.Stall <= 0 {
 		config.Stall = StallMax
 	}
-	if config.Claim <= 0 {
-		config.Claim = ClaimLife
+	if config.Life <= 0 {
+		config.Life = AssignmentLife
 	}
 	if config.Doubt == nil {
 		config.Doubt = func(context.Context) (string, error) { return "", nil }
