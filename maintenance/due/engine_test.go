@@ -174,7 +174,7 @@ func testHotTableWritesNothing(t *testing.T, w *world) {
 	must(t, w.monitor.RunOnce(w.ctx))
 	calls := w.store.take()
 	for _, call := range calls {
-		if strings.HasPrefix(call, "Apply") && call != "Apply cursor" && !strings.Contains(call, "claim") {
+		if strings.HasPrefix(call, "Apply") && call != "Apply cursor" && !strings.Contains(call, "assignment") {
 			t.Errorf("a hot table: %q of %q", call, calls)
 		}
 	}

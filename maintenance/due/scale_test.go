@@ -55,9 +55,9 @@ func (w *world) event(id registry.ID, n int64) {
 	must(w.t, err)
 }
 
-// withoutClaims returns calls without those of claims, whose renewals come when they do.
-func withoutClaims(calls []string) []string {
-	return slices.DeleteFunc(calls, func(call string) bool { return strings.Contains(call, "claim") })
+// withoutAssignments returns calls except those for assignments, which are renewed by the clock.
+func withoutAssignments(calls []string) []string {
+	return slices.DeleteFunc(calls, func(call string) bool { return strings.Contains(call, "assignment") })
 }
 
 // TestIdleTablesCostNothing: what maintenance asks of the store in rounds without changes is the
@@ -87,7 +87,7 @@ func TestIdleTablesCostNothing(t *testing.T) {
 			must(t, w.monitor.RunOnce(w.ctx))
 			must(t, w.planner.RunOnce(w.ctx))
 		}
-		calls := withoutClaims(w.store.take())
+		calls := withoutAssignments(w.store.take())
 		t.Logf("%d tables: %d calls in 5 rounds", tables, len(calls))
 		if tables == 0 {
 			want = calls
@@ -170,14 +170,14 @@ func testRoundTrips(t *testing.T, w *world) {
 	w.store.take()
 	must(t, w.monitor.RunOnce(w.ctx))
 	fold := []string{
-		"Time", // of the claim
+		"Time", // of the assignment
 		"List maintenance-policy", "List maintenance-policy", "List maintenance-policy", "Get cursor",
 		"Changes", "Get cursor", // the changes, and what was deleted of them
 		"Get schedule", "Time", "Apply schedule due cursor", // what is due now
 		"Time", "List cursor", // whether the clock has gone back, and walks
 		"Apply cursor",
 	}
-	if calls := withoutClaims(w.store.take()); !slices.Equal(calls, fold) {
+	if calls := withoutAssignments(w.store.take()); !slices.Equal(calls, fold) {
 		t.Errorf("a fold: %q", calls)
 	}
 	w.clock.Advance(2 * time.Hour)
@@ -191,7 +191,7 @@ func testRoundTrips(t *testing.T, w *world) {
 	w.store.take()
 	must(t, w.planner.RunOnce(w.ctx))
 	var applies []string
-	for _, call := range withoutClaims(w.store.take()) {
+	for _, call := range withoutAssignments(w.store.take()) {
 		if strings.HasPrefix(call, "Apply") {
 			applies = append(applies, call)
 		}

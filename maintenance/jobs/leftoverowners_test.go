@@ -216,7 +216,7 @@ func TestLeftoversWithoutAManifest(t *testing.T) {
 					must(t, w.ann().DropTable(w.ctx, ident(), catalog.DropOptions{}))
 				}
 				run := w.leftovers(w.newNode(w.store, w.files))
-				wantBlocked(t, run, "what ns.t reaches cannot be read")
+				wantBlocked(t, run, "the files of ns.t cannot be read")
 			})
 		}
 	}
