@@ -10,8 +10,9 @@
 // No verb writes a record or a file itself. Both halves may be called again on newer records, until
 // nothing changed between the read and the Apply.
 //
-// Package catalog/gate has the table of all verbs: their locks, whether they take an idempotency
-// key, and their operations in the HTTP APIs.
+// Package catalog/gate has the table of all verbs: their locks, the privileges that they need,
+// whether they take an idempotency key, and their operations in the HTTP APIs. create.go chooses
+// the location of a new table.
 //
 // # Errors
 //

@@ -83,8 +83,8 @@
 //
 // # Losing leases
 //
-// A node renews its session about once a second. Takers pass over a session that was silent for 3
-// s, by the store's clock: they take only those of its leases that block them. Any node ends a
+// A node renews its session about once a second. If a session was silent for 3 s, by the store's
+// clock, an operation takes from it only the leases that block the operation. Any node ends a
 // session that was silent for 15 s; nodes sweep every 5 s. The store keeps with each session how
 // long others must wait before they pass over it. So nodes with rarer heartbeats can share a store
 // with these.

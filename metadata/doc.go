@@ -19,6 +19,9 @@
 // Every other kind means that it never will. Texts that clients recognise are the same as in the
 // Java reference.
 //
+// chain.go decides which requests may share a version. rebase.go decides whether a late append may
+// be put on top of a newer head, as far as the document shows it.
+//
 // Everything exported is safe for concurrent use.
 //
 // # What it must not know

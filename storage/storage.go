@@ -1,7 +1,7 @@
 // Package storage is the port to the places of files. The catalog writes metadata files there once,
 // under names never used before. It reads and deletes the files of tables when it purges a table.
-// Its sub-packages file, gcs, memory and s3 implement the contract of Store, and storagetest tests
-// it.
+// Its sub-packages adls, file, gcs, memory and s3 implement the contract of Store, and
+// testkit/storagetest tests it.
 //
 // It also defines the spelling of locations (Location): the forms that clients may send, the form
 // in answers, and the normalised form in which locations are compared.

@@ -10,8 +10,12 @@
 //	file:///lake/ns       below
 //	file:///lake/ns/t     owner: pointer of t
 //
-// Two claims, one within the other, meet on one record, which cannot have both states. A claim that
-// only a dropped table holds may pass to another table.
+// Two claims, one within the other, meet on one record, which cannot have both states. The claim of
+// a dropped table may pass to another table, unless its files wait for a purge, or engines may
+// still hold credentials for them.
+//
+// Package catalog chooses the default location of a new table (create.go); claims.go decides
+// whether the table may have it.
 //
 // # Tombstones
 //

@@ -32,6 +32,7 @@
 //   - An edit of one table or view takes no lock unless it lost several races. It waits in the
 //     queue of its pointer, and moves the pointer by compare-and-set (edit.go). It also carries out
 //     compatible edits that wait behind it: one file and one Apply commit all of them (group.go).
+//     Whether the contents of two edits are compatible is decided in metadata/chain.go.
 //   - Edits of several tables take the locks of their pointers at once or not at all. A record
 //     written ahead names their files (transaction.go).
 //   - The drop of a container marks it first, so that no new child can be created in it (drain.go).

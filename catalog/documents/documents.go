@@ -20,9 +20,10 @@
 //     a register requires an unchanged pointer. If the table is unregistered, its tombstone takes
 //     the list over. The expiry writes such a list too, without a version.
 //   - A failed commit has no Apply that could list its file. But the file's name shows when a
-//     server over this store drew it, and for which table. A register accepts a file of the last
-//     two minutes only if the table names or logs it, or did so when it ended. A commit published
-//     such a file, so no commit deletes it as lost. Any other file may be lost.
+//     server over this store drew it, and for which table. A register refuses a file whose name was
+//     drawn less than two minutes ago, because a failed commit may be about to delete it. It
+//     accepts the file if the table names or logs it, or did so when it ended: then a commit has
+//     published it.
 //
 // So a lost file costs no write. In return, for two minutes no register can go forward again to a
 // version that an earlier register rolled back, or back to the last but one version of a view,

@@ -1,11 +1,12 @@
-// Package gate decides who may do what. It has the table of verbs, which are the requests that a
-// caller can send to the catalog, and the Guard, which evaluates the table. The Guard decides by
-// the policy in the store: principals, roles and grants. Package access holds the policy in memory
-// as a snapshot.
+// Package gate refuses the requests of callers that lack a privilege. It has the table of verbs,
+// which are the requests that a caller can send to the catalog, and the Guard, which evaluates the
+// table. The Guard decides by the policy in the store: principals, roles and grants. Package access
+// holds the policy in memory as a snapshot, and works out the privileges of a caller from it.
 //
-// Each verb has one row: its kind of object, its locks, the privileges that it needs, whether it
-// takes an idempotency key, and its operations in the HTTP APIs. Every verb of a caller goes
-// through Pass, which authorizes the caller. Jobs of the server do not go through Pass.
+// Each verb has one row. Its kind of object, its locks, whether it takes an idempotency key, and
+// its operations in the HTTP APIs are in verbs.go. The privileges that it needs are in asks.go.
+// Every verb of a caller goes through Pass, which authorizes the caller (decide.go). Jobs of the
+// server do not go through Pass.
 //
 // # How policy is followed
 //

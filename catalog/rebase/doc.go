@@ -3,10 +3,15 @@
 // again for the new head. The server does this for the client if the table and the request consent:
 // see Choice.
 //
-// An append is moved only if it is a plain append and has the same effect on the new head. The
-// manifest lists and manifests must show this (rules.go). It then gets a manifest list of its own,
-// which its snapshot names. Every other append is refused as without this package, and nothing is
-// written for it.
+// An append is moved only if three things hold:
+//
+//   - Table, request and warehouse consent (choice.go).
+//   - It is a plain append, and the document admits it on the new head (metadata/rebase.go).
+//   - Its manifests have the same effect on the new head, which the manifest lists and manifests
+//     must show (rules.go).
+//
+// It then gets a manifest list of its own, which its snapshot names. Every other append is refused
+// as without this package, and nothing is written for it.
 //
 // All files that are read lie within the locations that the table has claimed. Sizes are bounded,
 // and files that are read count against the memory for metadata. Files that were read are cached in

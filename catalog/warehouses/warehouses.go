@@ -235,7 +235,7 @@ func (w *Warehouses) detailsOf(ctx context.Context, k kept) (Details, error) {
 			details.Waiting.Tables++
 			details.Waiting.Bytes += due.Bytes
 		}
-		return true, nil // moorage check reports unreadable ones
+		return true, nil // moorage doctor --deep reports unreadable ones
 	})
 	id := k.value.Secret.ID
 	if err != nil || id.IsZero() {

@@ -6,13 +6,13 @@
 // to the database. Afterwards these must hold:
 //
 //   - there is an order of all calls in which one client alone could have been answered so (package
-//     internal/histories);
+//     testkit/histories);
 //   - every acknowledged commit is in its table's history once, and no refused one is;
 //   - every table has exactly one name;
 //   - `moorage doctor --deep` finds nothing.
 //
 // TestTransfers lets clients move amounts between tables by transactions (package
-// internal/transfers), under faults of the same sorts. Half of the transactions have an
+// testkit/transfers), under faults of the same sorts. Half of the transactions have an
 // Idempotency-Key and are sent to several servers. Every transfer must be in all its tables or in
 // none. A client that saw one in one table must see it in all others. What dead coordinators leave
 // must be in the log of transactions.

@@ -10,11 +10,11 @@
 //   - a commit whose answer never came is there once or not at all;
 //   - creates, drops and renames that were acknowledged have happened;
 //   - views, which all writers create, replace and drop, hold every acknowledged version once, and
-//     one is gone if and only if it was dropped (package internal/servers);
+//     one is gone if and only if it was dropped (package testkit/servers);
 //   - `moorage doctor --deep` finds nothing wrong, right after the kill and at the end.
 //
 // TestTransfers does the same while clients move amounts between tables by transactions (package
-// internal/transfers). Half of the transactions have an Idempotency-Key and are sent up to three
+// testkit/transfers). Half of the transactions have an Idempotency-Key and are sent up to three
 // times, at once or one after the other. Some clients do not wait for their answers. The server is
 // killed within milliseconds of a transaction's begin.
 //

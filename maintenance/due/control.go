@@ -37,7 +37,7 @@ func (s *Control) kick() {
 // runsShown is how many runs Status has.
 const runsShown = 20
 
-// Kind is the state of one kind of job of a table.
+// KindStatus is the state of one kind of job of a table.
 type KindStatus struct {
 	Rule     policy.Rule
 	Schedule registry.KindSchedule

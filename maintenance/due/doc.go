@@ -1,6 +1,7 @@
 // Package due knows which tables are due for maintenance, and why. It follows the changes of a
 // store, checks the tables that are due, begins jobs on them, and shows operators the state of all
-// that.
+// that. The rules for due times are in maintenance/policy (due.go). check.go applies them to the
+// present version of a table.
 //
 //	commit ─ change{facts} ─► Monitor ─► schedule and due index, in one Apply with its own position
 //	policy ─ change ────────► begins a walk over the tables of its scope
@@ -26,8 +27,8 @@
 //
 // # What the monitor promises
 //
-//   - Each change in the log makes its table due, if a policy requires that: before the position
-//     moves past the change, or together with it.
+//   - If a policy requires it, each change in the log makes its table due. That happens no later
+//     than the position moves past the change.
 //   - One node follows at a time. The assignment selects the node, and the position's ETag enforces
 //     it.
 //   - If changes were deleted before the monitor read them, it walks over all tables.

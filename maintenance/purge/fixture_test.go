@@ -28,8 +28,6 @@ import (
 
 type clock = testkit.Clock
 
-type lockedRandom = testkit.Bits
-
 var newLockedRandom = testkit.NewBits
 
 // node is a catalog and its purges, as one process has them.

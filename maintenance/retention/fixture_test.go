@@ -30,8 +30,6 @@ const (
 
 type clock = testkit.Clock
 
-type bits = testkit.Bits
-
 var newBits = testkit.NewBits
 
 // fixture is a Retention over a store in memory, and a catalog with the warehouse "w" and the

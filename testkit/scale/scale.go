@@ -2,8 +2,9 @@
 // of work.
 //
 // The suite runs twice. With the race detector it finds unguarded memory, for which a sample of
-// each enumeration is enough. Without it, it enumerates every call over the store in memory. Over
-// the other stores it draws a sample there too. With -every it enumerates everything everywhere.
+// each enumeration is enough. Without the detector it enumerates every call over the store in
+// memory, and a sample of the calls over the other stores. With -every it enumerates everything
+// everywhere.
 package scale
 
 import "flag"
