@@ -139,7 +139,7 @@ func TestRegisterTellsWhatIsWrongWithTheFile(t *testing.T) {
 	}
 	_, err := f.RegisterTable(f.ctx, ident("u"), catalog.RegisterRequest{MetadataLocation: "file:///elsewhere/t.metadata.json"})
 	wantKind(t, err, moorage.KindBadRequest)
-	if got := moorage.MessageOf(err); !strings.Contains(got, "(moorage warehouse change --allow-location)") {
+	if got := moorage.MessageOf(err); !strings.Contains(got, "(add one with moorage warehouse change --allow-location)") {
 		t.Errorf("elsewhere: the answer is %q", got)
 	}
 	f.wantClean()

@@ -58,7 +58,7 @@ func (l limping) Delete(ctx context.Context, locations ...string) error {
 func TestTryOut(t *testing.T) {
 	t.Parallel()
 	for lacks, want := range map[string]string{
-		"": "", "write": "write s3://b/w/moorage-probe-id/data", "read": "read s3", "tell the truth": "something else",
+		"": "", "write": "write s3://b/w/moorage-probe-id/data", "read": "read s3", "tell the truth": "its content differs from what was written",
 		"list": "list s3://b/w/moorage-probe-id", "find": "not listed", "delete": "delete s3",
 	} {
 		files := memory.New()
