@@ -93,7 +93,7 @@ type Config struct {
 	// TransactionBytes bounds the metadata of the tables of one transaction. Default 512 MiB.
 	TransactionBytes int64
 	// UndropWindow is how long a table that was dropped without a purge can come back, as package
-	// maintenance/retention has it. Default 7 days.
+	// maintenance/retention enforces it. Default 7 days.
 	UndropWindow time.Duration
 	// PurgeDelay is how long the purge of a dropped table waits if its warehouse has no setting, so
 	// that the table can come back. Default: not at all.
@@ -237,8 +237,7 @@ func (c *Catalog) Warehouses() *warehouses.Warehouses { return c.warehouses.As(c
 // Documents returns the metadata files of the catalog, for the packages that maintain them.
 func (c *Catalog) Documents() *documents.Documents { return c.documents }
 
-// DeleteSurplus deletes the files of a transaction that a pointer neither names, named before, nor
-// will name.
+// DeleteSurplus deletes the files of a transaction that no pointer names, ever named or will name.
 func (c *Catalog) DeleteSurplus(ctx context.Context, t txlog.Transaction) error {
 	return c.documents.DeleteSurplus(ctx, commit.PlaceOf(t.Place), t.Surplus())
 }

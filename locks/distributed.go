@@ -147,8 +147,8 @@ func (d *Distributed) Stats() Stats {
 	return stats
 }
 
-// Acquire implements Manager. In the process it waits in the order of arrival, and then it polls
-// the store.
+// Acquire implements Manager. It first waits for other operations of this process, in the order of
+// arrival. Then it polls the store.
 func (d *Distributed) Acquire(ctx context.Context, request Request, options Options) (Hold, error) {
 	return d.acquire(ctx, request, options, d.take)
 }

@@ -35,9 +35,9 @@ func newMade() *otter.Cache[string, *made] {
 }
 
 // change returns the handler of a change: do makes the change and returns the answer. A retry with
-// the same Idempotency-Key gets the first answer, also while the first request is in flight, unless
-// that one failed. Only this node remembers keys, until it ends, because making such a change twice
-// does no harm.
+// the same Idempotency-Key gets the answer of the first request, and waits for it if that request
+// is still in flight. A failure is not remembered. Only this node remembers keys, and only while
+// its process lives, because making such a change twice does no harm.
 func (s *server) change(do func(r *http.Request, body []byte) (any, error)) web.Handler {
 	return s.once(do, func(ctx context.Context) (context.Context, context.CancelFunc) {
 		return context.WithoutCancel(ctx), func() {}

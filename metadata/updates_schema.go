@@ -13,7 +13,8 @@ import (
 const lastAddedID = -1
 
 // lastAdded is the request's last addition of a schema, spec or sort order. An equal one that the
-// table already had counts too, because the client cannot know of it. The reference refuses it.
+// table already had counts too, because the client cannot know of it. The reference refuses such a
+// request.
 type lastAdded struct {
 	id    int
 	known bool
@@ -59,8 +60,8 @@ func (u addSchema) apply(b *builder) error {
 }
 
 // checkEvolved refuses a new schema that readers of the table's files could not use. A table
-// without the branch main has no files to read. A table that loses it in the same request is
-// replaced.
+// without the branch main has no files to read. A table that loses main in the same request is
+// being replaced, so its schema is not compared either.
 func (b *builder) checkEvolved(s *schema.Schema) error {
 	if b.creating || b.replaces || !slices.ContainsFunc(b.refs, func(r ref) bool { return r.name == mainBranch }) {
 		return nil

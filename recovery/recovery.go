@@ -64,10 +64,10 @@ type Config struct {
 // an attempt must end after 30 s, and the rest of the warehouse waits for the next round.
 //
 // That round begins with the transactions that were tried least recently. A turn that lasts longer
-// than 10 s gives up its place, and rounds continue during it, whether it ends or not. An attempt
-// that has not ended after 5 minutes counts as failed for good, and its warehouse has another turn.
-// When four attempts of a warehouse hang, the rest of it waits until one ends. A read of the log
-// every Interval shows that.
+// than 10 s gives up its place in the round, and rounds go on whether the turn ends or not. An
+// attempt that has not ended after 5 minutes counts as failed for good, and the rest of its
+// warehouse gets a new turn. When four attempts of a warehouse hang, the rest waits until one ends.
+// Recovery notices that when it reads the log, every Interval.
 //
 // The next round retries a transaction that could not be ended, at most 50 times in 5 minutes. Then
 // the transaction gets a blocker, a task in state blocked with its id. Recovery leaves it alone

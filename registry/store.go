@@ -180,8 +180,9 @@ type PositionedChange struct {
 	Unreadable error
 }
 
-// PlacedChange returns the change of a record, for stores. A record that holds the change of
-// another record counts as damaged, because a reader that trusted it would delete the other record.
+// PlacedChange returns the change of a record, for stores. A record whose key is not the id of the
+// change that it holds counts as damaged. A reader that trusted it would delete the record of that
+// other change.
 func PlacedChange(position Position, record Record) PositionedChange {
 	var id ID
 	if err := id.UnmarshalText([]byte(record.Key.ID)); err != nil {
@@ -236,11 +237,11 @@ type Store interface {
 	// may keep the values, so they must not be modified.
 	Apply(ctx context.Context, batch Batch) ([]ETag, error)
 
-	// Changes returns at most limit (1 to ListLimitMax) changes after position after, oldest first.
-	// The changes of a key are in the order of its versions, and an Apply comes after every Apply
-	// that it saw. Positions only grow and are never used twice, but may have gaps. A later write
-	// or delete of a change's record removes it from this order. Only records written by
-	// Batch.Change are in it. An unreadable record keeps its place (see PositionedChange).
+	// Changes returns at most limit (1 to ListLimitMax) changes that follow the position after,
+	// oldest first. The changes of a key are in the order of its versions, and an Apply comes after
+	// every Apply that it saw. Positions only grow and are never used twice, but may have gaps. A
+	// later write or delete of a change's record removes it from this order. Only records written
+	// by Batch.Change are in it. An unreadable record keeps its place (see PositionedChange).
 	Changes(ctx context.Context, after Position, limit int) ([]PositionedChange, error)
 
 	// Close ends the store. Calls in progress end first. Later calls return ErrClosed, but Close
@@ -344,8 +345,8 @@ func FailedCondition(err error) (Condition, bool) {
 // Check reports ErrBadBatch if b breaks a rule. The rules forbid a key that is written twice or too
 // long, and values that are too long, alone or in total. They forbid a write of the format record
 // with a version outside FormatFirst to FormatVersion. They forbid Absent on a key that is not put,
-// too many items, an unknown table or condition, and a Change without an ID. The ID of a record
-// that changes list (warehouse, namespace, entry, pointer, access policy) must be UTF-8. Every
+// too many items, an unknown table or condition, and a Change without an ID. The IDs of records
+// that a Change can name (warehouse, namespace, entry, pointer, access policy) must be UTF-8. Every
 // store calls Check first.
 func (b Batch) Check() error {
 	if len(b.Conditions) > BatchItemsMax || len(b.Writes) > BatchItemsMax {
@@ -426,7 +427,7 @@ func (c Condition) check() error {
 	return fmt.Errorf("%w: %s", ErrBadBatch, c)
 }
 
-// NewETags draws the ETags of b's writes, in their order and zero for a delete. If there is a
+// NewETags draws the ETags of b's writes, in their order, with zero for each delete. If there is a
 // b.Change, one more ETag follows for its record. So there is an ETag for each write of the sealed
 // batch.
 func (b Batch) NewETags(random io.Reader) ([]ETag, error) {

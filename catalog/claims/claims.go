@@ -97,9 +97,9 @@ const (
 func (e *TakenError) Error() string { return "catalog: location is taken at " + e.At }
 
 // Plan reads the records of location and of the folders above it, and returns the conditions and
-// writes of the claim. The claim of a dropped pointer passes on, unless the drop was with a purge.
-// A location at, above or below a tombstone is available if claimant.MayResettle returns nil and
-// the credentials that reach it have ended. The error is *TakenError if the location is not
+// writes of the claim. The claim of a dropped pointer passes to claimant, unless the drop was with
+// a purge. A location at, above or below a tombstone is available if claimant.MayResettle returns
+// nil and the credentials that reach it have ended. The error is *TakenError if the location is not
 // available, and KindBadRequest if it is malformed or outside the warehouse's roots.
 //
 // If the claimed location is a folder without claims, Plan marks its record in the store: see
@@ -226,8 +226,8 @@ func (c *Claims) planOwner(ctx context.Context, planned *Claim, record registry.
 	return nil
 }
 
-// takeOver plans that a location passes on from its holder, which must be dropped, and that the
-// holder's tombstone records it.
+// takeOver plans that a location passes from its holder, which must be dropped, to the claimant,
+// and that a tombstone of the holder records it.
 func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held registry.LocationClaim,
 	claimant Claimant) error {
 	records, err := c.ledger.Get(ctx, registry.PointerKey(held.Pointer))
@@ -268,11 +268,12 @@ func (c *Claims) takeOver(ctx context.Context, planned *Claim, at place, held re
 	return nil
 }
 
-// takenBy returns why a location of holder does not pass on, or nil if it does. A purge deletes all
-// files that the dropped table named there, so no other table may move in before it has finished.
-// The same holds while engines may hold credentials for the dropped table: they would reach the
-// files of another table. The claim must require that holder is unchanged: the table may come back,
-// and then be dropped with a purge. Errors come from the store or from claimant.MayTake.
+// takenBy returns why a location of holder does not pass to the claimant, or nil if it does. A
+// purge deletes all files that the dropped table named there, so no other table may move in before
+// it has finished. The same holds while engines may hold credentials for the dropped table: they
+// would reach the files of another table. The claim must require that holder is unchanged: the
+// table may come back, and then be dropped with a purge. Errors come from the store or from
+// claimant.MayTake.
 func (c *Claims) takenBy(ctx context.Context, holder registry.Record, claimant Claimant) (*TakenError, error) {
 	pointer, err := registry.Decode[registry.Pointer](holder)
 	switch {
@@ -298,8 +299,9 @@ func (c *Claims) takenBy(ctx context.Context, holder registry.Record, claimant C
 	return nil, err
 }
 
-// takenByWaiting returns why a location whose dropped table has a waiting purge does not pass on.
-// If the claimant may, it begins that purge. Errors come from the store or from claimant.Forward.
+// takenByWaiting returns why the location of a dropped table, whose purge still waits, does not
+// pass to the claimant. If the claimant may begin that purge, takenByWaiting begins it. Errors come
+// from the store or from claimant.Forward.
 func (c *Claims) takenByWaiting(ctx context.Context, pointer registry.Pointer, claimant Claimant) (*TakenError, error) {
 	if claimant.Forward != nil {
 		begun, err := claimant.Forward(ctx, pointer)
@@ -350,8 +352,8 @@ func (c *Claims) PlanKept(ctx context.Context, planned *Claim, roots, locations 
 	return nil
 }
 
-// planAnew plans the claim of one more location. Another table that had it, while the claimant was
-// dropped, has given it up. After that the records of the folders above may be gone too.
+// planAnew plans the claim of one more location. Another table may have had it while the claimant
+// was dropped, and given it up since. After that the records of the folders above may be gone too.
 func (c *Claims) planAnew(ctx context.Context, planned *Claim, roots []string, location string,
 	claimant Claimant) error {
 	more, err := c.Plan(ctx, roots, location, claimant)

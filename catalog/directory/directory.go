@@ -8,10 +8,10 @@
 //	warehouse ─► namespace ─► namespace ─► entry ─► pointer
 //
 // The directory caches the records to which a path and a name led. So it reads a known path or
-// pointer in one call of the store. It always reads: the cache only has the keys of the records. A
-// record contains its own name and whether it is live. So the directory detects an outdated cache
-// entry, and resolves the name again from the warehouse down. It reports an object as missing only
-// after such reads.
+// pointer in one call of the store. It always reads the store: the cache only has the keys of the
+// records. A record contains its own name and whether it is live. So the directory detects an
+// outdated cache entry, and resolves the name again from the warehouse down. It reports an object
+// as missing only after such reads.
 //
 // The record of a warehouse describes how to reach the files of its tables. A read of a pointer
 // alone does not include that record. So each cached pointer refers to its version of the
@@ -83,7 +83,8 @@ func New(config Config) *Directory {
 }
 
 // get reads the records at keys. If decisions need the epoch of the policy, it reads the epoch in
-// the same call. So decisions about these records use a policy that is no older.
+// the same call. So decisions about these records use a policy that is at least as new as the
+// records.
 func (d *Directory) get(ctx context.Context, keys ...registry.Key) ([]registry.Record, error) {
 	epoch, wanted := d.guard.Key()
 	if !wanted {

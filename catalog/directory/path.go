@@ -22,8 +22,8 @@ const (
 	pathsMax = 20_000
 	namesMax = 100_000
 
-	// longPathBytes is the total length of a path's values from which they are no longer read at
-	// once. A path may have 32 levels, each with a megabyte of properties. Levels with more than
+	// longPathBytes is the total length of a path's values beyond which they are not read at once.
+	// A path may have 32 levels, each with a megabyte of properties. Levels with more than
 	// longLevelBytes are then read without their values.
 	longPathBytes  = 256 << 10
 	longLevelBytes = 8 << 10
@@ -247,8 +247,9 @@ func (d *Directory) readCachedPath(ctx context.Context, name string, known *cach
 	return p, records[len(records)-1], nil
 }
 
-// pathFromRoot reads one level after the other, and returns the keys that it read. It reads long
-// known levels without their values. This includes the last level, unless withValue is set.
+// pathFromRoot reads one level after the other, and returns the keys that it read. If a level is
+// long and in the cache, it is read without its value. This includes the last level, unless
+// withValue is set.
 func (d *Directory) pathFromRoot(ctx context.Context, name string, ns moorage.Namespace, withValue bool) (
 	*Path, []registry.Key, error) {
 	if moorage.ValidateName("warehouse name", name) != nil { // no key can have this name
@@ -420,7 +421,7 @@ func (d *Directory) LivePathAndEntry(ctx context.Context, ident moorage.Identifi
 }
 
 // DroppingStale is the age at which a record in state dropping counts as abandoned by a dead node.
-// The next request that meets it puts it back.
+// The next request that meets it makes it live again (PutBack).
 const DroppingStale = 30 * time.Second
 
 // LiveWait bounds how long a create waits for a drop that is under way.

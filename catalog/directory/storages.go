@@ -37,7 +37,8 @@ type storages struct {
 	borrowPlace func(place storage.Place) (storage.Store, func(), error)
 	readSecret  func(ctx context.Context, secret storage.Secret) (storage.Secret, error)
 
-	// mu guards the fields below; a leaf, never held while a storage is opened.
+	// mu guards the fields below. It is a leaf: no other lock is taken while it is held. It is not
+	// held while a storage is opened.
 	mu       sync.Mutex
 	kept     map[string]storage.Store
 	openings map[string]*opening // openings by open that are under way

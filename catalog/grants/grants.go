@@ -81,7 +81,8 @@ func (g *Grants) begin(ctx context.Context, v gate.Verb) (*call, error) {
 	return &call{g, v, who, policy}, err
 }
 
-// decide returns the refusal of a request for asked on object. rule makes the decision.
+// decide returns the refusal of a request for the privileges asked on object, or nil. rule makes
+// the decision.
 func (c *call) decide(ctx context.Context, object gate.Object, asked access.Privileges,
 
 	rule func(who *access.Who, path []access.Object) access.Decision) error {
@@ -90,7 +91,7 @@ func (c *call) decide(ctx context.Context, object gate.Object, asked access.Priv
 }
 
 // onServer returns nil if the caller has the privileges that its verb requires on the server. met
-// are the conditions that the request meets.
+// says which conditions the request meets.
 func (c *call) onServer(ctx context.Context, met gate.When) error {
 	asked := c.verb.Needs(gate.OfServer, met)
 	return c.decide(ctx, gate.Object{}, asked, func(who *access.Who, _ []access.Object) access.Decision {
@@ -117,8 +118,8 @@ type edit struct {
 	puts  []ledger.Write
 	gone  []registry.Key
 	items []registry.Item
-	// read are conditions on the records on which the edit is based. marks are the writes that mark
-	// objects as having grants.
+	// read has the conditions on the records that the edit is based on. marks has the writes that
+	// mark objects as having grants.
 	read  []registry.Condition
 	marks []ledger.Write
 }
@@ -146,7 +147,7 @@ func (g *Grants) change(ctx context.Context, v gate.Verb,
 	return err
 }
 
-// planPolicy plans an edit that was decided by the policy of epoch.
+// planPolicy plans an edit that was decided on by the policy of epoch.
 func (g *Grants) planPolicy(ctx context.Context, epoch uint64, e edit) (*commit.Plan, error) {
 	if len(e.puts)+len(e.gone) == 0 {
 		return &commit.Plan{Empty: true}, nil

@@ -182,7 +182,8 @@ func (m *Moves) add(ctx context.Context, a metadata.Append) metadata.Misfit {
 }
 
 // look reads the lists and manifests of a and o, and returns why a does not fit on top of o, or
-// metadata.Fits. The lists of a and of the head have most entries of the list that the client saw.
+// metadata.Fits. The list of a and the list of the head both have most entries of the list that the
+// client saw.
 func look(ctx context.Context, f *files, a metadata.Append, o metadata.Onto) (
 	sent, head *manifests.List, m merge, misfit metadata.Misfit) {
 	var seen *manifests.List
@@ -232,7 +233,8 @@ func lookInside(ctx context.Context, f *files, m merge, o metadata.Onto) metadat
 	return metadata.Fits
 }
 
-// newList returns the manifest list of a on top of o, parsed and encoded.
+// newList returns the manifest list of the append a, moved on top of the head in o. It returns the
+// list parsed and encoded.
 func newList(sent, head *manifests.List, m merge, a metadata.Append, o metadata.Onto) (*manifests.List, []byte, error) {
 	number := func(n int64) manifests.Number { return manifests.Number{Value: n, Valid: true} }
 	header := manifests.Header{

@@ -17,14 +17,14 @@ const (
 	DepthMax = 500
 	// keysLinearMax is the number of keys up to which a linear search looks for duplicates.
 	keysLinearMax = 32
-	// keysFirst is the initial capacity for the keys of open objects. Most texts are an element or
-	// an update, which have fewer.
+	// keysFirst is the initial capacity for the keys of open objects. Most texts are one element of
+	// the metadata or one update, and have fewer keys.
 	keysFirst = 8
 )
 
 // Reader reads one JSON text from front to back. Each method consumes one value, with the white
-// space before it. It fails with a moorage.Error of KindBadRequest whose cause is a *SyntaxError. A
-// Reader is for one goroutine.
+// space before it. A method fails with a moorage.Error of KindBadRequest whose cause is a
+// *SyntaxError. A Reader is for one goroutine.
 type Reader struct {
 	raw   []byte
 	pos   int
@@ -34,13 +34,13 @@ type Reader struct {
 	keys     [][]byte
 	keyStart int
 	depthMax int
-	keysMax  int // maximum number of keys of open objects; 0 means no limit
+	keysMax  int // maximum of keysOpen; 0 means no limit
 	keysOpen int // number of keys of open objects, if keysMax is set
 	// checked is true if the text is valid and has no key twice in an object.
 	checked bool
 }
 
-// NewReader returns a Reader of raw that is strict about it: see the package comment.
+// NewReader returns a Reader that checks raw strictly: see the package comment.
 func NewReader(raw []byte) Reader { return Reader{raw: raw, depthMax: DepthMax} }
 
 // Reread returns a Reader of raw, a value in a text that a Reader has read before. It checks only

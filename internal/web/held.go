@@ -16,7 +16,7 @@ const (
 	// answerBytesFree is the length up to which an answer needs no room. Nearly all answers are
 	// shorter.
 	answerBytesFree = 256 << 10
-	// answerPatience is how long a client may receive nothing of a large answer at first.
+	// answerPatience is how long a client may take before it receives anything of a large answer.
 	answerPatience = time.Minute
 	// answerTimeMax bounds the time for a whole large answer. The client must receive each part
 	// within its share of the time. An uncompressed load of the longest document must be received
@@ -46,12 +46,14 @@ func newAnswers(bytesMax, bytesOfOne int64) *answers {
 	return &answers{room: newRoom(bytesMax, bytesOfOne), shared: make(map[any]*heldAnswer)}
 }
 
-// HoldAnswer takes room for bytes of an answer's source until the request is answered. From then on
-// the client must receive the answer at a minimum pace. Answers with the same source take its room
-// once. source must be comparable; it is nil if no other answer can share it.
+// HoldAnswer takes room for the source of an answer, which has the given number of bytes, and keeps
+// it until the request is answered. Meanwhile the client must receive the answer at a minimum pace.
+// Answers with the same source take room only once. source must be comparable; it is nil if no
+// other answer can share it.
 //
 // If there is no room for a read, the error is KindTooManyRequests. The answer to a change is never
-// refused, because the change has happened. It takes room that others then lack.
+// refused, because the change has happened. It takes its room even if none is left, and others wait
+// longer.
 func (s *Server) HoldAnswer(w http.ResponseWriter, r *http.Request, source any, bytes int64) error {
 	x, isExchange := w.(*exchange)
 	if !isExchange || bytes <= answerBytesFree || r.Method == http.MethodHead {

@@ -30,7 +30,7 @@ const (
 	// BodyBytesMaxDefault is generous, because a client that replaces or expires a large table
 	// sends its snapshots and schemas in one request.
 	BodyBytesMaxDefault = 64 << 20
-	// BodiesBytesMaxDefault is room for four bodies of the default's maximum size.
+	// BodiesBytesMaxDefault is room for four bodies of BodyBytesMaxDefault.
 	BodiesBytesMaxDefault = 256 << 20
 	// AnswersBytesMaxDefault is room for four loads of the longest document.
 	AnswersBytesMaxDefault = 1 << 30

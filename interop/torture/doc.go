@@ -2,8 +2,8 @@
 //
 // A round of TestKill starts `moorage serve` on the data of the round before. It lets 16 writers
 // work over HTTP and kills the process with SIGKILL at a moment that the seed decides. `moorage
-// check` then looks at what the crash left. The round starts the server again and compares what it
-// serves with what the writers were answered:
+// doctor --deep` then looks at what the crash left. The round starts the server again and compares
+// what it serves with what the writers were answered:
 //
 //   - every acknowledged commit is in its table's history exactly once;
 //   - every commit that was refused is in no history;

@@ -18,40 +18,42 @@ const (
 	// leftoverAgeMin is the minimum age of a leftover. Until then, a table that is being created
 	// may have files outside all claimed locations. An operator may set another age.
 	leftoverAgeMin = 7 * 24 * time.Hour
-	// leftoversMax is the number of leftovers that one search finds. They are in memory until the
-	// second check, and take about 20 MB.
+	// leftoversMax bounds the leftovers that one search finds. They are in memory until the second
+	// check, and take about 20 MB.
 	leftoversMax = 100_000
-	// leftOutMax is the number of folders of other warehouses in a report.
+	// leftOutMax bounds the folders of other warehouses that a report names.
 	leftOutMax = 1000
-	// roundsMax is the number of further checks because tables changed meanwhile.
+	// roundsMax bounds how often the found files are checked again because tables have changed.
 	roundsMax = 5
 )
 
 // LeftoverSettings decide which files of a warehouse are reported.
 type LeftoverSettings struct {
-	OlderThan time.Duration // how old a file is at least
+	OlderThan time.Duration // the minimum age of a file
 	Unsafe    bool          // lets files be younger than seven days
-	most      int           // files that are found; default leftoversMax
+	most      int           // files that one search finds; default leftoversMax
 }
 
 // DefaultLeftovers returns the default settings.
 func DefaultLeftovers() LeftoverSettings { return LeftoverSettings{OlderThan: leftoverAgeMin} }
 
-// Leftovers reports the files of a warehouse outside the locations of all tables and views that no
-// table or view of the store reaches: remains of tables that were never created. It changes
-// nothing, and no job deletes them. sample is the largest number of files that it names.
+// Leftovers reports the files of a warehouse that lie outside the locations of all tables and
+// views, and that no table or view of the store reaches. They remain from tables that were never
+// created. Leftovers changes nothing, and no job deletes such files. sample is the largest number
+// of files that the report names.
 //
 // It searches below the location of the warehouse, not below its other allowed locations. It cannot
-// know a table of another catalog that has files there and its metadata elsewhere, nor files that a
-// table names through a link. So an operator must check before deleting anything.
+// see that a table of another catalog, with its metadata elsewhere, has files there. Nor can it see
+// that a table names files through a link. So an operator must check before deleting anything.
 //
 // # Why a file is free
 //
 // The search records the end of the log of changes. Then it reads the tables and views of the
-// store, and lists the files after that. A table that comes to a file's location meanwhile has
-// claimed it when the claims are read again, at the end. A table that comes to reach the file has a
-// change in the log. So the search reads the log, and the files of the changed tables, until there
-// are no further changes. A file that was once reached counts as reached.
+// store, and lists the files after that. Meanwhile a table may take a location that contains a
+// file: then the search finds its claim when it reads the claims again, at the end. A table may
+// also begin to name a file: then the log has a change of that table. So the search reads the log,
+// and the files of the changed tables, until there are no further changes. A file that was once
+// reached counts as reached.
 //
 // If a file that a table reaches cannot be read, Blocked has the reason, and no file is reported.
 //
@@ -102,7 +104,7 @@ type leftoverLook struct {
 
 	others       folders // those of other warehouses
 	unregistered unregistered
-	reached      *reached  // nil until there is a file that nobody has claimed
+	reached      *reached  // nil until there is a file that no table or view has claimed
 	now          time.Time // by the clock that dates the files
 
 	found []storage.Listed

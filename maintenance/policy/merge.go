@@ -18,7 +18,7 @@ type Job struct {
 	Settings Settings
 	// Since is when the status last changed.
 	Since time.Time
-	// Unsafe is true if settings below the floor were allowed.
+	// Unsafe is true if settings below their Floor were allowed (see Setting).
 	Unsafe bool
 }
 
@@ -46,7 +46,8 @@ type Value struct {
 	Number int64 // milliseconds, bytes or a count; zero for a setting with choices
 	Text   string
 	From   Source
-	// Raised is true if a property requires less than the safe minimum. Number is then the minimum.
+	// Raised is true if a property requires less than the setting's Floor. Then Number is the
+	// Floor.
 	Raised bool
 }
 
@@ -57,7 +58,7 @@ type Rule struct {
 	From    Source // what enabled or disabled it
 	// Since is when the rule was enabled.
 	Since time.Time
-	// Unsafe is true if one of the policies allows values below the floor.
+	// Unsafe is true if one of the policies allows settings below their Floor.
 	Unsafe bool
 	// Held is why no job may run although the rule is enabled; empty if nothing holds it.
 	Held   string

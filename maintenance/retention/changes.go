@@ -15,14 +15,15 @@ const (
 	// keptMin is how long change records and fences are kept at least, whatever the retention. No
 	// process uses one for longer than a quarter of an hour:
 	//
-	//   - A change takes until the timeout of its request, or the deadline of its transaction. Then
-	//     its author searches for its record for the ledger's settle timeout.
-	//   - The Apply that a fence excludes was sent before that. A coordinator meets an operator's
-	//     fence by then at the latest.
+	//   - A change takes until the timeout of its request, or the deadline of its transaction.
+	//     After that its author may search for the change record, until the ledger's settle timeout
+	//     is over.
+	//   - The Apply that a fence excludes was sent before that search. A coordinator meets an
+	//     operator's fence by the time of that search at the latest.
 	//   - Recovery uses the records of transactions, not these.
 	//
 	// A process that pauses for longer in the middle of a change is safe only within the retention.
-	// So is an Apply that takes so long to arrive.
+	// The same holds for an Apply that takes as long to arrive.
 	keptMin = 20 * time.Minute
 	// marksMax bounds the number of marks: changes live at most 1/marksMax longer than the
 	// retention.
@@ -41,7 +42,8 @@ const (
 // So a clock that was ahead or behind costs at most the time between two rounds, and deletes
 // nothing early. Time in which no process runs does not count.
 //
-// A mark has the end of the order at one such time. Everything before it is at least as old.
+// A mark records the end of the order of changes at one such time. Every change before that end is
+// at least as old as the mark.
 type changes struct {
 	ledger *ledger.Ledger
 	store  registry.Store
@@ -128,8 +130,8 @@ func mark(r *registry.Retention, head registry.Position, now time.Time,
 	return due
 }
 
-// replace replaces the value of record, and reports whether it did. It does not if another node was
-// faster.
+// replace replaces the value of record, and reports whether it did. It does nothing if another node
+// was faster.
 func (c *changes) replace(ctx context.Context, record registry.Record, value registry.Retention) (bool, error) {
 	writes, err := ledger.Encode(ledger.Put(registry.RetentionKey(), registry.StateNone, value))
 	if err != nil {

@@ -134,7 +134,7 @@ type Question struct {
 	Operation  string   `json:"operation,omitempty"`
 	Privileges []string `json:"privileges,omitempty"`
 	Object     Object   `json:"object"`
-	// Through are the views by which the caller reaches the object, the outermost first. Engine is
+	// Through has the views by which the caller reaches the object, the outermost first. Engine is
 	// the principal that acts in the caller's name, empty if the caller acts itself.
 	Through []Object `json:"through,omitempty"`
 	Engine  string   `json:"engine,omitempty"`
@@ -148,10 +148,10 @@ type Explanation struct {
 	Missing  []string `json:"missing"`
 	Steps    []Step   `json:"steps"`    // the object first, the server last
 	Grantors []string `json:"grantors"` // grantees that could grant the missing privileges
-	// Through are the views of the question, up to the one that denied access; the fields above are
-	// then about that view. As is the owner of a view whose privileges decided: "nobody" if that
-	// view has no owner, empty for the caller's own. Ignored reports that the engine is not
-	// trusted, so the views were ignored.
+	// Through has the views of the question, up to the one that denied access. If a view denied it,
+	// the fields above are about that view. As is the owner of the view whose privileges decided:
+	// "nobody" if that view has no owner, empty for the caller's own. Ignored reports that the
+	// engine is not trusted, so the views were ignored.
 	Through []Passed `json:"through,omitempty"`
 	As      string   `json:"as,omitempty"`
 	Ignored bool     `json:"ignored,omitempty"`

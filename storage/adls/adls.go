@@ -101,9 +101,9 @@ func newClientConfig(options Options, roots []storage.Location) map[string]strin
 // location is enough.
 func (s *Store) ClientConfig() map[string]string { return s.clientConfig }
 
-// Open returns the content of a blob. If the caller reads it to the end, it is complete and has
-// Azure's MD5. It ends when ctx does. Open reconnects a few times if the connection breaks during
-// the read.
+// Open returns the content of a blob. A caller that reads to the end without an error has the
+// complete content, which matches Azure's MD5. Reading fails once ctx has ended. Open reconnects a
+// few times if the connection breaks during the read.
 func (s *Store) Open(ctx context.Context, location string) (io.ReadCloser, storage.Info, error) {
 	b, err := s.locate(ctx, location)
 	if err != nil {

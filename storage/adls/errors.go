@@ -64,7 +64,7 @@ func shorten(err error) error {
 	return oneLine{err}
 }
 
-// oneLine is an error whose text may have several lines.
+// oneLine wraps an error whose text may have several lines, and shows the text in one line.
 type oneLine struct{ error }
 
 // Error returns the text of the error in one line.
@@ -73,7 +73,7 @@ func (o oneLine) Error() string {
 	return text[:min(len(text), textBytesMax)]
 }
 
-// Unwrap returns the error itself.
+// Unwrap returns the wrapped error.
 func (o oneLine) Unwrap() error { return o.error }
 
 // statusOf returns the status of Azure's answer, or 0 if there was no answer.

@@ -74,7 +74,7 @@ func (s *Store) newEngine(ctx context.Context, folder blobName, location string,
 	return engine{folder: folder}, nil
 }
 
-// engine returns the account as an engine with only a signature reaches it.
+// engine returns an account that is reached by signature alone, as an engine reaches it.
 func (c *Client) engine(reached *account, signature string) (*account, error) {
 	core := c.core
 	core.PerCallPolicies = []policy.Policy{pinVersion{}}
@@ -100,7 +100,7 @@ func (e engine) at(name string) blobName {
 	return b
 }
 
-// Read requests a blob, and not its content.
+// Read requests a blob, but does not read its content.
 func (e engine) Read(ctx context.Context, name string) error {
 	body, _, err := e.at(name).get(ctx)
 	if err != nil {

@@ -57,8 +57,9 @@ func testRemoveEmptyFolder(t *testing.T, store folderStore, root string) {
 	mustHold(t, store, storage.Join(folder, "a"), "again")
 }
 
-// testRemoveWhileCreating removes a folder repeatedly while files are created in it, even several
-// together if the store supports that. Every Create must succeed and every file must exist.
+// testRemoveWhileCreating removes a folder repeatedly while files are created in it, one by one. If
+// the store can create several files in one call, it does that too. Every Create must succeed and
+// every file must exist.
 func testRemoveWhileCreating(t *testing.T, store folderStore, root string) {
 	folder, location := storage.Join(root, "a", "b"), storage.Join(root, "a", "b", "c")
 	done := make(chan struct{})
