@@ -79,7 +79,7 @@ func TestWarehouseCreateInGCS(t *testing.T) {
 	if got := create("away", "gs://"+bucket+"/lake", "--storage-option", "gcs.service.host="+server.URL); got.code != cli.ExitFailed || !isSentence(got.stderr, "tokens are not sent to "+server.URL) {
 		t.Errorf("with tokens for another host: %+v", got)
 	}
-	if got := create("vends", "gs://"+bucket+"/lake", append(emulator, "--delegation", "vended-credentials")...); got.code != cli.ExitFailed || !isSentence(got.stderr, "without tokens (gcs.no-auth=true) there are no credentials") {
+	if got := create("vends", "gs://"+bucket+"/lake", append(emulator, "--delegation", "vended-credentials")...); got.code != cli.ExitFailed || !isSentence(got.stderr, "with gcs.no-auth=true there are no tokens for credentials") {
 		t.Errorf("that is to give credentials without tokens: %+v", got)
 	}
 	if got := create("lake", "gs://"+bucket+"/lake", emulator...); got.code != cli.ExitDone {

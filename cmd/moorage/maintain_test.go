@@ -190,7 +190,7 @@ func TestLeftovers(t *testing.T) {
 			}
 		}
 	}
-	command(3, "the report would not be whole, so it names no file: what harbour.ships reaches", look...)
+	command(3, "the report would not be whole, so it names no file: the files of harbour.ships cannot be read", look...)
 }
 
 // TestPlanOnOneScreen: a plan about many snapshots fits a terminal of 80 columns and 24 lines, and

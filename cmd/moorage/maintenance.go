@@ -203,7 +203,7 @@ var (
 	madeDueTotal = counterDesc("moorage_maintenance_made_due_total", "Tables that were made due by changes and walks.")
 	missedTotal  = counterDesc("moorage_maintenance_missed_total",
 		"Tables that should have been due and were not, found by random checks. It stays 0.")
-	looksTotal = counterDesc("moorage_maintenance_checks_total",
+	checksTotal = counterDesc("moorage_maintenance_checks_total",
 		"Checks of tables that were due, by outcome.", "outcome")
 	jobsBegun = counterDesc("moorage_maintenance_jobs_begun_total",
 		"Maintenance jobs that were begun because they were due, by kind.", "kind")
@@ -243,7 +243,7 @@ func counterDesc(name, help string, labels ...string) described {
 func (m maintenanceCounts) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []described{
 		lagSeconds, walksNow, overdueSeconds, dueNow, shardsHeld, jobsNow, blockedNow, changesTotal, madeDueTotal,
-		missedTotal, looksTotal, jobsBegun, commitsTotal, filesDeletedTotal, bytesDeletedTotal, keptTotal,
+		missedTotal, checksTotal, jobsBegun, commitsTotal, filesDeletedTotal, bytesDeletedTotal, keptTotal,
 		readBytesTotal, waitedSecondsTotal, slowedTotal,
 	} {
 		to <- d.Desc
@@ -265,7 +265,7 @@ func (m maintenanceCounts) Collect(to chan<- prometheus.Metric) {
 	show(overdueSeconds, planned.Overdue.Seconds())
 	show(shardsHeld, float64(planned.Shards))
 	showEach(show, dueNow, planned.DueFound)
-	showEach(show, looksTotal, planned.Checks)
+	showEach(show, checksTotal, planned.Checks)
 	showEach(show, jobsBegun, planned.Began)
 	done := m.maintenance.worker.Stats()
 	show(blockedNow, float64(done.Blockers))

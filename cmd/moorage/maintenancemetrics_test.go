@@ -70,7 +70,7 @@ func TestMaintenanceMetrics(t *testing.T) {
 	await("changes_total", "", above(0))
 	await("made_due_total", "", above(0))
 	await("shards", "", above(0))
-	await("looks_total", `outcome="done"`, above(0))
+	await("checks_total", `outcome="done"`, above(0))
 	await("jobs_begun_total", `kind="snapshots"`, above(0))
 	await("job_seconds_count", `kind="snapshots",outcome="done"`, above(0))
 	await("files_deleted_total", "", above(0))
