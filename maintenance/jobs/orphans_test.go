@@ -390,7 +390,7 @@ func TestOrphansOfTableThatMoves(t *testing.T) {
 				must(t, w.files.Delete(w.ctx, expired.List))
 			})
 		}})
-		if job := w.job(); job.State != registry.StateCollecting || !strings.Contains(job.LastError, "has moved") {
+		if job := w.job(); job.State != registry.StateCollecting || !strings.Contains(job.LastError, "The table changed while it was read") {
 			t.Fatalf("the job is %s: %s", job.State, job.LastError)
 		}
 	}
