@@ -114,7 +114,9 @@ func transactionFinding(u recovery.Unfinished) client.Finding {
 				"which removes the record and leaves the files",
 		}
 	}
-	finding := client.Finding{ID: id, Level: client.LevelOK, What: "transaction in warehouse " + u.Warehouse}
+	finding := client.Finding{
+		ID: id, Level: client.LevelOK, What: "transaction in warehouse " + u.Warehouse, Files: u.Files, Until: u.Deadline,
+	}
 	began := fmt.Sprintf("%s, began %s", u.State, u.Began.Format(time.RFC3339))
 	if u.Principal != "" {
 		began += " by " + u.Principal

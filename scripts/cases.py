@@ -15,6 +15,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -23,10 +24,25 @@ import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 BINARY = REPOSITORY / "bin" / "moorage"
+# The scripts know earlier names of three settings. They start this instead of BINARY.
+RENAMING = """#!/usr/bin/env bash
+arguments=()
+while (($#)); do
+  case $1 in
+    --s3-endpoint) arguments+=(--default-storage-option "s3.endpoint=$2") && shift ;;
+    --s3-access-key-id) export AWS_ACCESS_KEY_ID=$2 && shift ;;
+    --s3-secret-access-key) export AWS_SECRET_ACCESS_KEY=$2 && shift ;;
+    *) arguments+=("$1") ;;
+  esac
+  shift
+done
+exec {binary} "${{arguments[@]}}"
+"""
 # All of them take half a minute. Only what hangs takes as long.
 CASE_SECONDS_MAX = 180
 TAIL_LINES = 15
@@ -64,9 +80,9 @@ def folder() -> Path:
     return Path(os.environ.get("MOORAGE_CASES") or REPOSITORY.parent / "shared" / "cases")
 
 
-def run(script: Path, first_port: int) -> Outcome:
+def run(binary: Path, script: Path, first_port: int) -> Outcome:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("MOORAGE_", "AWS_"))}
-    environment |= {"BIN": str(BINARY), "PC_PORTS": f"{first_port}-{first_port + PORTS_EACH - 1}"}
+    environment |= {"BIN": str(binary), "PC_PORTS": f"{first_port}-{first_port + PORTS_EACH - 1}"}
     environment |= {"PYTHONDONTWRITEBYTECODE": "1"}  # the folder is not ours
     start = time.monotonic()
     with contextlib.ExitStack() as stack:
@@ -128,9 +144,12 @@ def main() -> int:
         print(f"no case of {folder()} is asked for", file=sys.stderr)
         return 1
     failed = 0
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with tempfile.TemporaryDirectory() as place, ThreadPoolExecutor(AT_ONCE) as pool:
+        renaming = Path(place) / "moorage"
+        renaming.write_text(RENAMING.format(binary=shlex.quote(str(BINARY))))
+        renaming.chmod(0o755)
         slots = [FIRST_PORT + PORTS_EACH * number for number in range(len(scripts))]
-        for outcome in pool.map(run, scripts, slots):
+        for outcome in pool.map(partial(run, renaming), scripts, slots):
             print(outcome.describe(), flush=True)
             failed += outcome.failed
     print(f"{len(scripts) - failed} passed, {failed} failed")

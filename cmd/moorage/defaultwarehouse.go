@@ -47,26 +47,8 @@ func newFirstWarehouse(c cli.Config, made *catalog.Catalog, logger *slog.Logger)
 	return &firstWarehouse{
 		catalog: made.As(moorage.System(whoServes)), location: storage.Trim(c.DefaultLocation),
 		options: c.DefaultStorageOptions, data: c.Data,
-		allowed: seededLocations(c, logger), logger: logger,
+		allowed: c.AllowLocations, logger: logger,
 	}
-}
-
-// seededLocations returns the values of --allow-location for the record of the warehouse default.
-// It leaves out folders at, above or below files of the server itself.
-func seededLocations(c cli.Config, logger *slog.Logger) (allowed []string) {
-	folders := newLocalFolders(c)
-	for _, location := range c.AllowLocations {
-		parsed, err := storage.Parse(location)
-		if err == nil && parsed.Scheme == storage.SchemeFile {
-			err = folders.check(parsed.Path)
-		}
-		if err != nil {
-			logger.Warn("tables cannot live at a location of --allow-location", "location", location, "error", err)
-			continue
-		}
-		allowed = append(allowed, location)
-	}
-	return allowed
 }
 
 // ensure returns the warehouse default, and creates it if there is none. It returns nil if the

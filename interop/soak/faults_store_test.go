@@ -60,9 +60,9 @@ func (w *world) putChanges(ctx context.Context, count int, at time.Time) error {
 			return err
 		}
 		etag := newUUID(w.random)
-		rows[i] = []any{[]byte(registry.ChangeKey(keys[i]).ID), etag, int16(registry.StateNone), value, true, []string{}, []string{newUUID(w.random)}, time.Now()}
+		rows[i] = []any{[]byte(registry.ChangeKey(keys[i]).ID), etag, int16(registry.StateNone), value, true, time.Now()}
 	}
-	columns := []string{"key", "etag", "state", "value", "awaits", "reads", "wrote", "at"}
+	columns := []string{"key", "etag", "state", "value", "awaits", "at"}
 	_, err := w.sql.CopyFrom(ctx, pgx.Identifier{"moorage_change"}, columns, pgx.CopyFromRows(rows))
 	return err
 }

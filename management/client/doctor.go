@@ -1,5 +1,7 @@
 package client
 
+import "time"
+
 // The levels of a Finding.
 const (
 	LevelOK   = "ok"
@@ -16,6 +18,10 @@ type Finding struct {
 	Fact  string `json:"fact"`
 	// Remedy is what to do, such as a command. Empty if nothing has to be done.
 	Remedy string `json:"remedy,omitempty"`
+	// Files are the metadata files that a transaction may have written. Until is the time that its
+	// coordinator has for it. Both are absent for other things.
+	Files []string  `json:"files,omitempty"`
+	Until time.Time `json:"until,omitzero"`
 }
 
 // FindingsPage is a page of findings.

@@ -97,26 +97,28 @@ type Object = map[string]any
 // Unfinished is a transaction with work left to do.
 type Unfinished struct {
 	ID       string    `json:"id"`
-	State    string    `json:"state"`
+	What     string    `json:"what"`
+	Fact     string    `json:"fact"`
 	Files    []string  `json:"files"`
-	Deadline time.Time `json:"deadline"`
+	Deadline time.Time `json:"until"`
 }
 
 // Unfinished returns the transactions with work left to do.
 func (c *Client) Unfinished(ctx context.Context) ([]Unfinished, error) {
-	a := c.send(ctx, "", http.MethodGet, "/management/v1/transactions?pageSize=1000", nil)
+	a := c.send(ctx, "", http.MethodGet, "/management/v1/doctor?pageSize=1000", nil)
 	var body struct {
-		Transactions []Unfinished `json:"transactions"`
-		Next         *string      `json:"next-page-token"`
+		Findings []Unfinished `json:"findings"`
+		Next     *string      `json:"next-page-token"`
 	}
 	if a.Outcome != Acknowledged {
 		return nil, fmt.Errorf("list transactions: %d %s", a.Status, a.Text)
 	}
 	err := json.Unmarshal([]byte(a.Text), &body)
 	if err == nil && body.Next != nil {
-		err = fmt.Errorf("there are more than %d", len(body.Transactions))
+		err = fmt.Errorf("there are more than %d findings", len(body.Findings))
 	}
-	return body.Transactions, err
+	isOther := func(u Unfinished) bool { return !strings.HasPrefix(u.What, "transaction") }
+	return slices.DeleteFunc(body.Findings, isOther), err
 }
 
 // Metrics returns the lines of the server's metrics that begin with prefix.
